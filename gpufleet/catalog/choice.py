@@ -1,0 +1,63 @@
+"""What the catalog's resolvers return: a choice, its reason, and findings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gpufleet.facts.model import PackageManager
+from gpufleet.findings import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A package repository: where it is, and which key signs it."""
+
+    name: str  # cuda-ubuntu2204-x86_64
+    manager: PackageManager
+    url: str  # with a trailing slash: …/ubuntu2204/x86_64/
+    key_url: str
+    key_fingerprints: tuple[str, ...]  # any of them is right; 40 digits, upper case
+    file: str  # /etc/apt/sources.list.d/cuda-ubuntu2204-x86_64.list
+    keyring: str  # apt: file that signed-by names; rpm: file that gpgkey names
+    signed_packages: bool = True  # rpm: gpgcheck
+    signed_metadata: bool = True  # rpm: repo_gpgcheck
+
+
+@dataclass(frozen=True, slots=True)
+class DriverPackages:
+    """Package names for one distribution, branch, flavour and profile."""
+
+    install: tuple[str, ...]  # the whole family; all at the driver's version
+    build: tuple[str, ...]  # compiler, make, dkms
+    headers: tuple[str, ...]  # for the running kernel
+    fabric_manager: tuple[str, ...]  # at the driver's version, where an NVSwitch is
+    pinning: tuple[str, ...]  # nvidia-driver-pinning-595: in an earlier transaction of its own
+    family: tuple[str, ...]  # regular expressions (full match) of every driver package, any branch
+
+
+@dataclass(frozen=True, slots=True)
+class DriverChoice:
+    """Which driver a host gets, and why. With a blocker among `findings` it cannot be carried out."""
+
+    branch: str
+    version: str | None  # exact when the user asked for it; else the newest of the branch there is
+    newest_known: str  # newest version of the branch in the catalog
+    modules: Literal["open", "proprietary"]
+    build: Literal["dkms", "precompiled"]
+    source: Literal["nvidia", "distro"]
+    packages: DriverPackages
+    repository: Repository | None  # None: the distribution's own
+    reason: str
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolkitChoice:
+    """Which version of the container toolkit a host gets, and why."""
+
+    version: str
+    packages: tuple[str, ...]  # all at `version`
+    repository: Repository
+    reason: str
+    findings: tuple[Finding, ...] = ()

@@ -1,0 +1,215 @@
+"""What a host is: the typed facts that one command gathers and plan functions read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+NVIDIA_VENDOR = 0x10DE
+PackageManager = Literal["apt", "dnf", "yum", "zypper"]
+
+
+@dataclass(frozen=True, slots=True)
+class OsRelease:
+    """/etc/os-release, with the values unquoted."""
+
+    id: str
+    version_id: str
+    id_like: tuple[str, ...] = ()
+    codename: str = ""
+    pretty_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """The running kernel, and whether a module can be built for it."""
+
+    release: str
+    architecture: str  # as `uname -m` prints it
+    headers: bool  # /lib/modules/<release>/build leads to a directory
+    installed: tuple[str, ...] = ()  # releases under /lib/modules, oldest first
+    secure_boot: bool | None = None  # None: not an EFI machine, or not readable
+
+
+@dataclass(frozen=True, slots=True)
+class PciDevice:
+    """One NVIDIA device on the PCI bus."""
+
+    slot: str  # 0000:17:00.0
+    vendor: int
+    device: int
+    pci_class: int  # 24 bits: 0x030200
+    driver: str | None = None  # kernel driver bound to it
+
+    @property
+    def is_gpu(self) -> bool:
+        return self.vendor == NVIDIA_VENDOR and self.pci_class >> 8 in (0x0300, 0x0302)
+
+    @property
+    def is_nvswitch(self) -> bool:
+        return self.vendor == NVIDIA_VENDOR and self.pci_class >> 8 == 0x0680
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModule:
+    """A kernel module that is loaded now."""
+
+    name: str
+    version: str | None
+    references: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleOnDisk:
+    """What `modinfo nvidia` says for the running kernel."""
+
+    version: str
+    license: str  # "NVIDIA": proprietary; "Dual MIT/GPL": open
+    path: str = ""
+    signer: str = ""
+
+    @property
+    def flavour(self) -> Literal["open", "proprietary"]:
+        return "proprietary" if self.license == "NVIDIA" else "open"
+
+
+@dataclass(frozen=True, slots=True)
+class DkmsModule:
+    """One line of `dkms status`."""
+
+    name: str
+    version: str
+    kernel: str  # "" where the module is only added
+    state: str  # added, built, installed
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """One package of the families that gpufleet cares for."""
+
+    name: str
+    version: str  # apt: as dpkg prints it; rpm: [epoch:]version-release
+    architecture: str
+    state: str = "installed"  # apt: dpkg's second and third words joined, when not "ok installed"
+
+    @property
+    def upstream(self) -> str:
+        """The version without epoch and packaging revision: 580.95.05."""
+        version = self.version.split(":", 1)[-1]
+        return version.rsplit("-", 1)[0] if "-" in version else version
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedFile:
+    """A file whose content matters. `content` is None where the file does not exist."""
+
+    path: str
+    content: str | None
+    mode: int = 0o644
+    owner: str = "root"
+    sha256: str = ""
+    error: str = ""  # why it could not be read (not text, too large, permission)
+    link: str = ""  # what the path points to, when it is a symbolic link
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A systemd unit."""
+
+    name: str
+    load: str  # loaded, not-found, masked
+    active: str  # active, inactive, failed
+    enabled: str  # enabled, disabled, static, ""
+    exec_start: str = ""  # the command line, for the runtimes only
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """A container runtime found on the host."""
+
+    name: Literal["docker", "containerd", "crio"]
+    version: str
+    unit: str  # docker.service, containerd.service, k3s.service, rke2-agent.service
+    config_path: str
+    running: bool
+    containers: int = 0  # running now; 0 where unknown
+    live_restore: bool = False
+    effective: str = ""  # containerd: `containerd config dump`; crio: `crio status config`
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProcess:
+    """A process that has an NVIDIA device open."""
+
+    pid: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Keyring:
+    """A key that the host's package manager trusts."""
+
+    path: str  # file, or the name of the gpg-pubkey package on rpm systems
+    fingerprints: tuple[str, ...] = ()  # upper case, 40 digits; 8 where no more is known
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """Everything that the roles, preflight and the reports need to know of one host."""
+
+    os: OsRelease
+    kernel: Kernel
+    hostname: str
+    boot_id: str
+    clock: int  # seconds since 1970, by the host's clock, when the facts were gathered
+    package_manager: PackageManager | None
+    pci: tuple[PciDevice, ...] = ()
+    modules: dict[str, LoadedModule] = field(default_factory=dict)
+    module_on_disk: ModuleOnDisk | None = None
+    library: str | None = None  # version in the name of the installed libnvidia-ml.so
+    dkms: tuple[DkmsModule, ...] = ()
+    device_nodes: tuple[str, ...] = ()  # /dev/nvidia0, /dev/nvidiactl, …
+    packages: dict[str, Package] = field(default_factory=dict)
+    holds: frozenset[str] = frozenset()  # apt: held names; rpm: versionlock lines
+    broken: str = ""  # what the package manager says is half done, "" when it is fine
+    lock_holder: str = ""  # process that holds the package manager's lock
+    files: dict[str, ManagedFile] = field(default_factory=dict)
+    keyrings: tuple[Keyring, ...] = ()
+    services: dict[str, Service] = field(default_factory=dict)
+    runtimes: dict[str, Runtime] = field(default_factory=dict)
+    gpu_processes: tuple[GpuProcess, ...] = ()
+    kubelet: bool = False  # a kubelet (or k3s, RKE2) runs here
+    gpu_pods: int = 0  # pods on this host that hold a GPU device, as far as the host can tell
+    provenance: dict[str, Any] | None = None  # /var/lib/gpufleet/provenance.json
+    free_bytes: dict[str, int] = field(default_factory=dict)  # by path: /, /boot, /var, /usr
+    unattended_upgrades: bool = False
+    runfile_install: bool = False  # installed by NVIDIA's .run file
+    operator_driver: bool = False  # /run/nvidia/driver: the GPU Operator's driver container
+    reboot_required: bool = False
+    controller: bool = False  # the machine that runs gpufleet is this host
+
+    @property
+    def gpus(self) -> tuple[PciDevice, ...]:
+        return tuple(device for device in self.pci if device.is_gpu)
+
+    @property
+    def nvswitches(self) -> tuple[PciDevice, ...]:
+        return tuple(device for device in self.pci if device.is_nvswitch)
+
+    @property
+    def loaded_driver(self) -> str | None:
+        """Version of the nvidia module that is loaded now."""
+        module = self.modules.get("nvidia")
+        return module.version if module else None
+
+    @property
+    def distribution(self) -> str:
+        """NVIDIA's name of the distribution: ubuntu2204, debian12, rhel7, amzn2023, sles15."""
+        major = self.os.version_id.split(".")[0]
+        if self.os.id == "ubuntu":
+            return "ubuntu" + self.os.version_id.replace(".", "")
+        if self.os.id in ("rhel", "centos", "rocky", "almalinux", "ol"):
+            return f"rhel{major}"
+        if self.os.id == "amzn":
+            return f"amzn{self.os.version_id}"
+        return f"{self.os.id}{major}"

@@ -1,0 +1,71 @@
+"""Findings: what a person should know about a host, each with a stable code.
+
+A `Kind` is declared once, in the module of its topic; `kind(...)` with the details of one case
+gives a `Finding`. docs/findings.md is generated from the kinds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Severity(str, Enum):
+    """How much a finding matters: a blocker stops the host, the others do not."""
+
+    INFO = "info"
+    WARNING = "warning"
+    BLOCKER = "blocker"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing found on one host. `message` says what and why, `remedy` what to do next."""
+
+    code: str
+    severity: Severity
+    message: str
+    remedy: str
+
+    @property
+    def blocks(self) -> bool:
+        return self.severity is Severity.BLOCKER
+
+    def as_dict(self) -> dict[str, str]:
+        return {
+            "code": self.code,
+            "severity": self.severity.value,
+            "message": self.message,
+            "remedy": self.remedy,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.code} {self.severity.value}: {self.message} {self.remedy}"
+
+
+KINDS: dict[str, Kind] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A sort of finding: `message` and `remedy` are format strings, filled in by calling it."""
+
+    code: str
+    severity: Severity
+    title: str
+    message: str
+    remedy: str
+
+    def __post_init__(self) -> None:
+        if self.code in KINDS:
+            raise ValueError(f"finding code {self.code} is declared twice")
+        KINDS[self.code] = self
+
+    def __call__(self, severity: Severity | None = None, **details: object) -> Finding:
+        """The finding for one case; `severity` replaces the usual one where the case differs."""
+        return Finding(
+            self.code,
+            severity or self.severity,
+            self.message.format(**details),
+            self.remedy.format(**details),
+        )

@@ -1,0 +1,59 @@
+"""Settings of the driver role: data keys `driver_*`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from gpufleet.settings.model import Branch, RoleSettings, Url, Version
+
+
+class DriverSettings(RoleSettings):
+    """What driver a host should have. Every default is the careful choice."""
+
+    prefix = "driver_"
+
+    enabled: bool = Field(True, description="Install a driver at all.")
+    branch: Branch | None = Field(
+        None,
+        description="Driver branch, for example \"580\". Default: the newest long-term branch that "
+        "the host's distribution and GPUs can have.",
+    )
+    version: Version | None = Field(
+        None,
+        description='Exact driver version, for example "580.159.03"; installed exactly and held.',
+    )
+    modules: Literal["auto", "open", "proprietary"] = Field(
+        "auto", description="Kernel modules; `auto` chooses by GPU and branch."
+    )
+    build: Literal["dkms", "precompiled"] = Field(
+        "dkms", description="Modules built on the host by DKMS, or precompiled by the distributor."
+    )
+    profile: Literal["compute", "full"] = Field(
+        "compute", description="`compute`: no X or GL packages. `full`: the whole driver."
+    )
+    source: Literal["nvidia", "distro"] = Field(
+        "nvidia", description="NVIDIA's network repository, or the distribution's own packages."
+    )
+    repo_url: Url | None = Field(
+        None,
+        description="Mirror of NVIDIA's CUDA repositories; the part before `ubuntu2204/x86_64/`.",
+    )
+    repo_key_fingerprint: str | None = Field(
+        None,
+        description="Fingerprint of the mirror's own signing key, when it is not NVIDIA's.",
+        pattern=r"^[0-9A-F]{40}$",
+    )
+    hold: bool = Field(True, description="Hold the driver's packages at the installed version.")
+    reboot: Literal["never", "if_needed"] = Field(
+        "never", description="Whether a host may be rebooted when a driver change needs it."
+    )
+    reboot_timeout: int = Field(1800, ge=30, le=7200, description="Seconds to wait for a reboot.")
+    persistence: bool = Field(True, description="Run nvidia-persistenced.")
+    allow_disruption: bool = Field(
+        False, description="Change the driver although GPU work runs on the host."
+    )
+    lock_timeout: int = Field(
+        300, ge=0, le=7200, description="Seconds to wait for another package manager to finish."
+    )

@@ -1,0 +1,44 @@
+"""The base of all settings models, and the types that their fields share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints
+
+
+def _no_float(value: Any) -> Any:
+    if isinstance(value, float):
+        raise ValueError(
+            f"is a number ({value!r}), and numbers lose their last zeros; write it in quotes: "
+            f"\"{value!r}\" (on the command line: --data 'key=\"{value!r}\"')"
+        )
+    return value
+
+
+def _branch_from_int(value: Any) -> Any:
+    value = _no_float(value)
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _check_url(value: str) -> str:
+    if not value.startswith(("http://", "https://", "file:///")):
+        raise ValueError("must start with https://, http:// or file:///")
+    return value.rstrip("/")
+
+
+Branch = Annotated[str, BeforeValidator(_branch_from_int), StringConstraints(pattern=r"^\d{3}$")]
+Version = Annotated[
+    str, BeforeValidator(_no_float), StringConstraints(pattern=r"^\d+\.\d+(\.\d+)?$")
+]
+Url = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`$\\]+$"),
+    AfterValidator(_check_url),
+]
+
+
+class RoleSettings(BaseModel):
+    """Settings of one role; `prefix` plus a field's name is the data key."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+    prefix: ClassVar[str]

@@ -1,0 +1,46 @@
+"""Settings of the container toolkit role: data keys `toolkit_*`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from gpufleet.settings.model import RoleSettings, Url, Version
+
+Runtime = Literal["docker", "containerd", "crio"]
+
+
+class ToolkitSettings(RoleSettings):
+    """How containers get GPUs on a host."""
+
+    prefix = "toolkit_"
+
+    enabled: bool = Field(True, description="Install the container toolkit at all.")
+    version: Version | None = Field(
+        None, description="Exact toolkit version. Default: the catalog's newest for the host."
+    )
+    runtimes: Literal["auto"] | tuple[Runtime, ...] = Field(
+        "auto", description="Runtimes to configure; `auto`: those that are installed."
+    )
+    default_runtime: bool = Field(
+        False, description="Make `nvidia` the default runtime of docker, containerd and CRI-O."
+    )
+    cdi: bool = Field(True, description="Write CDI specs and switch CDI on where it can be.")
+    containerd_config: str | None = Field(
+        None,
+        description="containerd's configuration file, where it is not found by itself.",
+        pattern=r"^/",
+    )
+    restart: bool = Field(
+        True, description="Restart a runtime whose configuration changed; else say it is needed."
+    )
+    repo_url: Url | None = Field(
+        None, description="Mirror of the toolkit's repository; the part before `stable/deb/`."
+    )
+    repo_key_fingerprint: str | None = Field(
+        None,
+        description="Fingerprint of the mirror's own signing key, when it is not NVIDIA's.",
+        pattern=r"^[0-9A-F]{40}$",
+    )
+    hold: bool = Field(True, description="Hold the toolkit's packages at the installed version.")
