@@ -1,0 +1,69 @@
+"""What can go wrong with the sandbox itself (GF6xx)."""
+
+from __future__ import annotations
+
+from gpufleet.findings import Kind, Severity
+
+NO_ENGINE = Kind(
+    "GF601",
+    Severity.BLOCKER,
+    "No container engine",
+    "The sandbox needs podman or docker, and {reason}.",
+    "Install podman, or start the docker daemon: `make setup` does it where it may.",
+)
+COMMAND_FAILED = Kind(
+    "GF602",
+    Severity.BLOCKER,
+    "A command of the sandbox failed",
+    "`{command}` ended with status {status}: {output}",
+    "Read the text above; `gpufleet sandbox down` clears what is half done.",
+)
+NOT_UP = Kind(
+    "GF603",
+    Severity.BLOCKER,
+    "Sandbox not up",
+    "The sandbox {name!r} is not up: {reason}.",
+    "Run `gpufleet sandbox up{option}`.",
+)
+UNKNOWN_HOST = Kind(
+    "GF604",
+    Severity.BLOCKER,
+    "Unknown sandbox host",
+    "There is no sandbox host {host!r}; there are: {known}.",
+    "Use one of these names.",
+)
+UNKNOWN_FAULT = Kind(
+    "GF605",
+    Severity.BLOCKER,
+    "Unknown fault",
+    "There is no fault {fault!r} for {host}; there are: {known}.",
+    "`gpufleet sandbox fault --list` says what each of them does.",
+)
+HOST_SILENT = Kind(
+    "GF606",
+    Severity.BLOCKER,
+    "Sandbox host does not answer",
+    "{host} did not answer over SSH within {seconds:.0f} seconds: {reason}",
+    "Look at its log: `{log}`.",
+)
+NO_PACKAGE = Kind(
+    "GF607",
+    Severity.BLOCKER,
+    "Package for the sandbox not found",
+    "None of the packages {packages} can be had from this machine's apt sources ({reason}).",
+    "Give this machine an apt source with the component {component}, or connect it to one.",
+)
+NOT_ROOT = Kind(
+    "GF608",
+    Severity.BLOCKER,
+    "Sandbox needs root",
+    "The sandbox starts privileged containers and user {user!r} may not.",
+    "Run it as root, or with sudo.",
+)
+IMAGE_NOT_PULLED = Kind(
+    "GF609",
+    Severity.BLOCKER,
+    "Image of the real distribution not available",
+    "{image} cannot be pulled: {reason}",
+    "Use --images imitation, or connect this machine to a registry.",
+)
