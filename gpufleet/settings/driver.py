@@ -54,6 +54,10 @@ class DriverSettings(RoleSettings):
     allow_disruption: bool = Field(
         False, description="Change the driver although GPU work runs on the host."
     )
+    mok_enrolled: bool = Field(
+        False,
+        description="Under Secure Boot: the key that DKMS signs with is enrolled in the firmware.",
+    )
     lock_timeout: int = Field(
         300, ge=0, le=7200, description="Seconds to wait for another package manager to finish."
     )

@@ -1,0 +1,136 @@
+"""GF5xx: the host, its kernel, modules, services and the work that runs on it."""
+
+from __future__ import annotations
+
+from gpufleet.findings import Kind, Severity
+
+NO_GPU = Kind(
+    "GF501",
+    Severity.INFO,
+    "No NVIDIA GPU",
+    "there is no NVIDIA display device on the PCI bus, so nothing is installed.",
+    "Take the host out of gpu_nodes, or see whether the card is seated and switched on (lspci -d 10de:).",
+)
+
+FACTS_UNREADABLE = Kind(
+    "GF502",
+    Severity.BLOCKER,
+    "The host's facts could not be read",
+    "the host did not answer the one command that describes it: {problem}.",
+    "Run it by hand with: gpufleet doctor INVENTORY --limit HOST",
+)
+
+INTERNAL_ERROR = Kind(
+    "GF503",
+    Severity.BLOCKER,
+    "Planning failed",
+    "the plan for this host could not be made: {problem}.",
+    "This is a defect of gpufleet: report it with the output of: gpufleet doctor INVENTORY --json",
+)
+
+RUNFILE_INSTALLED = Kind(
+    "GF510",
+    Severity.BLOCKER,
+    "Driver installed by NVIDIA's .run file",
+    "a driver was installed outside the package manager, and packages would write over its files.",
+    "Remove it with `nvidia-uninstall --silent` on the host, then run again.",
+)
+
+OPERATOR_DRIVER = Kind(
+    "GF511",
+    Severity.BLOCKER,
+    "Driver of the GPU Operator",
+    "the GPU Operator's driver container runs here (/run/nvidia/driver), and two drivers cannot share "
+    "one kernel.",
+    "Set driver_enabled = False for this host, or driver.enabled=false in the GPU Operator.",
+)
+
+OTHER_PACKAGES = Kind(
+    "GF512",
+    Severity.WARNING,
+    "Driver packages from another source",
+    "driver packages are installed that gpufleet did not install and that do not belong to the wanted "
+    "driver: {packages}.",
+    "They are replaced in one transaction with the wanted driver. To keep them, set driver_enabled = "
+    "False.",
+)
+
+VERSION_MISMATCH = Kind(
+    "GF520",
+    Severity.WARNING,
+    "Module and library differ",
+    "the loaded nvidia module is {loaded}, the user-space library is {library}: NVML and CUDA fail "
+    "until they agree.",
+    "Run gpu_node: it loads the module that belongs to the library, or says what keeps the old one "
+    "busy.",
+)
+
+NO_HEADERS = Kind(
+    "GF521",
+    Severity.INFO,
+    "Kernel headers are missing",
+    "no headers are installed for the running kernel {kernel}, so DKMS cannot build a module.",
+    "gpu_node installs {packages}.",
+)
+
+SECURE_BOOT = Kind(
+    "GF522",
+    Severity.BLOCKER,
+    "Secure Boot refuses unsigned modules",
+    "Secure Boot is on, and a module that DKMS builds here is signed by a key that the firmware does "
+    "not know, so the kernel would refuse it.",
+    "Enrol the key (mokutil --import, then confirm at the console) and set driver_mok_enrolled = True; "
+    'or use driver_build = "precompiled" with driver_source = "distro"; or switch Secure Boot off.',
+)
+
+NOUVEAU = Kind(
+    "GF523",
+    Severity.WARNING,
+    "Another driver holds the GPU",
+    "the kernel driver {module} is loaded, and the nvidia module cannot bind while it holds the GPU.",
+    "gpu_node keeps it from loading and tries to unload it; when it is in use, a reboot is needed "
+    '(driver_reboot = "if_needed" lets gpufleet do it).',
+)
+
+REBOOT_NEEDED = Kind(
+    "GF524",
+    Severity.WARNING,
+    "A reboot is needed",
+    "{why}.",
+    'Reboot the host when it suits you, or set driver_reboot = "if_needed".',
+)
+
+GPU_BUSY = Kind(
+    "GF530",
+    Severity.BLOCKER,
+    "GPUs are in use",
+    "the driver would change from {before} to {after} under running GPU work ({work}).",
+    "Use deploys/upgrade_driver.py, which drains the host first; or stop the work; or set "
+    "driver_allow_disruption = True if it may be killed.",
+)
+
+KUBERNETES_GPU_PODS = Kind(
+    "GF531",
+    Severity.BLOCKER,
+    "GPU pods run on this Kubernetes node",
+    "the driver would change from {before} to {after}, and {pods} pods hold GPUs on this node.",
+    "Use deploys/upgrade_driver.py, which cordons and drains the node; or set driver_allow_disruption "
+    "= True if the pods may be killed.",
+)
+
+DISK_SPACE = Kind(
+    "GF540",
+    Severity.BLOCKER,
+    "Too little disk space",
+    "{path} has {free} MB free, and the installation needs about {needed} MB there.",
+    "Free some space (apt-get clean, yum clean all, old kernels), then run again.",
+)
+
+CLOCK_SKEW = Kind(
+    "GF541",
+    Severity.WARNING,
+    "The clock is wrong",
+    "the host's clock is {seconds} seconds {direction} this machine's: signatures and certificates "
+    "look expired or not yet valid.",
+    "Set the clock: timedatectl set-ntp true, or chronyc makestep.",
+)

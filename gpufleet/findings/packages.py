@@ -1,0 +1,95 @@
+"""GF3xx: repositories, their keys, packages and the package manager."""
+
+from __future__ import annotations
+
+from gpufleet.findings import Kind, Severity
+
+CONFLICTING_REPOSITORY = Kind(
+    "GF301",
+    Severity.BLOCKER,
+    "Conflicting repository entries",
+    "{files} name the same repository {url} with other options; apt refuses to work with both.",
+    "Keep one of them: remove the other entries on the host (a copy first), then run again.",
+)
+
+REVOKED_KEY = Kind(
+    "GF302",
+    Severity.WARNING,
+    "Revoked repository key",
+    "NVIDIA's revoked key {key} is still trusted ({where}).",
+    "Remove it: apt-key del 7fa2af80 (apt) or rpm -e gpg-pubkey-7fa2af80 (rpm).",
+)
+
+HELD_PACKAGES = Kind(
+    "GF303",
+    Severity.BLOCKER,
+    "Held packages are in the way",
+    "these packages are held at another version, and gpufleet did not hold them: {packages}.",
+    "Release them (apt-mark unhold, yum versionlock delete), or ask for the version that is held.",
+)
+
+UNATTENDED_UPGRADES = Kind(
+    "GF304",
+    Severity.INFO,
+    "Unattended upgrades are on",
+    "unattended upgrades run on this host and could move the driver under its users.",
+    "gpu_node holds the driver's packages and excludes them from unattended upgrades.",
+)
+
+LOCK_HELD = Kind(
+    "GF305",
+    Severity.WARNING,
+    "The package manager is locked",
+    "{holder} holds the lock of the package manager.",
+    "gpu_node waits for it, up to driver_lock_timeout seconds.",
+)
+
+BROKEN_PACKAGES = Kind(
+    "GF306",
+    Severity.BLOCKER,
+    "The package manager is in a half-done state",
+    "an earlier transaction of packages that gpufleet does not manage is unfinished: {problem}.",
+    "Finish it on the host: {remedy}",
+)
+
+UNFINISHED = Kind(
+    "GF307",
+    Severity.WARNING,
+    "An earlier installation is unfinished",
+    "an earlier transaction of the driver's packages is unfinished: {problem}.",
+    "gpu_node finishes it first.",
+)
+
+WRONG_KEY = Kind(
+    "GF310",
+    Severity.BLOCKER,
+    "Wrong repository key",
+    "the key at {url} has the fingerprint {found}, expected {expected}: it is not trusted, and nothing "
+    "was changed.",
+    "If this is your own mirror, set {setting} to its fingerprint; if not, do not go on: the "
+    "repository may not be what it says.",
+)
+
+KEY_UNREACHABLE = Kind(
+    "GF311",
+    Severity.BLOCKER,
+    "Repository key not reachable",
+    "the key at {url} could not be fetched by the host: {problem}.",
+    "See that the host reaches the repository (proxy, firewall), or set {setting} to a mirror.",
+)
+
+VERSION_NOT_THERE = Kind(
+    "GF313",
+    Severity.BLOCKER,
+    "Version not in the repository",
+    "{what} is not in the host's repositories for {package}; they have: {available}.",
+    "Ask for one of these versions, or see that the mirror is complete.",
+)
+
+UNEXPECTED_REMOVAL = Kind(
+    "GF314",
+    Severity.BLOCKER,
+    "The transaction would remove other packages",
+    "the package manager would also remove or replace: {packages}.",
+    "Nothing was changed. See why with `{command}`, and remove what conflicts by hand.",
+)

@@ -1,0 +1,29 @@
+"""GF2xx: what is wrong with the data in an inventory."""
+
+from __future__ import annotations
+
+from gpufleet.findings import Kind, Severity
+
+UNKNOWN_KEY = Kind(
+    "GF201",
+    Severity.BLOCKER,
+    "Unknown setting",
+    "the inventory sets {key}, which no role knows.",
+    "{suggestion}",
+)
+
+INVALID_VALUE = Kind(
+    "GF202",
+    Severity.BLOCKER,
+    "Wrong value of a setting",
+    "{key} = {value} {problem}.",
+    "Correct it in the inventory, in group_data or on the command line.",
+)
+
+CONTRADICTION = Kind(
+    "GF203",
+    Severity.BLOCKER,
+    "Two settings contradict each other",
+    "{first} and {second} contradict each other: {problem}.",
+    "Change or remove one of the two.",
+)
