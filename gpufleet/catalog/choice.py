@@ -34,11 +34,15 @@ class DriverPackages:
     fabric_manager: tuple[str, ...]  # at the driver's version, where an NVSwitch is
     pinning: tuple[str, ...]  # nvidia-driver-pinning-595: in an earlier transaction of its own
     family: tuple[str, ...]  # regular expressions (full match) of every driver package, any branch
+    companions: tuple[str, ...] = ()  # installed with the driver, versioned on their own
+    meta: tuple[str, ...] = ()  # meta packages of this choice: not needed, but users know them
+    stream: str = ""  # rpm module stream to enable first: nvidia-driver:580-open
+    module: str = "nvidia"  # name that modprobe knows the main kernel module by
 
 
 @dataclass(frozen=True, slots=True)
 class DriverChoice:
-    """Which driver a host gets, and why. With a blocker among `findings` it cannot be carried out."""
+    """Which driver a host gets, and why. A blocker among `findings`: it cannot be carried out."""
 
     branch: str
     version: str | None  # exact when the user asked for it; else the newest of the branch there is
