@@ -134,3 +134,64 @@ CLOCK_SKEW = Kind(
     "look expired or not yet valid.",
     "Set the clock: timedatectl set-ntp true, or chronyc makestep.",
 )
+
+MODULE_NOT_BUILT = Kind(
+    "GF550",
+    Severity.BLOCKER,
+    "No kernel module was built",
+    "the driver's packages are installed, but there is no nvidia module {version} for the running "
+    "kernel; the package manager does not fail when DKMS does.",
+    "Read /var/lib/dkms/nvidia/{version}/build/make.log on the host; with headers and compiler in "
+    "order, run gpu_node again: it builds anew.",
+)
+
+MODULE_REFUSED = Kind(
+    "GF551",
+    Severity.BLOCKER,
+    "The kernel refuses the module",
+    "modprobe nvidia failed.",
+    "`Key was rejected`: Secure Boot (GF522). `No such device`: another driver holds the GPU (GF523), "
+    "or the driver does not know this GPU. `Exec format error`: built for another kernel.",
+)
+
+MODULE_BUSY = Kind(
+    "GF552",
+    Severity.BLOCKER,
+    "The old module is busy",
+    "the loaded nvidia module cannot be unloaded, and the new driver needs it gone; nothing was "
+    "changed.",
+    'Stop what uses the GPUs (fuser -v /dev/nvidia*), or set driver_reboot = "if_needed".',
+)
+
+SERVICE_FAILED = Kind(
+    "GF553",
+    Severity.BLOCKER,
+    "A service does not run",
+    "{service} was started and is not active.",
+    "See why with: journalctl -u {service} -n 50",
+)
+
+REBOOT_FAILED = Kind(
+    "GF554",
+    Severity.BLOCKER,
+    "The host did not come back",
+    "the host was rebooted and did not answer with a new boot id within {seconds} seconds.",
+    "Look at its console. When it is up again, run gpu_node again: it goes on where it stopped.",
+)
+
+VERSIONS_DISAGREE = Kind(
+    "GF555",
+    Severity.BLOCKER,
+    "Packages, module and library disagree",
+    "after the installation the packages, the loaded module and the library are not all {version}.",
+    "Run preflight to see which part is another version, and why.",
+)
+
+INITRAMFS_STALE = Kind(
+    "GF556",
+    Severity.BLOCKER,
+    "The initramfs was not rebuilt",
+    "the initramfs of the running kernel does not hold {file}, so {rivals} would load at the next "
+    "boot.",
+    "Rebuild it by hand (update-initramfs -u, dracut --force) and read what it says.",
+)

@@ -93,3 +93,36 @@ UNEXPECTED_REMOVAL = Kind(
     "the package manager would also remove or replace: {packages}.",
     "Nothing was changed. See why with `{command}`, and remove what conflicts by hand.",
 )
+
+LOCK_NOT_RELEASED = Kind(
+    "GF308",
+    Severity.BLOCKER,
+    "The package manager stayed locked",
+    "{holder} held the package manager's lock for more than {seconds} seconds; nothing was changed.",
+    "Let it finish or end it, then run again; driver_lock_timeout sets how long to wait.",
+)
+
+REPOSITORY_UNREADABLE = Kind(
+    "GF312",
+    Severity.BLOCKER,
+    "Repository not readable",
+    "the metadata of {url} could not be read or is not signed by a trusted key; no package was "
+    "changed.",
+    "See that the host reaches it and that it is complete; what the package manager said follows.",
+)
+
+UNSUPPORTED_MANAGER = Kind(
+    "GF315",
+    Severity.BLOCKER,
+    "Package manager not supported",
+    "gpufleet plans for this distribution but cannot carry it out with {manager}.",
+    "Use apt, yum or dnf hosts; for others, install by hand what `gpufleet catalog driver` prints.",
+)
+
+TRANSACTION_INCOMPLETE = Kind(
+    "GF316",
+    Severity.BLOCKER,
+    "The transaction left packages out",
+    "the package manager said it was done, and these packages are not there at the wanted version.",
+    "Run gpu_node again; when it repeats, `yum history info` on the host says what happened.",
+)

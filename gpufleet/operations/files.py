@@ -1,0 +1,74 @@
+"""Files on hosts: one upload for all of them, each moved into place in one step, with a copy kept."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from collections.abc import Generator, Sequence
+from datetime import datetime, timezone
+from difflib import unified_diff
+
+import click
+from pyinfra import host, state
+from pyinfra.api import FileUploadCommand, StringCommand, operation
+
+from gpufleet.facts.model import NodeFacts
+from gpufleet.operations.redact import redact
+from gpufleet.operations.shell import command, script
+from gpufleet.plan.files import FileWrite
+
+HOME = "/var/lib/gpufleet"
+INCOMING = f"{HOME}/incoming"
+BACKUPS = f"{HOME}/backup"
+Commands = Generator[str | StringCommand | FileUploadCommand]
+
+
+def put(files: Sequence[FileWrite]) -> Commands:
+    """Commands that put `files` in place: one upload and two commands, however many files."""
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    archive = f"{INCOMING}/{stamp}-{os.getpid()}.tar"
+    yield command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS)
+    yield FileUploadCommand(io.BytesIO(_archive(files)), archive)
+    paths = [file.path for file in files]
+    yield script("put_files", archive, f"{BACKUPS}/{stamp}", *paths)
+
+
+def _archive(files: Sequence[FileWrite]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for file in files:
+            entry = tarfile.TarInfo(file.path.lstrip("/"))
+            entry.size, entry.mode = len(file.data), file.mode
+            tar.addfile(entry, io.BytesIO(file.data))
+    return buffer.getvalue()
+
+
+def show_diff(facts: NodeFacts, files: Sequence[FileWrite]) -> None:
+    """Print what would change in text files, without secrets, when --diff asks for it."""
+    if not state.config.DIFF:
+        return
+    for file in files:
+        there = facts.files.get(file.path)
+        before = (there.content or "") if there else ""
+        after = file.content if isinstance(file.content, str) else ""
+        for line in unified_diff(
+            redact(before).splitlines(), redact(after).splitlines(),
+            f"{file.path} (now)", f"{file.path} (wanted)", lineterm="",
+        ):  # fmt: skip
+            click.echo(f"    [{host.name}] {line}", err=True)
+
+
+@operation()
+def write(facts: NodeFacts, files: Sequence[FileWrite]) -> Commands:
+    """
+    Put files in place that differ on the host.
+
+    + facts: what the host is, for the differences that --diff shows
+    + files: the files that differ; none is no change
+    """
+    if not files:
+        host.noop("all files are as they should be")
+        return
+    show_diff(facts, files)
+    yield from put(files)

@@ -1,0 +1,49 @@
+"""Waiting for another run of the package manager to finish."""
+
+from __future__ import annotations
+
+import time
+
+from pyinfra import host, logger, state
+from pyinfra.api import FunctionCommand
+
+from gpufleet.findings import packages as findings
+from gpufleet.operations.shell import explain, script
+
+POLL = 2.0  # seconds between two looks
+REPORT = 10.0  # seconds between two lines of progress
+
+
+def wait_for_lock(timeout: int) -> FunctionCommand:
+    """A command that waits until the package manager is free, at most `timeout` seconds."""
+    return FunctionCommand(_wait, (timeout,), {})
+
+
+def _wait(timeout: int) -> bool:
+    began = reported = time.monotonic()
+    while holder := _holder():
+        now = time.monotonic()
+        if now - began >= timeout:
+            logger.error(explain(host.name, findings.LOCK_NOT_RELEASED(holder=holder, seconds=timeout)))
+            return False
+        if now - reported >= REPORT or now == began:
+            logger.info(
+                f"{host.print_prefix}waiting for {holder}, which holds the package manager's lock: "
+                f"{now - began:.0f} of {timeout} s"
+            )
+            reported = now
+        time.sleep(min(POLL, max(timeout - (now - began), 0.1)))
+    return True
+
+
+def _holder() -> str:
+    """The process that holds the lock now, "" when it is free."""
+    arguments = {
+        key: value
+        for key, value in (host.current_op_global_arguments or {}).items()
+        if key in ("_sudo", "_sudo_user", "_use_sudo_login", "_sudo_password", "_su_user")
+    }
+    ok, output = host.run_shell_command(
+        script("lock_holder"), print_output=state.print_output, **arguments
+    )
+    return str(output.stdout).strip() if ok else ""

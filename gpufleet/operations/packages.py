@@ -1,0 +1,146 @@
+"""Package transactions on hosts: looked up and simulated first, then carried out as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pyinfra import host
+from pyinfra.api import operation
+
+from gpufleet.facts.model import PackageManager
+from gpufleet.findings import Finding
+from gpufleet.findings import packages as findings
+from gpufleet.operations.files import HOME, Commands, put
+from gpufleet.operations.locks import wait_for_lock
+from gpufleet.operations.reading import AddedPackages, AvailableVersions, Simulation
+from gpufleet.operations.repository import refresh
+from gpufleet.operations.shell import command, explain, script, stop
+from gpufleet.plan.files import FileWrite
+from gpufleet.plan.packages import (
+    Family,
+    Transaction,
+    choose_transaction,
+    downgrade_words,
+    install_words,
+    order,
+    remove_words,
+    unexpected_changes,
+)
+from gpufleet.plan.repository import RepositoryPlan
+
+
+@dataclass(slots=True)
+class Job:
+    """One family to bring to a version; what is learned on the way is kept here."""
+
+    family: Family
+    needed: bool
+    manager: PackageManager
+    repository: RepositoryPlan
+    patterns: Sequence[str]  # regular expressions of the packages that may be removed
+    lock_timeout: int
+    repair: bool = False  # finish an interrupted transaction first
+    before: str | None = None  # version of the family that is installed
+    pins: Callable[[Transaction], list[FileWrite]] = lambda transaction: []
+    transaction: Transaction | None = None  # known once `look_up` has run
+    added: list[str] = field(default_factory=list)  # packages that were not there before
+
+    @property
+    def record(self) -> str:
+        """File on the host that lists the packages from before the transaction."""
+        return f"{HOME}/{self.family.title.split()[0]}.before"
+
+
+@operation()
+def look_up(job: Job) -> Commands:
+    """
+    Find the version in the repositories, try the transaction out and fetch its packages.
+
+    Nothing that runs is changed by it. + job: the family to bring to a version
+    """
+    if not job.needed:
+        host.noop(f"{job.family.title} is installed")
+        return
+    yield wait_for_lock(job.lock_timeout)
+    if job.repair:
+        yield script("finish")
+    yield from refresh(job.repository, job.manager)
+    names = tuple(dict.fromkeys([*job.family.packages, *job.family.installed]))
+    chosen = choose_transaction(job.family, host.get_fact(AvailableVersions, job.manager, names))
+    if isinstance(chosen, Finding):
+        yield stop(host.name, chosen)
+        return
+    job.transaction = chosen
+    if job.manager == "apt":
+        yield from _try_out(job, chosen)
+
+
+def _try_out(job: Job, chosen: Transaction) -> Commands:
+    """Stop the host when apt would do more than was planned; else fetch the packages."""
+    words = install_words(job.manager, chosen, job.lock_timeout)
+    simulation = host.get_fact(Simulation, tuple(words))
+    unexpected = unexpected_changes(simulation, chosen, job.patterns)
+    if unexpected:
+        finding = findings.UNEXPECTED_REMOVAL(
+            packages=", ".join(unexpected), command=" ".join([words[0], "-s", *words[1:]])
+        )
+        yield stop(host.name, finding)
+        return
+    yield command(*words[:1], "--download-only", *words[1:])
+
+
+@operation()
+def install(job: Job) -> Commands:
+    """
+    Carry out the transaction that was looked up: pins, what it builds with, then the family.
+
+    + job: the family to bring to a version
+    """
+    if not job.needed:
+        host.noop(f"{job.family.title} is installed")
+        return
+    yield wait_for_lock(job.lock_timeout)
+    chosen = job.transaction
+    if chosen is None:
+        return
+    yield script("packages_before", job.record)
+    pins = job.pins(chosen)
+    if pins:
+        yield from put(pins)
+    if chosen.prerequisites:
+        first = Transaction(chosen.version, (), chosen.prerequisites, ())
+        yield command(*install_words(job.manager, first, job.lock_timeout))
+    yield from _carry_out(job, chosen)
+    job.added = host.get_fact(AddedPackages, job.record)
+
+
+def _carry_out(job: Job, chosen: Transaction) -> Commands:
+    if job.manager == "apt":
+        yield command(*install_words(job.manager, chosen, job.lock_timeout))
+        return
+    if chosen.remove:
+        yield command(*remove_words(job.manager, chosen.remove, job.lock_timeout))
+    held = [name for name in chosen.names if name in job.family.installed]
+    if held:
+        yield script("release", job.manager, *held)
+    if job.before and order(chosen.version) < order(job.before):
+        yield command(*downgrade_words(job.manager, chosen))
+    yield command(*install_words(job.manager, chosen, job.lock_timeout))
+    message = explain(host.name, findings.TRANSACTION_INCOMPLETE())
+    plain = [f"{name}-{version.split(':')[-1]}" for name, version in chosen.install]
+    yield script("rpm_check", message, *plain)
+
+
+@operation()
+def hold(manager: PackageManager, names: Sequence[str]) -> Commands:
+    """
+    Keep packages at the version they have.
+
+    + manager: the host's package manager
+    + names: those that are not held yet; none is no change
+    """
+    if not names:
+        host.noop("the packages are held")
+        return
+    yield script("hold", manager, *names)

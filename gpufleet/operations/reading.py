@@ -1,0 +1,68 @@
+"""What operations read from a host while they run: versions, keys, what a transaction would do."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable
+
+from pyinfra.api import FactBase, StringCommand
+
+from gpufleet.operations.shell import command, script
+from gpufleet.plan.packages import parse_available
+
+
+class AvailableVersions(FactBase[dict[str, tuple[str, ...]]]):
+    """Versions that the host's repositories have, by package name."""
+
+    default = dict
+
+    def command(self, manager: str, names: tuple[str, ...]) -> StringCommand:
+        return script("available", manager, *names)
+
+    def process(self, output: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        return parse_available(output)
+
+
+class Fetched(FactBase[bytes | str]):
+    """The bytes at a URL, fetched by the host; a str is the reason why it could not be."""
+
+    @staticmethod
+    def default() -> str:
+        return "the host gave no answer"
+
+    def command(self, url: str) -> StringCommand:
+        return script("fetch", url)
+
+    def process(self, output: Iterable[str]) -> bytes | str:
+        lines = list(output)
+        if lines and lines[0].startswith("error "):
+            return lines[0].removeprefix("error ").strip()
+        try:
+            return base64.b64decode("".join(lines), validate=True)
+        except binascii.Error as error:
+            return f"what arrived is not base64: {error}"
+
+
+class Simulation(FactBase[list[str]]):
+    """The lines that `apt-get -s` prints for a transaction."""
+
+    default = list
+
+    def command(self, words: tuple[str, ...]) -> StringCommand:
+        return StringCommand(command(words[0], "-s", *words[1:]), "2>&1;", "exit", "0")
+
+    def process(self, output: Iterable[str]) -> list[str]:
+        return list(output)
+
+
+class AddedPackages(FactBase[list[str]]):
+    """Packages that were not there when the transaction began."""
+
+    default = list
+
+    def command(self, file: str) -> StringCommand:
+        return script("packages_added", file)
+
+    def process(self, output: Iterable[str]) -> list[str]:
+        return [line.strip() for line in output if line.strip()]

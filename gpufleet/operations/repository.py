@@ -1,0 +1,62 @@
+"""Package repositories: the key is checked before it is trusted."""
+
+from __future__ import annotations
+
+from pyinfra import host
+from pyinfra.api import operation
+
+from gpufleet.findings import packages as findings
+from gpufleet.openpgp import dearmor, fingerprints
+from gpufleet.operations.files import Commands, put
+from gpufleet.operations.reading import Fetched
+from gpufleet.operations.shell import explain, script, stop
+from gpufleet.plan.files import FileWrite
+from gpufleet.plan.repository import RepositoryPlan
+
+
+@operation()
+def trust(plan: RepositoryPlan, role: str) -> Commands:
+    """
+    Make a repository known to the host, after its key was compared with the catalog's fingerprint.
+
+    + plan: the repository and what the host lacks of it
+    + role: prefix of the settings that name a mirror and its key: driver or toolkit
+    """
+    repository = plan.repository
+    if repository is None or plan.source is None or not plan.needed:
+        host.noop("the repository is known")
+        return
+    yield "true"  # the plan already says that there is work: the key is fetched when it is done
+    key = host.get_fact(Fetched, repository.key_url)
+    if isinstance(key, str):
+        problem = findings.KEY_UNREACHABLE(
+            url=repository.key_url, problem=key, setting=f"{role}_repo_url"
+        )
+        yield stop(host.name, problem)
+        return
+    found = fingerprints(key)
+    if not set(found) & set(repository.key_fingerprints):
+        problem = findings.WRONG_KEY(
+            url=repository.key_url,
+            found=", ".join(found) or "none (not an OpenPGP key)",
+            expected=" or ".join(repository.key_fingerprints),
+            setting=f"{role}_repo_key_fingerprint",
+        )
+        yield stop(host.name, problem)
+        return
+    trusted = dearmor(key) if repository.manager == "apt" else key
+    yield from put([FileWrite(repository.keyring, trusted), plan.source])
+
+
+def refresh(plan: RepositoryPlan, manager: str) -> Commands:
+    """Commands that bring the package lists up to date; the repository's own must arrive."""
+    repository = plan.repository
+    if repository is None:
+        if manager == "apt":
+            yield script("refresh_apt", "")
+        return
+    message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=repository.url))
+    if manager == "apt":
+        yield script("refresh_apt", message, repository.file)
+    else:
+        yield script("refresh_rpm", message, repository.name)

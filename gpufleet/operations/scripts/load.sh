@@ -1,0 +1,20 @@
+# load.sh VERSION MESSAGE RIVAL...: load the nvidia modules of VERSION, rivals out first.
+# Prints `reboot REASON` and exits 0 where only a reboot can help.
+version=$1 message=$2; shift 2
+for rival; do
+    [ -d "/sys/module/$rival" ] || continue
+    modprobe -r "$rival" 2>/dev/null
+    if [ -d "/sys/module/$rival" ]; then
+        echo "reboot $rival holds the GPU and cannot be unloaded"
+        exit 0
+    fi
+done
+loaded=$(cat /sys/module/nvidia/version 2>/dev/null)
+if [ -n "$loaded" ] && [ "$loaded" != "$version" ]; then
+    echo "reboot module $loaded is still loaded, $version is installed"
+    exit 0
+fi
+modprobe -q -a i2c_core ipmi_msghandler
+out=$(modprobe -a nvidia nvidia_uvm 2>&1)
+[ "$(cat /sys/module/nvidia/version 2>/dev/null)" = "$version" ] || fail "$message" "$out"
+exit 0

@@ -1,0 +1,9 @@
+# packages_added.sh FILE: the packages that were not there when FILE was written.
+file=$1
+[ -e "$file" ] || exit 0
+if has dpkg-query; then
+    dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' | sed -n 's/^.i. //p' | sort -u | comm -13 "$file" -
+else
+    rpm -qa --qf '%{NAME}\n' | sort -u | comm -13 "$file" -
+fi
+exit 0

@@ -1,0 +1,7 @@
+# Shared by every script: plain POSIX sh, C locale, no questions.
+set -u
+LC_ALL=C DEBIAN_FRONTEND=noninteractive
+export LC_ALL DEBIAN_FRONTEND
+PATH=/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin
+has() { command -v "$1" >/dev/null 2>&1; }
+fail() { printf '%s\n' "$@" >&2; exit 1; }

@@ -1,0 +1,12 @@
+# refresh_apt.sh MESSAGE FILE...: refresh the package lists; those of FILE must all arrive.
+message=$1; shift
+out=$(apt-get update -q -o Acquire::Retries=2 -o Acquire::http::Timeout=60 2>&1)
+for file; do
+    out=$(apt-get update -q -o Dir::Etc::sourcelist="$file" -o Dir::Etc::sourceparts=- \
+        -o APT::Get::List-Cleanup=0 -o Acquire::Retries=2 -o Acquire::http::Timeout=60 2>&1)
+    rc=$?
+    # apt exits 0 when a repository cannot be reached: its words decide
+    problem=$(printf '%s\n' "$out" | grep -E '^(E:|W:|Err:)')
+    if [ $rc -ne 0 ] || [ -n "$problem" ]; then fail "$message" "$problem"; fi
+done
+exit 0

@@ -1,0 +1,17 @@
+# require_module.sh VERSION BUILD MESSAGE: there must be an nvidia module VERSION for this kernel.
+version=$1 build=$2 message=$3
+kernel=$(uname -r)
+have() { [ "$(modinfo -F version nvidia 2>/dev/null)" = "$version" ]; }
+have && exit 0
+# an earlier run may have been stopped between the packages and the build
+if [ "$build" = dkms ] && has dkms; then
+    name=$(dkms status 2>/dev/null | sed -n "s|^\(nvidia[a-z-]*\)[/, ]*$version[,: ].*|\1|p" | head -n 1)
+    if [ -n "$name" ]; then
+        out=$(dkms install -m "$name" -v "$version" -k "$kernel" 2>&1)
+        depmod "$kernel"
+        have && exit 0
+    fi
+fi
+log=$(find /var/lib/dkms/nvidia* -name make.log 2>/dev/null | head -n 1)
+fail "$message" "dkms status: $(dkms status 2>&1 | tr '\n' ' ')" "headers: $(ls -d "/lib/modules/$kernel/build" 2>&1)" \
+    "${out:-}" "$([ -n "$log" ] && tail -n 5 "$log")"

@@ -1,0 +1,20 @@
+# services.sh MESSAGE UNIT...: enable and start each unit; MESSAGE has UNIT where its name goes.
+message=$1; shift
+for unit; do
+    packaged=$(systemctl cat "$unit" 2>/dev/null | sed -n 's/^ExecStart=\(.*--no-persistence-mode.*\)/\1/p' | tail -n 1)
+    if [ -n "$packaged" ]; then
+        # Ubuntu's unit switches off the one thing that the daemon is for
+        folder=/etc/systemd/system/$unit.service.d
+        mkdir -p "$folder" || exit 1
+        printf '# Written by gpufleet: with persistence mode.\n[Service]\nExecStart=\nExecStart=%s\n' \
+            "$(printf '%s' "$packaged" | sed 's/ *--no-persistence-mode/ --persistence-mode/')" >"$folder/gpufleet.conf" || exit 1
+        systemctl daemon-reload
+        systemctl stop "$unit"
+    fi
+    systemctl -q enable "$unit" 2>/dev/null
+    systemctl start "$unit"
+    if ! systemctl is-active -q "$unit"; then
+        fail "$(printf '%s' "$message" | sed "s/UNIT/$unit/g")" "$(journalctl -u "$unit" -n 5 --no-pager -o cat 2>&1)"
+    fi
+done
+exit 0

@@ -1,0 +1,20 @@
+# unload.sh MESSAGE: stop the services that hold the GPUs and unload the nvidia modules.
+# When a module stays, everything that was stopped is started again and nothing has changed.
+message=$1
+[ -d /sys/module/nvidia ] || exit 0
+stopped=''
+for unit in nvidia-dcgm-exporter dcgm-exporter nvidia-dcgm nvidia-fabricmanager nvidia-persistenced; do
+    if systemctl is-active -q "$unit"; then
+        systemctl stop "$unit" || fail "$message" "$unit does not stop"
+        stopped="$unit $stopped"
+    fi
+done
+for module in nvidia_drm nvidia_modeset nvidia_uvm nvidia_peermem nvidia; do
+    [ -d "/sys/module/$module" ] || continue
+    if ! out=$(modprobe -r "$module" 2>&1) || [ -d "/sys/module/$module" ]; then
+        modprobe -a nvidia nvidia_uvm
+        for unit in $stopped; do systemctl start "$unit"; done
+        fail "$message" "$out" "$(has fuser && fuser -v /dev/nvidia* 2>&1 | head -n 8)"
+    fi
+done
+exit 0

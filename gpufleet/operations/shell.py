@@ -1,0 +1,41 @@
+"""Scripts that run on hosts: POSIX sh from scripts/, values only ever as quoted arguments."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from pyinfra.api import QuoteString, StringCommand
+
+from gpufleet.findings import Finding
+
+SCRIPTS = Path(__file__).parent / "scripts"
+
+
+@lru_cache
+def _source(name: str) -> str:
+    return (SCRIPTS / "prelude.sh").read_text() + (SCRIPTS / f"{name}.sh").read_text()
+
+
+def script(name: str, *arguments: str) -> StringCommand:
+    """The command that runs scripts/NAME.sh with `arguments` on a host."""
+    bits = [QuoteString(argument) for argument in arguments]
+    return StringCommand("sh", "-c", QuoteString(_source(name)), f"gpufleet-{name}", *bits)
+
+
+def command(*words: str) -> StringCommand:
+    """A command of plain words, each quoted."""
+    return StringCommand(*(QuoteString(word) for word in words))
+
+
+def explain(host: str, finding: Finding) -> str:
+    """A finding as people read it in a terminal: which host, what and why, what to do."""
+    return f"{finding.code} {host}: {finding.message}\n  {finding.remedy}"
+
+
+def stop(host: str, finding: Finding) -> StringCommand:
+    """A command that fails with the finding as its error text, which stops this host alone."""
+    return StringCommand(
+        "sh", "-c", QuoteString('printf "%s\\n" "$1" >&2; exit 1'), "gpufleet",
+        QuoteString(explain(host, finding)),
+    )

@@ -1,0 +1,302 @@
+"""What is to be done about the driver of one host, and why. Pure: settings + facts + catalog."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from gpufleet.catalog.choice import DriverChoice
+from gpufleet.catalog.driver import resolve_driver
+from gpufleet.catalog.models import Catalog
+from gpufleet.facts.model import NodeFacts
+from gpufleet.findings import Finding
+from gpufleet.findings import host as findings
+from gpufleet.findings import packages as package_findings
+from gpufleet.plan.files import FileWrite
+from gpufleet.plan.render import render
+from gpufleet.plan.repository import RepositoryPlan, plan_repository
+from gpufleet.settings import DriverSettings
+
+Action = Literal["none", "install", "upgrade", "downgrade", "replace", "repair"]
+RIVALS = ("nouveau", "nova", "nova_core", "nova_drm")  # kernel drivers that take the same GPUs
+DAEMONS = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine")  # as the kernel cuts their names
+MODPROBE_FILE = "/etc/modprobe.d/gpufleet-nvidia.conf"
+MODULES_LOAD_FILE = "/etc/modules-load.d/gpufleet-nvidia.conf"
+UNATTENDED_FILE = "/etc/apt/apt.conf.d/52gpufleet-unattended-upgrades"
+PREFERENCES_FILE = "/etc/apt/preferences.d/gpufleet-nvidia-driver"
+
+
+@dataclass(frozen=True, slots=True)
+class DriverPlan:
+    """The steps of the driver role for one host; a step that is empty has nothing to do."""
+
+    choice: DriverChoice
+    action: Action
+    before: str | None  # version of the installed packages
+    loaded: str | None  # version of the module in the kernel
+    target: str | None  # version to end with; None: the newest of the branch in the repository
+    packages: tuple[str, ...]  # names, all at the target
+    installed: tuple[str, ...]  # driver packages of any kind that are there now
+    prerequisites: tuple[str, ...]  # headers, compiler, DKMS that are missing
+    repository: RepositoryPlan
+    files: tuple[FileWrite, ...]  # those that differ on the host
+    hold: tuple[str, ...]  # names to hold that are not held
+    services: tuple[str, ...]  # units to enable and start
+    load: bool  # the module in the kernel is not the target's
+    reasons: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def changes_packages(self) -> bool:
+        return self.action != "none"
+
+    @property
+    def rebuilds_initramfs(self) -> bool:
+        return any(file.path == MODPROBE_FILE for file in self.files)
+
+    @property
+    def converged(self) -> bool:
+        """Whether there is nothing to do."""
+        return not (
+            self.changes_packages
+            or self.repository.needed
+            or self.files
+            or self.hold
+            or self.services
+            or self.load
+        )
+
+
+def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) -> DriverPlan:
+    """What to install on one host that has a GPU, and why; raises nothing, reports findings."""
+    choice = resolve_driver(
+        catalog,
+        distribution=facts.distribution,
+        architecture=facts.kernel.architecture,
+        kernel=facts.kernel.release,
+        devices=[gpu.device for gpu in facts.gpus],
+        nvswitch=bool(facts.nvswitches),
+        settings=settings,
+    )
+    packages = choice.packages.install + (
+        choice.packages.fabric_manager if facts.nvswitches else ()
+    )
+    installed = _family(choice, facts)
+    before = _installed_version(packages, installed, facts)
+    target = settings.version or _kept_version(choice, before)
+    action, reason = _action(packages, installed, before, target, facts)
+    repository = plan_repository(choice.repository, facts, wanted=action != "none")
+    after = target if action == "none" else None
+    return DriverPlan(
+        choice=choice,
+        action=action,
+        before=before,
+        loaded=facts.loaded_driver,
+        target=target,
+        packages=packages,
+        installed=installed,
+        prerequisites=_prerequisites(choice, facts),
+        repository=repository,
+        files=_files(settings, facts, packages, after),
+        hold=_to_hold(settings, packages, facts),
+        services=_services(settings, facts),
+        load=not _module_is_right(facts, target),
+        reasons=(choice.reason, reason),
+        findings=(
+            *choice.findings,
+            *repository.findings,
+            *_package_findings(settings, choice, packages, installed, action, facts),
+            *_disruption(settings, facts, before or facts.loaded_driver, target, action, choice),
+        ),
+    )
+
+
+def _family(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
+    """The installed packages that belong to an NVIDIA driver of any branch and source."""
+    patterns = [re.compile(pattern) for pattern in choice.packages.family]
+    return tuple(
+        name
+        for name, package in sorted(facts.packages.items())
+        if package.state != "config-files"
+        and any(pattern.fullmatch(name) for pattern in patterns)
+    )
+
+
+def _installed_version(
+    packages: tuple[str, ...], installed: tuple[str, ...], facts: NodeFacts
+) -> str | None:
+    """The driver's version by its packages; where they differ, that of the first wanted one."""
+    there = [name for name in packages if name in facts.packages and name in installed]
+    names = there or [name for name in installed if _looks_like_driver(facts, name)]
+    return facts.packages[names[0]].upstream if names else None
+
+
+def _looks_like_driver(facts: NodeFacts, name: str) -> bool:
+    return re.fullmatch(r"\d{3}\.\d+(\.\d+)?", facts.packages[name].upstream) is not None
+
+
+def _kept_version(choice: DriverChoice, before: str | None) -> str | None:
+    """A branch wish keeps the version that is there: moving it is an upgrade, asked for by name."""
+    return before if before and before.split(".")[0] == choice.branch else None
+
+
+def _action(
+    packages: tuple[str, ...],
+    installed: tuple[str, ...],
+    before: str | None,
+    target: str | None,
+    facts: NodeFacts,
+) -> tuple[Action, str]:
+    if before is None:
+        return "install", "No driver is installed."
+    if target != before:
+        return _move(before, target)
+    missing = [name for name in packages if name not in facts.packages]
+    if missing and not any(name in facts.packages for name in packages):
+        return "replace", f"Driver {before} is installed from other packages."
+    wrong = [
+        name
+        for name in packages
+        if name in facts.packages
+        and (
+            facts.packages[name].upstream != target
+            or facts.packages[name].state != "installed"
+        )
+    ]
+    if missing or wrong:
+        return "repair", f"Of driver {before} these are missing or half done: " + ", ".join(
+            [*missing, *wrong]
+        )
+    module = facts.module_on_disk
+    if module is None or module.version != target:
+        return "repair", f"Driver {before} has no module for the running kernel."
+    return "none", f"Driver {before} is installed."
+
+
+def _move(before: str, target: str | None) -> tuple[Action, str]:
+    if target is None:
+        return "replace", f"Driver {before} is of another branch."
+    down = _numbers(target) < _numbers(before)
+    verb: Action = "downgrade" if down else "upgrade"
+    return verb, f"Driver {before} is installed, {target} is asked for."
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def _prerequisites(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
+    if choice.build != "dkms":
+        return ()
+    headers = () if facts.kernel.headers else choice.packages.headers
+    build = tuple(name for name in choice.packages.build if name not in facts.packages)
+    return headers + build
+
+
+def _files(
+    settings: DriverSettings,
+    facts: NodeFacts,
+    packages: tuple[str, ...],
+    version: str | None,
+) -> tuple[FileWrite, ...]:
+    """The configuration files that differ; pins only where the version is known by now."""
+    files = [
+        FileWrite(MODPROBE_FILE, render("driver/modprobe.conf", modules=RIVALS)),
+        FileWrite(MODULES_LOAD_FILE, render("driver/modules-load.conf")),
+    ]
+    if facts.package_manager == "apt" and settings.hold:
+        files.append(FileWrite(UNATTENDED_FILE, render("driver/unattended-upgrades")))
+        if version:
+            files.append(preferences(packages, version))
+    return tuple(file for file in files if not file.is_on(facts))
+
+
+def preferences(packages: tuple[str, ...], version: str) -> FileWrite:
+    """The apt preferences that keep `packages` at `version`."""
+    text = render("driver/apt-preferences", packages=sorted(packages), version=version)
+    return FileWrite(PREFERENCES_FILE, text)
+
+
+def _to_hold(
+    settings: DriverSettings, packages: tuple[str, ...], facts: NodeFacts
+) -> tuple[str, ...]:
+    return tuple(name for name in packages if settings.hold and name not in facts.holds)
+
+
+def _services(settings: DriverSettings, facts: NodeFacts) -> tuple[str, ...]:
+    wanted = ["nvidia-persistenced"] if settings.persistence else []
+    if facts.nvswitches:
+        wanted.append("nvidia-fabricmanager")
+    return tuple(name for name in wanted if not _runs(facts, name))
+
+
+def _runs(facts: NodeFacts, name: str) -> bool:
+    service = facts.services.get(name)
+    return (
+        service is not None
+        and service.active == "active"
+        and service.enabled in ("enabled", "static")
+        and "--no-persistence-mode" not in service.exec_start
+    )
+
+
+def _module_is_right(facts: NodeFacts, target: str | None) -> bool:
+    return (
+        target is not None
+        and facts.loaded_driver == target
+        and facts.library == target
+        and "nvidia_uvm" in facts.modules
+    )
+
+
+def _package_findings(
+    settings: DriverSettings,
+    choice: DriverChoice,
+    packages: tuple[str, ...],
+    installed: tuple[str, ...],
+    action: Action,
+    facts: NodeFacts,
+) -> list[Finding]:
+    found: list[Finding] = []
+    ours = (facts.provenance or {}).get("driver", {}).get("packages", {})
+    others = [name for name in installed if name not in packages and name not in ours]
+    if others and action in ("replace", "upgrade", "downgrade"):
+        found.append(findings.OTHER_PACKAGES(packages=", ".join(others)))
+    held = [name for name in installed if name in facts.holds and name not in ours]
+    if held and action in ("replace", "upgrade", "downgrade"):
+        found.append(package_findings.HELD_PACKAGES(packages=", ".join(held)))
+    if choice.build == "dkms" and not facts.kernel.headers and choice.packages.headers:
+        found.append(
+            findings.NO_HEADERS(
+                kernel=facts.kernel.release, packages=", ".join(choice.packages.headers)
+            )
+        )
+    return found
+
+
+def _disruption(
+    settings: DriverSettings,
+    facts: NodeFacts,
+    before: str | None,
+    target: str | None,
+    action: Action,
+    choice: DriverChoice,
+) -> list[Finding]:
+    """Blockers where the plan would pull the driver from under running GPU work."""
+    if settings.allow_disruption or facts.loaded_driver is None:
+        return []
+    if action in ("none", "install") and facts.loaded_driver == (target or before):
+        return []
+    after = target or f"branch {choice.branch}"
+    if facts.gpu_pods:
+        return [
+            findings.KUBERNETES_GPU_PODS(
+                before=facts.loaded_driver, after=after, pods=facts.gpu_pods
+            )
+        ]
+    work = [process for process in facts.gpu_processes if process.command not in DAEMONS]
+    if work:
+        names = ", ".join(f"{process.command} ({process.pid})" for process in work[:5])
+        return [findings.GPU_BUSY(before=facts.loaded_driver, after=after, work=names)]
+    return []
