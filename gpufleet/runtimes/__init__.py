@@ -1,0 +1,1 @@
+"""Configuration files of container runtimes: pure functions from text to text."""

@@ -1,0 +1,86 @@
+"""What containerd and CRI-O have in common: runtimes as TOML tables that inherit from another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gpufleet.findings import Finding
+from gpufleet.findings import toolkit as found
+from gpufleet.runtimes.edits import Data, NotUnderstood, Refused, lookup, retract, same, settle
+from gpufleet.runtimes.model import Merged, Path, Record, RuntimeWish
+from gpufleet.runtimes.tomltext import TOML
+
+Wanted = tuple[dict[Path, Any], tuple[Finding, ...]]
+
+
+def is_ours(data: Data, path: Path, record: Record) -> bool:
+    """Whether the setting still has the value that we gave it."""
+    return path in record.values and same(lookup(data, path), record.values[path])
+
+
+def merge_tables(
+    text: str | None,
+    skeleton: str,
+    wish: RuntimeWish,
+    record: Record,
+    wanted_of: Callable[[Data], Wanted],
+    runtime: str,
+) -> Merged:
+    """The text with the settings that `wanted_of` names for its data; blockers leave it as it is.
+
+    `skeleton` is what a file that does not exist yet begins with.
+    """
+    start = skeleton if text is None else text
+    try:
+        data = TOML.parse(start)
+        wanted, notes = wanted_of(data)
+        if any(note.blocks for note in notes):
+            return Merged(text, False, notes, record)
+        settled = settle(start, wanted, record, TOML)
+    except NotUnderstood as error:
+        note = found.CONFIG_INVALID(file=wish.file, language="TOML", reason=error, runtime=runtime)
+        return Merged(text, False, (note,), record)
+    except Refused as error:
+        note = found.EDIT_REFUSED(file=wish.file, reason=error)
+        return Merged(text, False, (note,), record)
+    if text is None and not settled.record.edits:
+        return Merged(None, False, notes)
+    created = record.created or text is None
+    base = record.skeleton or (skeleton if text is None else "")
+    done = Record(created, base, settled.record.edits)
+    if created and settled.text == base and not done.edits:
+        return Merged(None, True, notes)
+    return Merged(settled.text, settled.text != text, notes, done)
+
+
+def unmerge_tables(text: str | None, record: Record, file: str, runtime: str) -> Merged:
+    """The text without what is ours; None where we had created the file and nothing else is in it."""
+    if text is None:
+        return Merged(None, False)
+    try:
+        settled = retract(text, record, TOML)
+    except NotUnderstood as error:
+        note = found.CONFIG_INVALID(file=file, language="TOML", reason=error, runtime=runtime)
+        return Merged(text, False, (note,), record)
+    notes = tuple(found.LEFT_CHANGED(setting=".".join(p), file=file) for p in settled.left)
+    if record.created and same(TOML.parse(settled.text), TOML.parse(record.skeleton)):
+        return Merged(None, True, notes)
+    return Merged(settled.text, settled.text != text, notes)
+
+
+def parse_effective(text: str) -> Data:
+    """The configuration as the runtime prints it; empty where it printed something else."""
+    try:
+        return TOML.parse(text)
+    except NotUnderstood:
+        return {}
+
+
+def base_runtime(runtimes: Data, default: str, own: str, fits: Callable[[Data], bool]) -> str:
+    """Name of the runtime to inherit from: the default one, else runc, else crun; "" for none."""
+    for name in (default, "runc", "crun"):
+        table = runtimes.get(name)
+        if name != own and isinstance(table, dict) and fits(table):
+            return name
+    return ""
