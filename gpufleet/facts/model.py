@@ -29,6 +29,7 @@ class Kernel:
     headers: bool  # /lib/modules/<release>/build leads to a directory
     installed: tuple[str, ...] = ()  # releases under /lib/modules, oldest first
     secure_boot: bool | None = None  # None: not an EFI machine, or not readable
+    buildable: tuple[str, ...] = ()  # those of `installed` that have headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,8 @@ class GpuProcess:
     """A process that has an NVIDIA device open."""
 
     pid: int
-    command: str
+    command: str  # as the kernel keeps it: at most 15 characters ("nvidia-persiste")
+    devices: tuple[str, ...] = ()  # /dev/nvidia0, /dev/nvidiactl, …
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,16 @@ class Keyring:
 
     path: str  # file, or the name of the gpg-pubkey package on rpm systems
     fingerprints: tuple[str, ...] = ()  # upper case, 40 digits; 8 where no more is known
+
+
+@dataclass(frozen=True, slots=True)
+class CdiSpec:
+    """A CDI specification file; its content is not carried over."""
+
+    path: str
+    size: int  # bytes
+    sha256: str
+    driver: str = ""  # version in the name of the libnvidia-ml.so that it mounts; "" if it has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +179,7 @@ class NodeFacts:
     modules: dict[str, LoadedModule] = field(default_factory=dict)
     module_on_disk: ModuleOnDisk | None = None
     library: str | None = None  # version in the name of the installed libnvidia-ml.so
+    libraries: tuple[str, ...] = ()  # every version there is a libnvidia-ml.so of, oldest first
     dkms: tuple[DkmsModule, ...] = ()
     device_nodes: tuple[str, ...] = ()  # /dev/nvidia0, /dev/nvidiactl, …
     packages: dict[str, Package] = field(default_factory=dict)
@@ -187,6 +200,9 @@ class NodeFacts:
     operator_driver: bool = False  # /run/nvidia/driver: the GPU Operator's driver container
     reboot_required: bool = False
     controller: bool = False  # the machine that runs gpufleet is this host
+    cdi_specs: tuple[CdiSpec, ...] = ()
+    privileged: bool = True  # gathered as root; if not, much of the above is incomplete
+    received: int = 0  # seconds since 1970 by the controller's clock; 0 where unknown
 
     @property
     def gpus(self) -> tuple[PciDevice, ...]:
@@ -195,6 +211,11 @@ class NodeFacts:
     @property
     def nvswitches(self) -> tuple[PciDevice, ...]:
         return tuple(device for device in self.pci if device.is_nvswitch)
+
+    @property
+    def clock_skew(self) -> int:
+        """Seconds that the host's clock is ahead of the controller's; 0 where unknown."""
+        return self.clock - self.received if self.received else 0
 
     @property
     def loaded_driver(self) -> str | None:

@@ -1,0 +1,140 @@
+"""Configuration files and CDI specs, from the sections of gather.sh."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gpufleet.facts.hardware import library_version
+from gpufleet.facts.model import CdiSpec, ManagedFile
+from gpufleet.facts.sections import records
+
+PROVENANCE = "/var/lib/gpufleet/provenance.json"
+_SHA256 = re.compile(r"([0-9a-f]{64})  (/.*)$")
+_TROUBLE = {
+    "odd": "it is not a regular file",
+    "large": "it is larger than 128 KiB",
+    "unreadable": "it cannot be read",
+}
+
+
+@dataclass(slots=True)
+class _Raw:
+    """The lines of the section by kind, before the content is cut up."""
+
+    files: list[tuple[int, ManagedFile]] = field(default_factory=list)
+    others: list[ManagedFile] = field(default_factory=list)
+    links: dict[str, str] = field(default_factory=dict)
+    sums: dict[str, str] = field(default_factory=dict)
+    content: bytes = b""
+
+
+def parse_files(lines: Sequence[str]) -> tuple[dict[str, ManagedFile], dict[str, bytes]]:
+    """The files by path, and the bytes of those that were read."""
+    raw = _sort(lines)
+    files: dict[str, ManagedFile] = {}
+    contents: dict[str, bytes] = {}
+    position = 0
+    for size, file in raw.files:
+        data = raw.content[position : position + size]
+        position += size
+        digest = hashlib.sha256(data).hexdigest()
+        if digest != raw.sums.get(file.path):
+            raise ValueError(
+                f"the content of {file.path} does not match its checksum: it was cut off, or the "
+                "file changed while it was read; run again"
+            )
+        contents[file.path] = data
+        files[file.path] = _with_text(replace(file, sha256=digest), data)
+    if position != len(raw.content):
+        raise ValueError("there is more content than files")
+    for file in raw.others:
+        files[file.path] = file
+    for path, target in raw.links.items():
+        files[path] = replace(files.get(path) or ManagedFile(path, None), link=target)
+    return files, contents
+
+
+def _with_text(file: ManagedFile, data: bytes) -> ManagedFile:
+    try:
+        return replace(file, content=data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return replace(file, error="it is not UTF-8 text")
+
+
+def _sort(lines: Sequence[str]) -> _Raw:
+    raw = _Raw()
+    link = ""
+    for line in lines:
+        word, _, rest = line.partition(" ")
+        checksum = _SHA256.match(line)
+        if link:
+            raw.links[link], link = line, ""
+        elif checksum:
+            raw.sums[checksum.group(2)] = checksum.group(1)
+        elif word == "link":
+            link = rest
+        elif word in ("file", "large", "unreadable"):
+            size, mode, owner, path = rest.split(" ", 3)
+            file = ManagedFile(path, None, int(mode, 8), owner, error=_TROUBLE.get(word, ""))
+            if word == "file":
+                raw.files.append((int(size), file))
+            else:
+                raw.others.append(file)
+        elif word in ("odd", "absent"):
+            raw.others.append(ManagedFile(rest, None, error=_TROUBLE.get(word, "")))
+        elif word == "base64":
+            raw.content += _base64(rest)
+        elif word == "hex":
+            raw.content += bytes.fromhex(rest)
+        elif line.strip():
+            raise ValueError(f"unexpected line {line[:80]!r}")
+    return raw
+
+
+def _base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text.strip(), validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"the content is not base64 ({error}): it was cut off") from error
+
+
+def parse_cdi(lines: Sequence[str]) -> tuple[CdiSpec, ...]:
+    """The CDI specs, each with the driver version that it was made for."""
+    sizes: dict[str, int] = {}
+    sums: dict[str, str] = {}
+    drivers: dict[str, str] = {}
+    for line in lines:
+        checksum = _SHA256.match(line)
+        if checksum:
+            sums[checksum.group(2)] = checksum.group(1)
+    for word, rest in records(line for line in lines if not _SHA256.match(line)):
+        if word == "size":
+            size, path = rest.split(" ", 1)
+            sizes[path] = int(size)
+        else:
+            path, _, library = f"{word} {rest}".strip().rpartition(":")
+            drivers.setdefault(path, library_version(library.rstrip(".")) or "")
+    return tuple(
+        CdiSpec(path, size, sums.get(path, ""), drivers.get(path, ""))
+        for path, size in sizes.items()
+    )
+
+
+def parse_provenance(file: ManagedFile | None) -> tuple[dict[str, Any] | None, str]:
+    """The record of what was installed, and why it cannot be used ("" when it can, or is not)."""
+    if file is None or file.content is None:
+        return None, file.error if file else ""
+    try:
+        record = json.loads(file.content)
+    except ValueError as error:
+        return None, f"it is not valid JSON: {error}"
+    if not isinstance(record, dict):
+        return None, "it is not a JSON object"
+    return record, ""

@@ -1,0 +1,375 @@
+# Prints what a host is, in sections that gpufleet/facts/parse.py reads.
+#
+# Runs as `sh -c` on hosts without Python: POSIX sh, the coreutils, grep, awk and sed of EL 7.
+# A process costs about a millisecond, so one process serves many items and the shell's own
+# globs and `read` do the rest. Comment lines and leading blanks are removed before it is sent.
+# The variable `configs`, set before, names further files to print, one per line.
+# Every section is printed, empty or not: a missing one means that the output was cut off.
+#
+# The output goes through tr because pyinfra refuses a line that is not UTF-8; the content of
+# files is in base64, so no byte of it is lost.
+
+LC_ALL=C
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin
+export LC_ALL PATH
+exec 2>/dev/null
+tab=$(printf '\t')
+nl='
+'
+blank=$IFS
+
+section() { printf '\n@@%s\n' "$1"; }
+have() { command -v "$1" >/dev/null; }
+
+# line FILE: the first line of a file, in $line; empty where there is none.
+line() {
+line=
+[ -r "$1" ] && IFS= read -r line <"$1"
+}
+
+# exist PATH...: those of the paths that exist, one per line.
+exist() {
+for path; do
+[ -e "$path" ] && printf '%s\n' "$path"
+done
+}
+
+# count PATH...: how many there are, where the first exists (a glob without match is left as is).
+count() {
+total=0
+[ -e "$1" ] && total=$#
+}
+
+gather() {
+
+section os
+like=
+for path in /etc/os-release /usr/lib/os-release; do
+[ -r "$path" ] || continue
+while IFS= read -r text || [ -n "$text" ]; do
+printf '%s\n' "$text"
+case $text in ID=* | ID_LIKE=*) like="$like $text" ;; esac
+done <"$path"
+break
+done
+case $like in
+*debian* | *ubuntu*) format=dpkg ;;
+*rhel* | *fedora* | *centos* | *amzn* | *suse* | *sles*) format=rpm ;;
+*) format=; have rpm && format=rpm; have dpkg-query && format=dpkg ;;
+esac
+
+section kernel
+uname -rm
+uname -n
+release=$(uname -r)
+for path in /lib/modules/*; do
+[ -e "$path/modules.order" ] || [ "${path##*/}" = "$release" ] || continue
+headers=no
+[ -d "$path/build" ] && headers=yes
+echo "installed $headers ${path##*/}"
+done
+path=/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c
+[ -r "$path" ] && echo "secureboot" $(od -An -tu1 "$path")
+
+section identity
+line /proc/sys/kernel/random/boot_id
+echo "boot $line"
+line /etc/machine-id
+echo "machine $line"
+user=
+while read -r key user text; do
+[ "$key" = Uid: ] && break
+done </proc/self/status
+echo "user $user"
+
+section pci
+IFS=$nl
+for path in $(grep -ls 0x10de /sys/bus/pci/devices/*/vendor); do
+path=${path%/vendor}
+line "$path/device"
+device=$line
+line "$path/class"
+driver=-
+cd -P "$path/driver" && driver=${PWD##*/}
+echo "${path##*/} $device $line $driver"
+done
+IFS=$blank
+cd /
+
+section modules
+grep -sE '^(nvidia|nouveau|nova|i2c_core |ipmi_msghandler |ipmi_devintf )' /proc/modules
+echo
+for path in /sys/module/nvidia* /sys/module/nouveau /sys/module/nova* \
+/sys/module/i2c_core /sys/module/ipmi_msghandler /sys/module/ipmi_devintf; do
+[ -d "$path" ] || continue
+line "$path/version"
+version=$line
+references=
+case $path in */nvidia*) line "$path/refcnt" && references=$line ;; esac
+echo "module ${path##*/} ${references:--} $version"
+done
+
+section modinfo
+[ -d "/lib/modules/$release" ] && modinfo nvidia nvidia-current |
+grep -E '^(filename|version|license|signer):'
+
+section library
+set -- $(exist /usr/lib/*-linux-gnu/libnvidia-ml.so.[0-9]*.[0-9]* \
+/usr/lib/*-linux-gnu/nvidia/*/libnvidia-ml.so.[0-9]*.[0-9]* \
+/usr/lib64/libnvidia-ml.so.[0-9]*.[0-9]* /usr/lib64/nvidia/libnvidia-ml.so.[0-9]*.[0-9]* \
+/usr/lib/libnvidia-ml.so.[0-9]*.[0-9]*)
+printf 'file %s\n' $*
+# The loader's link says which of several is used; with one file there is nothing to ask.
+[ $# -gt 1 ] && for path in $(exist /usr/lib/*-linux-gnu/libnvidia-ml.so.1 \
+/usr/lib64/libnvidia-ml.so.1 /usr/lib/libnvidia-ml.so.1); do
+echo "used $(readlink -f "$path")"
+done
+
+section dkms
+set -- /var/lib/dkms/*/*/source
+[ -L "$1" ] && have dkms && dkms status
+
+section devices
+for path in /dev/nvidia*; do
+[ -c "$path" ] && echo "$path"
+done
+
+section packages
+# What plan functions ask for, and whatever dpkg has not fully installed or holds.
+families='nvidia|^cuda-(drivers|keyring|repo|compat)|^lib(cuda|nvcuvid|nvoptix|nvsdm|xnvctrl)'
+families="$families|^(dkms|gcc(-[0-9.]+)?|make|mokutil|epel-release|elfutils-libelf-devel|dpkg|rpm)\$"
+families="$families|^(linux|kernel)-(image|headers|modules|devel)|^kernel(-uek|-core)?\$"
+families="$families|^(docker|containerd|cri-o|moby|runc|crun|podman|kubelet|datacenter-gpu)"
+families="$families|unattended-upgrades|dnf-automatic|yum-cron|versionlock|modules-extra"
+echo "format $format"
+for path in apt-get dnf yum zypper; do
+have "$path" && echo "tool $path"
+done
+case $format in
+dpkg)
+dpkg-query -W -f '${Package}\t${Architecture}\t${Version}\t${Status}\n' |
+awk -F "$tab" -v families="$families" '$1 ~ families ||
+$4 !~ /^(install ok installed|.* (config-files|not-installed))$/'
+count /var/lib/dpkg/updates/[0-9]*
+[ "$total" -gt 0 ] && echo "journal $total"
+;;
+rpm)
+rpm -qa --nodigest --nosignature --qf \
+'%{NAME}\t%{ARCH}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\tinstall ok installed\n' |
+awk -F "$tab" -v families="$families" '$1 ~ families'
+count /var/lib/yum/transaction-all*
+[ "$total" -gt 0 ] && echo "journal $total"
+;;
+esac
+
+section trust
+[ "$format" = rpm ] &&
+rpm -q gpg-pubkey --nodigest --nosignature --qf '@key gpg-pubkey-%{VERSION}-%{RELEASE}\n%{DESCRIPTION}\n' |
+grep -v '^package '
+
+section lock
+# Advisory locks are found by inode; yum and dnf write their process id into a file.
+for lock in /var/lib/dpkg/lock-frontend /var/lib/dpkg/lock /var/lib/apt/lists/lock \
+/var/cache/apt/archives/lock /var/lib/rpm/.rpm.lock; do
+[ -e "$lock" ] && locks="$locks$nl$lock"
+done
+IFS=$nl
+inodes=
+[ "$locks" ] && inodes=$(stat -c %i $locks)
+IFS=$blank
+while read -r number kind advice mode pid place text; do
+[ "$inodes" ] && [ "$mode" = WRITE ] || continue
+case "$nl$inodes$nl" in *"$nl${place##*:}$nl"*) ;; *) continue ;; esac
+for path in /proc/"$pid"/fd/*; do
+IFS=$nl
+for lock in $locks; do
+[ "$path" -ef "$lock" ] && line "/proc/$pid/comm" && echo "$pid $line" && break 2
+done
+done
+IFS=$blank
+done </proc/locks
+IFS=$blank
+for path in /var/run/yum.pid /run/zypp.pid /var/cache/dnf/metadata_lock.pid \
+/var/lib/dnf/rpmdb_lock.pid; do
+line "$path"
+[ "$line" ] && [ -r "/proc/$line/comm" ] && pid=$line && line "/proc/$pid/comm" &&
+echo "$pid $line"
+done
+
+section services
+units=$(systemctl show -p Names -p LoadState -p ActiveState -p UnitFileState -p ExecStart \
+docker.service containerd.service crio.service kubelet.service k3s.service k3s-agent.service \
+rke2-server.service rke2-agent.service snap.microk8s.daemon-kubelite.service \
+nvidia-persistenced.service nvidia-fabricmanager.service nvidia-imex.service \
+nvidia-cdi-refresh.path nvidia-cdi-refresh.service nvidia-dcgm.service dcgm.service \
+dcgm-exporter.service nvidia-dcgm-exporter.service unattended-upgrades.service \
+apt-daily-upgrade.timer dnf-automatic.timer dnf-automatic-install.timer yum-cron.service \
+display-manager.service)
+printf '%s\n' "$units"
+
+section runtimes
+for path in dockerd containerd crio nvidia-ctk; do
+have "$path" && echo "command $path"
+done
+count /run/containerd/io.containerd.runtime.*/moby/*
+moby=$total
+count /run/docker/containerd/daemon/io.containerd.runtime.*/moby/*
+moby=$((moby + total))
+count /run/containerd/io.containerd.runtime.*/k8s.io/*
+cri=$total
+count /run/containerd/io.containerd.runtime.*/default/*
+cri=$((cri + total))
+count /run/k3s/containerd/io.containerd.runtime.*/k8s.io/*
+echo "containers docker $moby"
+echo "containers containerd $cri"
+echo "containers k3s $total"
+count /run/containers/storage/overlay-containers/*/userdata
+echo "containers crio $total"
+for path in /var/lib/rancher/*/data/*/bin/containerd; do
+[ -x "$path" ] && echo "version rancher $("$path" --version)" && break
+done
+case $units in *--config*)
+# A runtime's own --config or --config-file: the word after it, or the rest of the word.
+next=
+set -f
+for text in $units; do
+case $text in
+--config=* | --config-file=*) configs="$configs$nl${text#*=}" ;;
+--config | --config-file) next=1; continue ;;
+/*) [ "$next" ] && configs="$configs$nl$text" ;;
+esac
+next=
+done
+set +f
+;;
+esac
+
+section gpu
+[ -c /dev/nvidiactl ] && find /proc/[0-9]*/fd -maxdepth 1 -lname '/dev/nvidia*' \
+-printf '%h %l\n' | while read -r path device; do
+pid=${path%/fd}
+line "$pid/comm"
+echo "process ${pid#/proc/} $device $line"
+done
+path=/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint
+IFS=$nl
+[ -r "$path" ] && for text in $(grep -oE \
+'"PodUID":"[^"]*","ContainerName":"[^"]*","ResourceName":"nvidia.com/' "$path"); do
+text=${text#*:\"}
+text=${text%%\"*}
+# The checkpoint keeps pods that are gone until the next pod is admitted.
+[ -d "/var/lib/kubelet/pods/$text" ] && echo "pod $text"
+done
+IFS=$blank
+
+section space
+stat -f -c '%a %S %n' $(exist / /boot /var /usr /tmp)
+
+section oddities
+[ -x /usr/bin/nvidia-uninstall ] && echo "runfile uninstaller"
+[ -e /var/log/nvidia-installer.log ] && echo "runfile log"
+count /run/nvidia/driver/*
+[ "$total" -gt 0 ] && echo operator-driver
+[ -e /run/reboot-required ] || [ -e /var/run/reboot-required ] && echo reboot-required
+
+section cdi
+set -- $(exist /etc/cdi/*.y*ml /etc/cdi/*.json /var/run/cdi/*.y*ml /var/run/cdi/*.json)
+[ $# -gt 0 ] && stat -L -c 'size %s %n' "$@" && sha256sum "$@" &&
+grep -m 1 -oHE 'libnvidia-ml\.so\.[0-9]+\.[0-9.]+' "$@"
+
+section files
+files=
+# want PATH...: whole files, also where they do not exist.
+want() {
+for path; do
+case "$nl$files" in *"$nl$path$nl"*) continue ;; esac
+if [ -L "$path" ]; then
+echo "link $path"
+readlink "$path"
+fi
+if [ -f "$path" ]; then
+files="$files$path$nl"
+elif [ -e "$path" ] || [ -L "$path" ]; then
+echo "odd $path"
+else
+case $path in *[*?]*) ;; *) echo "absent $path" ;; esac
+fi
+done
+}
+want /etc/docker/daemon.json /etc/containerd/config.toml /etc/crio/crio.conf \
+/etc/nvidia-container-runtime/config.toml /var/lib/gpufleet/provenance.json \
+/etc/containerd/conf.d/*.toml /etc/crio/crio.conf.d/* \
+/etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources \
+/etc/yum/pluginconf.d/versionlock.* /etc/dnf/plugins/versionlock.* /etc/dnf/versionlock.toml \
+/etc/dnf/automatic.conf /etc/yum/yum-cron.conf
+for path in /var/lib/rancher/k3s /var/lib/rancher/rke2; do
+path=$path/agent/etc/containerd
+[ -d "$path" ] && want "$path"/config*.toml "$path"/config*.tmpl "$path"/config*.toml.d/*
+done
+for path in docker containerd crio nvidia-persistenced; do
+want /etc/systemd/system/$path.service.d/*.conf
+[ -e /etc/systemd/system/$path.service ] && want /etc/systemd/system/$path.service
+done
+IFS=$nl
+set -f
+want $configs
+# Files of a kind that concern us only when they name what we install or switch off.
+set +f
+want $(grep -lsaiE 'nvidia|cuda|nouveau|nova|gpufleet' /etc/apt/preferences \
+/etc/apt/preferences.d/* /etc/modprobe.d/* /usr/lib/modprobe.d/* /lib/modprobe.d/* \
+/etc/modules-load.d/* /usr/share/keyrings/* /etc/apt/keyrings/* /etc/apt/trusted.gpg.d/* \
+/etc/apt/trusted.gpg)
+want $(exist /usr/share/keyrings/*cuda* /usr/share/keyrings/*nvidia* \
+/usr/share/keyrings/*gpufleet* /etc/apt/keyrings/*cuda* /etc/apt/keyrings/*nvidia* \
+/etc/apt/keyrings/*gpufleet* /etc/apt/trusted.gpg.d/*cuda* /etc/apt/trusted.gpg.d/*nvidia*)
+want $(grep -lsaE 'Unattended-Upgrade|APT::Periodic|gpufleet' /etc/apt/apt.conf.d/*)
+want $(grep -lsaiE 'nvidia|cuda|epel|^\[(base|updates|extras)' /etc/yum.repos.d/*.repo)
+# containerd's imports, relative to the file that names them.
+for path in /etc/containerd/config.toml $configs; do
+[ -r "$path" ] || continue
+IFS=" ,'\"[]$tab$nl"
+set -f
+for text in $(sed -n '/^[[:space:]]*imports[[:space:]]*=/,/\]/p' "$path"); do
+case $text in
+/*.toml) ;;
+*.toml) text=${path%/*}/$text ;;
+*) continue ;;
+esac
+IFS=$nl
+set +f
+want $text
+done
+set +f
+done
+IFS=$nl
+set -f
+set --
+# A larger file is not a configuration that a person wrote; its size and mode are told all the same.
+for text in $(stat -L -c '%s %a %U %n' $files); do
+path=${text#* * * }
+if [ "${text%% *}" -gt 131072 ]; then
+echo "large $text"
+elif [ -r "$path" ]; then
+echo "file $text"
+set -- "$@" "$path"
+else
+echo "unreadable $text"
+fi
+done
+if [ $# -gt 0 ]; then
+sha256sum "$@"
+if have base64; then
+printf 'base64 '
+cat "$@" | base64 -w 0
+else
+cat "$@" | od -An -v -tx1 | sed 's/^/hex /'
+fi
+fi
+IFS=$blank
+set +f
+
+section end
+date '+clock %s'
+}
+
+gather | tr -c '\11\12\40-\176' '?'

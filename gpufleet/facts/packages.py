@@ -1,0 +1,173 @@
+"""Packages, holds and the state of the package manager, from the sections of gather.sh."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpufleet.facts.model import Keyring, ManagedFile, OsRelease, Package, PackageManager, Service
+from gpufleet.openpgp import OpenPgpError, fingerprints
+
+_GONE = ("not-installed", "config-files")
+_PERIODIC = re.compile(
+    r'^\s*(?:APT::Periodic::)?(Unattended-Upgrade|Enable)\s+"?(\w+)"?\s*;', re.MULTILINE
+)
+_APPLY = re.compile(r"^\s*apply_updates\s*=\s*(\w+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class PackageState:
+    """The `packages` section."""
+
+    manager: PackageManager | None
+    packages: dict[str, Package]
+    held: frozenset[str]
+    broken: str
+
+
+def _manager(os: OsRelease, form: str, tools: set[str]) -> PackageManager | None:
+    if form == "dpkg":
+        return "apt" if "apt-get" in tools else None
+    if "zypper" in tools and "suse" in " ".join((os.id, *os.id_like)):
+        return "zypper"
+    major = os.version_id.split(".")[0]
+    # EL 7 can have dnf from an extra repository; yum is what owns its configuration.
+    old = major.isdigit() and int(major) < 8
+    if old:
+        return "yum" if "yum" in tools else None
+    if "dnf" in tools:
+        return "dnf"
+    return "yum" if "yum" in tools else None
+
+
+def parse_packages(lines: Sequence[str], os: OsRelease) -> PackageState:
+    """Packages by name; a foreign architecture as `name:arch`, a further version as `name-version`.
+
+    Packages of which only configuration files are left count as absent.
+    """
+    form, journal, tools = "", "", set()
+    rows: list[list[str]] = []
+    for line in filter(str.strip, lines):
+        columns = line.split("\t")
+        word, _, rest = line.partition(" ")
+        if len(columns) == 4:
+            rows.append(columns)
+        elif word == "format":
+            form = rest.strip()
+        elif word == "tool":
+            tools.add(rest)
+        elif word == "journal":
+            journal = rest
+        else:
+            raise ValueError(f"unexpected line {line!r}")
+    native = next((row[1] for row in rows if row[0] in ("dpkg", "rpm")), "")
+    packages: dict[str, Package] = {}
+    held, unfinished = set(), []
+    for name, architecture, version, status in rows:
+        want, _, state = status.partition(" ")
+        if want == "hold":
+            held.add(name)
+        if state.split(" ")[-1] in _GONE:
+            continue
+        if state != "ok installed":
+            unfinished.append(f"{name} is {state.split(' ')[-1]}")
+        version = version.removeprefix("0:") if form == "rpm" else version
+        foreign = form == "dpkg" and architecture not in (native, "all")
+        key = f"{name}:{architecture}" if foreign else name
+        if key in packages:
+            key = f"{name}-{version}"
+        packages[key] = Package(
+            name, version, architecture, "installed" if state == "ok installed" else state
+        )
+    if journal:
+        unfinished.append(
+            "an interrupted run of dpkg" if form == "dpkg" else "an unfinished transaction of yum"
+        )
+    return PackageState(_manager(os, form, tools), packages, frozenset(held), ", ".join(unfinished))
+
+
+def versionlocks(files: Mapping[str, ManagedFile]) -> frozenset[str]:
+    """The lines of the version lock lists of yum and dnf."""
+    return frozenset(
+        line.strip()
+        for path, file in files.items()
+        if path.endswith("/versionlock.list")
+        for line in (file.content or "").splitlines()
+        if line.strip() and not line.strip().startswith("#")
+    )
+
+
+def parse_trust(lines: Sequence[str]) -> tuple[Keyring, ...]:
+    """The gpg-pubkey packages of an rpm system: a name, then the key in its armor."""
+    blocks: list[tuple[str, list[str]]] = []
+    for line in lines:
+        if line.startswith("@key "):
+            blocks.append((line[5:].strip(), []))
+        elif blocks:
+            blocks[-1][1].append(line)
+    return tuple(
+        Keyring(name, _fingerprints("\n".join(armor).encode()) or _short_id(name))
+        for name, armor in blocks
+    )
+
+
+def _short_id(name: str) -> tuple[str, ...]:
+    match = re.match(r"gpg-pubkey-([0-9a-f]{8})-", name)
+    return (match.group(1).upper(),) if match else ()
+
+
+def _fingerprints(data: bytes) -> tuple[str, ...]:
+    try:
+        return fingerprints(data) if data.strip() else ()
+    except OpenPgpError:
+        return ()
+
+
+def keyring(path: str, data: bytes) -> Keyring:
+    """A keyring file; without fingerprints where it is not one."""
+    return Keyring(path, _fingerprints(data))
+
+
+def parse_lock(lines: Iterable[str]) -> str:
+    """`apt-get (process 812)`, or "" when nobody holds the package manager's lock."""
+    for line in filter(str.strip, lines):
+        pid, _, command = line.strip().partition(" ")
+        return f"{command or 'a process'} (process {int(pid)})"
+    return ""
+
+
+def unattended(
+    state: PackageState, files: Mapping[str, ManagedFile], services: Mapping[str, Service]
+) -> bool:
+    """Whether the host upgrades packages by itself."""
+    if state.manager == "apt":
+        return "unattended-upgrades" in state.packages and _apt_periodic(files, services)
+    if _enabled(services, "dnf-automatic-install.timer"):
+        return True
+    pairs = (
+        ("dnf-automatic.timer", "/etc/dnf/automatic.conf"),
+        ("yum-cron.service", "/etc/yum/yum-cron.conf"),
+    )
+    return any(_enabled(services, unit) and _applies(files.get(path)) for unit, path in pairs)
+
+
+def _enabled(services: Mapping[str, Service], unit: str) -> bool:
+    service = services.get(unit)
+    return service is not None and (service.enabled == "enabled" or service.active == "active")
+
+
+def _applies(file: ManagedFile | None) -> bool:
+    match = _APPLY.search(file.content or "") if file else None
+    return match is not None and match.group(1).lower() in ("yes", "true", "1", "on")
+
+
+def _apt_periodic(files: Mapping[str, ManagedFile], services: Mapping[str, Service]) -> bool:
+    timer = services.get("apt-daily-upgrade.timer")
+    if timer and timer.load != "not-found" and not _enabled(services, "apt-daily-upgrade.timer"):
+        return False
+    values = {"Unattended-Upgrade": "0", "Enable": "1"}
+    for path, file in sorted(files.items()):
+        if path.startswith("/etc/apt/apt.conf.d/"):
+            values.update(_PERIODIC.findall(file.content or ""))
+    return values["Enable"] != "0" and values["Unattended-Upgrade"] != "0"

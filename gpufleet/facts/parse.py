@@ -1,0 +1,164 @@
+"""What gather.sh printed on a host, as NodeFacts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gpufleet.facts.files import PROVENANCE, parse_cdi, parse_files, parse_provenance
+from gpufleet.facts.hardware import (
+    parse_dkms,
+    parse_kernel,
+    parse_library,
+    parse_modinfo,
+    parse_modules,
+    parse_pci,
+)
+from gpufleet.facts.model import Keyring, ModuleOnDisk, NodeFacts, OsRelease, Package
+from gpufleet.facts.packages import (
+    keyring,
+    parse_lock,
+    parse_packages,
+    parse_trust,
+    unattended,
+    versionlocks,
+)
+from gpufleet.facts.sections import FactsError, Sections, records
+from gpufleet.facts.services import parse_gpu, parse_runtimes, parse_services, runs_kubelet
+
+__all__ = ["FactsError", "parse_node_facts"]
+
+_KEYRING_FOLDERS = (
+    "/usr/share/keyrings/",
+    "/etc/apt/keyrings/",
+    "/etc/apt/trusted.gpg.d/",
+    "/etc/apt/trusted.gpg",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    boot_id: str
+    machine_id: str
+    user: str
+
+
+def parse_node_facts(
+    lines: Sequence[str], *, controller_machine_id: str = "", controller_boot_id: str = ""
+) -> NodeFacts:
+    """The facts in the lines that gather.sh printed.
+
+    The host is the controller when both its machine id and its boot id are the controller's:
+    containers share the boot id of their machine, and clones its machine id, but not both.
+
+    Raises FactsError, which names the section, when one is missing or malformed.
+    """
+    sections = Sections(lines)
+    os = sections.parse("os", _parse_os)
+    kernel, hostname = sections.parse("kernel", parse_kernel)
+    identity = sections.parse("identity", _parse_identity)
+    on_disk = sections.parse("modinfo", parse_modinfo)
+    library, libraries = sections.parse("library", parse_library)
+    packages = sections.parse("packages", lambda lines: parse_packages(lines, os))
+    services = sections.parse("services", parse_services)
+    files, contents = sections.parse("files", parse_files)
+    provenance, trouble = parse_provenance(files.get(PROVENANCE))
+    if trouble:
+        files[PROVENANCE] = replace(files[PROVENANCE], error=trouble)
+    oddities = sections.parse("oddities", lambda lines: {line.strip() for line in lines})
+    processes, pods = sections.parse("gpu", parse_gpu)
+    runtimes = sections.parse(
+        "runtimes", lambda lines: parse_runtimes(lines, packages.packages, services, files)
+    )
+    return NodeFacts(
+        os=os,
+        kernel=kernel,
+        hostname=hostname,
+        boot_id=identity.boot_id,
+        clock=sections.parse("end", _parse_clock),
+        package_manager=packages.manager,
+        pci=sections.parse("pci", parse_pci),
+        modules=sections.parse("modules", parse_modules),
+        module_on_disk=on_disk,
+        library=library,
+        libraries=libraries,
+        dkms=sections.parse("dkms", parse_dkms),
+        device_nodes=sections.parse("devices", lambda lines: tuple(filter(None, lines))),
+        packages=packages.packages,
+        holds=packages.held | versionlocks(files),
+        broken=packages.broken,
+        lock_holder=sections.parse("lock", parse_lock),
+        files=files,
+        keyrings=_keyrings(contents) + sections.parse("trust", parse_trust),
+        services=services,
+        runtimes=runtimes,
+        gpu_processes=processes,
+        kubelet=runs_kubelet(services),
+        gpu_pods=pods,
+        provenance=provenance,
+        free_bytes=sections.parse("space", _parse_space),
+        unattended_upgrades=unattended(packages, files, services),
+        runfile_install=_runfile(oddities, packages.packages, on_disk, library),
+        operator_driver="operator-driver" in oddities,
+        reboot_required="reboot-required" in oddities,
+        controller=bool(controller_machine_id and controller_boot_id)
+        and (identity.machine_id, identity.boot_id) == (controller_machine_id, controller_boot_id),
+        cdi_specs=sections.parse("cdi", parse_cdi),
+        privileged=identity.user == "0",
+    )
+
+
+def _parse_os(lines: Sequence[str]) -> OsRelease:
+    values: dict[str, str] = {}
+    for line in lines:
+        key, separator, value = line.strip().partition("=")
+        if separator and not key.startswith("#"):
+            values[key] = value.strip("\"'")
+    if not values.get("ID"):
+        raise ValueError("there is no ID: /etc/os-release is missing or cut off")
+    return OsRelease(
+        id=values["ID"],
+        version_id=values.get("VERSION_ID", ""),
+        id_like=tuple(values.get("ID_LIKE", "").split()),
+        codename=values.get("VERSION_CODENAME") or values.get("UBUNTU_CODENAME", ""),
+        pretty_name=values.get("PRETTY_NAME", ""),
+    )
+
+
+def _parse_identity(lines: Sequence[str]) -> _Identity:
+    values = dict(records(lines))
+    if not values.get("boot"):
+        raise ValueError("there is no boot id: /proc is not mounted or not readable")
+    return _Identity(values["boot"], values.get("machine", ""), values.get("user", ""))
+
+
+def _parse_clock(lines: Sequence[str]) -> int:
+    return int(dict(records(lines))["clock"])
+
+
+def _parse_space(lines: Sequence[str]) -> dict[str, int]:
+    free: dict[str, int] = {}
+    for line in filter(str.strip, lines):
+        blocks, size, path = line.split(" ", 2)
+        free[path] = int(blocks) * int(size)
+    return free
+
+
+def _keyrings(contents: Mapping[str, bytes]) -> tuple[Keyring, ...]:
+    return tuple(
+        keyring(path, data) for path, data in contents.items() if path.startswith(_KEYRING_FOLDERS)
+    )
+
+
+def _runfile(
+    oddities: set[str],
+    packages: Mapping[str, Package],
+    on_disk: ModuleOnDisk | None,
+    library: str | None,
+) -> bool:
+    """The installer's log alone may be old; it counts where a driver is there without packages."""
+    if "runfile uninstaller" in oddities:
+        return True
+    driver = on_disk is not None or library is not None
+    packaged = any("nvidia" in name and "toolkit" not in name for name in packages)
+    return "runfile log" in oddities and driver and not packaged

@@ -1,0 +1,71 @@
+"""The output of gather.sh cut into its sections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+SECTIONS = (
+    "os",
+    "kernel",
+    "identity",
+    "pci",
+    "modules",
+    "modinfo",
+    "library",
+    "dkms",
+    "devices",
+    "packages",
+    "trust",
+    "lock",
+    "services",
+    "runtimes",
+    "gpu",
+    "space",
+    "oddities",
+    "cdi",
+    "files",
+    "end",
+)
+_MARK = "@@"
+T = TypeVar("T")
+
+
+class FactsError(Exception):
+    """The facts of a host cannot be read: `section` says which part, the message why."""
+
+    def __init__(self, section: str, why: str) -> None:
+        super().__init__(f"facts of the host, section {section}: {why}")
+        self.section = section
+
+
+class Sections:
+    """The lines of every section, and a way to parse one that names it when it is malformed."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        """Raises FactsError where a section is missing, as in output that was cut off."""
+        self._lines: dict[str, list[str]] = {}
+        current: list[str] = []
+        for line in lines:
+            if line.startswith(_MARK) and line[len(_MARK) :] in SECTIONS:
+                current = self._lines.setdefault(line[len(_MARK) :], [])
+            else:
+                current.append(line)
+        for name in SECTIONS:
+            if name not in self._lines:
+                raise FactsError(name, "it is missing: the output of the host was cut off")
+
+    def parse(self, name: str, parser: Callable[[Sequence[str]], T]) -> T:
+        """What `parser` makes of a section's lines; its ValueError or LookupError as FactsError."""
+        try:
+            return parser(self._lines[name])
+        except (ValueError, LookupError) as error:
+            raise FactsError(name, str(error)) from error
+
+
+def records(lines: Iterable[str]) -> Iterable[tuple[str, str]]:
+    """First word and rest of every line that is not empty."""
+    for line in lines:
+        if line.strip():
+            word, _, rest = line.strip().partition(" ")
+            yield word, rest.strip()

@@ -1,0 +1,165 @@
+"""Services, container runtimes and GPU work, from the sections of gather.sh."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from gpufleet.facts.model import GpuProcess, ManagedFile, Package, Runtime, Service
+from gpufleet.facts.sections import records
+
+RUNS = ("active", "activating", "reloading")
+_RANCHER = {
+    "k3s.service": "/var/lib/rancher/k3s",
+    "k3s-agent.service": "/var/lib/rancher/k3s",
+    "rke2-server.service": "/var/lib/rancher/rke2",
+    "rke2-agent.service": "/var/lib/rancher/rke2",
+}
+_KUBELETS = ("kubelet.service", "snap.microk8s.daemon-kubelite.service", *_RANCHER)
+_WITH_COMMAND = ("docker.service", "containerd.service", "crio.service", *_KUBELETS)
+_PACKAGES = {
+    "docker": ("docker-ce", "docker.io", "moby-engine", "docker-engine", "docker"),
+    "containerd": ("containerd.io", "containerd", "moby-containerd"),
+    "crio": ("cri-o",),
+}
+_CONFIG = {
+    "docker": "/etc/docker/daemon.json",
+    "containerd": "/etc/containerd/config.toml",
+    "crio": "/etc/crio/crio.conf",
+}
+_COMMAND = {"docker": "dockerd", "containerd": "containerd", "crio": "crio"}
+_ARGV = re.compile(r"argv\[\]=(.*?) ; ignore_errors=")
+_OPTION = re.compile(r"--config(?:-file)?[= ](\S+)")
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
+
+RuntimeName = Literal["docker", "containerd", "crio"]
+
+
+def parse_services(lines: Sequence[str]) -> dict[str, Service]:
+    """Units by name, from `systemctl show`: one block per unit, blocks apart by an empty line."""
+    services: dict[str, Service] = {}
+    for block in "\n".join(lines).strip().split("\n\n"):
+        properties = dict(line.partition("=")[::2] for line in block.splitlines())
+        for name in properties.get("Names", "").split():
+            argv = _ARGV.search(properties.get("ExecStart", ""))
+            services[name] = Service(
+                name=name,
+                load=properties.get("LoadState", ""),
+                active=properties.get("ActiveState", ""),
+                enabled=properties.get("UnitFileState", ""),
+                exec_start=argv.group(1) if argv and name in _WITH_COMMAND else "",
+            )
+    return services
+
+
+def runs_kubelet(services: Mapping[str, Service]) -> bool:
+    """Whether a kubelet, or a distribution that contains one, is up or coming up."""
+    return any(name in services and services[name].active in RUNS for name in _KUBELETS)
+
+
+def parse_runtimes(
+    lines: Sequence[str],
+    packages: Mapping[str, Package],
+    services: Mapping[str, Service],
+    files: Mapping[str, ManagedFile],
+) -> dict[str, Runtime]:
+    """Runtimes by name; where a k3s or RKE2 stands beside containerd, under its unit's stem."""
+    commands: set[str] = set()
+    containers: dict[str, int] = {}
+    versions: dict[str, str] = {}
+    for word, rest in records(lines):
+        if word == "command":
+            commands.add(rest)
+        elif word == "containers":
+            name, count = rest.split()
+            containers[name] = int(count)
+        elif word == "version":
+            name, _, text = rest.partition(" ")
+            versions[name] = text
+    runtimes: dict[str, Runtime] = {}
+    names: tuple[RuntimeName, ...] = ("docker", "containerd", "crio")
+    for name in names:
+        service = services.get(f"{name}.service")
+        if _COMMAND[name] not in commands and (service is None or service.load == "not-found"):
+            continue
+        version = _package_version(name, packages) or _find(_VERSION, versions.get(name, ""))
+        runtimes[name] = _runtime(name, version, service, containers.get(name, 0), files)
+    for unit, directory in _RANCHER.items():
+        service = services.get(unit)
+        if service is None or service.load != "loaded":
+            continue
+        key = "containerd" if "containerd" not in runtimes else unit.removesuffix(".service")
+        runtimes[key] = Runtime(
+            name="containerd",
+            version=_find(re.compile(r"(?<=v)\d+(?:\.\d+)+"), versions.get("rancher", "")),
+            unit=unit,
+            config_path=f"{directory}/agent/etc/containerd/config.toml",
+            running=service.active in RUNS,
+            containers=containers.get("k3s", 0),
+        )
+    return runtimes
+
+
+def _find(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.search(text)
+    return match.group(0) if match else ""
+
+
+def _package_version(name: RuntimeName, packages: Mapping[str, Package]) -> str:
+    found = [packages[known] for known in _PACKAGES[name] if known in packages]
+    # CRI-O's packages can carry its minor version in their name: cri-o-1.30.
+    found += [packages[key] for key in packages if name == "crio" and key.startswith("cri-o-1")]
+    return _find(_VERSION, found[0].upstream) if found else ""
+
+
+def _runtime(
+    name: RuntimeName,
+    version: str,
+    service: Service | None,
+    containers: int,
+    files: Mapping[str, ManagedFile],
+) -> Runtime:
+    command = service.exec_start if service else ""
+    option = _OPTION.search(command)
+    path = option.group(1) if option else _CONFIG[name]
+    return Runtime(
+        name=name,
+        version=version,
+        unit=f"{name}.service",
+        config_path=path,
+        running=service is not None and service.active in RUNS,
+        containers=containers,
+        live_restore=name == "docker" and _live_restore(files.get(path), command),
+    )
+
+
+def _live_restore(file: ManagedFile | None, command: str) -> bool:
+    if re.search(r"--live-restore(?![-=\w])|--live-restore=true", command):
+        return True
+    try:
+        config = json.loads(file.content) if file and file.content else {}
+    except ValueError:
+        # Preflight reports an invalid daemon.json; here it only means that nothing is known.
+        return False
+    return isinstance(config, dict) and config.get("live-restore") is True
+
+
+def parse_gpu(lines: Sequence[str]) -> tuple[tuple[GpuProcess, ...], int]:
+    """Processes that have a device open, driver daemons among them, and the number of GPU pods."""
+    commands: dict[int, str] = {}
+    devices: dict[int, set[str]] = {}
+    pods: set[str] = set()
+    for word, rest in records(lines):
+        if word == "pod":
+            pods.add(rest)
+        elif word == "process":
+            text, device, *command = rest.split(" ", 2)
+            pid = int(text)
+            commands[pid] = command[0] if command else ""
+            devices.setdefault(pid, set()).add(device)
+    processes = tuple(
+        GpuProcess(pid, commands[pid], tuple(sorted(devices[pid]))) for pid in sorted(commands)
+    )
+    return processes, len(pods)

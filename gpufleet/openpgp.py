@@ -1,0 +1,181 @@
+"""OpenPGP public keys: fingerprints and expiry, read without gpg.
+
+RFC 4880 (and RFC 9580, which keeps its version 4 format): packets, armor, key expiration.
+Signatures are not verified: that is the package manager's work. What is read here decides
+whether a key is the one that the catalog names, and its fingerprint alone says that.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+_PUBLIC_KEY = 6
+_SIGNATURE = 2
+_KEY_EXPIRATION = 9
+_SELF_SIGNATURES = (0x10, 0x11, 0x12, 0x13, 0x1F)
+_KEY_REVOCATION = 0x20
+_CRC24_START, _CRC24_POLYNOMIAL = 0xB704CE, 0x864CFB
+
+
+class OpenPgpError(ValueError):
+    """The data is not a public key that can be read; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey:
+    """A primary key. Times are in seconds since 1970."""
+
+    fingerprint: str  # 40 hexadecimal digits, upper case
+    created: int
+    expires: int | None = None  # None: never, as far as its signatures say
+    revoked: bool = False
+
+
+def fingerprints(data: bytes) -> tuple[str, ...]:
+    """Fingerprints of the version 4 primary keys in armored or binary `data`.
+
+    Raises OpenPgpError when `data` is neither, or cut off.
+    """
+    return tuple(key.fingerprint for key in public_keys(data))
+
+
+def public_keys(data: bytes) -> tuple[PublicKey, ...]:
+    """The version 4 primary keys in armored or binary `data`, in their order.
+
+    Raises OpenPgpError when `data` is neither, or cut off.
+    """
+    keys: list[PublicKey] = []
+    primary = False
+    for tag, body in _packets(dearmor(data)):
+        if tag == _PUBLIC_KEY:
+            primary = len(body) > 5 and body[0] == 4
+            if primary:
+                keys.append(_public_key(body))
+        elif tag == _SIGNATURE and primary:
+            keys[-1] = _with_signature(keys[-1], body)
+    return tuple(keys)
+
+
+def dearmor(data: bytes) -> bytes:
+    """The binary form of `data`: every armored public key block in it, or `data` if it has none.
+
+    Raises OpenPgpError for an armor that is cut off or damaged.
+    """
+    if b"-----BEGIN PGP" not in data:
+        return data
+    binary = b""
+    lines = iter(data.decode("ascii", "replace").splitlines())
+    for line in lines:
+        if line.strip() == "-----BEGIN PGP PUBLIC KEY BLOCK-----":
+            binary += _armored_block(lines)
+    if not binary:
+        raise OpenPgpError("no public key block in the armor")
+    return binary
+
+
+def _armored_block(lines: Iterator[str]) -> bytes:
+    encoded, checksum, in_headers = "", "", True
+    for line in (line.strip() for line in lines):
+        if line.startswith("-----END PGP"):
+            break
+        if in_headers and (not line or ": " in line or line.endswith(":")):
+            in_headers = bool(line)
+        elif line.startswith("=") and len(line) == 5:
+            checksum = line[1:]
+        else:
+            in_headers = False
+            encoded += line
+    else:
+        raise OpenPgpError("the armor has no end: it is cut off")
+    try:
+        binary = base64.b64decode(encoded, validate=True)
+        expected = base64.b64decode(checksum, validate=True)
+    except binascii.Error as error:
+        raise OpenPgpError(f"the armor is damaged: {error}") from None
+    if expected and int.from_bytes(expected, "big") != _crc24(binary):
+        raise OpenPgpError("the armor is damaged: its checksum does not match")
+    return binary
+
+
+def _crc24(data: bytes) -> int:
+    crc = _CRC24_START
+    for byte in data:
+        crc ^= byte << 16
+        for _ in range(8):
+            crc <<= 1
+            if crc & 0x1000000:
+                crc ^= _CRC24_POLYNOMIAL | 0x1000000
+    return crc
+
+
+def _packets(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Tag and body of every packet. Partial lengths, which keys may not have, are refused."""
+    position = 0
+    while position < len(data):
+        header = data[position]
+        if not header & 0x80:
+            raise OpenPgpError(f"not OpenPGP data (byte {position} is 0x{header:02x})")
+        if header & 0x40:
+            tag = header & 0x3F
+            length, start = _length(data, position + 1)
+        else:
+            tag = header >> 2 & 0x0F
+            size = 1 << (header & 3)
+            start = position + 1 + size
+            if size == 8:
+                raise OpenPgpError("a packet has no length")
+            length = int.from_bytes(data[position + 1 : start], "big")
+        position = start + length
+        if position > len(data):
+            raise OpenPgpError("a packet is cut off")
+        yield tag, data[start:position]
+
+
+def _length(data: bytes, position: int) -> tuple[int, int]:
+    """A length of one, two or five bytes at `position`, and the position after it."""
+    first = data[position] if position < len(data) else 0
+    if first < 192:
+        return first, position + 1
+    if first < 224:
+        second = data[position + 1] if position + 1 < len(data) else 0
+        return (first - 192 << 8) + second + 192, position + 2
+    if first == 255:
+        return int.from_bytes(data[position + 1 : position + 5], "big"), position + 5
+    raise OpenPgpError("a packet has a partial length")
+
+
+def _public_key(body: bytes) -> PublicKey:
+    prefix = b"\x99" + len(body).to_bytes(2, "big")
+    # SHA-1 is what the format says a fingerprint is; it protects nothing by itself here.
+    digest = hashlib.sha1(prefix + body, usedforsecurity=False).hexdigest()
+    return PublicKey(digest.upper(), int.from_bytes(body[1:5], "big"))
+
+
+def _with_signature(key: PublicKey, body: bytes) -> PublicKey:
+    """`key` with what a version 4 signature on it says of its expiry or revocation."""
+    if len(body) < 6 or body[0] != 4:
+        return key
+    if body[1] == _KEY_REVOCATION:
+        return replace(key, revoked=True)
+    if body[1] not in _SELF_SIGNATURES:
+        return key
+    hashed = body[6 : 6 + int.from_bytes(body[4:6], "big")]
+    position = 0
+    while position < len(hashed):
+        first = hashed[position]
+        # Subpackets know no partial lengths: 192..254 all start a length of two bytes.
+        if 224 <= first < 255:
+            length = (first - 192 << 8) + int.from_bytes(hashed[position + 1 : position + 2], "big")
+            length, position = length + 192, position + 2
+        else:
+            length, position = _length(hashed, position)
+        kind, value = hashed[position : position + 1], hashed[position + 1 : position + length]
+        if kind and kind[0] & 0x7F == _KEY_EXPIRATION and len(value) == 4:
+            seconds = int.from_bytes(value, "big")
+            return replace(key, expires=key.created + seconds if seconds else None)
+        position += length
+    return key
