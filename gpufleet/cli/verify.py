@@ -1,0 +1,72 @@
+"""`gpufleet verify`: run the checks of tests/post_deploy on the hosts of an inventory."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+import gpufleet
+from gpufleet.findings.verify import CHECKS_MISSING
+from gpufleet.verify.inventory import VerifyError
+
+EPILOG = (
+    "Exit status: 0 all checks passed or were skipped; 1 a check failed; 2 interrupted; 3 internal "
+    "error; 4 wrong usage, inventory or --limit; 5 no check was selected."
+)
+
+
+def checks_folder(package: Path) -> Path:
+    """tests/post_deploy of the source tree that `package` lies in. Raises VerifyError (GF700)."""
+    folder = package.parent / "tests" / "post_deploy"
+    if not (folder / "conftest.py").is_file():
+        raise VerifyError(CHECKS_MISSING(path=folder))
+    return folder
+
+
+def pytest_arguments(
+    folder: Path,
+    inventory: str,
+    limit: tuple[str, ...] = (),
+    junit: str | None = None,
+    json_report: str | None = None,
+    expression: str | None = None,
+) -> list[str]:
+    """The command line for pytest: short output, nothing written into the source tree."""
+    arguments = [str(folder), "--inventory", inventory, "-q", "--no-header", "-rN"]
+    arguments += ["--tb=short", "-p", "no:cacheprovider", f"--rootdir={folder.parent.parent}"]
+    for word in limit:
+        arguments += ["--limit", word]
+    if junit:
+        arguments += ["--junitxml", junit]
+    if json_report:
+        arguments += ["--json", json_report]
+    if expression:
+        arguments += ["-k", expression]
+    return arguments
+
+
+@click.command(epilog=EPILOG)
+@click.argument("inventory")
+@click.option("--limit", multiple=True, metavar="HOST|GROUP", help="Check only these; repeatable.")
+@click.option("--junit", metavar="FILE", help="Write the results as JUnit XML.")
+@click.option("--json", "json_report", metavar="FILE", help="Write the results as JSON.")
+@click.option("-k", "expression", metavar="EXPR", help="Run only checks that match, as in pytest.")
+def verify(
+    inventory: str,
+    limit: tuple[str, ...],
+    junit: str | None,
+    json_report: str | None,
+    expression: str | None,
+) -> None:
+    """Check on the hosts of INVENTORY what was installed there; nothing is changed."""
+    try:
+        folder = checks_folder(Path(gpufleet.__file__).parent)
+    except VerifyError as error:
+        click.echo(str(error), err=True)
+        sys.exit(pytest.ExitCode.USAGE_ERROR)
+    sys.exit(
+        pytest.main(pytest_arguments(folder, inventory, limit, junit, json_report, expression))
+    )

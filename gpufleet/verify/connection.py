@@ -1,0 +1,117 @@
+"""One SSH connection per host: an ssh_config with a control socket for each, made for one run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import testinfra
+import testinfra.host
+
+from gpufleet.verify.inventory import Target
+
+# Data key of pyinfra's SSH connector -> option of ssh_config.
+OPTIONS = {
+    "ssh_port": "Port",
+    "ssh_user": "User",
+    "ssh_key": "IdentityFile",
+    "ssh_known_hosts_file": "UserKnownHostsFile",
+}
+SECRETS = ("ssh_password", "ssh_key_password")
+CONNECT_TIMEOUT = 10  # seconds
+PERSIST = 60  # seconds that a connection outlives an interrupted run
+
+
+class Unusable(Exception):
+    """The inventory describes a connection that the checks cannot make; the text says why."""
+
+
+def _quoted(value: Any) -> str:
+    text = str(value)
+    if any(character in text for character in '"\n\r'):
+        raise Unusable(f"{text!r} cannot be written into an ssh_config")
+    return f'"{text}"'
+
+
+def ssh_name(target: Target) -> str:
+    """What to call the host on ssh's command line: its address where that is a plain word.
+
+    pyinfra looks a host up in the user's ssh_config by the same word.
+    """
+    address = str(target.data.get("ssh_hostname") or target.name.removeprefix("@ssh/"))
+    return address if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", address) else "host"
+
+
+def ssh_config(target: Target, socket: Path) -> str:
+    """An ssh_config for this one host; values are quoted. Raises Unusable."""
+    for key in SECRETS:
+        if target.data.get(key):
+            raise Unusable(f"{key} is set, and the checks log in by key or agent only")
+    lines = ["Host *"]
+    if ssh_name(target) == "host":
+        lines.append(f"  HostName {_quoted(target.data.get('ssh_hostname') or target.name)}")
+    lines += [
+        f"  {option} {_quoted(target.data[key])}"
+        for key, option in OPTIONS.items()
+        if target.data.get(key) is not None
+    ]
+    if target.data.get("ssh_key"):
+        lines.append("  IdentitiesOnly yes")
+    strict = target.data.get("ssh_strict_host_key_checking", "accept-new")
+    lines += [
+        f"  StrictHostKeyChecking {_quoted(strict)}",
+        f"  ControlPath {_quoted(socket)}",
+        "  BatchMode yes",
+        "  LogLevel ERROR",
+        "  ServerAliveInterval 5",
+        "  ServerAliveCountMax 4",
+        # The first value of an option wins: what the inventory says, then the user's own file.
+        f"  Include {_quoted(target.data.get('ssh_config_file') or '~/.ssh/config')}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+class Connections:
+    """The connections of one run, in a folder that only this user can enter."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="gfv-")
+        self._opened: list[tuple[Path, str]] = []
+
+    def open(self, target: Target) -> testinfra.host.Host:
+        """A testinfra host for this target; connects on its first command. Raises Unusable."""
+        sudo, sudo_user = bool(target.data.get("_sudo")), target.data.get("_sudo_user")
+        if target.name == "@local":
+            return testinfra.get_host("local://", sudo=sudo, sudo_user=sudo_user)
+        if target.name.startswith("@") and not target.name.startswith("@ssh/"):
+            raise Unusable(f"connector {target.name.split('/')[0]} is not one that checks can use")
+        # Control sockets have a path limit of about 100 bytes: short names in a short folder.
+        config = Path(self._folder.name) / f"{len(self._opened)}.conf"
+        config.write_text(ssh_config(target, config.with_suffix(".s")))
+        self._opened.append((config, ssh_name(target)))
+        return testinfra.get_host(
+            f"ssh://{ssh_name(target)}",
+            ssh_config=str(config),
+            timeout=CONNECT_TIMEOUT,
+            controlpersist=PERSIST,
+            sudo=sudo,
+            sudo_user=sudo_user,
+        )
+
+    def close(self) -> None:
+        """End every connection that is still open, then remove the folder."""
+        masters = [
+            subprocess.Popen(
+                ["ssh", "-F", str(config), "-O", "exit", name],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            for config, name in self._opened
+            if config.with_suffix(".s").exists()
+        ]
+        for master in masters:
+            master.wait()
+        self._folder.cleanup()

@@ -1,0 +1,101 @@
+# What the checks read from a host, in one run of POSIX sh. Nothing here changes the host.
+driver_sections() {
+    section os-release cat /etc/os-release
+    section kernel uname -r
+    section provenance cat /var/lib/gpufleet/provenance.json
+    section pci pci_devices
+    section modules cut -d' ' -f1 /proc/modules
+    section loaded-version cat /sys/module/nvidia/version
+    section module-file module_file
+    section nova-on-disk modinfo -F filename nova_core
+    section dkms dkms status
+    section blacklist blacklisted
+    section initramfs initramfs
+    section library library
+    section smi-version limit nvidia-smi --query-gpu=driver_version --format=csv,noheader
+    section smi-list limit nvidia-smi -L
+    section device-nodes device_nodes
+    section services systemctl show -p Id -p LoadState -p ActiveState -p UnitFileState \
+        nvidia-persistenced.service nvidia-fabricmanager.service
+}
+
+package_sections() {
+    section dpkg dpkg-query -W -f '${Package}\t${Version}\t${Architecture}\t${Status}\n'
+    section dpkg-audit dpkg --audit
+    section rpm rpm -qa --qf '%{NAME}\t%{EPOCH}:%{VERSION}-%{RELEASE}\t%{ARCH}\n'
+    section rpm-unfinished rpm_unfinished
+    section versionlock versionlock
+    section unattended apt-config dump --format '%f %v%n' \
+        APT::Periodic::Unattended-Upgrade Unattended-Upgrade::Package-Blacklist
+}
+
+toolkit_sections() {
+    section nvidia-ctk nvidia-ctk --version
+    for spec in /etc/cdi/*.yaml /etc/cdi/*.json /var/run/cdi/*.yaml /var/run/cdi/*.json; do
+        if [ -f "$spec" ]; then section "cdi:$spec" cat "$spec"; fi
+    done
+}
+
+pci_devices() {
+    for device in /sys/bus/pci/devices/*; do
+        [ -e "$device/vendor" ] || continue
+        read -r vendor <"$device/vendor"
+        [ "$vendor" = 0x10de ] || continue
+        read -r class <"$device/class"
+        echo "${device##*/} $class"
+    done
+}
+
+module_file() { # Debian's own packages call the file nvidia-current.ko
+    for name in nvidia nvidia-current; do
+        if modinfo -F filename "$name" 2>/dev/null; then
+            modinfo -F version "$name" && modinfo -F license "$name"
+            return
+        fi
+    done
+    modinfo -F filename nvidia
+}
+
+blacklisted() { modprobe --showconfig | sed -n 's/^blacklist //p'; }
+
+initramfs() { # the image of the running kernel: lines that matter, by the tool that can read it
+    kernel=$(uname -r)
+    if command -v lsinitramfs >/dev/null && [ -f "/boot/initrd.img-$kernel" ]; then
+        image=$(limit lsinitramfs "/boot/initrd.img-$kernel") || return
+    elif command -v lsinitrd >/dev/null && [ -f "/boot/initramfs-$kernel.img" ]; then
+        image=$(limit lsinitrd "/boot/initramfs-$kernel.img") || return
+    else
+        echo "no image of $kernel, or no lsinitramfs or lsinitrd to read it"
+        return 3
+    fi
+    printf '%s\n' "$image" | grep -E 'modprobe\.d/|/nouveau\.ko|/nova_core\.ko'
+    echo "blacklists nouveau:"
+    grep -lsE '^[[:space:]]*blacklist[[:space:]]+nouveau' \
+        /etc/modprobe.d/*.conf /lib/modprobe.d/*.conf /usr/lib/modprobe.d/*.conf
+    return 0
+}
+
+library() {
+    found=$(ldconfig -p | sed -n 's/.*libnvidia-ml\.so\.1 (.*x86-64.*=> //p; s/.*libnvidia-ml\.so\.1 (.*AArch64.*=> //p' | head -n 1)
+    if [ -z "$found" ]; then echo "no libnvidia-ml.so.1 in the linker's cache"; return 1; fi
+    readlink -f "$found"
+}
+
+device_nodes() {
+    for node in /dev/nvidia*; do
+        if [ -c "$node" ]; then echo "$node"; fi
+    done
+}
+
+rpm_unfinished() { ls /var/lib/yum/transaction-all.* 2>/dev/null; return 0; }
+
+versionlock() {
+    for list in /etc/yum/pluginconf.d/versionlock.list /etc/dnf/plugins/versionlock.list \
+        /etc/dnf/versionlock.toml; do
+        if [ -f "$list" ]; then cat "$list"; fi
+    done
+}
+
+driver_sections
+package_sections
+toolkit_sections

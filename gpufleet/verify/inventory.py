@@ -1,0 +1,90 @@
+"""The hosts of a pyinfra inventory, as the checks see them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from gpufleet.findings import Finding
+from gpufleet.findings.verify import INVENTORY, LIMIT
+
+MANAGED_GROUP = "gpu_nodes"
+
+
+class VerifyError(Exception):
+    """The checks cannot be run at all; holds the finding that says why."""
+
+    def __init__(self, finding: Finding) -> None:
+        self.finding = finding
+        super().__init__(f"{finding.code} {finding.message}\n  {finding.remedy}")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One host of the inventory: its name, groups and data (functions come as text)."""
+
+    name: str
+    groups: tuple[str, ...]
+    data: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def parse_targets(text: str) -> list[Target]:
+    """The hosts in the output of `pyinfra --json INVENTORY debug-inventory`."""
+    return [
+        Target(host["name"], tuple(host["groups"]), dict(host["data"])) for host in json.loads(text)
+    ]
+
+
+def load_targets(inventory: str) -> list[Target]:
+    """Ask pyinfra itself what is in the inventory, so that groups and data are what a run sees.
+
+    Raises VerifyError (GF701) when pyinfra cannot load it.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "pyinfra", "--json", inventory, "debug-inventory"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        why = " / ".join(line for line in lines if not line.startswith("-->")) or "no reason given"
+        raise VerifyError(INVENTORY(path=inventory, why=why))
+    try:
+        return parse_targets(done.stdout)
+    except (ValueError, KeyError, TypeError) as error:
+        why = f"pyinfra printed no host list ({error})"
+        raise VerifyError(INVENTORY(path=inventory, why=why)) from error
+
+
+def select(targets: Iterable[Target], limits: Iterable[str], inventory: str) -> list[Target]:
+    """The hosts to check, in inventory order.
+
+    With limits: those whose name or group matches one (shell wildcards allowed). Without: the
+    group `gpu_nodes` where the inventory has it, else every host. Raises VerifyError (GF702) when
+    a limit matches nothing.
+    """
+    targets, limits = list(targets), list(limits)
+    if not limits:
+        managed = [target for target in targets if MANAGED_GROUP in target.groups]
+        return managed or targets
+    chosen: set[str] = set()
+    for limit in limits:
+        names = {
+            target.name
+            for target in targets
+            if any(fnmatchcase(word, limit) for word in (target.name, *target.groups))
+        }
+        if not names:
+            known = dict.fromkeys(w for t in targets for w in (t.name, *t.groups))
+            raise VerifyError(LIMIT(limit=limit, path=inventory, names=", ".join(known)))
+        chosen |= names
+    return [target for target in targets if target.name in chosen]

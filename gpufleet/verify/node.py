@@ -1,0 +1,178 @@
+"""One host under check: what it should be, what it is, and how a check says that they differ."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from typing import Any, NoReturn
+
+import pytest
+
+from gpufleet.findings import Finding, Kind
+from gpufleet.verify.inventory import Target
+from gpufleet.verify.parse import Installed, dpkg_packages, lock_lines, rpm_packages, units
+from gpufleet.verify.probe import MISSING, Output, Probe, Unreachable
+from gpufleet.verify.runtimes import NAMES, Runtime, configuration_path
+
+PROVENANCE_PATH = "/var/lib/gpufleet/provenance.json"
+PROVENANCE_SCHEMA = 1
+DEBIAN_LIKE = {"debian", "ubuntu"}
+
+
+class CheckFailed(AssertionError):
+    """A check that failed; holds its finding. Its text is all that a person needs to see."""
+
+    def __init__(self, host: str, finding: Finding) -> None:
+        self.finding = finding
+        super().__init__(f"{finding.code} {host}: {finding.message}; do: {finding.remedy}")
+
+
+class Node:
+    """A host and everything the checks read from it; each script runs once, when first needed."""
+
+    def __init__(self, target: Target, probe: Probe) -> None:
+        self.target, self.probe = target, probe
+        self.name, self.data = target.name, target.data
+
+    # How a check ends.
+
+    def fail(self, kind: Kind, expected: str, found: str, **details: str) -> NoReturn:
+        raise CheckFailed(self.name, kind(None, expected=expected, found=found, **details))
+
+    def expect(self, ok: bool, kind: Kind, expected: str, found: str, **details: str) -> None:
+        """Fail with this kind unless `ok`. `expected` and `found` are for a person to read."""
+        if not ok:
+            self.fail(kind, expected, found, **details)
+
+    def need(self, ok: object, reason: str) -> None:
+        """Skip the check, with the reason, unless it makes sense on this host."""
+        if not ok:
+            pytest.skip(reason)
+
+    # What the host is.
+
+    @cached_property
+    def trouble(self) -> str:
+        """Why the host cannot be read; "" when it can."""
+        try:
+            self._sections = self.probe.script("host.sh")
+        except Unreachable as error:
+            return str(error)
+        return ""
+
+    def section(self, name: str) -> Output:
+        """A section of host.sh. Skips the check when the host could not be read."""
+        self.need(not self.trouble, "the host is not reachable (GF710)")
+        return self._sections.get(name, MISSING)
+
+    def sections(self, prefix: str) -> dict[str, Output]:
+        """The sections whose name begins with `prefix`, by the rest of their name."""
+        self.need(not self.trouble, "the host is not reachable (GF710)")
+        found = self._sections.items()
+        return {name.removeprefix(prefix): out for name, out in found if name.startswith(prefix)}
+
+    @cached_property
+    def is_debian(self) -> bool:
+        values = dict(
+            line.split("=", 1) for line in self.section("os-release").lines if "=" in line
+        )
+        words = (values.get("ID", "") + " " + values.get("ID_LIKE", "")).replace('"', "").split()
+        return bool(DEBIAN_LIKE.intersection(words))
+
+    @cached_property
+    def packages(self) -> dict[str, Installed]:
+        if self.is_debian:
+            return dpkg_packages(self.section("dpkg").text)
+        return rpm_packages(self.section("rpm").text, lock_lines(self.section("versionlock").text))
+
+    @cached_property
+    def kernel(self) -> str:
+        return self.section("kernel").text.strip()
+
+    def _pci(self, *classes: str) -> list[str]:
+        lines = (line.split() for line in self.section("pci").lines)
+        return [slot for slot, pci_class in lines if pci_class[:6] in classes]
+
+    @cached_property
+    def gpus(self) -> list[str]:
+        """PCI addresses of the GPUs: display (0300) and 3D (0302) controllers."""
+        return self._pci("0x0300", "0x0302")
+
+    @cached_property
+    def nvswitches(self) -> list[str]:
+        """PCI addresses of the NVSwitches: NVIDIA bridges of class 0680."""
+        return self._pci("0x0680")
+
+    @cached_property
+    def loaded(self) -> str | None:
+        """Version of the loaded nvidia module."""
+        section = self.section("loaded-version")
+        return section.text.strip() if section.ok else None
+
+    @cached_property
+    def services(self) -> dict[str, dict[str, str]]:
+        return units(self.section("services").text)
+
+    # What the host should be.
+
+    @cached_property
+    def provenance(self) -> dict[str, Any]:
+        """The record of what was installed; {} where there is none that can be read."""
+        try:
+            record = json.loads(self.section("provenance").text)
+        except ValueError:
+            return {}
+        return record if isinstance(record, dict) else {}
+
+    @property
+    def driver(self) -> dict[str, Any]:
+        return dict(self.provenance.get("driver") or {})
+
+    @property
+    def toolkit(self) -> dict[str, Any]:
+        return dict(self.provenance.get("toolkit") or {})
+
+    @property
+    def driver_version(self) -> str:
+        """The version that should be there, by the record. Skips the check without one."""
+        self.need(self.gpus or self.driver, "the host has no NVIDIA GPU")
+        self.need(self.driver.get("version"), "no driver is on record (GF711)")
+        return str(self.driver["version"])
+
+    def need_driver(self) -> str:
+        """Skip unless a driver is on record and there is a GPU for it; the version on record."""
+        version = self.driver_version
+        self.need(self.gpus, "no NVIDIA GPU on the PCI bus (GF741)")
+        return version
+
+    def need_loaded(self) -> str:
+        """Skip unless the nvidia module is loaded too; its version."""
+        self.need_driver()
+        self.need(self.loaded, "the nvidia module is not loaded (GF730)")
+        return str(self.loaded)
+
+    # Container runtimes.
+
+    def read(self) -> None:
+        """Read everything now, so that many hosts can be read at the same time."""
+        if not self.trouble and self.runtimes:
+            next(iter(self.runtimes.values())).section("services")
+
+    @cached_property
+    def runtimes(self) -> dict[str, Runtime]:
+        """The runtimes that should serve GPUs: those on record and those the inventory names."""
+        wanted = self.data.get("toolkit_runtimes")
+        names = set(self.toolkit.get("runtimes") or {})
+        names |= set(wanted) if isinstance(wanted, (list, tuple)) else set()
+        return {name: Runtime(name, self) for name in NAMES if name in names}
+
+    @cached_property
+    def runtime_sections(self) -> dict[str, Output]:
+        """Sections of runtimes.sh, for the runtimes of this host."""
+        paths = (configuration_path(self, name) if name in self.runtimes else "" for name in NAMES)
+        return self.probe.script("runtimes.sh", *paths)
+
+    def runtime(self, name: str) -> Runtime:
+        """One runtime. Skips the check when this host should not have it."""
+        self.need(name in self.runtimes, f"{name} is not on record as a GPU runtime")
+        return self.runtimes[name]

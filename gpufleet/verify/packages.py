@@ -1,0 +1,27 @@
+"""What the checks of the driver's packages and of the toolkit's have in common."""
+
+from __future__ import annotations
+
+from gpufleet.findings import Kind
+from gpufleet.verify.node import Node
+from gpufleet.verify.parse import bare
+
+
+def differences(node: Node, recorded: dict[str, str]) -> list[str]:
+    """Each package of the record that is not installed at its version, in words."""
+    found = []
+    for name, version in sorted(recorded.items()):
+        package = node.packages.get(name)
+        if package is None:
+            found.append(f"no {name}")
+        elif version not in (package.version, bare(package.version)):
+            found.append(f"{name} {package.version} instead of {version}")
+    return found
+
+
+def expect_held(node: Node, kind: Kind, recorded: dict[str, str]) -> None:
+    """Fail unless every installed package of the record is held."""
+    loose = sorted(n for n in recorded if n in node.packages and not node.packages[n].held)
+    way = "dpkg's hold" if node.is_debian else "the versionlock list"
+    expected = f"{len(recorded)} packages held by {way}"
+    node.expect(not loose, kind, expected, f"not held: {', '.join(loose)}")

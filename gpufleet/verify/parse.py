@@ -1,0 +1,140 @@
+"""Texts that hosts print -> values. Pure functions, no knowledge of what should be there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import tomlkit
+
+# Any package of the driver's family carries the driver's own version, whatever its name is.
+DRIVER_NAME = re.compile(r"nvidia|^cuda-drivers|^libcuda1$")
+DRIVER_VERSION = re.compile(r"^\d{3}\.\d+(\.\d+)?$")
+DKMS_LINE = re.compile(
+    r"^(?P<name>nvidia[^,/]*)[,/] ?(?P<version>[^,]+), (?P<kernel>[^,]+), .*: (?P<state>\w+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """An installed package. `version` as the package manager prints it, [epoch:]version-release."""
+
+    name: str
+    version: str
+    held: bool = False
+    whole: bool = True  # False: unpacked or half configured
+    architecture: str = ""
+
+    @property
+    def upstream(self) -> str:
+        """Without epoch and packaging revision: 580.95.05."""
+        return bare(self.version).rsplit("-", 1)[0]
+
+    @property
+    def is_driver(self) -> bool:
+        return bool(DRIVER_NAME.search(self.name) and DRIVER_VERSION.match(self.upstream))
+
+
+def bare(version: str) -> str:
+    """A package version without its epoch."""
+    return version.split(":", 1)[-1]
+
+
+def dpkg_packages(text: str) -> dict[str, Installed]:
+    """Lines `name TAB version TAB architecture TAB want error status` of dpkg-query."""
+    packages = {}
+    for line in text.splitlines():
+        fields = line.split("\t")
+        if len(fields) != 4 or len(fields[3].split()) != 3:
+            continue
+        want, error, status = fields[3].split()
+        if status in ("not-installed", "config-files"):
+            continue
+        whole = error == "ok" and status == "installed"
+        packages[fields[0]] = Installed(fields[0], fields[1], want == "hold", whole, fields[2])
+    return packages
+
+
+def rpm_packages(text: str, locks: Iterable[str]) -> dict[str, Installed]:
+    """Lines `name TAB epoch:version-release TAB architecture` of rpm, with the versionlock list."""
+    locks = list(locks)
+    packages: dict[str, Installed] = {}
+    for line in text.splitlines():
+        fields = line.split("\t")
+        if len(fields) != 3:
+            continue
+        name, version, architecture = fields[0], fields[1].replace("(none):", ""), fields[2]
+        held = any(locked(lock, name, version, architecture) for lock in locks)
+        packages[name] = Installed(name, version, held, architecture=architecture)
+    return packages
+
+
+def locked(lock: str, name: str, version: str, architecture: str) -> bool:
+    """Whether a line of the versionlock list holds this very version.
+
+    yum writes epoch:name-version-release.arch, dnf name-epoch:version-release.arch.
+    """
+    epoch, _, rest = version.rpartition(":")
+    epoch = epoch or "0"
+    forms = (f"{name}-{rest}", f"{name}-{epoch}:{rest}", f"{epoch}:{name}-{rest}")
+    return any(fnmatchcase(w, lock) for form in forms for w in (form, f"{form}.{architecture}"))
+
+
+def lock_lines(text: str) -> list[str]:
+    """The entries of a versionlock list; of dnf 5's versionlock.toml, written like the others."""
+    if "[[packages]]" not in text:
+        return [
+            line.strip()
+            for line in text.splitlines()
+            if line.strip() and not line.lstrip().startswith(("#", "!"))
+        ]
+    entries = []
+    for package in tomlkit.parse(text).unwrap().get("packages", []):
+        for condition in package.get("conditions", []):
+            if condition.get("key") in ("evr", "version") and condition.get("comparator") == "=":
+                tail = "" if condition["key"] == "evr" else "-*"
+                entries.append(f"{package['name']}-{condition['value']}{tail}")
+    return entries
+
+
+def units(text: str) -> dict[str, dict[str, str]]:
+    """`systemctl show` of several units: unit name -> property -> value."""
+    found = {}
+    for block in re.split(r"\n\s*\n", text.strip()):
+        values = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+        if "Id" in values:
+            found[values["Id"]] = values
+    return found
+
+
+def dkms_states(text: str, kernel: str) -> dict[str, str]:
+    """`dkms status`: version of an nvidia module -> its state for this kernel ("added": none)."""
+    states: dict[str, str] = {}
+    for line in text.splitlines():
+        if match := DKMS_LINE.match(line):
+            if match["kernel"] == kernel:
+                states[match["version"]] = match["state"]
+        elif added := re.match(r"^nvidia[^,/]*[,/] ?(?P<version>[^,:]+): (?P<state>\w+)", line):
+            states.setdefault(added["version"], added["state"])
+    return states
+
+
+def dotted(path: str) -> list[str]:
+    """The parts of a dotted key; a part that holds dots itself is quoted, as in TOML."""
+    parts = re.findall(r'"([^"]*)"|\'([^\']*)\'|([^."\']+)', path)
+    return [a or b or c for a, b, c in parts]
+
+
+def has_key(tree: Any, parts: list[str]) -> bool:
+    """Whether a nested mapping has this path; a key that itself holds dots is found as well."""
+    if not parts:
+        return True
+    if not isinstance(tree, dict):
+        return False
+    return any(
+        ".".join(parts[:count]) in tree and has_key(tree[".".join(parts[:count])], parts[count:])
+        for count in range(1, len(parts) + 1)
+    )

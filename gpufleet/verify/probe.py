@@ -1,0 +1,103 @@
+"""Run commands on one host, and scripts that answer in sections."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shlex
+from dataclasses import dataclass
+from importlib import resources
+from typing import Protocol
+
+import testinfra.host
+
+# The frame of every script: a section is a command's output, then its exit status. The mark is
+# new in each run, so that no file on the host can hold a line that looks like one.
+FRAME = """\
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin; LC_ALL=C; export PATH LC_ALL
+limit() { timeout -k 5 20 "$@"; }
+section() {
+    section_name=$1; shift
+    printf '\\n%s begin %s\\n' "$mark" "$section_name"
+    "$@" 2>&1
+    printf '\\n%s end %s\\n' "$mark" "$?"
+}
+"""
+
+
+class Unreachable(Exception):
+    """The host did not answer; the text is ssh's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a command printed (both streams, in a script's section) and its exit status."""
+
+    status: int
+    text: str
+
+    @property
+    def ok(self) -> bool:
+        return self.status == 0
+
+    @property
+    def lines(self) -> list[str]:
+        return [line for line in self.text.splitlines() if line.strip()]
+
+    @property
+    def last(self) -> str:
+        """The last line, which is where tools say what went wrong."""
+        return self.lines[-1].strip() if self.lines else f"exit status {self.status}"
+
+
+MISSING = Output(127, "")
+
+
+class Probe(Protocol):
+    """The one way to a host. Tests put a fake in its place."""
+
+    def run(self, command: str) -> Output: ...
+
+    def script(self, name: str, *arguments: str) -> dict[str, Output]: ...
+
+
+class HostProbe:
+    """A probe over a testinfra host."""
+
+    def __init__(self, host: testinfra.host.Host) -> None:
+        self._host = host
+
+    def run(self, command: str) -> Output:
+        """Run a shell command. Raises Unreachable."""
+        # `sh -c` because the login shell of the user may be another one.
+        try:
+            done = self._host.run(f"sh -c {shlex.quote(command)}")
+        except RuntimeError as error:  # testinfra's way to say that ssh itself failed (255)
+            result = error.args[0] if error.args else None
+            text = getattr(result, "stderr_bytes", b"").decode("utf-8", "replace").strip()
+            raise Unreachable(" / ".join(text.splitlines()) or str(error)) from error
+        # Bytes, because testinfra would run python on the host to find out its encoding.
+        output = done.stdout_bytes + done.stderr_bytes
+        return Output(done.rc, output.decode("utf-8", "replace"))
+
+    def script(self, name: str, *arguments: str) -> dict[str, Output]:
+        """Run a script of this package; section name -> output. Raises Unreachable."""
+        mark = f"@@{secrets.token_hex(8)}"
+        body = resources.files("gpufleet.verify").joinpath(name).read_text()
+        words = " ".join(shlex.quote(argument) for argument in arguments)
+        output = self.run(f"mark={mark}; set -- {words}\n{FRAME}{body}")
+        sections = parse_sections(output.text, mark)
+        if not sections:
+            raise Unreachable(f"no answer from the shell: {output.last}")
+        return sections
+
+
+def parse_sections(text: str, mark: str) -> dict[str, Output]:
+    """The sections that FRAME printed around each command."""
+    pattern = re.compile(
+        rf"^{mark} begin (?P<name>.*)\n(?P<text>(?s:.*?))\n{mark} end (?P<status>\d+)$", re.M
+    )
+    return {
+        match["name"]: Output(int(match["status"]), match["text"])
+        for match in pattern.finditer(text)
+    }

@@ -1,0 +1,104 @@
+"""What the checks found, per host: a table for people, JSON for programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+Outcome = Literal["passed", "failed", "skipped", "error"]
+WIDTH = 110
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The outcome of one check on one host. `code` is the finding's; `message` is never "" unless
+    the check passed."""
+
+    outcome: Outcome
+    code: str | None = None
+    message: str = ""
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "outcome": self.outcome,
+            "code": self.code,
+            "message": self.message,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+@dataclass
+class Report:
+    """All results of one run: host -> check -> result."""
+
+    hosts: dict[str, dict[str, Result]] = field(default_factory=dict)
+
+    def add(self, host: str, check: str, result: Result) -> None:
+        """Keep a result; a failure of the set-up or the end of a check replaces what it gave."""
+        checks = self.hosts.setdefault(host, {})
+        if check not in checks or result.outcome in ("failed", "error"):
+            checks[check] = result
+
+    def count(self, host: str, *outcomes: Outcome) -> int:
+        return sum(result.outcome in outcomes for result in self.hosts[host].values())
+
+    def skips(self, host: str) -> Counter[str]:
+        """Reason -> number of checks that were skipped for it."""
+        results = self.hosts[host].values()
+        return Counter(result.message for result in results if result.outcome == "skipped")
+
+    def as_dict(self) -> dict[str, Any]:
+        """`hosts` -> name -> `passed`, `failed`, `skipped` (numbers) and `checks` -> name ->
+        `outcome`, `code`, `message`, `seconds`."""
+        return {
+            "hosts": {
+                host: {
+                    "passed": self.count(host, "passed"),
+                    "failed": self.count(host, "failed", "error"),
+                    "skipped": self.count(host, "skipped"),
+                    "checks": {name: result.as_dict() for name, result in sorted(checks.items())},
+                }
+                for host, checks in self.hosts.items()
+            }
+        }
+
+    def table(self) -> str:
+        """One row per host, then why checks were skipped."""
+        table = Table(box=box.SIMPLE_HEAD, title="Checks per host", title_justify="left")
+        table.add_column("host")
+        for title in ("passed", "failed", "skipped"):
+            table.add_column(title, justify="right")
+        table.add_column("failed checks", overflow="fold")
+        for host, checks in self.hosts.items():
+            failed = [
+                f"{name} ({r.code or r.outcome})"
+                for name, r in checks.items()
+                if r.outcome in ("failed", "error")
+            ]
+            table.add_row(
+                host,
+                str(self.count(host, "passed")),
+                str(len(failed)),
+                str(self.count(host, "skipped")),
+                ", ".join(failed) or "-",
+            )
+        console = Console(width=WIDTH, highlight=False, markup=False, color_system=None)
+        with console.capture() as captured:
+            console.print(table)
+            for reason, hosts in self._skips_by_reason().items():
+                console.print(f"  skipped: {reason}: {', '.join(hosts)}", soft_wrap=True)
+        return captured.get()
+
+    def _skips_by_reason(self) -> dict[str, list[str]]:
+        reasons: dict[str, list[str]] = {}
+        for host in self.hosts:
+            for reason, number in self.skips(host).items():
+                checks = "1 check" if number == 1 else f"{number} checks"
+                reasons.setdefault(reason, []).append(f"{host} ({checks})")
+        return reasons

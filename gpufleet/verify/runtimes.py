@@ -1,0 +1,176 @@
+"""A container runtime on a host under check, as it describes itself."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from gpufleet.verify.parse import units
+from gpufleet.verify.probe import MISSING, Output
+
+if TYPE_CHECKING:
+    from gpufleet.verify.node import Node
+
+NAMES = ("docker", "containerd", "crio")
+DEFAULT_CONFIGURATION = {
+    "docker": "/etc/docker/daemon.json",
+    "containerd": "/etc/containerd/config.toml",
+    "crio": "/etc/crio/crio.conf",
+}
+UNITS = {"docker": "docker.service", "crio": "crio.service"}
+
+
+def configuration_path(node: Node, name: str) -> str:
+    """The main configuration file of a runtime; the record may name a drop-in beside it."""
+    record = (node.toolkit.get("runtimes") or {}).get(name) or {}
+    path = PurePosixPath(record.get("config") or DEFAULT_CONFIGURATION[name])
+    if name == "containerd" and node.data.get("toolkit_containerd_config"):
+        return str(node.data["toolkit_containerd_config"])
+    if path.parent.name.endswith(".d"):
+        return str(path.parent.parent / PurePosixPath(DEFAULT_CONFIGURATION[name]).name)
+    return str(path)
+
+
+def toml(text: str) -> dict[str, Any]:
+    """A TOML text as plain values; {} where it is none."""
+    try:
+        return dict(tomlkit.parse(text).unwrap())
+    except TOMLKitError:
+        return {}
+
+
+def mapping(text: str) -> dict[str, Any]:
+    """A JSON object as plain values; {} where it is none."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+class Runtime:
+    """docker, containerd or CRI-O on one host; every value is the runtime's own word."""
+
+    def __init__(self, name: str, node: Node) -> None:
+        self.name, self._node = name, node
+
+    def section(self, name: str) -> Output:
+        """A section of runtimes.sh."""
+        return self._node.runtime_sections.get(name, MISSING)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        return dict((self._node.toolkit.get("runtimes") or {}).get(self.name) or {})
+
+    @property
+    def path(self) -> str:
+        return configuration_path(self._node, self.name)
+
+    @property
+    def unit(self) -> str:
+        return UNITS.get(self.name) or self.section("containerd-unit").text.strip()
+
+    @property
+    def active(self) -> str:
+        """systemd's word: active, inactive, failed; "not installed" without a unit."""
+        state = units(self.section("services").text).get(self.unit, {})
+        if state.get("LoadState", "not-found") == "not-found":
+            return "not installed"
+        return state.get("ActiveState", "unknown")
+
+    @cached_property
+    def configuration(self) -> dict[str, Any]:
+        """The main configuration file, parsed; {} where it is not there or not readable."""
+        section = self.section(f"{self.name}-config")
+        if not section.ok:
+            return {}
+        return mapping(section.text) if self.name == "docker" else toml(section.text)
+
+    @cached_property
+    def refusal(self) -> str:
+        """What the runtime's own parser says against the configuration; "" when it takes it."""
+        if self.name == "docker":
+            return self._docker_refusal()
+        parser = {"containerd": "containerd-dump", "crio": "crio-validate"}[self.name]
+        section = self.section(parser)
+        return "" if section.ok else section.last
+
+    def _docker_refusal(self) -> str:
+        file, verdict = self.section("docker-config"), self.section("docker-validate")
+        if not file.ok:
+            return file.last
+        if verdict.ok:
+            return ""
+        if "unknown flag" not in verdict.text:
+            return verdict.last
+        # dockerd before 23.0 cannot validate; that it runs with this file is another check.
+        return "" if self.configuration else "not a JSON object"
+
+    @cached_property
+    def effective(self) -> dict[str, Any]:
+        """The configuration with its drop-ins and defaults, as the runtime resolves it."""
+        if self.name == "docker":
+            return self.configuration
+        name = {"containerd": "containerd-dump", "crio": "crio-validate"}[self.name]
+        return toml(self.section(name).text) if self.section(name).ok else {}
+
+    def _cri_tables(self) -> list[dict[str, Any]]:
+        """containerd: the `containerd` table of each CRI plugin (its name differs by version)."""
+        plugins = self.effective.get("plugins", {})
+        tables = [p.get("containerd") for p in plugins.values() if isinstance(p, dict)]
+        return [table for table in tables if isinstance(table, dict)]
+
+    @property
+    def nvidia_binary(self) -> str | None:
+        """Path of the binary behind the runtime called nvidia, in the effective configuration."""
+        if self.name == "docker":
+            entry = self.effective.get("runtimes", {}).get("nvidia", {})
+            return entry.get("path") if isinstance(entry, dict) else None
+        if self.name == "crio":
+            runtimes = self.effective.get("crio", {}).get("runtime", {}).get("runtimes", {})
+            path = runtimes.get("nvidia", {}).get("runtime_path")
+            return str(path) if path else None
+        for table in self._cri_tables():
+            options = table.get("runtimes", {}).get("nvidia", {}).get("options", {})
+            if options.get("BinaryName"):
+                return str(options["BinaryName"])
+        return None
+
+    @property
+    def default(self) -> str:
+        """Name of the default runtime in the effective configuration."""
+        if self.name == "docker":
+            return str(self.effective.get("default-runtime", "runc"))
+        if self.name == "crio":
+            return str(self.effective.get("crio", {}).get("runtime", {}).get("default_runtime"))
+        names = [table.get("default_runtime_name") for table in self._cri_tables()]
+        return str(next((name for name in names if name), "runc"))
+
+    @property
+    def ignorance(self) -> str:
+        """Why the running runtime does not know the nvidia runtime; "" when it does."""
+        if self.name == "docker":
+            known = mapping(self.section("docker-info").text).get("Runtimes") or {}
+            return "" if "nvidia" in known else f"`docker info` lists {', '.join(known) or 'none'}"
+        if self.name == "crio":
+            status = self.section("crio-status")
+            return "" if "runtimes.nvidia]" in status.text else "`crio status config` has none"
+        if {"cri", "io.containerd.grpc.v1.cri"} & set(self.effective.get("disabled_plugins", [])):
+            return "the CRI plugin is in disabled_plugins"
+        written, started = self.section("containerd-written"), self.section("containerd-started")
+        if not (written.ok and started.ok):
+            return f"its age is not known: {written.last}, {started.last}"
+        # containerd reads its files when it starts, and only then.
+        older = int(written.text) > int(started.text)
+        return "it was started before its configuration was last written" if older else ""
+
+    @property
+    def images(self) -> list[str]:
+        """Names of the images on the host."""
+        section = self.section(f"{self.name}-images")
+        return [line.strip() for line in section.lines] if section.ok else []

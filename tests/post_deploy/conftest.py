@@ -1,0 +1,183 @@
+"""pytest tests/post_deploy --inventory inventories/prod.py [--limit HOST|GROUP]… [--json FILE]
+
+Every check runs once per host, over one SSH connection per host. The hosts are read in parallel
+before the first check; with xdist (`-n 4 --dist loadgroup`) a host's checks stay in one worker.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpufleet.verify.connection import Connections, Unusable
+from gpufleet.verify.inventory import Target, VerifyError, load_targets, select
+from gpufleet.verify.node import CheckFailed, Node
+from gpufleet.verify.probe import HostProbe, Output, Unreachable
+from gpufleet.verify.report import Outcome, Report, Result
+
+TARGETS = pytest.StashKey[list[Target]]()
+NODES = pytest.StashKey[dict[str, Node]]()
+CONNECTIONS = pytest.StashKey[Connections]()
+REPORT = pytest.StashKey[Report]()
+PARALLEL = 32  # hosts read at the same time
+
+
+class NoProbe:
+    """A host that the inventory describes in a way that checks cannot use."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def run(self, command: str) -> Output:
+        raise Unreachable(self._why)
+
+    def script(self, name: str, *arguments: str) -> dict[str, Output]:
+        raise Unreachable(self._why)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("gpufleet")
+    group.addoption("--inventory", metavar="FILE", help="pyinfra inventory of the hosts to check")
+    group.addoption(
+        "--limit", action="append", default=[], metavar="HOST|GROUP", help="check only these hosts"
+    )
+    group.addoption("--json", dest="json_report", metavar="FILE", help="write the results as JSON")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[REPORT] = Report()
+    config.stash[CONNECTIONS] = Connections()
+    config.stash[NODES] = {}
+    config.stash[TARGETS] = []
+    config.pluginmanager.register(Collector(config.stash[REPORT]), "gpufleet-collector")
+    if not hasattr(config.option, "inventory"):
+        return  # collected among other tests: everything here is skipped, with that reason
+    worker = getattr(config, "workerinput", None)
+    if worker is not None:
+        config.stash[TARGETS] = [Target(**target) for target in json.loads(worker["targets"])]
+        return
+    inventory = config.option.inventory
+    if inventory is None:
+        raise pytest.UsageError("say which hosts to check: --inventory FILE")
+    try:
+        config.stash[TARGETS] = select(load_targets(inventory), config.option.limit, inventory)
+    except VerifyError as error:
+        raise pytest.UsageError(str(error)) from error
+    config.stash[REPORT].hosts = {target.name: {} for target in config.stash[TARGETS]}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Hand the hosts to an xdist worker, so that the inventory is loaded once."""
+    targets = [target.as_dict() for target in node.config.stash[TARGETS]]
+    node.workerinput["targets"] = json.dumps(targets, default=str)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    config.stash[CONNECTIONS].close()
+
+
+def _node(config: pytest.Config, target: Target) -> Node:
+    nodes = config.stash[NODES]
+    if target.name not in nodes:
+        try:
+            probe: HostProbe | NoProbe = HostProbe(config.stash[CONNECTIONS].open(target))
+        except Unusable as error:
+            probe = NoProbe(str(error))
+        nodes[target.name] = Node(target, probe)
+    return nodes[target.name]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "node" not in metafunc.fixturenames:
+        return
+    targets = metafunc.config.stash[TARGETS]
+    parameters = [
+        pytest.param(target, id=target.name, marks=pytest.mark.xdist_group(target.name))
+        for target in targets
+    ] or [pytest.param(None, id="none", marks=pytest.mark.skip("--inventory is not given"))]
+    metafunc.parametrize("node", parameters, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def node(request: pytest.FixtureRequest) -> Node:
+    """One host of the inventory."""
+    return _node(request.config, request.param)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Read all hosts at once: a fleet takes as long as its slowest host."""
+    config = session.config
+    if config.option.collectonly or hasattr(config, "workerinput") or not session.items:
+        return
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        nodes = [_node(config, target) for target in config.stash[TARGETS]]
+        for _ in pool.map(Node.read, nodes):
+            pass
+
+
+def _check_name(item: pytest.Item) -> str:
+    """test_runtime_up[gpu-1-docker] -> runtime_up[docker]"""
+    function = getattr(item, "originalname", item.name)
+    parameters = item.callspec.params if isinstance(item, pytest.Function) else {}
+    extra = [str(value) for name, value in parameters.items() if name != "node"]
+    name = str(function).removeprefix("test_")
+    return f"{name}[{'-'.join(extra)}]" if extra else name
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note host, check and code as properties: they reach JUnit and xdist's controller."""
+    report = yield
+    target = item.callspec.params.get("node") if isinstance(item, pytest.Function) else None
+    if isinstance(target, Target):
+        report.user_properties += [("host", target.name), ("check", _check_name(item))]
+    if call.excinfo is not None and isinstance(call.excinfo.value, CheckFailed):
+        report.user_properties.append(("code", call.excinfo.value.finding.code))
+        report.longrepr = str(call.excinfo.value)  # no traceback: the text says it all
+    return report
+
+
+def _result(report: pytest.TestReport, code: str | None) -> Result:
+    if report.skipped:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
+        return Result("skipped", None, reason.removeprefix("Skipped: "), report.duration)
+    if report.failed:
+        outcome: Outcome = "failed" if code else "error"
+        return Result(outcome, code, report.longreprtext, report.duration)
+    return Result("passed", seconds=report.duration)
+
+
+class Collector:
+    """Gathers results where they all pass by: in the process that prints the summary."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        properties = {name: str(value) for name, value in report.user_properties}
+        if "check" in properties and (report.when == "call" or not report.passed):
+            result = _result(report, properties.get("code"))
+            self._report.add(properties["host"], properties["check"], result)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    report = terminalreporter.config.stash[REPORT]
+    if any(report.hosts.values()):
+        terminalreporter.write_line("")
+        terminalreporter.write_line(report.table())
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    path = getattr(session.config.option, "json_report", None)
+    if path and not hasattr(session.config, "workerinput"):
+        text = json.dumps(session.config.stash[REPORT].as_dict(), indent=2)
+        Path(path).write_text(text + "\n", encoding="utf-8")

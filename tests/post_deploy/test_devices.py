@@ -1,0 +1,34 @@
+"""The GPUs: each on the bus has a device node and answers."""
+
+from __future__ import annotations
+
+from gpufleet.findings import verify as kinds
+from gpufleet.verify.node import Node
+
+
+def test_device_nodes(node: Node) -> None:
+    """/dev/nvidia0 to n, nvidiactl and nvidia-uvm are character devices."""
+    node.need_loaded()
+    names = [*(f"nvidia{number}" for number in range(len(node.gpus))), "nvidiactl", "nvidia-uvm"]
+    there = node.section("device-nodes").lines
+    missing = [f"/dev/{name}" for name in names if f"/dev/{name}" not in there]
+    expected = f"{len(names)} device nodes for {len(node.gpus)} GPUs"
+    node.expect(not missing, kinds.DEVICE_NODES, expected, f"missing: {', '.join(missing)}")
+
+
+def test_gpu_count(node: Node) -> None:
+    """As many GPUs answer as are on the PCI bus, and as there were when the driver came."""
+    node.need(node.gpus or node.driver, "the host has no NVIDIA GPU")
+    recorded = node.driver.get("gpus")
+    expected = f"{recorded or 'at least 1'} GPUs on the PCI bus"
+    right = len(node.gpus) == recorded if recorded else bool(node.gpus)
+    node.expect(right, kinds.GPU_COUNT, expected, f"{len(node.gpus)}")
+    node.need_loaded()
+    smi = node.section("smi-list")
+    # A mismatch (18) or a missing library (12) is the library's matter, not the GPUs'.
+    node.need(smi.status not in (12, 18), f"nvidia-smi cannot start (GF731): {smi.last}")
+    node.need(smi.status != 127, "there is no nvidia-smi (GF720)")
+    expected = f"{len(node.gpus)} GPUs in `nvidia-smi -L`, as on the PCI bus"
+    node.expect(smi.ok, kinds.GPU_COUNT, expected, f"exit status {smi.status}: {smi.last}")
+    found = sum(line.startswith("GPU ") for line in smi.lines)
+    node.expect(found == len(node.gpus), kinds.GPU_COUNT, expected, str(found))

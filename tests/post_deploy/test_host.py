@@ -1,0 +1,61 @@
+"""The host itself: it answers, it has a record, its package manager is whole."""
+
+from __future__ import annotations
+
+from gpufleet.findings import verify as kinds
+from gpufleet.verify.node import PROVENANCE_PATH, PROVENANCE_SCHEMA, Node
+
+
+def test_reachable(node: Node) -> None:
+    """The host answers over its one connection."""
+    node.expect(not node.trouble, kinds.REACHABLE, "an answer over SSH", node.trouble)
+
+
+def test_provenance(node: Node) -> None:
+    """A host with a GPU has a record of what was installed, and it can be read."""
+    node.need(node.gpus or node.section("provenance").ok, "the host has no NVIDIA GPU")
+    if node.data.get("driver_enabled") is False and not node.section("provenance").ok:
+        node.need(False, "driver_enabled is false: nothing should be installed")
+    expected = f"{PROVENANCE_PATH} with schema {PROVENANCE_SCHEMA}"
+    section = node.section("provenance")
+    node.expect(section.ok, kinds.PROVENANCE, expected, section.last)
+    node.expect(bool(node.provenance), kinds.PROVENANCE, expected, "a file that is not JSON")
+    schema = node.provenance.get("schema")
+    node.expect(schema == PROVENANCE_SCHEMA, kinds.PROVENANCE, expected, f"schema {schema}")
+
+
+def test_as_wanted(node: Node) -> None:
+    """The driver on record is the one that the inventory asks for."""
+    installed = node.need_driver()
+    version, branch = node.data.get("driver_version"), node.data.get("driver_branch")
+    node.need(version or branch, "the inventory names neither driver_version nor driver_branch")
+    if version:
+        expected = f"driver {version} (driver_version)"
+        node.expect(installed == str(version), kinds.AS_WANTED, expected, f"{installed} on record")
+    if branch:
+        expected = f"a driver of branch {branch} (driver_branch)"
+        right = installed.split(".")[0] == str(branch)
+        node.expect(right, kinds.AS_WANTED, expected, f"{installed} on record")
+
+
+def test_package_manager(node: Node) -> None:
+    """No package is half installed, no transaction unfinished."""
+    if node.is_debian:
+        broken = sorted(p.name for p in node.packages.values() if not p.whole)
+        audit = node.section("dpkg-audit").last if node.section("dpkg-audit").lines else ""
+        found = f"half done: {', '.join(broken)}" if broken else audit
+        node.expect(not found, kinds.PACKAGE_MANAGER, "every package configured", found)
+    unfinished = node.section("rpm-unfinished").lines
+    expected = "no unfinished transaction"
+    node.expect(not unfinished, kinds.PACKAGE_MANAGER, expected, ", ".join(unfinished))
+
+
+def test_nothing_without_gpu(node: Node) -> None:
+    """A host without a GPU, and without a record of a driver, has no driver."""
+    node.need(not node.gpus, "the host has an NVIDIA GPU")
+    node.need(not node.driver, "a driver is on record: its GPU is missing (GF741)")
+    there = sorted(p.name for p in node.packages.values() if p.is_driver)
+    if "nvidia" in node.section("modules").lines:
+        there.append("the loaded nvidia module")
+    expected = "no NVIDIA driver, as there is no NVIDIA GPU"
+    node.expect(not there, kinds.NO_GPU, expected, ", ".join(there))

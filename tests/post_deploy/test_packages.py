@@ -1,0 +1,65 @@
+"""The driver's packages: at the version on record, alone, held."""
+
+from __future__ import annotations
+
+import re
+
+from gpufleet.findings import verify as kinds
+from gpufleet.verify.node import Node
+from gpufleet.verify.packages import differences, expect_held
+from gpufleet.verify.parse import Installed
+
+# Debian and Ubuntu give these tools versions of their own, within the branch.
+DISTRO_TOOLS = {"nvidia-modprobe", "nvidia-persistenced", "nvidia-settings", "nvidia-xconfig"}
+
+
+def test_driver_packages(node: Node) -> None:
+    """Every package on record is installed at the version on record."""
+    node.need_driver()
+    recorded = node.driver.get("packages") or {}
+    node.need(recorded, "no packages are on record")
+    found = differences(node, recorded)
+    expected = f"{len(recorded)} driver packages at the versions on record"
+    node.expect(not found, kinds.PACKAGES, expected, "; ".join(found))
+
+
+def belongs(node: Node, package: Installed, version: str) -> bool:
+    """Whether a driver package that is not on record may stand beside a driver of this version."""
+    if package.upstream == version:
+        return True
+    tool = node.driver.get("source") == "distro" and package.name in DISTRO_TOOLS
+    return tool and package.upstream.split(".")[0] == version.split(".")[0]
+
+
+def test_one_version(node: Node) -> None:
+    """No package of the driver's family is there at another version, on record or not."""
+    version = node.need_driver()
+    recorded = node.driver.get("packages") or {}
+    family = [p for p in node.packages.values() if p.is_driver and p.name not in recorded]
+    strays = [f"{p.name} {p.version}" for p in family if not belongs(node, p, version)]
+    expected = f"all driver packages at {version}"
+    node.expect(not strays, kinds.STRAYS, expected, ", ".join(sorted(strays)))
+
+
+def test_driver_held(node: Node) -> None:
+    """An upgrade of the host leaves the driver where it is."""
+    node.need_driver()
+    node.need(node.driver.get("held"), "the driver was installed without a hold")
+    expect_held(node, kinds.HOLD, node.driver.get("packages") or {})
+
+
+def test_unattended_upgrades(node: Node) -> None:
+    """Unattended upgrades are told to leave the driver's packages alone."""
+    node.need_driver()
+    node.need(node.driver.get("held"), "the driver was installed without a hold")
+    node.need("unattended-upgrades" in node.packages, "unattended-upgrades is not installed")
+    lines = node.section("unattended").lines
+    key = "Unattended-Upgrade::Package-Blacklist::"
+    patterns = [line.split(" ", 1)[1] for line in lines if line.startswith(f"{key} ")]
+    loose = [
+        name
+        for name in sorted(node.driver.get("packages") or {})
+        if not any(re.match(pattern, name) for pattern in patterns)
+    ]
+    expected = "every driver package in Unattended-Upgrade::Package-Blacklist"
+    node.expect(not loose, kinds.UNATTENDED, expected, f"not in it: {', '.join(loose)}")

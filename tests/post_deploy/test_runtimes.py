@@ -1,0 +1,124 @@
+"""The container runtimes: up, their configuration valid, ours and the user's in it, in force."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from gpufleet.findings import verify as kinds
+from gpufleet.verify.node import Node
+from gpufleet.verify.parse import dotted, has_key
+from gpufleet.verify.runtimes import NAMES, Runtime
+
+PROBE_IMAGE = "gpufleet/probe"
+runtimes = pytest.mark.parametrize("name", NAMES)
+
+
+def need_up(node: Node, name: str) -> Runtime:
+    """Skip unless the runtime is managed and running."""
+    runtime = node.runtime(name)
+    node.need(runtime.active == "active", f"{name} does not run (GF770)")
+    return runtime
+
+
+def need_valid(node: Node, name: str) -> Runtime:
+    """Skip unless the runtime is managed and takes its configuration."""
+    runtime = node.runtime(name)
+    node.need(not runtime.refusal, f"{name} refuses its configuration (GF771)")
+    return runtime
+
+
+@runtimes
+def test_runtime_up(node: Node, name: str) -> None:
+    """The runtime's unit is active."""
+    runtime = node.runtime(name)
+    right = runtime.active == "active"
+    expected, unit = f"{runtime.unit} active", runtime.unit
+    node.expect(right, kinds.RUNTIME_UP, expected, runtime.active, unit=unit)
+
+
+@runtimes
+def test_runtime_valid(node: Node, name: str) -> None:
+    """The runtime's own parser takes the configuration file."""
+    runtime = node.runtime(name)
+    node.need(runtime.active != "not installed", f"{name} is not installed (GF770)")
+    refusal, path = runtime.refusal, runtime.path
+    expected = f"{name} to accept {path}"
+    node.expect(not refusal, kinds.RUNTIME_VALID, expected, refusal, path=path)
+
+
+@runtimes
+def test_runtime_ours(node: Node, name: str) -> None:
+    """The configuration has the nvidia runtime, its binary exists, and it is default if wanted."""
+    runtime = need_valid(node, name)
+    binary = runtime.nvidia_binary
+    expected = f"a runtime called nvidia in {runtime.path}"
+    if not binary:
+        node.fail(kinds.RUNTIME_OURS, expected, "none")
+    there = node.probe.run(f"command -v {shlex.quote(binary)}").ok
+    expected = f"the binary of the nvidia runtime, {binary}"
+    node.expect(there, kinds.RUNTIME_OURS, expected, "no such program")
+    if runtime.record.get("default") or node.data.get("toolkit_default_runtime"):
+        right = runtime.default == "nvidia"
+        node.expect(right, kinds.RUNTIME_OURS, "nvidia as the default runtime", runtime.default)
+
+
+@runtimes
+def test_runtime_user_keys(node: Node, name: str) -> None:
+    """What the user had in the configuration before is still there."""
+    runtime = need_valid(node, name)
+    keys = [str(key) for key in runtime.record.get("user_keys") or []]
+    node.need(keys, f"the configuration of {name} had no keys of the user's")
+    lost = [key for key in keys if not has_key(runtime.configuration, dotted(key))]
+    expected = f"{len(keys)} keys of the user's in {runtime.path}"
+    found = f"gone: {', '.join(lost)}"
+    node.expect(not lost, kinds.RUNTIME_USER_KEYS, expected, found, path=runtime.path)
+
+
+@runtimes
+def test_runtime_knows(node: Node, name: str) -> None:
+    """The process that runs now knows the nvidia runtime: it was restarted since the change."""
+    runtime = need_up(node, name)
+    node.need(not runtime.refusal, f"{name} refuses its configuration (GF771)")
+    node.need(runtime.nvidia_binary, "the configuration has no nvidia runtime (GF772)")
+    why = runtime.ignorance
+    expected = f"the running {name} to know the nvidia runtime"
+    node.expect(not why, kinds.RUNTIME_KNOWS, expected, why, unit=runtime.unit)
+
+
+def probe_image(node: Node, runtime: Runtime) -> str:
+    """An image on the host to run: `verify_image` of the inventory, or any gpufleet/probe."""
+    wanted = node.data.get("verify_image")
+    names = [n for n in runtime.images if (n == wanted if wanted else f"{PROBE_IMAGE}:" in n)]
+    what = wanted or f"{PROBE_IMAGE} (or set verify_image)"
+    node.need(names, f"{runtime.name} has no image {what} on the host")
+    return names[0]
+
+
+def container_command(name: str, image: str) -> str:
+    """List /dev in a container that asks for all GPUs; nothing is pulled, no network is used."""
+    image = shlex.quote(image)
+    if name == "docker":
+        return (
+            "timeout -k 5 60 docker run --rm --network none --runtime nvidia "
+            f"-e NVIDIA_VISIBLE_DEVICES=all --entrypoint ls {image} /dev"
+        )
+    return (
+        "PATH=$PATH:/usr/sbin:/usr/bin; timeout -k 5 60 ctr run --rm "
+        "--runc-binary $(command -v nvidia-container-runtime) --env NVIDIA_VISIBLE_DEVICES=all "
+        f"{image} gpufleet-verify-$$ ls /dev"
+    )
+
+
+@pytest.mark.parametrize("name", ["docker", "containerd"])
+def test_container_sees_gpus(node: Node, name: str) -> None:
+    """A container that asks for all GPUs gets their device nodes."""
+    runtime = need_up(node, name)
+    image = probe_image(node, runtime)
+    node.need_loaded()
+    done = node.probe.run(container_command(name, image))
+    nodes = [w for w in done.text.split() if w.startswith("nvidia") and w[6:].isdigit()]
+    expected = f"{len(node.gpus)} GPUs in a container of {image}"
+    found = f"{len(nodes)}" if done.ok else f"exit status {done.status}: {done.last}"
+    node.expect(done.ok and len(nodes) == len(node.gpus), kinds.CONTAINER, expected, found)

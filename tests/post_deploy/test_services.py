@@ -1,0 +1,53 @@
+"""The driver's services: persistence daemon and fabric manager."""
+
+from __future__ import annotations
+
+from gpufleet.findings import verify as kinds
+from gpufleet.verify.node import Node
+
+PERSISTENCE = "nvidia-persistenced.service"
+FABRIC = "nvidia-fabricmanager.service"
+
+
+def state(node: Node, unit: str) -> str:
+    """A unit in words: `active, enabled`, or `not installed`."""
+    values = node.services.get(unit, {})
+    if values.get("LoadState", "not-found") == "not-found":
+        return "not installed"
+    return f"{values.get('ActiveState')}, {values.get('UnitFileState') or 'without [Install]'}"
+
+
+def test_persistence_daemon(node: Node) -> None:
+    """The persistence daemon runs, and will after a reboot."""
+    node.need_driver()
+    node.need(node.data.get("driver_persistence") is not False, "driver_persistence is false")
+    node.need_loaded()
+    found = state(node, PERSISTENCE)
+    # A unit without [Install] is `static`: udev or another unit starts it at each boot.
+    right = found in ("active, enabled", "active, static")
+    node.expect(right, kinds.PERSISTENCE, f"{PERSISTENCE} active and enabled", found)
+
+
+def test_fabric_manager(node: Node) -> None:
+    """The fabric manager runs where an NVSwitch is, and only there."""
+    node.need_driver()
+    found = state(node, FABRIC)
+    if not node.nvswitches:
+        expected = f"no {FABRIC} running, as there is no NVSwitch"
+        node.expect(
+            not found.startswith(("active", "failed")), kinds.FABRIC_MANAGER, expected, found
+        )
+        return
+    node.need_loaded()
+    expected = f"{FABRIC} active and enabled for {len(node.nvswitches)} NVSwitches"
+    node.expect(found == "active, enabled", kinds.FABRIC_MANAGER, expected, found)
+
+
+def test_fabric_manager_version(node: Node) -> None:
+    """The fabric manager is exactly the driver's version; it refuses to serve another."""
+    version = node.need_driver()
+    node.need(node.nvswitches, "the host has no NVSwitch")
+    packages = [p for p in node.packages.values() if "fabric" in p.name and p.is_driver]
+    found = ", ".join(f"{p.name} {p.version}" for p in packages) or "no fabric manager package"
+    right = bool(packages) and all(p.upstream == version for p in packages)
+    node.expect(right, kinds.FABRIC_VERSION, f"fabric manager {version}, like the driver", found)

@@ -1,0 +1,90 @@
+"""The container toolkit: packages at one version, the binary is theirs, the CDI spec is current."""
+
+from __future__ import annotations
+
+import re
+
+import yaml
+
+from gpufleet.findings import verify as kinds
+from gpufleet.verify.node import Node
+from gpufleet.verify.packages import differences, expect_held
+
+CDI_KIND = "nvidia.com/gpu"
+
+
+def need_toolkit(node: Node) -> str:
+    """Skip without a toolkit on record; its version."""
+    node.need(node.gpus or node.toolkit, "the host has no NVIDIA GPU")
+    node.need(node.toolkit.get("version"), "no container toolkit is on record")
+    return str(node.toolkit["version"])
+
+
+def test_toolkit_packages(node: Node) -> None:
+    """All toolkit packages are at one version: the one on record, and the one wanted."""
+    version = need_toolkit(node)
+    wanted = node.data.get("toolkit_version")
+    if wanted:
+        expected = f"toolkit {wanted} (toolkit_version)"
+        right = version == str(wanted)
+        node.expect(right, kinds.TOOLKIT_PACKAGES, expected, f"{version} on record")
+    recorded = node.toolkit.get("packages") or {}
+    found = differences(node, recorded)
+    odd = [n for n in recorded if n in node.packages and node.packages[n].upstream != version]
+    found += [f"{name} {node.packages[name].version}" for name in odd if not found]
+    expected = f"{len(recorded)} toolkit packages at {version}"
+    node.expect(not found, kinds.TOOLKIT_PACKAGES, expected, "; ".join(found))
+
+
+def test_toolkit_binary(node: Node) -> None:
+    """`nvidia-ctk` is of the version on record."""
+    version = need_toolkit(node)
+    section = node.section("nvidia-ctk")
+    expected = f"`nvidia-ctk --version` to say {version}"
+    node.expect(section.ok, kinds.TOOLKIT_BINARY, expected, section.last)
+    said = re.search(r"version (\d[\w.]*)", section.text)
+    found = said[1] if said else section.last
+    node.expect(found == version, kinds.TOOLKIT_BINARY, expected, found)
+
+
+def test_toolkit_held(node: Node) -> None:
+    """An upgrade of the host leaves the toolkit where it is."""
+    need_toolkit(node)
+    node.need(node.toolkit.get("held", True), "the toolkit was installed without a hold")
+    node.need(node.data.get("toolkit_hold") is not False, "toolkit_hold is false")
+    expect_held(node, kinds.TOOLKIT_HOLD, node.toolkit.get("packages") or {})
+
+
+def spec_fault(text: str, driver: str, gpus: int) -> str:
+    """What is wrong with a CDI spec for this driver and number of GPUs; "" when nothing is."""
+    try:
+        spec = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        return f"not YAML: {error}".splitlines()[0]
+    if not isinstance(spec, dict) or spec.get("kind") != CDI_KIND:
+        return f"not a spec of {CDI_KIND}"
+    # Libraries carry the driver's version in their names.
+    versions = set(re.findall(r"lib(?:nvidia-ml|cuda)\.so\.(\d{3}\.[\d.]*\d)", text))
+    if versions != {driver}:
+        return f"libraries of driver {', '.join(sorted(versions)) or 'unknown version'}"
+    names = [str(device.get("name")) for device in spec.get("devices") or []]
+    numbered = [name for name in names if name.isdigit()]
+    single = numbered or [name for name in names if name != "all"]
+    return "" if len(single) >= gpus else f"{len(single)} devices: {', '.join(names)}"
+
+
+def test_cdi_spec(node: Node) -> None:
+    """The CDI spec names the loaded driver's libraries and every GPU; so does any second one."""
+    record = node.toolkit.get("cdi") or {}
+    node.need(record.get("path"), "no CDI spec is on record")
+    driver = node.need_loaded()
+    specs = node.sections("cdi:")
+    expected = f"a spec with the libraries of driver {driver} and {len(node.gpus)} GPUs"
+    path = str(record["path"])
+    names = {path, path.replace("/run/", "/var/run/", 1) if path.startswith("/run/") else path}
+    node.expect(bool(names & set(specs)), kinds.CDI, expected, f"no {path}", path=path)
+    for name, section in specs.items():
+        if name not in names and CDI_KIND not in section.text:
+            continue  # another vendor's
+        fault = spec_fault(section.text, driver, len(node.gpus))
+        node.expect(not fault, kinds.CDI, expected, f"{name}: {fault}", path=name)
