@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from pyinfra import host, logger, state
 from pyinfra.api import FunctionCommand
@@ -38,12 +39,13 @@ def _wait(timeout: int) -> bool:
 
 def _holder() -> str:
     """The process that holds the lock now, "" when it is free."""
-    arguments = {
-        key: value
-        for key, value in (host.current_op_global_arguments or {}).items()
-        if key in ("_sudo", "_sudo_user", "_use_sudo_login", "_sudo_password", "_su_user")
-    }
     ok, output = host.run_shell_command(
-        script("lock_holder"), print_output=state.print_output, **arguments
+        script("lock_holder"), print_output=state.print_output, **privileges()
     )
     return str(output.stdout).strip() if ok else ""
+
+
+def privileges() -> dict[str, Any]:
+    """The sudo and su arguments of the operation that runs now."""
+    arguments = host.current_op_global_arguments or {}
+    return {key: value for key, value in arguments.items() if key.startswith(("_sudo", "_su_", "_use"))}

@@ -40,6 +40,7 @@ class DriverPlan:
     installed: tuple[str, ...]  # driver packages of any kind that are there now
     prerequisites: tuple[str, ...]  # headers, compiler, DKMS that are missing
     repository: RepositoryPlan
+    wanted_files: tuple[FileWrite, ...]  # all but the pins, which need the version
     files: tuple[FileWrite, ...]  # those that differ on the host
     hold: tuple[str, ...]  # names to hold that are not held
     services: tuple[str, ...]  # units to enable and start
@@ -50,6 +51,11 @@ class DriverPlan:
     @property
     def changes_packages(self) -> bool:
         return self.action != "none"
+
+    @property
+    def stale_module(self) -> bool:
+        """A module is loaded that will not fit the packages."""
+        return self.loaded is not None and self.loaded != self.target
 
     @property
     def rebuilds_initramfs(self) -> bool:
@@ -87,7 +93,9 @@ def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) ->
     target = settings.version or _kept_version(choice, before)
     action, reason = _action(packages, installed, before, target, facts)
     repository = plan_repository(choice.repository, facts, wanted=action != "none")
-    after = target if action == "none" else None
+    wanted_files = _wanted_files(settings, facts)
+    pins = preferences(packages, before or "") if action == "none" else None
+    checked = wanted_files + ((pins,) if pins and _pinned(settings, facts) else ())
     return DriverPlan(
         choice=choice,
         action=action,
@@ -98,8 +106,9 @@ def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) ->
         installed=installed,
         prerequisites=_prerequisites(choice, facts),
         repository=repository,
-        files=_files(settings, facts, packages, after),
-        hold=_to_hold(settings, packages, facts),
+        wanted_files=wanted_files,
+        files=tuple(file for file in checked if not file.is_on(facts)),
+        hold=_to_hold(settings, packages, action, facts),
         services=_services(settings, facts),
         load=not _module_is_right(facts, target),
         reasons=(choice.reason, reason),
@@ -194,22 +203,19 @@ def _prerequisites(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
     return headers + build
 
 
-def _files(
-    settings: DriverSettings,
-    facts: NodeFacts,
-    packages: tuple[str, ...],
-    version: str | None,
-) -> tuple[FileWrite, ...]:
-    """The configuration files that differ; pins only where the version is known by now."""
+def _wanted_files(settings: DriverSettings, facts: NodeFacts) -> tuple[FileWrite, ...]:
     files = [
         FileWrite(MODPROBE_FILE, render("driver/modprobe.conf", modules=RIVALS)),
         FileWrite(MODULES_LOAD_FILE, render("driver/modules-load.conf")),
     ]
-    if facts.package_manager == "apt" and settings.hold:
+    if _pinned(settings, facts):
         files.append(FileWrite(UNATTENDED_FILE, render("driver/unattended-upgrades")))
-        if version:
-            files.append(preferences(packages, version))
-    return tuple(file for file in files if not file.is_on(facts))
+    return tuple(files)
+
+
+def _pinned(settings: DriverSettings, facts: NodeFacts) -> bool:
+    """Whether apt has to be told, besides the hold, to leave the driver alone."""
+    return settings.hold and facts.package_manager == "apt"
 
 
 def preferences(packages: tuple[str, ...], version: str) -> FileWrite:
@@ -219,9 +225,14 @@ def preferences(packages: tuple[str, ...], version: str) -> FileWrite:
 
 
 def _to_hold(
-    settings: DriverSettings, packages: tuple[str, ...], facts: NodeFacts
+    settings: DriverSettings, packages: tuple[str, ...], action: Action, facts: NodeFacts
 ) -> tuple[str, ...]:
-    return tuple(name for name in packages if settings.hold and name not in facts.holds)
+    """Names to hold: yum's locks name the version, so they are made anew when it changes."""
+    if not settings.hold:
+        return ()
+    if action != "none" and facts.package_manager != "apt":
+        return packages
+    return tuple(name for name in packages if name not in facts.holds)
 
 
 def _services(settings: DriverSettings, facts: NodeFacts) -> tuple[str, ...]:

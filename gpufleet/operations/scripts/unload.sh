@@ -1,5 +1,6 @@
 # unload.sh MESSAGE: stop the services that hold the GPUs and unload the nvidia modules.
-# When a module stays, everything that was stopped is started again and nothing has changed.
+# When a module stays, everything that was stopped is started again and nothing has changed; that is
+# an error with MESSAGE, and none without (a reboot will do it).
 message=$1
 [ -d /sys/module/nvidia ] || exit 0
 stopped=''
@@ -14,6 +15,7 @@ for module in nvidia_drm nvidia_modeset nvidia_uvm nvidia_peermem nvidia; do
     if ! out=$(modprobe -r "$module" 2>&1) || [ -d "/sys/module/$module" ]; then
         modprobe -a nvidia nvidia_uvm
         for unit in $stopped; do systemctl start "$unit"; done
+        [ -n "$message" ] || exit 0
         fail "$message" "$out" "$(has fuser && fuser -v /dev/nvidia* 2>&1 | head -n 8)"
     fi
 done

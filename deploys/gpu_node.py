@@ -1,0 +1,15 @@
+"""Bare machine -> GPU node: driver and container toolkit."""
+
+from importlib import import_module
+
+from gpufleet.operations.node import current_node
+from gpufleet.operations.provenance import record
+from roles.driver.install import install
+
+container_toolkit = import_module("roles.container-toolkit.configure")
+
+node = current_node()  # settings checked, one fact gathered; a blocker stops this host alone
+if node and node.has_gpu:
+    install(node)
+    container_toolkit.configure(node)
+    record(node.facts.provenance, node.provenance, name="Record what was installed")

@@ -1,0 +1,101 @@
+"""Kernel modules: unloaded before a driver changes, required after it, loaded at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyinfra import host
+from pyinfra.api import operation
+
+from gpufleet.findings import host as findings
+from gpufleet.operations.files import Commands
+from gpufleet.operations.packages import Job
+from gpufleet.operations.shell import explain, script
+
+REBOOT = "reboot "  # how load.sh begins its line when only a reboot can help
+
+
+@operation()
+def unload(needed: bool, must: bool) -> Commands:
+    """
+    Stop what holds the GPUs and unload the nvidia modules, or change nothing.
+
+    + needed: a module is loaded that will not fit the new driver
+    + must: no reboot is allowed, so a module that stays stops the host
+    """
+    if not needed:
+        host.noop("no module has to go first")
+        return
+    message = explain(host.name, findings.MODULE_BUSY()) if must else ""
+    yield script("unload", message)
+
+
+@operation()
+def require_built(job: Job, build: str) -> Commands:
+    """
+    See that there is a module for the running kernel: the package manager does not fail when DKMS does.
+
+    + job: the driver's transaction
+    + build: dkms or precompiled
+    """
+    if not job.needed:
+        host.noop("the module was there before")
+        return
+    version = job.transaction.version if job.transaction else ""
+    message = explain(host.name, findings.MODULE_NOT_BUILT(version=version))
+    yield script("require_module", version, build, message)
+
+
+@operation()
+def rebuild_initramfs(file: str, rivals: str, needed: bool) -> Commands:
+    """
+    Rebuild the initramfs of the running kernel and see that it holds the blacklist.
+
+    + file: the modprobe configuration that has to be in it
+    + rivals: the modules that it keeps from loading
+    + needed: the file was written in this run
+    """
+    if not needed:
+        host.noop("the initramfs holds the blacklist")
+        return
+    message = explain(host.name, findings.INITRAMFS_STALE(file=file, rivals=rivals))
+    yield script("initramfs", file, message)
+
+
+@operation()
+def load(version: str | None, job: Job, rivals: tuple[str, ...], needed: bool) -> Commands:
+    """
+    Load the nvidia modules; the output says `reboot …` where only a reboot can help.
+
+    + version: the driver's version where it was known before the run
+    + job: the driver's transaction, which knows the version otherwise
+    + rivals: other drivers of the same GPUs, to be unloaded first
+    + needed: the right module is not loaded
+    """
+    if not needed:
+        host.noop("the right modules are loaded")
+        return
+    wanted = job.transaction.version if job.transaction else version or ""
+    yield script("load", wanted, explain(host.name, findings.MODULE_REFUSED()), *rivals)
+
+
+@operation()
+def compare(version: str | None, job: Job, ready: Callable[[], bool]) -> Commands:
+    """
+    See that the packages, the loaded module and the user-space library are one version.
+
+    + version: the driver's version where it was known before the run
+    + job: the driver's transaction, which knows the version otherwise
+    + ready: whether the driver was to be loaded in this run and needs no reboot
+    """
+    if not ready():
+        host.noop("nothing was loaded in this run")
+        return
+    wanted = job.transaction.version if job.transaction else version or ""
+    message = explain(host.name, findings.VERSIONS_DISAGREE(version=wanted))
+    yield script("compare", wanted, message)
+
+
+def reboot_reason(output: list[str]) -> str:
+    """Why a reboot is needed, by what `load` printed; "" when it is not."""
+    return next((line.removeprefix(REBOOT) for line in output if line.startswith(REBOOT)), "")

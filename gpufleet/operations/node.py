@@ -1,0 +1,88 @@
+"""The host that a deploy runs for: settings checked, facts gathered once, plan made."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyinfra import host, state
+
+from gpufleet.catalog.load import load_catalog
+from gpufleet.facts.model import NodeFacts
+from gpufleet.findings import host as findings
+from gpufleet.operations.facts import NodeFactsFact
+from gpufleet.operations.reporting import RunReport
+from gpufleet.plan.node import NodePlan, describe, plan_node
+from gpufleet.report import HostReport
+from gpufleet.settings import NodeSettings, load_settings
+
+
+@dataclass(slots=True)
+class Node:
+    """One host during a run."""
+
+    name: str
+    settings: NodeSettings
+    facts: NodeFacts
+    plan: NodePlan
+    report: HostReport
+    conclusions: list[Callable[[], dict[str, Any]]] = field(default_factory=list)
+    reboot: str = ""  # why a reboot is needed, once that is known
+
+    @property
+    def has_gpu(self) -> bool:
+        return bool(self.facts.gpus)
+
+    @property
+    def may_reboot(self) -> bool:
+        """Never the machine that gpufleet runs on, and only where the settings say so."""
+        return self.settings.driver.reboot == "if_needed" and not self.facts.controller
+
+    @property
+    def waits_for_reboot(self) -> bool:
+        """The driver is installed and only a reboot, which is not allowed, can load it."""
+        return bool(self.reboot) and not self.may_reboot
+
+    def provenance(self) -> dict[str, Any]:
+        """What the roles learned in this run, by role; to be asked for at its end."""
+        parts: dict[str, Any] = {"files": {}}
+        for conclude in self.conclusions:
+            part = conclude()
+            parts["files"].update(part.pop("files", {}))
+            parts.update(part)
+        return parts
+
+
+def current_node() -> Node | None:
+    """The host of this deploy, or None where a blocker stops it; the others go on.
+
+    Everything wrong with a host's settings is reported at once, before any host is changed.
+    """
+    report = RunReport.of(state)
+    part = report.host(host.name)
+    settings, problems = load_settings(host.data.dict())
+    if settings is None:
+        report.block(host, problems)
+        return None
+    facts = host.get_fact(NodeFactsFact)
+    if facts is None:
+        report.block(host, [findings.FACTS_UNREADABLE(problem="see its output above")])
+        return None
+    plan = plan_node(settings, facts, load_catalog(), int(time.time()))
+    part.findings += plan.all_findings
+    part.plan = describe(plan)
+    _show_versions(part, facts, plan)
+    if plan.blockers:
+        report.block(host, [])
+        return None
+    return Node(host.name, settings, facts, plan, part)
+
+
+def _show_versions(part: HostReport, facts: NodeFacts, plan: NodePlan) -> None:
+    if plan.driver:
+        part.driver = {"before": plan.driver.before, "after": plan.driver.before}
+    if plan.toolkit:
+        part.toolkit = {"before": plan.toolkit.before, "after": plan.toolkit.before}
+        part.runtimes = {name: "" for name in facts.runtimes}

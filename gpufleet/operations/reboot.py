@@ -1,0 +1,72 @@
+"""Reboots: asked for, waited for by boot id, never of the machine that gpufleet runs on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from pyinfra import host, logger
+from pyinfra.api import FunctionCommand, StringCommand, operation
+from pyinfra.api.exceptions import ConnectError
+
+from gpufleet.findings import host as findings
+from gpufleet.operations.files import Commands
+from gpufleet.operations.locks import privileges
+from gpufleet.operations.shell import explain
+
+BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
+POLL = 1.0  # seconds between two tries to connect
+REPORT = 15.0  # seconds between two lines of progress
+
+
+@operation(is_idempotent=False)
+def when(reason: Callable[[], str], allowed: bool, timeout: int) -> Commands:
+    """
+    Reboot the host when there is a reason and it is allowed, and wait until it is back.
+
+    + reason: why, known only while the run goes on; "" is no change
+    + allowed: driver_reboot says so, and the host is not the machine that gpufleet runs on
+    + timeout: seconds until it has to answer with a new boot id
+    """
+    if not reason() or not allowed:
+        host.noop(reason() or "no reboot is needed")
+        return
+    yield FunctionCommand(_reboot, (timeout,), {})
+
+
+def _reboot(timeout: int) -> bool:
+    before = _boot_id()
+    ok, _ = host.run_shell_command(
+        # detached: the connection may be cut before the command has returned
+        StringCommand("nohup sh -c 'systemctl reboot' >/dev/null 2>&1 &"), **privileges()
+    )
+    if not ok or not before:
+        logger.error(explain(host.name, findings.REBOOT_FAILED(seconds=0)))
+        return False
+    if _wait_for_new_boot(before, timeout):
+        return True
+    logger.error(explain(host.name, findings.REBOOT_FAILED(seconds=timeout)))
+    return False
+
+
+def _wait_for_new_boot(before: str, timeout: int) -> bool:
+    began = reported = time.monotonic()
+    while (now := time.monotonic()) - began < timeout:
+        if now - reported >= REPORT:
+            logger.info(f"{host.print_prefix}waiting for the reboot: {now - began:.0f} s")
+            reported = now
+        host.disconnect()
+        try:
+            host.connect(show_errors=False, raise_exceptions=True)
+            # the old boot answers for some seconds after the command: only the id tells
+            if _boot_id() not in ("", before):
+                return True
+        except (ConnectError, OSError, EOFError) as error:
+            logger.debug(f"{host.name} does not answer yet: {error}")
+        time.sleep(POLL)
+    return False
+
+
+def _boot_id() -> str:
+    ok, output = host.run_shell_command(StringCommand(BOOT_ID), _timeout=10)
+    return str(output.stdout).strip() if ok else ""

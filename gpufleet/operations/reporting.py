@@ -1,0 +1,113 @@
+"""Collects what happens on each host during a pyinfra run and shows it at the end."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import time
+from pathlib import Path
+
+from pyinfra.api import BaseStateCallback, Host, State
+from rich.console import Console
+
+from gpufleet.findings import Finding
+from gpufleet.report import HostReport, show, write_json
+
+ERROR_LINES = 12  # of a failed operation's output that the report repeats
+
+
+class RunReport(BaseStateCallback):  # type: ignore[misc]
+    """The report of one run; one per pyinfra state."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.hosts: dict[str, HostReport] = {}
+        self.began: dict[str, float] = {}
+        self.ended: dict[str, float] = {}
+        self.plan_only = False
+        self.finish: list[object] = []
+
+    @classmethod
+    def of(cls, state: State) -> RunReport:
+        """The report of this run, made and hooked in when the first host asks."""
+        for handler in state.callback_handlers:
+            if isinstance(handler, cls):
+                return handler
+        report = cls(state)
+        state.add_callback_handler(report)
+        atexit.register(report.close)
+        return report
+
+    def host(self, name: str) -> HostReport:
+        """The part of one host; its time counts from the first call."""
+        if name not in self.hosts:
+            self.hosts[name] = HostReport(name)
+            self.began[name] = self.ended[name] = time.monotonic()
+        return self.hosts[name]
+
+    def block(self, host: Host, problems: list[Finding]) -> None:
+        """Stop one host before anything was changed on it; the others go on."""
+        part = self.host(host.name)
+        part.findings += [problem for problem in problems if problem not in part.findings]
+        part.failed = True
+        self.state.fail_hosts({self.state.inventory.get_host(host.name)})
+
+    def operation_host_success(  # type: ignore[override]
+        self, state: State, host: Host, op_hash: str, retry_count: int = 0
+    ) -> None:
+        self.ended[host.name] = time.monotonic()
+
+    def operation_host_error(  # type: ignore[override]
+        self, state: State, host: Host, op_hash: str, retry_count: int = 0, max_retries: int = 0
+    ) -> None:
+        self.ended[host.name] = time.monotonic()
+
+    def host_connect_error(  # type: ignore[override]
+        self, state: State, host: Host, error: Exception
+    ) -> None:
+        self._unreachable(host.name, error)
+
+    def _unreachable(self, name: str, error: object) -> None:
+        part = self.host(name)
+        part.failed = True
+        part.errors.append(f"not reachable: {error}")
+
+    def gather(self) -> list[HostReport]:
+        """Every host of the run, with what its operations did."""
+        for host in self.state.inventory:
+            part = self.host(host.name)
+            part.failed = part.failed or host in self.state.failed_hosts
+            part.seconds = self.ended[host.name] - self.began[host.name]
+            for op_hash, data in self.state.ops[host].items():
+                meta = data.operation_meta
+                if not meta.is_complete():
+                    continue
+                if meta.did_change():
+                    part.changed += 1
+                elif meta.did_error():
+                    name = ", ".join(self.state.get_op_meta(op_hash).names)
+                    lines = [line for line in meta.stderr_lines if line.strip()]
+                    part.errors.append("\n  ".join([name, *lines[:ERROR_LINES]]))
+            if part.failed and not part.errors and not part.findings:
+                part.errors.append("not reachable, or its facts could not be read")
+        return sorted(self.hosts.values(), key=lambda part: self._position(part.name))
+
+    def _position(self, name: str) -> int:
+        return [host.name for host in self.state.inventory].index(name)
+
+    def close(self) -> None:
+        """Show the table on standard error and write the JSON that GPUFLEET_REPORT asks for."""
+        hosts = self.gather()
+        dry = self.plan_only or not self.state.is_executing
+        if dry:
+            for host in self.state.inventory:
+                self.hosts[host.name].changed = self.state.meta[host].ops_change
+        show(Console(stderr=True, width=_width()), hosts, dry=dry)
+        path = os.environ.get("GPUFLEET_REPORT")
+        if path:
+            write_json(Path(path), hosts)
+
+
+def _width() -> int | None:
+    """Wide enough for the table where there is no terminal to ask."""
+    return None if os.isatty(2) else 140

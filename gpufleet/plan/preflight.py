@@ -1,0 +1,94 @@
+"""What a person should know about a host before anything is changed on it. Pure."""
+
+from __future__ import annotations
+
+from gpufleet.facts.model import NodeFacts
+from gpufleet.findings import Finding
+from gpufleet.findings import host as findings
+from gpufleet.findings import packages as package_findings
+from gpufleet.plan.driver import RIVALS, DriverPlan
+from gpufleet.settings import DriverSettings
+
+REVOKED_KEY = "7FA2AF80"  # rotated by NVIDIA in April 2022; nvidia.md 2.2
+NEEDED_MB = {"/usr": 2000, "/var": 1500, "/boot": 100}  # driver, DKMS build, package cache, initramfs
+CLOCK_TOLERANCE = 300  # seconds; signatures and TLS mind more than that
+CARRIED_OUT_WITH = ("apt", "dnf", "yum")
+
+
+def inspect_host(facts: NodeFacts, now: int) -> list[Finding]:
+    """Findings that do not depend on which driver is wanted. `now`: seconds since 1970 here."""
+    found: list[Finding] = []
+    if facts.package_manager not in CARRIED_OUT_WITH:
+        found.append(
+            package_findings.UNSUPPORTED_MANAGER(manager=facts.package_manager or "none at all")
+        )
+    skew = facts.clock - now
+    if abs(skew) > CLOCK_TOLERANCE:
+        found.append(
+            findings.CLOCK_SKEW(seconds=abs(skew), direction="ahead of" if skew > 0 else "behind")
+        )
+    if facts.lock_holder:
+        found.append(package_findings.LOCK_HELD(holder=facts.lock_holder))
+    for keyring in facts.keyrings:
+        if any(fingerprint.endswith(REVOKED_KEY) for fingerprint in keyring.fingerprints):
+            found.append(package_findings.REVOKED_KEY(key=REVOKED_KEY, where=keyring.path))
+    return found
+
+
+def inspect_driver(
+    settings: DriverSettings, facts: NodeFacts, plan: DriverPlan
+) -> list[Finding]:
+    """Findings about the driver that is there and about what is in the way of the wanted one."""
+    found: list[Finding] = []
+    if facts.runfile_install:
+        found.append(findings.RUNFILE_INSTALLED())
+    if facts.operator_driver:
+        found.append(findings.OPERATOR_DRIVER())
+    if facts.loaded_driver and facts.library and facts.loaded_driver != facts.library:
+        found.append(
+            findings.VERSION_MISMATCH(loaded=facts.loaded_driver, library=facts.library)
+        )
+    if _secure_boot_refuses(settings, facts, plan):
+        found.append(findings.SECURE_BOOT())
+    for rival in RIVALS:
+        if rival in facts.modules and any(gpu.driver == rival for gpu in facts.gpus):
+            found.append(findings.NOUVEAU(module=rival))
+    if facts.unattended_upgrades and any(not file.is_on(facts) for file in plan.files):
+        found.append(package_findings.UNATTENDED_UPGRADES())
+    if plan.changes_packages:
+        found += _obstacles(facts, plan)
+    return found
+
+
+def _secure_boot_refuses(
+    settings: DriverSettings, facts: NodeFacts, plan: DriverPlan
+) -> bool:
+    """Modules built here are unsigned as far as the firmware knows, unless one is loaded already."""
+    return (
+        facts.kernel.secure_boot is True
+        and settings.build == "dkms"
+        and not settings.mok_enrolled
+        and facts.loaded_driver is None
+    )
+
+
+def _obstacles(facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
+    found: list[Finding] = []
+    if facts.broken:
+        ours = plan.packages + plan.installed
+        if any(name in facts.broken for name in ours):
+            found.append(package_findings.UNFINISHED(problem=facts.broken))
+        else:
+            remedy = (
+                "dpkg --configure -a, then apt-get -f install."
+                if facts.package_manager == "apt"
+                else "yum-complete-transaction or dnf history, then yum check."
+            )
+            found.append(package_findings.BROKEN_PACKAGES(problem=facts.broken, remedy=remedy))
+    for path, needed in NEEDED_MB.items():
+        free = facts.free_bytes.get(path)
+        if free is not None and free < needed * 1_000_000:
+            found.append(
+                findings.DISK_SPACE(path=path, free=free // 1_000_000, needed=needed)
+            )
+    return found

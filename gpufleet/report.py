@@ -1,0 +1,107 @@
+"""What a run did, per host: as data, as JSON and as the table at the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from gpufleet.findings import Finding, Severity
+
+STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+
+
+@dataclass(slots=True)
+class HostReport:
+    """One host's part of the report; `seconds` from its facts to its last operation."""
+
+    name: str
+    changed: int = 0
+    failed: bool = False
+    driver: dict[str, str | None] = field(default_factory=dict)  # before, after
+    toolkit: dict[str, str | None] = field(default_factory=dict)  # before, after
+    runtimes: dict[str, str] = field(default_factory=dict)  # name -> configured, changed, …
+    needs: list[str] = field(default_factory=list)  # what a person still has to do
+    findings: list[Finding] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)  # what the failed operation said
+    plan: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        data = asdict(self)
+        data["findings"] = [finding.as_dict() for finding in self.findings]
+        data["seconds"] = round(self.seconds, 2)
+        del data["name"]
+        return data
+
+
+def as_json(hosts: Iterable[HostReport]) -> str:
+    """`{"hosts": {name: …}}`, indented, with a newline at the end."""
+    return json.dumps({"hosts": {host.name: host.as_dict() for host in hosts}}, indent=2) + "\n"
+
+
+def write_json(path: Path, hosts: Iterable[HostReport]) -> None:
+    """Write the report; a relative path counts from the working directory."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(as_json(hosts))
+
+
+def show(console: Console, hosts: list[HostReport], *, dry: bool = False) -> None:
+    """The table, then every finding and error below it, then one line that sums up."""
+    table = Table(title="Plan" if dry else "GPU nodes", title_justify="left")
+    for column in ("host", "driver", "toolkit", "runtimes", "changes", "still needed", "time"):
+        table.add_column(column, overflow="fold")
+    for host in hosts:
+        table.add_row(
+            host.name,
+            _movement(host.driver),
+            _movement(host.toolkit),
+            ", ".join(f"{name} {state}".strip() for name, state in host.runtimes.items()),
+            _changes(host, dry=dry),
+            "; ".join(host.needs),
+            f"{host.seconds:.1f} s",
+        )
+    console.print(table)
+    for host in hosts:
+        for finding in host.findings:
+            show_finding(console, host.name, finding)
+        for error in host.errors:
+            console.print(f"[bold red]failed[/] {host.name}: ", end="")
+            console.print(error, markup=False, highlight=False)
+    console.print(_summary(hosts, dry=dry), highlight=False)
+
+
+def show_finding(console: Console, host: str, finding: Finding) -> None:
+    """A finding as people read it: code and host, what and why, what to do."""
+    style = STYLES[finding.severity]
+    console.print(f"[{style}]{finding.code} {finding.severity.value}[/] {host}: ", end="")
+    console.print(finding.message, markup=False, highlight=False)
+    console.print(f"  {finding.remedy}", markup=False, highlight=False, style="dim")
+
+
+def _movement(change: dict[str, str | None]) -> str:
+    before, after = change.get("before"), change.get("after")
+    if before == after:
+        return after or "-"
+    return f"{before or 'none'} -> {after or 'none'}"
+
+
+def _changes(host: HostReport, *, dry: bool) -> str:
+    if host.failed:
+        return "[bold red]failed[/]"
+    if host.changed == 0:
+        return "no changes"
+    return f"{host.changed} planned" if dry else str(host.changed)
+
+
+def _summary(hosts: list[HostReport], *, dry: bool) -> str:
+    failed = sum(host.failed for host in hosts)
+    unchanged = sum(host.changed == 0 and not host.failed for host in hosts)
+    changed = len(hosts) - failed - unchanged
+    verb = "to change" if dry else "changed"
+    return f"{len(hosts)} hosts: {changed} {verb}, {unchanged} with no changes, {failed} failed"

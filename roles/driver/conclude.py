@@ -1,0 +1,59 @@
+"""What a run of the driver role learned: for the record on the host and for the report."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from gpufleet.findings import host as findings
+from gpufleet.operations.node import Node
+from gpufleet.operations.packages import Job
+from gpufleet.plan.driver import DriverPlan, preferences
+from gpufleet.plan.files import FileWrite
+
+
+def conclude(node: Node, plan: DriverPlan, job: Job) -> dict[str, Any]:
+    """The provenance of the driver; also completes the host's line in the report."""
+    version = job.transaction.version if job.transaction else plan.target
+    node.report.driver["after"] = version
+    if node.waits_for_reboot:
+        node.report.needs.append(f"reboot: {node.reboot}")
+        node.report.findings.append(findings.REBOOT_NEEDED(why=node.reboot))
+    old = (node.facts.provenance or {}).get("driver") or {}
+    repository = plan.repository.repository
+    driver = {
+        "version": version,
+        "branch": plan.choice.branch,
+        "modules": plan.choice.modules,
+        "source": plan.choice.source,
+        "build": plan.choice.build,
+        "packages": _versions(node, plan, job),
+        "added": sorted({*old.get("added", []), *job.added}),
+        "repository": repository.url if repository else None,
+        "keyring": repository.keyring if repository else None,
+        "held": node.settings.driver.hold,
+        "fabric_manager": bool(node.facts.nvswitches),
+    }
+    return {"driver": driver, "files": _files(node, plan, version)}
+
+
+def _versions(node: Node, plan: DriverPlan, job: Job) -> dict[str, str]:
+    if job.transaction:
+        return dict(job.transaction.install)
+    there = node.facts.packages
+    return {name: there[name].version for name in plan.packages if name in there}
+
+
+def _files(node: Node, plan: DriverPlan, version: str | None) -> dict[str, str]:
+    """Files that gpufleet wrote, now or in an earlier run, with their sha256."""
+    files: list[FileWrite] = list(plan.wanted_files)
+    if node.facts.package_manager == "apt" and node.settings.driver.hold and version:
+        files.append(preferences(plan.packages, version))
+    if plan.repository.source:
+        files.append(plan.repository.source)
+    recorded = (node.facts.provenance or {}).get("files", {})
+    return {
+        file.path: hashlib.sha256(file.data).hexdigest()
+        for file in files
+        if file.path in recorded or not file.is_on(node.facts)
+    }

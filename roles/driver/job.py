@@ -1,0 +1,42 @@
+"""The package transaction of the driver role."""
+
+from __future__ import annotations
+
+from gpufleet.operations.node import Node
+from gpufleet.operations.packages import Job
+from gpufleet.plan.driver import DriverPlan, preferences
+from gpufleet.plan.files import FileWrite
+from gpufleet.plan.packages import Family, Transaction
+
+
+def driver_job(node: Node, plan: DriverPlan) -> Job:
+    """The transaction that the plan asks for."""
+    assert node.facts.package_manager, "a host without a package manager is blocked by preflight"
+    family = Family(
+        title=f"driver {plan.choice.branch}",
+        packages=plan.packages,
+        prefix=plan.target or f"{plan.choice.branch}.",
+        exact=plan.target is not None,
+        installed=plan.installed,
+        prerequisites=plan.prerequisites,
+    )
+
+    def pins(chosen: Transaction) -> list[FileWrite]:
+        if node.facts.package_manager != "apt" or not node.settings.driver.hold:
+            return []
+        file = preferences(plan.packages, chosen.version)
+        return [] if file.is_on(node.facts) else [file]
+
+    return Job(
+        family=family,
+        needed=plan.changes_packages,
+        manager=node.facts.package_manager,
+        repository=plan.repository,
+        patterns=plan.choice.packages.family,
+        lock_timeout=node.settings.driver.lock_timeout,
+        repair=bool(node.facts.broken),
+        before=plan.before,
+        pins=pins,
+    )
+
+
