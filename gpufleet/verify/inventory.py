@@ -54,15 +54,18 @@ def load_targets(inventory: str) -> list[Target]:
         text=True,
         check=False,
     )
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    why = " / ".join(line for line in lines if not line.startswith("-->"))
     if done.returncode != 0:
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-        why = " / ".join(line for line in lines if not line.startswith("-->")) or "no reason given"
-        raise VerifyError(INVENTORY(path=inventory, why=why))
+        raise VerifyError(INVENTORY(path=inventory, why=why or "pyinfra gives no reason"))
     try:
-        return parse_targets(done.stdout)
+        targets = parse_targets(done.stdout)
     except (ValueError, KeyError, TypeError) as error:
         why = f"pyinfra printed no host list ({error})"
         raise VerifyError(INVENTORY(path=inventory, why=why)) from error
+    if not targets:
+        raise VerifyError(INVENTORY(path=inventory, why=why or "it names no host"))
+    return targets
 
 
 def select(targets: Iterable[Target], limits: Iterable[str], inventory: str) -> list[Target]:

@@ -156,7 +156,7 @@ class Node:
     def read(self) -> None:
         """Read everything now, so that many hosts can be read at the same time."""
         if not self.trouble and self.runtimes:
-            next(iter(self.runtimes.values())).section("services")
+            _ = self.runtime_sections
 
     @cached_property
     def runtimes(self) -> dict[str, Runtime]:

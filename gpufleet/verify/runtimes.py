@@ -78,7 +78,7 @@ class Runtime:
     @property
     def active(self) -> str:
         """systemd's word: active, inactive, failed; "not installed" without a unit."""
-        state = units(self.section("services").text).get(self.unit, {})
+        state = units(self.section("runtime-services").text).get(self.unit, {})
         if state.get("LoadState", "not-found") == "not-found":
             return "not installed"
         return state.get("ActiveState", "unknown")

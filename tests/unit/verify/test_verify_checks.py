@@ -1,0 +1,57 @@
+"""Each fault, on a host on paper, is found by the check it belongs to, and by no other."""
+
+from __future__ import annotations
+
+import pytest
+from verify_faults import FAULTS, OLD, no_provenance
+from verify_paper import VERSION, Paper, dpkg
+
+from gpufleet.verify.probe import Output, Unreachable
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault_is_found_by_its_own_check(paper: Paper, name: str) -> None:
+    fault, expected = FAULTS[name]
+    fault(paper)
+    assert paper.failures() == expected
+
+
+def test_message_says_expected_found_and_what_to_do(paper: Paper) -> None:
+    paper.set("loaded-version", OLD)
+    text = paper.outcomes()["module_loaded"]
+    assert text.startswith(
+        f"GF730 gpu-1: expected module nvidia {VERSION} loaded; found {OLD}; do: reload"
+    )
+
+
+def test_host_without_gpu_passes_what_concerns_it(paper: Paper) -> None:
+    paper.set("pci", "")
+    paper.set("modules", "")
+    paper.set("dpkg", dpkg("bash", "5.2", "install ok installed"))
+    no_provenance(paper)
+    outcomes = paper.outcomes()
+    passed = {check for check, text in outcomes.items() if text == "passed"}
+    assert passed == {"reachable", "package_manager", "nothing_without_gpu"}
+    assert all(text.startswith("skipped: ") for c, text in outcomes.items() if c not in passed)
+
+
+def test_driver_without_gpu_is_found(paper: Paper) -> None:
+    paper.set("pci", "")
+    paper.set("modules", "")
+    no_provenance(paper)
+    assert paper.failures() == {"nothing_without_gpu": "GF714"}
+
+
+def test_unreachable_host_fails_one_check(paper: Paper, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str, *arguments: str) -> dict[str, Output]:
+        raise Unreachable("Connection refused")
+
+    monkeypatch.setattr(paper, "script", refuse)
+    assert paper.failures() == {"reachable": "GF710"}
+
+
+def test_two_scripts_read_the_whole_host(paper: Paper) -> None:
+    paper.commands["docker run"] = Output(0, "nvidia0 nvidia1")
+    paper.outcomes()
+    scripts = [call for call in paper.calls if call.endswith(".sh")]
+    assert sorted(scripts) == ["host.sh", "runtimes.sh"]

@@ -1,0 +1,260 @@
+"""What can be wrong with a host, and the one check that should find it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from verify_paper import (
+    DRIVER,
+    KERNEL,
+    LIBRARY,
+    VERSION,
+    Paper,
+    cdi_spec,
+    dpkg,
+    units,
+)
+
+from gpufleet.verify.probe import Output
+
+OLD = "550.163.01"
+Fault = Callable[[Paper], None]
+
+
+def sets(name: str, text: str, status: int = 0) -> Fault:
+    return lambda paper: paper.set(name, text, status)
+
+
+def replaces(name: str, old: str, new: str) -> Fault:
+    def fault(paper: Paper) -> None:
+        section = (paper.runtimes if name in paper.runtimes else paper.sections)[name]
+        assert old in section.text
+        paper.set(name, section.text.replace(old, new), section.status)
+
+    return fault
+
+
+def both(*faults: Fault) -> Fault:
+    def fault(paper: Paper) -> None:
+        for each in faults:
+            each(paper)
+
+    return fault
+
+
+def no_provenance(paper: Paper) -> None:
+    paper.sections["provenance"] = Output(1, "cat: No such file or directory")
+
+
+def wanted(**data: object) -> Fault:
+    return lambda paper: paper.data.update(data)
+
+
+def docker_stopped(paper: Paper) -> None:
+    text = units(docker="failed,enabled", containerd="active,enabled")
+    paper.runtimes["runtime-services"] = Output(0, text)
+    paper.set("docker-info", "", 1)
+
+
+def container(output: Output) -> Fault:
+    return lambda paper: paper.commands.update({"docker run": output})
+
+
+def daemon(text: str) -> Fault:
+    return both(sets("docker-config", text), sets("docker-validate", "invalid character", 1))
+
+
+def no_switch_manager(paper: Paper) -> None:
+    replaces("pci", "0000:17", "0000:05:00.0 0x068000\n0000:17")(paper)
+    replaces("dpkg", "bash\t", dpkg("nvidia-fabricmanager", f"{VERSION}-1") + "\nbash\t")(paper)
+
+
+def old_fabric_manager(paper: Paper) -> None:
+    no_switch_manager(paper)
+    replaces("dpkg", f"nvidia-fabricmanager\t{VERSION}", f"nvidia-fabricmanager\t{OLD}")(paper)
+    paper.provenance["driver"]["packages"]["nvidia-fabricmanager"] = f"{OLD}-1"
+    replaces(
+        "services",
+        units(nvidia_fabricmanager="absent"),
+        units(nvidia_fabricmanager="active,enabled"),
+    )(paper)
+
+
+FAULTS: dict[str, tuple[Fault, dict[str, str]]] = {
+    "healthy": (lambda paper: None, {}),
+    "no record": (no_provenance, {"provenance": "GF711"}),
+    "record of another schema": (
+        lambda p: p.provenance.update(schema=2),
+        {"provenance": "GF711"},
+    ),
+    "another branch wanted": (wanted(driver_branch="550"), {"as_wanted": "GF712"}),
+    "another version wanted": (wanted(driver_version="580.1.2"), {"as_wanted": "GF712"}),
+    "half configured": (
+        replaces("dpkg", "bash\t5.2.15-2+b7\tamd64\tinstall ok installed",
+                 "bash\t5.2.15-2+b7\tamd64\tinstall ok half-configured"),
+        {"package_manager": "GF713"},
+    ),
+    "dpkg interrupted": (
+        sets("dpkg-audit", "The following packages have only been unpacked"),
+        {"package_manager": "GF713"},
+    ),
+    "package upgraded": (
+        replaces("dpkg", f"nvidia-utils-580\t{VERSION}", "nvidia-utils-580\t580.105.08"),
+        {"driver_packages": "GF720"},
+    ),
+    "package gone": (
+        replaces("dpkg", "nvidia-utils-580\t", "other\t"),
+        {"driver_packages": "GF720"},
+    ),
+    "stray package": (
+        replaces("dpkg", "bash\t", dpkg("libnvidia-cfg1-550", f"{OLD}-0ubuntu1") + "\nbash\t"),
+        {"one_version": "GF721"},
+    ),
+    "hold lost": (
+        replaces("dpkg", dpkg(DRIVER[0], f"{VERSION}-0ubuntu1"),
+                 dpkg(DRIVER[0], f"{VERSION}-0ubuntu1", "install ok installed")),
+        {"driver_held": "GF722"},
+    ),
+    "unattended": (
+        sets("unattended", "Unattended-Upgrade::Package-Blacklist:: nvidia-"),
+        {"unattended_upgrades": "GF723"},
+    ),
+    "old module loaded": (
+        both(sets("loaded-version", OLD), sets("library", LIBRARY.replace(VERSION, OLD)),
+             sets("smi-version", OLD), sets("cdi:/etc/cdi/nvidia.yaml", cdi_spec(OLD, 2))),
+        {"module_loaded": "GF730"},
+    ),
+    "module not loaded": (
+        both(sets("loaded-version", "", 1), sets("modules", ""), sets("device-nodes", ""),
+             sets("smi-version", "couldn't communicate", 9), sets("smi-list", "", 9),
+             sets("services", units(nvidia_persistenced="failed,enabled"))),
+        {"module_loaded": "GF730"},
+    ),
+    "library of another version": (
+        both(sets("library", LIBRARY.replace(VERSION, OLD)),
+             sets("smi-version", "Driver/library version mismatch", 18), sets("smi-list", "", 18)),
+        {"library": "GF731"},
+    ),
+    "module file gone": (
+        sets("module-file", "modinfo: ERROR: Module nvidia not found.", 1),
+        {"module_file": "GF732"},
+    ),
+    "module file of another version": (
+        replaces("module-file", VERSION, OLD),
+        {"module_file": "GF732"},
+    ),
+    "proprietary module": (
+        replaces("module-file", "Dual MIT/GPL", "NVIDIA"),
+        {"flavour": "GF733"},
+    ),
+    "dkms failed": (
+        both(sets("dkms", f"nvidia/{VERSION}: added"), sets("module-file", "not found", 1),
+             sets("loaded-version", "", 1), sets("modules", "")),
+        {"dkms": "GF734"},
+    ),
+    "dkms for another kernel": (
+        replaces("dkms", KERNEL, "6.1.0-41-amd64"),
+        {"dkms": "GF734"},
+    ),
+    "nouveau": (
+        sets("modules", "nouveau\nnvidia"),
+        {"no_nouveau": "GF735"},
+    ),
+    "nouveau has the GPU": (
+        both(sets("modules", "nouveau"), sets("loaded-version", "", 1)),
+        {"no_nouveau": "GF735"},
+    ),
+    "no blacklist": (
+        both(sets("blacklist", "pcspkr"), sets("initramfs", "blacklists nouveau:\n")),
+        {"blacklist": "GF736"},
+    ),
+    "nova without blacklist": (
+        sets("nova-on-disk", "/lib/modules/nova_core.ko"),
+        {"blacklist": "GF736"},
+    ),
+    "initramfs not rebuilt": (
+        replaces("initramfs", "etc/modprobe.d/gpufleet-nouveau.conf\nb",
+                 "lib/modules/x/nouveau.ko\nb"),
+        {"initramfs": "GF737"},
+    ),
+    "device node gone": (
+        replaces("device-nodes", "/dev/nvidia1\n", ""),
+        {"device_nodes": "GF740"},
+    ),
+    "GPU lost": (
+        replaces("smi-list", "GPU 1: NVIDIA T4 (UUID: GPU-2)", ""),
+        {"gpu_count": "GF741"},
+    ),
+    "all GPUs off the bus": (sets("pci", ""), {"gpu_count": "GF741"}),
+    "no persistence": (
+        replaces("services", "ActiveState=active", "ActiveState=inactive"),
+        {"persistence_daemon": "GF750"},
+    ),
+    "persistence not enabled": (
+        replaces("services", "UnitFileState=enabled", "UnitFileState=disabled"),
+        {"persistence_daemon": "GF750"},
+    ),
+    "fabric manager without a switch": (
+        replaces("services", units(nvidia_fabricmanager="absent"),
+                 units(nvidia_fabricmanager="failed,enabled")),
+        {"fabric_manager": "GF751"},
+    ),
+    "no fabric manager": (no_switch_manager, {"fabric_manager": "GF751"}),
+    "old fabric manager": (old_fabric_manager, {"fabric_manager_version": "GF752"}),
+    "toolkit upgraded": (
+        replaces("dpkg", "libnvidia-container1\t1.20.0", "libnvidia-container1\t1.20.1"),
+        {"toolkit_packages": "GF760"},
+    ),
+    "other toolkit wanted": (wanted(toolkit_version="1.18.0"), {"toolkit_packages": "GF760"}),
+    "other nvidia-ctk": (replaces("nvidia-ctk", "1.20.0", "1.17.8"), {"toolkit_binary": "GF761"}),
+    "toolkit not held": (
+        replaces("dpkg", dpkg("libnvidia-container1", "1.20.0-1"),
+                 dpkg("libnvidia-container1", "1.20.0-1", "install ok installed")),
+        {"toolkit_held": "GF762"},
+    ),
+    "docker stopped": (docker_stopped, {"runtime_up[docker]": "GF770"}),
+    "daemon.json broken": (daemon('{"runtimes": {'), {"runtime_valid[docker]": "GF771"}),
+    "our runtime gone": (
+        sets("docker-config", json.dumps({"registry-mirrors": [], "features": {"buildkit": 1}})),
+        {"runtime_ours[docker]": "GF772"},
+    ),
+    "no binary": (
+        lambda p: p.commands.update({"command -v nvidia-container-runtime": Output(1, "")}),
+        {"runtime_ours[docker]": "GF772"},
+    ),
+    "not the default": (
+        lambda p: p.provenance["toolkit"]["runtimes"]["containerd"].update(default=True),
+        {"runtime_ours[containerd]": "GF772"},
+    ),
+    "user's key gone": (
+        replaces("docker-config", '"buildkit": true', '"cdi": true'),
+        {"runtime_user_keys[docker]": "GF773"},
+    ),
+    "docker not restarted": (
+        replaces("docker-info", "nvidia", "x"),
+        {"runtime_knows[docker]": "GF774"},
+    ),
+    "containerd not restarted": (
+        sets("containerd-started", "999"),
+        {"runtime_knows[containerd]": "GF774"},
+    ),
+    "CRI plugin disabled": (
+        replaces("containerd-dump", "version = 2", 'version = 2\ndisabled_plugins = ["cri"]'),
+        {"runtime_knows[containerd]": "GF774"},
+    ),
+    "CDI spec stale": (sets("cdi:/etc/cdi/nvidia.yaml", cdi_spec(OLD, 2)), {"cdi_spec": "GF780"}),
+    "CDI spec short": (
+        sets("cdi:/etc/cdi/nvidia.yaml", cdi_spec(VERSION, 1)),
+        {"cdi_spec": "GF780"},
+    ),
+    "second CDI spec stale": (
+        sets("cdi:/var/run/cdi/x.yaml", cdi_spec(OLD, 2)),
+        {"cdi_spec": "GF780"},
+    ),
+    "container blind": (
+        container(Output(0, "null zero")),
+        {"container_sees_gpus[docker]": "GF781"},
+    ),
+    "container fails": (container(Output(125, "boom")), {"container_sees_gpus[docker]": "GF781"}),
+}  # fmt: skip

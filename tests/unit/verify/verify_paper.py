@@ -1,0 +1,219 @@
+"""A healthy host on paper, and a way to run every check of tests/post_deploy on it."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import inspect
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpufleet.verify.inventory import Target
+from gpufleet.verify.node import CheckFailed, Node
+from gpufleet.verify.probe import Output
+from gpufleet.verify.runtimes import NAMES
+
+CHECKS = Path(__file__).parents[2] / "post_deploy"
+VERSION = "580.95.05"
+KERNEL = "6.1.0-42-amd64"
+LIBRARY = f"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.{VERSION}"
+DRIVER = ("nvidia-dkms-580-open", "libnvidia-compute-580", "nvidia-utils-580")
+TOOLKIT = ("nvidia-container-toolkit", "libnvidia-container1")
+
+
+@dataclass
+class Paper:
+    """A host as its two scripts describe it; tests change it, then run the checks."""
+
+    sections: dict[str, Output]
+    runtimes: dict[str, Output]
+    provenance: dict[str, Any]
+    data: dict[str, Any] = field(default_factory=dict)
+    commands: dict[str, Output] = field(default_factory=dict)  # by a part of the command
+    calls: list[str] = field(default_factory=list)
+
+    def set(self, name: str, text: str, status: int = 0) -> None:
+        target = self.runtimes if name in self.runtimes else self.sections
+        target[name] = Output(status, text)
+
+    def run(self, command: str) -> Output:
+        self.calls.append(command)
+        return next((out for part, out in self.commands.items() if part in command), Output(0, ""))
+
+    def script(self, name: str, *arguments: str) -> dict[str, Output]:
+        self.calls.append(name)
+        if name == "runtimes.sh":
+            return self.runtimes
+        provenance = Output(0, json.dumps(self.provenance))
+        return {"provenance": provenance, **self.sections}
+
+    def node(self) -> Node:
+        return Node(Target("gpu-1", ("gpu_nodes",), self.data), self)
+
+    def outcomes(self) -> dict[str, str]:
+        """Check -> "passed", "skipped: why", or the message of its failure."""
+        node, found = self.node(), {}
+        for check, function in all_checks().items():
+            names = NAMES if "name" in inspect.signature(function).parameters else (None,)
+            for name in names:
+                label = f"{check}[{name}]" if name else check
+                found[label] = outcome(function, node, *([name] if name else []))
+        return found
+
+    def failures(self) -> dict[str, str]:
+        """Check -> code, for the checks that fail."""
+        return {c: text.split()[0] for c, text in self.outcomes().items() if text.startswith("GF")}
+
+
+def outcome(function: Callable[..., None], *arguments: Any) -> str:
+    try:
+        function(*arguments)
+    except CheckFailed as failure:
+        return str(failure)
+    except pytest.skip.Exception as skip:
+        return f"skipped: {skip.msg}"
+    return "passed"
+
+
+def all_checks() -> dict[str, Callable[..., None]]:
+    """The checks that are shipped, by name, without the prefix `test_`."""
+    checks: dict[str, Callable[..., None]] = {}
+    for path in sorted(CHECKS.glob("test_*.py")):
+        spec = importlib.util.spec_from_file_location(f"post_deploy_{path.stem}", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        for name, value in vars(module).items():
+            if name.startswith("test_"):
+                checks[name.removeprefix("test_")] = value
+    return checks
+
+
+def dpkg(name: str, version: str, status: str = "hold ok installed") -> str:
+    return f"{name}\t{version}\tamd64\t{status}"
+
+
+def cdi_spec(version: str, gpus: int) -> str:
+    devices = [{"name": str(number)} for number in range(gpus)] + [{"name": "all"}]
+    path = f"/usr/lib/libnvidia-ml.so.{version}"
+    mounts = [{"hostPath": path, "containerPath": path}]
+    spec = {"kind": "nvidia.com/gpu", "devices": devices, "containerEdits": {"mounts": mounts}}
+    return json.dumps(spec)
+
+
+def units(**states: str) -> str:
+    blocks = []
+    for name, state in states.items():
+        active, _, enabled = state.partition(",")
+        load = "not-found" if active == "absent" else "loaded"
+        unit = name.replace("_", "-")
+        blocks.append(
+            f"Id={unit}.service\nLoadState={load}\n"
+            f"ActiveState={active if load == 'loaded' else 'inactive'}\nUnitFileState={enabled}\n"
+        )
+    return "\n".join(blocks)
+
+
+CONTAINERD_DUMP = """
+version = 2
+[plugins."io.containerd.grpc.v1.cri".containerd]
+default_runtime_name = "runc"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]
+runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia.options]
+BinaryName = "/usr/bin/nvidia-container-runtime"
+"""
+DAEMON = {
+    "registry-mirrors": ["https://mirror.example"],
+    "features": {"buildkit": True},
+    "runtimes": {"nvidia": {"path": "nvidia-container-runtime"}},
+}
+
+
+def _sections() -> dict[str, str]:
+    packages = [dpkg(name, f"{VERSION}-0ubuntu1") for name in DRIVER]
+    packages += [dpkg(name, "1.20.0-1") for name in TOOLKIT]
+    packages += [dpkg("bash", "5.2.15-2+b7", "install ok installed")]
+    packages += [dpkg("unattended-upgrades", "2.9.1", "install ok installed")]
+    blacklist = "/etc/modprobe.d/gpufleet-nouveau.conf"
+    return {
+        "os-release": 'ID=debian\nVERSION_ID="12"',
+        "kernel": KERNEL,
+        "pci": "0000:17:00.0 0x030200\n0000:2a:00.0 0x030200",
+        "modules": "nvidia_uvm\nnvidia",
+        "loaded-version": VERSION,
+        "module-file": f"/lib/modules/{KERNEL}/updates/dkms/nvidia.ko\n{VERSION}\nDual MIT/GPL",
+        "dkms": f"nvidia/{VERSION}, {KERNEL}, x86_64: installed",
+        "blacklist": "nouveau\nnova_core",
+        "initramfs": f"etc/modprobe.d/gpufleet-nouveau.conf\nblacklists nouveau:\n{blacklist}",
+        "library": LIBRARY,
+        "smi-version": f"{VERSION}\n{VERSION}",
+        "smi-list": "GPU 0: NVIDIA T4 (UUID: GPU-1)\nGPU 1: NVIDIA T4 (UUID: GPU-2)",
+        "device-nodes": "/dev/nvidia0\n/dev/nvidia1\n/dev/nvidiactl\n/dev/nvidia-uvm",
+        "services": units(nvidia_persistenced="active,enabled", nvidia_fabricmanager="absent"),
+        "dpkg": "\n".join(packages),
+        "dpkg-audit": "",
+        "rpm-unfinished": "",
+        "unattended": "Unattended-Upgrade::Package-Blacklist:: nvidia-\n"
+        "Unattended-Upgrade::Package-Blacklist:: libnvidia-",
+        "nvidia-ctk": "NVIDIA Container Toolkit CLI version 1.20.0\ncommit: 1234",
+        "cdi:/etc/cdi/nvidia.yaml": cdi_spec(VERSION, 2),
+    }
+
+
+def _runtimes() -> dict[str, str]:
+    return {
+        "runtime-services": units(docker="active,enabled", containerd="active,enabled"),
+        "containerd-unit": "containerd.service",
+        "docker-config": json.dumps(DAEMON),
+        "docker-validate": "configuration OK",
+        "docker-info": json.dumps({"Runtimes": {"runc": {}, "nvidia": {}}}),
+        "docker-images": "gpufleet/probe:1",
+        "containerd-config": 'version = 2\nroot = "/data"\n' + CONTAINERD_DUMP[13:],
+        "containerd-dump": CONTAINERD_DUMP,
+        "containerd-written": "1000",
+        "containerd-started": "1001",
+        "containerd-images": "",
+    }
+
+
+PROVENANCE = {
+    "schema": 1,
+    "driver": {
+        "version": VERSION,
+        "modules": "open",
+        "build": "dkms",
+        "source": "nvidia",
+        "packages": dict.fromkeys(DRIVER, f"{VERSION}-0ubuntu1"),
+        "held": True,
+    },
+    "toolkit": {
+        "version": "1.20.0",
+        "packages": dict.fromkeys(TOOLKIT, "1.20.0-1"),
+        "runtimes": {
+            "docker": {
+                "config": "/etc/docker/daemon.json",
+                "user_keys": ["registry-mirrors", "features.buildkit"],
+            },
+            "containerd": {"config": "/etc/containerd/config.toml", "user_keys": ["root"]},
+        },
+        "cdi": {"path": "/etc/cdi/nvidia.yaml", "driver": VERSION},
+    },
+}
+
+
+def healthy() -> Paper:
+    """A healthy Debian host with two GPUs, docker and containerd."""
+    return Paper(
+        {name: Output(0, text) for name, text in _sections().items()}
+        | {"nova-on-disk": Output(1, "not found")},
+        {name: Output(0, text) for name, text in _runtimes().items()},
+        copy.deepcopy(PROVENANCE),
+        commands={"docker run": Output(0, "null nvidia0 nvidia1 nvidiactl")},
+    )
