@@ -21,6 +21,8 @@ blank=$IFS
 section() { printf '\n@@%s\n' "$1"; }
 have() { command -v "$1" >/dev/null; }
 
+# The functions use variables that nothing else does: sh has no local ones.
+
 # line FILE: the first line of a file, in $line; empty where there is none.
 line() {
 line=
@@ -29,8 +31,8 @@ line=
 
 # exist PATH...: those of the paths that exist, one per line.
 exist() {
-for path; do
-[ -e "$path" ] && printf '%s\n' "$path"
+for item; do
+[ -e "$item" ] && printf '%s\n' "$item"
 done
 }
 
@@ -247,9 +249,9 @@ esac
 section gpu
 [ -c /dev/nvidiactl ] && find /proc/[0-9]*/fd -maxdepth 1 -lname '/dev/nvidia*' \
 -printf '%h %l\n' | while read -r path device; do
-pid=${path%/fd}
-line "$pid/comm"
-echo "process ${pid#/proc/} $device $line"
+path=${path%/fd}
+line "$path/comm"
+echo "process ${path##*/} $device $line"
 done
 path=/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint
 IFS=$nl
@@ -273,26 +275,31 @@ count /run/nvidia/driver/*
 [ -e /run/reboot-required ] || [ -e /var/run/reboot-required ] && echo reboot-required
 
 section cdi
+IFS=$nl
 set -- $(exist /etc/cdi/*.y*ml /etc/cdi/*.json /var/run/cdi/*.y*ml /var/run/cdi/*.json)
-[ $# -gt 0 ] && stat -L -c 'size %s %n' "$@" && sha256sum "$@" &&
+IFS=$blank
+if [ $# -gt 0 ]; then
+stat -L -c 'size %s %n' "$@"
+sha256sum "$@"
 grep -m 1 -oHE 'libnvidia-ml\.so\.[0-9]+\.[0-9.]+' "$@"
+fi
 
 section files
 files=
 # want PATH...: whole files, also where they do not exist.
 want() {
-for path; do
-case "$nl$files" in *"$nl$path$nl"*) continue ;; esac
-if [ -L "$path" ]; then
-echo "link $path"
-readlink "$path"
+for item; do
+case "$nl$files" in *"$nl$item$nl"*) continue ;; esac
+if [ -L "$item" ]; then
+echo "link $item"
+readlink "$item"
 fi
-if [ -f "$path" ]; then
-files="$files$path$nl"
-elif [ -e "$path" ] || [ -L "$path" ]; then
-echo "odd $path"
+if [ -f "$item" ]; then
+files="$files$item$nl"
+elif [ -e "$item" ] || [ -L "$item" ]; then
+echo "odd $item"
 else
-case $path in *[*?]*) ;; *) echo "absent $path" ;; esac
+case $item in *[*?]*) ;; *) echo "absent $item" ;; esac
 fi
 done
 }
@@ -325,14 +332,14 @@ want $(exist /usr/share/keyrings/*cuda* /usr/share/keyrings/*nvidia* \
 want $(grep -lsaE 'Unattended-Upgrade|APT::Periodic|gpufleet' /etc/apt/apt.conf.d/*)
 want $(grep -lsaiE 'nvidia|cuda|epel|^\[(base|updates|extras)' /etc/yum.repos.d/*.repo)
 # containerd's imports, relative to the file that names them.
-for path in /etc/containerd/config.toml $configs; do
-[ -r "$path" ] || continue
+for config in /etc/containerd/config.toml $configs; do
+[ -r "$config" ] || continue
 IFS=" ,'\"[]$tab$nl"
 set -f
-for text in $(sed -n '/^[[:space:]]*imports[[:space:]]*=/,/\]/p' "$path"); do
+for text in $(sed -n '/^[[:space:]]*imports[[:space:]]*=/,/\]/p' "$config"); do
 case $text in
 /*.toml) ;;
-*.toml) text=${path%/*}/$text ;;
+*.toml) text=${config%/*}/$text ;;
 *) continue ;;
 esac
 IFS=$nl

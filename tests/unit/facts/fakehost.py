@@ -1,0 +1,82 @@
+"""A host made of files in a folder and stand-ins for commands, for gather.sh to run on.
+
+The paths in the script are moved under the folder; nothing else of it is changed, so its globs,
+loops and quoting are what runs on a real host.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from gpufleet.facts.script import gather_command
+
+_PATHS = re.compile(r"(?<=[\s\"'=<|])/(?=(?:etc|usr|lib|proc|sys|var|run)\b|dev/nvidia)")
+
+
+class FakeHost:
+    """`root` becomes the host's /; commands that are not given answer nothing."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.commands = root / "stand-ins"
+        self.commands.mkdir(parents=True)
+        for command in ("systemctl", "modinfo", "dpkg-query", "rpm", "dkms", "uname"):
+            self.command(command, "")
+        self.file("/proc/sys/kernel/random/boot_id", "6b7cf6a5-0c4e-4d37-9bd0-5b6f9a5d5f10\n")
+        self.file("/proc/self/status", "Name:\tsh\nUid:\t0\t0\t0\t0\n")
+        self.file("/proc/locks", "")
+        self.file("/etc/machine-id", "0123456789abcdef0123456789abcdef\n")
+        self.file("/etc/os-release", 'ID=debian\nVERSION_ID="12"\n')
+        self.command(
+            "uname",
+            'case $1 in -n) echo gpu-01 ;; -r) echo 6.1.0-9 ;; *) echo "6.1.0-9 x86_64" ;; esac',
+        )
+
+    def file(self, path: str, content: str | bytes, mode: int = 0o644) -> Path:
+        """A file of the host; its folders are made."""
+        target = self.root / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content.encode() if isinstance(content, str) else content)
+        target.chmod(mode)
+        return target
+
+    def link(self, path: str, target: str) -> None:
+        """A symbolic link of the host; an absolute target is one of the host too."""
+        link = self.root / path.lstrip("/")
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(f"{self.root}{target}" if target.startswith("/") else target)
+
+    def device(self, path: str) -> None:
+        """A character device."""
+        link = self.root / path.lstrip("/")
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to("/dev/null")
+
+    def command(self, name: str, script: str) -> None:
+        """A stand-in for a command: a shell script."""
+        target = self.commands / name
+        target.write_text(f"#!/bin/sh\n{script}\n")
+        target.chmod(0o755)
+
+    def says(self, name: str, output: str) -> None:
+        """A stand-in for a command that prints `output` whatever it is asked."""
+        self.file(f"/stand-ins/{name}.out", output)
+        self.command(name, f"cat '{self.commands}/{name}.out'")
+
+    def gather(self, shell: tuple[str, ...], paths: tuple[str, ...] = ()) -> list[str]:
+        """The lines that the script prints, with the paths of the host."""
+        configs = tuple(f"{self.root}{path}" for path in paths)
+        script = _PATHS.sub(f"{self.root}/", gather_command()).replace(
+            "configs=''", "configs=" + "'" + "\n".join(configs) + "'", 1
+        )
+        done = subprocess.run(
+            [*shell, "-c", script],
+            env={"PATH": f"{self.commands}:{os.environ['PATH']}"},
+            capture_output=True,
+            check=True,
+        )
+        assert done.stderr == b""
+        return done.stdout.decode("ascii").replace(str(self.root), "").splitlines()
