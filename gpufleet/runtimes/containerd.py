@@ -8,6 +8,7 @@ plugin's whole table, and a drop-in would have to repeat, and so freeze, all of 
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpufleet.findings import Finding
@@ -19,10 +20,11 @@ from gpufleet.runtimes.tables import (
     base_runtime,
     is_ours,
     merge_tables,
-    parse_effective,
+    overlaid,
+    parsed,
+    told,
     unmerge_tables,
 )
-from gpufleet.runtimes.tomltext import TOML
 
 # The CRI plugin's name per version of the configuration file (containerd docs, PLUGINS.md).
 CRI = {
@@ -47,7 +49,7 @@ def merge(
     version = file_version(main) if main is not None else wish.new_version
     skeleton = f"version = {version}\n"
     done = record or Record()
-    outer = parse_effective(main or "")
+    outer = parsed(main)
 
     def wanted_of(data: Data) -> Wanted:
         return _wanted(data, outer, wish, done)
@@ -62,7 +64,7 @@ def unmerge(text: str | None, record: Record, file: str = "config.toml") -> Merg
 
 def file_version(text: str) -> int:
     """The configuration version that containerd takes the file for; 1 where it names none."""
-    version = parse_effective(text).get("version", 1)
+    version = parsed(text).get("version", 1)
     return version if isinstance(version, int) else 1
 
 
@@ -70,7 +72,7 @@ def drop_in(text: str | None, config_path: str, deep_merge: bool) -> str | None:
     """Path of our drop-in, where containerd reads one and merges it key by key; else None."""
     if text is None or not deep_merge:
         return None
-    imports = parse_effective(text).get("imports", [])
+    imports = parsed(text).get("imports", [])
     for entry in imports if isinstance(imports, list) else []:
         folder, pattern = posixpath.split(str(entry))
         if pattern == "*.toml" and "*" not in folder:
@@ -78,15 +80,34 @@ def drop_in(text: str | None, config_path: str, deep_merge: bool) -> str | None:
     return None
 
 
+def effective(main: str | None, imports: Iterable[str], deep_merge: bool) -> Data:
+    """The CRI plugin's configuration of a main file and the files it imports, in their order.
+
+    Before 2.1 an import that names the plugin replaces all that was said of it.
+    """
+    table = cri_table(parsed(main))
+    for text in imports:
+        other = cri_table(parsed(text))
+        table = overlaid(table, other) if deep_merge or not other else other
+    return {"plugins": {CRI[3]: table}} if table else {}
+
+
+def replaced_by(imports: Mapping[str, str], deep_merge: bool) -> str | None:
+    """Path of an imported file that makes containerd ignore the main file's CRI settings."""
+    if deep_merge:
+        return None
+    return next((path for path, text in imports.items() if cri_table(parsed(text))), None)
+
+
 def cri_disabled(text: str | None) -> bool:
     """Whether the file switches the CRI plugin off: no kubelet uses this containerd."""
-    disabled = parse_effective(text or "").get("disabled_plugins", [])
+    disabled = parsed(text).get("disabled_plugins", [])
     return isinstance(disabled, list) and any(
         isinstance(name, str) and name in CRI_NAMES for name in disabled
     )
 
 
-def cri_table(data: Data) -> Data:
+def cri_table(data: Mapping[str, Any]) -> Data:
     """The CRI plugin's table, whichever version the configuration has."""
     plugins = data.get("plugins")
     for name in CRI.values():
@@ -97,44 +118,46 @@ def cri_table(data: Data) -> Data:
 
 
 def _wanted(data: Data, outer: Data, wish: RuntimeWish, record: Record) -> Wanted:
-    """Settings that must hold because of us. `outer`: the main file, where `data` is a drop-in."""
+    """What must hold because of us. `outer` is the main file, where `data` is a drop-in."""
     version = data.get("version", 1)
     plugin = CRI.get(version) if isinstance(version, int) else None
     if plugin is None:
         raise NotUnderstood(f"configuration version {version!r} is not known")
     cri: Path = ("plugins", plugin)
     own = lookup(data, cri, {})
-    above = cri_table(outer)
-    effective = cri_table(parse_effective(wish.effective))
     if not isinstance(own, dict):
         raise NotUnderstood(f"plugins.{plugin} is not a table")
+    tables = (own, cri_table(outer), cri_table(wish.effective))
+    name, base = _base(tables, wish.name, record.inherits)
     wanted: dict[Path, Any] = {}
     notes: list[Finding] = []
     runtime = (*cri, "containerd", "runtimes", wish.name)
-    there = _entry(own, wish.name) or _entry(above, wish.name) or _entry(effective, wish.name)
+    there = next((entry for table in tables if (entry := _entry(table, wish.name))), None)
     if there is None or is_ours(data, runtime, record):
-        name, base = _base((own, above, effective), wish.name)
+        wanted |= _built_in(data, cri, tables[2], name, wish, record)
         wanted[runtime] = _runtime(base, wish)
-        wanted |= _built_in(cri, own, effective, name, wish)
     else:
-        notes.append(_compare(there, (own, above, effective), wish))
-    default = (*cri, "containerd", "default_runtime_name")
+        notes.append(_compare(there, name, base, wish))
     if wish.default:
-        old = next(
-            (t["containerd"]["default_runtime_name"] for t in (own, above, effective)
-             if has(t, ("containerd", "default_runtime_name"))), None,
-        )  # fmt: skip
-        if old != wish.name or is_ours(data, default, record):
-            wanted[default] = wish.name
+        path = (*cri, "containerd", "default_runtime_name")
+        old = _first(tables, ("containerd", "default_runtime_name"))
+        if old != wish.name or is_ours(data, path, record):
+            wanted[path] = wish.name
         if old not in (None, wish.name, "runc"):
             notes.append(found.DEFAULT_REPLACED(file=wish.file, old=old, name=wish.name))
-    cdi = (*cri, "enable_cdi")
-    explicit = next((t["enable_cdi"] for t in (own, above) if "enable_cdi" in t), None)
-    if wish.cdi and (explicit is None or is_ours(data, cdi, record)):
-        wanted[cdi] = True
-    elif wish.cdi and explicit is False:
-        notes.append(found.CDI_SWITCHED_OFF(file=wish.file, name="nvidia.com/gpu"))
-    return wanted, tuple(notes)
+    if wish.cdi:
+        path = (*cri, "enable_cdi")
+        explicit = _first(tables[:2], ("enable_cdi",))
+        if explicit is None or is_ours(data, path, record):
+            wanted[path] = True
+        elif explicit is False:
+            notes.append(found.CDI_SWITCHED_OFF(file=wish.file, name="nvidia.com/gpu"))
+    return Wanted(wanted, tuple(notes), name)
+
+
+def _first(tables: tuple[Data, ...], path: Path) -> Any:
+    """The value that the first table with such a setting has; None where none has."""
+    return next((lookup(table, path) for table in tables if has(table, path)), None)
 
 
 def _entry(cri: Data, name: str) -> Data | None:
@@ -142,63 +165,54 @@ def _entry(cri: Data, name: str) -> Data | None:
     return entry if isinstance(entry, dict) else None
 
 
-def _base(tables: tuple[Data, ...], own: str) -> tuple[str, Data]:
-    """The runc-like runtime that ours takes its options from: from the file before the dump."""
-    defaults = [lookup(table, ("containerd", "default_runtime_name"), "") for table in tables]
-    default = next((name for name in defaults if name), "")
+def _base(tables: tuple[Data, ...], own: str, inherited: str) -> tuple[str, Data]:
+    """The runc-like runtime that ours takes its options from: from the file before the dump.
+
+    `inherited` is the one that it took them from last time: the default may be ours since.
+    """
+    default = _first(tables, ("containerd", "default_runtime_name"))
+    preferred = tuple(str(name) for name in (inherited, default) if name)
     for table in tables:
-        runtimes = lookup(table, ("containerd", "runtimes"), {})
-        name = base_runtime(runtimes, default, own, _is_runc) if isinstance(runtimes, dict) else ""
-        if name:
+        runtimes = lookup(table, ("containerd", "runtimes"))
+        if isinstance(runtimes, dict) and (
+            name := base_runtime(runtimes, preferred, own, _is_runc)
+        ):
             return name, runtimes[name]
     return "runc", {}
 
 
 def _is_runc(entry: Data) -> bool:
-    return str(entry.get("runtime_type", SHIM)).startswith("io.containerd.runc.")
+    return str(entry.get("runtime_type") or SHIM).startswith("io.containerd.runc.")
 
 
 def _runtime(base: Data, wish: RuntimeWish) -> Data:
-    """Our entry: what the base runtime sets, with our binary. Empty values say nothing: left out."""
-    entry = {
-        key: value
-        for key, value in base.items()
-        if key not in ("runtime_type", "options") and value not in ("", 0, False, [], {})
-    }
-    entry["runtime_type"] = SHIM
-    options = {
-        key: value
-        for key, value in lookup(base, ("options",), {}).items()
-        if value not in ("", 0, [], {})
-    }
-    return {**entry, "options": {**options, "BinaryName": wish.binary}}
+    """Our entry: what the base runtime sets, with our binary."""
+    entry = told({key: value for key, value in base.items() if key != "options"})
+    options = told(lookup(base, ("options",), {}))
+    return {**entry, "runtime_type": SHIM, "options": {**options, "BinaryName": wish.binary}}
 
 
 def _built_in(
-    cri: Path, own: Data, effective: Data, base: str, wish: RuntimeWish
+    data: Data, cri: Path, effective: Data, base: str, wish: RuntimeWish, record: Record
 ) -> dict[Path, Any]:
-    """The runtimes that containerd 1.x forgets as soon as a file names one.
+    """The runtime that containerd 1.x forgets as soon as a file names another one.
 
     1.x reads the table of runtimes into a fresh map: with only `nvidia` in the file, `runc`, which
     is built in and the default, is gone, and the CRI plugin does not load (run with 1.6.20).
     """
-    if wish.fills_maps or lookup(own, ("containerd", "runtimes")):
+    path = (*cri, "containerd", "runtimes", base)
+    if is_ours(data, path, record):
+        return {path: record.values[path]}
+    if wish.fills_maps or lookup(data, path[:-1]):
         return {}
     known = _entry(effective, base) or {}
     entry: Data = {"runtime_type": known.get("runtime_type") or SHIM}
-    options = {
-        key: value
-        for key, value in lookup(known, ("options",), {}).items()
-        if value not in ("", 0, False, [], {})
-    }
-    if options:
-        entry["options"] = options
-    return {(*cri, "containerd", "runtimes", base): entry}
+    options = told(lookup(known, ("options",), {}))
+    return {path: {**entry, "options": options} if options else entry}
 
 
-def _compare(entry: Data, tables: tuple[Data, ...], wish: RuntimeWish) -> Finding:
+def _compare(entry: Data, base_name: str, base: Data, wish: RuntimeWish) -> Finding:
     """What to say of a runtime that somebody else has written."""
-    _, base = _base(tables, wish.name)
     binary = lookup(entry, ("options", "BinaryName"), "")
     differing = []
     if binary not in (wish.binary, posixpath.basename(wish.binary)):
@@ -207,14 +221,12 @@ def _compare(entry: Data, tables: tuple[Data, ...], wish: RuntimeWish) -> Findin
         differing.append(f"runtime_type = {entry.get('runtime_type')}")
     if differing:
         return found.RUNTIME_KEPT(file=wish.file, name=wish.name, difference=", ".join(differing))
-    ours = bool(lookup(entry, ("options", "SystemdCgroup"), False))
-    theirs = bool(lookup(base, ("options", "SystemdCgroup"), False))
+    ours, theirs = (
+        str(bool(lookup(table, ("options", "SystemdCgroup"), False))).lower()
+        for table in (entry, base)
+    )
     if ours != theirs:
         return found.CGROUP_MISMATCH(
-            file=wish.file, name=wish.name, base="runc", ours=str(ours).lower(),
-            theirs=str(theirs).lower(),
-        )  # fmt: skip
+            file=wish.file, name=wish.name, base=base_name, ours=ours, theirs=theirs
+        )
     return found.RUNTIME_ADOPTED(file=wish.file, name=wish.name)
-
-
-__all__ = ["CRI", "TOML", "cri_disabled", "drop_in", "file_version", "merge", "unmerge"]

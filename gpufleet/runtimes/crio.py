@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from gpufleet.findings import Finding
@@ -13,13 +14,15 @@ from gpufleet.runtimes.tables import (
     base_runtime,
     is_ours,
     merge_tables,
-    parse_effective,
+    overlaid,
+    parsed,
+    told,
     unmerge_tables,
 )
 
 DROP_IN = "/etc/crio/crio.conf.d/99-nvidia.toml"
 RUNTIME: Path = ("crio", "runtime")
-# What says how containers run, and not which binary runs them (crio.conf(5), crio.runtime.runtimes).
+# These belong to the base runtime's own binary (crio.conf(5), table crio.runtime.runtimes).
 NOT_INHERITED = frozenset({"runtime_path", "runtime_type", "default_annotations"})
 
 
@@ -27,7 +30,7 @@ def merge(text: str | None, wish: RuntimeWish, record: Record | None = None) -> 
     """The drop-in with what `wish` asks for; the user's files are never touched.
 
     The runtime inherits from CRI-O's default runtime, which `wish.effective` (`crio status
-    config`) tells: CRI-O's packages set monitor_path there, and pods hang without it.
+    config`, or all its files) tells: CRI-O's packages set monitor_path, and pods hang without it.
     """
     done = record or Record()
 
@@ -42,46 +45,51 @@ def unmerge(text: str | None, record: Record, file: str = DROP_IN) -> Merged:
     return unmerge_tables(text, record, file, "CRI-O")
 
 
+def effective(texts: Iterable[str]) -> Data:
+    """The configuration of crio.conf and its drop-ins, in CRI-O's order (lexical, main first)."""
+    data: Data = {}
+    for text in texts:
+        data = overlaid(data, parsed(text))
+    return data
+
+
 def _wanted(data: Data, wish: RuntimeWish, record: Record) -> Wanted:
-    effective = lookup(parse_effective(wish.effective), RUNTIME, {})
-    own = lookup(data, RUNTIME, {})
+    effective = lookup(wish.effective, RUNTIME, {})
+    tables = (lookup(data, RUNTIME, {}), effective)
+    name, base = _base(effective, wish.name, record.inherits)
     wanted: dict[Path, Any] = {}
     notes: list[Finding] = []
     path: Path = (*RUNTIME, "runtimes", wish.name)
-    there = lookup(own, ("runtimes", wish.name)) or lookup(effective, ("runtimes", wish.name))
+    entries = (lookup(table, ("runtimes", wish.name)) for table in tables)
+    there = next((entry for entry in entries if isinstance(entry, dict)), None)
     if there is None or is_ours(data, path, record):
-        wanted[path] = _runtime(effective, wish)
+        wanted[path] = {"runtime_path": wish.binary, "runtime_type": "oci", **base}
         if not effective:
             notes.append(found.BASE_UNKNOWN(runtime="CRI-O", name=wish.name, file=wish.file))
     else:
         notes.append(_compare(there, wish))
-    default = (*RUNTIME, "default_runtime")
     if wish.default:
-        old = lookup(own, ("default_runtime",)) or lookup(effective, ("default_runtime",))
-        if old != wish.name or is_ours(data, default, record):
-            wanted[default] = wish.name
-        if old not in (None, "", wish.name, "runc", "crun"):
+        path = (*RUNTIME, "default_runtime")
+        old = next((value for t in tables if (value := lookup(t, ("default_runtime",)))), None)
+        if old != wish.name or is_ours(data, path, record):
+            wanted[path] = wish.name
+        if old not in (None, wish.name, "runc", "crun"):
             notes.append(found.DEFAULT_REPLACED(file=wish.file, old=old, name=wish.name))
-    return wanted, tuple(notes)
+    return Wanted(wanted, tuple(notes), name)
 
 
-def _runtime(effective: Data, wish: RuntimeWish) -> Data:
+def _base(effective: Data, own: str, inherited: str) -> tuple[str, Data]:
+    """The runtime that ours inherits from, and what it inherits."""
     runtimes = lookup(effective, ("runtimes",), {})
     default = str(lookup(effective, ("default_runtime",), ""))
-    name = base_runtime(runtimes, default, wish.name, lambda entry: True)
-    base = runtimes.get(name, {})
-    entry = {
-        key: value
-        for key, value in base.items()
-        if key not in NOT_INHERITED and value not in ("", 0, False, [], {})
-    }
-    return {"runtime_path": wish.binary, "runtime_type": "oci", **entry}
+    name = base_runtime(runtimes, (inherited, default), own, lambda entry: True)
+    base = told(runtimes.get(name, {}))
+    return name, {key: value for key, value in base.items() if key not in NOT_INHERITED}
 
 
 def _compare(entry: Data, wish: RuntimeWish) -> Finding:
     path = entry.get("runtime_path", "")
     if path != wish.binary:
-        return found.RUNTIME_KEPT(
-            file=wish.file, name=wish.name, difference=f"runtime_path = {path or 'not set'}"
-        )
+        difference = f"runtime_path = {path or 'not set'}"
+        return found.RUNTIME_KEPT(file=wish.file, name=wish.name, difference=difference)
     return found.RUNTIME_ADOPTED(file=wish.file, name=wish.name)

@@ -8,8 +8,8 @@ order and spacing stay, and a text that is not understood is never written.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from gpufleet.runtimes.model import Edit, Path, Record
@@ -48,7 +48,7 @@ class Format:
 def lookup(data: Any, path: Path, default: Any = None) -> Any:
     """The value at `path`, or `default` where a step is missing or not a table."""
     for key in path:
-        if not isinstance(data, dict) or key not in data:
+        if not isinstance(data, Mapping) or key not in data:
             return default
         data = data[key]
     return data
@@ -158,7 +158,7 @@ def settle(text: str, wanted: dict[Path, Any], record: Record, fmt: Format) -> S
         if not same(lookup(fmt.parse(text), path), value):
             text, edit = put(text, path, value, fmt)
             kept.append(edit)
-    return Settled(text, Record(record.created, record.skeleton, tuple(kept)), tuple(left))
+    return Settled(text, replace(record, edits=tuple(kept)), tuple(left))
 
 
 def _stays(edit: Edit, wanted: dict[Path, Any]) -> bool:

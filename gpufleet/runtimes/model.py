@@ -33,6 +33,7 @@ class Record:
     created: bool = False  # the file did not exist before us
     skeleton: str = ""  # what we put into a file that we created, before the edits
     edits: tuple[Edit, ...] = ()
+    inherits: str = ""  # the runtime that ours took its options from
 
     def __bool__(self) -> bool:
         return self.created or bool(self.edits)
@@ -51,7 +52,7 @@ class Record:
         if not data:
             return cls()
         edits = tuple(Edit(**{**edit, "path": tuple(edit["path"])}) for edit in data["edits"])
-        return cls(data["created"], data["skeleton"], edits)
+        return cls(data["created"], data["skeleton"], edits, data.get("inherits", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class RuntimeWish:
     binary: str = "/usr/bin/nvidia-container-runtime"
     default: bool = False  # make it the default runtime
     cdi: bool = False  # switch CDI on explicitly; False where it is on anyway or unknown
-    effective: str = ""  # what the runtime itself says its configuration is, "" where unknown
+    effective: Mapping[str, Any] = field(default_factory=dict)  # all files together, as read
     fills_maps: bool = True  # containerd: built-in runtimes stay when a file names another one
     new_version: int = 2  # containerd: `version` of a configuration file that we create
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpufleet.findings import Finding
 from gpufleet.findings import toolkit as found
@@ -11,7 +11,13 @@ from gpufleet.runtimes.edits import Data, NotUnderstood, Refused, lookup, retrac
 from gpufleet.runtimes.model import Merged, Path, Record, RuntimeWish
 from gpufleet.runtimes.tomltext import TOML
 
-Wanted = tuple[dict[Path, Any], tuple[Finding, ...]]
+
+class Wanted(NamedTuple):
+    """What must hold because of us, what to say, and the runtime that ours inherits from."""
+
+    settings: dict[Path, Any]
+    notes: tuple[Finding, ...]
+    inherits: str
 
 
 def is_ours(data: Data, path: Path, record: Record) -> bool:
@@ -34,7 +40,7 @@ def merge_tables(
     start = skeleton if text is None else text
     try:
         data = TOML.parse(start)
-        wanted, notes = wanted_of(data)
+        wanted, notes, inherits = wanted_of(data)
         if any(note.blocks for note in notes):
             return Merged(text, False, notes, record)
         settled = settle(start, wanted, record, TOML)
@@ -48,14 +54,14 @@ def merge_tables(
         return Merged(None, False, notes)
     created = record.created or text is None
     base = record.skeleton or (skeleton if text is None else "")
-    done = Record(created, base, settled.record.edits)
+    done = Record(created, base, settled.record.edits, inherits)
     if created and settled.text == base and not done.edits:
         return Merged(None, True, notes)
     return Merged(settled.text, settled.text != text, notes, done)
 
 
 def unmerge_tables(text: str | None, record: Record, file: str, runtime: str) -> Merged:
-    """The text without what is ours; None where we had created the file and nothing else is in it."""
+    """The text without what is ours; None where we had created it and nobody has added to it."""
     if text is None:
         return Merged(None, False)
     try:
@@ -69,17 +75,37 @@ def unmerge_tables(text: str | None, record: Record, file: str, runtime: str) ->
     return Merged(settled.text, settled.text != text, notes)
 
 
-def parse_effective(text: str) -> Data:
-    """The configuration as the runtime prints it; empty where it printed something else."""
+def overlaid(below: Data, above: Data) -> Data:
+    """Two tables as one, key by key; where both have a value, the one of `above`."""
+    both = dict(below)
+    for key, value in above.items():
+        old = both.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            value = overlaid(old, value)
+        both[key] = value
+    return both
+
+
+def parsed(text: str | None) -> Data:
+    """The tables of a text; none where it is missing or does not parse."""
+    if text is None:
+        return {}
     try:
         return TOML.parse(text)
     except NotUnderstood:
         return {}
 
 
-def base_runtime(runtimes: Data, default: str, own: str, fits: Callable[[Data], bool]) -> str:
-    """Name of the runtime to inherit from: the default one, else runc, else crun; "" for none."""
-    for name in (default, "runc", "crun"):
+def told(table: Data) -> Data:
+    """The table without values that are zero or empty: in Go's configurations they say nothing."""
+    return {key: value for key, value in table.items() if value not in ("", 0, False, [], {})}
+
+
+def base_runtime(
+    runtimes: Data, preferred: tuple[str, ...], own: str, fits: Callable[[Data], bool]
+) -> str:
+    """Name of the runtime to inherit from: a preferred one, else runc, else crun; "" for none."""
+    for name in (*preferred, "runc", "crun"):
         table = runtimes.get(name)
         if name != own and isinstance(table, dict) and fits(table):
             return name
