@@ -153,6 +153,8 @@ def _added(
         after_comma = text.index(",", members[-2].end) + 1
         before_key = text[after_comma : last.start]
     colon = text[last.key_end : last.value]
+    if not before_key and len(members) == 1 and colon.endswith(" "):
+        before_key = " "
     inside = [*way, (container, last)]
     rendered = json.dumps(key, ensure_ascii=False) + colon + _dump(value, text, inside)
     return Splice(last.end, "", "," + before_key + rendered)
