@@ -92,7 +92,8 @@ def build_kernels(sources: Path, target: Path) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(_for_kernel(objects[name], kernel))
         (tree / "modules.builtin").write_text("".join(f"{path}\n" for path in kernel.builtin))
-        (tree / "modules.order").touch()
+        for name in ("modules.order", "modules.builtin.modinfo"):
+            (tree / name).touch()
         extra = target / "extra" / kernel.release
         extra.mkdir(parents=True)
         (extra / "nouveau.ko").write_bytes(_for_kernel(objects["nouveau"], kernel))

@@ -1,0 +1,113 @@
+"""podman or docker: the few commands that the sandbox needs, the same for both.
+
+Everything made here carries the label LABEL; nothing else is ever stopped or removed.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import resource
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gpufleet.sandbox.errors import SandboxError, kinds
+from gpufleet.sandbox.process import run
+
+LABEL = "gpufleet.sandbox"
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One container engine. `name` is podman or docker, `options` stand before each command."""
+
+    name: str
+    options: tuple[str, ...] = ()
+
+    def __call__(
+        self,
+        *words: str | Path,
+        check: bool = True,
+        timeout: float | None = None,
+        stdin: str | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        return run([self.name, *self.options, *words], check=check, timeout=timeout, stdin=stdin)
+
+    def containers(self, sandbox: str) -> list[str]:
+        """Names of the containers of one sandbox, running or not."""
+        filters = ["--filter", f"label={LABEL}={sandbox}"]
+        return self("ps", "-a", *filters, "--format", "{{.Names}}").stdout.split()
+
+    def inspect(self, container: str) -> dict[str, Any]:
+        found: list[dict[str, Any]] = json.loads(self("inspect", container).stdout)
+        return found[0]
+
+    def is_running(self, container: str) -> bool:
+        done = self("inspect", "-f", "{{.State.Status}}", container, check=False)
+        return done.stdout.strip() == "running"
+
+    def has_image(self, image: str) -> bool:
+        return self("image", "inspect", image, check=False).returncode == 0
+
+    def network(self, name: str, sandbox: str) -> str:
+        """Make the network when missing; its subnet, as 10.89.1.0/24."""
+        if self("network", "inspect", name, check=False).returncode != 0:
+            words = ["--label", f"{LABEL}={sandbox}"]
+            if self.name == "podman":
+                words.append("--disable-dns")
+            self("network", "create", *words, name)
+        found = json.loads(self("network", "inspect", name).stdout)[0]
+        if self.name == "docker":
+            return str(found["IPAM"]["Config"][0]["Subnet"])
+        return str(found["subnets"][0]["subnet"])
+
+    def host_options(self) -> list[str]:
+        """What makes a container a machine with systemd, but never one that loads real modules."""
+        words = ["--privileged", "--cap-drop=SYS_MODULE", "--restart=always"]
+        words += self.limit_options()
+        if self.name == "podman":
+            return [*words, "--systemd=always"]
+        # A private view of the old control groups would share /system.slice among all hosts.
+        words += ["--cgroupns=host", "-v", "/sys/fs/cgroup:/sys/fs/cgroup:rw"]
+        return [*words, "--tmpfs", "/run:exec", "--tmpfs", "/run/lock", "--stop-signal=SIGRTMIN+3"]
+
+    def limit_options(self) -> list[str]:
+        """Limits within this machine's own: the engine's defaults may be higher than allowed."""
+        allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        files = 65536 if allowed == resource.RLIM_INFINITY else min(allowed, 65536)
+        return ["--ulimit", f"nofile={files}:{files}", "--ulimit", "nproc=4096:4096"]
+
+    def remove(self, *containers: str) -> None:
+        """Stop and remove containers with their anonymous volumes."""
+        if containers:
+            self("rm", "-f", "-v", *containers)
+
+
+@cache
+def find_engine() -> Engine:
+    """podman where it works, else docker; a SandboxError says why neither does."""
+    if os.geteuid() != 0:
+        raise SandboxError(kinds.NOT_ROOT(user=getpass.getuser()))
+    reasons = []
+    for name in ("podman", "docker"):
+        if shutil.which(name) is None:
+            reasons.append(f"{name} is not installed")
+            continue
+        engine = Engine(name, _runtime() if name == "podman" else ())
+        done = engine("ps", "-q", check=False, timeout=60)
+        if done.returncode == 0:
+            return engine
+        reasons.append(f"{name} says: {done.stderr.strip().splitlines()[-1]}")
+    raise SandboxError(kinds.NO_ENGINE(reason="; ".join(reasons)))
+
+
+def _runtime() -> tuple[str, ...]:
+    """runc on the old control groups, where crun's hosts with systemd do not start."""
+    unified = Path("/sys/fs/cgroup/cgroup.controllers").exists()
+    return () if unified or shutil.which("runc") is None else ("--runtime", "runc")
