@@ -103,7 +103,9 @@ def test_kernels_and_secure_boot(host: FakeHost, shell: tuple[str, ...]) -> None
 def test_modules_and_devices(host: FakeHost, shell: tuple[str, ...]) -> None:
     host.file(
         "/proc/modules",
-        "nvidia_uvm 1 0 - Live 0x0 (OE)\nnvidia 1 5 nvidia_uvm, Live 0x0 (OE)\next4 1 1 - Live 0x0\n",
+        "nvidia_uvm 1 0 - Live 0x0 (OE)\n"
+        "nvidia 1 5 nvidia_uvm, Live 0x0 (OE)\n"
+        "ext4 1 1 - Live 0x0\n",
     )
     host.file("/sys/module/nvidia/version", "580.95.05\n")
     host.file("/sys/module/nvidia/refcnt", "7\n")

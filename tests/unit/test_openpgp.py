@@ -1,0 +1,111 @@
+"""OpenPGP keys read without gpg, with gpg as the judge."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpufleet.openpgp import OpenPgpError, dearmor, fingerprints, public_keys
+
+Gpg = Callable[..., bytes]
+
+
+@pytest.fixture(scope="module")
+def gpg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gpg]:
+    # A short path: the agent's socket lies in the folder, and its name has a limit.
+    home = tmp_path_factory.mktemp("gpg")
+    home.chmod(0o700)
+
+    def run(*arguments: str) -> bytes:
+        command = ["gpg", "--batch", "--quiet", "--passphrase", "", *arguments]
+        environment = {**os.environ, "GNUPGHOME": str(home)}
+        return subprocess.run(command, env=environment, capture_output=True, check=True).stdout
+
+    run("--quick-gen-key", "one <one@example.com>", "ed25519", "sign", "never")
+    run("--quick-gen-key", "two <two@example.com>", "rsa2048", "sign", "2d")
+    yield run
+    subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "all"], check=True)
+    shutil.rmtree(home)
+
+
+def listed(gpg: Gpg) -> dict[str, str]:
+    """Fingerprint -> expiry, as gpg says."""
+    keys: dict[str, str] = {}
+    expiry = ""
+    for line in gpg("--with-colons", "--list-keys").decode().splitlines():
+        fields = line.split(":")
+        if fields[0] == "pub":
+            expiry = fields[6]
+        elif fields[0] == "fpr":
+            keys.setdefault(fields[9], expiry)
+    return keys
+
+
+@pytest.mark.parametrize("armor", [[], ["--armor"]], ids=["binary", "armored"])
+def test_fingerprints_and_expiry_are_gpgs(gpg: Gpg, armor: list[str]) -> None:
+    data = gpg(*armor, "--export")
+    expected = listed(gpg)
+    assert set(fingerprints(data)) == set(expected)
+    assert {key.fingerprint: str(key.expires or "") for key in public_keys(data)} == expected
+
+
+def test_dearmor_gives_the_binary_form(gpg: Gpg) -> None:
+    binary, armored = gpg("--export"), gpg("--armor", "--export")
+    assert dearmor(armored) == binary
+    assert dearmor(binary) == binary
+    assert dearmor(b"Some text before\n" + armored.replace(b"\n", b"\r\n")) == binary
+
+
+def test_two_armored_blocks(gpg: Gpg) -> None:
+    both = b"".join(gpg("--armor", "--export", name) for name in ("one", "two"))
+    assert set(fingerprints(both)) == set(listed(gpg))
+
+
+def test_changed_expiry_counts(gpg: Gpg) -> None:
+    (fingerprint,) = fingerprints(gpg("--export", "two"))
+    gpg("--quick-set-expire", fingerprint, "30d")
+    (key,) = public_keys(gpg("--export", "two"))
+    assert str(key.expires) == listed(gpg)[fingerprint]
+
+
+def test_revocation_is_seen(gpg: Gpg, tmp_path: Path) -> None:
+    gpg("--quick-gen-key", "gone <gone@example.com>", "ed25519", "sign", "never")
+    (key,) = public_keys(gpg("--export", "gone"))
+    assert not key.revoked
+    home = Path(gpg("--version").decode().split("Home: ")[1].splitlines()[0])
+    certificate = home / "openpgp-revocs.d" / f"{key.fingerprint}.rev"
+    ready = tmp_path / "revocation"
+    ready.write_text(certificate.read_text().replace(":-----BEGIN", "-----BEGIN"))
+    gpg("--import", str(ready))
+    (key,) = public_keys(gpg("--export", "gone"))
+    assert key.revoked
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda data: data[: len(data) // 2], "cut off"),
+        (lambda data: data.replace(b"\n=", b"\n=AAAA\nx", 1), "damaged"),
+        (lambda data: b"<html>not found</html>", "not OpenPGP data"),
+        (lambda data: data.replace(b"PUBLIC KEY BLOCK", b"MESSAGE"), "no public key block"),
+    ],
+)
+def test_damage_is_told(gpg: Gpg, damage: Callable[[bytes], bytes], message: str) -> None:
+    with pytest.raises(OpenPgpError, match=message):
+        fingerprints(damage(gpg("--armor", "--export")))
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_give_keys_or_an_error(data: bytes) -> None:
+    try:
+        found = fingerprints(data)
+    except OpenPgpError:
+        return
+    assert all(len(fingerprint) == 40 for fingerprint in found)
