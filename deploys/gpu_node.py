@@ -12,4 +12,4 @@ node = current_node()  # settings checked, one fact gathered; a blocker stops th
 if node and node.has_gpu:
     install(node)
     container_toolkit.configure(node)
-    record(node.facts.provenance, node.provenance, name="Record what was installed")
+    record("Record what was installed", node.facts.provenance, node.provenance)

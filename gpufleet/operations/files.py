@@ -1,19 +1,20 @@
-"""Files on hosts: one upload for all of them, each moved into place in one step, with a copy kept."""
+"""Files on hosts: one upload for all, each moved into place in one step, a copy kept."""
 
 from __future__ import annotations
 
 import io
 import os
 import tarfile
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from difflib import unified_diff
 
 import click
 from pyinfra import host, state
-from pyinfra.api import FileUploadCommand, StringCommand, operation
+from pyinfra.api import FileUploadCommand
 
 from gpufleet.facts.model import NodeFacts
+from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.redact import redact
 from gpufleet.operations.shell import command, script
 from gpufleet.plan.files import FileWrite
@@ -21,7 +22,6 @@ from gpufleet.plan.files import FileWrite
 HOME = "/var/lib/gpufleet"
 INCOMING = f"{HOME}/incoming"
 BACKUPS = f"{HOME}/backup"
-Commands = Generator[str | StringCommand | FileUploadCommand]
 
 
 def put(files: Sequence[FileWrite]) -> Commands:
@@ -59,7 +59,7 @@ def show_diff(facts: NodeFacts, files: Sequence[FileWrite]) -> None:
             click.echo(f"    [{host.name}] {line}", err=True)
 
 
-@operation()
+@operation
 def write(facts: NodeFacts, files: Sequence[FileWrite]) -> Commands:
     """
     Put files in place that differ on the host.

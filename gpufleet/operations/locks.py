@@ -25,7 +25,9 @@ def _wait(timeout: int) -> bool:
     while holder := _holder():
         now = time.monotonic()
         if now - began >= timeout:
-            logger.error(explain(host.name, findings.LOCK_NOT_RELEASED(holder=holder, seconds=timeout)))
+            logger.error(
+                explain(host.name, findings.LOCK_NOT_RELEASED(holder=holder, seconds=timeout))
+            )
             return False
         if now - reported >= REPORT or now == began:
             logger.info(
@@ -47,5 +49,7 @@ def _holder() -> str:
 
 def privileges() -> dict[str, Any]:
     """The sudo and su arguments of the operation that runs now."""
-    arguments = host.current_op_global_arguments or {}
-    return {key: value for key, value in arguments.items() if key.startswith(("_sudo", "_su_", "_use"))}
+    arguments: dict[str, Any] = dict(host.current_op_global_arguments or {})
+    return {
+        key: value for key, value in arguments.items() if key.startswith(("_sudo", "_su_", "_use"))
+    }

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyinfra import host
-from pyinfra.api import operation
 
 from gpufleet.findings import host as findings
-from gpufleet.operations.files import Commands
+from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.packages import Job
 from gpufleet.operations.shell import explain, script
 
 REBOOT = "reboot "  # how load.sh begins its line when only a reboot can help
 
 
-@operation()
+@operation
 def unload(needed: bool, must: bool) -> Commands:
     """
     Stop what holds the GPUs and unload the nvidia modules, or change nothing.
@@ -30,10 +29,10 @@ def unload(needed: bool, must: bool) -> Commands:
     yield script("unload", message)
 
 
-@operation()
+@operation
 def require_built(job: Job, build: str) -> Commands:
     """
-    See that there is a module for the running kernel: the package manager does not fail when DKMS does.
+    See that the running kernel has a module: the package manager does not fail when DKMS does.
 
     + job: the driver's transaction
     + build: dkms or precompiled
@@ -46,8 +45,8 @@ def require_built(job: Job, build: str) -> Commands:
     yield script("require_module", version, build, message)
 
 
-@operation()
-def rebuild_initramfs(file: str, rivals: str, needed: bool) -> Commands:
+@operation
+def rebuild_initramfs(file: str, rivals: tuple[str, ...], needed: bool) -> Commands:
     """
     Rebuild the initramfs of the running kernel and see that it holds the blacklist.
 
@@ -58,11 +57,11 @@ def rebuild_initramfs(file: str, rivals: str, needed: bool) -> Commands:
     if not needed:
         host.noop("the initramfs holds the blacklist")
         return
-    message = explain(host.name, findings.INITRAMFS_STALE(file=file, rivals=rivals))
+    message = explain(host.name, findings.INITRAMFS_STALE(file=file, rivals=", ".join(rivals)))
     yield script("initramfs", file, message)
 
 
-@operation()
+@operation
 def load(version: str | None, job: Job, rivals: tuple[str, ...], needed: bool) -> Commands:
     """
     Load the nvidia modules; the output says `reboot …` where only a reboot can help.
@@ -79,7 +78,7 @@ def load(version: str | None, job: Job, rivals: tuple[str, ...], needed: bool) -
     yield script("load", wanted, explain(host.name, findings.MODULE_REFUSED()), *rivals)
 
 
-@operation()
+@operation
 def compare(version: str | None, job: Job, ready: Callable[[], bool]) -> Commands:
     """
     See that the packages, the loaded module and the user-space library are one version.

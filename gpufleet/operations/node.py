@@ -71,18 +71,30 @@ def current_node() -> Node | None:
         report.block(host, [findings.FACTS_UNREADABLE(problem="see its output above")])
         return None
     plan = plan_node(settings, facts, load_catalog(), int(time.time()))
-    part.findings += plan.all_findings
-    part.plan = describe(plan)
-    _show_versions(part, facts, plan)
+    node = Node(host.name, settings, facts, plan, part)
+    _fill(part, node)
     if plan.blockers:
         report.block(host, [])
         return None
-    return Node(host.name, settings, facts, plan, part)
+    return node
 
 
-def _show_versions(part: HostReport, facts: NodeFacts, plan: NodePlan) -> None:
+def preview() -> None:
+    """Report what would be done on the host of this deploy, and change nothing."""
+    report = RunReport.of(state)
+    report.plan_only = True
+    node = current_node()
+    if node and node.plan.toolkit_blockers:
+        report.block(host, [])
+
+
+def _fill(part: HostReport, node: Node) -> None:
+    plan = node.plan
+    part.findings += plan.all_findings
+    part.plan = describe(plan)
     if plan.driver:
-        part.driver = {"before": plan.driver.before, "after": plan.driver.before}
+        after = plan.driver.target or plan.driver.choice.newest_known
+        part.driver = {"before": plan.driver.before, "after": after}
     if plan.toolkit:
-        part.toolkit = {"before": plan.toolkit.before, "after": plan.toolkit.before}
-        part.runtimes = {name: "" for name in facts.runtimes}
+        part.toolkit = {"before": plan.toolkit.before, "after": plan.toolkit.choice.version}
+        part.runtimes = dict.fromkeys(node.facts.runtimes, "")

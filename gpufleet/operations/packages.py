@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pyinfra import host
-from pyinfra.api import operation
 
 from gpufleet.facts.model import PackageManager
 from gpufleet.findings import Finding
 from gpufleet.findings import packages as findings
-from gpufleet.operations.files import HOME, Commands, put
+from gpufleet.operations.files import HOME, put
 from gpufleet.operations.locks import wait_for_lock
+from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.reading import AddedPackages, AvailableVersions, Simulation
 from gpufleet.operations.repository import refresh
 from gpufleet.operations.shell import command, explain, script, stop
@@ -52,7 +52,7 @@ class Job:
         return f"{HOME}/{self.family.title.split()[0]}.before"
 
 
-@operation()
+@operation
 def look_up(job: Job) -> Commands:
     """
     Find the version in the repositories, try the transaction out and fetch its packages.
@@ -90,7 +90,7 @@ def _try_out(job: Job, chosen: Transaction) -> Commands:
     yield command(*words[:1], "--download-only", *words[1:])
 
 
-@operation()
+@operation
 def install(job: Job) -> Commands:
     """
     Carry out the transaction that was looked up: pins, what it builds with, then the family.
@@ -132,7 +132,7 @@ def _carry_out(job: Job, chosen: Transaction) -> Commands:
     yield script("rpm_check", message, *plain)
 
 
-@operation()
+@operation
 def hold(manager: PackageManager, names: Sequence[str]) -> Commands:
     """
     Keep packages at the version they have.

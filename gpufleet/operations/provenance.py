@@ -8,10 +8,10 @@ from datetime import datetime, timezone
 from typing import Any
 
 from pyinfra import host
-from pyinfra.api import operation
 
 from gpufleet import __version__
-from gpufleet.operations.files import HOME, Commands, put
+from gpufleet.operations.files import HOME, put
+from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.shell import command
 from gpufleet.plan.files import FileWrite
 
@@ -40,14 +40,13 @@ def _version(record: dict[str, Any], role: str) -> str | None:
     return str(version) if version else None
 
 
-@operation()
-def record(old: dict[str, Any] | None, new: Callable[[], dict[str, Any]], files: str) -> Commands:
+@operation
+def record(old: dict[str, Any] | None, new: Callable[[], dict[str, Any]]) -> Commands:
     """
     Write down what gpufleet installed on this host.
 
     + old: the record that is there
     + new: the parts to record, known at the end of the run
-    + files: folder of leftovers of this run's transactions, removed once they are recorded
     """
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     merged = merge(old, new(), now)
@@ -56,4 +55,4 @@ def record(old: dict[str, Any] | None, new: Callable[[], dict[str, Any]], files:
         return
     text = json.dumps(merged, indent=2, sort_keys=True) + "\n"
     yield from put([FileWrite(PATH, text, 0o644)])
-    yield command("rm", "-f", f"{files}/driver.before", f"{files}/toolkit.before")
+    yield command("rm", "-f", f"{HOME}/driver.before", f"{HOME}/toolkit.before")

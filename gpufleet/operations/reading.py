@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from pyinfra.api import FactBase, StringCommand
 
 from gpufleet.operations.shell import command, script
-from gpufleet.plan.packages import parse_available
+from gpufleet.plan.packages import Available, parse_available
 
 
-class AvailableVersions(FactBase[dict[str, tuple[str, ...]]]):
+class AvailableVersions(FactBase[Available]):
     """Versions that the host's repositories have, by package name."""
 
     default = dict
@@ -20,7 +20,7 @@ class AvailableVersions(FactBase[dict[str, tuple[str, ...]]]):
     def command(self, manager: str, names: tuple[str, ...]) -> StringCommand:
         return script("available", manager, *names)
 
-    def process(self, output: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    def process(self, output: Iterable[str]) -> Available:
         return parse_available(output)
 
 

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 
 from pyinfra import host, logger
-from pyinfra.api import FunctionCommand, StringCommand, operation
+from pyinfra.api import FunctionCommand, StringCommand
 from pyinfra.api.exceptions import ConnectError
 
 from gpufleet.findings import host as findings
-from gpufleet.operations.files import Commands
 from gpufleet.operations.locks import privileges
+from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.shell import explain
 
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
@@ -19,7 +19,7 @@ POLL = 1.0  # seconds between two tries to connect
 REPORT = 15.0  # seconds between two lines of progress
 
 
-@operation(is_idempotent=False)
+@operation
 def when(reason: Callable[[], str], allowed: bool, timeout: int) -> Commands:
     """
     Reboot the host when there is a reason and it is allowed, and wait until it is back.
@@ -38,7 +38,8 @@ def _reboot(timeout: int) -> bool:
     before = _boot_id()
     ok, _ = host.run_shell_command(
         # detached: the connection may be cut before the command has returned
-        StringCommand("nohup sh -c 'systemctl reboot' >/dev/null 2>&1 &"), **privileges()
+        StringCommand("nohup sh -c 'systemctl reboot' >/dev/null 2>&1 &"),
+        **privileges(),
     )
     if not ok or not before:
         logger.error(explain(host.name, findings.REBOOT_FAILED(seconds=0)))

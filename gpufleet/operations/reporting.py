@@ -16,7 +16,7 @@ from gpufleet.report import HostReport, show, write_json
 ERROR_LINES = 12  # of a failed operation's output that the report repeats
 
 
-class RunReport(BaseStateCallback):  # type: ignore[misc]
+class RunReport(BaseStateCallback):
     """The report of one run; one per pyinfra state."""
 
     def __init__(self, state: State) -> None:
@@ -25,7 +25,6 @@ class RunReport(BaseStateCallback):  # type: ignore[misc]
         self.began: dict[str, float] = {}
         self.ended: dict[str, float] = {}
         self.plan_only = False
-        self.finish: list[object] = []
 
     @classmethod
     def of(cls, state: State) -> RunReport:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pyinfra import host
-from pyinfra.api import operation
 
 from gpufleet.findings import packages as findings
 from gpufleet.openpgp import dearmor, fingerprints
-from gpufleet.operations.files import Commands, put
+from gpufleet.operations.files import put
+from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.reading import Fetched
 from gpufleet.operations.shell import explain, script, stop
 from gpufleet.plan.files import FileWrite
 from gpufleet.plan.repository import RepositoryPlan
 
 
-@operation()
+@operation
 def trust(plan: RepositoryPlan, role: str) -> Commands:
     """
     Make a repository known to the host, after its key was compared with the catalog's fingerprint.

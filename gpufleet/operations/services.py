@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pyinfra import host
-from pyinfra.api import operation
 
 from gpufleet.findings import host as findings
-from gpufleet.operations.files import Commands
+from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.shell import explain, script
 
 
-@operation()
+@operation
 def run(units: Sequence[str], ready: Callable[[], bool]) -> Commands:
     """
     Enable and start services, and see that they stay up.
@@ -21,6 +20,8 @@ def run(units: Sequence[str], ready: Callable[[], bool]) -> Commands:
     + ready: whether the driver is loaded, which they all need
     """
     if not units or not ready():
-        host.noop("the services run" if not units else "they start with the driver after the reboot")
+        host.noop(
+            "the services run" if not units else "they start with the driver after the reboot"
+        )
         return
     yield script("services", explain(host.name, findings.SERVICE_FAILED(service="UNIT")), *units)

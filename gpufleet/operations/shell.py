@@ -36,6 +36,9 @@ def explain(host: str, finding: Finding) -> str:
 def stop(host: str, finding: Finding) -> StringCommand:
     """A command that fails with the finding as its error text, which stops this host alone."""
     return StringCommand(
-        "sh", "-c", QuoteString('printf "%s\\n" "$1" >&2; exit 1'), "gpufleet",
+        "sh",
+        "-c",
+        QuoteString('printf "%s\\n" "$1" >&2; exit 1'),
+        "gpufleet",
         QuoteString(explain(host, finding)),
     )

@@ -127,8 +127,7 @@ def _family(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
     return tuple(
         name
         for name, package in sorted(facts.packages.items())
-        if package.state != "config-files"
-        and any(pattern.fullmatch(name) for pattern in patterns)
+        if package.state != "config-files" and any(pattern.fullmatch(name) for pattern in patterns)
     )
 
 
@@ -168,10 +167,7 @@ def _action(
         name
         for name in packages
         if name in facts.packages
-        and (
-            facts.packages[name].upstream != target
-            or facts.packages[name].state != "installed"
-        )
+        and (facts.packages[name].upstream != target or facts.packages[name].state != "installed")
     ]
     if missing or wrong:
         return "repair", f"Of driver {before} these are missing or half done: " + ", ".join(

@@ -39,9 +39,7 @@ class NodePlan:
         return self.findings + (self.toolkit.findings if self.toolkit else ())
 
 
-def plan_node(
-    settings: NodeSettings, facts: NodeFacts, catalog: Catalog, now: int
-) -> NodePlan:
+def plan_node(settings: NodeSettings, facts: NodeFacts, catalog: Catalog, now: int) -> NodePlan:
     """What is to be done on a host. `now`: seconds since 1970 by this machine's clock."""
     if not facts.gpus:
         return NodePlan(None, None, (findings.NO_GPU(),))

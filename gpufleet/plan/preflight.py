@@ -10,7 +10,11 @@ from gpufleet.plan.driver import RIVALS, DriverPlan
 from gpufleet.settings import DriverSettings
 
 REVOKED_KEY = "7FA2AF80"  # rotated by NVIDIA in April 2022; nvidia.md 2.2
-NEEDED_MB = {"/usr": 2000, "/var": 1500, "/boot": 100}  # driver, DKMS build, package cache, initramfs
+NEEDED_MB = {
+    "/usr": 2000,
+    "/var": 1500,
+    "/boot": 100,
+}  # driver, DKMS build, package cache, initramfs
 CLOCK_TOLERANCE = 300  # seconds; signatures and TLS mind more than that
 CARRIED_OUT_WITH = ("apt", "dnf", "yum")
 
@@ -35,9 +39,7 @@ def inspect_host(facts: NodeFacts, now: int) -> list[Finding]:
     return found
 
 
-def inspect_driver(
-    settings: DriverSettings, facts: NodeFacts, plan: DriverPlan
-) -> list[Finding]:
+def inspect_driver(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
     """Findings about the driver that is there and about what is in the way of the wanted one."""
     found: list[Finding] = []
     if facts.runfile_install:
@@ -45,9 +47,7 @@ def inspect_driver(
     if facts.operator_driver:
         found.append(findings.OPERATOR_DRIVER())
     if facts.loaded_driver and facts.library and facts.loaded_driver != facts.library:
-        found.append(
-            findings.VERSION_MISMATCH(loaded=facts.loaded_driver, library=facts.library)
-        )
+        found.append(findings.VERSION_MISMATCH(loaded=facts.loaded_driver, library=facts.library))
     if _secure_boot_refuses(settings, facts, plan):
         found.append(findings.SECURE_BOOT())
     for rival in RIVALS:
@@ -60,10 +60,8 @@ def inspect_driver(
     return found
 
 
-def _secure_boot_refuses(
-    settings: DriverSettings, facts: NodeFacts, plan: DriverPlan
-) -> bool:
-    """Modules built here are unsigned as far as the firmware knows, unless one is loaded already."""
+def _secure_boot_refuses(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan) -> bool:
+    """Modules built here have no key that the firmware knows, unless one is loaded already."""
     return (
         facts.kernel.secure_boot is True
         and settings.build == "dkms"
@@ -88,7 +86,5 @@ def _obstacles(facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
     for path, needed in NEEDED_MB.items():
         free = facts.free_bytes.get(path)
         if free is not None and free < needed * 1_000_000:
-            found.append(
-                findings.DISK_SPACE(path=path, free=free // 1_000_000, needed=needed)
-            )
+            found.append(findings.DISK_SPACE(path=path, free=free // 1_000_000, needed=needed))
     return found

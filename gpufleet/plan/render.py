@@ -18,7 +18,7 @@ def _template(name: str) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 - configuration files, not HTML
+        autoescape=False,
     )
     return environment.get_template(name)
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pyinfra.api import deploy
-
 from gpufleet.operations import files, modules, packages, reboot, repository, services
 from gpufleet.operations.node import Node
+from gpufleet.operations.operation import role
 from gpufleet.plan.driver import MODPROBE_FILE, RIVALS
 from roles.driver.conclude import conclude
 from roles.driver.job import driver_job
 
 
-@deploy("NVIDIA driver")
+@role("NVIDIA driver")
 def install(node: Node) -> None:
     """Bring the driver of `node` to its plan; a converged host sees no change."""
     plan = node.plan.driver
@@ -19,40 +18,38 @@ def install(node: Node) -> None:
         return
     job = driver_job(node, plan)
     load = job.needed or plan.load
+    build, timeout = plan.choice.build, node.settings.driver.reboot_timeout
 
-    repository.trust(plan.repository, "driver", name="Trust NVIDIA's driver repository")
-    packages.look_up(job, name="Find the driver in the repositories and fetch it")
+    repository.trust("Trust NVIDIA's driver repository", plan.repository, "driver")
+    packages.look_up("Find the driver in the repositories and fetch it", job)
     files.write(
-        node.facts, plan.files, name="Keep other drivers off the GPUs and upgrades off the driver"
+        "Keep other drivers off the GPUs, and upgrades off the driver", node.facts, plan.files
     )
     modules.unload(
-        load and plan.stale_module, not node.may_reboot, name="Unload the old driver's modules"
+        "Unload the old driver's modules", load and plan.stale_module, not node.may_reboot
     )
-    packages.install(job, name="Install the driver packages at one version")
-    packages.hold(job.manager, plan.hold, name="Hold the driver packages")
-    modules.require_built(
-        job, plan.choice.build, name="See that the module was built for the running kernel"
-    )
+    packages.install("Install the driver packages at one version", job)
+    packages.hold("Hold the driver packages", job.manager, plan.hold)
+    modules.require_built("See that the module was built for the running kernel", job, build)
     modules.rebuild_initramfs(
-        MODPROBE_FILE, ", ".join(RIVALS), plan.rebuilds_initramfs,
-        name="Rebuild the initramfs with the blacklist",
-    )  # fmt: skip
-    loaded = modules.load(plan.target, job, RIVALS, load, name="Load the NVIDIA modules")
+        "Rebuild the initramfs with the blacklist", MODPROBE_FILE, RIVALS, plan.rebuilds_initramfs
+    )
+    loaded = modules.load("Load the NVIDIA modules", plan.target, job, RIVALS, load)
 
     def reboot_reason() -> str:
         node.reboot = modules.reboot_reason(loaded.stdout_lines) if loaded.is_complete() else ""
         return node.reboot
 
-    reboot.when(
-        reboot_reason, node.may_reboot, node.settings.driver.reboot_timeout,
-        name="Reboot where only that helps",
-    )  # fmt: skip
+    reboot.when("Reboot where only that helps", reboot_reason, node.may_reboot, timeout)
     services.run(
-        plan.services, lambda: not node.waits_for_reboot,
-        name="Start the persistence daemon and the fabric manager",
-    )  # fmt: skip
+        "Start the persistence daemon and the fabric manager",
+        plan.services,
+        lambda: not node.waits_for_reboot,
+    )
     modules.compare(
-        plan.target, job, lambda: load and not node.waits_for_reboot,
-        name="Compare packages, module and library",
-    )  # fmt: skip
+        "Compare packages, module and library",
+        plan.target,
+        job,
+        lambda: load and not node.waits_for_reboot,
+    )
     node.conclusions.append(lambda: conclude(node, plan, job))

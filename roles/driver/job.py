@@ -38,5 +38,3 @@ def driver_job(node: Node, plan: DriverPlan) -> Job:
         before=plan.before,
         pins=pins,
     )
-
-

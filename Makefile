@@ -1,0 +1,44 @@
+# Every target does its own set-up and may be repeated. `make help` lists them.
+SHELL := /bin/bash
+VENV  := .venv
+PY    := $(VENV)/bin/python
+HOSTS ?= 1 10 40
+READY := $(VENV)/.ready
+
+.PHONY: help setup demo test test-unit test-hosts test-slow lint bench docs clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+setup: $(READY) ## virtual environment, Python packages, Debian packages for the sandbox
+
+$(READY): pyproject.toml constraints.txt scripts/debian-packages.txt scripts/setup.sh
+	@scripts/setup.sh $(VENV)
+
+demo: $(READY) ## a sandbox of real hosts: provisioned, run again, verified
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/demo.sh
+
+test: $(READY) lint ## every test, on real components
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/test.sh
+
+test-unit: $(READY) ## the tests that need no hosts
+	@$(VENV)/bin/pytest -q tests/unit tests/roles
+
+test-hosts: $(READY) ## the tests on sandbox hosts
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/pytest -q -m "not slow" tests/hosts
+
+test-slow: $(READY) ## real packages of the distribution, with a real DKMS build
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/pytest -q -m slow tests/hosts
+
+lint: $(READY) ## ruff and mypy --strict
+	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy
+
+bench: $(READY) ## speed against the floor and against Ansible; HOSTS="1 10 40"
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m benchmarks --hosts $(HOSTS)
+
+docs: $(READY) ## generate docs/findings.md and the tables of keys in the roles' READMEs
+	@$(PY) scripts/generate_docs.py
+
+clean: ## take the sandbox, its caches and the virtual environment away
+	@if [ -x $(VENV)/bin/gpufleet ]; then $(VENV)/bin/gpufleet sandbox down --all; fi
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis "$${XDG_CACHE_HOME:-$$HOME/.cache}/gpufleet"

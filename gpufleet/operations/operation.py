@@ -1,0 +1,34 @@
+"""pyinfra's decorators, typed: an operation is called with its sentence first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, cast
+
+from pyinfra.api import FileUploadCommand, FunctionCommand, StringCommand
+from pyinfra.api import deploy as pyinfra_deploy
+from pyinfra.api import operation as pyinfra_operation
+from pyinfra.api.operation import OperationMeta
+
+P = ParamSpec("P")
+Commands = Generator[str | StringCommand | FileUploadCommand | FunctionCommand, None, None]
+
+
+def operation(function: Callable[P, Commands]) -> Callable[Concatenate[str, P], OperationMeta]:
+    """Make a pyinfra operation of a generator of commands.
+
+    It is called with the sentence that people read while it runs: `load("Load the modules", …)`.
+    """
+    inner = cast(Any, pyinfra_operation()(function))
+
+    @wraps(function)
+    def named(sentence: str, /, *args: P.args, **kwargs: P.kwargs) -> OperationMeta:
+        return cast(OperationMeta, inner(*args, name=sentence, **kwargs))
+
+    return named
+
+
+def role(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Make a pyinfra deploy of a function: `name` stands before the sentences of its operations."""
+    return cast(Callable[[Callable[P, None]], Callable[P, None]], pyinfra_deploy(name))
