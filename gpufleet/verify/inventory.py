@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 from gpufleet.findings import Finding
@@ -48,6 +49,9 @@ def load_targets(inventory: str) -> list[Target]:
 
     Raises VerifyError (GF701) when pyinfra cannot load it.
     """
+    if inventory.endswith(".py") and not Path(inventory).is_file():
+        # pyinfra would take the word for the name of a host, and look it up.
+        raise VerifyError(INVENTORY(path=inventory, why="there is no such file"))
     done = subprocess.run(
         [sys.executable, "-m", "pyinfra", "--json", inventory, "debug-inventory"],
         capture_output=True,
@@ -55,7 +59,8 @@ def load_targets(inventory: str) -> list[Target]:
         check=False,
     )
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    why = " / ".join(line for line in lines if not line.startswith("-->"))
+    said = [line for line in lines if not line.startswith("-->")]
+    why = said[-1] if "Traceback (most recent call last):" in said else " / ".join(said)
     if done.returncode != 0:
         raise VerifyError(INVENTORY(path=inventory, why=why or "pyinfra gives no reason"))
     try:

@@ -141,7 +141,9 @@ def pytest_runtest_makereport(
     if isinstance(target, Target):
         report.user_properties += [("host", target.name), ("check", _check_name(item))]
     if call.excinfo is not None and isinstance(call.excinfo.value, CheckFailed):
-        report.user_properties.append(("code", call.excinfo.value.finding.code))
+        code = ("code", call.excinfo.value.finding.code)
+        report.user_properties.append(code)
+        item.user_properties.append(code)  # JUnit takes them from the report of the teardown
         report.longrepr = str(call.excinfo.value)  # no traceback: the text says it all
     return report
 

@@ -1,0 +1,187 @@
+"""`gpufleet verify` as a user runs it, with an `ssh` that answers from paper."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import testinfra
+from verify_paper import healthy
+
+from gpufleet.cli.verify import checks_folder
+from gpufleet.verify.inventory import VerifyError
+from gpufleet.verify.probe import HostProbe
+
+ROOT = Path(__file__).parents[3]
+SSH = """\
+#!{python}
+import json, re, sys
+folder = {folder!r}
+command, words = sys.argv[-1], sys.argv
+with open(folder + "/log", "a") as log:
+    log.write(words[-2] + "\\n")
+if words[-2] == "down":
+    print("ssh: connect to host down port 22: Connection refused", file=sys.stderr)
+    sys.exit(255)
+mark = re.search("mark=(@@[0-9a-f]+)", command)
+if mark is None:
+    print("null nvidia0 nvidia1 nvidiactl")
+    sys.exit(0)
+script = "runtimes" if "docker_sections" in command else "host"
+with open(folder + "/" + words[-2] + "." + script) as file:
+    for name, (status, text) in json.load(file).items():
+        print("\\n%s begin %s\\n%s\\n%s end %d" % (mark[1], name, text, mark[1], status))
+"""
+
+
+@dataclass
+class Run:
+    """One run of the command, and what it left."""
+
+    status: int
+    output: str
+    report: dict[str, Any]
+    cases: list[ET.Element]
+    connections: list[str]
+
+
+def answer(folder: Path, host: str, *, loaded: str) -> None:
+    paper = healthy()
+    paper.set("loaded-version", loaded)
+    paper.set("provenance", json.dumps(paper.provenance))
+    for script, sections in (("host", paper.sections), ("runtimes", paper.runtimes)):
+        shape = {name: (output.status, output.text) for name, output in sections.items()}
+        (folder / f"{host}.{script}").write_text(json.dumps(shape))
+
+
+def command(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {
+        "PATH": f"{folder}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "COLUMNS": "120",
+    }
+    return subprocess.run(
+        [sys.executable, "-c", "from gpufleet.cli import main; main()", "verify", *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A good host, one with an old module loaded, and one that is down."""
+    folder = tmp_path_factory.mktemp("verify")
+    ssh = folder / "ssh"
+    ssh.write_text(SSH.format(python=sys.executable, folder=str(folder)))
+    ssh.chmod(0o755)
+    (folder / "fleet.py").write_text('gpu_nodes = ["good", "old", "down"]\nother = ["login"]\n')
+    answer(folder, "good", loaded="580.95.05")
+    answer(folder, "old", loaded="550.163.01")
+    files = ("--json", "report.json", "--junit", "report.xml")
+    done = command("fleet.py", *files, folder=folder)
+    return Run(
+        done.returncode,
+        done.stdout + done.stderr,
+        json.loads((folder / "report.json").read_text())["hosts"],
+        list(ET.parse(folder / "report.xml").getroot().iter("testcase")),
+        (folder / "log").read_text().split(),
+    )
+
+
+def test_status_is_1_when_a_check_failed(run: Run) -> None:
+    assert run.status == 1, run.output
+
+
+def test_only_the_group_is_checked_in_its_order(run: Run) -> None:
+    assert list(run.report) == ["good", "old", "down"]
+
+
+def test_good_host_has_no_failure(run: Run) -> None:
+    assert run.report["good"]["failed"] == 0, run.output
+    assert run.report["good"]["passed"] >= 30
+
+
+def test_unreachable_host_is_one_failed_check(run: Run) -> None:
+    checks = run.report["down"]["checks"]
+    failed = {name: check["code"] for name, check in checks.items() if check["code"]}
+    assert failed == {"reachable": "GF710"}
+    assert "Connection refused" in checks["reachable"]["message"]
+
+
+def test_failure_has_code_and_message_without_a_traceback(run: Run) -> None:
+    check = run.report["old"]["checks"]["module_loaded"]
+    assert (check["outcome"], check["code"]) == ("failed", "GF730")
+    assert check["message"] in run.output
+    assert "Traceback" not in run.output
+    assert "node.expect" not in run.output
+
+
+def test_table_closes_the_output(run: Run) -> None:
+    table = run.output[run.output.index("Checks per host") :]
+    assert "module_loaded (GF730)" in table
+    assert "skipped: the host is not reachable (GF710): down (" in table
+
+
+def test_junit_names_host_check_and_code(run: Run) -> None:
+    properties = [{p.get("name"): p.get("value") for p in c.iter("property")} for c in run.cases]
+    assert {"host": "old", "check": "module_loaded", "code": "GF730"} in properties
+
+
+def test_good_host_is_asked_in_few_commands(run: Run) -> None:
+    # Two scripts, two look-ups of the runtimes' binary, one container.
+    assert run.connections.count("good") == 5
+    assert run.connections.count("down") == 1
+
+
+def test_wrong_limit_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "fleet.py").write_text('gpu_nodes = ["a"]\n')
+    done = command("fleet.py", "--limit", "nobody", folder=tmp_path)
+    assert done.returncode == 4
+    assert "GF702 --limit nobody" in done.stderr
+
+
+def test_package_without_the_checks(tmp_path: Path) -> None:
+    with pytest.raises(VerifyError, match="GF700 no checks in"):
+        checks_folder(tmp_path / "gpufleet")
+
+
+@pytest.mark.parametrize("name", ["host.sh", "runtimes.sh"])
+def test_scripts_run_in_a_plain_shell(name: str) -> None:
+    probe = HostProbe(testinfra.get_host("local://"))
+    sections = probe.script(name, "/none/daemon.json", "/none/config.toml", "/none/crio.conf")
+    paper = healthy()
+    known = {"host.sh": paper.sections, "runtimes.sh": paper.runtimes}[name]
+    assert {n for n in known if not n.startswith("cdi:")} <= set(sections)
+    if name == "host.sh":
+        assert sections["kernel"].text.strip() == os.uname().release
+
+
+def test_checks_share_nothing_with_what_installs() -> None:
+    forbidden = ("plan", "operations", "runtimes", "roles", "deploys", "facts")
+    code = (
+        "import sys, glob, runpy\n"
+        "for path in sorted(glob.glob('tests/post_deploy/*.py')): runpy.run_path(path)\n"
+        "print(*[m for m in sys.modules if m.startswith(('gpufleet.', 'roles', 'deploys'))])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = done.stdout.split()
+    assert "gpufleet.verify.node" in loaded
+    parts = [m.removeprefix("gpufleet.").split(".")[0] for m in loaded]
+    assert not set(parts) & set(forbidden)

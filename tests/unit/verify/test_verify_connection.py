@@ -1,0 +1,110 @@
+"""From the inventory's data to hosts and ssh options."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpufleet.verify.connection import Unusable, ssh_config, ssh_name
+from gpufleet.verify.inventory import Target, VerifyError, load_targets, parse_targets, select
+
+SOCKET = Path("/tmp/gfv-x/0.s")
+
+
+def target(name: str = "gpu-1", *groups: str, **data: Any) -> Target:
+    return Target(name, groups, data)
+
+
+def test_options_come_from_the_data_of_pyinfra() -> None:
+    text = ssh_config(
+        target(
+            ssh_hostname="127.0.0.1",
+            ssh_port=2201,
+            ssh_user="root",
+            ssh_key="/a key",
+            ssh_known_hosts_file="/k",
+            ssh_strict_host_key_checking="yes",
+        ),
+        SOCKET,
+    )
+    lines = [line.strip() for line in text.splitlines()]
+    assert lines[:6] == [
+        "Host *",
+        'Port "2201"',
+        'User "root"',
+        'IdentityFile "/a key"',
+        'UserKnownHostsFile "/k"',
+        "IdentitiesOnly yes",
+    ]
+    assert {'StrictHostKeyChecking "yes"', f'ControlPath "{SOCKET}"', "BatchMode yes"} <= set(lines)
+
+
+def test_address_is_the_name_that_ssh_gets() -> None:
+    assert ssh_name(target(ssh_hostname="10.0.0.1")) == "10.0.0.1"
+    assert ssh_name(target("@ssh/gpu-1")) == "gpu-1"
+    assert ssh_name(target("-oProxyCommand=x")) == "host"
+    assert 'HostName "fe80::1"' in ssh_config(target(ssh_hostname="fe80::1"), SOCKET)
+
+
+def test_users_own_ssh_config_comes_last() -> None:
+    assert ssh_config(target(), SOCKET).rstrip().endswith('Include "~/.ssh/config"')
+    text = ssh_config(target(ssh_config_file="/c"), SOCKET)
+    assert text.rstrip().endswith('Include "/c"')
+
+
+@pytest.mark.parametrize("data", [{"ssh_password": "hunter2"}, {"ssh_key_password": "hunter2"}])
+def test_passwords_are_refused_and_not_shown(data: dict[str, str]) -> None:
+    with pytest.raises(Unusable) as caught:
+        ssh_config(target(**data), SOCKET)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_value_with_a_line_break_is_refused() -> None:
+    with pytest.raises(Unusable):
+        ssh_config(target(ssh_user="root\nProxyCommand x"), SOCKET)
+
+
+def test_targets_of_pyinfra() -> None:
+    text = json.dumps([{"name": "a", "groups": ["gpu_nodes"], "data": {"_sudo": True}}])
+    assert parse_targets(text) == [Target("a", ("gpu_nodes",), {"_sudo": True})]
+
+
+FLEET = [target("a", "gpu_nodes"), target("b", "gpu_nodes", "canary"), target("login", "other")]
+
+
+@pytest.mark.parametrize(
+    ("limits", "names"),
+    [
+        ([], ["a", "b"]),
+        (["login"], ["login"]),
+        (["canary", "a"], ["a", "b"]),
+        (["lo*"], ["login"]),
+        (["other", "gpu_nodes"], ["a", "b", "login"]),
+    ],
+)
+def test_limit(limits: list[str], names: list[str]) -> None:
+    assert [t.name for t in select(FLEET, limits, "x.py")] == names
+
+
+def test_without_the_group_every_host_is_checked() -> None:
+    assert [t.name for t in select(FLEET[2:], [], "x.py")] == ["login"]
+
+
+def test_unknown_limit_names_what_there_is() -> None:
+    with pytest.raises(VerifyError, match=r"GF702 --limit c .*a, gpu_nodes, b, canary"):
+        select(FLEET, ["c"], "x.py")
+
+
+def test_inventory_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(VerifyError, match=r"GF701 .*there is no such file"):
+        load_targets(str(tmp_path / "none.py"))
+
+
+def test_inventory_that_is_broken(tmp_path: Path) -> None:
+    inventory = tmp_path / "broken.py"
+    inventory.write_text("hosts = [1 / 0]\n")
+    with pytest.raises(VerifyError, match=r"GF701 .*division by zero"):
+        load_targets(str(inventory))

@@ -1,0 +1,42 @@
+"""What people and programs are told."""
+
+from __future__ import annotations
+
+from gpufleet.verify.report import Report, Result
+
+
+def report() -> Report:
+    result = Report({"gpu-1": {}, "gpu-2": {}})
+    result.add("gpu-2", "reachable", Result("failed", "GF710", "GF710 gpu-2: …"))
+    result.add("gpu-2", "library", Result("skipped", message="not reachable"))
+    result.add("gpu-2", "dkms", Result("skipped", message="not reachable"))
+    result.add("gpu-1", "reachable", Result("passed", seconds=0.12345))
+    return result
+
+
+def test_json_shape() -> None:
+    hosts = report().as_dict()["hosts"]
+    assert list(hosts) == ["gpu-1", "gpu-2"]
+    counts = {key: hosts["gpu-2"][key] for key in ("passed", "failed", "skipped")}
+    assert counts == {"passed": 0, "failed": 1, "skipped": 2}
+    assert hosts["gpu-1"]["checks"]["reachable"] == {
+        "outcome": "passed",
+        "code": None,
+        "message": "",
+        "seconds": 0.123,
+    }
+
+
+def test_table_has_hosts_failures_and_reasons() -> None:
+    lines = report().table().splitlines()
+    row = next(line for line in lines if "gpu-2 " in line)
+    assert row.split() == ["gpu-2", "0", "1", "2", "reachable", "(GF710)"]
+    assert "  skipped: not reachable: gpu-2 (2 checks)" in lines
+
+
+def test_later_failure_replaces_a_pass_but_not_the_reverse() -> None:
+    result = Report()
+    result.add("a", "x", Result("passed"))
+    result.add("a", "x", Result("error", message="teardown"))
+    result.add("a", "x", Result("passed"))
+    assert result.hosts["a"]["x"].outcome == "error"
