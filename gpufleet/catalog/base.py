@@ -1,0 +1,38 @@
+"""Words and base types that every part of the catalog shares."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+Build = Literal["dkms", "precompiled"]
+Modules = Literal["open", "proprietary"]
+Profile = Literal["compute", "full"]
+Source = Literal["nvidia", "distro"]
+Style = Literal["deb", "rpm"]
+Role = Literal["dkms", "kernel", "modules", "userland", "desktop", "own"]
+
+
+class Entry(BaseModel):
+    """Base of every catalog type: immutable, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Sourced(Entry):
+    """An entry that says where its facts come from."""
+
+    source: str
+    verified: str = ""
+    note: str = ""
+
+
+class BranchRange(Entry):
+    """A range of branches, both ends included; an end that is left out is open."""
+
+    first: int | None = None
+    last: int | None = None
+
+    def covers(self, branch: int) -> bool:
+        return (self.first or 0) <= branch <= (self.last or 9999)

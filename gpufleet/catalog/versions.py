@@ -1,0 +1,19 @@
+"""Versions as numbers: 580.95.05 and 580.142 compare by their parts, never as text."""
+
+from __future__ import annotations
+
+import re
+
+
+def release(version: str) -> tuple[int, ...]:
+    """The leading numbers of a version: "580.159.03" -> (580, 159, 3), "3.10.0-1160" -> (3, 10, 0).
+
+    Text without a leading number gives an empty tuple, which is lower than every version.
+    """
+    found = re.match(r"\d+(\.\d+)*", version)
+    return tuple(int(part) for part in found.group().split(".")) if found else ()
+
+
+def branch_of(version: str) -> int:
+    """The branch of a driver version: 580 for "580.95.05"."""
+    return release(version)[0]
