@@ -1,0 +1,58 @@
+"""For all tests: hypothesis without deadlines on shared machines, and a count per rung at the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "shared-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("shared-machine")
+
+# DESIGN §10: what is real on each rung
+RUNGS = {
+    "unit": "1 pure functions",
+    "roles": "2 roles on pyinfra's fake connector",
+    "hosts": "3 systemd hosts over SSH",
+    "slow": "4 the distribution's real driver packages, real DKMS build",
+    "cluster": "5-6 real control planes",
+    "gpu": "7 a real GPU",
+}
+
+
+def rung_of(item: pytest.Item) -> str:
+    for marker in ("gpu", "slow"):
+        if item.get_closest_marker(marker):
+            return RUNGS[marker]
+    folder = Path(item.path).relative_to(Path(__file__).parent).parts[0]
+    return RUNGS.get(folder, "no rung")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        item.user_properties.append(("rung", rung_of(item)))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    counts: Counter[tuple[str, str]] = Counter()
+    skips: list[str] = []
+    for outcome in ("passed", "failed", "error", "skipped"):
+        for report in terminalreporter.stats.get(outcome, []):
+            properties = dict(getattr(report, "user_properties", ()))
+            counts[properties.get("rung", "no rung"), outcome] += 1
+            if outcome == "skipped":
+                reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+                skips.append(f"{report.nodeid}: {reason}")
+    for report in terminalreporter.stats.get("deselected", []):
+        counts[rung_of(report), "not run here"] += 1
+    terminalreporter.section("tests per rung")
+    for rung in sorted({rung for rung, _ in counts}):
+        words = [f"{number} {what}" for (name, what), number in counts.items() if name == rung]
+        terminalreporter.write_line(f"rung {rung}: {', '.join(words)}")
+    terminalreporter.write_line(f"{len(skips)} skipped")
+    for line in skips:
+        terminalreporter.write_line(f"skipped: {line}")

@@ -1,0 +1,119 @@
+"""Package transactions: versions chosen, words for each package manager, simulations read."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpufleet.findings import Finding
+from gpufleet.plan.packages import (
+    Family,
+    Transaction,
+    choose_transaction,
+    downgrade_words,
+    install_words,
+    order,
+    parse_available,
+    unexpected_changes,
+)
+
+REPOSITORY = {
+    "nvidia-dkms-580-open": ("580.159.03-0ubuntu1", "580.178.04-0ubuntu1", "580.95.05-0ubuntu1"),
+    "nvidia-utils-580": ("580.159.03-0ubuntu1", "580.178.04-0ubuntu1"),
+    "nvidia-modprobe": ("580.159.03-0ubuntu1", "580.178.04-1ubuntu1", "595.71.05-1ubuntu1"),
+    "nvidia-settings": ("580.159.03-0ubuntu1", "580.178.04-0ubuntu1"),
+}
+NAMES = ("nvidia-dkms-580-open", "nvidia-utils-580", "nvidia-modprobe")
+
+
+def family(prefix: str = "580.", exact: bool = False, **changes: object) -> Family:
+    values: dict[str, object] = {
+        "title": "driver 580",
+        "packages": NAMES,
+        "prefix": prefix,
+        "exact": exact,
+        "installed": (),
+    }
+    return Family(**(values | changes))  # type: ignore[arg-type]
+
+
+def chosen(wanted: Family) -> Transaction:
+    result = choose_transaction(wanted, REPOSITORY)
+    assert isinstance(result, Transaction), result
+    return result
+
+
+def test_the_newest_version_that_every_package_has() -> None:
+    plan = chosen(family())
+    assert plan.version == "580.178.04"
+    assert dict(plan.install)["nvidia-modprobe"] == "580.178.04-1ubuntu1"
+
+
+def test_an_exact_version_is_taken_exactly() -> None:
+    assert chosen(family("580.159.03", exact=True)).version == "580.159.03"
+
+
+def test_a_version_that_only_some_packages_have_is_refused_with_what_there_is() -> None:
+    result = choose_transaction(family("580.95.05", exact=True), REPOSITORY)
+    assert isinstance(result, Finding)
+    assert result.code == "GF313"
+    assert "nvidia-utils-580" in result.message
+    assert "580.178.04, 580.159.03" in result.message
+
+
+def test_an_exact_version_is_not_a_prefix() -> None:
+    assert isinstance(choose_transaction(family("580.1", exact=True), REPOSITORY), Finding)
+
+
+def test_old_packages_leave_and_useful_ones_move_along() -> None:
+    plan = chosen(family(installed=("nvidia-dkms-550-open", "nvidia-settings", "nvidia-utils-580")))
+    assert plan.remove == ("nvidia-dkms-550-open",)
+    assert ("nvidia-settings", "580.178.04-0ubuntu1") in plan.install
+
+
+def test_a_conflicting_package_leaves_even_at_the_right_version() -> None:
+    plan = chosen(family(installed=("nvidia-settings",), conflicting=("nvidia-settings",)))
+    assert plan.remove == ("nvidia-settings",)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [("580.95.05", "580.159.03"), ("550.9", "550.54.15"), ("9.0", "10.0"),
+     ("580.159.03-0ubuntu1", "580.159.03-1ubuntu1")],
+)  # fmt: skip
+def test_versions_are_ordered_as_numbers(older: str, newer: str) -> None:
+    assert order(older) < order(newer)
+
+
+def test_apt_does_all_in_one_transaction() -> None:
+    plan = Transaction("580.1", (("a", "580.1-1"),), ("gcc",), ("old",))
+    words = install_words("apt", plan, 60)
+    assert words[-4:] == ["install", "a=580.1-1", "gcc", "old-"]
+    assert "DPkg::Lock::Timeout=60" in words
+
+
+def test_yum_takes_name_dash_version() -> None:
+    plan = Transaction("550.163.01", (("kmod-nvidia-latest-dkms", "3:550.163.01-1.el7"),), (), ())
+    assert install_words("yum", plan, 60)[-1] == "kmod-nvidia-latest-dkms-3:550.163.01-1.el7"
+    assert downgrade_words("yum", plan)[:3] == ["yum", "-y", "downgrade"]
+
+
+def test_a_simulation_that_does_more_than_planned_is_found() -> None:
+    lines = [
+        "Inst nvidia-utils-580 (580.178.04-0ubuntu1 NVIDIA [amd64])",
+        "Remv nvidia-utils-550 [550.163.01-0ubuntu1]",
+        "Remv slurm-wlm [22.05]",
+        "Inst linux-image-6.8.0-50-generic (6.8 Ubuntu [amd64])",
+        "Conf nvidia-utils-580 (580.178.04-0ubuntu1 NVIDIA [amd64])",
+    ]
+    plan = Transaction("580.178.04", (), (), ("nvidia-utils-550",))
+    assert unexpected_changes(lines, plan, ["nvidia-.*"]) == [
+        "slurm-wlm",
+        "linux-image-6.8.0-50-generic (a new kernel)",
+    ]
+
+
+def test_available_versions_are_grouped_by_name() -> None:
+    assert parse_available(["a 1.0-1", "a 2.0-1", "b 3.0", "", "noise"]) == {
+        "a": ("1.0-1", "2.0-1"),
+        "b": ("3.0",),
+    }

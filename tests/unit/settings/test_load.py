@@ -1,0 +1,81 @@
+"""Settings: typed, complete, and every mistake of a host at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpufleet.settings import load_settings
+from gpufleet.settings.load import known_keys
+
+
+def problems(data: dict[str, Any]) -> list[str]:
+    settings, found = load_settings(data)
+    assert settings is None
+    return [f"{finding.code} {finding.message} {finding.remedy}" for finding in found]
+
+
+def test_no_data_gives_the_careful_defaults() -> None:
+    settings, found = load_settings({"ssh_user": "root", "_sudo": True})
+    assert settings is not None
+    assert found == []
+    assert settings.driver.reboot == "never"
+    assert settings.driver.hold
+    assert not settings.driver.allow_disruption
+
+
+def test_every_mistake_is_reported_at_once() -> None:
+    found = problems(
+        {
+            "driver_bransh": "580",
+            "driver_version": 570.1,
+            "toolkit_cdi": "perhaps",
+            "driver_reboot": 1,
+        }
+    )
+    assert len(found) == 4
+    text = "\n".join(found)
+    assert "Did you mean driver_branch?" in text
+    assert 'write it in quotes: "570.1"' in text
+    for key in ("driver_version", "toolkit_cdi", "driver_reboot"):
+        assert key in text
+
+
+def test_a_branch_may_be_written_as_a_number() -> None:
+    settings, _ = load_settings({"driver_branch": 580})
+    assert settings is not None
+    assert settings.driver.branch == "580"
+
+
+def test_branch_and_version_must_agree() -> None:
+    (found,) = problems({"driver_branch": "550", "driver_version": "580.159.03"})
+    assert found.startswith("GF203")
+    assert "580.159.03 is not of branch 550" in found
+
+
+def test_a_password_in_a_url_is_not_repeated() -> None:
+    (found,) = problems({"driver_repo_url": "ftp://user:hunter2@mirror/x y"})
+    assert "hunter2" not in found
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["http://m/$(reboot)", "http://m/`id`", "http://m/ x", "http://m/'", "m/x", "http://m/\n"],
+)
+def test_a_url_that_a_shell_could_mind_is_refused(value: str) -> None:
+    assert "driver_repo_url" in problems({"driver_repo_url": value})[0]
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*known_keys(), "driver_x", "toolkit_", "other"]),
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text()),
+    )
+)
+def test_any_data_gives_settings_or_reasons(data: dict[str, Any]) -> None:
+    settings, found = load_settings(data)
+    assert (settings is None) == bool(found)
+    assert all(finding.blocks and finding.message and finding.remedy for finding in found)
