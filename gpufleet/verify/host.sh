@@ -58,16 +58,19 @@ module_file() { # Debian's own packages call the file nvidia-current.ko
 
 blacklisted() { modprobe --showconfig | sed -n 's/^blacklist //p'; }
 
-initramfs() { # the image of the running kernel: lines that matter, by the tool that can read it
+initramfs() { # the image of the running kernel: the lines that matter, and who should be in it
     kernel=$(uname -r)
-    if command -v lsinitramfs >/dev/null && [ -f "/boot/initrd.img-$kernel" ]; then
-        image=$(limit lsinitramfs "/boot/initrd.img-$kernel") || return
-    elif command -v lsinitrd >/dev/null && [ -f "/boot/initramfs-$kernel.img" ]; then
-        image=$(limit lsinitrd "/boot/initramfs-$kernel.img") || return
-    else
-        echo "no image of $kernel, or no lsinitramfs or lsinitrd to read it"
+    for file in "/boot/initrd.img-$kernel" "/boot/initramfs-$kernel.img"; do
+        if [ -f "$file" ]; then break; fi
+    done
+    for tool in lsinitramfs lsinitrd; do
+        if command -v "$tool" >/dev/null; then break; fi
+    done
+    if [ ! -f "$file" ] || ! command -v "$tool" >/dev/null; then
+        echo "no initramfs of $kernel in /boot, or no lsinitramfs or lsinitrd to read it"
         return 3
     fi
+    image=$(limit "$tool" "$file") || return
     printf '%s\n' "$image" | grep -E 'modprobe\.d/|/nouveau\.ko|/nova_core\.ko'
     echo "blacklists nouveau:"
     grep -lsE '^[[:space:]]*blacklist[[:space:]]+nouveau' \

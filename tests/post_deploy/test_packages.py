@@ -7,7 +7,7 @@ import re
 from gpufleet.findings import verify as kinds
 from gpufleet.verify.node import Node
 from gpufleet.verify.packages import differences, expect_held
-from gpufleet.verify.parse import Installed
+from gpufleet.verify.parse import DRIVER_NAME, Installed
 
 # Debian and Ubuntu give these tools versions of their own, within the branch.
 DISTRO_TOOLS = {"nvidia-modprobe", "nvidia-persistenced", "nvidia-settings", "nvidia-xconfig"}
@@ -59,7 +59,7 @@ def test_unattended_upgrades(node: Node) -> None:
     loose = [
         name
         for name in sorted(node.driver.get("packages") or {})
-        if not any(re.match(pattern, name) for pattern in patterns)
+        if DRIVER_NAME.search(name) and not any(re.match(pattern, name) for pattern in patterns)
     ]
     expected = "every driver package in Unattended-Upgrade::Package-Blacklist"
     node.expect(not loose, kinds.UNATTENDED, expected, f"not in it: {', '.join(loose)}")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from verify_faults import FAULTS, OLD, no_provenance
-from verify_paper import VERSION, Paper, dpkg
+from verify_paper import CHECKS, VERSION, Paper, all_checks, dpkg
 
+from gpufleet.findings import Kind
+from gpufleet.findings import verify as kinds
 from gpufleet.verify.probe import Output, Unreachable
 
 
@@ -55,3 +59,18 @@ def test_two_scripts_read_the_whole_host(paper: Paper) -> None:
     paper.outcomes()
     scripts = [call for call in paper.calls if call.endswith(".sh")]
     assert sorted(scripts) == ["host.sh", "runtimes.sh"]
+
+
+def test_every_check_and_code_is_documented() -> None:
+    text = (CHECKS.parents[1] / "docs" / "verify.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| (GF7\d\d) \|", text, re.M))
+    assert set(rows) == set(all_checks())
+    codes = {kind.code for kind in vars(kinds).values() if isinstance(kind, Kind)}
+    assert set(rows.values()) == {code for code in codes if code >= "GF710"}
+
+
+def test_every_code_is_found_by_some_fault() -> None:
+    found = {code for _, expected in FAULTS.values() for code in expected.values()}
+    # An unreachable host and a driver without a GPU have tests of their own above.
+    codes = {kind.code for kind in vars(kinds).values() if isinstance(kind, Kind)}
+    assert {code for code in codes if code >= "GF710"} - found == {"GF710", "GF714"}
