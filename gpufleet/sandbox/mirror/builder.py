@@ -1,0 +1,90 @@
+"""Building the mirror's tree, once per state of what it is made from."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+
+from gpufleet.sandbox.locks import exclusive
+from gpufleet.sandbox.machine import build as build_machine
+from gpufleet.sandbox.machine import nvidia_smi
+from gpufleet.sandbox.mirror.contents import contents
+from gpufleet.sandbox.mirror.gotools import toolkit_programs
+from gpufleet.sandbox.mirror.layout import extra_files, repositories
+from gpufleet.sandbox.mirror.repositories import write_all
+from gpufleet.sandbox.mirror.signing import KeyRing, key_ring
+
+SERVER = Path(__file__).with_name("serve.py")  # stand-alone: copy it to where it shall run
+
+
+def build(cache: Path, progress: Callable[[str], None]) -> Path:
+    """The mirror's tree, `cache`/mirror/tree; built when its sources have changed.
+
+    Beside it: `fingerprint` (of the key that signs what is NVIDIA's, 40 digits), and
+    `archive-key.gpg` and `archive-key.asc`, which a host of the imitated distributions trusts
+    from the start. The keys are made once and outlive every build.
+    Raises SandboxError with the failed command.
+    """
+    home = cache / "mirror"
+    tree = home / "tree"
+    with exclusive(home, "build"):
+        ring = key_ring(home / "gnupg")
+        machine = build_machine(cache)
+        state = _state(machine, ring)
+        done = home / "state"
+        if not (done.exists() and done.read_text() == state):
+            done.unlink(missing_ok=True)
+            _build(cache, machine, ring, home, progress)
+            done.write_text(state)
+    return tree
+
+
+def _build(
+    cache: Path, machine: Path, ring: KeyRing, home: Path, progress: Callable[[str], None]
+) -> None:
+    programs = {v: toolkit_programs(v, cache, progress) for v in contents()["toolkit"]}
+    progress("building the mirror's packages")
+    with tempfile.TemporaryDirectory(dir=home, prefix="work-") as name:
+        work = Path(name)
+        (work / "compiled").mkdir()
+        found = repositories(
+            work / "compiled",
+            nvidia_smi(cache),
+            machine / "kernels",
+            programs,
+            ring.public("vendor", armor=False),
+        )
+        write_all(found, work / "tree", ring, work / "packages")
+        for path, content in extra_files(ring.public("vendor")).items():
+            (work / "tree" / path).write_bytes(content)
+        _swap(work / "tree", home / "tree", work / "old")
+    (home / "fingerprint").write_text(ring.keys["vendor"].fingerprint + "\n")
+    for armor, suffix in ((False, "gpg"), (True, "asc")):
+        (home / f"archive-key.{suffix}").write_bytes(ring.public("archive", armor=armor))
+
+
+def _swap(new: Path, tree: Path, old: Path) -> None:
+    """Put the new tree's folders in place of the old ones; `tree` stays, it may be mounted."""
+    tree.mkdir(exist_ok=True)
+    old.mkdir()
+    for entry in list(tree.iterdir()):
+        entry.rename(old / entry.name)
+    for entry in list(new.iterdir()):
+        entry.rename(tree / entry.name)
+    shutil.rmtree(old)
+
+
+def _state(machine: Path, ring: KeyRing) -> str:
+    """A hash of everything that the tree is made from."""
+    digest = hashlib.sha256()
+    sources = sorted(p for p in Path(__file__).parent.rglob("*") if p.is_file())
+    sources = [p for p in sources if "__pycache__" not in p.parts and p != SERVER]
+    for path in sources:
+        digest.update(path.name.encode() + path.read_bytes())
+    digest.update((files("gpufleet.catalog") / "packages.yaml").read_bytes())
+    digest.update(machine.name.encode() + ring.keys["vendor"].fingerprint.encode())
+    return digest.hexdigest()

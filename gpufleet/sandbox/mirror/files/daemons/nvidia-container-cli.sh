@@ -1,0 +1,22 @@
+#!/bin/sh
+# Stand-in for nvidia-container-cli (libnvidia-container is a C library that the sandbox cannot
+# build): it knows its version and what is on the host; it cannot configure a container.
+case "${1:-}" in
+-V | --version) printf 'cli-version: @VERSION@\nlib-version: @VERSION@\n' ;;
+list)
+	for file in /dev/nvidiactl /dev/nvidia-uvm /dev/nvidia[0-9]* /usr/bin/nvidia-smi; do
+		if [ -e "$file" ]; then echo "$file"; fi
+	done
+	;;
+info)
+	if [ ! -r /sys/module/nvidia/version ]; then
+		echo "nvidia-container-cli: initialization error: nvml error: driver not loaded" >&2
+		exit 1
+	fi
+	echo "NVRM version:   $(cat /sys/module/nvidia/version)"
+	;;
+*)
+	echo "nvidia-container-cli: $*: this stand-in cannot configure containers; use CDI mode" >&2
+	exit 1
+	;;
+esac

