@@ -36,6 +36,7 @@ CRI = {
 # Names under which `disabled_plugins` can name it or, from version 3 on, one of its parts.
 CRI_NAMES = frozenset({*CRI.values(), "io.containerd.cri.v1.images"})
 SHIM = "io.containerd.runc.v2"
+VERSION: Path = ("version",)
 DROP_IN = "99-gpufleet-nvidia.toml"
 
 
@@ -119,7 +120,10 @@ def cri_table(data: Mapping[str, Any]) -> Data:
 
 def _wanted(data: Data, outer: Data, wish: RuntimeWish, record: Record) -> Wanted:
     """What must hold because of us. `outer` is the main file, where `data` is a drop-in."""
-    version = data.get("version", 1)
+    wanted: dict[Path, Any] = {}
+    if not data or is_ours(data, VERSION, record):  # blank: containerd would take it for version 1
+        wanted[VERSION] = record.values.get(VERSION, wish.new_version)
+    version = wanted.get(VERSION) or data.get("version", 1)
     plugin = CRI.get(version) if isinstance(version, int) else None
     if plugin is None:
         raise NotUnderstood(f"configuration version {version!r} is not known")
@@ -129,7 +133,6 @@ def _wanted(data: Data, outer: Data, wish: RuntimeWish, record: Record) -> Wante
         raise NotUnderstood(f"plugins.{plugin} is not a table")
     tables = (own, cri_table(outer), cri_table(wish.effective))
     name, base = _base(tables, wish.name, record.inherits)
-    wanted: dict[Path, Any] = {}
     notes: list[Finding] = []
     runtime = (*cri, "containerd", "runtimes", wish.name)
     there = next((entry for table in tables if (entry := _entry(table, wish.name))), None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 from gpufleet.runtimes.model import Edit, Path, Record
@@ -79,31 +80,37 @@ def _with(data: Data, path: Path, value: Any) -> Data | None:
     return changed
 
 
-def _without(data: Data, path: Path) -> list[Data]:
-    """Data without `path`; then also without the parents that this leaves empty, one by one."""
+def _without(data: Data, path: Path, parents: int) -> list[Data]:
+    """Data without `path` and the empty parents that came with it; then with more of them left."""
     changed = copy.deepcopy(data)
     lookup(changed, path[:-1]).pop(path[-1])
     states = [changed]
-    for depth in range(len(path) - 1, 0, -1):
+    for depth in range(len(path) - 1, parents, -1):
         if lookup(changed, path[:depth]) != {}:
             break
         changed = copy.deepcopy(changed)
         lookup(changed, path[: depth - 1]).pop(path[depth - 1])
-        states.append(changed)
+        states.insert(0, changed)
     return states
 
 
 def _first(
     text: str, splices: Iterable[Splice], wanted: Sequence[Data], fmt: Format
 ) -> Splice | None:
+    """The first splice that leads to the first state of `wanted` that any splice leads to."""
+    best: Splice | None = None
+    rank = len(wanted)
     for splice in splices:
         try:
             data = fmt.parse(splice.apply(text))
         except NotUnderstood:
             continue
-        if any(same(data, state) for state in wanted):
-            return splice
-    return None
+        place = next((i for i, state in enumerate(wanted) if same(data, state)), rank)
+        if place < rank:
+            best, rank = splice, place
+        if rank == 0:
+            break
+    return best
 
 
 def put(text: str, path: Path, value: Any, fmt: Format) -> tuple[str, Edit]:
@@ -113,9 +120,11 @@ def put(text: str, path: Path, value: Any, fmt: Format) -> tuple[str, Edit]:
     splice = wanted and _first(text, fmt.put(text, data, path, value), [wanted], fmt)
     if not splice:
         raise Refused(f"{'.'.join(path)} cannot be set without touching other settings")
-    existed = has(data, path)
-    old = lookup(data, path)
-    return splice.apply(text), Edit(path, value, splice.before, splice.after, existed, old)
+    parents = sum(has(data, path[:depth]) for depth in range(1, len(path)))
+    edit = Edit(
+        path, value, splice.before, splice.after, has(data, path), lookup(data, path), parents
+    )
+    return splice.apply(text), edit
 
 
 def undo(text: str, edit: Edit, fmt: Format) -> str | None:
@@ -128,10 +137,10 @@ def undo(text: str, edit: Edit, fmt: Format) -> str | None:
         wanted = [] if restored is None else [restored]
         others: Iterable[Splice] = fmt.put(text, data, edit.path, edit.old)
     else:
-        wanted = _without(data, edit.path)
+        wanted = _without(data, edit.path, edit.parents)
         others = fmt.remove(text, edit.path)
     exact = (Splice(at, edit.after, edit.before) for at in _occurrences(text, edit.after))
-    splice = _first(text, exact, wanted, fmt) or _first(text, others, wanted, fmt)
+    splice = _first(text, chain(exact, others), wanted, fmt)
     return splice.apply(text) if splice else None
 
 

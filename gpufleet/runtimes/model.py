@@ -15,7 +15,8 @@ Path = tuple[str, ...]
 class Edit:
     """One change of a file: the setting at `path` got `value`, the text `before` became `after`.
 
-    `old` is the value that was there; `existed` is False where there was none.
+    `old` is the value that was there; `existed` is False where there was none, and then `parents`
+    is how many of the tables on the way to it were there.
     """
 
     path: Path
@@ -24,6 +25,7 @@ class Edit:
     after: str
     existed: bool = False
     old: Any = None
+    parents: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ def parse(text: str) -> Data:
 def render(path: Path, table: dict[str, Any]) -> str:
     """A table with its full name, sub-tables after it, as lines that end in a newline."""
     values = {key: value for key, value in table.items() if not isinstance(value, dict)}
-    lines = [f"[{_dotted(path)}]"] if values or len(values) == len(table) else []
+    lines = [f"[{_dotted(path)}]"] if path and (values or len(values) == len(table)) else []
     lines += [
         f"{_dotted((key,))} = {tomlkit.item(value).as_string()}" for key, value in values.items()
     ]
@@ -60,6 +60,10 @@ def put(text: str, data: Data, path: Path, value: Any) -> Iterator[Splice]:
     """How to give the setting at `path` its value, the plainest way first."""
     if isinstance(value, dict):
         yield _appended(text, render(path, value))
+    elif len(path) == 1 and not has(data, path):
+        newline = "\r\n" if "\r\n" in text else "\n"
+        yield Splice(0, "", render((), {path[0]: value}).replace("\n", newline))
+        return
     elif has(data, path):
         yield from _replaced(text, path, value)
     else:
