@@ -1,4 +1,4 @@
-"""For all tests: hypothesis without deadlines on shared machines, and a count per rung at the end."""
+"""For all tests: hypothesis without deadlines on shared machines, a count per rung at the end."""
 
 from __future__ import annotations
 

@@ -1,0 +1,57 @@
+"""Values never reach a shell unquoted: whatever they hold, the host's shell sees one word."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gpufleet.findings import packages as findings
+from gpufleet.operations import packages
+from gpufleet.operations.shell import command, script, stop
+
+# anything but NUL, which no program can be given
+nasty = st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)), max_size=40) | (
+    st.sampled_from(["$(touch /tmp/x)", "`id`", "a'b", 'a"b', "a\nb", "; reboot", "-rf", "${IFS}", "\\"])
+)  # fmt: skip
+
+
+@given(st.lists(nasty, min_size=1, max_size=4))
+def test_a_script_gets_its_arguments_as_they_are(values: list[str]) -> None:
+    words = shlex.split(script("hold", *values).get_raw_value())
+    assert words[:2] == ["sh", "-c"]
+    assert words[4:] == values
+
+
+@given(st.lists(nasty, min_size=1, max_size=4))
+def test_a_command_gets_its_words_as_they_are(values: list[str]) -> None:
+    assert shlex.split(command(*values).get_raw_value()) == values
+
+
+@settings(max_examples=25)
+@given(nasty)
+def test_a_real_shell_prints_the_value_and_runs_nothing(value: str) -> None:
+    finding = findings.LOCK_HELD(holder=value)
+    done = subprocess.run(
+        ["sh", "-c", stop("host", finding).get_raw_value()],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 1
+    assert value.replace("\r\n", "\n").replace("\r", "\n") in done.stderr.replace("\r", "\n")
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=nasty.filter(bool))
+def test_on_a_host_too(carry_out: Callable[..., Any], name: str) -> None:
+    host = carry_out(lambda: packages.hold("Hold", "apt", [name]))
+    assert not host.failed
+    (sent,) = host.commands
+    inner = shlex.split(sent)
+    assert name in inner or any(name in shlex.split(part) for part in inner if "hold" in part)
