@@ -34,9 +34,13 @@ def pytest_arguments(
     json_report: str | None = None,
     expression: str | None = None,
 ) -> list[str]:
-    """The command line for pytest: short output, nothing written into the source tree."""
+    """The command line for pytest: short output, nothing written into the source tree.
+
+    The other tests' conftest.py needs packages that a user may not have: it is left out.
+    """
     arguments = [str(folder), "--inventory", inventory, "-q", "--no-header", "-rN"]
-    arguments += ["--tb=short", "-p", "no:cacheprovider", f"--rootdir={folder.parent.parent}"]
+    arguments += ["--tb=short", "-p", "no:cacheprovider"]
+    arguments += [f"--rootdir={folder.parent.parent}", f"--confcutdir={folder}"]
     for word in limit:
         arguments += ["--limit", word]
     if junit:

@@ -20,6 +20,8 @@ OPTIONS = {
     "ssh_key": "IdentityFile",
     "ssh_known_hosts_file": "UserKnownHostsFile",
 }
+# pyinfra's connectors without SSH -> testinfra's.
+CONTAINERS = {"@docker": "docker", "@podman": "podman"}
 SECRETS = ("ssh_password", "ssh_key_password")
 CONNECT_TIMEOUT = 10  # seconds
 PERSIST = 60  # seconds that a connection outlives an interrupted run
@@ -84,10 +86,13 @@ class Connections:
     def open(self, target: Target) -> testinfra.host.Host:
         """A testinfra host for this target; connects on its first command. Raises Unusable."""
         sudo, sudo_user = bool(target.data.get("_sudo")), target.data.get("_sudo_user")
+        connector, _, name = target.name.partition("/")
         if target.name == "@local":
             return testinfra.get_host("local://", sudo=sudo, sudo_user=sudo_user)
-        if target.name.startswith("@") and not target.name.startswith("@ssh/"):
-            raise Unusable(f"connector {target.name.split('/')[0]} is not one that checks can use")
+        if connector in CONTAINERS:
+            return testinfra.get_host(f"{CONTAINERS[connector]}://{name}")
+        if connector.startswith("@") and connector != "@ssh":
+            raise Unusable(f"the checks cannot use pyinfra's connector {connector}")
         # Control sockets have a path limit of about 100 bytes: short names in a short folder.
         config = Path(self._folder.name) / f"{len(self._opened)}.conf"
         config.write_text(ssh_config(target, config.with_suffix(".s")))

@@ -50,6 +50,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Registered by xdist where it is installed; markers are strict.
+    config.addinivalue_line("markers", "xdist_group(name): tests of one host, kept together")
     config.stash[REPORT] = Report()
     config.stash[CONNECTIONS] = Connections()
     config.stash[NODES] = {}
