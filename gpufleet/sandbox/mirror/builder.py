@@ -6,9 +6,9 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 
+from gpufleet.catalog.load import load_catalog
 from gpufleet.sandbox.locks import exclusive
 from gpufleet.sandbox.machine import build as build_machine
 from gpufleet.sandbox.machine import nvidia_smi
@@ -85,6 +85,6 @@ def _state(machine: Path, ring: KeyRing) -> str:
     sources = [p for p in sources if "__pycache__" not in p.parts and p != SERVER]
     for path in sources:
         digest.update(path.name.encode() + path.read_bytes())
-    digest.update((files("gpufleet.catalog") / "packages.yaml").read_bytes())
+    digest.update(load_catalog().packages.model_dump_json().encode())
     digest.update(machine.name.encode() + ring.keys["vendor"].fingerprint.encode())
     return digest.hexdigest()

@@ -7,9 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any
 
 import yaml
+
+from gpufleet.catalog.base import Modules
+from gpufleet.catalog.load import load_catalog
+from gpufleet.catalog.models import Distribution
+from gpufleet.catalog.offers import package_set
+from gpufleet.catalog.package_models import NameGroup, PackageSet
 
 PLACEHOLDERS = ("{branch}", "{version}")
 
@@ -21,7 +27,7 @@ class Member:
     name: str  # nvidia-dkms-580-open
     base: str  # the name without branch and version: nvidia-dkms-open
     role: str  # dkms, kernel, userland, desktop, own, meta, fabric_manager, pinning
-    modules: Literal["open", "proprietary"] | None = None  # None: goes with either
+    modules: Modules | None = None  # None: goes with either
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +71,9 @@ def contents() -> Mapping[str, Any]:
     return loaded
 
 
-@cache
-def _catalog_sets() -> tuple[Mapping[str, Any], ...]:
-    text = (files("gpufleet.catalog") / "packages.yaml").read_text()
-    return tuple(yaml.safe_load(text)["sets"])
+def distributions() -> list[str]:
+    """Codes of the distributions that the mirror holds drivers for."""
+    return [code for entry in contents()["driver"] for code in entry["distributions"]]
 
 
 def driver_versions(distribution: str) -> Mapping[str, str]:
@@ -95,39 +100,33 @@ def families(distribution: str) -> list[Family]:
     ]
 
 
-def _package_set(distribution: str, branch: int) -> Mapping[str, Any]:
-    for entry in _catalog_sets():
-        right = entry["source_kind"] == "nvidia" and entry["build"] == "dkms"
-        if right and distribution in entry["distributions"] and _in_range(entry, branch):
-            return entry
-    raise KeyError(f"the catalog has no driver packages for {distribution}, branch {branch}")
+def distribution(code: str) -> Distribution:
+    """The catalog's entry of a distribution: ubuntu2204, rhel7."""
+    return next(entry for entry in load_catalog().distributions if entry.code == code)
 
 
-def _members(entry: Mapping[str, Any], version: str) -> Iterator[Member]:
-    branch = version[:3]
-    lists = {
-        None: [*entry["groups"], *entry.get("depends", [])],
-        "meta": entry.get("meta", []),
-        "fabric_manager": entry.get("fabric_manager", []),
-    }
-    for role, groups in lists.items():
-        for group in groups:
-            if _in_range(group, int(branch)):
-                for template in group["names"]:
-                    yield _member(template, role or group["role"], group.get("modules"), version)
-    pinning = entry.get("pinning")
-    if pinning and _in_range(pinning, int(branch)):
-        for template in (pinning["branch"], pinning["version"]):
+def _package_set(code: str, branch: int) -> PackageSet:
+    found = package_set(load_catalog(), distribution(code), "nvidia", "dkms", branch)
+    if found is None:
+        raise KeyError(f"the catalog has no driver packages for {code}, branch {branch}")
+    return found
+
+
+def _members(names: PackageSet, version: str) -> Iterator[Member]:
+    groups: list[tuple[str, NameGroup]] = [(g.role, g) for g in (*names.groups, *names.depends)]
+    groups += [("meta", group) for group in names.meta]
+    groups += [("fabric_manager", group) for group in names.fabric_manager]
+    branch = int(version[:3])
+    for role, group in groups:
+        if group.covers(branch):
+            for template in group.names:
+                yield _member(template, role, group.modules, version)
+    if names.pinning and names.pinning.covers(branch):
+        for template in (names.pinning.branch, names.pinning.version):
             yield _member(template, "pinning", None, version)
 
 
-def _member(
-    template: str, role: str, modules: Literal["open", "proprietary"] | None, version: str
-) -> Member:
+def _member(template: str, role: str, modules: Modules | None, version: str) -> Member:
     name = template.format(branch=version[:3], version=version)
     base = re.sub("-?" + "|-?".join(map(re.escape, PLACEHOLDERS)), "", template)
     return Member(name, base, role, modules)
-
-
-def _in_range(entry: Mapping[str, Any], branch: int) -> bool:
-    return bool(entry.get("first", 0) <= branch <= entry.get("last", 9999))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpufleet.sandbox.mirror import archive, drivers, toolkit
-from gpufleet.sandbox.mirror.contents import contents
+from gpufleet.sandbox.mirror.contents import contents, distribution, distributions
 from gpufleet.sandbox.mirror.model import File, Package, Repository
 from gpufleet.sandbox.mirror.payload import text
 
@@ -29,18 +29,17 @@ def repositories(
         Repository(f"{TOOLKIT}/stable/rpm/x86_64", "rpm", tuple(stable["rpm"]),
                    "libnvidia-container", "vendor", "gpgkey"),
     ]  # fmt: skip
-    for distribution, entry in contents()["cuda"].items():
-        packages = drivers.packages(distribution, entry["format"], work, nvidia_smi)
-        extra = {}
-        if entry["format"] == "deb":
-            packages += [_keyring(distribution, key), *older]
-            extra = {f"cuda-{distribution}.pin": text("conf/cuda-repository-pin-600")}
-        else:
-            extra = {f"cuda-{distribution}.repo": _repo_file(distribution, entry["key_file"])}
+    for code in distributions():
+        entry = distribution(code)
+        packages = drivers.packages(code, entry.style, work, nvidia_smi)
+        extra = {f"cuda-{code}.repo": _repo_file(code, entry.key)}
+        if entry.style == "deb":
+            packages += [_keyring(code, key), *older]
+            extra = {f"cuda-{code}.pin": text("conf/cuda-repository-pin-600")}
         found.append(
             Repository(
-                f"{CUDA}/{distribution}/x86_64", entry["format"], tuple(packages), "NVIDIA CUDA",
-                "vendor", entry["key_file"], extra, sign_packages=entry["format"] == "rpm",
+                f"{CUDA}/{code}/x86_64", entry.style, tuple(packages), "NVIDIA CUDA", "vendor",
+                entry.key, extra, sign_packages=entry.style == "rpm",
             )
         )  # fmt: skip
     for name in contents()["archives"]:
@@ -73,24 +72,24 @@ def extra_files(key: bytes) -> dict[str, bytes]:
     }
 
 
-def _keyring(distribution: str, key: bytes) -> Package:
+def _keyring(code: str, key: bytes) -> Package:
     """cuda-keyring: the key, the source list, and on Ubuntu the pin."""
     keyring = "/usr/share/keyrings/cuda-archive-keyring.gpg"
-    url = f"{contents()['base_url']}/{CUDA}/{distribution}/x86_64/"
+    url = f"{contents()['base_url']}/{CUDA}/{code}/x86_64/"
     files = {
         keyring: File(key),
-        f"/etc/apt/sources.list.d/cuda-{distribution}-x86_64.list": File(
+        f"/etc/apt/sources.list.d/cuda-{code}-x86_64.list": File(
             f"deb [signed-by={keyring}] {url} /\n", config=True
         ),
     }
-    if distribution.startswith("ubuntu"):
+    if code.startswith("ubuntu"):
         pin = File(text("conf/cuda-repository-pin-600"), config=True)
         files["/etc/apt/preferences.d/cuda-repository-pin-600"] = pin
-    summary = f"key and source list of the CUDA repository {distribution}/x86_64"
+    summary = f"key and source list of the CUDA repository {code}/x86_64"
     return Package("deb", "cuda-keyring", "1.1-1", summary, arch="all", files=files)
 
 
-def _repo_file(distribution: str, key_file: str) -> str:
-    name = f"cuda-{distribution}-x86_64"
-    url = f"{contents()['base_url']}/{CUDA}/{distribution}/x86_64"
+def _repo_file(code: str, key_file: str) -> str:
+    name = f"cuda-{code}-x86_64"
+    url = f"{contents()['base_url']}/{CUDA}/{code}/x86_64"
     return f"[{name}]\nname={name}\nbaseurl={url}\nenabled=1\ngpgcheck=1\ngpgkey={url}/{key_file}\n"
