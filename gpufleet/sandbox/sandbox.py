@@ -1,0 +1,221 @@
+"""A sandbox: hosts, their network and their mirror, brought up and taken down together."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpufleet.sandbox import machine, mirror
+from gpufleet.sandbox.addresses import free_address
+from gpufleet.sandbox.engine import LABEL, Engine, find_engine
+from gpufleet.sandbox.errors import SandboxError, kinds
+from gpufleet.sandbox.host import Host
+from gpufleet.sandbox.images import ImageStore, Progress
+from gpufleet.sandbox.inotify import raise_limit, restore_limit
+from gpufleet.sandbox.keys import install_keys, known_hosts_line, make_key
+from gpufleet.sandbox.kinds import GPU_KINDS, KINDS, MIRROR, HostKind
+from gpufleet.sandbox.locks import exclusive
+from gpufleet.sandbox.paths import cache_dir, state_dir
+from gpufleet.sandbox.scenario import write_scenario
+from gpufleet.sandbox.state import DEFAULT, HostState, SandboxState, load_state, state_file
+from gpufleet.sandbox.waiting import wait_until
+
+STARTS_AT_ONCE = 4
+
+
+def _quiet(_message: str) -> None:
+    """No progress wanted."""
+
+
+@dataclass
+class Sandbox:
+    """A named sandbox. Two of different names share images and nothing else.
+
+        with_hosts = Sandbox("test").up(["ubuntu2204", "el7"])
+        with_hosts.hosts["el7"].run("uname -r")
+    """
+
+    name: str = DEFAULT
+    progress: Progress = _quiet
+    images: str = "auto"  # real, imitation, auto
+    _state: SandboxState | None = field(default=None, init=False, repr=False)
+
+    @property
+    def engine(self) -> Engine:
+        return find_engine()
+
+    @property
+    def folder(self) -> Path:
+        return state_dir(self.name)
+
+    @property
+    def is_up(self) -> bool:
+        return state_file(self.name).exists()
+
+    @property
+    def state(self) -> SandboxState:
+        """What state.json says; GF603 when the sandbox is not up."""
+        return load_state(self.name)
+
+    @property
+    def hosts(self) -> dict[str, Host]:
+        """The hosts by name, the mirror included."""
+        return {name: self._host(state) for name, state in self.state.hosts.items()}
+
+    def host(self, name: str) -> Host:
+        """One host; GF604 names the others when there is none of this name."""
+        found = self.hosts
+        if name not in found:
+            raise SandboxError(kinds.UNKNOWN_HOST(host=name, known=", ".join(found)))
+        return found[name]
+
+    def _host(self, state: HostState) -> Host:
+        return Host(state, self.name, self.engine, self._recreate)
+
+    # -- up ------------------------------------------------------------------------------------
+
+    def up(
+        self, wanted: Sequence[str] = GPU_KINDS, copies: int = 1, *, with_mirror: bool = True
+    ) -> Sandbox:
+        """Bring up `copies` hosts of each kind, and the mirror; those that run are left as they are.
+
+        Returns when every host answers over SSH and systemd has started everything.
+        """
+        for kind in wanted:
+            if kind not in KINDS:
+                raise SandboxError(kinds.UNKNOWN_HOST(host=kind, known=", ".join(KINDS)))
+        with exclusive(self.folder, "up"):
+            raise_limit(cache_dir())
+            state = self._ready_state()
+            names = {MIRROR: MIRROR} if with_mirror else {}
+            for kind in wanted:
+                names |= {_copy_name(kind, number): kind for number in range(copies)}
+            self._prepare({KINDS[kind] for kind in names.values()}, with_mirror)
+            for name, kind in names.items():
+                if name not in state.hosts:
+                    state.hosts[name] = self._new_host(state, name, KINDS[kind])
+            self._write_known_hosts(state)
+            state.save()
+            self._start_all([state.hosts[name] for name in names])
+        return self
+
+    def _ready_state(self) -> SandboxState:
+        if self.is_up:
+            return self.state
+        network = f"gpufleet-{self.name}"
+        subnet = self.engine.network(network, self.name)
+        return SandboxState(self.name, self.engine.name, "imitation", network, subnet)
+
+    def _prepare(self, wanted: set[HostKind], with_mirror: bool) -> None:
+        """Images and mirror, both at once: one waits for the network while the other computes."""
+        store = self._store()
+        with ThreadPoolExecutor(2) as pool:
+            tree = pool.submit(mirror.build, cache_dir(), self.progress) if with_mirror else None
+            for image in sorted({kind.image for kind in wanted}):
+                store.image(image)
+            if tree is not None:
+                tree.result()
+
+    def _store(self) -> ImageStore:
+        return ImageStore(self.engine, cache_dir(), machine.build(cache_dir()), self.progress)
+
+    def _new_host(self, state: SandboxState, name: str, kind: HostKind) -> HostState:
+        used = [host.address for host in state.hosts.values()]
+        return HostState(
+            name=name,
+            kind=kind.name,
+            address=free_address(state.subnet, used),
+            container=f"gpufleet-{self.name}-{name}",
+            image=self._store().image(kind.image),
+            key=str(self.folder / "id_ed25519"),
+            known_hosts=str(self.folder / "known_hosts"),
+        )
+
+    def _host_key(self, name: str) -> Path:
+        return self.folder / "host-keys" / name / "ssh_host_ed25519_key"
+
+    def _write_known_hosts(self, state: SandboxState) -> None:
+        make_key(self.folder / "id_ed25519", f"gpufleet sandbox {self.name}")
+        lines = [
+            known_hosts_line(host.address, make_key(self._host_key(name), name))
+            for name, host in state.hosts.items()
+        ]
+        (self.folder / "known_hosts").write_text("".join(lines))
+
+    def _start_all(self, hosts: Sequence[HostState]) -> None:
+        """The mirror first: the others may ask it as soon as they are up."""
+        self.progress(f"starting {len(hosts)} hosts")
+        with ThreadPoolExecutor(STARTS_AT_ONCE) as pool:
+            list(pool.map(self._start, hosts))
+        with ThreadPoolExecutor(STARTS_AT_ONCE) as pool:
+            for host in pool.map(self._wait, hosts):
+                self.progress(f"{host.name} is up at {host.address}")
+
+    def _start(self, host: HostState) -> None:
+        if not self.engine.is_running(host.container):
+            self.engine.remove(*self._existing(host))
+            self._create(host)
+
+    def _wait(self, host: HostState) -> HostState:
+        self._host(host).wait_started(seconds=120)
+        return host
+
+    def _existing(self, host: HostState) -> list[str]:
+        return [name for name in self.engine.containers(self.name) if name == host.container]
+
+    def _create(self, host: HostState) -> None:
+        """Make the container of a bare host; its address and keys are those in `host`."""
+        kind = KINDS[host.kind]
+        scenario = self.folder / "hosts" / host.name
+        mirror_home = cache_dir() / "mirror"
+        known = mirror_home if (mirror_home / "archive-key.gpg").exists() else None
+        write_scenario(scenario, kind, known)
+        install_keys(scenario, Path(host.key), self._host_key(host.name))
+        machine_dir = machine.build(cache_dir())
+        words = ["--name", host.container, "--hostname", host.name]
+        words += ["--label", f"{LABEL}={self.name}", "--network", f"gpufleet-{self.name}"]
+        words += ["--ip", host.address, *self.engine.host_options()]
+        words += ["-v", f"{machine_dir}:/usr/lib/sim:ro", "-v", f"{scenario}:/etc/sim"]
+        if kind.name == MIRROR:
+            words += ["-v", f"{mirror_home}:/srv/mirror:ro", "-v", f"{mirror.SERVER}:/srv/serve.py:ro"]
+        else:
+            words += ["-v", "/var/lib/docker", "-v", "/var/lib/containerd"]
+            if MIRROR in (hosts := self._known_hosts_of_state()):
+                words += ["--add-host", f"{MIRROR}:{hosts[MIRROR].address}"]
+        self.engine("run", "-d", *words, host.image, "/usr/lib/sim/init")
+
+    def _known_hosts_of_state(self) -> dict[str, HostState]:
+        return self.state.hosts if self.is_up else {}
+
+    def _recreate(self, host: HostState) -> None:
+        self.engine.remove(*self._existing(host))
+        self._create(host)
+        self._wait(host)
+
+    # -- down ----------------------------------------------------------------------------------
+
+    def down(self) -> int:
+        """Remove every container, the network and the state; returns how many hosts there were.
+
+        Acts only on what carries this sandbox's label; images stay in the cache.
+        """
+        containers = self.engine.containers(self.name)
+        self.engine.remove(*containers)
+        network = f"gpufleet-{self.name}"
+        self.engine("network", "rm", network, check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if not self.engine("ps", "-aq", "--filter", f"label={LABEL}").stdout.strip():
+            restore_limit(cache_dir())
+        return len(containers)
+
+    def wait_for_mirror(self, seconds: float = 20) -> None:
+        """Wait until the mirror serves; its host is up some time before."""
+        host = self.host(MIRROR)
+        wait_until(lambda: host.run("curl -sfo /dev/null http://localhost/", check=False).returncode == 0, seconds)
+
+
+def _copy_name(kind: str, number: int) -> str:
+    return kind if number == 0 else f"{kind}-{number + 1}"
