@@ -17,6 +17,10 @@ from gpufleet.facts.sections import records
 
 PROVENANCE = "/var/lib/gpufleet/provenance.json"
 _SHA256 = re.compile(r"([0-9a-f]{64})  (/.*)$")
+_MOVED = (
+    "the content of {path} has another size than the file: it was cut off, or the file changed "
+    "while it was read; run again"
+)
 _TROUBLE = {
     "odd": "it is not a regular file",
     "large": "it is larger than 128 KiB",
@@ -31,7 +35,6 @@ class _Raw:
     files: list[tuple[int, ManagedFile]] = field(default_factory=list)
     others: list[ManagedFile] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)
-    sums: dict[str, str] = field(default_factory=dict)
     content: bytes = b""
 
 
@@ -44,16 +47,13 @@ def parse_files(lines: Sequence[str]) -> tuple[dict[str, ManagedFile], dict[str,
     for size, file in raw.files:
         data = raw.content[position : position + size]
         position += size
+        if len(data) < size:
+            raise ValueError(_MOVED.format(path=file.path))
         digest = hashlib.sha256(data).hexdigest()
-        if digest != raw.sums.get(file.path):
-            raise ValueError(
-                f"the content of {file.path} does not match its checksum: it was cut off, or the "
-                "file changed while it was read; run again"
-            )
         contents[file.path] = data
         files[file.path] = _with_text(replace(file, sha256=digest), data)
     if position != len(raw.content):
-        raise ValueError("there is more content than files")
+        raise ValueError(_MOVED.format(path="one of the files"))
     for file in raw.others:
         files[file.path] = file
     for path, target in raw.links.items():
@@ -73,11 +73,8 @@ def _sort(lines: Sequence[str]) -> _Raw:
     link = ""
     for line in lines:
         word, _, rest = line.partition(" ")
-        checksum = _SHA256.match(line)
         if link:
             raw.links[link], link = line, ""
-        elif checksum:
-            raw.sums[checksum.group(2)] = checksum.group(1)
         elif word == "link":
             link = rest
         elif word in ("file", "large", "unreadable"):

@@ -13,7 +13,6 @@ LC_ALL=C
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin
 export LC_ALL PATH
 exec 2>/dev/null
-tab=$(printf '\t')
 nl='
 '
 blank=$IFS
@@ -61,9 +60,10 @@ case $like in
 esac
 
 section kernel
-uname -rm
-uname -n
-release=$(uname -r)
+# uname prints these in an order of its own: name, release, architecture.
+set -- $(uname -nrm)
+echo "uname $*"
+release=$2
 for path in /lib/modules/*; do
 [ -e "$path/modules.order" ] || [ "${path##*/}" = "$release" ] || continue
 headers=no
@@ -150,7 +150,7 @@ done
 case $format in
 dpkg)
 dpkg-query -W -f '${Package}\t${Architecture}\t${Version}\t${Status}\n' |
-awk -F "$tab" -v families="$families" '$1 ~ families ||
+awk -F '\t' -v families="$families" '$1 ~ families ||
 $4 !~ /^(install ok installed|.* (config-files|not-installed))$/'
 count /var/lib/dpkg/updates/[0-9]*
 [ "$total" -gt 0 ] && echo "journal $total"
@@ -158,7 +158,7 @@ count /var/lib/dpkg/updates/[0-9]*
 rpm)
 rpm -qa --nodigest --nosignature --qf \
 '%{NAME}\t%{ARCH}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\tinstall ok installed\n' |
-awk -F "$tab" -v families="$families" '$1 ~ families'
+awk -F '\t' -v families="$families" '$1 ~ families'
 count /var/lib/yum/transaction-all*
 [ "$total" -gt 0 ] && echo "journal $total"
 ;;
@@ -199,14 +199,24 @@ echo "$pid $line"
 done
 
 section services
-units=$(systemctl show -p Names -p LoadState -p ActiveState -p UnitFileState -p ExecStart \
-docker.service containerd.service crio.service kubelet.service k3s.service k3s-agent.service \
-rke2-server.service rke2-agent.service snap.microk8s.daemon-kubelite.service \
+# systemctl takes two milliseconds for a unit, also for one that does not exist.
+set --
+for unit in docker.service containerd.service crio.service kubelet.service k3s.service \
+k3s-agent.service rke2-server.service rke2-agent.service snap.microk8s.daemon-kubelite.service \
 nvidia-persistenced.service nvidia-fabricmanager.service nvidia-imex.service \
 nvidia-cdi-refresh.path nvidia-cdi-refresh.service nvidia-dcgm.service dcgm.service \
 dcgm-exporter.service nvidia-dcgm-exporter.service unattended-upgrades.service \
 apt-daily-upgrade.timer dnf-automatic.timer dnf-automatic-install.timer yum-cron.service \
-display-manager.service)
+display-manager.service; do
+for path in /etc /run /usr/local/lib /usr/lib /lib; do
+[ -e "$path/systemd/system/$unit" ] || [ -L "$path/systemd/system/$unit" ] || continue
+set -- "$@" "$unit"
+break
+done
+done
+units=
+[ $# -gt 0 ] && units=$(systemctl show -p Names -p LoadState -p ActiveState -p UnitFileState \
+-p ExecStart "$@")
 printf '%s\n' "$units"
 
 section runtimes
@@ -265,7 +275,7 @@ done
 IFS=$blank
 
 section space
-stat -f -c '%a %S %n' $(exist / /boot /var /usr /tmp)
+stat -f -c '%a %S %n' / /boot /var /usr /tmp
 
 section oddities
 [ -x /usr/bin/nvidia-uninstall ] && echo "runfile uninstaller"
@@ -320,21 +330,19 @@ done
 IFS=$nl
 set -f
 want $configs
-# Files of a kind that concern us only when they name what we install or switch off.
 set +f
-want $(grep -lsaiE 'nvidia|cuda|nouveau|nova|gpufleet' /etc/apt/preferences \
-/etc/apt/preferences.d/* /etc/modprobe.d/* /usr/lib/modprobe.d/* /lib/modprobe.d/* \
-/etc/modules-load.d/* /usr/share/keyrings/* /etc/apt/keyrings/* /etc/apt/trusted.gpg.d/* \
-/etc/apt/trusted.gpg)
-want $(exist /usr/share/keyrings/*cuda* /usr/share/keyrings/*nvidia* \
-/usr/share/keyrings/*gpufleet* /etc/apt/keyrings/*cuda* /etc/apt/keyrings/*nvidia* \
-/etc/apt/keyrings/*gpufleet* /etc/apt/trusted.gpg.d/*cuda* /etc/apt/trusted.gpg.d/*nvidia*)
-want $(grep -lsaE 'Unattended-Upgrade|APT::Periodic|gpufleet' /etc/apt/apt.conf.d/*)
-want $(grep -lsaiE 'nvidia|cuda|epel|^\[(base|updates|extras)' /etc/yum.repos.d/*.repo)
+want /usr/share/keyrings/*cuda* /usr/share/keyrings/*nvidia* /usr/share/keyrings/*gpufleet* \
+/etc/apt/keyrings/*cuda* /etc/apt/keyrings/*nvidia* /etc/apt/keyrings/*gpufleet* \
+/etc/apt/trusted.gpg.d/*cuda* /etc/apt/trusted.gpg.d/*nvidia*
+# Files of a kind that concern us only when they name what we install, forbid or must know of.
+want $(grep -lsaiE 'nvidia|cuda|nouveau|nova|gpufleet|unattended|periodic|epel|^\[(base|updates)' \
+/etc/apt/preferences /etc/apt/preferences.d/* /etc/apt/apt.conf.d/* /etc/modprobe.d/* \
+/usr/lib/modprobe.d/* /lib/modprobe.d/* /etc/modules-load.d/* /etc/yum.repos.d/*.repo \
+/usr/share/keyrings/* /etc/apt/keyrings/* /etc/apt/trusted.gpg.d/* /etc/apt/trusted.gpg)
 # containerd's imports, relative to the file that names them.
 for config in /etc/containerd/config.toml $configs; do
 [ -r "$config" ] || continue
-IFS=" ,'\"[]$tab$nl"
+IFS=" ,'\"[]$blank"
 set -f
 for text in $(sed -n '/^[[:space:]]*imports[[:space:]]*=/,/\]/p' "$config"); do
 case $text in
@@ -364,7 +372,6 @@ echo "unreadable $text"
 fi
 done
 if [ $# -gt 0 ]; then
-sha256sum "$@"
 if have base64; then
 printf 'base64 '
 cat "$@" | base64 -w 0

@@ -30,14 +30,14 @@ def version_order(version: str) -> tuple[tuple[int, int, str], ...]:
 
 def parse_kernel(lines: Sequence[str]) -> tuple[Kernel, str]:
     """The kernel, and the host's name."""
-    text = [line for line in lines if line.strip()]
-    release, architecture = text[0].split()
-    hostname = text[1].strip()
+    hostname = release = architecture = ""
     installed: list[str] = []
     buildable: list[str] = []
     secure_boot: bool | None = None
-    for word, rest in records(text[2:]):
-        if word == "installed":
+    for word, rest in records(lines):
+        if word == "uname":
+            hostname, release, architecture = rest.split()
+        elif word == "installed":
             headers, _, name = rest.partition(" ")
             installed.append(name)
             if headers == "yes":
@@ -46,6 +46,8 @@ def parse_kernel(lines: Sequence[str]) -> tuple[Kernel, str]:
             # An EFI variable: four bytes of attributes, then the value.
             values = rest.split()
             secure_boot = values[4] == "1" if len(values) > 4 else None
+    if not release:
+        raise ValueError("uname printed nothing")
     kernel = Kernel(
         release=release,
         architecture=architecture,

@@ -118,7 +118,7 @@ class Service:
     """A systemd unit."""
 
     name: str
-    load: str  # loaded, not-found, masked
+    load: str  # loaded, masked, error
     active: str  # active, inactive, failed
     enabled: str  # enabled, disabled, static, ""
     exec_start: str = ""  # the command line, for the runtimes only
@@ -188,7 +188,7 @@ class NodeFacts:
     lock_holder: str = ""  # process that holds the package manager's lock
     files: dict[str, ManagedFile] = field(default_factory=dict)
     keyrings: tuple[Keyring, ...] = ()
-    services: dict[str, Service] = field(default_factory=dict)
+    services: dict[str, Service] = field(default_factory=dict)  # those that have a unit file
     runtimes: dict[str, Runtime] = field(default_factory=dict)
     gpu_processes: tuple[GpuProcess, ...] = ()
     kubelet: bool = False  # a kubelet (or k3s, RKE2) runs here

@@ -38,7 +38,10 @@ RuntimeName = Literal["docker", "containerd", "crio"]
 
 
 def parse_services(lines: Sequence[str]) -> dict[str, Service]:
-    """Units by name, from `systemctl show`: one block per unit, blocks apart by an empty line."""
+    """Units by name, from `systemctl show`: one block per unit, blocks apart by an empty line.
+
+    Units without a unit file are not asked for, so they are not among the result.
+    """
     services: dict[str, Service] = {}
     for block in "\n".join(lines).strip().split("\n\n"):
         properties = dict(line.partition("=")[::2] for line in block.splitlines())

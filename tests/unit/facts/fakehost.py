@@ -30,10 +30,7 @@ class FakeHost:
         self.file("/proc/locks", "")
         self.file("/etc/machine-id", "0123456789abcdef0123456789abcdef\n")
         self.file("/etc/os-release", 'ID=debian\nVERSION_ID="12"\n')
-        self.command(
-            "uname",
-            'case $1 in -n) echo gpu-01 ;; -r) echo 6.1.0-9 ;; *) echo "6.1.0-9 x86_64" ;; esac',
-        )
+        self.says("uname", "gpu-01 6.1.0-9 x86_64\n")
 
     def file(self, path: str, content: str | bytes, mode: int = 0o644) -> Path:
         """A file of the host; its folders are made."""

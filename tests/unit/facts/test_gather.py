@@ -230,6 +230,7 @@ def test_containerd_imports_and_other_paths(host: FakeHost, shell: tuple[str, ..
     host.file("/etc/containerd/local.toml", "y = 1\n")
     host.file("/opt/own.toml", "z = 1\n")
     host.file("/opt/daemon.json", '{"live-restore": true}')
+    host.file("/usr/lib/systemd/system/docker.service", "")
     host.says(
         "systemctl",
         "Names=docker.service\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled\n"
