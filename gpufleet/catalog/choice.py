@@ -54,6 +54,12 @@ class DriverChoice:
     repository: Repository | None  # None: the distribution's own
     reason: str
     findings: tuple[Finding, ...] = ()
+    components: tuple[str, ...] = ()  # of the distribution's own archive: contrib, non-free, …
+
+    @property
+    def blocked(self) -> bool:
+        """True where a finding says that the choice cannot be carried out."""
+        return any(finding.blocks for finding in self.findings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +71,8 @@ class ToolkitChoice:
     repository: Repository
     reason: str
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def blocked(self) -> bool:
+        """True where a finding says that the choice cannot be carried out."""
+        return any(finding.blocks for finding in self.findings)

@@ -57,6 +57,7 @@ class Distribution(Sourced):
 
     code: str
     title: str
+    also: tuple[str, ...] = ()  # distributions that are served by the same repository
     style: Style
     manager: PackageManager
     end_of_life: date | None = None
@@ -99,11 +100,17 @@ class OpenModules(Sourced):
     minimum_kernel: str
 
 
+class Bulletin(Sourced):
+    """The newest security bulletin that the floors below come from."""
+
+    title: str
+
+
 class Branches(Entry):
     """branches.yaml"""
 
     as_of: date
-    security: Sourced
+    security: Bulletin
     open_modules: OpenModules
     branches: tuple[Branch, ...]
 

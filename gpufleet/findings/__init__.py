@@ -6,6 +6,7 @@ gives a `Finding`. docs/findings.md is generated from the kinds.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -41,6 +42,12 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.code} {self.severity.value}: {self.message} {self.remedy}"
+
+
+def by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Blockers first, then warnings, then infos; within one severity as they came."""
+    order = (Severity.BLOCKER, Severity.WARNING, Severity.INFO)
+    return tuple(sorted(findings, key=lambda finding: order.index(finding.severity)))
 
 
 KINDS: dict[str, Kind] = {}

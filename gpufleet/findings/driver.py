@@ -122,8 +122,8 @@ UNKNOWN_VERSION = Kind(
     "GF119",
     Severity.WARNING,
     "Driver version not in the catalog",
-    "driver {version} is not known to the catalog of {date}; the newest of the branch that it knows "
-    "is {newest}. Repositories move, so it may exist.",
+    "driver {version} is not known to the catalog of {date}; the newest of its branch that it "
+    "knows is {newest}. Repositories move, so it may exist.",
     "Check that the repository has it: the installation stops when it has not.",
 )
 
@@ -179,8 +179,8 @@ UNKNOWN_GPU = Kind(
     "GF133",
     Severity.INFO,
     "GPU not in the catalog",
-    "the GPU with PCI id 10de:{device:04x} is not known to the catalog of {date}; it is taken for a "
-    "newer one, and {modules} modules are used.",
+    "the GPU with PCI id 10de:{device:04x} is not known to the catalog of {date}; it is taken for "
+    "a newer one, and {modules} modules are used.",
     "If the driver does not find the GPU, set driver_branch or driver_modules, or update gpufleet.",
 )
 
@@ -188,7 +188,7 @@ NO_DISTRO_DRIVER = Kind(
     "GF140",
     Severity.BLOCKER,
     "No driver in the distribution's own archive",
-    'driver_source = "distro", but the catalog knows of no NVIDIA driver in the archive of {title}.',
+    'driver_source = "distro", but the catalog knows no NVIDIA driver in the archive of {title}.',
     'Set driver_source = "nvidia".',
 )
 
@@ -229,8 +229,8 @@ NVLINK5 = Kind(
     "GF145",
     Severity.WARNING,
     "NVSwitch fabric that needs nvlsm",
-    "the NVSwitches of {gpu} are reached through ConnectX-7 bridges: besides the fabric manager the "
-    "host needs nvlsm, infiniband-diags and the modules mlx5_core and ib_umad.",
+    "the NVSwitches of {gpu} are reached through ConnectX-7 bridges: such a host needs the fabric "
+    "manager, nvlsm, infiniband-diags and the modules mlx5_core and ib_umad.",
     "Install these yourself; gpufleet does not set them up.",
 )
 

@@ -1,0 +1,198 @@
+"""`gpufleet catalog`: what would be chosen for a host, and why; what the catalog knows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+from pydantic import ValidationError
+from rich.console import Console
+from rich.table import Table
+
+from gpufleet.catalog.find import find_gpu
+from gpufleet.catalog.load import load_catalog
+from gpufleet.catalog.models import Catalog
+from gpufleet.catalog.needs import devices_of, names
+from gpufleet.catalog.resolve import resolve_driver, resolve_toolkit
+from gpufleet.cli import catalog_view as view
+from gpufleet.settings.driver import DriverSettings
+from gpufleet.settings.toolkit import ToolkitSettings
+
+ANY_KERNEL = "<kernel>-<flavour>"
+
+_distro = click.option(
+    "--distro", required=True, help="NVIDIA's code of the distribution: ubuntu2204, rhel9, …"
+)
+_arch = click.option("--arch", default="x86_64", show_default=True, help="As `uname -m` prints it.")
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_repo_url = click.option("--repo-url", help="Mirror of the repository.")
+_fingerprint = click.option("--repo-key-fingerprint", help="Fingerprint of the mirror's own key.")
+
+
+@click.group()
+def catalog() -> None:
+    """What gpufleet knows of drivers, GPUs and distributions, and what it would choose."""
+
+
+@catalog.command()
+@_distro
+@_arch
+@click.option("--gpu", "gpus", multiple=True, help="Name or PCI id (T4, 10de:1eb8); repeatable.")
+@click.option("--kernel", default=ANY_KERNEL, help="As `uname -r` prints it.")
+@click.option("--branch", help="Driver branch: 580.")
+@click.option("--version", help="Exact driver version.")
+@click.option("--modules", type=click.Choice(["auto", "open", "proprietary"]), default="auto")
+@click.option("--build", type=click.Choice(["dkms", "precompiled"]), default="dkms")
+@click.option("--profile", type=click.Choice(["compute", "full"]), default="compute")
+@click.option("--source", type=click.Choice(["nvidia", "distro"]), default="nvidia")
+@click.option("--nvswitch", is_flag=True, help="The host has an NVSwitch.")
+@_repo_url
+@_fingerprint
+@_json
+@click.pass_context
+def driver(
+    context: click.Context,
+    /,
+    distro: str,
+    arch: str,
+    gpus: tuple[str, ...],
+    kernel: str,
+    nvswitch: bool,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """The driver that a host would get. Exit status 1 when there is none."""
+    known = load_catalog()
+    devices = _devices(known, gpus)
+    choice = resolve_driver(
+        known,
+        distribution=distro,
+        architecture=arch,
+        kernel=kernel,
+        devices=devices,
+        nvswitch=nvswitch,
+        settings=_settings(DriverSettings, settings),
+    )
+    if as_json:
+        click.echo(json.dumps(view.driver_data(choice), indent=2))
+    else:
+        boards = names(devices_of(known, devices))
+        title = _title(known, distro) + (f" with {boards}" if boards else "")
+        view.show_driver(_console(), choice, title)
+    context.exit(1 if choice.blocked else 0)
+
+
+@catalog.command()
+@_distro
+@_arch
+@click.option("--version", help="Exact version of the toolkit.")
+@_repo_url
+@_fingerprint
+@_json
+@click.pass_context
+def toolkit(
+    context: click.Context, /, distro: str, arch: str, as_json: bool, **settings: Any
+) -> None:
+    """The container toolkit that a host would get. Exit status 1 when there is none."""
+    known = load_catalog()
+    choice = resolve_toolkit(
+        known,
+        distribution=distro,
+        architecture=arch,
+        settings=_settings(ToolkitSettings, settings),
+    )
+    if as_json:
+        click.echo(json.dumps(view.toolkit_data(choice), indent=2))
+    else:
+        view.show_toolkit(_console(), choice, _title(known, distro))
+    context.exit(1 if choice.blocked else 0)
+
+
+@catalog.command()
+@_json
+def distributions(as_json: bool) -> None:
+    """The distributions that the catalog knows."""
+    rows = []
+    for entry in load_catalog().distributions:
+        archive = entry.archive.branches if entry.archive else ()
+        rows.append(
+            {
+                "code": entry.code,
+                "title": entry.title,
+                "also": ", ".join(entry.also),
+                "architectures": ", ".join(entry.architectures),
+                "branches": f"{entry.branches.first or ''} to {entry.branches.last or 'newest'}",
+                "own archive": ", ".join(str(branch.branch) for branch in archive),
+                "end of life": str(entry.end_of_life or ""),
+                "source": entry.source,
+            }
+        )
+    _list(rows, as_json)
+
+
+@catalog.command()
+@_json
+def branches(as_json: bool) -> None:
+    """The driver branches that the catalog knows."""
+    rows = []
+    for entry in load_catalog().branches.branches:
+        over = str(entry.end_of_life or ("over" if entry.ended else ""))
+        rows.append(
+            {
+                "branch": str(entry.branch),
+                "kind": entry.kind,
+                "newest": entry.newest,
+                "end of life": over,
+                "secure from": "none" if entry.insecure else entry.floor,
+                "modules": ", ".join(entry.modules),
+                "source": entry.source,
+            }
+        )
+    _list(rows, as_json)
+
+
+def _console() -> Console:
+    """Wide where the output is no terminal: it is then read by programs or pasted."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, 120)
+    return console
+
+
+def _list(rows: list[dict[str, str]], as_json: bool) -> None:
+    """Rows as JSON, or as a table without the sources, which only programs need."""
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    columns = [key for key in rows[0] if key != "source"]
+    table = Table(*columns, box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for row in rows:
+        table.add_row(*(row[key] for key in columns))
+    _console().print(table)
+
+
+def _title(known: Catalog, code: str) -> str:
+    distribution = known.distribution(code)
+    return distribution.title if distribution else code
+
+
+def _devices(known: Catalog, gpus: tuple[str, ...]) -> tuple[int, ...]:
+    found = [find_gpu(known, text) for text in gpus]
+    problems = [entry.problem for entry in found if entry.problem]
+    if problems:
+        raise click.UsageError(" ".join(problems))
+    return tuple(device for entry in found for device in entry.devices)
+
+
+def _settings(model: type[Any], values: dict[str, Any]) -> Any:
+    given = {key: value for key, value in values.items() if value is not None}
+    try:
+        return model(**given)
+    except ValidationError as error:
+        wrong = [f"{_option(problem)}: {problem['msg']}" for problem in error.errors()]
+        raise click.UsageError("; ".join(wrong)) from None
+
+
+def _option(problem: Any) -> str:
+    return f"--{str(problem['loc'][0]).replace('_', '-')}"

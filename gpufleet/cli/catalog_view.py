@@ -1,0 +1,124 @@
+"""How `gpufleet catalog` shows choices: as text for people, as data for programs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gpufleet.catalog.choice import DriverChoice, Repository, ToolkitChoice
+from gpufleet.findings import Finding, Severity
+
+_COLOURS = {Severity.BLOCKER: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+
+
+def driver_data(choice: DriverChoice) -> dict[str, Any]:
+    """The choice as JSON types; `version` is the exact one, else the newest that is known."""
+    return {
+        "usable": not choice.blocked,
+        "version": choice.version or choice.newest_known or None,
+        "exact": choice.version is not None,
+        "newest_known": choice.newest_known or None,
+        "branch": choice.branch or None,
+        "modules": choice.modules,
+        "build": choice.build,
+        "source": choice.source,
+        "packages": asdict(choice.packages),
+        "components": list(choice.components),
+        "repository": _repository_data(choice.repository),
+        "reason": choice.reason,
+        "findings": [finding.as_dict() for finding in choice.findings],
+    }
+
+
+def toolkit_data(choice: ToolkitChoice) -> dict[str, Any]:
+    """The choice as JSON types."""
+    return {
+        "usable": not choice.blocked,
+        "version": choice.version,
+        "packages": list(choice.packages),
+        "repository": _repository_data(choice.repository if choice.packages else None),
+        "reason": choice.reason,
+        "findings": [finding.as_dict() for finding in choice.findings],
+    }
+
+
+def _repository_data(repository: Repository | None) -> dict[str, Any] | None:
+    return asdict(repository) if repository else None
+
+
+def show_driver(console: Console, choice: DriverChoice, title: str) -> None:
+    """The choice as text: what, why, from where, and what to know."""
+    if choice.blocked:
+        console.print(Text(f"No usable driver for {title}", style="bold red"))
+    else:
+        version = choice.version or f"newest of the branch, {choice.newest_known or 'not known'}"
+        console.print(Text(f"Driver {choice.branch} for {title}", style="bold"))
+        packages = choice.packages
+        _rows(
+            console,
+            {
+                "version": version,
+                "modules": f"{choice.modules}, {choice.build}",
+                "packages": " ".join(packages.install),
+                "own versions": " ".join(packages.companions),
+                "first": " ".join(packages.pinning),
+                "module stream": packages.stream,
+                "build": " ".join((*packages.build, *packages.headers)),
+                "fabric manager": " ".join(packages.fabric_manager),
+                "repository": _place(choice),
+                "key": " ".join(choice.repository.key_fingerprints) if choice.repository else "",
+                "reason": choice.reason,
+            },
+        )
+    show_findings(console, choice.findings)
+
+
+def _place(choice: DriverChoice) -> str:
+    if choice.repository:
+        return choice.repository.url
+    components = f" ({' '.join(choice.components)})" if choice.components else ""
+    return f"the distribution's own archive{components}"
+
+
+def show_toolkit(console: Console, choice: ToolkitChoice, title: str) -> None:
+    """The choice as text."""
+    if choice.blocked:
+        console.print(Text(f"No usable container toolkit for {title}", style="bold red"))
+    else:
+        console.print(Text(f"Container toolkit {choice.version} for {title}", style="bold"))
+        _rows(
+            console,
+            {
+                "packages": " ".join(choice.packages),
+                "repository": choice.repository.url,
+                "key": " ".join(choice.repository.key_fingerprints),
+                "reason": choice.reason,
+            },
+        )
+    show_findings(console, choice.findings)
+
+
+def _rows(console: Console, rows: dict[str, str]) -> None:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for key, value in rows.items():
+        if value:
+            table.add_row(f"  {key}", Text(value))
+    console.print(table)
+
+
+def show_findings(console: Console, findings: tuple[Finding, ...]) -> None:
+    """Each finding as code, severity and message, with the remedy below it."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for finding in findings:
+        head = Text(f"{finding.code} {finding.severity.value}", style=_COLOURS[finding.severity])
+        table.add_row(head, Text(finding.message))
+        table.add_row("", Text(finding.remedy, style="bold"))
+    console.print(table)
