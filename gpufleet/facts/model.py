@@ -135,7 +135,9 @@ class Runtime:
     running: bool
     containers: int = 0  # running now; 0 where unknown
     live_restore: bool = False
-    effective: str = ""  # containerd: `containerd config dump`; crio: `crio status config`
+    # containerd: `containerd config dump`; crio: `crio status config`. "" where a file of the
+    # runtime names nvidia already, unless the facts were gathered with `effective`.
+    effective: str = ""
 
 
 @dataclass(frozen=True, slots=True)

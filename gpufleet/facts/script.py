@@ -18,8 +18,11 @@ def _script() -> str:
     return "\n".join(line for line in lines if line and not line.startswith("#"))
 
 
-def gather_command(paths: Sequence[str] = ()) -> str:
+def gather_command(paths: Sequence[str] = (), effective: bool = False) -> str:
     """The command to run, which also reads the files `paths` (absolute).
+
+    With `effective` it asks every runtime for its effective configuration; without, only those
+    that are not configured for NVIDIA yet.
 
     Raises ValueError for a path that is not absolute or holds a line break, and when the
     command would be longer than the kernel takes.
@@ -27,7 +30,8 @@ def gather_command(paths: Sequence[str] = ()) -> str:
     for path in paths:
         if not path.startswith("/") or "\n" in path:
             raise ValueError(f"not an absolute path on one line: {path!r}")
-    command = f"configs={shlex.quote(chr(10).join(paths))}\n{_script()}"
+    listed = shlex.quote("\n".join(paths))
+    command = f"configs={listed}\neffective={int(effective) or ''}\n{_script()}"
     if len(shlex.quote(command)) >= MAX_ARGUMENT:
         raise ValueError(f"{len(paths)} paths are more than fit into one command")
     return command

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from gpufleet.facts.model import GpuProcess, ManagedFile, Package, Runtime, Service
@@ -72,6 +74,7 @@ def parse_runtimes(
     commands: set[str] = set()
     containers: dict[str, int] = {}
     versions: dict[str, str] = {}
+    effective: dict[str, str] = {}
     for word, rest in records(lines):
         if word == "command":
             commands.add(rest)
@@ -81,6 +84,9 @@ def parse_runtimes(
         elif word == "version":
             name, _, text = rest.partition(" ")
             versions[name] = text
+        elif word == "effective":
+            name, _, text = rest.partition(" ")
+            effective[name] = base64.b64decode(text, validate=True).decode("utf-8", "replace")
     runtimes: dict[str, Runtime] = {}
     names: tuple[RuntimeName, ...] = ("docker", "containerd", "crio")
     for name in names:
@@ -88,7 +94,11 @@ def parse_runtimes(
         if _COMMAND[name] not in commands and (service is None or service.load == "not-found"):
             continue
         version = _package_version(name, packages) or _find(_VERSION, versions.get(name, ""))
-        runtimes[name] = _runtime(name, version, service, containers.get(name, 0), files)
+        runtimes[name] = replace(
+            _runtime(name, version, service, files),
+            containers=containers.get(name, 0),
+            effective=effective.get(name, ""),
+        )
     for unit, directory in _RANCHER.items():
         service = services.get(unit)
         if service is None or service.load != "loaded":
@@ -121,7 +131,6 @@ def _runtime(
     name: RuntimeName,
     version: str,
     service: Service | None,
-    containers: int,
     files: Mapping[str, ManagedFile],
 ) -> Runtime:
     command = service.exec_start if service else ""
@@ -133,7 +142,6 @@ def _runtime(
         unit=f"{name}.service",
         config_path=path,
         running=service is not None and service.active in RUNS,
-        containers=containers,
         live_restore=name == "docker" and _live_restore(files.get(path), command),
     )
 

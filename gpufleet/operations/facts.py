@@ -22,11 +22,12 @@ class NodeFactsFact(FactBase[NodeFacts | None]):
 
     None where the host's output cannot be read: pyinfra then fails this host alone, and says
     which section was malformed. `paths` are further files to read, for example a containerd
-    configuration that is not in its usual place.
+    configuration that is not in its usual place. `effective` asks every runtime for its effective
+    configuration, not only those that are not configured for NVIDIA yet.
     """
 
-    def command(self, paths: Sequence[str] = ()) -> str:
-        return gather_command(paths)
+    def command(self, paths: Sequence[str] = (), effective: bool = False) -> str:
+        return gather_command(paths, effective)
 
     def process(self, output: list[str]) -> NodeFacts:
         machine_id, boot_id = _controller()

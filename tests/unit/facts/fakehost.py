@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gpufleet.facts.script import gather_command
 
-_PATHS = re.compile(r"(?<=[\s\"'=<|])/(?=(?:etc|usr|lib|proc|sys|var|run)\b|dev/nvidia)")
+_PATHS = re.compile(r"(?<=[\s\"'=<|])/(?=(?:etc|usr|lib|proc|sys|var|run|opt)\b|dev/nvidia)")
 
 
 class FakeHost:
@@ -63,12 +63,11 @@ class FakeHost:
         self.file(f"/stand-ins/{name}.out", output)
         self.command(name, f"cat '{self.commands}/{name}.out'")
 
-    def gather(self, shell: tuple[str, ...], paths: tuple[str, ...] = ()) -> list[str]:
+    def gather(
+        self, shell: tuple[str, ...], paths: tuple[str, ...] = (), effective: bool = False
+    ) -> list[str]:
         """The lines that the script prints, with the paths of the host."""
-        configs = tuple(f"{self.root}{path}" for path in paths)
-        script = _PATHS.sub(f"{self.root}/", gather_command()).replace(
-            "configs=''", "configs=" + "'" + "\n".join(configs) + "'", 1
-        )
+        script = _PATHS.sub(f"{self.root}/", gather_command(paths, effective))
         done = subprocess.run(
             [*shell, "-c", script],
             env={"PATH": f"{self.commands}:{os.environ['PATH']}"},

@@ -337,3 +337,36 @@ def test_cdi_specs(host: FakeHost, shell: tuple[str, ...]) -> None:
     assert specs["/var/run/cdi/nvidia.yaml"].size == 74
     assert len(specs["/var/run/cdi/nvidia.yaml"].sha256) == 64
     assert specs["/etc/cdi/other vendor.yaml"].driver == ""
+
+
+def test_dkms_tree(host: FakeHost, shell: tuple[str, ...]) -> None:
+    tree = "/var/lib/dkms/nvidia"
+    for version in ("550.163.01", "580.95.05"):
+        host.link(f"{tree}/{version}/source", f"/usr/src/nvidia-{version}")
+    for kernel in ("6.1.0-9", "6.1.0-10"):
+        host.file(f"{tree}/580.95.05/{kernel}/x86_64/module/nvidia.ko", "")
+    host.file(f"{tree}/580.95.05/6.1.0-11/x86_64/log/make.log", "")
+    host.link(f"{tree}/kernel-6.1.0-9-x86_64", "580.95.05/6.1.0-9/x86_64")
+    host.command("dkms", "exit 1")
+    assert [(m.name, m.version, m.kernel, m.state) for m in facts(host, shell).dkms] == [
+        ("nvidia", "550.163.01", "", "added"),
+        ("nvidia", "580.95.05", "6.1.0-10", "built"),
+        ("nvidia", "580.95.05", "6.1.0-9", "installed"),
+    ]
+
+
+def test_dkms_with_its_tree_elsewhere(host: FakeHost, shell: tuple[str, ...]) -> None:
+    host.says("dkms", "nvidia, 550.163.01, 3.10.0-1160.el7.x86_64, x86_64: installed\n")
+    (module,) = facts(host, shell).dkms
+    assert (module.version, module.kernel) == ("550.163.01", "3.10.0-1160.el7.x86_64")
+
+
+def test_effective_configuration(host: FakeHost, shell: tuple[str, ...]) -> None:
+    host.command("containerd", 'echo "version = 2 # ü"')
+    host.file("/etc/containerd/config.toml", "version = 2\n")
+    effective = facts(host, shell).runtimes["containerd"].effective
+    assert effective == "version = 2 # ü\n"
+    host.file("/etc/containerd/conf.d/99-nvidia.toml", "[nvidia]\n")
+    assert facts(host, shell).runtimes["containerd"].effective == ""
+    again = parse_node_facts(host.gather(shell, effective=True))
+    assert again.runtimes["containerd"].effective == effective
