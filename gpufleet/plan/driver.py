@@ -115,8 +115,8 @@ def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) ->
         findings=(
             *choice.findings,
             *repository.findings,
-            *_package_findings(settings, choice, packages, installed, action, facts),
-            *_disruption(settings, facts, before or facts.loaded_driver, target, action, choice),
+            *_package_findings(choice, packages, installed, action, facts),
+            *_disruption(settings, facts, target, choice),
         ),
     )
 
@@ -258,7 +258,6 @@ def _module_is_right(facts: NodeFacts, target: str | None) -> bool:
 
 
 def _package_findings(
-    settings: DriverSettings,
     choice: DriverChoice,
     packages: tuple[str, ...],
     installed: tuple[str, ...],
@@ -285,16 +284,14 @@ def _package_findings(
 def _disruption(
     settings: DriverSettings,
     facts: NodeFacts,
-    before: str | None,
     target: str | None,
-    action: Action,
     choice: DriverChoice,
 ) -> list[Finding]:
     """Blockers where the plan would pull the driver from under running GPU work."""
     if settings.allow_disruption or facts.loaded_driver is None:
         return []
-    if action in ("none", "install") and facts.loaded_driver == (target or before):
-        return []
+    if facts.loaded_driver == target:
+        return []  # packages may be completed beside a module that stays loaded
     after = target or f"branch {choice.branch}"
     if facts.gpu_pods:
         return [
