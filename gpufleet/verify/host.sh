@@ -4,6 +4,7 @@ driver_sections() {
     section kernel uname -r
     section provenance cat /var/lib/gpufleet/provenance.json
     section pci pci_devices
+    section driver-gpus ls /proc/driver/nvidia/gpus
     section modules cut -d' ' -f1 /proc/modules
     section loaded-version cat /sys/module/nvidia/version
     section module-file module_file

@@ -24,6 +24,10 @@ def test_gpu_count(node: Node) -> None:
     right = len(node.gpus) == recorded if recorded else bool(node.gpus)
     node.expect(right, kinds.GPU_COUNT, expected, f"{len(node.gpus)}")
     node.need_loaded()
+    taken = node.section("driver-gpus").lines  # the driver keeps those that fell off the bus
+    lost = sorted({slot.lower() for slot in taken} - set(node.gpus)) if node.gpus else []
+    expected = "every GPU that the driver has on the PCI bus"
+    node.expect(not lost, kinds.GPU_COUNT, expected, f"not there any more: {', '.join(lost)}")
     smi = node.section("smi-list")
     # A mismatch (18) or a missing library (12) is the library's matter, not the GPUs'.
     node.need(smi.status not in (12, 18), f"nvidia-smi cannot start (GF731): {smi.last}")

@@ -121,4 +121,4 @@ def test_container_sees_gpus(node: Node, name: str) -> None:
     nodes = [w for w in done.text.split() if w.startswith("nvidia") and w[6:].isdigit()]
     expected = f"{len(node.gpus)} GPUs in a container of {image}"
     found = f"{len(nodes)}" if done.ok else f"exit status {done.status}: {done.last}"
-    node.expect(done.ok and len(nodes) == len(node.gpus), kinds.CONTAINER, expected, found)
+    node.expect(done.ok and len(nodes) >= len(node.gpus), kinds.CONTAINER, expected, found)

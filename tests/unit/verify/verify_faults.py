@@ -186,6 +186,10 @@ FAULTS: dict[str, tuple[Fault, dict[str, str]]] = {
         replaces("smi-list", "GPU 1: NVIDIA T4 (UUID: GPU-2)", ""),
         {"gpu_count": "GF741"},
     ),
+    "one GPU off the bus": (
+        both(replaces("pci", "0000:2a:00.0 0x030200", ""), replaces("smi-list", "GPU 1", "-")),
+        {"gpu_count": "GF741"},
+    ),
     "all GPUs off the bus": (sets("pci", ""), {"gpu_count": "GF741"}),
     "no persistence": (
         replaces("services", "ActiveState=active", "ActiveState=inactive"),

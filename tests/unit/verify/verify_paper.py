@@ -146,6 +146,7 @@ def _sections() -> dict[str, str]:
         "os-release": 'ID=debian\nVERSION_ID="12"',
         "kernel": KERNEL,
         "pci": "0000:17:00.0 0x030200\n0000:2a:00.0 0x030200",
+        "driver-gpus": "0000:17:00.0\n0000:2A:00.0",
         "modules": "nvidia_uvm\nnvidia",
         "loaded-version": VERSION,
         "module-file": f"/lib/modules/{KERNEL}/updates/dkms/nvidia.ko\n{VERSION}\nDual MIT/GPL",
