@@ -9,11 +9,13 @@ from gpufleet.sandbox.mirror.contents import contents
 from gpufleet.sandbox.mirror.model import File, Package
 from gpufleet.sandbox.mirror.payload import text
 
+# What initramfs-tools looks for before it packs, and DKMS before it builds.
+CONFIG = "CONFIG_MODULES=y\nCONFIG_RD_GZIP=y\nCONFIG_RD_ZSTD=y\n"
 LABELS = {"ubuntu2204": "Ubuntu", "ubuntu2404": "Ubuntu", "debian12": "Debian", "el7": "CentOS"}
 HEADERS = {
     "include/generated/utsrelease.h": '#define UTS_RELEASE "{release}"\n',
     "include/config/kernel.release": "{release}\n",
-    ".config": "CONFIG_MODULES=y\n",
+    ".config": CONFIG,
     "Makefile": "# headers of {release}\n",
 }
 
@@ -43,7 +45,7 @@ def _deb_kernels(name: str, releases: Mapping[str, str], kernels: Path) -> Itera
         )
         files = _modules(kernels, release) | {
             f"/boot/vmlinuz-{release}": File("imitation\n"),
-            f"/boot/config-{release}": File("CONFIG_MODULES=y\n"),
+            f"/boot/config-{release}": File(CONFIG),
         }
         modules = f"linux-modules-{release}"
         relations: dict[str, tuple[str, ...]] = {}
@@ -81,7 +83,7 @@ def _el7_kernels(releases: Mapping[str, str], kernels: Path) -> Iterator[Package
             relations={"Provides": (f"kernel-uname-r = {release}",)},
             files=_modules(kernels, release, "/usr/lib") | {
                 f"/boot/vmlinuz-{release}": File("imitation\n"),
-                f"/boot/config-{release}": File("CONFIG_MODULES=y\n"),
+                f"/boot/config-{release}": File(CONFIG),
             },
             scripts={"post": post},
         )  # fmt: skip

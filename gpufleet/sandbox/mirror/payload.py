@@ -137,10 +137,15 @@ def service(driver: Driver, unit: str, unit_text: str, *, enable: bool) -> Part:
 
 
 def persistenced(driver: Driver) -> Part:
-    """The persistence daemon; Ubuntu's and Debian's unit runs it without persistence mode."""
+    """The persistence daemon; Ubuntu's and Debian's unit runs it without persistence mode.
+
+    rpm packages follow the system's presets, by which it is neither enabled nor started.
+    """
     options = "--verbose" if driver.format == "rpm" else "--no-persistence-mode --verbose"
     unit = "nvidia-persistenced.service"
-    part = service(driver, unit, text(f"units/{unit}", OPTIONS=options), enable=True)
+    part = service(
+        driver, unit, text(f"units/{unit}", OPTIONS=options), enable=driver.format == "deb"
+    )
     binary = File(program("nvidia-persistenced", driver.version, driver.work), 0o755)
     return Part({**part.files, "/usr/bin/nvidia-persistenced": binary}, scripts=part.scripts)
 

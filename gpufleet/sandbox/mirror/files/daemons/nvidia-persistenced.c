@@ -1,14 +1,28 @@
-/* Stand-in for nvidia-persistenced: same options, same failure, and with persistence mode it keeps
- * the device nodes open, so that the module is in use as long as the daemon runs. */
+/* Stand-in for nvidia-persistenced: same options; it has the module loaded where nvidia-modprobe is
+ * there, refuses a module of another version, and with persistence mode keeps the device nodes open,
+ * so that the module is in use as long as the daemon runs. */
 #include <fcntl.h>
 #include <glob.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define RUN "/var/run/nvidia-persistenced"
+#define FAILED "nvidia-persistenced failed to initialize. Check syslog for more details.\n"
+
+static int other_version_loaded(void)
+{
+	char loaded[64] = "";
+	FILE *file = fopen("/sys/module/nvidia/version", "r");
+	if (!file)
+		return 0;
+	int read = fscanf(file, "%63s", loaded);
+	fclose(file);
+	return read == 1 && strcmp(loaded, VERSION) != 0;
+}
 
 int main(int argc, char **argv)
 {
@@ -20,8 +34,14 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[i], "--version") || !strcmp(argv[i], "-v"))
 			return printf("nvidia-persistenced:  version " VERSION "\n") < 0;
 	}
+	if (access("/usr/bin/nvidia-modprobe", X_OK) == 0 && system("/usr/bin/nvidia-modprobe") != 0)
+		fprintf(stderr, "nvidia-modprobe could not load the module\n");
+	if (other_version_loaded()) {
+		fprintf(stderr, FAILED "The loaded module is not of version " VERSION ".\n");
+		return 1;
+	}
 	if (glob("/dev/nvidia[0-9]*", 0, NULL, &found) != 0) {
-		fprintf(stderr, "nvidia-persistenced failed to initialize. Check syslog for more details.\n"
+		fprintf(stderr, FAILED
 				"Failed to query NVIDIA devices. Please ensure that the NVIDIA device files "
 				"(/dev/nvidia*) exist, and that user 0 has read and write permissions for "
 				"those files.\n");
