@@ -161,11 +161,11 @@ def _console() -> Console:
 
 
 def _list(rows: list[dict[str, str]], as_json: bool) -> None:
-    """Rows as JSON, or as a table without the sources, which only programs need."""
+    """Rows as JSON, or as a table without the columns that are too wide for one."""
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return
-    columns = [key for key in rows[0] if key != "source"]
+    columns = [key for key in rows[0] if key not in ("also", "source")]
     table = Table(*columns, box=None, padding=(0, 2, 0, 0), header_style="bold")
     for row in rows:
         table.add_row(*(row[key] for key in columns))
