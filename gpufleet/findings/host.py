@@ -195,3 +195,35 @@ INITRAMFS_STALE = Kind(
     "boot.",
     "Rebuild it by hand (update-initramfs -u, dracut --force) and read what it says.",
 )
+
+NO_RECORD = Kind(
+    "GF560",
+    Severity.INFO,
+    "No record of an installation",
+    "there is no record on this host of anything that gpufleet installed, so nothing is removed.",
+    "What was installed by other means has to be removed by those means.",
+)
+
+FILE_CHANGED = Kind(
+    "GF561",
+    Severity.WARNING,
+    "A file was changed since",
+    "{path} was written by gpufleet and changed by somebody since: it stays.",
+    "Remove it by hand if it is not wanted.",
+)
+
+STILL_NEEDED = Kind(
+    "GF562",
+    Severity.INFO,
+    "Packages that others need by now",
+    "these packages came with gpufleet's and stay, because other packages need them: {packages}.",
+    "Nothing to do.",
+)
+
+GPU_BUSY_REMOVAL = Kind(
+    "GF563",
+    Severity.BLOCKER,
+    "GPUs are in use",
+    "the driver would be taken from under running GPU work ({work}).",
+    "Stop the work first, or set driver_allow_disruption = True if it may be killed.",
+)

@@ -31,6 +31,7 @@ def conclude(node: Node, plan: DriverPlan, job: Job) -> dict[str, Any]:
         "added": sorted({*old.get("added", []), *job.added}),
         "repository": repository.url if repository else None,
         "keyring": repository.keyring if repository else None,
+        "source_file": repository.file if repository else None,
         "held": node.settings.driver.hold,
         "fabric_manager": bool(node.facts.nvswitches),
     }

@@ -1,0 +1,81 @@
+"""Facts of the hosts of an inventory, outside a deploy."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from gpufleet.facts.model import NodeFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """One host: its inventory data, and its facts or why there are none."""
+
+    name: str
+    data: dict[str, Any]
+    facts: NodeFacts | None
+    problem: str = ""
+
+
+class NoSuchHost(Exception):
+    """No host and no group of the inventory has the name that was asked for."""
+
+
+def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
+    """Facts of every host of `inventory`, or of the hosts and groups that `limit` names.
+
+    Raises NoSuchHost, and what pyinfra raises for an inventory that it cannot load.
+    """
+    # Imported here because pyinfra_cli makes gevent replace parts of the standard library.
+    from pyinfra.api import Config, State
+    from pyinfra.api.connect import connect_all, disconnect_all
+    from pyinfra.api.facts import get_facts
+    from pyinfra.api.state import StateStage
+    from pyinfra.context import ctx_inventory
+    from pyinfra_cli.inventory import make_inventory
+
+    from gpufleet.operations.facts import NodeFactsFact
+
+    cwd = str(Path.cwd())
+    if cwd not in sys.path:
+        sys.path.append(cwd)  # as pyinfra's own command does: inventories import their project
+    hosts = make_inventory(inventory, cwd=cwd)
+    ctx_inventory.set(hosts)
+    wanted = _limited(hosts, limit)
+    state = State()
+    state.init(hosts, Config(), initial_limit=wanted)
+    state.set_stage(StateStage.Connect)
+    connect_all(state)
+    state.set_stage(StateStage.Prepare)
+    try:
+        found = get_facts(state, NodeFactsFact)
+    finally:
+        disconnect_all(state)
+    return [
+        Gathered(host.name, host.data.dict(), found.get(host), _problem(host, found))
+        for host in wanted
+    ]
+
+
+def _limited(hosts: Any, limit: Sequence[str]) -> list[Any]:
+    if not limit:
+        return list(hosts)
+    wanted: dict[str, Any] = {}
+    for name in limit:
+        group = hosts.get_group(name, [])
+        matches = group or [host for host in hosts if fnmatchcase(host.name, name)]
+        if not matches:
+            raise NoSuchHost(f"the inventory has no host and no group {name!r}")
+        wanted.update({host.name: host for host in matches})
+    return list(wanted.values())
+
+
+def _problem(host: Any, found: dict[Any, Any]) -> str:
+    if host not in found:
+        return "it could not be reached; see the error above"
+    return "" if found[host] else "its answer could not be read; see the error above"
