@@ -58,6 +58,7 @@ class Cdi(Sourced):
     output: str
     spec_directories: tuple[str, ...]
     no_additional_gids_flag: str
+    old_systemd: dict[str, int] = {}  # distribution -> systemd, where that is too old to refresh
 
 
 class Toolkit(Entry):

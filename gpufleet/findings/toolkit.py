@@ -122,13 +122,6 @@ CDI_DUPLICATE = Kind(
     "Both {ours} and {other} describe nvidia.com/gpu; the stale one of them may win.",
     "Remove {other}, unless another tool keeps it up to date.",
 )
-CDI_NO_DRIVER = Kind(
-    "GF417",
-    Severity.INFO,
-    "No CDI spec yet",
-    "A CDI spec needs a loaded driver with device nodes; none is loaded.",
-    "Run again once the driver is loaded (after a reboot, if one is needed).",
-)
 LEGACY_PACKAGES = Kind(
     "GF418",
     Severity.WARNING,
@@ -189,4 +182,20 @@ BASE_UNKNOWN = Kind(
     "{runtime} did not tell its effective configuration, so the runtime {name} in {file} "
     "inherits nothing (monitor_path, allowed annotations).",
     "Start {runtime} and run again.",
+)
+NOT_EFFECTIVE = Kind(
+    "GF426",
+    Severity.BLOCKER,
+    "Another file decides instead",
+    "{other} is imported by {file} and replaces all that {file} says of the CRI plugin: a change "
+    "of {file} would have no effect. containerd merges such files only from {since} on.",
+    "Move the settings of {other} into {file}, or remove {other}, then run again.",
+)
+OLD_CONFIG_VERSION = Kind(
+    "GF427",
+    Severity.BLOCKER,
+    "containerd reads only a part of this configuration",
+    "{file} has configuration version 1, and containerd {version} drops the runtimes of such a "
+    "file.",
+    "Convert it: containerd --config {file} config migrate; check the output and put it in place.",
 )

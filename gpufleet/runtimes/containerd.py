@@ -7,6 +7,7 @@ plugin's whole table, and a drop-in would have to repeat, and so freeze, all of 
 
 from __future__ import annotations
 
+import fnmatch
 import posixpath
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -79,6 +80,24 @@ def drop_in(text: str | None, config_path: str, deep_merge: bool) -> str | None:
         if pattern == "*.toml" and "*" not in folder:
             return posixpath.join(posixpath.dirname(config_path), folder, DROP_IN)
     return None
+
+
+def imported(main: str | None, config_path: str, known: Iterable[str]) -> list[str]:
+    """Those of the `known` paths that the main file imports, in containerd's order."""
+    folder = posixpath.dirname(config_path)
+    found_paths: list[str] = []
+    entries = parsed(main).get("imports", [])
+    for entry in entries if isinstance(entries, list) else []:
+        pattern = posixpath.normpath(posixpath.join(folder, str(entry)))
+        matching = sorted(path for path in known if _matches(path, pattern))
+        found_paths += [path for path in matching if path not in found_paths]
+    return found_paths
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """As Go's filepath.Glob: a star does not cross a slash."""
+    same_depth = path.count("/") == pattern.count("/")
+    return same_depth and fnmatch.fnmatchcase(path, pattern)
 
 
 def effective(main: str | None, imports: Iterable[str], deep_merge: bool) -> Data:

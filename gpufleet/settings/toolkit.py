@@ -35,6 +35,9 @@ class ToolkitSettings(RoleSettings):
     restart: bool = Field(
         True, description="Restart a runtime whose configuration changed; else say it is needed."
     )
+    allow_disruption: bool = Field(
+        False, description="Restart docker although that stops the containers that run."
+    )
     repo_url: Url | None = Field(
         None, description="Mirror of the toolkit's repository; the part before `stable/deb/`."
     )

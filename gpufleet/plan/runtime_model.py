@@ -1,0 +1,110 @@
+"""The plan of one container runtime, and what it is made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gpufleet.catalog.models import Catalog
+from gpufleet.catalog.toolkit_models import Runtime as KnownRuntime
+from gpufleet.catalog.versions import release
+from gpufleet.facts.model import NodeFacts, Runtime
+from gpufleet.findings import Finding
+from gpufleet.findings import toolkit as found
+from gpufleet.plan.files import FileWrite
+from gpufleet.runtimes.model import Record
+from gpufleet.settings import ToolkitSettings
+
+CRI_DISABLED = found.CRI_DISABLED.code
+Activation = Literal["none", "reload", "restart"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """A configuration file to write, or to remove where `after` is None.
+
+    Write it only while the host's file still has `sha256` ("" where there is none). `validate` is
+    the runtime's own parser, with `{path}` for the new file beside the old one; empty where the
+    runtime's version has none.
+    """
+
+    path: str
+    before: str | None
+    after: str | None
+    mode: int
+    sha256: str
+    validate: tuple[str, ...]
+
+    @property
+    def write(self) -> FileWrite | None:
+        return None if self.after is None else FileWrite(self.path, self.after, self.mode)
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimePlan:
+    """One runtime: the change of its configuration, and what makes the change count."""
+
+    key: str  # as in NodeFacts.runtimes
+    name: str  # docker, containerd, crio
+    unit: str
+    config: str  # path of the file that holds what is ours
+    change: ConfigChange | None
+    activation: Activation
+    reason: str  # why it has to be restarted or reloaded
+    postponed: bool  # a restart is needed, and left to the user
+    default: bool
+    user_keys: tuple[str, ...]  # settings of the user's that must survive
+    record: Record
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def managed(self) -> bool:
+        """Whether the runtime is to serve GPUs, by our configuration or by its own."""
+        return not any(finding.blocks or finding.code == CRI_DISABLED for finding in self.findings)
+
+    def describe(self) -> dict[str, Any]:
+        """The plan as data for preflight's JSON."""
+        return {
+            "config": self.config,
+            "changes": self.change is not None,
+            "activation": self.activation,
+            "reason": self.reason,
+            "postponed": self.postponed,
+        }
+
+    def as_record(self) -> dict[str, Any]:
+        """What provenance keeps of this runtime."""
+        return {
+            "config": self.config,
+            "default": self.default,
+            "user_keys": list(self.user_keys),
+            "changes": self.record.as_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What every runtime's plan is made from."""
+
+    settings: ToolkitSettings
+    facts: NodeFacts
+    catalog: Catalog
+    first: bool  # the toolkit's packages are installed in this run for the first time
+
+    def known(self, runtime: Runtime) -> KnownRuntime:
+        return next(r for r in self.catalog.runtimes.runtimes if r.name == runtime.name)
+
+    def has(self, runtime: Runtime, feature: str) -> bool:
+        """Whether the runtime's version has a feature of runtimes.yaml; unknown counts as no."""
+        since = self.known(runtime).minimum(feature)
+        return bool(since) and release(runtime.version) >= release(since)
+
+    def record(self, key: str) -> Record:
+        toolkit = (self.facts.provenance or {}).get("toolkit") or {}
+        return Record.from_dict((toolkit.get("runtimes") or {}).get(key, {}).get("changes"))
+
+    def pending(self, unit: str) -> str:
+        """Why an earlier run said that the unit needs a restart; "" after a reboot, or if none."""
+        toolkit = (self.facts.provenance or {}).get("toolkit") or {}
+        entry = (toolkit.get("pending") or {}).get(unit) or {}
+        return str(entry.get("reason", "")) if entry.get("boot_id") == self.facts.boot_id else ""

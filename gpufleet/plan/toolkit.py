@@ -1,0 +1,212 @@
+"""What is to be done about the container toolkit of one host, and why. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gpufleet.catalog.choice import ToolkitChoice
+from gpufleet.catalog.models import Catalog
+from gpufleet.catalog.toolkit import resolve_toolkit
+from gpufleet.catalog.versions import release
+from gpufleet.facts.model import NodeFacts
+from gpufleet.findings import Finding
+from gpufleet.findings import toolkit as found
+from gpufleet.plan.cdi import CdiPlan, plan_cdi
+from gpufleet.plan.files import FileWrite
+from gpufleet.plan.repository import RepositoryPlan, plan_repository
+from gpufleet.plan.runtime_model import Context, RuntimePlan
+from gpufleet.plan.runtimes import plan_runtime
+from gpufleet.settings import ToolkitSettings
+
+Action = Literal["none", "install", "upgrade", "downgrade", "repair"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolkitPlan:
+    """The steps of the toolkit role for one host; a step that is empty has nothing to do."""
+
+    choice: ToolkitChoice
+    action: Action
+    before: str | None  # version of the installed packages
+    target: str  # version to end with
+    packages: tuple[str, ...]  # names, all at the target
+    installed: tuple[str, ...]  # those of them that are there now
+    repository: RepositoryPlan
+    hold: tuple[str, ...]  # names to hold that are not held
+    runtimes: tuple[RuntimePlan, ...]
+    cdi: CdiPlan
+    boot_id: str
+    earlier: dict[str, Any]  # runtimes of the host's record, by key
+    reasons: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def changes_packages(self) -> bool:
+        return self.action != "none"
+
+    @property
+    def files(self) -> tuple[FileWrite, ...]:
+        """The configuration files to write; see RuntimePlan.change for how each is checked."""
+        return tuple(
+            runtime.change.write
+            for runtime in self.runtimes
+            if runtime.change and runtime.change.write
+        )
+
+    def converged(self, driver: str | None) -> bool:
+        """Whether there is nothing to do while `driver` is the loaded one."""
+        return not (
+            self.changes_packages
+            or self.repository.needed
+            or self.hold
+            or any(r.change or r.activation != "none" for r in self.runtimes)
+            or self.cdi.stale(driver)
+        )
+
+    def record(self, driver: str | None, versions: dict[str, str]) -> dict[str, Any]:
+        """What provenance keeps under `toolkit` once all is carried out.
+
+        `driver`: version that is loaded then; `versions`: packages by name, as installed.
+        """
+        pending = {
+            runtime.unit: {"boot_id": self.boot_id, "reason": runtime.reason}
+            for runtime in self.runtimes
+            if runtime.postponed
+        }
+        cdi = {} if self.cdi.keeper == "none" else {"path": self.cdi.path, "driver": driver}
+        return {
+            "version": self.target,
+            "packages": versions,
+            "runtimes": self.earlier | {r.key: r.as_record() for r in self.runtimes if r.managed},
+            "cdi": cdi,
+            "pending": pending,
+        }
+
+    def describe(self) -> dict[str, Any]:
+        """The plan as data for preflight's JSON."""
+        return {
+            "action": self.action,
+            "before": self.before,
+            "target": self.target,
+            "packages": list(self.packages),
+            "runtimes": {runtime.key: runtime.describe() for runtime in self.runtimes},
+            "cdi": {"keeper": self.cdi.keeper, "path": self.cdi.path},
+            "reasons": list(self.reasons),
+        }
+
+
+def plan_toolkit(settings: ToolkitSettings, facts: NodeFacts, catalog: Catalog) -> ToolkitPlan:
+    """What to install and configure on one host; raises nothing, reports findings."""
+    choice = resolve_toolkit(
+        catalog,
+        distribution=facts.distribution,
+        architecture=facts.kernel.architecture,
+        settings=settings,
+    )
+    before = _installed_version(choice, facts)
+    target = _target(settings, choice, before)
+    action, reason = _action(choice, before, target, facts)
+    repository = plan_repository(choice.repository, facts, wanted=action != "none")
+    context = Context(settings, facts, catalog, first=action == "install")
+    runtimes = tuple(
+        plan_runtime(key, runtime, context)
+        for key, runtime in facts.runtimes.items()
+        if settings.runtimes == "auto" or runtime.name in settings.runtimes
+    )
+    cdi = plan_cdi(settings, facts, catalog, target)
+    return ToolkitPlan(
+        choice=choice,
+        action=action,
+        before=before,
+        target=target,
+        packages=choice.packages,
+        installed=tuple(name for name in choice.packages if name in facts.packages),
+        repository=repository,
+        hold=_to_hold(settings, choice.packages, action, facts),
+        runtimes=runtimes,
+        cdi=cdi,
+        boot_id=facts.boot_id,
+        earlier=((facts.provenance or {}).get("toolkit") or {}).get("runtimes") or {},
+        reasons=(choice.reason, reason),
+        findings=(
+            *choice.findings,
+            *repository.findings,
+            *_inspect(settings, facts, catalog, choice, target),
+            *(finding for runtime in runtimes for finding in runtime.findings),
+            *cdi.findings,
+        ),
+    )
+
+
+def _installed_version(choice: ToolkitChoice, facts: NodeFacts) -> str | None:
+    there = [facts.packages[name] for name in choice.packages if name in facts.packages]
+    versions = [package.upstream for package in there if package.state != "config-files"]
+    return max(versions, key=release, default=None)
+
+
+def _target(settings: ToolkitSettings, choice: ToolkitChoice, before: str | None) -> str:
+    """The chosen version; a newer one that is there stays, unless a version was asked for."""
+    newer = before is not None and release(before) > release(choice.version)
+    return before if before and newer and not settings.version else choice.version
+
+
+def _action(
+    choice: ToolkitChoice, before: str | None, target: str, facts: NodeFacts
+) -> tuple[Action, str]:
+    if before is None:
+        return "install", "No container toolkit is installed."
+    wrong = [
+        name
+        for name in choice.packages
+        if name not in facts.packages
+        or facts.packages[name].upstream != target
+        or facts.packages[name].state != "installed"
+    ]
+    if not wrong:
+        return "none", f"Container toolkit {before} is installed."
+    if before == target:
+        return "repair", f"Not at {target}, or half done: {', '.join(wrong)}."
+    verb: Action = "upgrade" if release(before) < release(target) else "downgrade"
+    return verb, f"Container toolkit {before} is installed, {target} is wanted."
+
+
+def _to_hold(
+    settings: ToolkitSettings, packages: tuple[str, ...], action: Action, facts: NodeFacts
+) -> tuple[str, ...]:
+    """Names to hold: yum's locks name the version, so they are made anew when it changes."""
+    if not settings.hold:
+        return ()
+    if action != "none" and facts.package_manager != "apt":
+        return packages
+    return tuple(name for name in packages if name not in facts.holds)
+
+
+def _inspect(
+    settings: ToolkitSettings,
+    facts: NodeFacts,
+    catalog: Catalog,
+    choice: ToolkitChoice,
+    target: str,
+) -> list[Finding]:
+    """What a person should know of what is there: old packages, runtimes that are left out."""
+    findings = []
+    if target != choice.version:
+        findings.append(found.NEWER_INSTALLED(installed=target, version=choice.version))
+    legacy = [
+        name
+        for name in catalog.toolkit.packages_removed.names
+        if name in facts.packages and facts.packages[name].state != "config-files"
+    ]
+    if legacy:
+        findings.append(found.LEGACY_PACKAGES(packages=", ".join(legacy)))
+    names = {runtime.name for runtime in facts.runtimes.values()}
+    if not names:
+        findings.append(found.NO_RUNTIME())
+    if settings.runtimes != "auto":
+        for name in settings.runtimes:
+            if name not in names:
+                findings.append(found.RUNTIME_MISSING(runtime=name))
+        for name in sorted(names - set(settings.runtimes)):
+            findings.append(found.RUNTIME_NOT_MANAGED(runtime=name))
+    return findings
