@@ -7,7 +7,7 @@ began=$SECONDS
 step() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 
 step "1/4 Six hosts and a package mirror"
-gpufleet sandbox --name demo up ubuntu2204 ubuntu2404 debian12 el7 nogpu nvswitch
+gpufleet sandbox up --name demo ubuntu2204 ubuntu2404 debian12 el7 nogpu nvswitch
 
 step "2/4 From bare machines to GPU nodes: pyinfra -y inventories/sandbox.py deploys/gpu_node.py"
 GPUFLEET_REPORT=build/demo-first.json pyinfra -y inventories/sandbox.py deploys/gpu_node.py
@@ -26,5 +26,5 @@ gpufleet verify inventories/sandbox.py
 
 printf '\nAll hosts converged, the second run changed nothing, verify is green: %d s.\n' \
     $((SECONDS - began))
-printf 'The hosts are still there: gpufleet sandbox --name demo ssh ubuntu2204 nvidia-smi\n'
-printf 'Take them away with:       gpufleet sandbox --name demo down\n'
+printf 'The hosts are still there: gpufleet sandbox ssh --name demo ubuntu2204 nvidia-smi\n'
+printf 'Take them away with:       gpufleet sandbox down --name demo\n'

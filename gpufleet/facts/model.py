@@ -121,7 +121,7 @@ class Service:
     load: str  # loaded, masked, error
     active: str  # active, inactive, failed
     enabled: str  # enabled, disabled, static, ""
-    exec_start: str = ""  # the command line, for the runtimes only
+    exec_start: str = ""  # the command line, for the runtimes and the persistence daemon
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,13 @@ _RANCHER = {
     "rke2-agent.service": "/var/lib/rancher/rke2",
 }
 _KUBELETS = ("kubelet.service", "snap.microk8s.daemon-kubelite.service", *_RANCHER)
-_WITH_COMMAND = ("docker.service", "containerd.service", "crio.service", *_KUBELETS)
+_WITH_COMMAND = (
+    "docker.service",
+    "containerd.service",
+    "crio.service",
+    "nvidia-persistenced.service",
+    *_KUBELETS,
+)
 _PACKAGES = {
     "docker": ("docker-ce", "docker.io", "moby-engine", "docker-engine", "docker"),
     "containerd": ("containerd.io", "containerd", "moby-containerd"),

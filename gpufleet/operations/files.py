@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+import time
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from difflib import unified_diff
@@ -39,7 +40,7 @@ def _archive(files: Sequence[FileWrite]) -> bytes:
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for file in files:
             entry = tarfile.TarInfo(file.path.lstrip("/"))
-            entry.size, entry.mode = len(file.data), file.mode
+            entry.size, entry.mode, entry.mtime = len(file.data), file.mode, int(time.time())
             tar.addfile(entry, io.BytesIO(file.data))
     return buffer.getvalue()
 

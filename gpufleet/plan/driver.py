@@ -43,7 +43,8 @@ class DriverPlan:
     wanted_files: tuple[FileWrite, ...]  # all but the pins, which need the version
     files: tuple[FileWrite, ...]  # those that differ on the host
     hold: tuple[str, ...]  # names to hold that are not held
-    services: tuple[str, ...]  # units to enable and start
+    wanted_services: tuple[str, ...]
+    services: tuple[str, ...]  # those of them to enable and start
     load: bool  # the module in the kernel is not the target's
     reasons: tuple[str, ...]
     findings: tuple[Finding, ...]
@@ -94,6 +95,7 @@ def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) ->
     action, reason = _action(packages, installed, before, target, facts)
     repository = plan_repository(choice.repository, facts, wanted=action != "none")
     wanted_files = _wanted_files(settings, facts)
+    services = _services(settings, facts)
     pins = preferences(packages, before or "") if action == "none" else None
     checked = wanted_files + ((pins,) if pins and _pinned(settings, facts) else ())
     return DriverPlan(
@@ -109,7 +111,8 @@ def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) ->
         wanted_files=wanted_files,
         files=tuple(file for file in checked if not file.is_on(facts)),
         hold=_to_hold(settings, packages, action, facts),
-        services=_services(settings, facts),
+        wanted_services=services,
+        services=tuple(name for name in services if not _runs(facts, name)),
         load=not _module_is_right(facts, target),
         reasons=(choice.reason, reason),
         findings=(
@@ -235,11 +238,11 @@ def _services(settings: DriverSettings, facts: NodeFacts) -> tuple[str, ...]:
     wanted = ["nvidia-persistenced"] if settings.persistence else []
     if facts.nvswitches:
         wanted.append("nvidia-fabricmanager")
-    return tuple(name for name in wanted if not _runs(facts, name))
+    return tuple(wanted)
 
 
 def _runs(facts: NodeFacts, name: str) -> bool:
-    service = facts.services.get(name)
+    service = facts.services.get(f"{name}.service")
     return (
         service is not None
         and service.active == "active"
@@ -265,7 +268,8 @@ def _package_findings(
     facts: NodeFacts,
 ) -> list[Finding]:
     found: list[Finding] = []
-    ours = (facts.provenance or {}).get("driver", {}).get("packages", {})
+    record = (facts.provenance or {}).get("driver") or {}
+    ours = {*record.get("packages", ()), *record.get("added", ())}
     others = [name for name in installed if name not in packages and name not in ours]
     if others and action in ("replace", "upgrade", "downgrade"):
         found.append(findings.OTHER_PACKAGES(packages=", ".join(others)))

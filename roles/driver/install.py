@@ -43,7 +43,7 @@ def install(node: Node) -> None:
     reboot.when("Reboot where only that helps", reboot_reason, node.may_reboot, timeout)
     services.run(
         "Start the persistence daemon and the fabric manager",
-        plan.services,
+        plan.wanted_services if load else plan.services,
         lambda: not node.waits_for_reboot,
     )
     modules.compare(

@@ -65,7 +65,9 @@ def converged_host(version: str = "580.159.03", **changes: Any) -> NodeFacts:
         library=version,
         provenance={"driver": {"packages": dict.fromkeys(plan.packages, version)}},
         services={
-            "nvidia-persistenced": Service("nvidia-persistenced", "loaded", "active", "enabled")
+            "nvidia-persistenced.service": Service(
+                "nvidia-persistenced.service", "loaded", "active", "enabled"
+            )
         },
     )
     return replace(facts, **changes)
