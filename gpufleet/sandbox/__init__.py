@@ -1,11 +1,11 @@
 """Test hosts on this machine: systemd containers with a simulated kernel and GPU.
 
-    sandbox = Sandbox("test").up(["ubuntu2204"])
-    host = sandbox.hosts["ubuntu2204"]
-    host.run("lspci -nn").stdout
-    with host.fault("apt-lock"): ...
-    host.reset()
-    sandbox.down()
+sandbox = Sandbox("test").up(["ubuntu2204"])
+host = sandbox.hosts["ubuntu2204"]
+host.run("lspci -nn").stdout
+with host.fault("apt-lock"): ...
+host.reset()
+sandbox.down()
 """
 
 from gpufleet.sandbox.errors import SandboxError

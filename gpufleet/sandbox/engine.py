@@ -11,7 +11,6 @@ import os
 import resource
 import shutil
 import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path

@@ -28,6 +28,7 @@ class Host:
 
     state: HostState
     sandbox: str
+    subnet: str
     engine: Engine
     recreate: Callable[[HostState], None]
 
@@ -47,6 +48,10 @@ class Host:
     def scenario(self) -> Path:
         """The folder that the host sees as /etc/sim."""
         return state_dir(self.sandbox) / "hosts" / self.name
+
+    @property
+    def is_paused(self) -> bool:
+        return bool(self.engine.inspect(self.state.container)["State"]["Status"] == "paused")
 
     def run(
         self, command: str, *, check: bool = True, timeout: float = 120, stdin: str | None = None

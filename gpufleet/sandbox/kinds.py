@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NVIDIA = 0x10DE
 GPU_CLASS = 0x030200
 BRIDGE_CLASS = 0x068000
 
@@ -16,7 +17,11 @@ class Device:
     device: int
     subsystem: int
     pci_class: int = GPU_CLASS
-    vendor: int = 0x10DE
+    vendor: int = NVIDIA
+
+    @property
+    def is_nvidia(self) -> bool:
+        return self.vendor == NVIDIA
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,6 @@ class HostKind:
     archive: str = ""  # folder of the distribution's archive on the mirror
     driver_branch: str = ""  # what inventories/sandbox.py asks for
     efi: bool = True
-    registry_image: str = ""  # the real distribution, where a registry can be reached
 
     @property
     def is_rpm(self) -> bool:
@@ -47,7 +51,9 @@ H100 = tuple(
     Device(f"0000:{bus:02x}:00.0", 0x2330, 0x16C1)
     for bus in (0x1B, 0x43, 0x52, 0x61, 0x9D, 0xC3, 0xD1, 0xDF)
 )
-NVSWITCH = tuple(Device(f"0000:{bus:02x}:00.0", 0x22A3, 0x1796, BRIDGE_CLASS) for bus in range(5, 9))
+NVSWITCH = tuple(
+    Device(f"0000:{bus:02x}:00.0", 0x22A3, 0x1796, BRIDGE_CLASS) for bus in range(5, 9)
+)
 # Graphics of the board itself, as servers have it: not NVIDIA's.
 BOARD = Device("0000:02:00.0", 0x2000, 0x2000, 0x030000, vendor=0x1A03)
 
@@ -56,7 +62,6 @@ UBUNTU2204 = {
     "kernel": "5.15.0-122-generic",
     "next_kernel": "5.15.0-124-generic",
     "archive": "ubuntu2204",
-    "registry_image": "docker.io/library/ubuntu:22.04",
 }
 
 _KINDS = (
@@ -76,7 +81,6 @@ _KINDS = (
         devices=(BOARD, H100[0]),
         archive="ubuntu2404",
         driver_branch="580",
-        registry_image="docker.io/library/ubuntu:24.04",
     ),
     HostKind(
         name="debian12",
@@ -87,7 +91,6 @@ _KINDS = (
         devices=(BOARD, Device("0000:3b:00.0", 0x26B9, 0x1851)),
         archive="debian12",
         driver_branch="580",
-        registry_image="docker.io/library/debian:12",
     ),
     HostKind(
         name="el7",
@@ -99,7 +102,6 @@ _KINDS = (
         archive="el7",
         driver_branch="550",
         efi=False,
-        registry_image="docker.io/library/centos:7",
     ),
     HostKind(
         name="nogpu",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpufleet.sandbox import machine, mirror
@@ -34,14 +34,13 @@ def _quiet(_message: str) -> None:
 class Sandbox:
     """A named sandbox. Two of different names share images and nothing else.
 
-        with_hosts = Sandbox("test").up(["ubuntu2204", "el7"])
-        with_hosts.hosts["el7"].run("uname -r")
+    with_hosts = Sandbox("test").up(["ubuntu2204", "el7"])
+    with_hosts.hosts["el7"].run("uname -r")
     """
 
     name: str = DEFAULT
     progress: Progress = _quiet
     images: str = "auto"  # real, imitation, auto
-    _state: SandboxState | None = field(default=None, init=False, repr=False)
 
     @property
     def engine(self) -> Engine:
@@ -73,14 +72,14 @@ class Sandbox:
         return found[name]
 
     def _host(self, state: HostState) -> Host:
-        return Host(state, self.name, self.engine, self._recreate)
+        return Host(state, self.name, self.state.subnet, self.engine, self._recreate)
 
     # -- up ------------------------------------------------------------------------------------
 
     def up(
         self, wanted: Sequence[str] = GPU_KINDS, copies: int = 1, *, with_mirror: bool = True
     ) -> Sandbox:
-        """Bring up `copies` hosts of each kind, and the mirror; those that run are left as they are.
+        """Bring up `copies` hosts of each kind, and the mirror; those that run are left alone.
 
         Returns when every host answers over SSH and systemd has started everything.
         """
@@ -93,7 +92,7 @@ class Sandbox:
             names = {MIRROR: MIRROR} if with_mirror else {}
             for kind in wanted:
                 names |= {_copy_name(kind, number): kind for number in range(copies)}
-            self._prepare({KINDS[kind] for kind in names.values()}, with_mirror)
+            state.images = self._prepare({KINDS[kind] for kind in names.values()}, with_mirror)
             for name, kind in names.items():
                 if name not in state.hosts:
                     state.hosts[name] = self._new_host(state, name, KINDS[kind])
@@ -109,18 +108,20 @@ class Sandbox:
         subnet = self.engine.network(network, self.name)
         return SandboxState(self.name, self.engine.name, "imitation", network, subnet)
 
-    def _prepare(self, wanted: set[HostKind], with_mirror: bool) -> None:
+    def _prepare(self, wanted: set[HostKind], with_mirror: bool) -> str:
         """Images and mirror, both at once: one waits for the network while the other computes."""
         store = self._store()
         with ThreadPoolExecutor(2) as pool:
             tree = pool.submit(mirror.build, cache_dir(), self.progress) if with_mirror else None
-            for image in sorted({kind.image for kind in wanted}):
-                store.image(image)
+            made = [store.image(kind) for kind in sorted(wanted, key=lambda kind: kind.name)]
             if tree is not None:
                 tree.result()
+        return "real" if any(image.is_real for image in made) else "imitation"
 
     def _store(self) -> ImageStore:
-        return ImageStore(self.engine, cache_dir(), machine.build(cache_dir()), self.progress)
+        return ImageStore(
+            self.engine, cache_dir(), machine.build(cache_dir()), self.progress, self.images
+        )
 
     def _new_host(self, state: SandboxState, name: str, kind: HostKind) -> HostState:
         used = [host.address for host in state.hosts.values()]
@@ -129,7 +130,7 @@ class Sandbox:
             kind=kind.name,
             address=free_address(state.subnet, used),
             container=f"gpufleet-{self.name}-{name}",
-            image=self._store().image(kind.image),
+            image=self._store().image(kind).tag,
             key=str(self.folder / "id_ed25519"),
             known_hosts=str(self.folder / "known_hosts"),
         )
@@ -180,7 +181,12 @@ class Sandbox:
         words += ["--ip", host.address, *self.engine.host_options()]
         words += ["-v", f"{machine_dir}:/usr/lib/sim:ro", "-v", f"{scenario}:/etc/sim"]
         if kind.name == MIRROR:
-            words += ["-v", f"{mirror_home}:/srv/mirror:ro", "-v", f"{mirror.SERVER}:/srv/serve.py:ro"]
+            words += [
+                "-v",
+                f"{mirror_home}:/srv/mirror:ro",
+                "-v",
+                f"{mirror.SERVER}:/srv/serve.py:ro",
+            ]
         else:
             words += ["-v", "/var/lib/docker", "-v", "/var/lib/containerd"]
             if MIRROR in (hosts := self._known_hosts_of_state()):
@@ -214,7 +220,10 @@ class Sandbox:
     def wait_for_mirror(self, seconds: float = 20) -> None:
         """Wait until the mirror serves; its host is up some time before."""
         host = self.host(MIRROR)
-        wait_until(lambda: host.run("curl -sfo /dev/null http://localhost/", check=False).returncode == 0, seconds)
+        wait_until(
+            lambda: host.run("curl -sfo /dev/null http://localhost/", check=False).returncode == 0,
+            seconds,
+        )
 
 
 def _copy_name(kind: str, number: int) -> str:

@@ -13,40 +13,84 @@ from pathlib import Path
 
 from gpufleet.sandbox.apt import MAIN, AptSources, machine_sources
 from gpufleet.sandbox.engine import LABEL, Engine
+from gpufleet.sandbox.errors import SandboxError, kinds
+from gpufleet.sandbox.images import real
+from gpufleet.sandbox.kinds import HostKind
 from gpufleet.sandbox.locks import exclusive
 from gpufleet.sandbox.process import run
 
 RECIPES = Path(__file__).parent
-PACKAGES = (
-    "busybox-static ca-certificates containerd cpio curl dbus dkms dnf dnf-plugins-core docker.io "
-    "file gcc gnupg gzip initramfs-tools iproute2 iptables kmod less libc6-dev lsof make openssh-server "
-    "pciutils procps psmisc python3-minimal rpm runc sudo systemd systemd-sysv udev"
-).split()
+PACKAGES = [
+    *("systemd", "systemd-sysv", "udev", "dbus", "openssh-server", "sudo", "iproute2", "iptables"),
+    *("procps", "psmisc", "lsof", "less", "file", "cpio", "curl", "ca-certificates", "gnupg"),
+    *("kmod", "pciutils", "initramfs-tools", "dkms", "gcc", "libc6-dev", "make"),
+    *("docker.io", "containerd", "runc", "busybox-static", "python3-minimal"),
+    *("rpm", "dnf", "dnf-plugins-core"),
+]
 
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """What a host is started from. `is_real`: the distribution's own image, not the imitation."""
+
+    tag: str
+    is_real: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ImageStore:
-    """Builds images when they are missing. `machine` is the folder of `machine.build`."""
+    """Builds images when they are missing. `machine` is the folder of `machine.build`.
+
+    `source`: imitation, real (an error where it cannot be had), or auto (real where it can be had).
+    """
 
     engine: Engine
     cache: Path
     machine: Path
     progress: Progress
+    source: str = "auto"
 
-    def image(self, name: str) -> str:
-        """The engine's name of the image `name`, built first when it has to be."""
+    def image(self, kind: HostKind) -> Image:
+        """The image for hosts of this kind, built first when it has to be."""
+        if self.source != "imitation" and kind.image in real.REGISTRY:
+            found = self._real(kind)
+            if found:
+                return Image(found, True)
+        return Image(self._imitation(kind.image), False)
+
+    def _imitation(self, name: str) -> str:
         script = (RECIPES / "common.sh").read_text() + (RECIPES / f"{name}.sh").read_text()
         base = f"localhost/gpufleet-base:{_base_version()}"
         tag = f"localhost/gpufleet-{name}:{_digest(base, script, *self._kernel())}"
-        if self.engine.has_image(tag):
-            return tag
         with exclusive(self.cache / "images", "build"):
             if not self.engine.has_image(tag):
                 self._base(base)
-                self._layer(base, tag, name, script)
+                self._layer(base, tag, name, script, "none")
         return tag
+
+    def _real(self, kind: HostKind) -> str:
+        """The tag of the image on top of the real distribution; "" when the imitation has to do."""
+        registry = real.Registry(self.engine, self.cache)
+        script = real.script(kind.image, PACKAGES, RECIPES, kind.kernel)
+        tag = f"localhost/gpufleet-real-{kind.image}:{_digest(script, *self._kernel())}"
+        if self.engine.has_image(tag):
+            return tag
+        if self.source == "auto" and registry.failed_lately:
+            return ""
+        reason = registry.pull(kind.image)
+        if not reason:
+            try:
+                self._layer(real.REGISTRY[kind.image], tag, kind.image, script, "host")
+            except SandboxError as error:
+                reason = error.finding.message
+        if reason and self.source == "real":
+            image = real.REGISTRY[kind.image]
+            raise SandboxError(kinds.IMAGE_NOT_PULLED(image=image, reason=reason))
+        if reason:
+            self.progress(f"no image of the real {kind.image}, so its imitation: {reason}")
+        return "" if reason else tag
 
     def _kernel(self) -> list[str]:
         """What an image has of the simulated machine: its kernels, installed by these programs."""
@@ -64,22 +108,15 @@ class ImageStore:
         self.progress("loading the base image")
         self.engine("import", "--change", f"LABEL {LABEL}.image=1", archive, tag)
 
-    def _layer(self, base: str, tag: str, name: str, script: str) -> None:
+    def _layer(self, base: str, tag: str, name: str, script: str, network: str) -> None:
         self.progress(f"building the image {name}")
         container = f"gpufleet-build-{name}"
         self.engine.remove(*[c for c in self.engine.containers("build") if c == container])
-        labels = ["--name", container, "--label", f"{LABEL}=build", "--network", "none"]
+        labels = ["--name", container, "--label", f"{LABEL}=build", "--network", network]
         options = [*self.engine.limit_options(), "-v", f"{self.machine}:/usr/lib/sim:ro"]
-        self.engine("run", *labels, *options, base, "/bin/bash", "-c", script, timeout=300)
+        self.engine("run", *labels, *options, base, "/bin/bash", "-c", script, timeout=900)
         self.engine("commit", "-q", container, tag)
         self.engine.remove(container)
-
-    def remove_stale(self, keep: set[str]) -> None:
-        """Remove images of older recipes, those in `keep` and those in use excepted."""
-        listed = self.engine("images", "--format", "{{.Repository}}:{{.Tag}}").stdout.split()
-        for tag in listed:
-            if tag.startswith("localhost/gpufleet-") and tag not in keep:
-                self.engine("rmi", tag, check=False)
 
 
 def _bootstrap(sources: AptSources, archive: Path) -> None:

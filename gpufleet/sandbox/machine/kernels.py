@@ -46,7 +46,10 @@ MODULES = {
         InTree("drm_kms_helper", "drivers/gpu/drm", needs="drm"),
         InTree("video", "drivers/acpi"),
         InTree(
-            "nouveau", "drivers/gpu/drm/nouveau", needs="drm", alias="pci:v000010DEd*sv*sd*bc03sc*i*"
+            "nouveau",
+            "drivers/gpu/drm/nouveau",
+            needs="drm",
+            alias="pci:v000010DEd*sv*sd*bc03sc*i*",
         ),
     )
 }
@@ -82,7 +85,7 @@ KERNELS = tuple(
 
 
 def build_kernels(sources: Path, target: Path) -> None:
-    """Write `target`/<release> for every kernel, and `target`/nouveau.ko.<release> for the fault."""
+    """Write `target`/<release> for every kernel; `target`/extra has nouveau for each of them."""
     objects = {name: _compile(sources, target, module) for name, module in MODULES.items()}
     for kernel in KERNELS:
         tree = target / kernel.release

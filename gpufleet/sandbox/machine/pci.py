@@ -26,7 +26,11 @@ def write_device(bus: Path, device: Device) -> None:
 
 
 def _files(device: Device) -> dict[str, str]:
-    base, sub, interface = device.pci_class >> 16, device.pci_class >> 8 & 255, device.pci_class & 255
+    base, sub, interface = (
+        device.pci_class >> 16,
+        device.pci_class >> 8 & 255,
+        device.pci_class & 255,
+    )
     modalias = (
         f"pci:v{device.vendor:08X}d{device.device:08X}"
         f"sv{device.vendor:08X}sd{device.subsystem:08X}bc{base:02X}sc{sub:02X}i{interface:02X}"

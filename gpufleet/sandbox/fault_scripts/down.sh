@@ -1,0 +1,3 @@
+# The mirror's machine answers, its server does not run.
+on() { systemctl stop mirror; }
+off() { systemctl start mirror; }

@@ -1,0 +1,29 @@
+# The kernel has nouveau; it is loaded, also early at each boot, and the console holds it.
+RELEASE=$(uname -r)
+FOLDER=/lib/modules/$RELEASE/kernel/drivers/gpu/drm/nouveau
+rebuild() {
+    depmod "$RELEASE"
+    if command -v dracut > /dev/null; then
+        dracut --force
+    else
+        update-initramfs -u > /dev/null
+    fi
+}
+on() {
+    echo 1 > /etc/sim/refcnt/nouveau
+    if [ ! -e "$FOLDER/nouveau.ko" ]; then
+        mkdir -p "$FOLDER"
+        cp "/usr/lib/sim/kernels/extra/$RELEASE/nouveau.ko" "$FOLDER/"
+        touch "$FOLDER/added-by-fault"
+        rebuild
+    fi
+    if [ ! -d /sys/module/nvidia ]; then modprobe nouveau; fi
+}
+off() {
+    rm -f /etc/sim/refcnt/nouveau
+    if [ -d /sys/module/nouveau ]; then modprobe -r nouveau; fi
+    if [ -e "$FOLDER/added-by-fault" ]; then
+        rm -rf "$FOLDER"
+        rebuild
+    fi
+}
