@@ -4,24 +4,31 @@ seconds() { # UNIT: when it became active, in seconds since 1970
     date -d "$(systemctl show -p ActiveEnterTimestamp "$1" | cut -d= -f2)" +%s
 }
 
+running() { # UNIT COMMAND...: clients of a runtime that is down wait for it in vain
+    unit=$1; shift
+    if systemctl -q is-active "$unit"; then limit "$@"; else echo "$unit is not active"; return 1; fi
+}
+
 docker_sections() {
     section docker-config cat "$1"
     section docker-validate limit dockerd --validate --config-file "$1"
     section docker-info docker_info
-    section docker-images limit docker image ls --format '{{.Repository}}:{{.Tag}}'
+    section docker-images running docker.service docker image ls --format '{{.Repository}}:{{.Tag}}'
 }
 
-docker_info() { limit docker info --format '{{json .}}' 2>/dev/null; }
+docker_info() { running docker.service docker info --format '{{json .}}' 2>/dev/null; }
 
 containerd_sections() {
     section containerd-config cat "$1"
     section containerd-dump containerd_dump "$1"
     section containerd-written containerd_written "$1"
     section containerd-started seconds "$containerd_unit"
-    section containerd-images limit ctr images ls -q
+    section containerd-images running "$containerd_unit" ctr images ls -q
 }
 
-containerd_dump() { limit containerd --config "$1" config dump 2>/dev/null || limit containerd --config "$1" config dump; }
+containerd_dump() { # only a refusal is worth standard error
+    limit containerd --config "$1" config dump 2>/dev/null || limit containerd --config "$1" config dump
+}
 
 containerd_written() { # newest of the file and its drop-ins
     stat -c %Y "$1" "${1%/*}"/conf.d/*.toml "${1%/*}"/config.d/*.toml 2>/dev/null | sort -n | tail -n 1
@@ -30,7 +37,7 @@ containerd_written() { # newest of the file and its drop-ins
 crio_sections() {
     section crio-config cat "$1"
     section crio-validate limit crio config
-    section crio-status limit crio status config
+    section crio-status running crio.service crio status config
 }
 
 find_units() { # k3s and RKE2 run containerd themselves

@@ -48,6 +48,7 @@ def test_fabric_manager_version(node: Node) -> None:
     version = node.need_driver()
     node.need(node.nvswitches, "the host has no NVSwitch")
     packages = [p for p in node.packages.values() if "fabric" in p.name and p.is_driver]
-    found = ", ".join(f"{p.name} {p.version}" for p in packages) or "no fabric manager package"
-    right = bool(packages) and all(p.upstream == version for p in packages)
+    node.need(packages, "there is no fabric manager package (GF751)")
+    found = ", ".join(f"{p.name} {p.version}" for p in packages)
+    right = all(p.upstream == version for p in packages)
     node.expect(right, kinds.FABRIC_VERSION, f"fabric manager {version}, like the driver", found)

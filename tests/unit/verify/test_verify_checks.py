@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from shipped_checks import CHECKS, all_checks
 from verify_faults import FAULTS, OLD, no_provenance
-from verify_paper import CHECKS, VERSION, Paper, all_checks, dpkg
+from verify_paper import VERSION, Paper, dpkg
 
 from gpufleet.findings import Kind
 from gpufleet.findings import verify as kinds

@@ -1,24 +1,18 @@
-"""A healthy host on paper, and a way to run every check of tests/post_deploy on it."""
+"""A healthy host on paper: what its two scripts would print."""
 
 from __future__ import annotations
 
 import copy
-import importlib.util
-import inspect
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import pytest
+import shipped_checks
 
 from gpufleet.verify.inventory import Target
-from gpufleet.verify.node import CheckFailed, Node
+from gpufleet.verify.node import Node
 from gpufleet.verify.probe import Output
-from gpufleet.verify.runtimes import NAMES
 
-CHECKS = Path(__file__).parents[2] / "post_deploy"
 VERSION = "580.95.05"
 KERNEL = "6.1.0-42-amd64"
 LIBRARY = f"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.{VERSION}"
@@ -57,42 +51,12 @@ class Paper:
 
     def outcomes(self) -> dict[str, str]:
         """Check -> "passed", "skipped: why", or the message of its failure."""
-        node, found = self.node(), {}
-        for check, function in all_checks().items():
-            names = NAMES if "name" in inspect.signature(function).parameters else (None,)
-            for name in names:
-                label = f"{check}[{name}]" if name else check
-                found[label] = outcome(function, node, *([name] if name else []))
-        return found
+        return shipped_checks.outcomes(self.node())
 
     def failures(self) -> dict[str, str]:
         """Check -> code, for the checks that fail."""
-        return {c: text.split()[0] for c, text in self.outcomes().items() if text.startswith("GF")}
-
-
-def outcome(function: Callable[..., None], *arguments: Any) -> str:
-    try:
-        function(*arguments)
-    except CheckFailed as failure:
-        return str(failure)
-    except pytest.skip.Exception as skip:
-        return f"skipped: {skip.msg}"
-    return "passed"
-
-
-def all_checks() -> dict[str, Callable[..., None]]:
-    """The checks that are shipped, by name, without the prefix `test_`."""
-    checks: dict[str, Callable[..., None]] = {}
-    for path in sorted(CHECKS.glob("test_*.py")):
-        spec = importlib.util.spec_from_file_location(f"post_deploy_{path.stem}", path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        for name, value in vars(module).items():
-            if name.startswith("test_"):
-                checks[name.removeprefix("test_")] = value
-    return checks
+        found = shipped_checks.failures(self.node())
+        return {check: text.split()[0] for check, text in found.items()}
 
 
 def dpkg(name: str, version: str, status: str = "hold ok installed") -> str:
