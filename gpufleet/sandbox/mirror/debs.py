@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -9,6 +10,9 @@ from pathlib import Path
 from gpufleet.sandbox.mirror.model import File, Package
 from gpufleet.sandbox.process import run
 
+# The time in every package: the same content gives the same bytes, so that a mirror that is built
+# anew still has what the indexes on running hosts promise.
+EPOCH = "1704067200"
 MAINTAINER = "gpufleet sandbox <sandbox@localhost>"
 NOTE = " Imitation for the gpufleet sandbox: names and relations are real, the content is not."
 
@@ -30,7 +34,9 @@ def write(package: Package, folder: Path) -> Path:
             path = control / script
             path.write_text(text)
             path.chmod(0o644 if script == "triggers" else 0o755)
-        run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "-b", root, target])
+        options = ["--root-owner-group", "-Zgzip", "-z1"]
+        environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}
+        run(["dpkg-deb", *options, "-b", root, target], env=environment)
     return target
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
 
-from gpufleet.sandbox.mirror.debs import stage
+from gpufleet.sandbox.mirror.debs import EPOCH, stage
 from gpufleet.sandbox.mirror.model import Package
 from gpufleet.sandbox.process import run
 
@@ -20,8 +21,9 @@ def write(package: Package, folder: Path) -> Path:
         stage(package, top / "files")
         spec = top / "package.spec"
         spec.write_text(spec_text(package, top / "files"))
-        run(["rpmbuild", "-bb", "--quiet", "--define", f"_topdir {top}", "--target",
-             package.architecture, spec])  # fmt: skip
+        options = ["-bb", "--quiet", "--define", f"_topdir {top}", "--target", package.architecture]
+        environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}
+        run(["rpmbuild", *options, spec], env=environment)
         built = top / "RPMS" / package.architecture / package.filename
         return Path(shutil.move(built, folder / package.filename))
 
@@ -33,6 +35,9 @@ def spec_text(package: Package, staged: Path) -> str:
         "%global debug_package %{nil}",
         "%global __os_install_post %{nil}",
         "%global _build_id_links none",
+        "%global use_source_date_epoch_as_buildtime 1",
+        "%global clamp_mtime_to_source_date_epoch 1",
+        "%global _buildhost sandbox",
         "%global _binary_payload w1.gzdio",  # rpm 4.11 of EL 7 reads it; zstd it does not
         f"Name: {package.name}",
         f"Version: {version}",
