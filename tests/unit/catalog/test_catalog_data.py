@@ -155,7 +155,16 @@ def test_the_family_recognises_nothing_else(style: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["nvidia-driver-535", "libnvidia-gl-470", "nvidia-dkms-550-open", "cuda-drivers-565"]
+    "name",
+    [
+        "nvidia-driver-535",
+        "libnvidia-gl-470",
+        "nvidia-dkms-550-open",
+        "cuda-drivers-565",
+        "nvidia-tesla-470-kernel-dkms",
+        "firmware-nvidia-tesla-535-gsp",
+        "xserver-xorg-video-nvidia-tesla-535",
+    ],
 )
 def test_the_family_holds_packages_of_other_branches(name: str) -> None:
     assert any(re.fullmatch(p, name) for p in CATALOG.family("deb").patterns)
