@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
+from pydantic import Field
+
 from gpufleet.catalog.base import Entry, Sourced, Style
 from gpufleet.catalog.repository_models import Key, RepositoryLayout
 
@@ -58,7 +60,9 @@ class Cdi(Sourced):
     output: str
     spec_directories: tuple[str, ...]
     no_additional_gids_flag: str
-    old_systemd: dict[str, int] = {}  # distribution -> systemd, where that is too old to refresh
+    old_systemd: dict[str, int] = Field(
+        default_factory=dict
+    )  # distribution -> systemd, where that is too old to refresh
 
 
 class Toolkit(Entry):
