@@ -34,7 +34,6 @@ SMI = r"nvidia-utils|nvidia-smi|nvidia-driver-(latest-dkms-)?cuda"
 
 # Files that one package after another has carried: only one package with them at a time.
 MOVED = ("smi", "persistenced")
-PINNED = "cuda-drivers nvidia-open nvidia-driver nvidia-driver-open nvidia-driver-cuda"
 
 
 def packages(distribution: str, format: Format, work: Path, nvidia_smi: Path) -> list[Package]:
@@ -92,10 +91,11 @@ def features(family: Family, member: Member) -> tuple[str, ...]:
 
 
 def _preferences(member: Member, family: Family) -> str:
-    """As NVIDIA's pinning packages do: the metas only; leaf packages are not held by it."""
+    """Every package of the family at one version, or at any of the branch."""
     branch_only = member.name.endswith(f"-{family.branch}")
     version = f"{family.branch}.*" if branch_only else f"{family.version}*"
-    return f"Package: {PINNED}\nPin: version {version}\nPin-Priority: 1000\n"
+    names = sorted({other.name for other in family.members if other.role != "pinning"})
+    return f"Package: {' '.join(names)}\nPin: version {version}\nPin-Priority: 1000\n"
 
 
 def _any(family: Family, pattern: str) -> bool:
