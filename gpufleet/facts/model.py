@@ -135,8 +135,7 @@ class Runtime:
     running: bool
     containers: int = 0  # running now; 0 where unknown
     live_restore: bool = False
-    # containerd: `containerd config dump`; crio: `crio status config`. "" where a file of the
-    # runtime names nvidia already, unless the facts were gathered with `effective`.
+    # containerd: `containerd config dump`; crio: `crio status config`. "" unless asked for.
     effective: str = ""
 
 

@@ -21,8 +21,7 @@ def _script() -> str:
 def gather_command(paths: Sequence[str] = (), effective: bool = False) -> str:
     """The command to run, which also reads the files `paths` (absolute).
 
-    With `effective` it asks every runtime for its effective configuration; without, only those
-    that are not configured for NVIDIA yet.
+    With `effective` it asks every runtime for its effective configuration.
 
     Raises ValueError for a path that is not absolute or holds a line break, and when the
     command would be longer than the kernel takes.

@@ -23,7 +23,7 @@ class NodeFactsFact(FactBase[NodeFacts | None]):
     None where the host's output cannot be read: pyinfra then fails this host alone, and says
     which section was malformed. `paths` are further files to read, for example a containerd
     configuration that is not in its usual place. `effective` asks every runtime for its effective
-    configuration, not only those that are not configured for NVIDIA yet.
+    configuration too, at the price of about 60 ms on the host for each.
     """
 
     def command(self, paths: Sequence[str] = (), effective: bool = False) -> str:

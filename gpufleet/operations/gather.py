@@ -36,7 +36,7 @@ def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
     from pyinfra.api.connect import connect_all, disconnect_all
     from pyinfra.api.facts import get_facts
     from pyinfra.api.state import StateStage
-    from pyinfra.context import ctx_inventory
+    from pyinfra.context import ctx_inventory, ctx_state
     from pyinfra_cli.inventory import make_inventory
 
     from gpufleet.operations.facts import NodeFactsFact
@@ -44,10 +44,11 @@ def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
     cwd = str(Path.cwd())
     if cwd not in sys.path:
         sys.path.append(cwd)  # as pyinfra's own command does: inventories import their project
+    state = State()
+    ctx_state.set(state)
     hosts = make_inventory(inventory, cwd=cwd)
     ctx_inventory.set(hosts)
     wanted = _limited(hosts, limit)
-    state = State()
     state.init(hosts, Config(), initial_limit=wanted)
     state.set_stage(StateStage.Connect)
     connect_all(state)
@@ -63,6 +64,8 @@ def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
 
 
 def _limited(hosts: Any, limit: Sequence[str]) -> list[Any]:
+    if not len(hosts):
+        raise NoSuchHost("there is no such inventory, or it has no hosts")
     if not limit:
         return list(hosts)
     wanted: dict[str, Any] = {}

@@ -1,0 +1,145 @@
+"""`gpufleet doctor`: what the hosts of an inventory are, and what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gpufleet.catalog.load import load_catalog
+from gpufleet.catalog.models import Catalog
+from gpufleet.facts.model import NodeFacts
+from gpufleet.findings import Finding
+from gpufleet.findings.host import FACTS_UNREADABLE
+from gpufleet.operations.gather import Gathered, NoSuchHost, gather
+from gpufleet.plan.node import plan_node
+from gpufleet.settings import load_settings
+
+_COLOURS = {"blocker": "red", "warning": "yellow", "info": "cyan"}
+
+
+@click.command()
+@click.argument("inventory")
+@click.option("--limit", multiple=True, metavar="HOST", help="Only this host or group; repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def doctor(inventory: str, limit: tuple[str, ...], as_json: bool) -> None:
+    """Say what the hosts of INVENTORY are and what is wrong with them; changes nothing.
+
+    Exit status: 0 every host answered, whatever was found; 1 one did not; 2 wrong usage.
+    """
+    from pyinfra.api.exceptions import PyinfraError
+    from pyinfra_cli.exceptions import CliError
+
+    try:
+        hosts = gather(inventory, limit)
+    except (NoSuchHost, PyinfraError, CliError) as error:
+        raise click.UsageError(str(error)) from error
+    catalog = load_catalog()
+    described = {host.name: describe(host, catalog) for host in hosts}
+    if as_json:
+        click.echo(json.dumps(described, indent=2))
+    else:
+        console = Console(highlight=False)
+        for name, parts in described.items():
+            show(console, name, parts)
+    sys.exit(0 if all(host.facts for host in hosts) else 1)
+
+
+def describe(host: Gathered, catalog: Catalog) -> dict[str, Any]:
+    """A host as JSON types: one entry per topic, and `findings`. Nothing of a file's content."""
+    facts = host.facts
+    if facts is None:
+        return {"findings": [FACTS_UNREADABLE(problem=host.problem).as_dict()]}
+    settings, problems = load_settings(host.data)
+    findings: list[Finding] = problems
+    if settings:
+        findings = list(plan_node(settings, facts, catalog, int(time.time())).all_findings)
+    return {
+        **_system(facts),
+        **_driver(facts, catalog),
+        **_work(facts),
+        "findings": [finding.as_dict() for finding in findings],
+    }
+
+
+def _system(facts: NodeFacts) -> dict[str, Any]:
+    kernel = f"{facts.kernel.release} {facts.kernel.architecture}"
+    secure = {None: "not EFI", True: "on", False: "off"}[facts.kernel.secure_boot]
+    return {
+        "system": f"{facts.os.pretty_name} ({facts.distribution}), {facts.package_manager}",
+        "kernel": f"{kernel}, headers {'there' if facts.kernel.headers else 'missing'}",
+        "secure boot": secure,
+    }
+
+
+def _driver(facts: NodeFacts, catalog: Catalog) -> dict[str, Any]:
+    on_disk = facts.module_on_disk
+    return {
+        "GPUs": [_gpu_name(gpu.device, catalog) + f" at {gpu.slot}" for gpu in facts.gpus],
+        "NVSwitches": [switch.slot for switch in facts.nvswitches],
+        "driver of the GPUs": sorted({gpu.driver or "none" for gpu in facts.gpus}),
+        "module loaded": facts.loaded_driver,
+        "module on disk": f"{on_disk.version} ({on_disk.flavour})" if on_disk else None,
+        "library": facts.library,
+        "DKMS": [
+            " ".join(filter(None, (built.name, built.version, built.kernel, built.state)))
+            for built in facts.dkms
+        ],
+        "packages": [
+            f"{name} {package.version}" + (" (held)" if package.name in facts.holds else "")
+            for name, package in sorted(facts.packages.items())
+            if "nvidia" in name or name.startswith("cuda")
+        ],
+        "device nodes": list(facts.device_nodes),
+    }
+
+
+def _gpu_name(device: int, catalog: Catalog) -> str:
+    gpu = catalog.gpu(device)
+    return gpu.names[0] if gpu else f"unknown GPU 10de:{device:04x}"
+
+
+def _work(facts: NodeFacts) -> dict[str, Any]:
+    runtimes = [
+        f"{runtime.name} {runtime.version} ({runtime.unit}, "
+        f"{'running' if runtime.running else 'stopped'}, {runtime.containers} containers)"
+        for runtime in facts.runtimes.values()
+    ]
+    return {
+        "runtimes": runtimes,
+        "processes on GPUs": [f"{work.command} ({work.pid})" for work in facts.gpu_processes],
+        "Kubernetes": f"kubelet, {facts.gpu_pods} GPU pods" if facts.kubelet else None,
+        "package manager": facts.broken or facts.lock_holder or "free",
+        "recorded by gpufleet": facts.provenance is not None,
+    }
+
+
+def show(console: Console, name: str, parts: dict[str, Any]) -> None:
+    """Print what `describe` gave for one host."""
+    console.print(Text(name, style="bold"))
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    for topic, value in parts.items():
+        if topic == "findings":
+            continue
+        text = "\n".join(value) if isinstance(value, list) else _plain(value)
+        table.add_row(Text(f"  {topic}", style="dim"), Text(text or "none"))
+    if table.rows:
+        console.print(table)
+    for finding in parts["findings"]:
+        console.print(
+            Text(f"  {finding['code']} {finding['severity']}: ", _COLOURS[finding["severity"]])
+            + Text(f"{finding['message']} {finding['remedy']}")
+        )
+    console.print()
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value or "none"

@@ -1,0 +1,64 @@
+"""What `gpufleet doctor` says of hosts, from captured facts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from gpufleet.catalog.load import load_catalog
+from gpufleet.cli.doctor import describe, show
+from gpufleet.facts.parse import parse_node_facts
+from gpufleet.operations.gather import Gathered
+
+CAPTURES = Path(__file__).parent / "captures"
+
+
+def gathered(name: str) -> Gathered:
+    lines = (CAPTURES / f"{name}.txt").read_text("utf-8").splitlines()
+    return Gathered("gpu-07", {}, parse_node_facts(lines))
+
+
+def test_a_host_with_a_driver() -> None:
+    parts = describe(gathered("ubuntu2204-kubelet-handwritten"), load_catalog())
+    assert parts["GPUs"] == ["H100 SXM5 80GB at 0000:17:00.0"]
+    assert (parts["module loaded"], parts["library"]) == ("580.95.05", "580.95.05")
+    assert parts["module on disk"] == "580.95.05 (open)"
+    assert "libnvidia-compute-580 580.95.05-0ubuntu1 (held)" in parts["packages"]
+    assert "python3 (4711)" in parts["processes on GPUs"]
+    assert parts["Kubernetes"] == "kubelet, 1 GPU pods"
+    assert {finding["code"] for finding in parts["findings"]}
+    assert json.loads(json.dumps(parts)) == parts
+
+
+def test_no_secret_of_a_command_line_is_shown() -> None:
+    parts = describe(gathered("k3s-handwritten"), load_catalog())
+    assert "s3cret" not in json.dumps(parts)
+    assert parts["runtimes"] == ["containerd 1.7.23 (k3s-agent.service, running, 7 containers)"]
+
+
+def test_a_host_that_did_not_answer() -> None:
+    parts = describe(Gathered("gpu-07", {}, None, "it could not be reached"), load_catalog())
+    (finding,) = parts["findings"]
+    assert finding["code"] == "GF502"
+    assert "could not be reached" in finding["message"]
+
+
+def test_settings_that_are_wrong_are_told() -> None:
+    host = gathered("el7-handwritten")
+    parts = describe(Gathered(host.name, {"driver_brunch": "580"}, host.facts), load_catalog())
+    assert any("driver_brunch" in finding["message"] for finding in parts["findings"])
+    assert parts["library"] is None
+
+
+@pytest.mark.parametrize("name", ["el7-handwritten", "ubuntu2204-kubelet-handwritten"])
+def test_text_has_every_topic_and_finding(name: str) -> None:
+    parts = describe(gathered(name), load_catalog())
+    console = Console(record=True, width=200)
+    show(console, "gpu-07", parts)
+    text = console.export_text()
+    assert text.startswith("gpu-07\n")
+    for word in [*(set(parts) - {"findings"}), *(finding["code"] for finding in parts["findings"])]:
+        assert word in text
