@@ -3,7 +3,6 @@
 from importlib import import_module
 
 from gpufleet.operations.node import current_node
-from gpufleet.operations.provenance import record
 from roles.driver.install import install
 
 container_toolkit = import_module("roles.container-toolkit.configure")
@@ -12,4 +11,3 @@ node = current_node()  # settings checked, one fact gathered; a blocker stops th
 if node and node.has_gpu:
     install(node)
     container_toolkit.configure(node)
-    record("Record what was installed", node.facts.provenance, node.provenance)

@@ -199,3 +199,35 @@ OLD_CONFIG_VERSION = Kind(
     "file.",
     "Convert it: containerd --config {file} config migrate; check the output and put it in place.",
 )
+
+CONFIG_MOVED = Kind(
+    "GF430",
+    Severity.BLOCKER,
+    "A configuration changed during the run",
+    "{file} is not what it was when this run began, so it was left as it is.",
+    "Somebody else edits it: run again when they are done.",
+)
+
+PARSER_REFUSES = Kind(
+    "GF431",
+    Severity.BLOCKER,
+    "The runtime refuses the new configuration",
+    "{runtime}'s own parser does not accept the new {file}; the old one is in place.",
+    "What it said follows. The file that was there may hold what this version does not know.",
+)
+
+RUNTIME_DOWN = Kind(
+    "GF432",
+    Severity.BLOCKER,
+    "A runtime did not come up",
+    "{unit} did not come up with the new {file}; the old file was put back.",
+    "What its log says follows; with that put right, run again.",
+)
+
+CDI_FAILED = Kind(
+    "GF433",
+    Severity.BLOCKER,
+    "The CDI spec could not be made",
+    "{file} could not be written for driver {driver}.",
+    "See that /dev/nvidia0 is there and nvidia-smi works, then run again.",
+)

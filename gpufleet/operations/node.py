@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pyinfra import host, state
@@ -13,6 +12,7 @@ from gpufleet.catalog.load import load_catalog
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import host as findings
 from gpufleet.operations.facts import NodeFactsFact
+from gpufleet.operations.packages import Job
 from gpufleet.operations.reporting import RunReport
 from gpufleet.plan.node import NodePlan, describe, plan_node
 from gpufleet.report import HostReport
@@ -28,7 +28,8 @@ class Node:
     facts: NodeFacts
     plan: NodePlan
     report: HostReport
-    conclusions: list[Callable[[], dict[str, Any]]] = field(default_factory=list)
+    record: dict[str, Any] | None = None  # the provenance on the host, as it is by now
+    driver_job: Job | None = None
     reboot: str = ""  # why a reboot is needed, once that is known
 
     @property
@@ -45,14 +46,14 @@ class Node:
         """The driver is installed and only a reboot, which is not allowed, can load it."""
         return bool(self.reboot) and not self.may_reboot
 
-    def provenance(self) -> dict[str, Any]:
-        """What the roles learned in this run, by role; to be asked for at its end."""
-        parts: dict[str, Any] = {"files": {}}
-        for conclude in self.conclusions:
-            part = conclude()
-            parts["files"].update(part.pop("files", {}))
-            parts.update(part)
-        return parts
+    @property
+    def driver_version(self) -> str | None:
+        """Version of the module that is loaded by now; None where a reboot has to load it."""
+        if self.waits_for_reboot:
+            return None
+        if self.driver_job and self.driver_job.transaction:
+            return self.driver_job.transaction.version
+        return self.plan.driver.target if self.plan.driver else self.facts.loaded_driver
 
 
 def current_node() -> Node | None:
@@ -71,7 +72,7 @@ def current_node() -> Node | None:
         report.block(host, [findings.FACTS_UNREADABLE(problem="see its output above")])
         return None
     plan = plan_node(settings, facts, load_catalog(), int(time.time()))
-    node = Node(host.name, settings, facts, plan, part)
+    node = Node(host.name, settings, facts, plan, part, record=facts.provenance)
     _fill(part, node)
     if plan.blockers:
         report.block(host, [])

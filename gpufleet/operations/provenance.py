@@ -11,6 +11,7 @@ from pyinfra import host
 
 from gpufleet import __version__
 from gpufleet.operations.files import HOME, put
+from gpufleet.operations.node import Node
 from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.shell import command
 from gpufleet.plan.files import FileWrite
@@ -20,39 +21,45 @@ SCHEMA = 1
 KEPT_HISTORY = 20  # entries
 
 
-def merge(old: dict[str, Any] | None, new: dict[str, Any], now: str) -> dict[str, Any] | None:
-    """The record with `new` in it and the change in its history; None where nothing changed.
+def merge(old: dict[str, Any] | None, part: dict[str, Any], now: str) -> dict[str, Any] | None:
+    """The record with a role's `part` in it and the change in its history; None for no change.
 
-    `new` holds the roles' parts (driver, toolkit) and `files`, path -> sha256.
+    `part` holds the role's own entry (driver or toolkit) and `files`, path -> sha256.
     """
-    before = {key: (old or {}).get(key) for key in new}
-    if before == new:
+    before = old or {}
+    new = {**part, "files": {**before.get("files", {}), **part.get("files", {})}}
+    if all(before.get(key) == value for key, value in new.items()):
         return None
-    history = [*(old or {}).get("history", []), {"time": now, "driver": _version(new, "driver"),
-               "toolkit": _version(new, "toolkit")}][-KEPT_HISTORY:]  # fmt: skip
     head = {"schema": SCHEMA, "gpufleet": __version__, "time": now}
-    return {**(old or {}), **head, **new, "history": history}
+    merged = {**before, **head, **new}
+    entry = {
+        "time": now,
+        "driver": _version(merged, "driver"),
+        "toolkit": _version(merged, "toolkit"),
+    }
+    merged["history"] = [*before.get("history", []), entry][-KEPT_HISTORY:]
+    return merged
 
 
 def _version(record: dict[str, Any], role: str) -> str | None:
-    part = record.get(role) or {}
-    version = part.get("version")
+    version = (record.get(role) or {}).get("version")
     return str(version) if version else None
 
 
 @operation
-def record(old: dict[str, Any] | None, new: Callable[[], dict[str, Any]]) -> Commands:
+def record(node: Node, role: str, part: Callable[[], dict[str, Any]]) -> Commands:
     """
     Write down what gpufleet installed on this host.
 
-    + old: the record that is there
-    + new: the parts to record, known at the end of the run
+    + node: the host; its record is brought up to date
+    + role: driver or toolkit
+    + part: what the role learned, known at its end
     """
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    merged = merge(old, new(), now)
+    merged = merge(node.record, part(), now)
     if merged is None:
         host.noop("the record is up to date")
         return
-    text = json.dumps(merged, indent=2, sort_keys=True) + "\n"
-    yield from put([FileWrite(PATH, text, 0o644)])
-    yield command("rm", "-f", f"{HOME}/driver.before", f"{HOME}/toolkit.before")
+    yield from put([FileWrite(PATH, json.dumps(merged, indent=2, sort_keys=True) + "\n")])
+    yield command("rm", "-f", f"{HOME}/{role}.before")
+    node.record = merged

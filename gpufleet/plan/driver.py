@@ -14,6 +14,7 @@ from gpufleet.findings import Finding
 from gpufleet.findings import host as findings
 from gpufleet.findings import packages as package_findings
 from gpufleet.plan.files import FileWrite
+from gpufleet.plan.packages import to_hold
 from gpufleet.plan.render import render
 from gpufleet.plan.repository import RepositoryPlan, plan_repository
 from gpufleet.settings import DriverSettings
@@ -110,7 +111,7 @@ def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) ->
         repository=repository,
         wanted_files=wanted_files,
         files=tuple(file for file in checked if not file.is_on(facts)),
-        hold=_to_hold(settings, packages, action, facts),
+        hold=to_hold(packages, facts, moves=action != "none") if settings.hold else (),
         wanted_services=services,
         services=tuple(name for name in services if not _runs(facts, name)),
         load=not _module_is_right(facts, target),
@@ -221,17 +222,6 @@ def preferences(packages: tuple[str, ...], version: str) -> FileWrite:
     """The apt preferences that keep `packages` at `version`."""
     text = render("driver/apt-preferences", packages=sorted(packages), version=version)
     return FileWrite(PREFERENCES_FILE, text)
-
-
-def _to_hold(
-    settings: DriverSettings, packages: tuple[str, ...], action: Action, facts: NodeFacts
-) -> tuple[str, ...]:
-    """Names to hold: yum's locks name the version, so they are made anew when it changes."""
-    if not settings.hold:
-        return ()
-    if action != "none" and facts.package_manager != "apt":
-        return packages
-    return tuple(name for name in packages if name not in facts.holds)
 
 
 def _services(settings: DriverSettings, facts: NodeFacts) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpufleet.facts.model import Package, PackageManager
+from gpufleet.facts.model import NodeFacts, Package, PackageManager
 from gpufleet.findings import Finding
 from gpufleet.findings import packages as findings
 
@@ -135,6 +135,11 @@ def _apt(lock_timeout: int) -> list[str]:
         "-o", f"DPkg::Lock::Timeout={lock_timeout}",
         "-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold",
     ]  # fmt: skip
+
+
+def to_hold(packages: Sequence[str], facts: NodeFacts, *, moves: bool) -> tuple[str, ...]:
+    """Names to hold at the end: a package that moves loses apt's hold, and yum's names a version."""
+    return tuple(name for name in packages if moves or name not in facts.holds)
 
 
 def parse_available(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:

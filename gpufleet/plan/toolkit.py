@@ -14,6 +14,7 @@ from gpufleet.findings import Finding
 from gpufleet.findings import toolkit as found
 from gpufleet.plan.cdi import CdiPlan, plan_cdi
 from gpufleet.plan.files import FileWrite
+from gpufleet.plan.packages import to_hold
 from gpufleet.plan.repository import RepositoryPlan, plan_repository
 from gpufleet.plan.runtime_model import Context, RuntimePlan
 from gpufleet.plan.runtimes import plan_runtime
@@ -123,7 +124,7 @@ def plan_toolkit(settings: ToolkitSettings, facts: NodeFacts, catalog: Catalog) 
         packages=choice.packages,
         installed=tuple(name for name in choice.packages if name in facts.packages),
         repository=repository,
-        hold=_to_hold(settings, choice.packages, action, facts),
+        hold=to_hold(choice.packages, facts, moves=action != "none") if settings.hold else (),
         runtimes=runtimes,
         cdi=cdi,
         boot_id=facts.boot_id,
@@ -169,17 +170,6 @@ def _action(
         return "repair", f"Not at {target}, or half done: {', '.join(wrong)}."
     verb: Action = "upgrade" if release(before) < release(target) else "downgrade"
     return verb, f"Container toolkit {before} is installed, {target} is wanted."
-
-
-def _to_hold(
-    settings: ToolkitSettings, packages: tuple[str, ...], action: Action, facts: NodeFacts
-) -> tuple[str, ...]:
-    """Names to hold: yum's locks name the version, so they are made anew when it changes."""
-    if not settings.hold:
-        return ()
-    if action != "none" and facts.package_manager != "apt":
-        return packages
-    return tuple(name for name in packages if name not in facts.holds)
 
 
 def _inspect(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.operations import files, modules, packages, reboot, repository, services
+from gpufleet.operations import files, modules, packages, provenance, reboot, repository, services
 from gpufleet.operations.node import Node
 from gpufleet.operations.operation import role
 from gpufleet.plan.driver import MODPROBE_FILE, RIVALS
@@ -16,7 +16,7 @@ def install(node: Node) -> None:
     plan = node.plan.driver
     if plan is None:
         return
-    job = driver_job(node, plan)
+    job = node.driver_job = driver_job(node, plan)
     load = job.needed or plan.load
     build, timeout = plan.choice.build, node.settings.driver.reboot_timeout
 
@@ -52,4 +52,6 @@ def install(node: Node) -> None:
         job,
         lambda: load and not node.waits_for_reboot,
     )
-    node.conclusions.append(lambda: conclude(node, plan, job))
+    provenance.record(
+        "Record what was installed", node, "driver", lambda: conclude(node, plan, job)
+    )

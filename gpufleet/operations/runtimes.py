@@ -1,0 +1,95 @@
+"""Container runtimes: a new configuration is parsed by the runtime before it counts."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Sequence
+
+from pyinfra import host
+from pyinfra.api import FileUploadCommand
+
+from gpufleet.facts.model import NodeFacts
+from gpufleet.findings import Finding
+from gpufleet.findings import toolkit as findings
+from gpufleet.operations.files import BACKUPS, HOME, INCOMING, show_diff
+from gpufleet.operations.operation import Commands, operation
+from gpufleet.operations.shell import command, explain, script, stop
+from gpufleet.plan.cdi import CdiPlan
+from gpufleet.plan.runtime_model import ConfigChange, RuntimePlan
+
+
+@operation
+def require_clear(problems: Sequence[Finding]) -> Commands:
+    """
+    Stop this host before its runtimes are touched, when something is in the way.
+
+    + problems: the blockers; none is no change
+    """
+    if not problems:
+        host.noop("nothing is in the way")
+        return
+    for problem in problems:
+        yield stop(host.name, problem)
+
+
+@operation
+def configure(facts: NodeFacts, plan: RuntimePlan | None) -> Commands:
+    """
+    Put a runtime's new configuration in place and make it count; put the old one back on failure.
+
+    + facts: what the host is, for the differences that --diff shows
+    + plan: the change and how it is activated; None where the host has no such runtime
+    """
+    if plan is None or (plan.change is None and plan.activation == "none"):
+        host.noop("the runtime is configured" if plan else "the host has no such runtime")
+        return
+    change = plan.change
+    backup = f"{BACKUPS}/{plan.key}-{os.getpid()}"
+    if change:
+        show_diff(facts, [change.write] if change.write else [])
+        yield from _put(plan, change, backup)
+    if plan.activation != "none":
+        path = change.path if change else ""
+        message = findings.RUNTIME_DOWN(unit=plan.unit, file=plan.config)
+        yield script(
+            "activate", plan.unit, plan.activation, path, backup, explain(host.name, message)
+        )
+
+
+def _put(plan: RuntimePlan, change: ConfigChange, backup: str) -> Commands:
+    yield command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS)
+    staged = ""
+    if change.after is not None:
+        staged = f"{INCOMING}/{plan.key}-{os.getpid()}"
+        yield FileUploadCommand(io.BytesIO(change.after.encode()), staged)
+    yield script(
+        "runtime_config",
+        change.path,
+        staged,
+        change.sha256,
+        oct(change.mode).removeprefix("0o"),
+        backup,
+        explain(host.name, findings.CONFIG_MOVED(file=change.path)),
+        explain(host.name, findings.PARSER_REFUSES(runtime=plan.name, file=change.path)),
+        *(change.validate if change.after is not None else ()),
+    )
+
+
+@operation
+def describe_devices(plan: CdiPlan, driver: Callable[[], str | None]) -> Commands:
+    """
+    Make the CDI spec for the loaded driver.
+
+    + plan: who keeps the spec, and whether it is current
+    + driver: version that is loaded by then; None where a reboot has to load it first
+    """
+    version = driver()
+    if not plan.stale(version):
+        host.noop("the CDI spec is current" if version else "it is made when a driver is loaded")
+        return
+    message = explain(host.name, findings.CDI_FAILED(file=plan.path, driver=version))
+    if plan.keeper == "refresh":
+        yield script("cdi_refresh", plan.path, message, *plan.units)
+    else:
+        yield script("cdi_generate", plan.path, message, *plan.command)

@@ -1,0 +1,56 @@
+"""What a run of the toolkit role learned: for the record on the host and for the report."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from gpufleet.operations.node import Node
+from gpufleet.operations.packages import Job
+from gpufleet.plan.runtime_model import RuntimePlan
+from gpufleet.plan.toolkit import ToolkitPlan
+
+
+def conclude(node: Node, plan: ToolkitPlan, job: Job) -> dict[str, Any]:
+    """The provenance of the toolkit; also completes the host's line in the report."""
+    node.report.toolkit["after"] = plan.target
+    for runtime in plan.runtimes:
+        node.report.runtimes[runtime.key] = _state(runtime)
+        if runtime.postponed:
+            node.report.needs.append(f"restart {runtime.unit}: {runtime.reason}")
+    old = (node.facts.provenance or {}).get("toolkit") or {}
+    repository = plan.repository.repository
+    toolkit = plan.record(node.driver_version, _versions(node, plan, job)) | {
+        "added": sorted({*old.get("added", []), *job.added}),
+        "repository": repository.url if repository else None,
+        "keyring": repository.keyring if repository else None,
+        "source_file": repository.file if repository else None,
+        "held": node.settings.toolkit.hold,
+    }
+    return {"toolkit": toolkit, "files": _files(node, plan)}
+
+
+def _state(runtime: RuntimePlan) -> str:
+    if not runtime.managed:
+        return "not managed"
+    if runtime.postponed:
+        return "waits for a restart"
+    if runtime.change or runtime.activation != "none":
+        return "configured"
+    return "as it was"
+
+
+def _versions(node: Node, plan: ToolkitPlan, job: Job) -> dict[str, str]:
+    if job.transaction:
+        return dict(job.transaction.install)
+    there = node.facts.packages
+    return {name: there[name].version for name in plan.packages if name in there}
+
+
+def _files(node: Node, plan: ToolkitPlan) -> dict[str, str]:
+    """The repository's source file, where gpufleet wrote it now or earlier, with its sha256."""
+    source = plan.repository.source
+    recorded = (node.facts.provenance or {}).get("files", {})
+    if source is None or (source.path not in recorded and source.is_on(node.facts)):
+        return {}
+    return {source.path: hashlib.sha256(source.data).hexdigest()}

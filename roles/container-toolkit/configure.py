@@ -1,0 +1,39 @@
+"""The NVIDIA container toolkit on one host: what is carried out, in order."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from gpufleet.operations import packages, provenance, repository, runtimes
+from gpufleet.operations.node import Node
+from gpufleet.operations.operation import role
+
+conclude = import_module("roles.container-toolkit.conclude")
+jobs = import_module("roles.container-toolkit.job")
+
+RUNTIMES = ("docker", "containerd", "crio", "k3s", "rke2")
+
+
+@role("Container toolkit")
+def configure(node: Node) -> None:
+    """Bring the toolkit and the runtimes of `node` to their plan; see the plan for what that is."""
+    plan = node.plan.toolkit
+    if plan is None:
+        return
+    job = jobs.toolkit_job(node, plan)
+    by_key = {runtime.key: runtime for runtime in plan.runtimes}
+
+    runtimes.require_clear("See that nothing is in the way", node.plan.toolkit_blockers)
+    repository.trust("Trust the toolkit's repository", plan.repository, "toolkit")
+    packages.look_up("Find the toolkit in the repositories and fetch it", job)
+    packages.install("Install the toolkit packages at one version", job)
+    packages.hold("Hold the toolkit packages", job.manager, plan.hold)
+    runtimes.configure("Configure docker", node.facts, by_key.get("docker"))
+    runtimes.configure("Configure containerd", node.facts, by_key.get("containerd"))
+    runtimes.configure("Configure CRI-O", node.facts, by_key.get("crio"))
+    runtimes.configure("Configure k3s", node.facts, by_key.get("k3s"))
+    runtimes.configure("Configure RKE2", node.facts, by_key.get("rke2"))
+    runtimes.describe_devices("Describe the GPUs for CDI", plan.cdi, lambda: node.driver_version)
+    provenance.record(
+        "Record what was installed", node, "toolkit", lambda: conclude.conclude(node, plan, job)
+    )
