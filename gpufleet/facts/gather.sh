@@ -115,9 +115,8 @@ for path in /sys/module/nvidia* /sys/module/nouveau /sys/module/nova* \
 [ -d "$path" ] || continue
 line "$path/version"
 version=$line
-references=
-case $path in */nvidia*) line "$path/refcnt" && references=$line ;; esac
-echo "module ${path##*/} ${references:--} $version"
+line "$path/refcnt"
+echo "module ${path##*/} ${line:--} $version"
 done
 
 section modinfo
@@ -199,6 +198,7 @@ grep -v '^package '
 
 section lock
 # Advisory locks are found by inode; yum and dnf write their process id into a file.
+locks=
 for lock in /var/lib/dpkg/lock-frontend /var/lib/dpkg/lock /var/lib/apt/lists/lock \
 /var/cache/apt/archives/lock /var/lib/rpm/.rpm.lock; do
 [ -e "$lock" ] && locks="$locks$nl$lock"
