@@ -99,6 +99,8 @@ class Sandbox:
             self._write_known_hosts(state)
             state.save()
             self._start_all([state.hosts[name] for name in names])
+            if with_mirror:
+                self.wait_for_mirror()
         return self
 
     def _ready_state(self) -> SandboxState:
@@ -156,9 +158,11 @@ class Sandbox:
                 self.progress(f"{host.name} is up at {host.address}")
 
     def _start(self, host: HostState) -> None:
-        if not self.engine.is_running(host.container):
-            self.engine.remove(*self._existing(host))
+        """Create the host, or start it where the machine below has been rebooted meanwhile."""
+        if not self._existing(host):
             self._create(host)
+        elif not self.engine.is_running(host.container):
+            self.engine("start", host.container)
 
     def _wait(self, host: HostState) -> HostState:
         self._host(host).wait_started(seconds=120)
@@ -220,10 +224,8 @@ class Sandbox:
     def wait_for_mirror(self, seconds: float = 20) -> None:
         """Wait until the mirror serves; its host is up some time before."""
         host = self.host(MIRROR)
-        wait_until(
-            lambda: host.run("curl -sfo /dev/null http://localhost/", check=False).returncode == 0,
-            seconds,
-        )
+        ask = "curl -sfo /dev/null http://localhost/"
+        wait_until(lambda: host.run(ask, check=False).returncode == 0, seconds)
 
 
 def _copy_name(kind: str, number: int) -> str:

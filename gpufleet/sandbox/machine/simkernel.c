@@ -169,11 +169,11 @@ long syscall(long number, ...)
 
 /*
  * /proc/modules cannot be made in procfs where the real kernel has no modules; and the use count
- * of the NVIDIA modules is brought up to date (open /dev/nvidia*) when somebody reads it.
+ * of nouveau and the NVIDIA modules is brought up to date when somebody reads it.
  */
 static const char *seen(const char *path)
 {
-	const char *prefix = "/sys/module/nvidia", *suffix = "/refcnt";
+	const char *prefix = "/sys/module/n", *suffix = "/refcnt"; /* nvidia, nvidia_uvm, nouveau */
 	size_t length;
 
 	if (!path)

@@ -1,0 +1,20 @@
+"""The hosts of the sandbox: `gpufleet sandbox up` makes them, this file finds them.
+
+GPUFLEET_SANDBOX names another sandbox than `default`. The mirror is no GPU node.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from gpufleet.sandbox.errors import SandboxError
+from gpufleet.sandbox.inventory import group_data, nodes
+from gpufleet.sandbox.state import DEFAULT
+
+try:
+    _nodes = nodes(os.environ.get("GPUFLEET_SANDBOX", DEFAULT))
+except SandboxError as error:  # one line says what to do; a traceback through pyinfra does not
+    raise SystemExit(str(error)) from error
+
+gpu_nodes: tuple[list[tuple[str, dict[str, Any]]], dict[str, Any]] = (_nodes, group_data())

@@ -1,0 +1,61 @@
+"""Hosts for the tests: one sandbox for the session, brought up host by host, as tests ask."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from gpufleet.sandbox import Host, Sandbox
+
+HostFactory = Callable[[str], Host]
+
+
+@pytest.fixture(scope="session")
+def sandbox(worker_id: str) -> Iterator[Sandbox]:
+    """The sandbox `test`, one per worker of pytest-xdist; GPUFLEET_KEEP_SANDBOX=1 leaves it up."""
+    name = "test" if worker_id == "master" else f"test-{worker_id}"
+    box = Sandbox(name, progress=print, images="imitation")
+    box.up([])
+    yield box
+    if os.environ.get("GPUFLEET_KEEP_SANDBOX") != "1":
+        box.down()
+
+
+@pytest.fixture(scope="session")
+def sandbox_host(sandbox: Sandbox) -> HostFactory:
+    """`sandbox_host("el7")`: that host, started when needed, as earlier tests left it."""
+
+    def find(kind: str) -> Host:
+        if kind not in sandbox.state.hosts:
+            sandbox.up([kind])
+        return sandbox.host(kind)
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def _touched() -> set[str]:
+    """Kinds of host that a test has had its hands on."""
+    return set()
+
+
+@pytest.fixture
+def bare_host(sandbox_host: HostFactory, _touched: set[str]) -> HostFactory:
+    """`bare_host("el7")`: that host as it comes out of its image, nothing installed (about 2 s)."""
+
+    def find(kind: str) -> Host:
+        found = sandbox_host(kind)
+        if kind in _touched:
+            found.reset()
+        _touched.add(kind)
+        return found
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def mirror_host(sandbox: Sandbox) -> Host:
+    """The package mirror of the session's sandbox."""
+    return sandbox.host("mirror")
