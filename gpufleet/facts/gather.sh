@@ -31,15 +31,12 @@ IFS= read -r line <"$1"
 
 # exist PATH...: those of the paths that exist, one per line.
 exist() {
-for item; do
-[ -e "$item" ] && printf '%s\n' "$item"
-done
+for item; do [ -e "$item" ] && printf '%s\n' "$item"; done
 }
 
 # count PATH...: how many there are, where the first exists (a glob without match is left as is).
 count() {
-total=0
-[ -e "$1" ] && total=$#
+if [ -e "$1" ]; then total=$#; else total=0; fi
 }
 
 # dump NAME COMMAND...: what a runtime says its configuration is.
@@ -159,9 +156,7 @@ done
 [ -d /var/lib/dkms ] || { have dkms && dkms status; }
 
 section devices
-for path in /dev/nvidia*; do
-[ -c "$path" ] && echo "$path"
-done
+for path in /dev/nvidia*; do [ -c "$path" ] && echo "$path"; done
 
 section packages
 # What plan functions ask for, and whatever dpkg has not fully installed or holds.
@@ -171,25 +166,23 @@ families="$families|^(linux|kernel)-(image|headers|modules|devel)|^kernel(-uek|-
 families="$families|^(docker|containerd|cri-o|moby|runc|crun|podman|kubelet|datacenter-gpu)"
 families="$families|unattended-upgrades|dnf-automatic|yum-cron|versionlock|modules-extra"
 echo "format $format"
-for path in apt-get dnf yum zypper; do
-have "$path" && echo "tool $path"
-done
+for path in apt-get dnf yum zypper; do have "$path" && echo "tool $path"; done
 case $format in
 dpkg)
 dpkg-query -W -f '${Package}\t${Architecture}\t${Version}\t${Status}\n' |
 awk -F '\t' -v families="$families" '$1 ~ families ||
 $4 !~ /^(install ok installed|.* (config-files|not-installed))$/'
 count /var/lib/dpkg/updates/[0-9]*
-[ "$total" -gt 0 ] && echo "journal $total"
 ;;
 rpm)
 rpm -qa --nodigest --nosignature --qf \
 '%{NAME}\t%{ARCH}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\tinstall ok installed\n' |
 awk -F '\t' -v families="$families" '$1 ~ families'
 count /var/lib/yum/transaction-all*
-[ "$total" -gt 0 ] && echo "journal $total"
 ;;
+*) total=0 ;;
 esac
+[ "$total" -gt 0 ] && echo "journal $total"
 
 section trust
 [ "$format" = rpm ] &&
@@ -248,8 +241,10 @@ units=
 printf '%s\n' "$units"
 
 section runtimes
-for path in dockerd containerd crio nvidia-ctk; do
+# Packages say their version; what lies in /usr/local came without one.
+for path in dockerd containerd crio; do
 have "$path" && echo "command $path"
+[ -x "/usr/local/bin/$path" ] && echo "version $path $("/usr/local/bin/$path" --version)"
 done
 count /run/containerd/io.containerd.runtime.*/moby/*
 moby=$total
@@ -270,7 +265,6 @@ for path in /var/lib/rancher/*/data/*/bin/containerd; do
 done
 [ "$effective" ] && have containerd && dump containerd containerd config dump
 [ "$effective" ] && [ -S /var/run/crio/crio.sock ] && dump crio crio status config
-case $units in *--config*)
 # A runtime's own --config or --config-file: the word after it, or the rest of the word.
 next=
 set -f
@@ -283,8 +277,6 @@ esac
 next=
 done
 set +f
-;;
-esac
 
 section gpu
 [ -c /dev/nvidiactl ] && find /proc/[0-9]*/fd -maxdepth 1 -lname '/dev/nvidia*' \

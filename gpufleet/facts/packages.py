@@ -41,12 +41,10 @@ def _manager(os: OsRelease, form: str, tools: set[str]) -> PackageManager | None
     return "yum" if "yum" in tools else None
 
 
-def parse_packages(lines: Sequence[str], os: OsRelease) -> PackageState:
-    """Packages by name; a foreign architecture as `name:arch`, a further version as `name-version`.
-
-    Packages of which only configuration files are left count as absent.
-    """
-    form, journal, tools = "", "", set()
+def _rows(lines: Sequence[str]) -> tuple[str, str, set[str], list[list[str]]]:
+    """The kind of database, whether it has a journal, the tools, and the packages' four columns."""
+    form, journal = "", ""
+    tools: set[str] = set()
     rows: list[list[str]] = []
     for line in filter(str.strip, lines):
         columns = line.split("\t")
@@ -61,6 +59,15 @@ def parse_packages(lines: Sequence[str], os: OsRelease) -> PackageState:
             journal = rest
         else:
             raise ValueError(f"unexpected line {line!r}")
+    return form, journal, tools, rows
+
+
+def parse_packages(lines: Sequence[str], os: OsRelease) -> PackageState:
+    """Packages by name; a foreign architecture as `name:arch`, a further version as `name-version`.
+
+    Packages of which only configuration files are left count as absent.
+    """
+    form, journal, tools, rows = _rows(lines)
     native = next((row[1] for row in rows if row[0] in ("dpkg", "rpm")), "")
     packages: dict[str, Package] = {}
     held, unfinished = set(), []

@@ -6,7 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from gpufleet.facts.model import GpuProcess, ManagedFile, Package, Runtime, Service
@@ -70,6 +70,33 @@ def runs_kubelet(services: Mapping[str, Service]) -> bool:
     return any(name in services and services[name].active in RUNS for name in _KUBELETS)
 
 
+@dataclass(slots=True)
+class _Told:
+    """The `runtimes` section."""
+
+    commands: set[str] = field(default_factory=set)
+    containers: dict[str, int] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    effective: dict[str, str] = field(default_factory=dict)
+
+
+def _told(lines: Sequence[str]) -> _Told:
+    told = _Told()
+    for word, rest in records(lines):
+        if word == "command":
+            told.commands.add(rest)
+        elif word == "containers":
+            name, count = rest.split()
+            told.containers[name] = int(count)
+        elif word == "version":
+            name, _, text = rest.partition(" ")
+            told.versions[name] = text
+        elif word == "effective":
+            name, _, text = rest.partition(" ")
+            told.effective[name] = base64.b64decode(text, validate=True).decode("utf-8", "replace")
+    return told
+
+
 def parse_runtimes(
     lines: Sequence[str],
     packages: Mapping[str, Package],
@@ -77,33 +104,21 @@ def parse_runtimes(
     files: Mapping[str, ManagedFile],
 ) -> dict[str, Runtime]:
     """Runtimes by name; where a k3s or RKE2 stands beside containerd, under its unit's stem."""
-    commands: set[str] = set()
-    containers: dict[str, int] = {}
-    versions: dict[str, str] = {}
-    effective: dict[str, str] = {}
-    for word, rest in records(lines):
-        if word == "command":
-            commands.add(rest)
-        elif word == "containers":
-            name, count = rest.split()
-            containers[name] = int(count)
-        elif word == "version":
-            name, _, text = rest.partition(" ")
-            versions[name] = text
-        elif word == "effective":
-            name, _, text = rest.partition(" ")
-            effective[name] = base64.b64decode(text, validate=True).decode("utf-8", "replace")
+    told = _told(lines)
     runtimes: dict[str, Runtime] = {}
     names: tuple[RuntimeName, ...] = ("docker", "containerd", "crio")
     for name in names:
         service = services.get(f"{name}.service")
-        if _COMMAND[name] not in commands and (service is None or service.load == "not-found"):
+        command = _COMMAND[name]
+        if command not in told.commands and (service is None or service.load == "not-found"):
             continue
-        version = _package_version(name, packages) or _find(_VERSION, versions.get(name, ""))
+        version = _package_version(name, packages) or _find(
+            _VERSION, told.versions.get(command, "")
+        )
         runtimes[name] = replace(
             _runtime(name, version, service, files),
-            containers=containers.get(name, 0),
-            effective=effective.get(name, ""),
+            containers=told.containers.get(name, 0),
+            effective=told.effective.get(name, ""),
         )
     for unit, directory in _RANCHER.items():
         service = services.get(unit)
@@ -112,11 +127,11 @@ def parse_runtimes(
         key = "containerd" if "containerd" not in runtimes else unit.removesuffix(".service")
         runtimes[key] = Runtime(
             name="containerd",
-            version=_find(re.compile(r"(?<=v)\d+(?:\.\d+)+"), versions.get("rancher", "")),
+            version=_find(re.compile(r"(?<=v)\d+(?:\.\d+)+"), told.versions.get("rancher", "")),
             unit=unit,
             config_path=f"{directory}/agent/etc/containerd/config.toml",
             running=service.active in RUNS,
-            containers=containers.get("k3s", 0),
+            containers=told.containers.get("k3s", 0),
         )
     return runtimes
 

@@ -257,6 +257,13 @@ def test_containers_are_counted(host: FakeHost, shell: tuple[str, ...]) -> None:
     assert found.runtimes["containerd"].containers == 1
 
 
+def test_runtime_that_came_without_a_package(host: FakeHost, shell: tuple[str, ...]) -> None:
+    host.command("containerd", "exit 1")
+    text = "containerd github.com/containerd/containerd/v2 v2.1.4 75cb2b71"
+    host.file("/usr/local/bin/containerd", f"#!/bin/sh\necho {text}\n", 0o755)
+    assert facts(host, shell).runtimes["containerd"].version == "2.1.4"
+
+
 def test_rpm_host(host: FakeHost, shell: tuple[str, ...]) -> None:
     host.file("/etc/os-release", 'ID="centos"\nID_LIKE="rhel fedora"\nVERSION_ID="7"\n')
     host.command("yum", "")

@@ -184,3 +184,16 @@ def test_provenance(content: str | None, expected: object, trouble: str) -> None
     assert record == expected
     assert why.startswith(trouble)
     assert bool(why) == bool(trouble)
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+def test_a_file_that_changed_while_it_was_read(change: int) -> None:
+    lines = [
+        line.replace("file 0 ", f"file {max(change, 0)} ").replace(
+            "file 38 ", f"file {38 + change} "
+        )
+        for line in LINES["ubuntu2204-sandbox"]
+    ]
+    with pytest.raises(FactsError, match="changed while it was read") as caught:
+        parse_node_facts(lines)
+    assert caught.value.section == "files"
