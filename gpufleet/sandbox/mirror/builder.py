@@ -38,7 +38,10 @@ def build(cache: Path, progress: Callable[[str], None]) -> Path:
         done = home / "state"
         if not (done.exists() and done.read_text() == state):
             done.unlink(missing_ok=True)
-            _build(cache, machine, ring, home, progress)
+            try:
+                _build(cache, machine, ring, home, progress)
+            finally:
+                ring.close()
             done.write_text(state)
     return tree
 

@@ -64,6 +64,10 @@ class KeyRing:
         words = [word for pair in defines.items() for word in ("--define", " ".join(pair))]
         run(["rpmsign", *words, "--addsign", *packages], env=self._environment())
 
+    def close(self) -> None:
+        """End the agent that gpg has left running for this home; the next signature starts one."""
+        run(["gpgconf", "--homedir", self.home, "--kill", "gpg-agent"])
+
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "GNUPGHOME": str(self.home)}
 

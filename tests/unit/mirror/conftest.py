@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,13 +22,15 @@ WRITTEN = ("repos/ubuntu2204", "repos/rhel7", "libnvidia-container", "archive/ub
 
 
 @pytest.fixture(scope="session")
-def ring(tmp_path_factory: pytest.TempPathFactory) -> KeyRing:
+def ring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyRing]:
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing:
         pytest.skip(
             f"the mirror is built with {', '.join(missing)}: see scripts/debian-packages.txt"
         )
-    return key_ring(tmp_path_factory.mktemp("keys") / "gnupg")
+    made = key_ring(tmp_path_factory.mktemp("keys") / "gnupg")
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")
