@@ -24,7 +24,7 @@ else:
     import tomli as tomllib
 
 COMMENT = "# The next tables are gpufleet's: gpufleet changes them, and takes them away again."
-_HEADER = re.compile(r"^([ \t]*)\[(?!\[)[^\n]*\][ \t]*(?:#[^\n]*)?$", re.MULTILINE)
+_HEADER = re.compile(r"^([ \t]*)\[(?!\[)[^\n]*\][ \t]*(?:#[^\n]*?)?(?=\r?$)", re.MULTILINE)
 _VALUE = r"""(?P<value>"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|true|false)"""
 
 
