@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,13 @@ from gpufleet.sandbox.mirror.repositories import write_all
 from gpufleet.sandbox.mirror.signing import KeyRing, key_ring
 
 TOOLS = ("apt-ftparchive", "createrepo_c", "dpkg-deb", "gcc", "gpg", "rpmbuild", "rpmsign")
-# Enough for every kind of repository; the others are written by the same code.
-WRITTEN = ("repos/ubuntu2204", "repos/rhel7", "libnvidia-container", "archive/ubuntu2204")
+# Enough of every kind of repository: path, and a word in the file names of the packages.
+WRITTEN = {
+    "compute/cuda/repos/ubuntu2204/x86_64": "580.1",
+    "compute/cuda/repos/rhel7/x86_64": "550.163.01",
+    "libnvidia-container/stable/deb/amd64": "",
+    "libnvidia-container/stable/rpm/x86_64": "",
+}
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +73,11 @@ def by_path(found: list[Repository]) -> dict[str, dict[str, list[Package]]]:
 def tree(found: list[Repository], ring: KeyRing, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A part of the tree, on disk and signed."""
     folder = tmp_path_factory.mktemp("tree")
-    some = [r for r in found if any(part in r.path for part in WRITTEN)]
+    some = [
+        replace(r, packages=tuple(p for p in r.packages if WRITTEN[r.path] in p.filename))
+        for r in found
+        if r.path in WRITTEN
+    ]
     write_all(some, folder / "tree", ring, folder / "packages")
     for path, content in extra_files(ring.public("vendor")).items():
         (folder / "tree" / path).write_bytes(content)
