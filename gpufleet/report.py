@@ -18,7 +18,7 @@ STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.INF
 
 @dataclass(slots=True)
 class HostReport:
-    """One host's part of the report; `seconds` from its facts to its last operation."""
+    """One host's part of the report; `seconds`: its facts and its operations, without waiting."""
 
     name: str
     changed: int = 0
@@ -69,7 +69,8 @@ def show(console: Console, hosts: list[HostReport], *, dry: bool = False) -> Non
     console.print(table)
     for host in hosts:
         for finding in host.findings:
-            show_finding(console, host.name, finding)
+            if dry or finding.severity is not Severity.INFO:
+                show_finding(console, host.name, finding)
         for error in host.errors:
             console.print(f"[bold red]failed[/] {host.name}: ", end="")
             console.print(error, markup=False, highlight=False)

@@ -355,7 +355,7 @@ want $configs
 set +f
 want /usr/share/keyrings/*cuda* /usr/share/keyrings/*nvidia* /usr/share/keyrings/*gpufleet* \
 /etc/apt/keyrings/*cuda* /etc/apt/keyrings/*nvidia* /etc/apt/keyrings/*gpufleet* \
-/etc/apt/trusted.gpg.d/*cuda* /etc/apt/trusted.gpg.d/*nvidia*
+/etc/apt/trusted.gpg.d/*cuda* /etc/apt/trusted.gpg.d/*nvidia* /etc/pki/rpm-gpg/*NVIDIA*
 old_lib=
 [ -L /lib ] || old_lib='/lib/modprobe.d/*'
 # Files of a kind that concern us only when they name what we install, forbid or must know of.

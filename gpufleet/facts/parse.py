@@ -30,6 +30,7 @@ __all__ = ["FactsError", "parse_node_facts"]
 
 _KEYRING_FOLDERS = (
     "/usr/share/keyrings/",
+    "/etc/pki/rpm-gpg/",
     "/etc/apt/keyrings/",
     "/etc/apt/trusted.gpg.d/",
     "/etc/apt/trusted.gpg",

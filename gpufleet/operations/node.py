@@ -67,7 +67,9 @@ def current_node() -> Node | None:
     if settings is None:
         report.block(host, problems)
         return None
-    facts = host.get_fact(NodeFactsFact)
+    began = time.monotonic()
+    facts = host.get_fact(NodeFactsFact, paths=_further_files(settings))
+    part.seconds += time.monotonic() - began
     if facts is None:
         report.block(host, [findings.FACTS_UNREADABLE(problem="see its output above")])
         return None
@@ -78,6 +80,12 @@ def current_node() -> Node | None:
         report.block(host, [])
         return None
     return node
+
+
+def _further_files(settings: NodeSettings) -> tuple[str, ...]:
+    """Files that the facts have to hold because a setting names them."""
+    config = settings.toolkit.containerd_config
+    return (config,) if config else ()
 
 
 def preview() -> None:

@@ -27,6 +27,7 @@ def merge(old: dict[str, Any] | None, part: dict[str, Any], now: str) -> dict[st
     `part` holds the role's own entry (driver or toolkit) and `files`, path -> sha256.
     """
     before = old or {}
+    part = json.loads(json.dumps(part))  # lists and tuples are the same in the record
     new = {**part, "files": {**before.get("files", {}), **part.get("files", {})}}
     if all(before.get(key) == value for key, value in new.items()):
         return None

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from pyinfra.api import BaseStateCallback, Host, State
+from pyinfra.api.state import StateStage
 from rich.console import Console
 
 from gpufleet.findings import Finding
@@ -23,7 +24,6 @@ class RunReport(BaseStateCallback):
         self.state = state
         self.hosts: dict[str, HostReport] = {}
         self.began: dict[str, float] = {}
-        self.ended: dict[str, float] = {}
         self.plan_only = False
 
     @classmethod
@@ -38,10 +38,9 @@ class RunReport(BaseStateCallback):
         return report
 
     def host(self, name: str) -> HostReport:
-        """The part of one host; its time counts from the first call."""
+        """The part of one host."""
         if name not in self.hosts:
             self.hosts[name] = HostReport(name)
-            self.began[name] = self.ended[name] = time.monotonic()
         return self.hosts[name]
 
     def block(self, host: Host, problems: list[Finding]) -> None:
@@ -51,20 +50,28 @@ class RunReport(BaseStateCallback):
         part.failed = True
         self.state.fail_hosts({self.state.inventory.get_host(host.name)})
 
-    def operation_host_success(  # type: ignore[override]
+    def operation_host_start(self, state: State, host: Host, op_hash: str) -> None:
+        self.began[host.name] = time.monotonic()
+
+    def operation_host_success(
         self, state: State, host: Host, op_hash: str, retry_count: int = 0
     ) -> None:
-        self.ended[host.name] = time.monotonic()
+        self._count(host.name)
 
-    def operation_host_error(  # type: ignore[override]
+    def operation_host_error(
         self, state: State, host: Host, op_hash: str, retry_count: int = 0, max_retries: int = 0
     ) -> None:
-        self.ended[host.name] = time.monotonic()
+        self._count(host.name)
+
+    def _count(self, name: str) -> None:
+        """Add the time of an operation: hosts wait for each other in between, that is not theirs."""
+        self.host(name).seconds += time.monotonic() - self.began.pop(name)
 
     def host_connect_error(  # type: ignore[override]
         self, state: State, host: Host, error: Exception
     ) -> None:
-        self._unreachable(host.name, error)
+        if state.current_stage <= StateStage.Connect:  # later, a rebooting host is waited for
+            self._unreachable(host.name, error)
 
     def _unreachable(self, name: str, error: object) -> None:
         part = self.host(name)
@@ -76,7 +83,6 @@ class RunReport(BaseStateCallback):
         for host in self.state.inventory:
             part = self.host(host.name)
             part.failed = part.failed or host in self.state.failed_hosts
-            part.seconds = self.ended[host.name] - self.began[host.name]
             for op_hash, data in self.state.ops[host].items():
                 meta = data.operation_meta
                 if not meta.is_complete():

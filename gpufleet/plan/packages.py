@@ -138,8 +138,18 @@ def _apt(lock_timeout: int) -> list[str]:
 
 
 def to_hold(packages: Sequence[str], facts: NodeFacts, *, moves: bool) -> tuple[str, ...]:
-    """Names to hold at the end: a package that moves loses apt's hold, and yum's names a version."""
-    return tuple(name for name in packages if moves or name not in facts.holds)
+    """Names to hold at the end: who moves loses apt's hold, and yum's lock names a version."""
+    return tuple(name for name in packages if moves or not _is_held(name, facts))
+
+
+def _is_held(name: str, facts: NodeFacts) -> bool:
+    """apt holds names; yum 3 and dnf lock `epoch:name-version` and `name-epoch:version`."""
+    package = facts.packages.get(name)
+    if facts.package_manager == "apt" or package is None:
+        return name in facts.holds
+    epoch, version = f"0:{package.version}".split(":")[-2:]
+    forms = {f"{epoch}:{name}-{version}", f"{name}-{epoch}:{version}", f"{name}-{version}"}
+    return any(lock.rsplit(".", 1)[0] in forms or lock in forms for lock in facts.holds)
 
 
 def parse_available(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""What gpufleet installed on a host and how it is taken away: by the host's record, nothing else."""
+"""What gpufleet installed on a host and takes away again: by the host's record, nothing else."""
 
 from __future__ import annotations
 

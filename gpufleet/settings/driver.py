@@ -17,7 +17,7 @@ class DriverSettings(RoleSettings):
     enabled: bool = Field(True, description="Install a driver at all.")
     branch: Branch | None = Field(
         None,
-        description="Driver branch, for example \"580\". Default: the newest long-term branch that "
+        description='Driver branch, for example "580". Default: the newest long-term branch that '
         "the host's distribution and GPUs can have.",
     )
     version: Version | None = Field(

@@ -52,7 +52,9 @@ def _is_unknown(key: str) -> bool:
 def _unknown(key: str) -> Finding:
     close = get_close_matches(key, known_keys(), n=1)
     role = key.split("_", 1)[0]
-    hint = f"Did you mean {close[0]}?" if close else f"The keys of the role {role} are in its README."
+    hint = (
+        f"Did you mean {close[0]}?" if close else f"The keys of the role {role} are in its README."
+    )
     return findings.UNKNOWN_KEY(key=key, suggestion=hint)
 
 
@@ -60,7 +62,9 @@ def _load(
     model: type[RoleModel], data: Mapping[str, Any], problems: list[Finding]
 ) -> RoleModel | None:
     values = {
-        name: data[model.prefix + name] for name in model.model_fields if model.prefix + name in data
+        name: data[model.prefix + name]
+        for name in model.model_fields
+        if model.prefix + name in data
     }
     try:
         return model.model_validate(values)

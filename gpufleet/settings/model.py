@@ -11,7 +11,7 @@ def _no_float(value: Any) -> Any:
     if isinstance(value, float):
         raise ValueError(
             f"is a number ({value!r}), and numbers lose their last zeros; write it in quotes: "
-            f"\"{value!r}\" (on the command line: --data 'key=\"{value!r}\"')"
+            f'"{value!r}" (on the command line: --data \'key="{value!r}"\')'
         )
     return value
 
@@ -32,7 +32,8 @@ Version = Annotated[
     str, BeforeValidator(_no_float), StringConstraints(pattern=r"^\d+\.\d+(\.\d+)?$")
 ]
 Url = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`$\\]+$"),
+    str,
+    StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`$\\]+$"),
     AfterValidator(_check_url),
 ]
 

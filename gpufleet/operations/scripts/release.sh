@@ -5,8 +5,10 @@ if [ "$manager" = apt ]; then
     exit
 fi
 has yum || exit 0
-for name; do
-    yum -q versionlock delete "*$name-[0-9]*" >/dev/null 2>&1
-    yum -q versionlock delete "$name" >/dev/null 2>&1
-done
+old=''
+for name; do old="$old *$name-[0-9]*"; done
+set -f
+# package names have no spaces: splitting is meant
+# shellcheck disable=SC2086
+yum -q versionlock delete $old >/dev/null 2>&1
 exit 0

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from gpufleet.facts.model import Package
 from gpufleet.findings import Finding
 from gpufleet.plan.packages import (
     Family,
@@ -13,8 +16,10 @@ from gpufleet.plan.packages import (
     install_words,
     order,
     parse_available,
+    to_hold,
     unexpected_changes,
 )
+from tests.unit.plan.hosts import bare_host
 
 REPOSITORY = {
     "nvidia-dkms-580-open": ("580.159.03-0ubuntu1", "580.178.04-0ubuntu1", "580.95.05-0ubuntu1"),
@@ -117,3 +122,21 @@ def test_available_versions_are_grouped_by_name() -> None:
         "a": ("1.0-1", "2.0-1"),
         "b": ("3.0",),
     }
+
+
+@pytest.mark.parametrize(
+    "lock",
+    [
+        "kmod-nvidia-latest-dkms-3:550.163.01-1.el7.*",  # dnf
+        "3:kmod-nvidia-latest-dkms-550.163.01-1.el7.*",  # yum 3
+        "kmod-nvidia-latest-dkms-550.163.01-1.el7",
+    ],
+)
+def test_a_lock_of_yum_and_dnf_holds_a_package_at_its_version(lock: str) -> None:
+    name = "kmod-nvidia-latest-dkms"
+    there = {name: Package(name, "3:550.163.01-1.el7", "x86_64")}
+    facts = bare_host(package_manager="yum", packages=there, holds=frozenset({lock}))
+    assert to_hold([name], facts, moves=False) == ()
+    assert to_hold([name], facts, moves=True) == (name,)
+    other = {name: Package(name, "3:550.144.03-1.el7", "x86_64")}
+    assert to_hold([name], replace(facts, packages=other), moves=False) == (name,)
