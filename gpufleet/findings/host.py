@@ -9,7 +9,8 @@ NO_GPU = Kind(
     Severity.INFO,
     "No NVIDIA GPU",
     "there is no NVIDIA display device on the PCI bus, so nothing is installed.",
-    "Take the host out of gpu_nodes, or see whether the card is seated and switched on (lspci -d 10de:).",
+    "Take the host out of gpu_nodes, or see whether the card is seated and switched on (lspci "
+    "-d 10de:).",
 )
 
 FACTS_UNREADABLE = Kind(
@@ -40,7 +41,8 @@ OPERATOR_DRIVER = Kind(
     "GF511",
     Severity.BLOCKER,
     "Driver of the GPU Operator",
-    "the GPU Operator's driver container runs here (/run/nvidia/driver), and two drivers cannot share "
+    "the GPU Operator's driver container runs here (/run/nvidia/driver), and two drivers "
+    "cannot share "
     "one kernel.",
     "Set driver_enabled = False for this host, or driver.enabled=false in the GPU Operator.",
 )
@@ -49,9 +51,11 @@ OTHER_PACKAGES = Kind(
     "GF512",
     Severity.WARNING,
     "Driver packages from another source",
-    "driver packages are installed that gpufleet did not install and that do not belong to the wanted "
+    "driver packages are installed that gpufleet did not install and that do not belong to the "
+    "wanted "
     "driver: {packages}.",
-    "They are replaced in one transaction with the wanted driver. To keep them, set driver_enabled = "
+    "They are replaced in one transaction with the wanted driver. To keep them, set "
+    "driver_enabled = "
     "False.",
 )
 
@@ -77,9 +81,11 @@ SECURE_BOOT = Kind(
     "GF522",
     Severity.BLOCKER,
     "Secure Boot refuses unsigned modules",
-    "Secure Boot is on, and a module that DKMS builds here is signed by a key that the firmware does "
+    "Secure Boot is on, and a module that DKMS builds here is signed by a key that the "
+    "firmware does "
     "not know, so the kernel would refuse it.",
-    "Enrol the key (mokutil --import, then confirm at the console) and set driver_mok_enrolled = True; "
+    "Enrol the key (mokutil --import, then confirm at the console) and set driver_mok_enrolled "
+    "= True; "
     'or use driver_build = "precompiled" with driver_source = "distro"; or switch Secure Boot off.',
 )
 
@@ -87,7 +93,8 @@ NOUVEAU = Kind(
     "GF523",
     Severity.WARNING,
     "Another driver holds the GPU",
-    "the kernel driver {module} is loaded, and the nvidia module cannot bind while it holds the GPU.",
+    "the kernel driver {module} is loaded, and the nvidia module cannot bind while it holds "
+    "the GPU.",
     "gpu_node keeps it from loading and tries to unload it; when it is in use, a reboot is needed "
     '(driver_reboot = "if_needed" lets gpufleet do it).',
 )
@@ -114,7 +121,8 @@ KUBERNETES_GPU_PODS = Kind(
     Severity.BLOCKER,
     "GPU pods run on this Kubernetes node",
     "the driver would change from {before} to {after}, and {pods} pods hold GPUs on this node.",
-    "Use deploys/upgrade_driver.py, which cordons and drains the node; or set driver_allow_disruption "
+    "Use deploys/upgrade_driver.py, which cordons and drains the node; or set "
+    "driver_allow_disruption "
     "= True if the pods may be killed.",
 )
 
@@ -150,7 +158,8 @@ MODULE_REFUSED = Kind(
     Severity.BLOCKER,
     "The kernel refuses the module",
     "modprobe nvidia failed.",
-    "`Key was rejected`: Secure Boot (GF522). `No such device`: another driver holds the GPU (GF523), "
+    "`Key was rejected`: Secure Boot (GF522). `No such device`: another driver holds the GPU "
+    "(GF523), "
     "or the driver does not know this GPU. `Exec format error`: built for another kernel.",
 )
 

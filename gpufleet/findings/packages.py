@@ -64,7 +64,8 @@ WRONG_KEY = Kind(
     "GF310",
     Severity.BLOCKER,
     "Wrong repository key",
-    "the key at {url} has the fingerprint {found}, expected {expected}: it is not trusted, and nothing "
+    "the key at {url} has the fingerprint {found}, expected {expected}: it is not trusted, and "
+    "nothing "
     "was changed.",
     "If this is your own mirror, set {setting} to its fingerprint; if not, do not go on: the "
     "repository may not be what it says.",
@@ -98,7 +99,8 @@ LOCK_NOT_RELEASED = Kind(
     "GF308",
     Severity.BLOCKER,
     "The package manager stayed locked",
-    "{holder} held the package manager's lock for more than {seconds} seconds; nothing was changed.",
+    "{holder} held the package manager's lock for more than {seconds} seconds; nothing was "
+    "changed.",
     "Let it finish or end it, then run again; driver_lock_timeout sets how long to wait.",
 )
 

@@ -8,12 +8,15 @@ import time
 from pathlib import Path
 
 from pyinfra.api import BaseStateCallback, Host, State
-from pyinfra.api.state import StateStage
 from rich.console import Console
 
 from gpufleet.findings import Finding
 from gpufleet.report import HostReport, show, write_json
 
+UNREACHABLE = (
+    "it could not be reached, or its facts could not be read: pyinfra's lines above say why.\n"
+    "  See that `ssh` reaches it with the inventory's user and key; then run again with --limit."
+)
 ERROR_LINES = 12  # of a failed operation's output that the report repeats
 
 
@@ -50,37 +53,28 @@ class RunReport(BaseStateCallback):
         part.failed = True
         self.state.fail_hosts({self.state.inventory.get_host(host.name)})
 
-    def operation_host_start(self, state: State, host: Host, op_hash: str) -> None:
+    def operation_host_start(  # type: ignore[override]
+        self, state: State, host: Host, op_hash: str
+    ) -> None:
         self.began[host.name] = time.monotonic()
 
-    def operation_host_success(
+    def operation_host_success(  # type: ignore[override]
         self, state: State, host: Host, op_hash: str, retry_count: int = 0
     ) -> None:
         self._count(host.name)
 
-    def operation_host_error(
+    def operation_host_error(  # type: ignore[override]
         self, state: State, host: Host, op_hash: str, retry_count: int = 0, max_retries: int = 0
     ) -> None:
         self._count(host.name)
 
     def _count(self, name: str) -> None:
-        """Add the time of an operation: hosts wait for each other in between, that is not theirs."""
+        """Add the time of one operation; waiting for other hosts in between does not count."""
         self.host(name).seconds += time.monotonic() - self.began.pop(name)
-
-    def host_connect_error(  # type: ignore[override]
-        self, state: State, host: Host, error: Exception
-    ) -> None:
-        if state.current_stage <= StateStage.Connect:  # later, a rebooting host is waited for
-            self._unreachable(host.name, error)
-
-    def _unreachable(self, name: str, error: object) -> None:
-        part = self.host(name)
-        part.failed = True
-        part.errors.append(f"not reachable: {error}")
 
     def gather(self) -> list[HostReport]:
         """Every host of the run, with what its operations did."""
-        for host in self.state.inventory:
+        for host in self._taking_part():
             part = self.host(host.name)
             part.failed = part.failed or host in self.state.failed_hosts
             for op_hash, data in self.state.ops[host].items():
@@ -94,8 +88,13 @@ class RunReport(BaseStateCallback):
                     lines = [line for line in meta.stderr_lines if line.strip()]
                     part.errors.append("\n  ".join([name, *lines[:ERROR_LINES]]))
             if part.failed and not part.errors and not part.findings:
-                part.errors.append("not reachable, or its facts could not be read")
+                part.errors.append(UNREACHABLE)
         return sorted(self.hosts.values(), key=lambda part: self._position(part.name))
+
+    def _taking_part(self) -> list[Host]:
+        """The hosts that --limit left in the run, in the inventory's order."""
+        limit = self.state.limit_hosts
+        return [host for host in self.state.inventory if limit is None or host in limit]
 
     def _position(self, name: str) -> int:
         return [host.name for host in self.state.inventory].index(name)
@@ -105,7 +104,7 @@ class RunReport(BaseStateCallback):
         hosts = self.gather()
         dry = self.plan_only or not self.state.is_executing
         if dry:
-            for host in self.state.inventory:
+            for host in self._taking_part():
                 self.hosts[host.name].changed = self.state.meta[host].ops_change
         show(Console(stderr=True, width=_width()), hosts, dry=dry)
         path = os.environ.get("GPUFLEET_REPORT")
