@@ -14,8 +14,12 @@ HostFactory = Callable[[str], Host]
 
 @pytest.fixture(scope="session")
 def sandbox(worker_id: str) -> Iterator[Sandbox]:
-    """The sandbox `test`, one per worker of pytest-xdist; GPUFLEET_KEEP_SANDBOX=1 leaves it up."""
-    name = "test" if worker_id == "master" else f"test-{worker_id}"
+    """The sandbox `test`, one per worker of pytest-xdist; GPUFLEET_KEEP_SANDBOX=1 leaves it up.
+
+    GPUFLEET_TEST_SANDBOX gives it another name.
+    """
+    base = os.environ.get("GPUFLEET_TEST_SANDBOX", "test")
+    name = base if worker_id == "master" else f"{base}-{worker_id}"
     box = Sandbox(name, progress=print, images="imitation")
     box.up([])
     yield box

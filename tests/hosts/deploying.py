@@ -1,0 +1,103 @@
+"""Runs deploys as users do: the pyinfra command on an inventory, with a JSON report."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from gpufleet.sandbox import Host
+
+ROOT = Path(__file__).resolve().parents[2]
+PYINFRA = Path(sys.executable).with_name("pyinfra")
+INVENTORY = """\
+import json
+
+from gpufleet.sandbox.inventory import group_data, nodes
+
+WANTED = json.loads({wanted!r})
+DATA = json.loads({data!r})
+found = dict(nodes({sandbox!r}))
+gpu_nodes = ([(name, {{**found[name], **WANTED[name]}}) for name in WANTED], {{**group_data(), **DATA}})
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run printed and reported."""
+
+    returncode: int
+    output: str  # standard output and error, as they came
+    report: dict[str, Any] = field(default_factory=dict)  # host -> its part of the JSON report
+
+    def codes(self, host: str) -> set[str]:
+        """Codes of the findings of a host, and of the errors of its operations."""
+        part = self.report[host]
+        found = {finding["code"] for finding in part["findings"]}
+        return found | {word for error in part["errors"] for word in error.split() if _code(word)}
+
+    def changes(self) -> dict[str, int]:
+        return {name: part["changed"] for name, part in self.report.items()}
+
+    def failures(self) -> list[str]:
+        return [name for name, part in self.report.items() if part["failed"]]
+
+
+def _code(word: str) -> bool:
+    return word.startswith("GF") and word[2:].isdigit()
+
+
+def run_deploy(
+    deploy: str,
+    hosts: Sequence[Host],
+    *,
+    per_host: Mapping[str, Mapping[str, Any]] | None = None,
+    options: Sequence[str] = (),
+    timeout: float = 300,
+    **data: Any,
+) -> Outcome:
+    """`pyinfra -y INVENTORY deploys/DEPLOY.py` on hosts of one sandbox.
+
+    `data` is group data of all of them, `per_host` data by host name, which counts more.
+    """
+    with TemporaryDirectory(prefix="gpufleet-test-") as folder:
+        report = Path(folder, "report.json")
+        command = deploy_command(deploy, hosts, Path(folder), per_host, data, options)
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env={**os.environ, "GPUFLEET_REPORT": str(report)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        parts = json.loads(report.read_text())["hosts"] if report.exists() else {}
+    return Outcome(done.returncode, done.stdout, parts)
+
+
+def deploy_command(
+    deploy: str,
+    hosts: Sequence[Host],
+    folder: Path,
+    per_host: Mapping[str, Mapping[str, Any]] | None = None,
+    data: Mapping[str, Any] | None = None,
+    options: Sequence[str] = (),
+) -> list[str]:
+    """The words of the command; the inventory is written into `folder`."""
+    wanted = {host.name: dict((per_host or {}).get(host.name, {})) for host in hosts}
+    inventory = folder / "inventory.py"
+    inventory.write_text(
+        INVENTORY.format(
+            wanted=json.dumps(wanted), data=json.dumps(data or {}), sandbox=hosts[0].sandbox
+        )
+    )
+    return [str(PYINFRA), "-y", *options, str(inventory), f"deploys/{deploy}.py"]
