@@ -67,6 +67,10 @@ def show(console: Console, hosts: list[HostReport], *, dry: bool = False) -> Non
             f"{host.seconds:.1f} s",
         )
     console.print(table)
+    for host in hosts if dry else ():
+        for step in host.plan.get("steps", ()):
+            console.print(f"[green]would[/] {host.name}: ", end="")
+            console.print(step, markup=False, highlight=False)
     for host in hosts:
         for finding in host.findings:
             if dry or finding.severity is not Severity.INFO:

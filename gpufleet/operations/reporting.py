@@ -104,8 +104,8 @@ class RunReport(BaseStateCallback):
         hosts = self.gather()
         dry = self.plan_only or not self.state.is_executing
         if dry:
-            for host in self._taking_part():
-                self.hosts[host.name].changed = self.state.meta[host].ops_change
+            for part in hosts:
+                part.changed = len(part.plan.get("steps", ()))
         show(Console(stderr=True, width=_width()), hosts, dry=dry)
         path = os.environ.get("GPUFLEET_REPORT")
         if path:

@@ -11,6 +11,7 @@ from gpufleet.findings import Finding
 from gpufleet.findings import host as findings
 from gpufleet.plan.driver import DriverPlan, plan_driver
 from gpufleet.plan.preflight import inspect_driver, inspect_host
+from gpufleet.plan.repository import RepositoryPlan
 from gpufleet.plan.toolkit import ToolkitPlan, plan_toolkit
 from gpufleet.settings import NodeSettings
 
@@ -51,10 +52,58 @@ def plan_node(settings: NodeSettings, facts: NodeFacts, catalog: Catalog, now: i
     return NodePlan(driver, toolkit, tuple(dict.fromkeys(found)))
 
 
+def steps(plan: NodePlan) -> list[str]:
+    """What would be done, a sentence each; nothing for a converged host."""
+    return [*_driver_steps(plan.driver), *_toolkit_steps(plan)]
+
+
+def _driver_steps(plan: DriverPlan | None) -> list[str]:
+    if plan is None:
+        return []
+    target = plan.target or f"the newest of branch {plan.choice.branch}"
+    modules = f"{plan.choice.modules} modules"
+    done = {
+        f"trust the repository {_name(plan.repository)}": plan.repository.needed,
+        f"install {', '.join(plan.prerequisites)}": plan.changes_packages and plan.prerequisites,
+        f"{plan.action} the driver: {target}, {modules}, {len(plan.packages)} packages": (
+            plan.changes_packages
+        ),
+        f"write {', '.join(file.path for file in plan.files)}": plan.files,
+        "hold the driver packages": plan.hold,
+        "rebuild the initramfs": plan.rebuilds_initramfs,
+        "unload the old modules": plan.stale_module and (plan.load or plan.changes_packages),
+        "load the modules": plan.load or plan.changes_packages,
+        f"start {', '.join(plan.services)}": plan.services,
+    }
+    return [f"driver: {step}" for step, needed in done.items() if needed]
+
+
+def _toolkit_steps(node: NodePlan) -> list[str]:
+    plan = node.toolkit
+    if plan is None:
+        return []
+    driver = node.driver.target or node.driver.choice.branch if node.driver else None
+    done = {
+        f"trust the repository {_name(plan.repository)}": plan.repository.needed,
+        f"{plan.action} the toolkit: {plan.target}": plan.changes_packages,
+        "hold the toolkit packages": plan.hold,
+        "make the CDI spec": plan.cdi.stale(driver),
+    }
+    for runtime in plan.runtimes:
+        done[f"write {runtime.config}"] = runtime.change is not None
+        done[f"{runtime.activation} {runtime.unit}"] = runtime.activation != "none"
+    return [f"toolkit: {step}" for step, needed in done.items() if needed]
+
+
+def _name(plan: RepositoryPlan) -> str:
+    return plan.repository.name if plan.repository else ""
+
+
 def describe(plan: NodePlan) -> dict[str, Any]:
     """The plan as data for preflight's JSON: what, from what to what, and why."""
     driver = plan.driver
     return {
+        "steps": steps(plan),
         "driver": driver
         and {
             "action": driver.action,
