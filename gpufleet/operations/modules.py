@@ -15,10 +15,11 @@ REBOOT = "reboot "  # how load.sh begins its line when only a reboot can help
 
 
 @operation
-def unload(needed: bool, must: bool) -> Commands:
+def unload(modules: tuple[str, ...], needed: bool, must: bool) -> Commands:
     """
     Stop what holds the GPUs and unload the nvidia modules, or change nothing.
 
+    + modules: names for modprobe, to load again when one of them stays
     + needed: a module is loaded that will not fit the new driver
     + must: no reboot is allowed, so a module that stays stops the host
     """
@@ -26,15 +27,16 @@ def unload(needed: bool, must: bool) -> Commands:
         host.noop("no module has to go first")
         return
     message = explain(host.name, findings.MODULE_BUSY()) if must else ""
-    yield script("unload", message)
+    yield script("unload", message, *modules)
 
 
 @operation
-def require_built(job: Job, build: str) -> Commands:
+def require_built(job: Job, module: str, build: str) -> Commands:
     """
     See that the running kernel has a module: the package manager does not fail when DKMS does.
 
     + job: the driver's transaction
+    + module: its name for modinfo
     + build: dkms or precompiled
     """
     if not job.needed:
@@ -42,7 +44,7 @@ def require_built(job: Job, build: str) -> Commands:
         return
     version = job.transaction.version if job.transaction else ""
     message = explain(host.name, findings.MODULE_NOT_BUILT(version=version))
-    yield script("require_module", version, build, message)
+    yield script("require_module", module, version, build, message)
 
 
 @operation
@@ -62,10 +64,17 @@ def rebuild_initramfs(file: str, rivals: tuple[str, ...], needed: bool) -> Comma
 
 
 @operation
-def load(version: str | None, job: Job, rivals: tuple[str, ...], needed: bool) -> Commands:
+def load(
+    modules: tuple[str, ...],
+    version: str | None,
+    job: Job,
+    rivals: tuple[str, ...],
+    needed: bool,
+) -> Commands:
     """
     Load the nvidia modules; the output says `reboot …` where only a reboot can help.
 
+    + modules: names for modprobe
     + version: the driver's version where it was known before the run
     + job: the driver's transaction, which knows the version otherwise
     + rivals: other drivers of the same GPUs, to be unloaded first
@@ -75,7 +84,8 @@ def load(version: str | None, job: Job, rivals: tuple[str, ...], needed: bool) -
         host.noop("the right modules are loaded")
         return
     wanted = job.transaction.version if job.transaction else version or ""
-    yield script("load", wanted, explain(host.name, findings.MODULE_REFUSED()), *rivals)
+    message = explain(host.name, findings.MODULE_REFUSED())
+    yield script("load", wanted, message, " ".join(modules), *rivals)
 
 
 @operation

@@ -13,6 +13,7 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import host as findings
 from gpufleet.findings import packages as package_findings
+from gpufleet.plan.components import component_sources
 from gpufleet.plan.files import FileWrite
 from gpufleet.plan.packages import to_hold
 from gpufleet.plan.render import render
@@ -38,6 +39,9 @@ class DriverPlan:
     loaded: str | None  # version of the module in the kernel
     target: str | None  # version to end with; None: the newest of the branch in the repository
     packages: tuple[str, ...]  # names, all at the target
+    companions: tuple[str, ...]  # names that come along, versioned on their own
+    modules: tuple[str, ...]  # what modprobe loads, in this order
+    components: FileWrite | None  # source list that opens more of the distribution's own archive
     installed: tuple[str, ...]  # driver packages of any kind that are there now
     prerequisites: tuple[str, ...]  # headers, compiler, DKMS that are missing
     repository: RepositoryPlan
@@ -69,6 +73,7 @@ class DriverPlan:
         return not (
             self.changes_packages
             or self.repository.needed
+            or self.components
             or self.files
             or self.hold
             or self.services
@@ -93,9 +98,11 @@ def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) ->
     installed = _family(choice, facts)
     before = _installed_version(packages, installed, facts)
     target = settings.version or _kept_version(choice, before)
-    action, reason = _action(packages, installed, before, target, facts)
+    companions = choice.packages.companions
+    action, reason = _action((*packages, *companions), len(packages), before, target, facts)
+    modules = modules_of(choice)
     repository = plan_repository(choice.repository, facts, wanted=action != "none")
-    wanted_files = _wanted_files(settings, facts)
+    wanted_files = _wanted_files(settings, facts, modules)
     services = _services(settings, facts)
     pins = preferences(packages, before or "") if action == "none" else None
     checked = wanted_files + ((pins,) if pins and _pinned(settings, facts) else ())
@@ -106,6 +113,9 @@ def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) ->
         loaded=facts.loaded_driver,
         target=target,
         packages=packages,
+        companions=companions,
+        modules=modules,
+        components=component_sources(choice.components, facts),
         installed=installed,
         prerequisites=_prerequisites(choice, facts),
         repository=repository,
@@ -155,23 +165,27 @@ def _kept_version(choice: DriverChoice, before: str | None) -> str | None:
 
 def _action(
     packages: tuple[str, ...],
-    installed: tuple[str, ...],
+    family: int,
     before: str | None,
     target: str | None,
     facts: NodeFacts,
 ) -> tuple[Action, str]:
+    """What to do with the packages; the first `family` of them must be at one version."""
     if before is None:
         return "install", "No driver is installed."
     if target != before:
         return _move(before, target)
     missing = [name for name in packages if name not in facts.packages]
-    if missing and not any(name in facts.packages for name in packages):
+    if missing and not any(name in facts.packages for name in packages[:family]):
         return "replace", f"Driver {before} is installed from other packages."
     wrong = [
         name
-        for name in packages
+        for place, name in enumerate(packages)
         if name in facts.packages
-        and (facts.packages[name].upstream != target or facts.packages[name].state != "installed")
+        and (
+            facts.packages[name].state != "installed"
+            or (place < family and facts.packages[name].upstream != target)
+        )
     ]
     if missing or wrong:
         return "repair", f"Of driver {before} these are missing or half done: " + ", ".join(
@@ -203,10 +217,18 @@ def _prerequisites(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
     return headers + build
 
 
-def _wanted_files(settings: DriverSettings, facts: NodeFacts) -> tuple[FileWrite, ...]:
+def modules_of(choice: DriverChoice) -> tuple[str, ...]:
+    """Names that modprobe knows the modules by: Debian's own packages have others."""
+    name = choice.packages.module
+    return (name, "nvidia_uvm" if name == "nvidia" else f"{name}-uvm")
+
+
+def _wanted_files(
+    settings: DriverSettings, facts: NodeFacts, modules: tuple[str, ...]
+) -> tuple[FileWrite, ...]:
     files = [
         FileWrite(MODPROBE_FILE, render("driver/modprobe.conf", modules=RIVALS)),
-        FileWrite(MODULES_LOAD_FILE, render("driver/modules-load.conf")),
+        FileWrite(MODULES_LOAD_FILE, render("driver/modules-load.conf", modules=modules)),
     ]
     if _pinned(settings, facts):
         files.append(FileWrite(UNATTENDED_FILE, render("driver/unattended-upgrades")))

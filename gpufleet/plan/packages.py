@@ -25,6 +25,7 @@ class Family:
     installed: tuple[str, ...]  # packages of the same sort that are there now
     prerequisites: tuple[str, ...] = ()  # at whatever version the repositories have
     conflicting: tuple[str, ...] = ()  # names that must not stay, even at the right version
+    companions: tuple[str, ...] = ()  # in the same transaction, versioned on their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Transaction:
     install: tuple[tuple[str, str], ...]  # name, version as the package manager writes it
     prerequisites: tuple[str, ...]
     remove: tuple[str, ...]
+    companions: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -82,7 +84,8 @@ def choose_transaction(family: Family, available: Available) -> Transaction | Fi
         version=version,
         install=tuple((name, _at(available[name], version)) for name in names),
         prerequisites=family.prerequisites,
-        remove=tuple(name for name in family.installed if name not in names),
+        remove=tuple(name for name in family.installed if name not in (*names, *family.companions)),
+        companions=family.companions,
     )
 
 
@@ -109,9 +112,10 @@ def install_words(manager: PackageManager, plan: Transaction, lock_timeout: int)
     if manager == "apt":
         wanted = [f"{name}={version}" for name, version in plan.install]
         gone = [f"{name}-" for name in plan.remove]
-        return [*_apt(lock_timeout), "install", *wanted, *plan.prerequisites, *gone]
+        others = [*plan.companions, *plan.prerequisites]
+        return [*_apt(lock_timeout), "install", *wanted, *others, *gone]
     wanted = [f"{name}-{version}" for name, version in plan.install]
-    return [manager, "-y", "install", *wanted, *plan.prerequisites]
+    return [manager, "-y", "install", *wanted, *plan.companions, *plan.prerequisites]
 
 
 def downgrade_words(manager: PackageManager, plan: Transaction) -> list[str]:

@@ -50,6 +50,8 @@ def _files(node: Node, plan: DriverPlan, version: str | None) -> dict[str, str]:
     files: list[FileWrite] = list(plan.wanted_files)
     if node.facts.package_manager == "apt" and node.settings.driver.hold and version:
         files.append(preferences(plan.packages, version))
+    if plan.components:
+        files.append(plan.components)
     if plan.repository.source:
         files.append(plan.repository.source)
     recorded = (node.facts.provenance or {}).get("files", {})

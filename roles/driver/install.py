@@ -18,23 +18,31 @@ def install(node: Node) -> None:
         return
     job = node.driver_job = driver_job(node, plan)
     load = job.needed or plan.load
+    opened = [plan.components] if plan.components else []
     build, timeout = plan.choice.build, node.settings.driver.reboot_timeout
 
+    files.write("Open the distribution's own archive", node.facts, opened)
     repository.trust("Trust NVIDIA's driver repository", plan.repository, "driver")
     packages.look_up("Find the driver in the repositories and fetch it", job)
     files.write(
         "Keep other drivers off the GPUs, and upgrades off the driver", node.facts, plan.files
     )
     modules.unload(
-        "Unload the old driver's modules", load and plan.stale_module, not node.may_reboot
+        "Unload the old driver's modules",
+        plan.modules,
+        load and plan.stale_module,
+        not node.may_reboot,
     )
     packages.install("Install the driver packages at one version", job)
     packages.hold("Hold the driver packages", job.manager, plan.hold)
-    modules.require_built("See that the module was built for the running kernel", job, build)
+    module = plan.modules[0]
+    modules.require_built(
+        "See that the module was built for the running kernel", job, module, build
+    )
     modules.rebuild_initramfs(
         "Rebuild the initramfs with the blacklist", MODPROBE_FILE, RIVALS, plan.rebuilds_initramfs
     )
-    loaded = modules.load("Load the NVIDIA modules", plan.target, job, RIVALS, load)
+    loaded = modules.load("Load the NVIDIA modules", plan.modules, plan.target, job, RIVALS, load)
 
     def reboot_reason() -> str:
         node.reboot = modules.reboot_reason(loaded.stdout_lines) if loaded.is_complete() else ""

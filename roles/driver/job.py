@@ -19,6 +19,7 @@ def driver_job(node: Node, plan: DriverPlan) -> Job:
         exact=plan.target is not None,
         installed=plan.installed,
         prerequisites=plan.prerequisites,
+        companions=plan.companions,
     )
 
     def pins(chosen: Transaction) -> list[FileWrite]:

@@ -1,6 +1,6 @@
-# load.sh VERSION MESSAGE RIVAL...: load the nvidia modules of VERSION, rivals out first.
+# load.sh VERSION MESSAGE "MODULE MODULE" RIVAL...: load the nvidia modules of VERSION, rivals out first.
 # Prints `reboot REASON` and exits 0 where only a reboot can help.
-version=$1 message=$2; shift 2
+version=$1 message=$2 modules=$3; shift 3
 for rival; do
     [ -d "/sys/module/$rival" ] || continue
     modprobe -r "$rival" 2>/dev/null
@@ -15,6 +15,8 @@ if [ -n "$loaded" ] && [ "$loaded" != "$version" ]; then
     exit 0
 fi
 modprobe -q -a i2c_core ipmi_msghandler
-out=$(modprobe -a nvidia nvidia_uvm 2>&1)
+# module names have no spaces: splitting is meant
+# shellcheck disable=SC2086
+out=$(modprobe -a $modules 2>&1)
 [ "$(cat /sys/module/nvidia/version 2>/dev/null)" = "$version" ] || fail "$message" "$out"
 exit 0

@@ -1,7 +1,7 @@
-# require_module.sh VERSION BUILD MESSAGE: there must be an nvidia module VERSION for this kernel.
-version=$1 build=$2 message=$3
+# require_module.sh MODULE VERSION BUILD MESSAGE: MODULE must be there at VERSION for this kernel.
+module=$1 version=$2 build=$3 message=$4
 kernel=$(uname -r)
-have() { [ "$(modinfo -F version nvidia 2>/dev/null)" = "$version" ]; }
+have() { [ "$(modinfo -F version "$module" 2>/dev/null)" = "$version" ]; }
 have && exit 0
 # an earlier run may have been stopped between the packages and the build
 if [ "$build" = dkms ] && has dkms; then
