@@ -13,6 +13,7 @@ from gpufleet import __version__
 from gpufleet.operations.files import HOME, put
 from gpufleet.operations.node import Node
 from gpufleet.operations.operation import Commands, operation
+from gpufleet.operations.reading import AddedPackages
 from gpufleet.operations.shell import command
 from gpufleet.plan.files import FileWrite
 
@@ -47,6 +48,11 @@ def _version(record: dict[str, Any], role: str) -> str | None:
     return str(version) if version else None
 
 
+def is_current(node: Node, part: dict[str, Any]) -> bool:
+    """Whether the host's record says already what a role would write into it."""
+    return merge(node.record, part, "") is None
+
+
 @operation
 def record(node: Node, role: str, part: Callable[[], dict[str, Any]]) -> Commands:
     """
@@ -61,6 +67,10 @@ def record(node: Node, role: str, part: Callable[[], dict[str, Any]]) -> Command
     if merged is None:
         host.noop("the record is up to date")
         return
+    before = f"{HOME}/{role}.before"
+    entry = merged[role]
+    # asked for here, so that a run that was killed after its transaction is made up for by the next
+    entry["added"] = sorted({*entry["added"], *host.get_fact(AddedPackages, before)})
     yield from put([FileWrite(PATH, json.dumps(merged, indent=2, sort_keys=True) + "\n")])
-    yield command("rm", "-f", f"{HOME}/{role}.before")
+    yield command("rm", "-f", before)
     node.record = merged

@@ -16,12 +16,13 @@ def conclude(node: Node, plan: ToolkitPlan, job: Job) -> dict[str, Any]:
     node.report.toolkit["after"] = plan.target
     for runtime in plan.runtimes:
         node.report.runtimes[runtime.key] = _state(runtime)
-        if runtime.postponed:
-            node.report.needs.append(f"restart {runtime.unit}: {runtime.reason}")
+        need = f"restart {runtime.unit}: {runtime.reason}"
+        if runtime.postponed and need not in node.report.needs:
+            node.report.needs.append(need)
     old = (node.facts.provenance or {}).get("toolkit") or {}
     repository = plan.repository.repository
     toolkit = plan.record(node.driver_version, _versions(node, plan, job)) | {
-        "added": sorted({*old.get("added", []), *job.added}),
+        "added": old.get("added", []),  # completed when it is written
         "repository": repository.url if repository else None,
         "keyring": repository.keyring if repository else None,
         "source_file": repository.file if repository else None,

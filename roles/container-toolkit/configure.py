@@ -7,6 +7,7 @@ from importlib import import_module
 from gpufleet.operations import packages, provenance, repository, runtimes
 from gpufleet.operations.node import Node
 from gpufleet.operations.operation import role
+from gpufleet.plan.toolkit import ToolkitPlan
 
 conclude = import_module("roles.container-toolkit.conclude")
 jobs = import_module("roles.container-toolkit.job")
@@ -21,6 +22,8 @@ def configure(node: Node) -> None:
     if plan is None:
         return
     job = jobs.toolkit_job(node, plan)
+    if _settled(node, plan) and provenance.is_current(node, conclude.conclude(node, plan, job)):
+        return  # steps that have nothing to do cost more than asking the host
     by_key = {runtime.key: runtime for runtime in plan.runtimes}
 
     runtimes.require_clear("See that nothing is in the way", node.plan.toolkit_blockers)
@@ -36,4 +39,12 @@ def configure(node: Node) -> None:
     runtimes.describe_devices("Describe the GPUs for CDI", plan.cdi, lambda: node.driver_version)
     provenance.record(
         "Record what was installed", node, "toolkit", lambda: conclude.conclude(node, plan, job)
+    )
+
+
+def _settled(node: Node, plan: ToolkitPlan) -> bool:
+    """Whether no step of this role has anything to do, whatever the driver role does before it."""
+    driver_moves = node.plan.driver is not None and not node.plan.driver.converged
+    return (
+        not driver_moves and not node.plan.toolkit_blockers and plan.converged(node.driver_version)
     )

@@ -17,6 +17,8 @@ def install(node: Node) -> None:
     if plan is None:
         return
     job = node.driver_job = driver_job(node, plan)
+    if plan.converged and provenance.is_current(node, conclude(node, plan, job)):
+        return  # steps that have nothing to do cost more than asking the host
     load = job.needed or plan.load
     opened = [plan.components] if plan.components else []
     build, timeout = plan.choice.build, node.settings.driver.reboot_timeout

@@ -1,0 +1,1 @@
+"""How fast gpufleet is, beside a floor and beside Ansible: `make bench`."""
