@@ -67,14 +67,20 @@ class Engine:
         return str(found["subnets"][0]["subnet"])
 
     def host_options(self) -> list[str]:
-        """What makes a container a machine with systemd, but never one that loads real modules."""
-        words = ["--privileged", "--cap-drop=SYS_MODULE", "--restart=always"]
+        """What makes a container a machine with systemd, but never one that loads real modules.
+
+        Not --privileged: that gives CAP_SYS_MODULE whatever --cap-drop says, and the disks too.
+        """
+        words = ["--cap-add=ALL", "--cap-drop=SYS_MODULE", "--device-cgroup-rule=a *:* rwm"]
+        words += ["--security-opt", "seccomp=unconfined", "--security-opt", "label=disable"]
+        words += ["--security-opt", "apparmor=unconfined", "--restart=always"]
         words += self.limit_options()
         if self.name == "podman":
-            return [*words, "--systemd=always"]
+            return [*words, "--security-opt", "unmask=ALL", "--systemd=always"]
         # A private view of the old control groups would share /system.slice among all hosts.
-        words += ["--cgroupns=host", "-v", "/sys/fs/cgroup:/sys/fs/cgroup:rw"]
-        return [*words, "--tmpfs", "/run:exec", "--tmpfs", "/run/lock", "--stop-signal=SIGRTMIN+3"]
+        words += ["--security-opt", "systempaths=unconfined", "--cgroupns=host"]
+        words += ["-v", "/sys/fs/cgroup:/sys/fs/cgroup:rw", "--stop-signal=SIGRTMIN+3"]
+        return [*words, "--tmpfs", "/run:exec", "--tmpfs", "/run/lock"]
 
     def limit_options(self) -> list[str]:
         """Limits within this machine's own: the engine's defaults may be higher than allowed."""

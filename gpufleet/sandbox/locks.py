@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 
 @contextmanager
-def exclusive(folder: Path, name: str) -> Iterator[None]:
-    """Hold the lock `name` in `folder` (made when missing); waits for another process's."""
+def exclusive(
+    folder: Path, name: str, progress: Callable[[str], None] | None = None
+) -> Iterator[None]:
+    """Hold the lock `name` in `folder` (made when missing); waits for another process's.
+
+    Before it waits, `progress` is told.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / f".{name}.lock", "w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if progress is not None:
+                progress(f"waiting for another process that holds {handle.name}")
+            fcntl.flock(handle, fcntl.LOCK_EX)
         yield

@@ -86,7 +86,7 @@ class Sandbox:
         for kind in wanted:
             if kind not in KINDS:
                 raise SandboxError(kinds.UNKNOWN_HOST(host=kind, known=", ".join(KINDS)))
-        with exclusive(self.folder, "up"):
+        with exclusive(self.folder, "up", self.progress):
             raise_limit(cache_dir())
             state = self._ready_state()
             names = {MIRROR: MIRROR} if with_mirror else {}

@@ -28,32 +28,36 @@ def sandbox(worker_id: str) -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="session")
-def sandbox_host(sandbox: Sandbox) -> HostFactory:
+def _touched(sandbox: Sandbox) -> set[str]:
+    """Kinds of host that a test has had its hands on, in this session or in one before it."""
+    return set(sandbox.state.hosts)
+
+
+@pytest.fixture(scope="session")
+def sandbox_host(sandbox: Sandbox, _touched: set[str]) -> HostFactory:
     """`sandbox_host("el7")`: that host, started when needed, as earlier tests left it."""
 
     def find(kind: str) -> Host:
         if kind not in sandbox.state.hosts:
             sandbox.up([kind])
+        _touched.add(kind)
         return sandbox.host(kind)
 
     return find
 
 
 @pytest.fixture(scope="session")
-def _touched() -> set[str]:
-    """Kinds of host that a test has had its hands on."""
-    return set()
-
-
-@pytest.fixture
 def bare_host(sandbox_host: HostFactory, _touched: set[str]) -> HostFactory:
-    """`bare_host("el7")`: that host as it comes out of its image, nothing installed (about 2 s)."""
+    """`bare_host("el7")`: that host as it comes out of its image, nothing installed (about 2 s).
+
+    Each call makes it bare again, so a fixture of a module may use it as well as a test.
+    """
 
     def find(kind: str) -> Host:
+        was_touched = kind in _touched
         found = sandbox_host(kind)
-        if kind in _touched:
+        if was_touched:
             found.reset()
-        _touched.add(kind)
         return found
 
     return find

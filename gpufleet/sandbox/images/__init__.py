@@ -64,7 +64,7 @@ class ImageStore:
         script = (RECIPES / "common.sh").read_text() + (RECIPES / f"{name}.sh").read_text()
         base = f"localhost/gpufleet-base:{_base_version()}"
         tag = f"localhost/gpufleet-{name}:{_digest(base, script, *self._kernel())}"
-        with exclusive(self.cache / "images", "build"):
+        with exclusive(self.cache / "images", "build", self.progress):
             if not self.engine.has_image(tag):
                 self._base(base)
                 self._layer(base, tag, name, script, "none")
