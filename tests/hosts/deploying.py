@@ -24,7 +24,8 @@ from gpufleet.sandbox.inventory import group_data, nodes
 WANTED = json.loads({wanted!r})
 DATA = json.loads({data!r})
 found = dict(nodes({sandbox!r}))
-gpu_nodes = ([(name, {{**found[name], **WANTED[name]}}) for name in WANTED], {{**group_data(), **DATA}})
+hosts = [(name, {{**found[name], **data}}) for name, data in WANTED.items()]
+gpu_nodes = (hosts, {{**group_data(), **DATA}})
 """
 
 

@@ -1,0 +1,48 @@
+"""What driver a sandbox host has, read by other means than the product's."""
+
+from __future__ import annotations
+
+from gpufleet.sandbox import Host
+
+NEWEST = {"550": "550.163.01", "580": "580.178.04"}  # that the sandbox's mirror has
+OLD_580 = "580.159.03"
+ONLY_DRIVER = {"toolkit_enabled": False}
+
+
+def loaded(host: Host) -> str:
+    """Version of the module in the kernel, or `none`."""
+    return host.output("cat /sys/module/nvidia/version 2>/dev/null || echo none")
+
+
+def driver_packages(host: Host) -> dict[str, str]:
+    """Installed packages of any driver branch and their versions, the distribution's part cut."""
+    listed = host.output(
+        "dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\\n' 2>/dev/null"
+        " || rpm -qa --qf '%{NAME} %{VERSION} ii\\n'"
+    )
+    rows = [line.split() for line in listed.splitlines()]
+    return {
+        name: version.split("-")[0].split(":")[-1]
+        for name, version, state in rows
+        if state[1] == "i" and ("nvidia" in name or "libcuda" in name) and "toolkit" not in name
+    }
+
+
+def held(host: Host) -> set[str]:
+    """Held package names; on rpm hosts the version locks that concern the driver."""
+    if not host.kind.is_rpm:
+        return set(host.output("apt-mark showhold").split())
+    locks = host.output("yum -q versionlock list").splitlines()
+    return {lock for lock in locks if "nvidia" in lock}
+
+
+def assert_driver(host: Host, version: str) -> None:
+    """Packages, module, library and daemon are all of one version, and every GPU answers."""
+    packages = driver_packages(host)
+    assert set(packages.values()) == {version}, packages
+    assert loaded(host) == version
+    query = "nvidia-smi --query-gpu=driver_version,persistence_mode --format=csv,noheader"
+    gpus = host.output("lspci -n -d 10de: | grep -c ' 0302: '")
+    assert host.output(query).splitlines() == [f"{version}, Enabled"] * int(gpus)
+    assert host.output("systemctl is-active nvidia-persistenced") == "active"
+    assert "nouveau" not in host.output("lsmod")

@@ -1,0 +1,43 @@
+"""Everything of a host that a deploy could change, for comparisons of before and after."""
+
+from __future__ import annotations
+
+from gpufleet.sandbox import Host
+
+TREES = "/etc /usr/share/keyrings /usr/local /boot /lib/modules /var/lib/dkms /var/lib/gpufleet"
+COMMANDS = {
+    "packages": "dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\\n' 2>/dev/null"
+    " || rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\\n' | sort",
+    "holds": "apt-mark showhold 2>/dev/null || yum -q versionlock list 2>/dev/null || true",
+    "files": f"find {TREES} -type f -exec sha256sum {{}} + 2>/dev/null | sort -k 2",
+    "links": f"find {TREES} -type l -printf '%p -> %l\\n' 2>/dev/null | sort",
+    "units": "systemctl list-unit-files --no-legend | awk '{ print $1, $2 }' | sort",
+    "running": "systemctl list-units --type service --state active --no-legend --plain"
+    " | awk '{ print $1, $4 }' | grep -v '^user' | sort",
+    "modules": "awk '{ print $1 }' /proc/modules | sort",
+}
+
+
+def snapshot(host: Host, *leave_out: str) -> dict[str, list[str]]:
+    """Lines by kind: packages, holds, files with their sha256, links, units, services, modules.
+
+    `leave_out`: beginnings of paths that may change.
+    """
+    found = {}
+    for kind, command in COMMANDS.items():
+        lines = host.output(command).splitlines()
+        found[kind] = [line for line in lines if not any(path in line for path in leave_out)]
+    assert found["packages"]
+    assert found["files"]
+    return found
+
+
+def differences(before: dict[str, list[str]], after: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Kind -> lines that came (+) or went (-); empty where both are the same."""
+    found = {}
+    for kind in before:
+        gone = [f"- {line}" for line in before[kind] if line not in set(after[kind])]
+        come = [f"+ {line}" for line in after[kind] if line not in set(before[kind])]
+        if gone or come:
+            found[kind] = gone + come
+    return found

@@ -1,0 +1,166 @@
+"""The driver on bare hosts, moved, kept where it is, and refused: `deploys/gpu_node.py`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from conftest import HostFactory
+from deploying import run_deploy
+from driver_state import NEWEST, OLD_580, ONLY_DRIVER, assert_driver, driver_packages, held
+from snapshots import differences, snapshot
+
+from gpufleet.sandbox import Host
+
+pytestmark = pytest.mark.hosts
+
+KINDS = ("ubuntu2204", "debian12", "el7", "nvswitch", "nogpu")
+KEYS = {
+    "changed", "failed", "driver", "toolkit", "runtimes", "needs", "findings", "errors",
+    "plan", "seconds",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def fleet(bare_host: HostFactory) -> dict[str, Host]:
+    """One bare host of each kind that this file installs on."""
+    return {kind: bare_host(kind) for kind in KINDS}
+
+
+@pytest.fixture(scope="module")
+def before_nogpu(fleet: dict[str, Host]) -> dict[str, list[str]]:
+    return snapshot(fleet["nogpu"])
+
+
+def test_bare_machines_become_gpu_nodes(
+    fleet: dict[str, Host], before_nogpu: dict[str, list[str]]
+) -> None:
+    done = run_deploy("gpu_node", list(fleet.values()), **ONLY_DRIVER)
+    assert done.returncode == 0, done.output
+    assert list(done.report) == list(KINDS)
+    for name, part in done.report.items():
+        assert set(part) == KEYS
+        assert part["failed"] is False
+        assert part["errors"] == []
+        assert part["needs"] == []
+        if name == "nogpu":
+            continue
+        newest = NEWEST["550" if name == "el7" else "580"]
+        assert part["changed"] > 5
+        assert part["driver"] == {"before": None, "after": newest}
+        assert 0 < part["seconds"] < 120
+        assert "GF521" in done.codes(name)
+        assert part["plan"]["driver"]["action"] == "install"
+        assert_driver(fleet[name], newest)
+        record = json.loads(fleet[name].get("/var/lib/gpufleet/provenance.json"))
+        assert record["driver"]["version"] == newest
+        assert set(record["driver"]["packages"]) <= set(driver_packages(fleet[name]))
+    assert done.codes("nogpu") == {"GF501"}
+    assert done.report["nogpu"]["changed"] == 0
+    assert differences(before_nogpu, snapshot(fleet["nogpu"])) == {}
+    fabric = fleet["nvswitch"]
+    assert fabric.output("systemctl is-active nvidia-fabricmanager") == "active"
+    assert "nvidia-fabricmanager" in " ".join(driver_packages(fabric))
+    assert "fabric" not in " ".join(driver_packages(fleet["ubuntu2204"]))
+
+
+def test_a_second_run_changes_nothing(fleet: dict[str, Host]) -> None:
+    before = {name: snapshot(host) for name, host in fleet.items()}
+    done = run_deploy("gpu_node", list(fleet.values()), **ONLY_DRIVER)
+    assert done.returncode == 0, done.output
+    assert done.changes() == dict.fromkeys(KINDS, 0)
+    assert done.output.count("no changes") == len(KINDS) + 1  # each host's line and the sum
+    for name, host in fleet.items():
+        assert differences(before[name], snapshot(host)) == {}, name
+
+
+def test_packages_are_held_against_everybody(fleet: dict[str, Host]) -> None:
+    """Unattended upgrades and people's upgrades leave the driver alone."""
+    host = fleet["ubuntu2204"]
+    family = set(driver_packages(host))
+    assert family <= held(host)
+    pins = host.get("/etc/apt/preferences.d/gpufleet-nvidia-driver")
+    assert f"Pin: version {NEWEST['580']}" in pins
+    excluded = host.output("apt-config dump Unattended-Upgrade::Package-Blacklist")
+    assert "nvidia" in excluded
+    locks = held(fleet["el7"])
+    assert len(locks) == len(driver_packages(fleet["el7"]))
+    assert all(NEWEST["550"] in lock for lock in locks)
+
+
+def test_an_exact_version_is_installed_held_and_stays(fleet: dict[str, Host]) -> None:
+    """A downgrade happens because a version was asked for; a branch wish then leaves it there."""
+    host = fleet["ubuntu2204"]
+    done = run_deploy("gpu_node", [host], driver_version=OLD_580, **ONLY_DRIVER)
+    assert done.returncode == 0, done.output
+    assert done.report["ubuntu2204"]["driver"] == {"before": NEWEST["580"], "after": OLD_580}
+    assert done.report["ubuntu2204"]["plan"]["driver"]["action"] == "downgrade"
+    assert_driver(host, OLD_580)
+    assert set(driver_packages(host)) <= held(host)
+    for command in ("apt-get -y upgrade", "apt-get -y dist-upgrade"):
+        simulated = host.output(f"apt-get -q update >/dev/null && {command.replace('-y', '-s')}")
+        assert "Inst" not in [
+            line.split()[0] for line in simulated.splitlines() if "nvidia" in line
+        ]
+        host.run(command)
+        assert_driver(host, OLD_580)
+    host.run(f"apt-mark unhold {' '.join(driver_packages(host))}")
+    assert "Inst" not in host.output("apt-get -s dist-upgrade"), "the pin holds on its own"
+    again = run_deploy("gpu_node", [host], **ONLY_DRIVER)
+    assert again.returncode == 0
+    assert again.report["ubuntu2204"]["driver"] == {"before": OLD_580, "after": OLD_580}
+    assert_driver(host, OLD_580)
+    assert set(driver_packages(host)) <= held(host)
+    assert run_deploy("gpu_node", [host], **ONLY_DRIVER).changes() == {"ubuntu2204": 0}
+
+
+def test_a_move_to_another_branch_and_a_refusal(fleet: dict[str, Host]) -> None:
+    """550 -> 580 takes the old family away in one transaction; el7 cannot have 580 and says so."""
+    ubuntu, el7 = fleet["ubuntu2204"], fleet["el7"]
+    down = run_deploy("gpu_node", [ubuntu], driver_branch="550", per_host={}, **ONLY_DRIVER)
+    assert down.returncode == 0, down.output
+    assert_driver(ubuntu, NEWEST["550"])
+    before = snapshot(el7)
+    lines = int(ubuntu.output("wc -l < /var/log/apt/history.log"))
+    done = run_deploy(
+        "gpu_node",
+        [ubuntu, el7],
+        per_host={name: {"driver_branch": "580"} for name in ("ubuntu2204", "el7")},
+        **ONLY_DRIVER,
+    )
+    assert done.returncode == 1
+    assert done.failures() == ["el7"]
+    assert "GF112" in done.codes("el7")
+    assert "GF112" in done.output
+    assert "550.163.01" in done.output
+    assert differences(before, snapshot(el7)) == {}
+    assert_driver(ubuntu, NEWEST["580"])
+    assert not [name for name in driver_packages(ubuntu) if "550" in name]
+    assert not [name for name in held(ubuntu) if "550" in name]
+    history = ubuntu.output(f"tail -n +{lines + 1} /var/log/apt/history.log")
+    transactions = [part for part in history.split("Start-Date") if "Remove:" in part]
+    assert len(transactions) == 1
+    assert "Install:" in transactions[0]
+    wish = {"per_host": {"ubuntu2204": {"driver_branch": "580"}}, **ONLY_DRIVER}
+    assert run_deploy("gpu_node", [ubuntu], **wish).changes() == {"ubuntu2204": 0}
+
+
+def test_an_unknown_version_is_refused_with_those_there_are(fleet: dict[str, Host]) -> None:
+    hosts = [fleet["debian12"], fleet["el7"]]
+    before = [snapshot(host) for host in hosts]
+    done = run_deploy(
+        "gpu_node",
+        hosts,
+        per_host={
+            "debian12": {"driver_branch": None, "driver_version": "580.1.1"},
+            "el7": {"driver_branch": None, "driver_version": "550.1.1"},
+        },
+        **ONLY_DRIVER,
+    )
+    assert done.returncode == 1
+    assert done.failures() == ["debian12", "el7"]
+    for host, state in zip(hosts, before, strict=True):
+        assert "GF313" in done.codes(host.name), done.output
+        newest = NEWEST["550" if host.name == "el7" else "580"]
+        assert newest in done.report[host.name]["errors"][0]
+        assert differences(state, snapshot(host)) == {}

@@ -1,0 +1,113 @@
+"""Modules that are in use, refused or of another kernel; GPUs and hosts that are gone."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import HostFactory
+from deploying import run_deploy
+from driver_state import NEWEST, OLD_580, ONLY_DRIVER, assert_driver, driver_packages, loaded
+from snapshots import differences, snapshot
+
+from gpufleet.sandbox import Host
+
+pytestmark = pytest.mark.hosts
+
+OURS = "/var/lib/gpufleet"
+MOVE = {"driver_version": OLD_580, **ONLY_DRIVER}
+
+
+@pytest.fixture(scope="module")
+def host(bare_host: HostFactory) -> Host:
+    return bare_host("ubuntu2204")
+
+
+def test_secure_boot_is_seen_before_anything_is_changed(host: Host) -> None:
+    with host.fault("secure-boot"):
+        before = snapshot(host, OURS)
+        done = run_deploy("gpu_node", [host], **ONLY_DRIVER)
+        assert done.returncode == 1
+        assert "GF522" in done.codes("ubuntu2204")
+        assert differences(before, snapshot(host, OURS)) == {}
+
+
+def test_a_kernel_that_refuses_the_module_all_the_same(host: Host) -> None:
+    """The user said that the key is enrolled, and it is not."""
+    with host.fault("secure-boot"):
+        done = run_deploy("gpu_node", [host], driver_mok_enrolled=True, **ONLY_DRIVER)
+        assert done.returncode == 1
+        assert "GF551" in done.codes("ubuntu2204"), done.output
+        assert "Key was rejected by service" in done.report["ubuntu2204"]["errors"][0]
+        assert loaded(host) == "none"
+    done = run_deploy("gpu_node", [host], **ONLY_DRIVER)
+    assert done.returncode == 0, done.output
+    assert_driver(host, NEWEST["580"])
+    assert run_deploy("gpu_node", [host], **ONLY_DRIVER).changes() == {"ubuntu2204": 0}
+
+
+def test_a_module_that_is_busy_leaves_everything_as_it_was(host: Host) -> None:
+    before = snapshot(host, OURS)
+    with host.fault("module-busy"):
+        done = run_deploy("gpu_node", [host], **MOVE)
+    assert done.returncode == 1
+    assert "GF552" in done.codes("ubuntu2204"), done.output
+    assert "nothing was changed" in done.report["ubuntu2204"]["errors"][0]
+    assert differences(before, snapshot(host, OURS)) == {}
+    assert_driver(host, NEWEST["580"])
+
+
+def test_gpu_work_is_not_disturbed_unless_that_is_allowed(host: Host) -> None:
+    before = snapshot(host, OURS)
+    with host.fault("gpu-busy"):
+        done = run_deploy("gpu_node", [host], **MOVE)
+        assert done.returncode == 1
+        assert done.codes("ubuntu2204") & {"GF530", "GF552"} == {"GF530"}
+        work = next(f for f in done.report["ubuntu2204"]["findings"] if f["code"] == "GF530")
+        assert "sleep (" in work["message"]
+        assert "upgrade_driver" in work["remedy"]
+        assert host.output("systemctl is-active gpu-job") == "active"
+        assert differences(before, snapshot(host, OURS)) == {
+            "running": ["+ gpu-job.service running"]
+        }
+        assert run_deploy("gpu_node", [host], **ONLY_DRIVER).returncode == 0, "it may stay as it is"
+        done = run_deploy("gpu_node", [host], driver_allow_disruption=True, **MOVE)
+        assert done.returncode == 0, done.output
+        assert_driver(host, OLD_580)
+        assert host.run("systemctl is-active gpu-job", check=False).returncode != 0
+
+
+def test_a_gpu_off_the_bus_is_not_waited_for(host: Host) -> None:
+    with host.fault("gpu-lost"):
+        done = run_deploy("gpu_node", [host], **MOVE)
+    assert done.returncode == 0, done.output
+    assert done.report["ubuntu2204"]["changed"] == 0
+
+
+def test_a_new_kernel_gets_its_module(host: Host) -> None:
+    """The next boot is into a kernel that has neither headers nor module."""
+    with host.fault("new-kernel"):
+        host.reboot()
+        assert host.output("uname -r") == host.kind.next_kernel
+        assert loaded(host) == "none"
+        done = run_deploy("gpu_node", [host], **MOVE)
+        assert done.returncode == 0, done.output
+        assert "GF521" in done.codes("ubuntu2204")
+        assert done.report["ubuntu2204"]["plan"]["driver"]["action"] == "repair"
+        assert_driver(host, OLD_580)
+        assert f"linux-headers-{host.kind.next_kernel}" in host.output("dpkg-query -W")
+        assert run_deploy("gpu_node", [host], **MOVE).changes() == {"ubuntu2204": 0}
+    host.reboot()
+    assert run_deploy("gpu_node", [host], **MOVE).returncode == 0
+    assert_driver(host, OLD_580)
+
+
+def test_a_host_that_does_not_answer_stops_nobody_else(
+    host: Host, sandbox_host: HostFactory
+) -> None:
+    other = sandbox_host("debian12")
+    with other.fault("unreachable"):
+        done = run_deploy("gpu_node", [other, host], **MOVE)
+    assert done.returncode == 1
+    assert done.failures() == ["debian12"]
+    assert "not reachable" in done.report["debian12"]["errors"][0]
+    assert done.report["ubuntu2204"]["changed"] == 0
+    assert driver_packages(host)

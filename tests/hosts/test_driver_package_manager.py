@@ -1,0 +1,139 @@
+"""Package managers that are locked, half done or out of space, and builds that fail."""
+
+from __future__ import annotations
+
+from threading import Timer
+
+import pytest
+from conftest import HostFactory
+from deploying import run_deploy
+from driver_state import NEWEST, ONLY_DRIVER, assert_driver, driver_packages
+from snapshots import differences, snapshot
+
+from gpufleet.sandbox import Host
+
+pytestmark = pytest.mark.hosts
+
+OURS = "/var/lib/gpufleet"
+LOCKS = {"debian12": "apt-lock", "el7": "yum-lock"}
+
+
+@pytest.fixture(scope="module")
+def hosts(bare_host: HostFactory) -> list[Host]:
+    """Two bare hosts; what these tests refuse leaves them bare until one of them installs."""
+    return [bare_host(kind) for kind in LOCKS]
+
+
+def test_a_lock_that_is_not_released(hosts: list[Host]) -> None:
+    before = [snapshot(host, OURS) for host in hosts]
+    for host in hosts:
+        host.set_fault(LOCKS[host.name], True)
+    try:
+        done = run_deploy("gpu_node", hosts, driver_lock_timeout=4, **ONLY_DRIVER)
+    finally:
+        for host in hosts:
+            host.set_fault(LOCKS[host.name], False)
+    assert done.returncode == 1
+    for host, state in zip(hosts, before, strict=True):
+        assert {"GF305", "GF308"} <= done.codes(host.name), done.output
+        assert differences(state, snapshot(host, OURS)) == {}
+
+
+def test_half_done_work_of_others_is_theirs(hosts: list[Host]) -> None:
+    host = hosts[0]
+    with host.fault("dpkg-interrupted"):
+        before = snapshot(host, OURS)
+        done = run_deploy("gpu_node", [host], **ONLY_DRIVER)
+        after = snapshot(host, OURS)
+    assert done.returncode == 1
+    assert "GF306" in done.codes("debian12"), done.output
+    assert done.report["debian12"]["errors"] == []
+    assert differences(before, after) == {}
+
+
+def test_a_full_disk(hosts: list[Host]) -> None:
+    before = [snapshot(host, OURS) for host in hosts]
+    for host in hosts:
+        host.set_fault("disk-full", True)
+    try:
+        done = run_deploy("gpu_node", hosts, **ONLY_DRIVER)
+    finally:
+        for host in hosts:
+            host.set_fault("disk-full", False)
+    assert done.returncode == 1
+    for host, state in zip(hosts, before, strict=True):
+        assert "GF540" in done.codes(host.name), done.output
+        assert differences(state, snapshot(host, OURS)) == {}
+
+
+def test_no_headers_anywhere(hosts: list[Host]) -> None:
+    """The repository is added by then; no package and no other file changes."""
+    before = [snapshot(host, OURS, "cuda", "repos.d") for host in hosts]
+    for host in hosts:
+        host.set_fault("missing-headers", True)
+    try:
+        done = run_deploy("gpu_node", hosts, **ONLY_DRIVER)
+    finally:
+        for host in hosts:
+            host.set_fault("missing-headers", False)
+    assert done.returncode == 1
+    for host, state in zip(hosts, before, strict=True):
+        assert {"GF521", "GF318"} <= done.codes(host.name), done.output
+        assert host.kind.kernel in done.report[host.name]["errors"][0]
+        assert driver_packages(host) == {}
+        assert differences(state, snapshot(host, OURS, "cuda", "repos.d")) == {}
+
+
+def test_a_build_that_fails_is_an_error_and_is_made_up_for(hosts: list[Host]) -> None:
+    """apt fails with DKMS, rpm says `Complete!`: the same finding, and the next run converges."""
+    for host in hosts:
+        host.set_fault("dkms-failure", True)
+    try:
+        done = run_deploy("gpu_node", hosts, **ONLY_DRIVER)
+        again = run_deploy("gpu_node", hosts, **ONLY_DRIVER)
+    finally:
+        for host in hosts:
+            host.set_fault("dkms-failure", False)
+    for outcome in (done, again):
+        assert outcome.returncode == 1
+        for host in hosts:
+            assert "GF550" in outcome.codes(host.name), outcome.output
+            assert "make.log" in " ".join(outcome.report[host.name]["errors"])
+    done = run_deploy("gpu_node", hosts, **ONLY_DRIVER)
+    assert done.returncode == 0, done.output
+    for host in hosts:
+        assert done.report[host.name]["plan"]["driver"]["action"] == "repair"
+        assert_driver(host, NEWEST["550" if host.name == "el7" else "580"])
+    assert run_deploy("gpu_node", hosts, **ONLY_DRIVER).changes() == dict.fromkeys(LOCKS, 0)
+
+
+def test_a_lock_is_waited_for_with_progress(hosts: list[Host]) -> None:
+    """Goes on with the hosts as they are: a change of version has to wait for another's."""
+    host = hosts[0]
+    host.set_fault("apt-lock", True)
+    release = Timer(6, host.set_fault, ("apt-lock", False))
+    release.start()
+    try:
+        wish = {"per_host": {"debian12": {"driver_branch": "550"}}, **ONLY_DRIVER}
+        done = run_deploy("gpu_node", [host], driver_lock_timeout=60, **wish)
+    finally:
+        release.join()
+    assert done.returncode == 0, done.output
+    assert "waiting for python3" in done.output
+    assert "of 60 s" in done.output
+    assert_driver(host, NEWEST["550"])
+
+
+def test_our_own_half_done_work_is_finished(hosts: list[Host]) -> None:
+    """As after a power cut between unpacking and configuring."""
+    host = hosts[0]
+    names = " ".join(driver_packages(host))
+    host.run(f"apt-mark unhold {names} && cd /tmp && apt-get -q download {names}")
+    host.run("dpkg --unpack /tmp/*nvidia*.deb && rm /tmp/*.deb", check=False)
+    assert "iU" in host.output("dpkg-query -W -f '${db:Status-Abbrev}' '*nvidia*'")
+    wish = {"per_host": {"debian12": {"driver_branch": "550"}}, **ONLY_DRIVER}
+    done = run_deploy("gpu_node", [host], **wish)
+    assert done.returncode == 0, done.output
+    assert "GF307" in done.codes("debian12")
+    assert_driver(host, NEWEST["550"])
+    assert run_deploy("gpu_node", [host], **wish).changes() == {"debian12": 0}

@@ -1,0 +1,59 @@
+"""nouveau holds the GPU: only a reboot helps, asked for or, where that is allowed, done."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import HostFactory
+from deploying import run_deploy
+from driver_state import NEWEST, ONLY_DRIVER, assert_driver, driver_packages, loaded
+
+pytestmark = pytest.mark.hosts
+
+BLACKLIST = "etc/modprobe.d/gpufleet-nvidia.conf"
+BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
+
+
+def test_a_reboot_is_asked_for_and_waited_for(bare_host: HostFactory) -> None:
+    host = bare_host("ubuntu2404")
+    host.set_fault("nouveau", True)
+    boot = host.output(BOOT_ID)
+    for _ in range(2):
+        done = run_deploy("gpu_node", [host], driver_reboot="never", **ONLY_DRIVER)
+        part = done.report["ubuntu2404"]
+        assert done.returncode == 0, done.output
+        assert part["failed"] is False
+        assert {"GF523", "GF524"} <= done.codes("ubuntu2404")
+        assert len(part["needs"]) == 1
+        assert "reboot" in part["needs"][0]
+        assert "nouveau" in part["needs"][0]
+        assert set(driver_packages(host).values()) == {NEWEST["580"]}
+        assert loaded(host) == "none"
+    assert part["changed"] == 0, "the second run only says it again"
+    assert host.output(BOOT_ID) == boot
+    assert BLACKLIST in host.output("lsinitramfs /boot/initrd.img-$(uname -r)")
+    host.reboot()
+    done = run_deploy("gpu_node", [host], driver_reboot="never", **ONLY_DRIVER)
+    assert done.returncode == 0, done.output
+    assert done.report["ubuntu2404"]["needs"] == []
+    assert_driver(host, NEWEST["580"])
+    again = run_deploy("gpu_node", [host], driver_reboot="never", **ONLY_DRIVER)
+    assert again.changes() == {"ubuntu2404": 0}
+
+
+def test_a_host_that_may_is_rebooted_once_however_slow_it_is(bare_host: HostFactory) -> None:
+    host = bare_host("ubuntu2404")
+    host.set_fault("nouveau", True)
+    host.set_fault("slow-reboot", True)
+    boot = host.output(BOOT_ID)
+    done = run_deploy(
+        "gpu_node", [host], driver_reboot="if_needed", driver_reboot_timeout=180, **ONLY_DRIVER
+    )
+    assert done.returncode == 0, done.output
+    assert host.output(BOOT_ID) != boot
+    assert done.report["ubuntu2404"]["needs"] == []
+    assert "waiting for the reboot" in done.output
+    assert_driver(host, NEWEST["580"])
+    boot = host.output(BOOT_ID)
+    again = run_deploy("gpu_node", [host], driver_reboot="if_needed", **ONLY_DRIVER)
+    assert again.changes() == {"ubuntu2404": 0}
+    assert host.output(BOOT_ID) == boot

@@ -1,0 +1,59 @@
+"""Repositories that cannot be had or trusted: said with a code, and nothing on the host changes."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import HostFactory
+from deploying import run_deploy
+from driver_state import NEWEST, ONLY_DRIVER, assert_driver
+from snapshots import differences, snapshot
+
+from gpufleet.sandbox import Host
+
+pytestmark = pytest.mark.hosts
+
+OURS = "/var/lib/gpufleet"  # working files of a run; nothing that the host looks at
+FAULTS = {"down": "GF311", "404": "GF311", "wrong-signature": "GF312", "expired-key": "GF312"}
+
+
+@pytest.fixture(scope="module")
+def hosts(bare_host: HostFactory) -> list[Host]:
+    return [bare_host("debian12"), bare_host("el7"), bare_host("nogpu")]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_mirror_that_fails_changes_nothing(
+    hosts: list[Host], mirror_host: Host, fault: str
+) -> None:
+    """debian12 and el7 need the mirror and fail; nogpu does not, and goes on."""
+    before = [snapshot(host, OURS) for host in hosts]
+    with mirror_host.fault(fault):
+        done = run_deploy("gpu_node", hosts, **ONLY_DRIVER)
+    assert done.returncode == 1
+    assert done.failures() == ["debian12", "el7"], done.output
+    assert FAULTS[fault] in done.codes("debian12"), done.output
+    assert FAULTS[fault] in done.codes("el7"), done.output
+    assert done.report["nogpu"]["failed"] is False
+    for host, state in zip(hosts, before, strict=True):
+        assert differences(state, snapshot(host, OURS)) == {}, host.name
+
+
+def test_a_wrong_key_is_not_trusted_and_others_go_on(hosts: list[Host]) -> None:
+    debian, el7, _ = hosts
+    before = snapshot(debian, OURS)
+    done = run_deploy(
+        "gpu_node",
+        [debian, el7],
+        per_host={"debian12": {"driver_repo_key_fingerprint": "0" * 40}},
+        **ONLY_DRIVER,
+    )
+    assert done.returncode == 1
+    assert done.failures() == ["debian12"]
+    assert "GF310" in done.codes("debian12")
+    assert "expected " + "0" * 40 in done.report["debian12"]["errors"][0]
+    assert differences(before, snapshot(debian, OURS)) == {}
+    assert_driver(el7, NEWEST["550"])
+    done = run_deploy("gpu_node", [debian, el7], **ONLY_DRIVER)
+    assert done.returncode == 0, done.output
+    assert done.report["el7"]["changed"] == 0
+    assert_driver(debian, NEWEST["580"])
