@@ -37,6 +37,7 @@ class DriverPackages:
     companions: tuple[str, ...] = ()  # installed with the driver, versioned on their own
     meta: tuple[str, ...] = ()  # meta packages of this choice: not needed, but users know them
     stream: str = ""  # rpm module stream to enable first: nvidia-driver:580-open
+    rivals: tuple[str, ...] = ()  # those of the other kernel modules: they must not stay
     module: str = "nvidia"  # name that modprobe knows the main kernel module by
 
 

@@ -33,7 +33,15 @@ def driver_packages(
         meta=_of(packages.meta, branch, filled, modules),
         stream=_stream(request, branch, modules),
         module=packages.module,
+        rivals=filled(_rivals(packages, branch, modules)),
     )
+
+
+def _rivals(packages: PackageSet, branch: int, modules: Modules) -> list[str]:
+    """What goes with the other kernel modules alone, and conflicts with the chosen ones."""
+    groups = [group for group in (*packages.groups, *packages.meta) if group.covers(branch)]
+    ours = {name for group in groups if group.modules in (None, modules) for name in group.names}
+    return sorted({name for group in groups for name in group.names} - ours)
 
 
 def no_packages(request: Request) -> DriverPackages:

@@ -128,3 +128,19 @@ TRANSACTION_INCOMPLETE = Kind(
     "the package manager said it was done, and these packages are not there at the wanted version.",
     "Run gpu_node again; when it repeats, `yum history info` on the host says what happened.",
 )
+
+PREREQUISITES_MISSING = Kind(
+    "GF318",
+    Severity.BLOCKER,
+    "Packages that the driver needs are in no repository",
+    "{packages}: no repository that is switched on on this host has them.",
+    "{remedy}",
+)
+
+TRANSACTION_REFUSED = Kind(
+    "GF319",
+    Severity.BLOCKER,
+    "The package manager cannot carry out the transaction",
+    "{manager} says: {problem}",
+    "Nothing was changed. Remove what conflicts or add what is missing by hand, then run again.",
+)

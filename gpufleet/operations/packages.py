@@ -13,7 +13,7 @@ from gpufleet.findings import packages as findings
 from gpufleet.operations.files import HOME, put
 from gpufleet.operations.locks import wait_for_lock
 from gpufleet.operations.operation import Commands, operation
-from gpufleet.operations.reading import AddedPackages, AvailableVersions, Simulation
+from gpufleet.operations.reading import AddedPackages, AvailableVersions, RpmTrial, Simulation
 from gpufleet.operations.repository import refresh
 from gpufleet.operations.shell import command, explain, script, stop
 from gpufleet.plan.files import FileWrite
@@ -21,13 +21,12 @@ from gpufleet.plan.packages import (
     Family,
     Transaction,
     choose_transaction,
-    downgrade_words,
     install_words,
-    order,
-    remove_words,
+    rpm_words,
     unexpected_changes,
 )
 from gpufleet.plan.repository import RepositoryPlan
+from gpufleet.plan.rpm_trial import refusal
 
 
 @dataclass(slots=True)
@@ -72,8 +71,19 @@ def look_up(job: Job) -> Commands:
         yield stop(host.name, chosen)
         return
     job.transaction = chosen
-    if job.manager == "apt":
-        yield from _try_out(job, chosen)
+    yield from (_try_out if job.manager == "apt" else _try_out_rpm)(job, chosen)
+
+
+def _try_out_rpm(job: Job, chosen: Transaction) -> Commands:
+    """Stop the host when yum or dnf would do more than was planned; else fetch the packages."""
+    words = (*rpm_words(chosen), *chosen.prerequisites)
+    trial = host.get_fact(RpmTrial, job.manager, words)
+    finding = refusal(trial, chosen, job.patterns, job.manager)
+    if finding:
+        yield stop(host.name, finding)
+        return
+    message = findings.TRANSACTION_REFUSED(manager=job.manager, problem="see below.")
+    yield script("rpm_transaction", job.manager, "fetch", explain(host.name, message), *words)
 
 
 def _try_out(job: Job, chosen: Transaction) -> Commands:
@@ -119,17 +129,11 @@ def _carry_out(job: Job, chosen: Transaction) -> Commands:
     if job.manager == "apt":
         yield command(*install_words(job.manager, chosen, job.lock_timeout))
         return
-    if chosen.remove:
-        yield command(*remove_words(job.manager, chosen.remove, job.lock_timeout))
-    held = [name for name in chosen.names if name in job.family.installed]
+    held = [name for name in (*chosen.names, *chosen.remove) if name in job.family.installed]
     if held:
         yield script("release", job.manager, *held)
-    if job.before and order(chosen.version) < order(job.before):
-        yield command(*downgrade_words(job.manager, chosen))
-    yield command(*install_words(job.manager, chosen, job.lock_timeout))
     message = explain(host.name, findings.TRANSACTION_INCOMPLETE())
-    plain = [f"{name}-{version.split(':')[-1]}" for name, version in chosen.install]
-    yield script("rpm_check", message, *plain)
+    yield script("rpm_transaction", job.manager, "run", message, *rpm_words(chosen))
 
 
 @operation

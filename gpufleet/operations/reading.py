@@ -10,6 +10,7 @@ from pyinfra.api import FactBase, StringCommand
 
 from gpufleet.operations.shell import command, script
 from gpufleet.plan.packages import Available, parse_available
+from gpufleet.plan.rpm_trial import Trial, read_trial
 
 
 class AvailableVersions(FactBase[Available]):
@@ -54,6 +55,20 @@ class Simulation(FactBase[list[str]]):
 
     def process(self, output: Iterable[str]) -> list[str]:
         return list(output)
+
+
+class RpmTrial(FactBase[Trial]):
+    """What a transaction of yum or dnf would do; `words` as scripts/rpm_transaction.sh wants."""
+
+    @staticmethod
+    def default() -> Trial:
+        return read_trial([])
+
+    def command(self, manager: str, words: tuple[str, ...]) -> StringCommand:
+        return script("rpm_transaction", manager, "try", "", *words)
+
+    def process(self, output: Iterable[str]) -> Trial:
+        return read_trial(output)
 
 
 class AddedPackages(FactBase[list[str]]):

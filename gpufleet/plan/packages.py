@@ -108,19 +108,20 @@ def _listed(versions: Iterable[str]) -> str:
 
 
 def install_words(manager: PackageManager, plan: Transaction, lock_timeout: int) -> list[str]:
-    """The command that carries out `plan` on apt; on yum and dnf, without its removals."""
+    """The command that carries out `plan` on apt; on yum and dnf, its prerequisites alone."""
     if manager == "apt":
         wanted = [f"{name}={version}" for name, version in plan.install]
         gone = [f"{name}-" for name in plan.remove]
-        others = [*plan.companions, *plan.prerequisites]
-        return [*_apt(lock_timeout), "install", *wanted, *others, *gone]
-    wanted = [f"{name}-{version}" for name, version in plan.install]
-    return [manager, "-y", "install", *wanted, *plan.companions, *plan.prerequisites]
+        more = (*plan.companions, *plan.prerequisites)
+        return [*_apt(lock_timeout), "install", *wanted, *more, *gone]
+    # the packages of the next transaction are fetched already: this one must not clean them up
+    return [manager, "-y", "--setopt=keepcache=1", "install", *plan.prerequisites]
 
 
-def downgrade_words(manager: PackageManager, plan: Transaction) -> list[str]:
-    """yum 3 goes back to an older version only by this verb."""
-    return [manager, "-y", "downgrade", *(f"{name}-{version}" for name, version in plan.install)]
+def rpm_words(plan: Transaction) -> list[str]:
+    """What scripts/rpm_transaction.sh is given: -NAME goes, NAME=VERSION comes to that version."""
+    gone = [f"-{name}" for name in plan.remove]
+    return [*gone, *(f"{name}={version}" for name, version in plan.install), *plan.companions]
 
 
 def remove_words(

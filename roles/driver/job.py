@@ -20,6 +20,7 @@ def driver_job(node: Node, plan: DriverPlan) -> Job:
         installed=plan.installed,
         prerequisites=plan.prerequisites,
         companions=plan.companions,
+        conflicting=plan.choice.packages.rivals,
     )
 
     def pins(chosen: Transaction) -> list[FileWrite]:

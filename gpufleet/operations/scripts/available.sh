@@ -6,7 +6,8 @@ if [ "$manager" = apt ]; then
     exit 0
 fi
 # yum 3 wraps long lines: the words come in threes, name.arch version repository
-yum -q list available installed --showduplicates "$@" 2>/dev/null | tr -s ' \n' '\n\n' |
+# and its version lock hides what is not the locked version
+yum -q --disableplugin=versionlock list available installed --showduplicates "$@" 2>/dev/null | tr -s ' \n' '\n\n' |
     awk '/^(Available|Installed)$/ { skip = 1; next } skip { skip = 0; next }
          { word[n++ % 3] = $0; if (n % 3 == 0) { sub(/\.[^.]*$/, "", word[0]); print word[0], word[1] } }' | sort -u
 exit 0

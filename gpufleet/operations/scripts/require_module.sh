@@ -7,7 +7,8 @@ have && exit 0
 if [ "$build" = dkms ] && has dkms; then
     name=$(dkms status 2>/dev/null | sed -n "s|^\(nvidia[a-z-]*\)[/, ]*$version[,: ].*|\1|p" | head -n 1)
     if [ -n "$name" ]; then
-        out=$(dkms install -m "$name" -v "$version" -k "$kernel" 2>&1)
+        # by force: where another build was put back in its place, DKMS believes that all is well
+        out=$(dkms install --force -m "$name" -v "$version" -k "$kernel" 2>&1)
         depmod "$kernel"
         have && exit 0
     fi

@@ -12,10 +12,10 @@ from gpufleet.plan.packages import (
     Family,
     Transaction,
     choose_transaction,
-    downgrade_words,
     install_words,
     order,
     parse_available,
+    rpm_words,
     to_hold,
     unexpected_changes,
 )
@@ -96,10 +96,12 @@ def test_apt_does_all_in_one_transaction() -> None:
     assert "DPkg::Lock::Timeout=60" in words
 
 
-def test_yum_takes_name_dash_version() -> None:
-    plan = Transaction("550.163.01", (("kmod-nvidia-latest-dkms", "3:550.163.01-1.el7"),), (), ())
-    assert install_words("yum", plan, 60)[-1] == "kmod-nvidia-latest-dkms-3:550.163.01-1.el7"
-    assert downgrade_words("yum", plan)[:3] == ["yum", "-y", "downgrade"]
+def test_rpm_gets_removals_and_versions_in_one_transaction_after_its_prerequisites() -> None:
+    plan = Transaction("550.1", (("kmod-nvidia", "3:550.1-1.el7"),), ("dkms",), ("kmod-open",))
+    assert rpm_words(plan) == ["-kmod-open", "kmod-nvidia=3:550.1-1.el7"]
+    words = install_words("yum", plan, 60)
+    assert words[0] == "yum"
+    assert words[-2:] == ["install", "dkms"]
 
 
 def test_a_simulation_that_does_more_than_planned_is_found() -> None:

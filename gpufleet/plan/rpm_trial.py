@@ -1,0 +1,110 @@
+"""Reads what yum or dnf say that a transaction would do. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gpufleet.findings import Finding
+from gpufleet.findings import packages as findings
+from gpufleet.plan.packages import Transaction
+
+HEADING = re.compile(
+    r"^(?:> )*(?P<verb>[A-Z][a-z]+)(?: [a-z/ ]+)?:$"
+)  # "Removing for dependencies:"
+ENTRY = re.compile(r"^ (?P<name>[^\s:]+)(?:\s|$)")
+REPLACED = re.compile(r"^ {2,}replacing +(?P<name>\S+)\.[^\s.]+ ")
+UNKNOWN = re.compile(
+    r"^(?:> )*(?:No package (?P<yum>\S+) available"
+    r"|(?:Error: )?Unable to find a match: (?P<dnf>.+)"
+    r"|No match for argument: (?P<argument>\S+))"
+)
+PROBLEM = re.compile(
+    r"^(?:> )*(?:Error:\s*(?!\s|Operation aborted|Unable to find a match)| Problem(?: \d+)?: )"
+    r"(?P<text>.*)$"
+)
+KERNEL = re.compile(r"kernel(?:-core|-uek(?:-core)?|-rt|-lt|-ml|-plus|-debug)?")
+REMOVALS = ("Removing", "Erasing", "Obsoleting")
+WHERE_FROM = (
+    "They come from the distribution's base repositories and from EPEL: make those known (on EL 7 "
+    "`driver_archives = True` does), or a mirror that has them."
+)
+SHOWN_LINES = 6  # of what the package manager says is wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a transaction would do, or why it cannot be carried out."""
+
+    removed: tuple[str, ...]  # names, in the order of the table
+    kernels: tuple[str, ...]  # kernels that would come
+    unknown: tuple[str, ...]  # words that no repository has a package for
+    problem: str  # "" where the transaction can be carried out
+
+
+def read_trial(lines: Iterable[str]) -> Trial:
+    """The table and the messages of `yum --assumeno`; of yum 3 and of dnf 4."""
+    removed: list[str] = []
+    kernels: list[str] = []
+    unknown: list[str] = []
+    verb = ""
+    every = list(lines)
+    for line in every:
+        heading, entry, replaced = HEADING.match(line), ENTRY.match(line), REPLACED.match(line)
+        if heading:
+            verb = heading["verb"]
+        elif line.startswith("Transaction Summary"):
+            verb = ""
+        elif replaced:
+            removed.append(replaced["name"])
+        elif entry and verb in REMOVALS:
+            removed.append(entry["name"])
+        elif entry and verb == "Installing" and KERNEL.fullmatch(entry["name"]):
+            kernels.append(entry["name"])
+        unknown += _unknown(line)
+    return Trial(
+        tuple(dict.fromkeys(removed)),
+        tuple(kernels),
+        tuple(dict.fromkeys(unknown)),
+        _problem(every),
+    )
+
+
+def _unknown(line: str) -> list[str]:
+    match = UNKNOWN.match(line)
+    return (match["yum"] or match["argument"] or match["dnf"]).split() if match else []
+
+
+def _problem(lines: list[str]) -> str:
+    """The first error and the lines after it that explain it."""
+    for position, line in enumerate(lines):
+        match = PROBLEM.match(line)
+        if match:
+            said = [match["text"], *lines[position + 1 : position + SHOWN_LINES]]
+            return "\n  ".join(text.strip() for text in said if text.strip(" >"))
+    return ""
+
+
+def refusal(
+    trial: Trial, plan: Transaction, family_patterns: Iterable[str], manager: str
+) -> Finding | None:
+    """Why `plan` must not be carried out: it takes or brings more than planned, or cannot be."""
+    patterns = [re.compile(pattern) for pattern in family_patterns]
+    others = [
+        name
+        for name in trial.removed
+        if name not in plan.remove and not any(pattern.fullmatch(name) for pattern in patterns)
+    ]
+    others += [f"{name} (a new kernel)" for name in trial.kernels]
+    if others:
+        wanted = " ".join(f"{name}-{version}" for name, version in plan.install)
+        return findings.UNEXPECTED_REMOVAL(
+            packages=", ".join(others), command=f"{manager} --assumeno install {wanted}"
+        )
+    lacking = [name for name in trial.unknown if name in plan.prerequisites]
+    if lacking:
+        return findings.PREREQUISITES_MISSING(packages=", ".join(lacking), remedy=WHERE_FROM)
+    if trial.problem:
+        return findings.TRANSACTION_REFUSED(manager=manager, problem=trial.problem)
+    return None
