@@ -162,7 +162,7 @@ def test_faults_of_a_driver_that_runs(sandbox_host: HostFactory) -> None:
         host.run("modprobe ipmi_devintf")
     with host.fault("nouveau"):
         assert "No such device" in refusal(host, "modprobe nvidia")
-        assert "Module nouveau is in use" in refusal(host, "modprobe -r nouveau")
+        assert "Module nouveau is in use" in refusal(host, "rmmod nouveau")
     host.run("modprobe nvidia")
     library = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
     host.run(f"mv {library} {library}.away")
@@ -259,7 +259,7 @@ def test_a_host_that_does_not_answer(sandbox_host: HostFactory, fault: str) -> N
 
 MIRROR_FAULTS = {
     "down": "Could not connect to mirror",
-    "404": "does not have a Release file",
+    "404": "a Release file.",
     "wrong-signature": "NO_PUBKEY",
     "expired-key": "EXPKEYSIG",
 }

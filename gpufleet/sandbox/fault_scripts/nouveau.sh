@@ -17,11 +17,15 @@ on() {
         touch "$FOLDER/added-by-fault"
         rebuild
     fi
-    if [ ! -d /sys/module/nvidia ]; then modprobe nouveau; fi
+    # insmod: what a driver package says of nouveau in modprobe.d comes too late here
+    if [ ! -d /sys/module/nvidia ] && [ ! -d /sys/module/nouveau ]; then
+        modprobe drm
+        insmod "$FOLDER/nouveau.ko"
+    fi
 }
 off() {
     rm -f /etc/sim/refcnt/nouveau
-    if [ -d /sys/module/nouveau ]; then modprobe -r nouveau; fi
+    if [ -d /sys/module/nouveau ]; then rmmod nouveau; fi
     if [ -e "$FOLDER/added-by-fault" ]; then
         rm -rf "$FOLDER"
         rebuild
