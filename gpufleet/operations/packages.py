@@ -137,14 +137,17 @@ def _carry_out(job: Job, chosen: Transaction) -> Commands:
 
 
 @operation
-def hold(manager: PackageManager, names: Sequence[str]) -> Commands:
+def hold(manager: PackageManager, names: Sequence[str], plugin: Sequence[str] = ()) -> Commands:
     """
     Keep packages at the version they have.
 
     + manager: the host's package manager
     + names: those that are not held yet; none is no change
+    + plugin: packages that it needs for that and that are missing
     """
     if not names:
         host.noop("the packages are held")
         return
+    if plugin:
+        yield command(manager, "-y", "install", *plugin)
     yield script("hold", manager, *names)

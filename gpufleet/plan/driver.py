@@ -15,7 +15,7 @@ from gpufleet.findings import host as findings
 from gpufleet.findings import packages as package_findings
 from gpufleet.plan.components import component_sources
 from gpufleet.plan.files import FileWrite
-from gpufleet.plan.packages import to_hold
+from gpufleet.plan.packages import lock_plugin, to_hold
 from gpufleet.plan.render import render
 from gpufleet.plan.repository import RepositoryPlan, plan_repository
 from gpufleet.settings import DriverSettings
@@ -43,11 +43,12 @@ class DriverPlan:
     modules: tuple[str, ...]  # what modprobe loads, in this order
     components: FileWrite | None  # source list that opens more of the distribution's own archive
     installed: tuple[str, ...]  # driver packages of any kind that are there now
-    prerequisites: tuple[str, ...]  # headers, compiler, DKMS that are missing
+    prerequisites: tuple[str, ...]  # headers, compiler, DKMS, version lock that are missing
     repository: RepositoryPlan
     wanted_files: tuple[FileWrite, ...]  # all but the pins, which need the version
     files: tuple[FileWrite, ...]  # those that differ on the host
     hold: tuple[str, ...]  # names to hold that are not held
+    plugin: tuple[str, ...]  # what locks versions, where it is missing and no transaction brings it
     wanted_services: tuple[str, ...]
     services: tuple[str, ...]  # those of them to enable and start
     load: bool  # the module in the kernel is not the target's
@@ -101,7 +102,9 @@ def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) ->
     companions = choice.packages.companions
     action, reason = _action((*packages, *companions), len(packages), before, target, facts)
     modules = modules_of(choice)
-    repository = plan_repository(choice.repository, facts, wanted=action != "none")
+    moves = action != "none"
+    plugin = lock_plugin(facts, catalog, hold=settings.hold)
+    repository = plan_repository(choice.repository, facts, wanted=moves)
     wanted_files = _wanted_files(settings, facts, modules)
     services = _services(settings, facts)
     pins = preferences(packages, before or "") if action == "none" else None
@@ -117,11 +120,12 @@ def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) ->
         modules=modules,
         components=component_sources(choice.components, facts),
         installed=installed,
-        prerequisites=_prerequisites(choice, facts),
+        prerequisites=_prerequisites(choice, facts) + plugin,
         repository=repository,
         wanted_files=wanted_files,
         files=tuple(file for file in checked if not file.is_on(facts)),
-        hold=to_hold(packages, facts, moves=action != "none") if settings.hold else (),
+        hold=to_hold(packages, facts, moves=moves or bool(plugin)) if settings.hold else (),
+        plugin=() if moves else plugin,
         wanted_services=services,
         services=tuple(name for name in services if not _runs(facts, name)),
         load=not _module_is_right(facts, target),

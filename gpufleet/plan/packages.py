@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from gpufleet.catalog.models import Catalog
 from gpufleet.facts.model import NodeFacts, Package, PackageManager
 from gpufleet.findings import Finding
 from gpufleet.findings import packages as findings
@@ -145,6 +146,13 @@ def _apt(lock_timeout: int) -> list[str]:
 def to_hold(packages: Sequence[str], facts: NodeFacts, *, moves: bool) -> tuple[str, ...]:
     """Names to hold at the end: who moves loses apt's hold, and yum's lock names a version."""
     return tuple(name for name in packages if moves or not _is_held(name, facts))
+
+
+def lock_plugin(facts: NodeFacts, catalog: Catalog, *, hold: bool) -> tuple[str, ...]:
+    """The plugin that yum and dnf lock versions by, where a lock is wanted and it is missing."""
+    distribution = catalog.distribution(facts.distribution)
+    name = distribution.version_lock if distribution else ""
+    return (name,) if hold and name and name not in facts.packages else ()
 
 
 def _is_held(name: str, facts: NodeFacts) -> bool:

@@ -14,7 +14,7 @@ from gpufleet.findings import Finding
 from gpufleet.findings import toolkit as found
 from gpufleet.plan.cdi import CdiPlan, plan_cdi
 from gpufleet.plan.files import FileWrite
-from gpufleet.plan.packages import to_hold
+from gpufleet.plan.packages import lock_plugin, to_hold
 from gpufleet.plan.repository import RepositoryPlan, plan_repository
 from gpufleet.plan.runtime_model import Context, RuntimePlan
 from gpufleet.plan.runtimes import plan_runtime
@@ -34,6 +34,7 @@ class ToolkitPlan:
     packages: tuple[str, ...]  # names, all at the target
     installed: tuple[str, ...]  # those of them that are there now
     repository: RepositoryPlan
+    prerequisites: tuple[str, ...]  # what locks versions, where it is missing
     hold: tuple[str, ...]  # names to hold that are not held
     runtimes: tuple[RuntimePlan, ...]
     cdi: CdiPlan
@@ -109,6 +110,8 @@ def plan_toolkit(settings: ToolkitSettings, facts: NodeFacts, catalog: Catalog) 
     target = _target(settings, choice, before)
     action, reason = _action(choice, before, target, facts)
     repository = plan_repository(choice.repository, facts, wanted=action != "none")
+    plugin = lock_plugin(facts, catalog, hold=settings.hold)
+    anew = action != "none" or bool(plugin)
     context = Context(settings, facts, catalog, first=action == "install")
     runtimes = tuple(
         plan_runtime(key, runtime, context)
@@ -124,7 +127,8 @@ def plan_toolkit(settings: ToolkitSettings, facts: NodeFacts, catalog: Catalog) 
         packages=choice.packages,
         installed=tuple(name for name in choice.packages if name in facts.packages),
         repository=repository,
-        hold=to_hold(choice.packages, facts, moves=action != "none") if settings.hold else (),
+        prerequisites=plugin,
+        hold=to_hold(choice.packages, facts, moves=anew) if settings.hold else (),
         runtimes=runtimes,
         cdi=cdi,
         boot_id=facts.boot_id,

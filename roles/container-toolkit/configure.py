@@ -30,7 +30,8 @@ def configure(node: Node) -> None:
     repository.trust("Trust the toolkit's repository", plan.repository, "toolkit")
     packages.look_up("Find the toolkit in the repositories and fetch it", job)
     packages.install("Install the toolkit packages at one version", job)
-    packages.hold("Hold the toolkit packages", job.manager, plan.hold)
+    plugin = () if job.needed else plan.prerequisites
+    packages.hold("Hold the toolkit packages", job.manager, plan.hold, plugin)
     runtimes.configure("Configure docker", node.facts, by_key.get("docker"))
     runtimes.configure("Configure containerd", node.facts, by_key.get("containerd"))
     runtimes.configure("Configure CRI-O", node.facts, by_key.get("crio"))

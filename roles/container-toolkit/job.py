@@ -19,6 +19,7 @@ def toolkit_job(node: Node, plan: ToolkitPlan) -> Job:
         prefix=plan.target,
         exact=True,
         installed=plan.installed,
+        prerequisites=plan.prerequisites,
     )
     return Job(
         family=family,

@@ -36,7 +36,7 @@ def install(node: Node) -> None:
         not node.may_reboot,
     )
     packages.install("Install the driver packages at one version", job)
-    packages.hold("Hold the driver packages", job.manager, plan.hold)
+    packages.hold("Hold the driver packages", job.manager, plan.hold, plan.plugin)
     module = plan.modules[0]
     modules.require_built(
         "See that the module was built for the running kernel", job, module, build

@@ -6,20 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from gpufleet.facts.model import Package
+from gpufleet.catalog.load import load_catalog
+from gpufleet.facts.model import Kernel, OsRelease, Package, PciDevice
 from gpufleet.findings import Finding
 from gpufleet.plan.packages import (
     Family,
     Transaction,
     choose_transaction,
     install_words,
+    lock_plugin,
     order,
     parse_available,
     rpm_words,
     to_hold,
     unexpected_changes,
 )
-from tests.unit.plan.hosts import bare_host
+from gpufleet.plan.toolkit import plan_toolkit
+from gpufleet.settings.toolkit import ToolkitSettings
+from tests.unit.plan.hosts import bare_host, plan_for
 
 REPOSITORY = {
     "nvidia-dkms-580-open": ("580.159.03-0ubuntu1", "580.178.04-0ubuntu1", "580.95.05-0ubuntu1"),
@@ -142,3 +146,27 @@ def test_a_lock_of_yum_and_dnf_holds_a_package_at_its_version(lock: str) -> None
     assert to_hold([name], facts, moves=True) == (name,)
     other = {name: Package(name, "3:550.144.03-1.el7", "x86_64")}
     assert to_hold([name], replace(facts, packages=other), moves=False) == (name,)
+
+
+def test_the_version_lock_comes_where_it_is_missing_and_a_lock_is_wanted() -> None:
+    catalog, plugin = load_catalog(), "yum-plugin-versionlock"
+    el7 = bare_host(os=OsRelease("centos", "7"), package_manager="yum")
+    assert lock_plugin(el7, catalog, hold=True) == (plugin,)
+    assert lock_plugin(el7, catalog, hold=False) == ()
+    assert lock_plugin(bare_host(), catalog, hold=True) == ()
+    there = replace(el7, packages={plugin: Package(plugin, "1.1.31-54.el7_8", "noarch")})
+    assert lock_plugin(there, catalog, hold=True) == ()
+
+
+def test_both_roles_bring_the_version_lock_each_on_its_own() -> None:
+    plugin = "yum-plugin-versionlock"
+    el7 = bare_host(
+        os=OsRelease("centos", "7"),
+        package_manager="yum",
+        kernel=Kernel("3.10.0-1160.el7.x86_64", "x86_64", headers=True),
+        pci=(PciDevice("0000:3b:00.0", 0x10DE, 0x1EB8, 0x030200),),
+    )
+    assert plugin in plan_for(el7).prerequisites
+    assert plugin not in plan_for(el7, driver_hold=False).prerequisites
+    toolkit = plan_toolkit(ToolkitSettings(), el7, load_catalog())
+    assert toolkit.prerequisites == (plugin,)
