@@ -15,18 +15,21 @@ REBOOT = "reboot "  # how load.sh begins its line when only a reboot can help
 
 
 @operation
-def unload(modules: tuple[str, ...], needed: bool, must: bool) -> Commands:
+def unload(modules: tuple[str, ...], needed: bool, must: bool, end_work: bool) -> Commands:
     """
     Stop what holds the GPUs and unload the nvidia modules, or change nothing.
 
     + modules: names for modprobe, to load again when one of them stays
     + needed: a module is loaded that will not fit the new driver
     + must: no reboot is allowed, so a module that stays stops the host
+    + end_work: processes that use the GPUs are ended first
     """
     if not needed:
         host.noop("no module has to go first")
         return
     message = explain(host.name, findings.MODULE_BUSY()) if must else ""
+    if end_work:
+        yield script("end_work")
     yield script("unload", message, *modules)
 
 

@@ -6,27 +6,33 @@ from pyinfra import host
 
 from gpufleet.findings import packages as findings
 from gpufleet.openpgp import dearmor, fingerprints
-from gpufleet.operations.files import put
+from gpufleet.operations.files import HOME, put
+from gpufleet.operations.locks import wait_for_lock
 from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.reading import Fetched
 from gpufleet.operations.shell import explain, script, stop
 from gpufleet.plan.files import FileWrite
 from gpufleet.plan.repository import RepositoryPlan
 
+KEPT = f"{HOME}/repository.before"  # the files of a repository while the new ones are tried
+
 
 @operation
-def trust(plan: RepositoryPlan, role: str) -> Commands:
+def trust(plan: RepositoryPlan, role: str, lock_timeout: int) -> Commands:
     """
     Make a repository known to the host, after its key was compared with the catalog's fingerprint.
 
+    One that cannot be read is not left behind: it would break every later update of the host.
+
     + plan: the repository and what the host lacks of it
     + role: prefix of the settings that name a mirror and its key: driver or toolkit
+    + lock_timeout: seconds to wait for another package manager
     """
     repository = plan.repository
     if repository is None or plan.source is None or not plan.needed:
         host.noop("the repository is known")
         return
-    yield "true"  # the plan already says that there is work: the key is fetched when it is done
+    yield wait_for_lock(lock_timeout)
     key = host.get_fact(Fetched, repository.key_url)
     if isinstance(key, str):
         problem = findings.KEY_UNREACHABLE(
@@ -45,7 +51,11 @@ def trust(plan: RepositoryPlan, role: str) -> Commands:
         yield stop(host.name, problem)
         return
     trusted = dearmor(key) if repository.manager == "apt" else key
+    files = (repository.file, repository.keyring)
+    yield script("keep_files", KEPT, *files)
     yield from put([FileWrite(repository.keyring, trusted), plan.source])
+    message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=repository.url))
+    yield script("try_repository", repository.manager, message, repository.name, KEPT, *files)
 
 
 def refresh(plan: RepositoryPlan, manager: str) -> Commands:

@@ -27,7 +27,7 @@ def configure(node: Node) -> None:
     by_key = {runtime.key: runtime for runtime in plan.runtimes}
 
     runtimes.require_clear("See that nothing is in the way", node.plan.toolkit_blockers)
-    repository.trust("Trust the toolkit's repository", plan.repository, "toolkit")
+    repository.trust("Trust the toolkit's repository", plan.repository, "toolkit", job.lock_timeout)
     packages.look_up("Find the toolkit in the repositories and fetch it", job)
     packages.install("Install the toolkit packages at one version", job)
     plugin = () if job.needed else plan.prerequisites

@@ -21,10 +21,12 @@ def install(node: Node) -> None:
         return  # steps that have nothing to do cost more than asking the host
     load = job.needed or plan.load
     opened = [plan.components] if plan.components else []
-    build, timeout = plan.choice.build, node.settings.driver.reboot_timeout
+    settings = node.settings.driver
 
     files.write("Open the distribution's own archive", node.facts, opened)
-    repository.trust("Trust NVIDIA's driver repository", plan.repository, "driver")
+    repository.trust(
+        "Trust NVIDIA's driver repository", plan.repository, "driver", settings.lock_timeout
+    )
     packages.look_up("Find the driver in the repositories and fetch it", job)
     files.write(
         "Keep other drivers off the GPUs, and upgrades off the driver", node.facts, plan.files
@@ -34,12 +36,13 @@ def install(node: Node) -> None:
         plan.modules,
         load and plan.stale_module,
         not node.may_reboot,
+        settings.allow_disruption,
     )
     packages.install("Install the driver packages at one version", job)
     packages.hold("Hold the driver packages", job.manager, plan.hold, plan.plugin)
     module = plan.modules[0]
     modules.require_built(
-        "See that the module was built for the running kernel", job, module, build
+        "See that the module was built for the running kernel", job, module, plan.choice.build
     )
     modules.rebuild_initramfs(
         "Rebuild the initramfs with the blacklist", MODPROBE_FILE, RIVALS, plan.rebuilds_initramfs
@@ -50,7 +53,9 @@ def install(node: Node) -> None:
         node.reboot = modules.reboot_reason(loaded.stdout_lines) if loaded.is_complete() else ""
         return node.reboot
 
-    reboot.when("Reboot where only that helps", reboot_reason, node.may_reboot, timeout)
+    reboot.when(
+        "Reboot where only that helps", reboot_reason, node.may_reboot, settings.reboot_timeout
+    )
     services.run(
         "Start the persistence daemon and the fabric manager",
         plan.wanted_services if load else plan.services,

@@ -66,7 +66,8 @@ def test_gpu_work_is_not_disturbed_unless_that_is_allowed(host: Host) -> None:
         assert "upgrade_driver" in work["remedy"]
         assert host.output("systemctl is-active gpu-job") == "active"
         assert differences(before, snapshot(host, OURS)) == {
-            "running": ["+ gpu-job.service running"]
+            "running": ["+ gpu-job.service running"],
+            "units": ["+ gpu-job.service transient"],
         }
         assert run_deploy("gpu_node", [host], **ONLY_DRIVER).returncode == 0, "it may stay as it is"
         done = run_deploy("gpu_node", [host], driver_allow_disruption=True, **MOVE)

@@ -1,0 +1,24 @@
+# try_repository.sh MANAGER MESSAGE NAME FOLDER SOURCE KEYRING: read the metadata of one repository. When
+# that fails, the files are put back to what FOLDER holds, or taken away where it has none of them.
+manager=$1 message=$2 name=$3 folder=$4; shift 4
+if [ "$manager" = apt ]; then
+    out=$(apt-get update -q -o Dir::Etc::sourcelist="$1" -o Dir::Etc::sourceparts=- \
+        -o APT::Get::List-Cleanup=0 -o Acquire::Retries=2 -o Acquire::http::Timeout=60 2>&1)
+    rc=$?
+    # apt exits 0 when a repository cannot be reached: its words decide
+    problem=$(printf '%s\n' "$out" | grep -E '^(E:|W:|Err:)')
+    [ $rc -eq 0 ] || problem=$out
+else
+    # metadata that was had by the old address or key does not count
+    yum -q -y clean metadata --disablerepo='*' --enablerepo="$name" >/dev/null 2>&1
+    problem=''
+    out=$(yum -q -y makecache --disablerepo='*' --enablerepo="$name" 2>&1) || problem=$out
+fi
+if [ -n "$problem" ]; then
+    for path; do
+        if [ -e "$folder$path" ]; then cp -p "$folder$path" "$path"; else rm -f "$path"; fi
+    done
+    rm -rf "$folder"
+    fail "$message" "$problem"
+fi
+rm -rf "$folder"
