@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from gpufleet.sandbox.errors import SandboxError, kinds
@@ -43,6 +44,7 @@ class AptSources:
         ]
 
 
+@cache
 def machine_sources() -> AptSources:
     """This machine's sources of its own distribution; third-party ones are left out."""
     os_release = Path("/etc/os-release").read_text()

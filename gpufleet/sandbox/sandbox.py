@@ -13,7 +13,7 @@ from gpufleet.sandbox.addresses import free_address
 from gpufleet.sandbox.engine import LABEL, Engine, find_engine
 from gpufleet.sandbox.errors import SandboxError, kinds
 from gpufleet.sandbox.host import Host
-from gpufleet.sandbox.images import ImageStore, Progress
+from gpufleet.sandbox.images import Image, ImageStore, Progress
 from gpufleet.sandbox.inotify import raise_limit, restore_limit
 from gpufleet.sandbox.keys import install_keys, known_hosts_line, make_key
 from gpufleet.sandbox.kinds import GPU_KINDS, KINDS, MIRROR, HostKind
@@ -92,10 +92,12 @@ class Sandbox:
             names = {MIRROR: MIRROR} if with_mirror else {}
             for kind in wanted:
                 names |= {_copy_name(kind, number): kind for number in range(copies)}
-            state.images = self._prepare({KINDS[kind] for kind in names.values()}, with_mirror)
+            images = self._prepare({KINDS[kind] for kind in names.values()}, with_mirror)
+            is_real = any(image.is_real for image in images.values())
+            state.images = "real" if is_real else "imitation"
             for name, kind in names.items():
                 if name not in state.hosts:
-                    state.hosts[name] = self._new_host(state, name, KINDS[kind])
+                    state.hosts[name] = self._new_host(state, name, KINDS[kind], images)
             self._write_known_hosts(state)
             state.save()
             self._start_all([state.hosts[name] for name in names])
@@ -110,29 +112,29 @@ class Sandbox:
         subnet = self.engine.network(network, self.name)
         return SandboxState(self.name, self.engine.name, "imitation", network, subnet)
 
-    def _prepare(self, wanted: set[HostKind], with_mirror: bool) -> str:
-        """Images and mirror, both at once: one waits for the network while the other computes."""
-        store = self._store()
-        with ThreadPoolExecutor(2) as pool:
-            tree = pool.submit(mirror.build, cache_dir(), self.progress) if with_mirror else None
-            made = [store.image(kind) for kind in sorted(wanted, key=lambda kind: kind.name)]
-            if tree is not None:
-                tree.result()
-        return "real" if any(image.is_real for image in made) else "imitation"
-
-    def _store(self) -> ImageStore:
-        return ImageStore(
+    def _prepare(self, wanted: set[HostKind], with_mirror: bool) -> dict[str, Image]:
+        """Images by name; the mirror is built meanwhile, one waits where the other computes."""
+        store = ImageStore(
             self.engine, cache_dir(), machine.build(cache_dir()), self.progress, self.images
         )
+        with ThreadPoolExecutor(1) as pool:
+            tree = pool.submit(mirror.build, cache_dir(), self.progress) if with_mirror else None
+            by_image = {kind.image: kind for kind in sorted(wanted, key=lambda kind: kind.name)}
+            images = {name: store.image(kind) for name, kind in by_image.items()}
+            if tree is not None:
+                tree.result()
+        return images
 
-    def _new_host(self, state: SandboxState, name: str, kind: HostKind) -> HostState:
+    def _new_host(
+        self, state: SandboxState, name: str, kind: HostKind, images: dict[str, Image]
+    ) -> HostState:
         used = [host.address for host in state.hosts.values()]
         return HostState(
             name=name,
             kind=kind.name,
             address=free_address(state.subnet, used),
             container=f"gpufleet-{self.name}-{name}",
-            image=self._store().image(kind).tag,
+            image=images[kind.image].tag,
             key=str(self.folder / "id_ed25519"),
             known_hosts=str(self.folder / "known_hosts"),
         )
