@@ -27,12 +27,17 @@ BACKUPS = f"{HOME}/backup"
 
 def put(files: Sequence[FileWrite]) -> Commands:
     """Commands that put `files` in place: one upload and two commands, however many files."""
-    stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-    archive = f"{INCOMING}/{stamp}-{os.getpid()}.tar"
+    mark = stamp()
+    archive = f"{INCOMING}/{mark}.tar"
     yield command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS)
     yield FileUploadCommand(io.BytesIO(_archive(files)), archive)
     paths = [file.path for file in files]
-    yield script("put_files", archive, f"{BACKUPS}/{stamp}", *paths)
+    yield script("put_files", archive, f"{BACKUPS}/{mark}", *paths)
+
+
+def stamp() -> str:
+    """A name for what this run leaves on a host, that no other run has."""
+    return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S.%fZ}-{os.getpid()}"
 
 
 def _archive(files: Sequence[FileWrite]) -> bytes:

@@ -12,6 +12,7 @@ from gpufleet.operations.packages import Job
 from gpufleet.operations.shell import explain, script
 
 REBOOT = "reboot "  # how load.sh begins its line when only a reboot can help
+PREREQUISITES = ("i2c_core", "ipmi_msghandler")  # of the kernel's own, loaded by load.sh
 
 
 @operation

@@ -61,6 +61,23 @@ def current_node() -> Node | None:
 
     Everything wrong with a host's settings is reported at once, before any host is changed.
     """
+    known = settings_and_facts()
+    if known is None:
+        return None
+    settings, facts = known
+    report = RunReport.of(state)
+    part = report.host(host.name)
+    plan = plan_node(settings, facts, load_catalog(), int(time.time()))
+    node = Node(host.name, settings, facts, plan, part, record=facts.provenance)
+    _fill(part, node)
+    if plan.blockers:
+        report.block(host, [])
+        return None
+    return node
+
+
+def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
+    """What is wanted of the host of this deploy and what it is; None where a blocker stops it."""
     report = RunReport.of(state)
     part = report.host(host.name)
     settings, problems = load_settings(host.data.dict())
@@ -73,13 +90,7 @@ def current_node() -> Node | None:
     if facts is None:
         report.block(host, [findings.FACTS_UNREADABLE(problem="see its output above")])
         return None
-    plan = plan_node(settings, facts, load_catalog(), int(time.time()))
-    node = Node(host.name, settings, facts, plan, part, record=facts.provenance)
-    _fill(part, node)
-    if plan.blockers:
-        report.block(host, [])
-        return None
-    return node
+    return settings, facts
 
 
 def _further_files(settings: NodeSettings) -> tuple[str, ...]:

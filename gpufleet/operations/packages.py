@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pyinfra import host
 
@@ -13,7 +13,7 @@ from gpufleet.findings import packages as findings
 from gpufleet.operations.files import HOME, put
 from gpufleet.operations.locks import wait_for_lock
 from gpufleet.operations.operation import Commands, operation
-from gpufleet.operations.reading import AddedPackages, AvailableVersions, RpmTrial, Simulation
+from gpufleet.operations.reading import AvailableVersions, RpmTrial, Simulation
 from gpufleet.operations.repository import refresh
 from gpufleet.operations.shell import command, explain, script, stop
 from gpufleet.plan.files import FileWrite
@@ -42,8 +42,8 @@ class Job:
     repair: bool = False  # finish an interrupted transaction first
     before: str | None = None  # version of the family that is installed
     pins: Callable[[Transaction], list[FileWrite]] = lambda transaction: []
+    makes: Sequence[tuple[str, str]] = ()  # files that its packages make: path, sha256 before
     transaction: Transaction | None = None  # known once `look_up` has run
-    added: list[str] = field(default_factory=list)  # packages that were not there before
 
     @property
     def record(self) -> str:
@@ -64,6 +64,7 @@ def look_up(job: Job) -> Commands:
     yield wait_for_lock(job.lock_timeout)
     if job.repair:
         yield script("finish")
+    yield script("packages_before", job.record)
     yield from refresh(job.repository, job.manager)
     names = tuple(dict.fromkeys([*job.family.packages, *job.family.installed]))
     chosen = choose_transaction(job.family, host.get_fact(AvailableVersions, job.manager, names))
@@ -114,7 +115,7 @@ def install(job: Job) -> Commands:
     chosen = job.transaction
     if chosen is None:
         return
-    yield script("packages_before", job.record)
+    yield command("touch", f"{job.record}.begun")
     pins = job.pins(chosen)
     if pins:
         yield from put(pins)
@@ -122,7 +123,8 @@ def install(job: Job) -> Commands:
         first = Transaction(chosen.version, (), chosen.prerequisites, ())
         yield command(*install_words(job.manager, first, job.lock_timeout))
     yield from _carry_out(job, chosen)
-    job.added = host.get_fact(AddedPackages, job.record)
+    for path, before in job.makes:
+        yield script("note_made", HOME, path, before)
 
 
 def _carry_out(job: Job, chosen: Transaction) -> Commands:

@@ -72,5 +72,5 @@ def record(node: Node, role: str, part: Callable[[], dict[str, Any]]) -> Command
     # asked for here, so that a run that was killed after its transaction is made up for by the next
     entry["added"] = sorted({*entry["added"], *host.get_fact(AddedPackages, before)})
     yield from put([FileWrite(PATH, json.dumps(merged, indent=2, sort_keys=True) + "\n")])
-    yield command("rm", "-f", before)
+    yield command("rm", "-f", before, f"{before}.begun")
     node.record = merged

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Callable, Sequence
 
 from pyinfra import host
@@ -12,10 +11,11 @@ from pyinfra.api import FileUploadCommand
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import toolkit as findings
-from gpufleet.operations.files import BACKUPS, HOME, INCOMING, show_diff
+from gpufleet.operations.files import BACKUPS, HOME, INCOMING, show_diff, stamp
 from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.shell import command, explain, script, stop
 from gpufleet.plan.cdi import CdiPlan
+from gpufleet.plan.files import FileWrite
 from gpufleet.plan.runtime_model import ConfigChange, RuntimePlan
 
 
@@ -45,10 +45,11 @@ def configure(facts: NodeFacts, plan: RuntimePlan | None) -> Commands:
         host.noop("the runtime is configured" if plan else "the host has no such runtime")
         return
     change = plan.change
-    backup = f"{BACKUPS}/{plan.key}-{os.getpid()}"
+    mark = stamp()
+    backup = f"{BACKUPS}/{mark}{change.path}" if change else ""
     if change:
-        show_diff(facts, [change.write] if change.write else [])
-        yield from _put(plan, change, backup)
+        show_diff(facts, [change.write or FileWrite(change.path, "")])
+        yield from _put(plan, change, mark, backup)
     if plan.activation != "none":
         path = change.path if change else ""
         message = findings.RUNTIME_DOWN(unit=plan.unit, file=plan.config)
@@ -57,11 +58,11 @@ def configure(facts: NodeFacts, plan: RuntimePlan | None) -> Commands:
         )
 
 
-def _put(plan: RuntimePlan, change: ConfigChange, backup: str) -> Commands:
+def _put(plan: RuntimePlan, change: ConfigChange, mark: str, backup: str) -> Commands:
     yield command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS)
     staged = ""
     if change.after is not None:
-        staged = f"{INCOMING}/{plan.key}-{os.getpid()}"
+        staged = f"{INCOMING}/{mark}"
         yield FileUploadCommand(io.BytesIO(change.after.encode()), staged)
     yield script(
         "runtime_config",

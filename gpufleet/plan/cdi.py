@@ -29,6 +29,7 @@ class CdiPlan:
     command: tuple[str, ...]  # argv that writes the spec, with `generate`
     enabled: bool  # the units are enabled already
     specs: tuple[CdiSpec, ...]  # the specs on the host
+    created: bool = False  # the spec is there because of gpufleet: it goes with it
     findings: tuple[Finding, ...] = ()
 
     def stale(self, driver: str | None) -> bool:
@@ -52,12 +53,21 @@ def plan_cdi(
         enabled = all(service and service.enabled == "enabled" for service in services)
         return CdiPlan(
             "refresh", cdi.refresh_output, cdi.refresh_units, (), enabled, facts.cdi_specs,
-            _duplicates(facts, cdi.refresh_output),
+            _created(facts, cdi.refresh_output), _duplicates(facts, cdi.refresh_output),
         )  # fmt: skip
     command = ("nvidia-ctk", "cdi", "generate", f"--output={cdi.output}")
     return CdiPlan(
-        "generate", cdi.output, (), command, True, facts.cdi_specs, _duplicates(facts, cdi.output)
-    )
+        "generate", cdi.output, (), command, True, facts.cdi_specs,
+        _created(facts, cdi.output), _duplicates(facts, cdi.output),
+    )  # fmt: skip
+
+
+def _created(facts: NodeFacts, path: str) -> bool:
+    """Whether gpufleet makes the spec, now or by its record, and nobody had one there before."""
+    recorded = ((facts.provenance or {}).get("toolkit") or {}).get("cdi") or {}
+    if recorded.get("path") == path:
+        return bool(recorded.get("created"))
+    return not any(_same(spec.path, path) for spec in facts.cdi_specs)
 
 
 def _same(one: str, other: str) -> bool:

@@ -5,71 +5,139 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gpufleet.catalog.models import Catalog
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import host as findings
+from gpufleet.findings import removal as found
 from gpufleet.plan.driver import DAEMONS, MODPROBE_FILE
-from gpufleet.settings import DriverSettings
+from gpufleet.plan.runtime_model import RuntimePlan
+from gpufleet.plan.runtimes import plan_runtime_removal
+from gpufleet.settings import NodeSettings, ToolkitSettings
 
 PERSISTENCE_OVERRIDE = "/etc/systemd/system/nvidia-persistenced.service.d/gpufleet.conf"
 ROLES = ("toolkit", "driver")  # in the order of their removal
+LOADED_NAMES = ("nvidia", "nvidia_uvm")  # where an old record does not name them
 
 
 @dataclass(frozen=True, slots=True)
 class RemovalPlan:
-    """What is taken away, in this order."""
+    """What is taken away, in this order; all empty where there is no record."""
 
-    packages: tuple[str, ...]  # of driver and toolkit
-    added: tuple[str, ...]  # that came with them
-    files: tuple[str, ...]
-    unload: bool
-    initramfs: bool  # the blacklist goes: rebuild
+    modules: tuple[str, ...] = ()  # to load again where one of them cannot be unloaded
+    unload: bool = False
+    prerequisites: tuple[str, ...] = ()  # modules of the kernel's own that the driver loaded
+    runtimes: tuple[RuntimePlan, ...] = ()
+    specs: tuple[str, ...] = ()  # CDI specs that are there because of gpufleet
+    units: tuple[str, ...] = ()  # that would write it again; they go with their package
+    held: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()  # that were not there before
+    files: tuple[tuple[str, str], ...] = ()  # path, sha256 of what gpufleet wrote
+    initramfs: str = ""  # file that it must not hold any more
     findings: tuple[Finding, ...] = ()
 
     @property
-    def blocked(self) -> bool:
-        return any(finding.blocks for finding in self.findings)
+    def blockers(self) -> tuple[Finding, ...]:
+        """What stops the host before anything is removed."""
+        return tuple(finding for finding in self.findings if finding.blocks)
+
+    def describe(self) -> dict[str, Any]:
+        """The plan as data for the JSON report."""
+        return {
+            "runtimes": {runtime.key: runtime.describe() for runtime in self.runtimes},
+            "cdi": list(self.specs),
+            "packages": list(self.packages),
+            "files": [path for path, _ in self.files],
+            "unload": self.unload,
+        }
 
 
-def plan_removal(settings: DriverSettings, facts: NodeFacts) -> RemovalPlan:
+def plan_removal(settings: NodeSettings, facts: NodeFacts, catalog: Catalog) -> RemovalPlan:
     """The removal of what the host's record names; nothing where there is no record."""
     record = facts.provenance
     if not record:
-        return RemovalPlan((), (), (), unload=False, initramfs=False,
-                           findings=(findings.NO_RECORD(),))  # fmt: skip
-    packages = _names(record, "packages")
-    files, changed = _files(record, facts)
-    work = [process for process in facts.gpu_processes if process.command not in DAEMONS]
-    found = [findings.FILE_CHANGED(path=path) for path in changed]
-    if (work or facts.gpu_pods) and not settings.allow_disruption:
-        names = ", ".join(f"{process.command} ({process.pid})" for process in work[:5])
-        found.append(findings.GPU_BUSY_REMOVAL(work=names or f"{facts.gpu_pods} pods"))
+        return RemovalPlan(findings=(findings.NO_RECORD(),))
+    runtimes = plan_runtime_removal(settings.toolkit, facts, catalog)
+    files = _files(record, facts)
+    added, kept = _packages(record)
+    changed = [path for path, digest in files if _differs(facts, path, digest)]
     return RemovalPlan(
-        packages=packages,
-        added=tuple(name for name in _names(record, "added") if name not in packages),
-        files=files,
+        modules=tuple((record.get("driver") or {}).get("load") or LOADED_NAMES),
         unload=bool(record.get("driver")) and facts.loaded_driver is not None,
-        initramfs=MODPROBE_FILE in files,
-        findings=tuple(found),
+        prerequisites=tuple((record.get("driver") or {}).get("prerequisites", ())),
+        runtimes=runtimes,
+        specs=_specs(record, catalog),
+        units=tuple(unit for unit in catalog.toolkit.cdi.refresh_units if unit in facts.services),
+        held=_held(record),
+        packages=added,
+        files=files,
+        initramfs=MODPROBE_FILE if any(path == MODPROBE_FILE for path, _ in files) else "",
+        findings=(
+            *_work(settings, facts),
+            *_containers(settings.toolkit, runtimes, facts),
+            *(finding for runtime in runtimes for finding in runtime.findings),
+            *(findings.FILE_CHANGED(path=path) for path in changed),
+            *((found.THERE_BEFORE(packages=", ".join(kept)),) if kept else ()),
+        ),
     )
 
 
-def _names(record: dict[str, Any], key: str) -> tuple[str, ...]:
-    """Package names under `key` of both roles, in the order of their removal."""
-    names = [name for role in ROLES for name in (record.get(role) or {}).get(key, ())]
+def _work(settings: NodeSettings, facts: NodeFacts) -> tuple[Finding, ...]:
+    work = [process for process in facts.gpu_processes if process.command not in DAEMONS]
+    if settings.driver.allow_disruption or not (work or facts.gpu_pods):
+        return ()
+    names = ", ".join(f"{process.command} ({process.pid})" for process in work[:5])
+    return (findings.GPU_BUSY_REMOVAL(work=names or f"{facts.gpu_pods} pods"),)
+
+
+def _containers(
+    settings: ToolkitSettings, runtimes: tuple[RuntimePlan, ...], facts: NodeFacts
+) -> tuple[Finding, ...]:
+    """The program that a container was started by is needed to stop it, or to enter it."""
+    if settings.allow_disruption:
+        return ()
+    counts = {plan.key: facts.runtimes[plan.key].containers for plan in runtimes}
+    return tuple(
+        found.CONTAINERS_RUN(runtime=key, containers=count)
+        for key, count in counts.items()
+        if count
+    )
+
+
+def _specs(record: dict[str, Any], catalog: Catalog) -> tuple[str, ...]:
+    """The spec that gpufleet made, and the one that the units of its packages made."""
+    toolkit = record.get("toolkit") or {}
+    cdi = toolkit.get("cdi") or {}
+    specs = [str(cdi["path"])] if cdi.get("created") else []
+    if toolkit.get("added"):
+        specs.append(catalog.toolkit.cdi.refresh_output)
+    return tuple(dict.fromkeys(specs))
+
+
+def _held(record: dict[str, Any]) -> tuple[str, ...]:
+    """Packages of the roles that hold theirs."""
+    parts = [record.get(role) or {} for role in ROLES]
+    names = [name for part in parts if part.get("held") for name in part.get("packages", ())]
     return tuple(dict.fromkeys(names))
 
 
-def _files(record: dict[str, Any], facts: NodeFacts) -> tuple[tuple[str, ...], list[str]]:
-    """Files of ours that nobody touched since, and those that somebody did."""
-    ours, changed = [], []
-    for path, digest in record.get("files", {}).items():
-        there = facts.files.get(path)
-        if there is not None and there.sha256 and there.sha256 != digest:
-            changed.append(path)
-        else:
-            ours.append(path)
-    keyrings = [(record.get(role) or {}).get("keyring") for role in ROLES]
-    sources = {(record.get(role) or {}).get("source_file") for role in ROLES}
-    ours += [keyring for keyring in keyrings if keyring and sources & set(ours)]
-    return (*ours, PERSISTENCE_OVERRIDE), changed
+def _packages(record: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Packages that came with gpufleet, and those of its families that were there before."""
+    parts = [record.get(role) or {} for role in ROLES]
+    added = tuple(dict.fromkeys(name for part in parts for name in part.get("added", ())))
+    ours = [name for part in parts for name in part.get("packages", ())]
+    return added, tuple(name for name in dict.fromkeys(ours) if name not in added)
+
+
+def _files(record: dict[str, Any], facts: NodeFacts) -> tuple[tuple[str, str], ...]:
+    """Path and sha256 of the files that gpufleet wrote, keys of repositories among them."""
+    files = dict(record.get("files", {}))
+    override = facts.files.get(PERSISTENCE_OVERRIDE)
+    if override and override.sha256:
+        files[PERSISTENCE_OVERRIDE] = override.sha256
+    return tuple((str(path), str(digest)) for path, digest in files.items())
+
+
+def _differs(facts: NodeFacts, path: str, digest: str) -> bool:
+    there = facts.files.get(path)
+    return there is not None and bool(there.sha256) and there.sha256 != digest

@@ -20,6 +20,7 @@ from gpufleet.plan.runtime_model import Context, RuntimePlan
 from gpufleet.plan.runtimes import plan_runtime
 from gpufleet.settings import ToolkitSettings
 
+CONFIG = "/etc/nvidia-container-runtime/config.toml"  # made by the packages' own scripts
 Action = Literal["none", "install", "upgrade", "downgrade", "repair"]
 
 
@@ -76,7 +77,9 @@ class ToolkitPlan:
             for runtime in self.runtimes
             if runtime.postponed
         }
-        cdi = {} if self.cdi.keeper == "none" else {"path": self.cdi.path, "driver": driver}
+        cdi: dict[str, Any] = {}
+        if self.cdi.keeper != "none":
+            cdi = {"path": self.cdi.path, "driver": driver, "created": self.cdi.created}
         return {
             "version": self.target,
             "packages": versions,

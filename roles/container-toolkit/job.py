@@ -7,7 +7,7 @@ import re
 from gpufleet.operations.node import Node
 from gpufleet.operations.packages import Job
 from gpufleet.plan.packages import Family
-from gpufleet.plan.toolkit import ToolkitPlan
+from gpufleet.plan.toolkit import CONFIG, ToolkitPlan
 
 
 def toolkit_job(node: Node, plan: ToolkitPlan) -> Job:
@@ -30,4 +30,5 @@ def toolkit_job(node: Node, plan: ToolkitPlan) -> Job:
         lock_timeout=node.settings.driver.lock_timeout,
         repair=bool(node.facts.broken),
         before=plan.before,
+        makes=[(CONFIG, there.sha256 if (there := node.facts.files.get(CONFIG)) else "")],
     )

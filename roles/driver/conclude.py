@@ -6,6 +6,7 @@ import hashlib
 from typing import Any
 
 from gpufleet.findings import host as findings
+from gpufleet.operations.modules import PREREQUISITES
 from gpufleet.operations.node import Node
 from gpufleet.operations.packages import Job
 from gpufleet.plan.driver import DriverPlan, preferences
@@ -28,7 +29,9 @@ def conclude(node: Node, plan: DriverPlan, job: Job) -> dict[str, Any]:
         "source": plan.choice.source,
         "build": plan.choice.build,
         "packages": _versions(node, plan, job),
-        "added": sorted({*old.get("added", []), *job.added}),
+        "added": old.get("added", []),  # completed when it is written
+        "load": plan.modules,
+        "prerequisites": old.get("prerequisites", _missing(node)),
         "repository": repository.url if repository else None,
         "keyring": repository.keyring if repository else None,
         "source_file": repository.file if repository else None,
@@ -36,6 +39,11 @@ def conclude(node: Node, plan: DriverPlan, job: Job) -> dict[str, Any]:
         "fabric_manager": bool(node.facts.nvswitches),
     }
     return {"driver": driver, "files": _files(node, plan, version)}
+
+
+def _missing(node: Node) -> list[str]:
+    """The kernel's own modules that were not loaded before the driver needed them."""
+    return [name for name in PREREQUISITES if name not in node.facts.modules]
 
 
 def _versions(node: Node, plan: DriverPlan, job: Job) -> dict[str, str]:
@@ -58,5 +66,6 @@ def _files(node: Node, plan: DriverPlan, version: str | None) -> dict[str, str]:
     return {
         file.path: hashlib.sha256(file.data).hexdigest()
         for file in files
-        if file.path in recorded or not file.is_on(node.facts)
+        # under our name it is ours, even if a run that was killed did not record it
+        if file.path in recorded or "gpufleet" in file.path or not file.is_on(node.facts)
     }

@@ -10,6 +10,8 @@ COMMANDS = {
     " || rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\\n' | sort",
     "holds": "apt-mark showhold 2>/dev/null || yum -q versionlock list 2>/dev/null || true",
     "files": f"find {TREES} -type f -exec sha256sum {{}} + 2>/dev/null | sort -k 2",
+    "modes": f"find {TREES} -printf '%p %y %m %u:%g\\n' 2>/dev/null | sort",
+    "devices": "find /dev -name 'nvidia*' | sort",
     "links": f"find {TREES} -type l -printf '%p -> %l\\n' 2>/dev/null | sort",
     "units": "systemctl list-unit-files --no-legend | awk '{ print $1, $2 }' | sort",
     "running": "systemctl list-units --type service --state active --no-legend --plain"

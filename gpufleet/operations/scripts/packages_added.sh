@@ -4,6 +4,6 @@ file=$1
 if has dpkg-query; then
     dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' | sed -n 's/^.i. //p' | sort -u | comm -13 "$file" -
 else
-    rpm -qa --qf '%{NAME}\n' | sort -u | comm -13 "$file" -
+    rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\n' | sed 's/^gpg-pubkey /gpg-pubkey-/; s/ .*//' | sort -u | comm -13 "$file" -
 fi
 exit 0

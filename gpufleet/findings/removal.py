@@ -1,0 +1,56 @@
+"""Findings of a removal, of what stays and why: GF56x (more of them in host.py)."""
+
+from __future__ import annotations
+
+from gpufleet.findings import Kind, Severity
+
+CONTAINERS_RUN = Kind(
+    "GF564",
+    Severity.BLOCKER,
+    "Containers run under a runtime that would lose nvidia",
+    "{containers} containers of {runtime} run. Those that use the runtime nvidia could be neither "
+    "stopped nor entered once its program is gone; nothing was removed.",
+    "Stop the containers (drain the node), or set toolkit_allow_disruption = True.",
+)
+
+MODULES_STAY = Kind(
+    "GF565",
+    Severity.BLOCKER,
+    "The modules cannot be unloaded",
+    "the nvidia modules are in use, so the driver was left as it is; nothing was removed.",
+    "Stop what uses the GPUs (fuser -v /dev/nvidia*), or set driver_allow_disruption = True: the "
+    "modules then stay loaded until the next boot.",
+)
+
+THERE_BEFORE = Kind(
+    "GF566",
+    Severity.INFO,
+    "Packages that were there before",
+    "these packages were on the host before gpufleet, and stay: {packages}.",
+    "Nothing to do, or remove them by hand.",
+)
+
+BACKUPS_KEPT = Kind(
+    "GF567",
+    Severity.INFO,
+    "Copies of files are kept",
+    "something that somebody changed stays on the host, so the copies of what gpufleet replaced "
+    "stay too, in {folder}.",
+    "Remove the folder when they are not needed any more.",
+)
+
+INITRAMFS_KEEPS = Kind(
+    "GF568",
+    Severity.BLOCKER,
+    "The initramfs still holds the blacklist",
+    "the initramfs of the running kernel could not be rebuilt without {file}.",
+    "Rebuild it by hand (update-initramfs -u, dracut --force), or run remove again.",
+)
+
+PACKAGES_STAY = Kind(
+    "GF569",
+    Severity.BLOCKER,
+    "Packages could not be removed",
+    "the package manager refused to remove packages, and no other package needs them.",
+    "What it said follows; with that put right, run remove again: it goes on where it stopped.",
+)

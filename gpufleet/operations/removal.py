@@ -1,0 +1,164 @@
+"""Taking away what gpufleet installed, by the host's record; what somebody changed stays."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from pyinfra import host, state
+from pyinfra.api.operation import OperationMeta
+
+from gpufleet.catalog.load import load_catalog
+from gpufleet.facts.model import NodeFacts
+from gpufleet.findings import host as findings
+from gpufleet.findings import removal as found
+from gpufleet.operations.files import BACKUPS, HOME
+from gpufleet.operations.locks import wait_for_lock
+from gpufleet.operations.node import settings_and_facts
+from gpufleet.operations.operation import Commands, operation
+from gpufleet.operations.reporting import RunReport
+from gpufleet.operations.shell import command, explain, script
+from gpufleet.plan.removal import RemovalPlan, plan_removal
+from gpufleet.report import HostReport
+from gpufleet.settings import NodeSettings
+
+
+@dataclass(frozen=True, slots=True)
+class LeavingNode:
+    """One host that gpufleet leaves."""
+
+    settings: NodeSettings
+    facts: NodeFacts
+    plan: RemovalPlan
+    report: HostReport
+
+
+def leaving_node() -> LeavingNode | None:
+    """The host of this deploy; None where a blocker stops it or where there is nothing of ours."""
+    began = time.monotonic()
+    known = settings_and_facts()
+    if known is None:
+        return None
+    settings, facts = known
+    plan = plan_removal(settings, facts, load_catalog())
+    report = RunReport.of(state)
+    part = report.host(host.name)
+    part.findings += plan.findings
+    part.plan = plan.describe()
+    part.runtimes = {plan.key: "without nvidia" for plan in plan.runtimes if plan.change}
+    record = facts.provenance or {}
+    for role, versions in (("driver", part.driver), ("toolkit", part.toolkit)):
+        version = (record.get(role) or {}).get("version")
+        versions.update(before=version, after=None)
+    part.seconds = time.monotonic() - began
+    if plan.blockers:
+        for versions in (part.driver, part.toolkit):
+            versions["after"] = versions["before"]
+        report.block(host, [])
+        return None
+    return LeavingNode(settings, facts, plan, part) if facts.provenance else None
+
+
+@operation
+def unload(plan: RemovalPlan, must: bool) -> Commands:
+    """
+    Stop what holds the GPUs and unload the nvidia modules, or change nothing.
+
+    + plan: what is taken away
+    + must: a module that stays stops the host
+    """
+    if not plan.unload:
+        host.noop("no module is loaded")
+        return
+    message = explain(host.name, found.MODULES_STAY()) if must else ""
+    yield script("unload", message, *plan.modules)
+
+
+@operation
+def forget_devices(plan: RemovalPlan) -> Commands:
+    """
+    Remove the device files, and the CDI spec that gpufleet made.
+
+    + plan: what is taken away
+    """
+    if not (plan.specs or plan.modules):
+        host.noop("there are none of gpufleet's")
+        return
+    words = (" ".join(plan.specs), " ".join(plan.units))
+    yield script("remove_devices", *words, *plan.prerequisites)
+
+
+@operation
+def packages(node: LeavingNode) -> Commands:
+    """
+    Release and remove the packages that came with gpufleet; what others need stays.
+
+    + node: the host
+    """
+    plan, manager = node.plan, node.facts.package_manager
+    if not (plan.packages or plan.held) or manager is None:
+        host.noop("no package came with gpufleet")
+        return
+    yield wait_for_lock(node.settings.driver.lock_timeout)
+    if plan.held:
+        yield script("release", manager, *plan.held)
+    message = explain(host.name, found.PACKAGES_STAY())
+    yield script("purge", manager, message, *plan.packages)
+
+
+@operation
+def files(plan: RemovalPlan) -> Commands:
+    """
+    Remove the files that gpufleet wrote, and put back those that they replaced.
+
+    + plan: what is taken away
+    """
+    yield script("remove_files", HOME, *(word for pair in plan.files for word in pair))
+
+
+@operation
+def rebuild_initramfs(file: str) -> Commands:
+    """
+    Rebuild the initramfs of the running kernel and see that the blacklist is out of it.
+
+    + file: the modprobe configuration that went; "" is no change
+    """
+    if not file:
+        host.noop("no blacklist was written")
+        return
+    message = explain(host.name, found.INITRAMFS_KEEPS(file=file))
+    yield script("initramfs", file, message, "gone")
+
+
+@operation
+def forget(node: LeavingNode, purged: OperationMeta, cleaned: OperationMeta) -> Commands:
+    """
+    Remove the record; the copies of replaced files stay where somebody's change stays.
+
+    + node: the host
+    + purged: how the packages went
+    + cleaned: how the files went
+    """
+    done = purged.is_complete() and cleaned.is_complete()
+    said = [*purged.stdout_lines, *cleaned.stdout_lines] if done else []
+    kept = [line.removeprefix("kept ") for line in said if line.startswith("kept ")]
+    changed = [line.removeprefix("changed ") for line in said if line.startswith("changed ")]
+    report = node.report.findings
+    if kept:
+        report.append(findings.STILL_NEEDED(packages=", ".join(kept)))
+    report += [
+        finding for path in changed if (finding := findings.FILE_CHANGED(path=path)) not in report
+    ]
+    node.report.needs += [
+        f"restart {runtime.unit}: {runtime.reason}"
+        for runtime in node.plan.runtimes
+        if runtime.postponed
+    ]
+    if any(finding.code in _LEFT for finding in report):
+        report.append(found.BACKUPS_KEPT(folder=BACKUPS))
+        yield command("find", HOME, "-mindepth", "1", "-not", "-path", f"{BACKUPS}*", "-delete")
+    else:
+        yield command("rm", "-rf", HOME)
+
+
+_LEFT = {findings.FILE_CHANGED.code, "GF423"}

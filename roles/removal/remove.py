@@ -1,0 +1,24 @@
+"""Everything that gpufleet brought to one host: how it is taken away, in order."""
+
+from __future__ import annotations
+
+from gpufleet.operations import removal, runtimes
+from gpufleet.operations.operation import role
+from gpufleet.operations.removal import LeavingNode
+
+
+@role("Removal")
+def remove(node: LeavingNode) -> None:
+    """Take away what the record of `node` names, and nothing else; the record goes last."""
+    plan = node.plan
+    by_key = {runtime.key: runtime for runtime in plan.runtimes}
+
+    removal.unload("Unload the NVIDIA modules", plan, not node.settings.driver.allow_disruption)
+    runtimes.configure("Take nvidia out of docker", node.facts, by_key.get("docker"))
+    runtimes.configure("Take nvidia out of containerd", node.facts, by_key.get("containerd"))
+    runtimes.configure("Take nvidia out of CRI-O", node.facts, by_key.get("crio"))
+    removal.forget_devices("Remove the device files and the CDI spec", plan)
+    purged = removal.packages("Remove the packages that were installed", node)
+    cleaned = removal.files("Remove the files that were written", plan)
+    removal.rebuild_initramfs("Rebuild the initramfs without the blacklist", plan.initramfs)
+    removal.forget("Remove the record", node, purged, cleaned)

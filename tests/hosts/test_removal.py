@@ -1,0 +1,160 @@
+"""`deploys/remove.py`: a host is as it was before, and what users made of it meanwhile stays."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import HostFactory
+from containers import import_image, running, start
+from deploying import run_deploy
+from snapshots import differences, snapshot
+
+from gpufleet.sandbox import Host
+
+pytestmark = pytest.mark.hosts
+
+KINDS = ("ubuntu2204", "debian12", "el7")
+DAEMON = """{"log-driver": "json-file",
+  "log-opts": {"max-size": "10m", "labels": "größe"},   "features": {"buildkit": true},
+\t"insecure-registries": ["registry.example:5000"]}"""
+CONTAINERD = """# ours: do not touch
+version = 2
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc] # plain
+  runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+    SystemdCgroup = true"""
+# what a removal leaves: docs/removal.md
+LEFT = (
+    "/boot/initr",  # made anew, so other bytes
+    "/etc/nvidia-container-toolkit",  # folders that the sandbox's rpm packages do not own
+    "/etc/dnf/plugins/versionlock.list",  # dnf drops the comments; the locks are compared
+    "/lib/modules/3.10.0-1160.119.1.el7.x86_64/build",
+)
+RECORD = "/var/lib/gpufleet/provenance.json"
+OVERRIDE = "/etc/modules-load.d/gpufleet-nvidia.conf"
+TOOLKIT_CONFIG = "/etc/nvidia-container-runtime/config.toml"
+USERS_LIST = "/etc/apt/sources.list.d/cuda-debian12-x86_64.list"
+NEEDY = """
+mkdir -p /tmp/needy/DEBIAN && cd /tmp
+printf 'Package: needy\nVersion: 1\nArchitecture: all\n' > needy/DEBIAN/control
+printf 'Maintainer: a <a@example.com>\nDepends: nvidia-modprobe\n' >> needy/DEBIAN/control
+printf 'Description: needs it\n' >> needy/DEBIAN/control
+dpkg-deb -b needy needy.deb && dpkg -i needy.deb
+"""
+
+Snapshot = dict[str, list[str]]
+
+
+@pytest.fixture(scope="module")
+def fleet(bare_host: HostFactory) -> dict[str, Host]:
+    """Bare hosts whose docker and containerd somebody has configured."""
+    hosts = {kind: bare_host(kind) for kind in KINDS}
+    for host in hosts.values():
+        host.put("/etc/docker/daemon.json", DAEMON, 0o640)
+        host.put("/etc/containerd/config.toml", CONTAINERD)
+        host.run("systemctl restart containerd docker")
+    hosts["debian12"].put(USERS_LIST, "# nothing from here yet\n", 0o600)
+    hosts["el7"].run("yum -q -y versionlock add bash")
+    return hosts
+
+
+@pytest.fixture(scope="module")
+def before(fleet: dict[str, Host]) -> dict[str, Snapshot]:
+    """Every host as it was before gpufleet came."""
+    return {name: snapshot(host, *LEFT) for name, host in fleet.items()}
+
+
+def test_gpufleet_comes(fleet: dict[str, Host], before: dict[str, Snapshot]) -> None:
+    """What the tests below take away again; on no host is a thing as it was."""
+    done = run_deploy("gpu_node", list(fleet.values()))
+    assert done.returncode == 0, done.output
+    for name, host in fleet.items():
+        changed = differences(before[name], snapshot(host, *LEFT))
+        assert set(changed) >= {"packages", "holds", "files", "modules", "units", "devices"}
+
+
+@pytest.mark.parametrize("fault", ["gpu-busy", "module-busy"])
+def test_nothing_is_taken_from_under_running_work(fleet: dict[str, Host], fault: str) -> None:
+    host = fleet["ubuntu2204"]
+    was = snapshot(host)
+    with host.fault(fault):
+        done = run_deploy("remove", [host])
+        assert done.returncode == 1
+        assert {"gpu-busy": "GF563", "module-busy": "GF565"}[fault] in done.codes(host.name)
+        assert host.output("systemctl is-active nvidia-persistenced") == "active"
+    assert differences(was, snapshot(host)) == {}
+
+
+def test_containers_keep_their_runtime(fleet: dict[str, Host]) -> None:
+    host = fleet["ubuntu2204"]
+    was = snapshot(host)
+    import_image(host)
+    start(host, "stays")
+    done = run_deploy("remove", [host])
+    assert done.returncode == 1
+    assert "GF564" in done.codes(host.name)
+    assert running(host) == ["stays"]
+    assert differences(was, snapshot(host)) == {}
+    host.run("docker rm -f stays && docker rmi gpufleet/probe")
+
+
+def test_a_removal_that_cannot_go_on_is_finished_by_the_next(
+    fleet: dict[str, Host], before: dict[str, Snapshot]
+) -> None:
+    """Exactly what was there before is there again: files with modes, packages, units, modules."""
+    host = fleet["ubuntu2204"]
+    with host.fault("apt-lock"):
+        done = run_deploy("remove", [host], driver_lock_timeout=2)
+        assert done.returncode == 1
+        assert "GF308" in done.output
+        assert host.get(RECORD)
+    done = run_deploy("remove", [host])
+    assert done.returncode == 0, done.output
+    part = done.report[host.name]
+    assert part["driver"] == {"before": "580.178.04", "after": None}
+    assert part["toolkit"] == {"before": "1.20.1", "after": None}
+    assert part["needs"] == []
+    assert differences(before[host.name], snapshot(host, *LEFT)) == {}
+    assert "gpufleet" not in host.output("lsinitramfs /boot/initrd.img-$(uname -r)")
+    assert host.get("/etc/docker/daemon.json") == DAEMON
+    assert "nvidia" not in host.output("docker info --format '{{json .Runtimes}}'")
+
+
+def test_a_removal_on_el7(fleet: dict[str, Host], before: dict[str, Snapshot]) -> None:
+    """Packages, keys of repositories and version locks go; the lock of another stays."""
+    host = fleet["el7"]
+    done = run_deploy("remove", [host])
+    assert done.returncode == 0, done.output
+    assert differences(before[host.name], snapshot(host, *LEFT)) == {}
+    assert host.output("rpm -qa gpg-pubkey") == ""
+    assert "bash" in host.output("yum -q versionlock list")
+
+
+def test_what_users_changed_stays(fleet: dict[str, Host], before: dict[str, Snapshot]) -> None:
+    host = fleet["debian12"]
+    host.run(NEEDY)
+    host.run(f"echo '# mine' >> {OVERRIDE} && echo '# mine' >> {TOOLKIT_CONFIG}")
+    edited = host.get("/etc/docker/daemon.json").replace("10m", "99m")
+    host.put("/etc/docker/daemon.json", edited)
+    done = run_deploy("remove", [host])
+    assert done.returncode == 0, done.output
+    findings = {f["code"]: f["message"] for f in done.report[host.name]["findings"]}
+    assert findings["GF562"].endswith("need them: nvidia-modprobe.")
+    told = [f["message"] for f in done.report[host.name]["findings"] if f["code"] == "GF561"]
+    assert sorted(message.split()[0] for message in told) == [OVERRIDE, TOOLKIT_CONFIG]
+    assert "GF567" in findings
+    assert host.get("/etc/docker/daemon.json") == DAEMON.replace("10m", "99m")
+    assert host.get(USERS_LIST) == "# nothing from here yet\n"
+    assert host.output(f"stat -c %a {USERS_LIST}") == "600"
+    assert host.get(OVERRIDE).endswith("# mine\n")
+    kept = snapshot(host, *LEFT, "/var/lib/gpufleet")
+    left = differences(before[host.name], kept)["packages"]
+    assert sorted(line.split()[1] for line in left) == ["needy", "nvidia-modprobe"]
+    host.run("test ! -e /var/lib/gpufleet/provenance.json && test -d /var/lib/gpufleet/backup")
+
+
+def test_a_second_removal_has_nothing_to_do(fleet: dict[str, Host]) -> None:
+    done = run_deploy("remove", list(fleet.values()))
+    assert done.returncode == 0, done.output
+    assert done.changes() == dict.fromkeys(KINDS, 0)
+    for name in KINDS:
+        assert done.codes(name) == {"GF560"}
