@@ -1,0 +1,104 @@
+"""`make bench`: gpufleet, the floor and Ansible side by side on sandbox hosts."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks import converged, first
+from benchmarks.ansible_runs import Ansible
+from benchmarks.budget import verdicts
+from benchmarks.fleet import Fleet
+from benchmarks.ours import Programs
+from benchmarks.report import Circumstances, page
+from benchmarks.timing import ROOT, RunFailed
+from gpufleet.sandbox import SandboxError
+from gpufleet.sandbox.paths import cache_dir
+
+PAGE = ROOT / "docs" / "benchmarks.md"
+FIRST_ROUNDS = {1: 2, 10: 1}  # hosts: rounds; with more, all hosts wait for the same processors
+
+
+def main(words: Sequence[str]) -> int:
+    """Measure, print, write the page; exit status 1 where a budget is missed."""
+    options = _options(words)
+    began = time.monotonic()
+
+    def progress(message: str) -> None:
+        print(f"{time.monotonic() - began:6.0f} s  {message}", file=sys.stderr, flush=True)
+
+    work = cache_dir() / "bench"
+    work.mkdir(parents=True, exist_ok=True)
+    fleet = Fleet(options.name, work, progress)
+    try:
+        return _measure(options, fleet, words)
+    except (RunFailed, SandboxError) as error:
+        print(f"benchmark stopped: {error}", file=sys.stderr)
+        return 1
+    finally:
+        if not options.keep:
+            fleet.down()
+
+
+def _measure(options: argparse.Namespace, fleet: Fleet, words: Sequence[str]) -> int:
+    load = os.getloadavg()[0]
+    programs = Programs(fleet.env, fleet.work)
+    ansible = None if options.no_ansible else Ansible(fleet.work / "ansible-venv", fleet.work)
+    if ansible:
+        fleet.progress("installing ansible-core")
+        ansible.install()
+    firsts, rows = [], []
+    for count in sorted(set(options.hosts)):
+        hosts = fleet.grow(count)
+        rounds = 0 if options.no_first else FIRST_ROUNDS.get(count, 0)
+        if rounds:
+            firsts.append(first.measure(fleet, hosts, programs, rounds, fleet.progress))
+        else:
+            programs.provision()
+        rows.append(converged.measure(hosts, programs, ansible, fleet.progress))
+    judged = verdicts(rows, firsts)
+    about = Circumstances(
+        command=shlex.join(["python", "-m", "benchmarks", *words]),
+        date=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
+        machine=_machine(),
+        versions=_versions(ansible),
+        load=(load, os.getloadavg()[0]),
+    )
+    text = page(about, rows, firsts, judged)
+    print(text)
+    options.page.write_text(text)
+    return 0 if all(verdict.kept for verdict in judged) else 1
+
+
+def _machine() -> str:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{os.cpu_count()} cores, {memory:.0f} GiB of memory, Linux {platform.release()}"
+
+
+def _versions(ansible: Ansible | None) -> str:
+    names = [f"{name} {version(name)}" for name in ("pyinfra", "paramiko")]
+    names.insert(0, f"Python {platform.python_version()}")
+    return ", ".join([*names, ansible.version] if ansible else names)
+
+
+def _options(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--hosts", type=int, nargs="+", default=[1, 10, 40], metavar="N")
+    parser.add_argument("--name", default="bench", help="the sandbox to use")
+    parser.add_argument("--keep", action="store_true", help="leave the sandbox up")
+    parser.add_argument("--no-ansible", action="store_true", help="without Ansible's minutes")
+    parser.add_argument("--no-first", action="store_true", help="without first installations")
+    parser.add_argument("--page", type=Path, default=PAGE, help="the file to write")
+    return parser.parse_args(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

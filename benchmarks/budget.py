@@ -1,0 +1,66 @@
+"""The budget of DESIGN: what was measured, judged. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.converged import Converged
+from benchmarks.first import First
+from benchmarks.stats import Verdict, at_most, times_faster
+
+FLOOR_TIMES = 3
+FLOOR_AT = 40
+COMMANDS = 2
+ANSIBLE_TIMES = 100
+ANSIBLE_AT = 10
+MEMORY = 200.0  # MiB
+FIRST_TIMES = 1.15
+
+PROFILE = (
+    "py-spy record -- python -m pyinfra -y inventories/sandbox.py deploys/gpu_node.py: "
+    "imports, operations that need not be, time in the plan functions"
+)
+
+
+def verdicts(converged: Sequence[Converged], first: Sequence[First]) -> list[Verdict]:
+    """Every line of the budget that these measurements can say something about."""
+    lines = []
+    for row in converged:
+        if row.hosts == FLOOR_AT:
+            lines.append(_floor(row))
+            lines.append(_memory(row))
+        lines.append(_commands(row))
+        if row.hosts == ANSIBLE_AT and row.ansible:
+            lines.append(_ansible(row))
+    return lines + [_first(row) for row in first]
+
+
+def _floor(row: Converged) -> Verdict:
+    limit = FLOOR_TIMES * row.floor.middle + row.start.middle
+    budget = f"converged, {row.hosts} hosts, within {FLOOR_TIMES}x the floor + interpreter start"
+    return at_most(budget, row.ours.middle, limit, "s", f"Profile it: {PROFILE}.")
+
+
+def _memory(row: Converged) -> Verdict:
+    look = "tracemalloc in gpufleet/operations/node.py: what is kept of each host's facts."
+    return at_most(f"memory at {row.hosts} hosts", row.memory, MEMORY, "MiB", look)
+
+
+def _commands(row: Converged) -> Verdict:
+    look = "journalctl -t sshd on a host, and pyinfra -vv: an operation reads facts of its own."
+    budget = f"commands per host, {row.hosts} hosts"
+    return at_most(budget, row.commands, COMMANDS, "commands", look)
+
+
+def _ansible(row: Converged) -> Verdict:
+    assert row.ansible
+    budget = f"converged, {row.hosts} hosts, at least {ANSIBLE_TIMES}x as fast as Ansible"
+    return times_faster(
+        budget, row.ansible.middle, row.ours.middle, ANSIBLE_TIMES, f"Profile it: {PROFILE}."
+    )
+
+
+def _first(row: First) -> Verdict:
+    budget = f"first installation, {row.hosts} hosts, within {FIRST_TIMES}x apt on the slowest"
+    look = "The host's /var/log/apt/history.log and pyinfra -vv: what runs between transactions."
+    return at_most(budget, row.ours.middle, FIRST_TIMES * row.manager.middle, "s", look)

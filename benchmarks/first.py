@@ -1,0 +1,88 @@
+"""The first installation, beside the package manager alone doing the same transactions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from benchmarks.fleet import Fleet, apt_commands, each, read_file, record, write_file
+from benchmarks.ours import Programs
+from benchmarks.stats import Summary
+from gpufleet.sandbox.host import Host
+
+LIMIT_SECONDS = 900
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """`ours`: gpu_node on bare hosts; `manager`: the slowest host's apt; both in seconds."""
+
+    hosts: int
+    ours: Summary
+    manager: Summary
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """apt's part of a first installation: the commands that gpufleet gave it, and their sources."""
+
+    files: dict[str, bytes]
+    commands: list[str]
+
+    @classmethod
+    def seen_on(cls, host: Host, before: Sequence[str]) -> ByHand:
+        """What ran on `host` since its apt had run `before`, and the files that this needs."""
+        known = record(host)
+        paths = [known[role][key] for role in ("driver", "toolkit") for key in _SOURCES]
+        files = {path: read_file(host, path) for path in paths}
+        return cls(files, apt_commands(host)[len(before) :])
+
+    @property
+    def script(self) -> str:
+        return "; ".join(
+            ["set -e", "export DEBIAN_FRONTEND=noninteractive", "apt-get -q update", *self.commands]
+        )
+
+    def seconds(self, hosts: Sequence[Host]) -> float:
+        """Run it on bare hosts at the same time; the time of the slowest."""
+        for host in hosts:
+            for path, data in self.files.items():
+                write_file(host, path, data)
+        return max(each(hosts, self._time, at_once=len(hosts)))
+
+    def _time(self, host: Host) -> float:
+        began = time.monotonic()
+        host.ssh(self.script, timeout=LIMIT_SECONDS)
+        return time.monotonic() - began
+
+
+_SOURCES = ("keyring", "source_file")
+
+
+def measure(
+    fleet: Fleet,
+    hosts: Sequence[Host],
+    programs: Programs,
+    rounds: int,
+    progress: Callable[[str], None],
+) -> First:
+    """Alternately gpu_node and apt alone, on hosts that are made bare before each; ends converged.
+
+    One run of gpu_node before the rounds is not counted: it says what apt has to do.
+    """
+    fleet.reset(hosts)
+    before = apt_commands(hosts[0])
+    programs.gpu_node(changes=True)
+    by_hand = ByHand.seen_on(hosts[0], before)
+    ours, manager = [], []
+    for number in range(rounds):
+        fleet.reset(hosts)
+        manager.append(by_hand.seconds(hosts))
+        fleet.reset(hosts)
+        ours.append(programs.gpu_node(changes=True).wall)
+        progress(
+            f"{len(hosts)} bare hosts, round {number + 1} of {rounds}: "
+            f"apt alone {manager[-1]:.1f} s, gpufleet {ours[-1]:.1f} s"
+        )
+    return First(len(hosts), Summary.of(ours), Summary.of(manager))

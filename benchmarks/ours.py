@@ -1,0 +1,70 @@
+"""gpufleet and the floor below it, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.timing import Run, RunFailed, timed
+from gpufleet.facts.script import gather_command
+from gpufleet.sandbox.host import Host
+
+PYINFRA = Path(sys.executable).with_name("pyinfra")
+COMMAND = ("-y", "inventories/sandbox.py", "deploys/gpu_node.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """The programs that are compared; `env` names the sandbox, `work` takes their output."""
+
+    env: dict[str, str]
+    work: Path
+
+    def gpu_node(self, changes: bool = False) -> Run:
+        """deploys/gpu_node.py once; RunFailed where a host failed, or changed though converged."""
+        report = self.work / "report.json"
+        run = timed(
+            [PYINFRA, *COMMAND],
+            log=self.work / "gpu_node.log",
+            env={**self.env, "GPUFLEET_REPORT": str(report)},
+        )
+        require(json.loads(report.read_text()), changes=changes)
+        return run
+
+    def provision(self) -> None:
+        """gpu_node on hosts some of which are bare."""
+        timed([PYINFRA, *COMMAND], log=self.work / "provision.log", env=self.env)
+
+    def start(self) -> Run:
+        """What the interpreter and pyinfra's imports take: `pyinfra --version`."""
+        return timed([PYINFRA, "--version"], log=self.work / "version.log")
+
+    def floor(self, hosts: Sequence[Host]) -> Run:
+        """One connection and the fact command on each host."""
+        job = self.work / "floor.json"
+        entries = [
+            {
+                "address": host.address,
+                "user": host.state.user,
+                "key": host.state.key,
+                "known_hosts": host.state.known_hosts,
+            }
+            for host in hosts
+        ]
+        job.write_text(json.dumps({"command": gather_command(), "hosts": entries}))
+        words = [sys.executable, "-m", "benchmarks.floor"]
+        return timed(words, log=self.work / "floor.log", stdin=job)
+
+
+def require(report: dict[str, dict[str, dict[str, object]]], *, changes: bool) -> None:
+    """RunFailed unless every host went well and changed, or did not, as expected."""
+    for name, host in report["hosts"].items():
+        if host["failed"] or bool(host["changed"]) != changes:
+            wanted = "changes" if changes else "no changes"
+            raise RunFailed(
+                f"{name}: {wanted} and no failure expected, found "
+                f"{host['changed']} changes, failed: {host['failed']}, {host['errors']}"
+            )

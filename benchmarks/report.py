@@ -1,0 +1,107 @@
+"""The measurements as people read them: docs/benchmarks.md, and the same on the terminal. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchmarks.converged import Converged
+from benchmarks.first import First
+from benchmarks.stats import Summary, Verdict, digits, growth
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """Where and how the figures came about."""
+
+    command: str
+    date: str
+    machine: str  # cores, memory, kernel
+    versions: str
+    load: tuple[float, float]  # of one minute, before and after
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; all columns but the first are numbers."""
+    rule = ["---", *("---:" for _ in head[1:])]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (head, rule, *rows))
+
+
+def page(
+    about: Circumstances,
+    converged: Sequence[Converged],
+    first: Sequence[First],
+    verdicts: Sequence[Verdict],
+) -> str:
+    """docs/benchmarks.md, whole."""
+    parts = [
+        "# Benchmarks",
+        f"Written by `{about.command}` on {about.date}. Do not edit: run it again.",
+        f"Machine: {about.machine}. {about.versions}. Load of one minute before and after: "
+        f"{about.load[0]:.1f} and {about.load[1]:.1f}.",
+        EXPLANATION,
+        "## Converged hosts",
+        "Seconds of wall time, minimum / median / maximum.",
+        table(_HEAD, [_row(row) for row in converged]),
+        "Ratios of the medians.",
+        table(_RATIO_HEAD, [_ratios(row) for row in converged]),
+        _memory(converged),
+    ]
+    if first:
+        parts += ["## First installation", table(_FIRST_HEAD, [_first(row) for row in first])]
+    parts += ["## Budget", "```\n" + "\n".join(str(verdict) for verdict in verdicts) + "\n```"]
+    return "\n\n".join(parts) + "\n"
+
+
+EXPLANATION = """\
+The hosts are containers on this machine and share its processors with the programs that are
+timed: what the hosts compute counts for all three. Start, floor and gpufleet run in turn.
+
+- **gpufleet**: `pyinfra -y inventories/sandbox.py deploys/gpu_node.py`, nothing to change.
+- **floor** (`benchmarks/floor.py`): the same SSH library in a fresh process, one connection and
+  gpufleet's fact command on each host, all hosts at once, the answer thrown away.
+- **interpreter start**: `pyinfra --version`.
+- **Ansible**: `benchmarks/ansible/gpu_node.yml`, which says why it is fair; forks = hosts,
+  pipelining, connections kept open, no fact gathering.
+- **apt alone**: the commands that gpufleet gave apt, by apt's own log, typed in over SSH on
+  equally bare hosts; the slowest host counts."""
+
+_HEAD = ("hosts", "gpufleet", "floor", "interpreter start", "Ansible", "commands per host")
+_RATIO_HEAD = (
+    "hosts", "gpufleet / floor", "less the start", "Ansible / gpufleet",
+    "CPU s: gpufleet", "CPU s: floor", "memory, MiB",
+)  # fmt: skip
+_FIRST_HEAD = ("hosts", "gpufleet, s", "apt alone, s", "ratio")
+
+
+def _row(row: Converged) -> list[str]:
+    ansible = _counted(row.ansible) if row.ansible else "not run"
+    times = [_counted(row.ours), _counted(row.floor), _counted(row.start), ansible]
+    return [str(row.hosts), *times, str(row.commands)]
+
+
+def _counted(summary: Summary) -> str:
+    if summary.count == 1:
+        return f"{digits(summary.middle)} (1 run)"
+    return f"{summary} ({summary.count} runs)"
+
+
+def _ratios(row: Converged) -> list[str]:
+    ours, floor = row.ours.middle, row.floor.middle
+    faster = digits(row.ansible.middle / ours) if row.ansible else "not run"
+    return [
+        str(row.hosts), digits(ours / floor), digits((ours - row.start.middle) / floor), faster,
+        digits(row.ours_cpu.middle), digits(row.floor_cpu.middle), digits(row.memory),
+    ]  # fmt: skip
+
+
+def _memory(rows: Sequence[Converged]) -> str:
+    grown = growth({row.hosts: row.memory for row in rows})
+    if grown is None:
+        return "Growth of the controller's memory per host: needs two numbers of hosts."
+    return f"The controller's memory grows by {digits(grown)} MiB with each host."
+
+
+def _first(row: First) -> list[str]:
+    ratio = digits(row.ours.middle / row.manager.middle)
+    return [str(row.hosts), _counted(row.ours), _counted(row.manager), ratio]

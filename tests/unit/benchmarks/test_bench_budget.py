@@ -1,0 +1,126 @@
+"""Budget lines and the page, from measurements on paper."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.ansible_runs import managed_files, require_converged, variables
+from benchmarks.budget import verdicts
+from benchmarks.converged import Converged
+from benchmarks.first import First
+from benchmarks.ours import require
+from benchmarks.report import Circumstances, page
+from benchmarks.stats import Summary
+from benchmarks.timing import RunFailed
+
+
+def seconds(*values: float) -> Summary:
+    return Summary.of(values)
+
+
+ROW = Converged(
+    hosts=40,
+    ours=seconds(6.3),
+    floor=seconds(2.0),
+    start=seconds(0.3),
+    ours_cpu=seconds(3.0),
+    floor_cpu=seconds(1.0),
+    memory=120.0,
+    commands=1,
+    ansible=seconds(600.0),
+)
+
+
+def missed(*rows: Converged, first: tuple[First, ...] = ()) -> list[str]:
+    return [verdict.budget for verdict in verdicts(rows, first) if not verdict.kept]
+
+
+def test_three_floors_and_the_start_are_allowed() -> None:
+    assert missed(ROW) == []
+    (budget,) = missed(replace(ROW, ours=seconds(6.31)))
+    assert budget == "converged, 40 hosts, within 3x the floor + interpreter start"
+
+
+def test_wall_time_and_memory_have_a_budget_at_40_hosts_only() -> None:
+    few = replace(ROW, hosts=10, ours=seconds(7.0), memory=300.0, ansible=None)
+    assert [verdict.budget for verdict in verdicts([few], [])] == ["commands per host, 10 hosts"]
+    assert missed(replace(ROW, memory=200.5)) == ["memory at 40 hosts"]
+
+
+def test_a_third_command_is_too_many() -> None:
+    assert missed(replace(ROW, commands=2)) == []
+    assert missed(replace(ROW, commands=3)) == ["commands per host, 40 hosts"]
+
+
+def test_ansible_is_judged_at_10_hosts() -> None:
+    row = replace(ROW, hosts=10, ours=seconds(1.0), ansible=seconds(100.0))
+    assert missed(row) == []
+    assert len(missed(replace(row, ansible=seconds(99.0)))) == 1
+
+
+def test_a_first_installation_may_take_15_percent_more_than_apt() -> None:
+    assert missed(first=(First(1, seconds(11.5), seconds(10.0)),)) == []
+    assert len(missed(first=(First(1, seconds(11.6), seconds(10.0)),))) == 1
+
+
+def test_the_page_has_ratios_and_the_command_that_made_it() -> None:
+    rows = [replace(ROW, hosts=1, memory=81.0), ROW]
+    about = Circumstances("make bench", "2026-11-21", "2 cores", "Python 3", (0.1, 2.0))
+    first = [First(1, seconds(11.0, 12.0), seconds(10.0))]
+    text = page(about, rows, first, verdicts(rows, first))
+    assert "Written by `make bench`" in text
+    assert "| 40 | 3.15 | 3.00 | 95.2 | 3.00 | 1.00 | 120 |" in text
+    assert "grows by 1.00 MiB with each host" in text
+    assert "| 1 | 11.0 / 11.5 / 12.0 (2 runs) | 10.0 (1 run) | 1.15 |" in text
+    assert "pass  memory at 40 hosts" in text
+
+
+RECAP = "h{} : ok=11 changed={} unreachable=0 failed={} skipped=1 rescued=0 ignored=0\n"
+
+
+def test_ansible_has_to_find_every_host_converged() -> None:
+    require_converged(RECAP.format(1, 0, 0) + RECAP.format(2, 0, 0), 2)
+    for recap, hosts in [
+        (RECAP.format(1, 1, 0), 1),
+        (RECAP.format(1, 0, 1), 1),
+        (RECAP.format(1, 0, 0), 2),
+    ]:
+        with pytest.raises(RunFailed, match="something to do"):
+            require_converged(recap, hosts)
+
+
+def test_gpu_node_has_to_do_what_it_is_timed_for() -> None:
+    def report(changed: int, failed: bool) -> dict[str, dict[str, dict[str, object]]]:
+        return {"hosts": {"a": {"changed": changed, "failed": failed, "errors": []}}}
+
+    require(report(0, False), changes=False)
+    require(report(3, False), changes=True)
+    for changed, failed, expected in [(1, False, False), (0, False, True), (0, True, False)]:
+        with pytest.raises(RunFailed, match="no failure expected"):
+            require(report(changed, failed), changes=expected)
+
+
+RECORD = {
+    "driver": {
+        "keyring": "/k/driver",
+        "packages": {"nvidia-utils-580": "580.1-1", "libnvidia-cfg1-580": "580.1-1"},
+        "version": "580.1",
+    },
+    "toolkit": {
+        "keyring": "/k/toolkit",
+        "packages": {"nvidia-container-toolkit": "1.20-1"},
+        "cdi": {"path": "/run/cdi/nvidia.yaml"},
+    },
+    "files": {"/etc/b": "", "/etc/a": ""},
+}
+
+
+def test_the_playbook_looks_after_what_gpufleets_record_names() -> None:
+    assert managed_files(RECORD)[:4] == ["/k/driver", "/k/toolkit", "/etc/a", "/etc/b"]
+    found = variables(RECORD, "5.15.0-1")
+    assert found["driver_packages"] == ["libnvidia-cfg1-580=580.1-1", "nvidia-utils-580=580.1-1"]
+    assert found["toolkit_packages"] == ["nvidia-container-toolkit=1.20-1"]
+    assert "linux-headers-5.15.0-1" in found["prerequisites"]
+    assert "nvidia-container-toolkit" in found["held_packages"]
