@@ -15,6 +15,7 @@ from rich.table import Table
 
 from gpufleet.sandbox import GPU_KINDS, Sandbox, SandboxError
 from gpufleet.sandbox.faults import FAULTS
+from gpufleet.sandbox.sandbox import every_sandbox
 from gpufleet.sandbox.state import DEFAULT
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -68,10 +69,14 @@ def up(box: Sandbox, kinds: tuple[str, ...], copies: int, images: str) -> None:
 
 
 @sandbox.command()
+@click.option("--all", "everything", is_flag=True, help="All sandboxes, and their images too.")
 @_on_sandbox
-def down(box: Sandbox) -> None:
+def down(box: Sandbox, everything: bool) -> None:
     """Remove the hosts, their network and their state; images stay in the cache."""
-    click.echo(f"removed {box.down()} hosts of the sandbox {box.name!r}")
+    for one in every_sandbox() if everything else [box]:
+        click.echo(f"removed {one.down()} hosts of the sandbox {one.name!r}")
+    if everything:
+        click.echo(f"removed {box.remove_images()} images")
 
 
 @sandbox.command()

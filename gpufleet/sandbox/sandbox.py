@@ -223,11 +223,26 @@ class Sandbox:
             restore_limit(cache_dir())
         return len(containers)
 
+    def remove_images(self) -> int:
+        """Remove the images that hosts are made from; returns how many there were."""
+        listed = self.engine("images", "--format", "{{.Repository}}:{{.Tag}}").stdout.split()
+        ours = [image for image in listed if image.split("/")[-1].startswith("gpufleet-")]
+        if ours:
+            self.engine("rmi", *ours)
+        return len(ours)
+
     def wait_for_mirror(self, seconds: float = 20) -> None:
         """Wait until the mirror serves; its host is up some time before."""
         host = self.host(MIRROR)
         ask = "curl -sfo /dev/null http://localhost/"
         wait_until(lambda: host.run(ask, check=False).returncode == 0, seconds)
+
+
+def every_sandbox() -> list[Sandbox]:
+    """The sandboxes that this user has brought up."""
+    folder = cache_dir() / "sandbox"
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    return [Sandbox(name) for name in names]
 
 
 def _copy_name(kind: str, number: int) -> str:
