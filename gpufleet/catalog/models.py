@@ -36,11 +36,22 @@ class Archive(Sourced):
 
 
 class ExtraRepository(Sourced):
-    """A repository that the driver's dependencies come from (base, EPEL), by name and address."""
+    """A repository that the driver's dependencies come from (base, EPEL), by name and address.
+
+    With `path` it is the archive of repositories that are gone; below a mirror of the archives it
+    has that path.
+    """
 
     name: str
     url: str
-    key: str = ""
+    path: str = ""
+    key: str = ""  # file on the host
+    key_url: str = ""  # where the key is fetched from, where the host does not have it
+    key_path: str = ""  # the same below a mirror of the archives
+    fingerprints: tuple[str, ...] = ()  # of that key; 40 digits, upper case
+    replaces: tuple[str, ...] = ()  # sections of .repo files that it stands in for
+    gone: tuple[str, ...] = ()  # regular expressions of the addresses that are gone
+    provides: tuple[str, ...] = ()  # packages of the driver's prerequisites that it alone has
     needed_for: str = ""
 
 

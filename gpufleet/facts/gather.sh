@@ -355,11 +355,15 @@ want $configs
 set +f
 want /usr/share/keyrings/*cuda* /usr/share/keyrings/*nvidia* /usr/share/keyrings/*gpufleet* \
 /etc/apt/keyrings/*cuda* /etc/apt/keyrings/*nvidia* /etc/apt/keyrings/*gpufleet* \
-/etc/apt/trusted.gpg.d/*cuda* /etc/apt/trusted.gpg.d/*nvidia* /etc/pki/rpm-gpg/*NVIDIA*
+/etc/apt/trusted.gpg.d/*cuda* /etc/apt/trusted.gpg.d/*nvidia* /etc/pki/rpm-gpg/*NVIDIA* /etc/pki/rpm-gpg/*gpufleet*
+# Every repository but those of a subscription, which are many and never gone.
+for path in /etc/yum.repos.d/*.repo; do
+case $path in */redhat.repo) ;; *) want "$path" ;; esac
+done
 old_lib=
 [ -L /lib ] || old_lib='/lib/modprobe.d/*'
 # Files of a kind that concern us only when they name what we install, forbid or must know of.
-want $(grep -lsaiE 'nvidia|cuda|nouveau|nova|gpufleet|unattended|periodic|epel|^\[(base|updates)' \
+want $(grep -lsaiE 'nvidia|cuda|nouveau|nova|gpufleet|unattended|periodic|epel' \
 /etc/apt/preferences /etc/apt/preferences.d/* /etc/apt/apt.conf.d/* /etc/modprobe.d/* \
 /usr/lib/modprobe.d/* $old_lib /etc/modules-load.d/* /etc/yum.repos.d/*.repo \
 /usr/share/keyrings/* /etc/apt/keyrings/* /etc/apt/trusted.gpg.d/* /etc/apt/trusted.gpg)

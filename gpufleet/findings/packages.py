@@ -129,6 +129,24 @@ TRANSACTION_INCOMPLETE = Kind(
     "Run gpu_node again; when it repeats, `yum history info` on the host says what happened.",
 )
 
+REPOSITORIES_GONE = Kind(
+    "GF317",
+    Severity.BLOCKER,
+    "Repositories are gone",
+    "these repositories lead to servers that are gone, so every command of {manager} fails: "
+    "{sections}.",
+    "Set driver_archives = True to switch them to their archives (a copy of the files is kept), or "
+    "point them to a mirror of yours.",
+)
+
+ARCHIVES_USED = Kind(
+    "GF320",
+    Severity.INFO,
+    "Archives stand in for repositories that are gone",
+    "archives are used ({archives}) in place of: {sections}. Nothing in them is updated any more.",
+    "Nothing to do now; plan the move to a newer release.",
+)
+
 PREREQUISITES_MISSING = Kind(
     "GF318",
     Severity.BLOCKER,

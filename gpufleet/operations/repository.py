@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyinfra import host
 
+from gpufleet.findings import Finding
 from gpufleet.findings import packages as findings
 from gpufleet.openpgp import dearmor, fingerprints
 from gpufleet.operations.files import HOME, put
@@ -33,22 +36,9 @@ def trust(plan: RepositoryPlan, role: str, lock_timeout: int) -> Commands:
         host.noop("the repository is known")
         return
     yield wait_for_lock(lock_timeout)
-    key = host.get_fact(Fetched, repository.key_url)
-    if isinstance(key, str):
-        problem = findings.KEY_UNREACHABLE(
-            url=repository.key_url, problem=key, setting=f"{role}_repo_url"
-        )
-        yield stop(host.name, problem)
-        return
-    found = fingerprints(key)
-    if not set(found) & set(repository.key_fingerprints):
-        problem = findings.WRONG_KEY(
-            url=repository.key_url,
-            found=", ".join(found) or "none (not an OpenPGP key)",
-            expected=" or ".join(repository.key_fingerprints),
-            setting=f"{role}_repo_key_fingerprint",
-        )
-        yield stop(host.name, problem)
+    key = fetch_key(repository.key_url, repository.key_fingerprints, f"{role}_repo")
+    if isinstance(key, Finding):
+        yield stop(host.name, key)
         return
     trusted = dearmor(key) if repository.manager == "apt" else key
     files = (repository.file, repository.keyring)
@@ -56,6 +46,25 @@ def trust(plan: RepositoryPlan, role: str, lock_timeout: int) -> Commands:
     yield from put([FileWrite(repository.keyring, trusted), plan.source])
     message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=repository.url))
     yield script("try_repository", repository.manager, message, repository.name, KEPT, *files)
+
+
+def fetch_key(url: str, expected: Sequence[str], settings: str) -> bytes | Finding:
+    """The key at `url`, fetched by the host, or why it is not to be trusted.
+
+    `settings`: beginning of the settings that name a mirror and the fingerprint of its key.
+    """
+    key = host.get_fact(Fetched, url)
+    if isinstance(key, str):
+        return findings.KEY_UNREACHABLE(url=url, problem=key, setting=f"{settings}_url")
+    found = fingerprints(key)
+    if set(found) & set(expected):
+        return key
+    return findings.WRONG_KEY(
+        url=url,
+        found=", ".join(found) or "none (not an OpenPGP key)",
+        expected=" or ".join(expected),
+        setting=f"{settings}_key_fingerprint",
+    )
 
 
 def refresh(plan: RepositoryPlan, manager: str) -> Commands:

@@ -9,6 +9,7 @@ from gpufleet.catalog.models import Catalog
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import host as findings
+from gpufleet.plan.archives import NO_ARCHIVES, ArchivesPlan, plan_archives
 from gpufleet.plan.driver import DriverPlan, plan_driver
 from gpufleet.plan.preflight import inspect_driver, inspect_host
 from gpufleet.plan.repository import RepositoryPlan
@@ -23,6 +24,7 @@ class NodePlan:
     driver: DriverPlan | None
     toolkit: ToolkitPlan | None
     findings: tuple[Finding, ...]  # of the host and its driver: a blocker stops everything
+    archives: ArchivesPlan = NO_ARCHIVES  # that stand in for repositories that are gone
 
     @property
     def blockers(self) -> tuple[Finding, ...]:
@@ -49,12 +51,22 @@ def plan_node(settings: NodeSettings, facts: NodeFacts, catalog: Catalog, now: i
     if driver:
         found += [*driver.findings, *inspect_driver(settings.driver, facts, driver)]
     toolkit = plan_toolkit(settings.toolkit, facts, catalog) if settings.toolkit.enabled else None
-    return NodePlan(driver, toolkit, tuple(dict.fromkeys(found)))
+    archives = plan_archives(settings.driver, facts, catalog, _lacking(driver, toolkit))
+    found += archives.findings
+    return NodePlan(driver, toolkit, tuple(dict.fromkeys(found)), archives)
+
+
+def _lacking(driver: DriverPlan | None, toolkit: ToolkitPlan | None) -> tuple[str, ...] | None:
+    """What the driver needs and the host does not have; None where no package is installed."""
+    if driver and driver.changes_packages:
+        return driver.prerequisites
+    return () if toolkit and toolkit.changes_packages else None
 
 
 def steps(plan: NodePlan) -> list[str]:
     """What would be done, a sentence each; nothing for a converged host."""
-    return [*_driver_steps(plan.driver), *_toolkit_steps(plan)]
+    archives = [f"repositories: write {file.path}" for file in plan.archives.files]
+    return [*archives, *_driver_steps(plan.driver), *_toolkit_steps(plan)]
 
 
 def _driver_steps(plan: DriverPlan | None) -> list[str]:

@@ -45,6 +45,22 @@ class DriverSettings(RoleSettings):
         description="Fingerprint of the mirror's own signing key, when it is not NVIDIA's.",
         pattern=r"^[0-9A-F]{40}$",
     )
+    archives: bool = Field(
+        False,
+        description="Switch repositories that are gone (CentOS 7 base, updates, extras; EPEL 7) to "
+        "their archives.",
+    )
+    archives_url: Url | None = Field(
+        None,
+        description="Mirror of those archives: the part before `7.9.2009/os/x86_64/` and "
+        "`epel/7/x86_64/`; EPEL's key is at `epel/RPM-GPG-KEY-EPEL-7` there.",
+    )
+    archives_key_fingerprint: str | None = Field(
+        None,
+        description="Fingerprint of the key at the mirror's `epel/RPM-GPG-KEY-EPEL-7`, when it is "
+        "not EPEL's.",
+        pattern=r"^[0-9A-F]{40}$",
+    )
     hold: bool = Field(True, description="Hold the driver's packages at the installed version.")
     reboot: Literal["never", "if_needed"] = Field(
         "never", description="Whether a host may be rebooted when a driver change needs it."

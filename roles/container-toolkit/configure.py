@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from gpufleet.operations import packages, provenance, repository, runtimes
+from gpufleet.operations import archives, packages, provenance, repository, runtimes
 from gpufleet.operations.node import Node
 from gpufleet.operations.operation import role
+from gpufleet.plan.archives import NO_ARCHIVES
 from gpufleet.plan.toolkit import ToolkitPlan
 
 conclude = import_module("roles.container-toolkit.conclude")
@@ -22,11 +23,15 @@ def configure(node: Node) -> None:
     if plan is None:
         return
     job = jobs.toolkit_job(node, plan)
-    if _settled(node, plan) and provenance.is_current(node, conclude.conclude(node, plan, job)):
+    # with a driver to look after, its role has done this already
+    gone = node.plan.archives if node.plan.driver is None else NO_ARCHIVES
+    settled = not gone.needed and _settled(node, plan)
+    if settled and provenance.is_current(node, conclude.conclude(node, plan, job)):
         return  # steps that have nothing to do cost more than asking the host
     by_key = {runtime.key: runtime for runtime in plan.runtimes}
 
     runtimes.require_clear("See that nothing is in the way", node.plan.toolkit_blockers)
+    archives.use("Switch repositories that are gone to their archives", node, gone)
     repository.trust("Trust the toolkit's repository", plan.repository, "toolkit", job.lock_timeout)
     packages.look_up("Find the toolkit in the repositories and fetch it", job)
     packages.install("Install the toolkit packages at one version", job)

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from gpufleet.operations import files, modules, packages, provenance, reboot, repository, services
+from gpufleet.operations import (
+    archives,
+    files,
+    modules,
+    packages,
+    provenance,
+    reboot,
+    repository,
+    services,
+)
 from gpufleet.operations.node import Node
 from gpufleet.operations.operation import role
 from gpufleet.plan.driver import MODPROBE_FILE, RIVALS
@@ -17,12 +26,15 @@ def install(node: Node) -> None:
     if plan is None:
         return
     job = node.driver_job = driver_job(node, plan)
-    if plan.converged and provenance.is_current(node, conclude(node, plan, job)):
+    gone = node.plan.archives
+    settled = plan.converged and not gone.needed
+    if settled and provenance.is_current(node, conclude(node, plan, job)):
         return  # steps that have nothing to do cost more than asking the host
     load = job.needed or plan.load
     opened = [plan.components] if plan.components else []
     settings = node.settings.driver
 
+    archives.use("Switch repositories that are gone to their archives", node, gone)
     files.write("Open the distribution's own archive", node.facts, opened)
     repository.trust(
         "Trust NVIDIA's driver repository", plan.repository, "driver", settings.lock_timeout

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from conftest import HostFactory
 from deploying import run_deploy
+from snapshots import differences, snapshot
 
+from gpufleet.openpgp import fingerprints
 from gpufleet.sandbox import Host
 
 pytestmark = pytest.mark.hosts
@@ -109,3 +111,114 @@ def test_a_foreign_package_that_forbids_the_move_blocks(el7: Host) -> None:
     locks = el7.output("yum -q versionlock list")
     assert locks.count(NEW) == len(versions(el7)), "a refusal keeps the locks"
     el7.run("rpm -e site-render")
+
+
+STOCK = """\
+[base]
+name=CentOS-$releasever - Base
+mirrorlist=http://mirrorlist.centos.org/?release=$releasever&arch=$basearch&repo=os&infra=$infra
+#baseurl=http://mirror.centos.org/centos/$releasever/os/$basearch/
+gpgcheck=1
+gpgkey=file:///etc/pki/rpm-gpg/RPM-GPG-KEY-CentOS-7
+
+#released updates
+[updates]
+name=CentOS-$releasever - Updates
+mirrorlist=http://mirrorlist.centos.org/?release=$releasever&arch=$basearch&repo=updates
+gpgcheck=1
+gpgkey=file:///etc/pki/rpm-gpg/RPM-GPG-KEY-CentOS-7
+
+[centosplus]
+name=CentOS-$releasever - Plus
+mirrorlist=http://mirrorlist.centos.org/?release=$releasever&arch=$basearch&repo=centosplus
+gpgcheck=1
+enabled=0
+"""
+BASE = "/etc/yum.repos.d/CentOS-Base.repo"
+ARCHIVES = "/etc/yum.repos.d/gpufleet-archives.repo"
+
+
+@pytest.fixture
+def stock(el7: Host) -> Host:
+    """The host as CentOS 7 left it: its base repositories are gone, and it has no EPEL."""
+    el7.reset()
+    el7.put(BASE, STOCK)
+    el7.run("rpm -e dkms", check=False)
+    return el7
+
+
+@pytest.fixture
+def archives(mirror_host: Host) -> dict[str, str]:
+    key = mirror_host.get("/srv/mirror/tree/archives/epel/RPM-GPG-KEY-EPEL-7")
+    return {
+        "driver_archives_url": "http://mirror/archives",
+        "driver_archives_key_fingerprint": fingerprints(key.encode())[0],
+    }
+
+
+def test_a_stock_host_is_stopped_before_anything_changes(stock: Host) -> None:
+    assert stock.run("yum -q makecache", check=False).returncode != 0
+    before = snapshot(stock)
+    done = run_deploy("gpu_node", [stock])
+    assert done.returncode == 1
+    assert {"GF317", "GF318"} <= done.codes("el7")
+    assert "driver_archives" in done.output
+    assert differences(before, snapshot(stock)) == {}
+
+
+def test_a_wrong_key_of_the_archive_is_not_trusted(stock: Host, archives: dict[str, str]) -> None:
+    before = snapshot(stock, "/var/lib/gpufleet")
+    wrong = archives | {"driver_archives_key_fingerprint": "A" * 40}
+    done = run_deploy("gpu_node", [stock], driver_archives=True, **wrong)
+    assert done.returncode == 1
+    assert "GF310" in done.codes("el7"), done.output
+    assert "driver_archives_key_fingerprint" in done.output
+    assert differences(before, snapshot(stock, "/var/lib/gpufleet")) == {}
+
+
+def test_an_archive_that_cannot_be_read_leaves_the_files_as_they_were(
+    stock: Host, archives: dict[str, str], mirror_host: Host
+) -> None:
+    mirror_host.put("/etc/sim/faults.json", '[{"path": "7.9.2009/updates", "mode": "404"}]')
+    try:
+        done = run_deploy("gpu_node", [stock], driver_archives=True, **archives)
+    finally:
+        mirror_host.put("/etc/sim/faults.json", "[]")
+    assert done.returncode == 1
+    assert "GF312" in done.codes("el7"), done.output
+    assert stock.get(BASE) == STOCK
+    assert stock.run(f"test -e {ARCHIVES}", check=False).returncode == 1
+
+
+def test_the_archives_stand_in_and_go_again(stock: Host, archives: dict[str, str]) -> None:
+    """Dead sections are off, all else is as it was; a second run changes nothing; remove undoes."""
+    done = run_deploy("gpu_node", [stock], driver_archives=True, **archives)
+    assert done.returncode == 0, done.output
+    assert set(versions(stock).values()) == {NEW}
+    assert "dkms" in stock.output("rpm -q dkms")
+    assert "GF320" in done.codes("el7")
+    base = stock.get(BASE)
+    assert base.count("enabled=0") == 3
+    untouched = [line for line in STOCK.splitlines() if line not in base.splitlines()]
+    assert untouched == []
+    listed = stock.output("yum -q repolist")
+    assert {"gpufleet-archive-centos7-base", "gpufleet-archive-epel7"} <= set(listed.split())
+    assert not {"base", "updates", "centosplus"} & set(listed.split())
+    again = run_deploy("gpu_node", [stock], driver_archives=True, **archives)
+    assert again.changes() == {"el7": 0}, again.output
+    gone = run_deploy("remove", [stock], driver_archives=True, **archives)
+    assert gone.returncode == 0, gone.output
+    assert stock.get(BASE) == STOCK
+    assert stock.run(f"test -e {ARCHIVES}", check=False).returncode == 1
+    assert stock.run("ls /etc/pki/rpm-gpg/*gpufleet*", check=False).returncode != 0
+
+
+def test_the_toolkit_alone_switches_and_locks_too(stock: Host, archives: dict[str, str]) -> None:
+    alone = {"driver_enabled": False, "driver_archives": True, **archives}
+    done = run_deploy("gpu_node", [stock], **alone)
+    assert done.returncode == 0, done.output
+    assert "yum-plugin-versionlock" in stock.output("rpm -q yum-plugin-versionlock")
+    locks = stock.output("yum -q versionlock list").splitlines()
+    assert len([lock for lock in locks if "nvidia-container" in lock]) == 4
+    again = run_deploy("gpu_node", [stock], **alone)
+    assert again.changes() == {"el7": 0}, again.output

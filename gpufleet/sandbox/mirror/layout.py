@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from gpufleet.sandbox.mirror import archive, drivers, toolkit
@@ -10,6 +11,7 @@ from gpufleet.sandbox.mirror.model import File, Package, Repository
 from gpufleet.sandbox.mirror.payload import text
 
 CUDA = "compute/cuda/repos"
+ARCHIVES = "archives"  # of what is gone: the part of driver_archives_url after the host
 TOOLKIT = "libnvidia-container"
 
 
@@ -50,7 +52,29 @@ def repositories(
                 "archive", "archive-key.asc", sign_packages=True,
             )
         )  # fmt: skip
+        if name == "el7":
+            found += _archives_of_el7(packages)
     return found
+
+
+def _archives_of_el7(packages: list[Package]) -> Iterator[Repository]:
+    """The same packages laid out as vault.centos.org and Fedora's archive have them."""
+    entry = contents()["archives"]["el7"]
+    first = next(iter(entry["kernels"].values()))
+
+    def part(package: Package) -> str:
+        if package.name.startswith("kernel") and package.version != first:
+            return "updates"
+        return next((name for name in ("epel", "extras") if package.name in entry[name]), "os")
+
+    for name in ("os", "updates", "extras", "epel"):
+        folder = "epel/7" if name == "epel" else f"7.9.2009/{name}"
+        key = "../../RPM-GPG-KEY-EPEL-7" if name == "epel" else "archive-key.asc"
+        ours = tuple(package for package in packages if part(package) == name)
+        yield Repository(
+            f"{ARCHIVES}/{folder}/x86_64", "rpm", ours, "CentOS", "archive", key,
+            sign_packages=True,
+        )  # fmt: skip
 
 
 def extra_files(key: bytes) -> dict[str, bytes]:

@@ -1,0 +1,45 @@
+"""Repositories that are gone, switched to their archives."""
+
+from __future__ import annotations
+
+from pyinfra import host
+
+from gpufleet.findings import Finding
+from gpufleet.findings import packages as findings
+from gpufleet.operations.files import put, show_diff
+from gpufleet.operations.locks import wait_for_lock
+from gpufleet.operations.node import Node
+from gpufleet.operations.operation import Commands, operation
+from gpufleet.operations.repository import KEPT, fetch_key
+from gpufleet.operations.shell import explain, script, stop
+from gpufleet.plan.archives import FILE, OURS, ArchivesPlan
+from gpufleet.plan.files import FileWrite
+
+
+@operation
+def use(node: Node, plan: ArchivesPlan) -> Commands:
+    """
+    Switch dead repositories off and make their archives known; what cannot be read does not stay.
+
+    + node: the host
+    + plan: the files and keys that differ; none is no change
+    """
+    manager = node.facts.package_manager
+    if not plan.needed or manager is None:
+        host.noop("no repository is to be replaced")
+        return
+    yield wait_for_lock(node.settings.driver.lock_timeout)
+    keys = []
+    for wanted in plan.keys:
+        key = fetch_key(wanted.url, wanted.fingerprints, "driver_archives")
+        if isinstance(key, Finding):
+            yield stop(host.name, key)
+            return
+        keys.append(FileWrite(wanted.path, key))
+    show_diff(node.facts, plan.files)
+    written = [*keys, *plan.files]
+    paths = [file.path for file in written]
+    yield script("keep_files", KEPT, *paths)
+    yield from put(written)
+    message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=f"the archives in {FILE}"))
+    yield script("try_repository", manager, message, f"{OURS}*", KEPT, *paths)

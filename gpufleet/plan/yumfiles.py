@@ -1,0 +1,100 @@
+"""The .repo files of yum and dnf: their sections read, and single ones switched off. Pure."""
+
+from __future__ import annotations
+
+import configparser
+import re
+from dataclasses import dataclass
+
+from gpufleet.facts.model import NodeFacts
+
+FOLDER = "/etc/yum.repos.d/"
+MARK = "# Switched off by gpufleet:"
+_HEADER = re.compile(r"^\[(?P<name>[^\]]+)\]\s*$")
+_ENABLED = re.compile(r"^enabled\s*[=:]", re.IGNORECASE)
+_TRUE = ("1", "yes", "true", "on")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One repository of a .repo file."""
+
+    path: str
+    name: str
+    urls: tuple[str, ...]  # baseurl, mirrorlist, metalink
+    enabled: bool
+
+
+def read_sections(facts: NodeFacts) -> tuple[list[Section], list[str]]:
+    """Every section of the host's .repo files, and the files that cannot be read as such."""
+    sections: list[Section] = []
+    unreadable: list[str] = []
+    for path, file in sorted(facts.files.items()):
+        if not (path.startswith(FOLDER) and path.endswith(".repo")):
+            continue
+        try:
+            sections += _sections(path, file.content or "")
+        except configparser.Error:
+            unreadable.append(path)
+        if file.error:
+            unreadable.append(path)
+    return sections, unreadable
+
+
+def _sections(path: str, text: str) -> list[Section]:
+    parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
+    parser.read_string(text)
+    return [
+        Section(
+            path,
+            name,
+            tuple(
+                url
+                for key in ("baseurl", "mirrorlist", "metalink")
+                for url in re.split(r"[\s,]+", parser.get(name, key, fallback="") or "")
+                if url
+            ),
+            (parser.get(name, "enabled", fallback="1") or "").strip().lower() in _TRUE,
+        )
+        for name in parser.sections()
+    ]
+
+
+def switch_off(text: str, names: set[str], why: str) -> str:
+    """`text` with these sections disabled and a comment that says so; no other line changes."""
+    lines: list[str] = []
+    section = ""
+    for line in _with_enabled(text, names):
+        header = _HEADER.match(line)
+        section = header["name"] if header else section
+        if section in names and _ENABLED.match(line):
+            lines += [f"{MARK} {why}\n", "enabled=0\n"]
+        else:
+            lines.append(line)
+    return "".join(lines)
+
+
+def _with_enabled(text: str, names: set[str]) -> list[str]:
+    """The lines of `text`, each of these sections with a line `enabled=`, where it has none."""
+    lines: list[str] = []
+    ended = text if text.endswith("\n") or not text else text + "\n"
+    blocks = re.split(r"(?m)^(?=\[)", ended)
+    for block in blocks:
+        own = block.splitlines(keepends=True)
+        header = _HEADER.match(own[0]) if own else None
+        if header and header["name"] in names and not any(_ENABLED.match(line) for line in own):
+            own.insert(1, "enabled=1\n")
+        lines += own
+    return lines
+
+
+def switched_off(facts: NodeFacts) -> list[str]:
+    """Names of the sections that an earlier run switched off."""
+    found = []
+    for path, file in sorted(facts.files.items()):
+        if path.startswith(FOLDER):
+            for block in re.split(r"(?m)^(?=\[)", file.content or ""):
+                header = _HEADER.match(block.splitlines()[0]) if block else None
+                if header and MARK in block:
+                    found.append(header["name"])
+    return found
