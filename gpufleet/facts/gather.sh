@@ -237,7 +237,7 @@ done
 done
 units=
 [ $# -gt 0 ] && units=$(systemctl show -p Names -p LoadState -p ActiveState -p UnitFileState \
--p ExecStart "$@")
+-p ExecStart -p ActiveEnterTimestampMonotonic "$@")
 printf '%s\n' "$units"
 
 section runtimes

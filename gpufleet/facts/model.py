@@ -122,6 +122,7 @@ class Service:
     active: str  # active, inactive, failed
     enabled: str  # enabled, disabled, static, ""
     exec_start: str = ""  # the command line, for the runtimes and the persistence daemon
+    started: str = ""  # microseconds from the boot to its last start; "" where unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,7 @@ def parse_services(lines: Sequence[str]) -> dict[str, Service]:
                 active=properties.get("ActiveState", ""),
                 enabled=properties.get("UnitFileState", ""),
                 exec_start=argv.group(1) if argv and name in _WITH_COMMAND else "",
+                started=properties.get("ActiveEnterTimestampMonotonic", ""),
             )
     return services
 

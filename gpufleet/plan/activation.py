@@ -15,6 +15,7 @@ from gpufleet.runtimes.jsontext import JSON
 
 def with_activation(plan: RuntimePlan, runtime: Runtime, context: Context) -> RuntimePlan:
     """How the change comes into effect, without stopping containers unless that is allowed."""
+    plan = replace(plan, started=context.started(runtime.unit))
     need, reason = _needed(plan, runtime, context)
     if need == "none" or not runtime.running or any(note.blocks for note in plan.findings):
         return plan

@@ -56,6 +56,7 @@ class RuntimePlan:
     user_keys: tuple[str, ...]  # settings of the user's that must survive
     record: Record
     findings: tuple[Finding, ...] = ()
+    started: str = ""  # when the unit was started last, in microseconds since the boot
 
     @property
     def managed(self) -> bool:
@@ -104,7 +105,14 @@ class Context:
         return Record.from_dict((toolkit.get("runtimes") or {}).get(key, {}).get("changes"))
 
     def pending(self, unit: str) -> str:
-        """Why an earlier run said that the unit needs a restart; "" after a reboot, or if none."""
+        """Why an earlier run said that the unit needs a restart; "" once it was started anew."""
         toolkit = (self.facts.provenance or {}).get("toolkit") or {}
         entry = (toolkit.get("pending") or {}).get(unit) or {}
-        return str(entry.get("reason", "")) if entry.get("boot_id") == self.facts.boot_id else ""
+        same_start = entry.get("started", "") == self.started(unit)
+        same_boot = entry.get("boot_id") == self.facts.boot_id
+        return str(entry.get("reason", "")) if same_boot and same_start else ""
+
+    def started(self, unit: str) -> str:
+        """When the unit was started last, as far as the host knows."""
+        service = self.facts.services.get(unit)
+        return service.started if service else ""

@@ -265,6 +265,7 @@ def _left_to_its_owner(
             found.CLUSTER_DEFAULT_RUNTIME(unit=runtime.unit, file=config.config, config=own)
         )
     plan = _untouched(key, runtime, config.config, tuple(notes))
+    plan = replace(plan, started=context.started(runtime.unit))
     need = context.pending(runtime.unit) or (
         f"{variant} looks for the toolkit only when it starts" if context.first else ""
     )

@@ -73,7 +73,11 @@ class ToolkitPlan:
         `driver`: version that is loaded then; `versions`: packages by name, as installed.
         """
         pending = {
-            runtime.unit: {"boot_id": self.boot_id, "reason": runtime.reason}
+            runtime.unit: {
+                "boot_id": self.boot_id,
+                "started": runtime.started,
+                "reason": runtime.reason,
+            }
             for runtime in self.runtimes
             if runtime.postponed
         }

@@ -302,3 +302,19 @@ class TestCdi:
     def test_two_specs(self) -> None:
         old = CdiSpec("/etc/cdi/nvidia.yaml", 1, "", DRIVER)
         assert "GF416" in codes(plan(replace(docker_host(), cdi_specs=(old,))))
+
+
+def test_a_postponed_restart_is_over_once_somebody_restarted_the_runtime() -> None:
+    facts = replace(docker_host(containers=2), services=docker_service("1000"))
+    after = carried_out(facts, plan(facts))
+    assert "GF413" in codes(plan(facts))
+    assert plan(after).runtimes[0].postponed
+    restarted = {**after.services, **docker_service("2000")}
+    assert not plan(replace(after, services=restarted)).runtimes[0].postponed
+    assert not plan(replace(after, boot_id="another")).runtimes[0].postponed
+
+
+def docker_service(started: str) -> dict[str, Service]:
+    return {
+        "docker.service": Service("docker.service", "loaded", "active", "enabled", started=started)
+    }

@@ -1,0 +1,92 @@
+"""The plan of a removal: by the record, and not under running work."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+from gpufleet.catalog.load import load_catalog
+from gpufleet.facts.model import GpuProcess, LoadedModule, ManagedFile, NodeFacts, Runtime
+from gpufleet.plan.driver import MODPROBE_FILE
+from gpufleet.plan.removal import RemovalPlan, plan_removal
+from gpufleet.settings import load_settings
+from tests.unit.plan.hosts import bare_host
+
+RUNTIME = {
+    "config": "/etc/docker/daemon.json",
+    "changes": {"created": True, "skeleton": "", "edits": []},
+}
+RECORD: dict[str, Any] = {
+    "driver": {"packages": {"a": "1", "b": "1"}, "added": ["a", "lib"], "held": True},
+    "toolkit": {
+        "packages": {"t": "1"},
+        "added": ["t"],
+        "held": False,
+        "cdi": {"path": "/etc/cdi/nvidia.yaml", "created": True},
+        "runtimes": {"docker": RUNTIME},
+    },
+    "files": {MODPROBE_FILE: hashlib.sha256(b"ours").hexdigest()},
+}
+
+
+def host(**changes: Any) -> NodeFacts:
+    docker = Runtime("docker", "27.5.1", "docker.service", "/etc/docker/daemon.json", running=True)
+    facts = bare_host(
+        provenance=RECORD,
+        modules={"nvidia": LoadedModule("nvidia", "580.159.03", 0)},
+        runtimes={"docker": docker},
+    )
+    return replace(facts, **changes)
+
+
+def plan(facts: NodeFacts, **data: Any) -> RemovalPlan:
+    settings, problems = load_settings(data)
+    assert settings is not None, problems
+    return plan_removal(settings, facts, load_catalog())
+
+
+def codes(done: RemovalPlan) -> set[str]:
+    return {finding.code for finding in done.findings}
+
+
+def test_what_the_record_names_goes_and_nothing_else() -> None:
+    done = plan(host())
+    assert done.packages == ("t", "a", "lib")
+    assert done.held == ("a", "b")
+    assert done.specs[0] == "/etc/cdi/nvidia.yaml"
+    assert [path for path, _ in done.files] == [MODPROBE_FILE]
+    assert done.initramfs == MODPROBE_FILE
+    assert done.unload
+    assert codes(done) == {"GF566"}  # b was there before
+    assert not done.blockers
+
+
+def test_no_record_is_no_change() -> None:
+    done = plan(host(provenance=None))
+    assert done == RemovalPlan(findings=done.findings)
+    assert codes(done) == {"GF560"}
+
+
+def test_work_on_the_gpus_stops_it() -> None:
+    busy = host(gpu_processes=(GpuProcess(7, "python3", ("/dev/nvidia0",)),))
+    (finding,) = plan(busy).blockers
+    assert finding.code == "GF563"
+    assert "python3 (7)" in finding.message
+    assert not plan(busy, driver_allow_disruption=True).blockers
+    daemon = host(gpu_processes=(GpuProcess(8, "nvidia-persiste", ("/dev/nvidiactl",)),))
+    assert not plan(daemon).blockers
+
+
+def test_containers_stop_it() -> None:
+    facts = host()
+    full = replace(facts, runtimes={"docker": replace(facts.runtimes["docker"], containers=3)})
+    (finding,) = plan(full).blockers
+    assert finding.code == "GF564"
+    assert not plan(full, toolkit_allow_disruption=True).blockers
+
+
+def test_a_changed_file_is_named() -> None:
+    digest = hashlib.sha256(b"theirs").hexdigest()
+    changed = host(files={MODPROBE_FILE: ManagedFile(MODPROBE_FILE, "theirs", sha256=digest)})
+    assert "GF561" in codes(plan(changed))
