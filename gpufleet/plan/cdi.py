@@ -76,5 +76,10 @@ def _same(one: str, other: str) -> bool:
 
 
 def _duplicates(facts: NodeFacts, path: str) -> tuple[Finding, ...]:
-    others = [spec.path for spec in facts.cdi_specs if spec.driver and not _same(spec.path, path)]
+    """Other specs of the same devices that another driver left: a current one does no harm."""
+    others = [
+        spec.path
+        for spec in facts.cdi_specs
+        if spec.driver and spec.driver != facts.loaded_driver and not _same(spec.path, path)
+    ]
     return tuple(found.CDI_DUPLICATE(ours=path, other=other) for other in others)
