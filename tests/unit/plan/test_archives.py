@@ -114,6 +114,7 @@ def test_a_host_that_needs_no_package_is_left_alone() -> None:
     [
         el7(own=OWN),
         el7(own=OWN, epel=EPEL),
+        el7(own=f"{OWN}mirrorlist=http://mirrorlist.centos.org/?release=7\n", epel=EPEL),
         el7(os="rhel"),
         bare_host(),
         el7(CentOS_Base=STOCK.replace("mirrorlist.centos.org", "mirror.example.org"), epel=EPEL),
