@@ -151,8 +151,9 @@ PREREQUISITES_MISSING = Kind(
     "GF318",
     Severity.BLOCKER,
     "Packages that the driver needs are in no repository",
-    "{packages}: no repository that is switched on on this host has them.",
-    "{remedy}",
+    "no repository that is switched on on this host has: {packages}.",
+    "Make one known that has them: on EL that is the distribution's own or EPEL. On EL 7 "
+    "driver_archives = True adds the archives of CentOS 7 and EPEL 7.",
 )
 
 TRANSACTION_REFUSED = Kind(

@@ -22,10 +22,6 @@ from gpufleet.settings import DriverSettings
 OURS = "gpufleet-archive-"  # what the names of the sections begin with
 FILE = f"{FOLDER}gpufleet-archives.repo"
 WHY = "its server is gone; the archive is in gpufleet-archives.repo."
-REMEDY = (
-    "Set driver_archives = True to add the archive of EPEL 7, or make a repository known to the "
-    "host that has them."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +108,7 @@ def _blockers(
     certain = bool(seen.dead) and not seen.unclear and not _users_own(seen)
     if lacked and certain:
         names = [name for archive in lacked for name in archive.provides]
-        found.append(findings.PREREQUISITES_MISSING(packages=", ".join(names), remedy=REMEDY))
+        found.append(findings.PREREQUISITES_MISSING(packages=", ".join(names)))
     return tuple(found)
 
 

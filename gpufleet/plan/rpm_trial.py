@@ -26,10 +26,6 @@ PROBLEM = re.compile(
 )
 KERNEL = re.compile(r"kernel(?:-core|-uek(?:-core)?|-rt|-lt|-ml|-plus|-debug)?")
 REMOVALS = ("Removing", "Erasing", "Obsoleting")
-WHERE_FROM = (
-    "They come from the distribution's base repositories and from EPEL: make those known (on EL 7 "
-    "`driver_archives = True` does), or a mirror that has them."
-)
 SHOWN_LINES = 6  # of what the package manager says is wrong
 
 
@@ -104,7 +100,7 @@ def refusal(
         )
     lacking = [name for name in trial.unknown if name in plan.prerequisites]
     if lacking:
-        return findings.PREREQUISITES_MISSING(packages=", ".join(lacking), remedy=WHERE_FROM)
+        return findings.PREREQUISITES_MISSING(packages=", ".join(lacking))
     if trial.problem:
         return findings.TRANSACTION_REFUSED(manager=manager, problem=trial.problem)
     return None
