@@ -14,19 +14,20 @@ from gpufleet.findings import Finding
 from gpufleet.findings import host as findings
 from gpufleet.findings import packages as package_findings
 from gpufleet.plan.components import component_sources
+from gpufleet.plan.driver_files import (
+    MODPROBE_FILE,
+    modules_of,
+    pinned,
+    preferences,
+    wanted_files,
+)
 from gpufleet.plan.files import FileWrite
 from gpufleet.plan.packages import lock_plugin, to_hold
-from gpufleet.plan.render import render
 from gpufleet.plan.repository import RepositoryPlan, plan_repository
 from gpufleet.settings import DriverSettings
 
 Action = Literal["none", "install", "upgrade", "downgrade", "replace", "repair"]
-RIVALS = ("nouveau", "nova", "nova_core", "nova_drm")  # kernel drivers that take the same GPUs
 DAEMONS = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine")  # as the kernel cuts their names
-MODPROBE_FILE = "/etc/modprobe.d/gpufleet-nvidia.conf"
-MODULES_LOAD_FILE = "/etc/modules-load.d/gpufleet-nvidia.conf"
-UNATTENDED_FILE = "/etc/apt/apt.conf.d/52gpufleet-unattended-upgrades"
-PREFERENCES_FILE = "/etc/apt/preferences.d/gpufleet-nvidia-driver"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +106,10 @@ def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) ->
     moves = action != "none"
     plugin = lock_plugin(facts, catalog, hold=settings.hold)
     repository = plan_repository(choice.repository, facts, wanted=moves)
-    wanted_files = _wanted_files(settings, facts, modules)
+    wanted = wanted_files(settings, facts, modules)
     services = _services(settings, facts)
     pins = preferences(packages, before or "") if action == "none" else None
-    checked = wanted_files + ((pins,) if pins and _pinned(settings, facts) else ())
+    checked = wanted + ((pins,) if pins and pinned(settings, facts) else ())
     return DriverPlan(
         choice=choice,
         action=action,
@@ -122,7 +123,7 @@ def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) ->
         installed=installed,
         prerequisites=_prerequisites(choice, facts) + plugin,
         repository=repository,
-        wanted_files=wanted_files,
+        wanted_files=wanted,
         files=tuple(file for file in checked if not file.is_on(facts)),
         hold=to_hold(packages, facts, moves=moves or bool(plugin)) if settings.hold else (),
         plugin=() if moves else plugin,
@@ -219,35 +220,6 @@ def _prerequisites(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
     headers = () if facts.kernel.headers else choice.packages.headers
     build = tuple(name for name in choice.packages.build if name not in facts.packages)
     return headers + build
-
-
-def modules_of(choice: DriverChoice) -> tuple[str, ...]:
-    """Names that modprobe knows the modules by: Debian's own packages have others."""
-    name = choice.packages.module
-    return (name, "nvidia_uvm" if name == "nvidia" else f"{name}-uvm")
-
-
-def _wanted_files(
-    settings: DriverSettings, facts: NodeFacts, modules: tuple[str, ...]
-) -> tuple[FileWrite, ...]:
-    files = [
-        FileWrite(MODPROBE_FILE, render("driver/modprobe.conf", modules=RIVALS)),
-        FileWrite(MODULES_LOAD_FILE, render("driver/modules-load.conf", modules=modules)),
-    ]
-    if _pinned(settings, facts):
-        files.append(FileWrite(UNATTENDED_FILE, render("driver/unattended-upgrades")))
-    return tuple(files)
-
-
-def _pinned(settings: DriverSettings, facts: NodeFacts) -> bool:
-    """Whether apt has to be told, besides the hold, to leave the driver alone."""
-    return settings.hold and facts.package_manager == "apt"
-
-
-def preferences(packages: tuple[str, ...], version: str) -> FileWrite:
-    """The apt preferences that keep `packages` at `version`."""
-    text = render("driver/apt-preferences", packages=sorted(packages), version=version)
-    return FileWrite(PREFERENCES_FILE, text)
 
 
 def _services(settings: DriverSettings, facts: NodeFacts) -> tuple[str, ...]:

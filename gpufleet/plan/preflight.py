@@ -6,7 +6,8 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import host as findings
 from gpufleet.findings import packages as package_findings
-from gpufleet.plan.driver import RIVALS, DriverPlan
+from gpufleet.plan.driver import DriverPlan
+from gpufleet.plan.driver_files import RIVALS
 from gpufleet.settings import DriverSettings
 
 REVOKED_KEY = "7FA2AF80"  # rotated by NVIDIA in April 2022; nvidia.md 2.2

@@ -10,7 +10,8 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import host as findings
 from gpufleet.findings import removal as found
-from gpufleet.plan.driver import DAEMONS, MODPROBE_FILE
+from gpufleet.plan.driver import DAEMONS
+from gpufleet.plan.driver_files import MODPROBE_FILE
 from gpufleet.plan.runtime_model import RuntimePlan
 from gpufleet.plan.runtimes import plan_runtime_removal
 from gpufleet.settings import NodeSettings, ToolkitSettings

@@ -9,7 +9,8 @@ from gpufleet.findings import host as findings
 from gpufleet.operations.modules import PREREQUISITES
 from gpufleet.operations.node import Node
 from gpufleet.operations.packages import Job
-from gpufleet.plan.driver import DriverPlan, preferences
+from gpufleet.plan.driver import DriverPlan
+from gpufleet.plan.driver_files import preferences
 from gpufleet.plan.files import FileWrite
 
 

@@ -14,7 +14,7 @@ from gpufleet.operations import (
 )
 from gpufleet.operations.node import Node
 from gpufleet.operations.operation import role
-from gpufleet.plan.driver import MODPROBE_FILE, RIVALS
+from gpufleet.plan.driver_files import MODPROBE_FILE, RIVALS
 from roles.driver.conclude import conclude
 from roles.driver.job import driver_job
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from gpufleet.operations.node import Node
 from gpufleet.operations.packages import Job
-from gpufleet.plan.driver import DriverPlan, preferences
+from gpufleet.plan.driver import DriverPlan
+from gpufleet.plan.driver_files import preferences
 from gpufleet.plan.files import FileWrite
 from gpufleet.plan.packages import Family, Transaction
 

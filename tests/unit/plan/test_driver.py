@@ -14,7 +14,7 @@ from gpufleet.facts.model import (
     NodeFacts,
     Package,
 )
-from gpufleet.plan.driver import MODPROBE_FILE, PREFERENCES_FILE, preferences
+from gpufleet.plan.driver_files import MODPROBE_FILE, PREFERENCES_FILE, preferences
 from gpufleet.plan.files import FileWrite
 from gpufleet.plan.preflight import inspect_driver, inspect_host
 from gpufleet.settings import load_settings

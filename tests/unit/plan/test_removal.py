@@ -8,7 +8,7 @@ from typing import Any
 
 from gpufleet.catalog.load import load_catalog
 from gpufleet.facts.model import GpuProcess, LoadedModule, ManagedFile, NodeFacts, Runtime
-from gpufleet.plan.driver import MODPROBE_FILE
+from gpufleet.plan.driver_files import MODPROBE_FILE
 from gpufleet.plan.removal import RemovalPlan, plan_removal
 from gpufleet.settings import load_settings
 from tests.unit.plan.hosts import bare_host
