@@ -1,0 +1,262 @@
+"""The container toolkit on hosts: users' settings, restarts, faults, devices in containers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from checking import verify
+from conftest import HostFactory
+from containers import WITH_GPUS, devices, import_image, running, since, start
+from deploying import Outcome, run_deploy
+
+from gpufleet.sandbox import Host
+
+pytestmark = pytest.mark.hosts
+
+DAEMON_JSON, CONFIG_TOML = "/etc/docker/daemon.json", "/etc/containerd/config.toml"
+RECORD = "/var/lib/gpufleet/provenance.json"
+DAEMON = """{"log-driver": "json-file",
+  "log-opts": {"max-size": "10m", "labels": "größe"},   "features": {"buildkit": true},
+\t"default-address-pools": [{"base": "10.201.0.0/16", "size": 24}],
+  "max-concurrent-downloads": 4, "registry-mirrors": ["https://mirror.example"],
+  "labels": ["api_token=hunter2"]}
+"""
+DAEMON_AFTER = """{"log-driver": "json-file",
+  "log-opts": {"max-size": "10m", "labels": "größe"},   "features": {"buildkit": true},
+\t"default-address-pools": [{"base": "10.201.0.0/16", "size": 24}],
+  "max-concurrent-downloads": 4, "registry-mirrors": ["https://mirror.example"],
+  "labels": ["api_token=hunter2"],
+  "runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}
+"""
+CONTAINERD = """# ours: do not touch
+version = 2
+oom_score = -999 # keep
+
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "registry.example/pause:3.9"
+  [plugins."io.containerd.grpc.v1.cri".registry.mirrors."docker.io"]
+    endpoint = ["https://mirror.example"]
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc] # plain
+  runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+    SystemdCgroup = true # with systemd
+[plugins."io.containerd.grpc.v1.cri".registry.configs."registry.example".auth]
+  password = "hunter3"
+"""
+CONTAINERD_ADDED = """
+# The next tables are gpufleet's: gpufleet changes them, and takes them away again.
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]
+runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia.options]
+SystemdCgroup = true
+BinaryName = "/usr/bin/nvidia-container-runtime"
+"""
+# every command line of the host, as long as the unit runs
+WATCH = "while :; do cat /proc/[0-9]*/cmdline 2>/dev/null; done >/tmp/commands"
+SPEC_VERSION = "grep -oE 'libnvidia-ml.so.[0-9]+[.][0-9.]+' {} | sort -u | cut -d. -f3-"
+OLD_DRIVER, NEW_DRIVER, EL7_OLD, EL7_NEW = "550.163.01", "580.178.04", "550.144.03", "550.163.01"
+
+
+@pytest.fixture(scope="module")
+def fleet(bare_host: HostFactory) -> dict[str, Host]:
+    """Bare hosts; somebody has configured debian12, and containers run on ubuntu2204."""
+    hosts = {kind: bare_host(kind) for kind in ("debian12", "ubuntu2204", "el7")}
+    hosts["debian12"].put(DAEMON_JSON, DAEMON, 0o600)
+    hosts["debian12"].put(CONFIG_TOML, CONTAINERD)
+    hosts["debian12"].run("systemctl restart containerd docker")
+    for host in hosts.values():
+        import_image(host)
+    start(hosts["ubuntu2204"], "work")
+    return hosts
+
+
+@pytest.fixture(scope="module")
+def installed(fleet: dict[str, Host]) -> Outcome:
+    """gpu_node on all of them, with an older driver each, and what it printed."""
+    fleet["debian12"].run(f"systemd-run -q --unit watch sh -c '{WATCH}'")
+    done = run_deploy(
+        "gpu_node",
+        list(fleet.values()),
+        per_host={
+            "debian12": {"driver_branch": "550"},
+            "ubuntu2204": {"driver_version": NEW_DRIVER, "toolkit_version": "1.18.2"},
+            "el7": {"driver_version": EL7_OLD, "toolkit_default_runtime": True},
+        },
+        options=["--diff"],
+    )
+    fleet["debian12"].run("systemctl stop watch")
+    assert done.returncode == 0, done.output
+    return done
+
+
+def starts(host: Host) -> list[str]:
+    return [since(host, unit) for unit in ("docker", "containerd")]
+
+
+def runtimes(host: Host) -> list[str]:
+    listed = json.loads(host.output("docker info --format '{{json .Runtimes}}'"))
+    return sorted(name for name in listed if not name.startswith("io."))
+
+
+def default_runtime(host: Host) -> str:
+    return host.output("docker info --format '{{.DefaultRuntime}}'")
+
+
+def test_every_byte_of_the_users_stays(fleet: dict[str, Host], installed: Outcome) -> None:
+    host = fleet["debian12"]
+    assert host.get(DAEMON_JSON) == DAEMON_AFTER
+    assert host.output(f"stat -c '%a %U' {DAEMON_JSON}") == "600 root"
+    assert host.get(CONFIG_TOML) == CONTAINERD + CONTAINERD_ADDED
+    assert installed.report["debian12"]["runtimes"] == {
+        "docker": "configured", "containerd": "configured",
+    }  # fmt: skip
+    dump = host.output("containerd config dump")
+    assert 'BinaryName = "/usr/bin/nvidia-container-runtime"' in dump
+    assert 'endpoint = ["https://mirror.example"]' in dump
+
+
+def test_the_difference_is_shown_without_secrets(
+    fleet: dict[str, Host], installed: Outcome
+) -> None:
+    lines = installed.output.splitlines()
+    assert any('+  "runtimes": {"nvidia"' in line for line in lines)
+    assert any("api_token=***" in line for line in lines)
+    assert any("password =" in line and "***" in line for line in lines)
+    host = fleet["debian12"]
+    commands = host.get("/tmp/commands")
+    assert "dpkg" in commands, "nothing was watched"
+    for secret in ("hunter2", "hunter3"):
+        assert secret not in installed.output
+        assert secret not in commands
+        assert secret not in host.output("journalctl -b -o cat -t sshd")
+        assert secret not in host.get(RECORD)
+
+
+def test_containers_see_the_gpus(fleet: dict[str, Host], installed: Outcome) -> None:
+    for name, count in {"debian12": 1, "el7": 1}.items():
+        seen = devices(fleet[name])
+        assert {"nvidiactl", *(f"nvidia{number}" for number in range(count))} <= set(seen)
+        assert runtimes(fleet[name]) == ["nvidia", "runc"]
+    assert devices(fleet["debian12"], "") == []
+    assert default_runtime(fleet["debian12"]) == "runc"
+    assert default_runtime(fleet["el7"]) == "nvidia"
+    assert "nvidia0" in devices(fleet["el7"], "-e NVIDIA_VISIBLE_DEVICES=all")
+
+
+def test_running_containers_go_on(fleet: dict[str, Host], installed: Outcome) -> None:
+    """docker knows the runtime after a reload; what needs a restart is left to the user."""
+    host, part = fleet["ubuntu2204"], installed.report["ubuntu2204"]
+    assert "GF413" in installed.codes("ubuntu2204")
+    assert [need.split(":")[0] for need in part["needs"]] == ["restart docker.service"]
+    assert running(host) == ["work"]
+    assert runtimes(host) == ["nvidia", "runc"]
+    assert {"nvidia0", "nvidia1"} <= set(devices(host))
+    before = starts(host)
+    again = run_deploy("gpu_node", [host], driver_version=NEW_DRIVER, toolkit_version="1.18.2")
+    assert again.returncode == 0, again.output
+    assert "GF413" in again.codes(host.name), "still needed"
+    assert starts(host) == before
+
+
+def test_an_older_toolkit_is_warned_of_and_upgraded(
+    fleet: dict[str, Host], installed: Outcome
+) -> None:
+    """The restart that was left out is made up for where it is allowed."""
+    host = fleet["ubuntu2204"]
+    assert installed.report[host.name]["toolkit"] == {"before": None, "after": "1.18.2"}
+    warned = {
+        f["code"] for f in installed.report[host.name]["findings"] if "1.18.2" in f["message"]
+    }
+    assert warned, installed.report[host.name]["findings"]
+    done = run_deploy("gpu_node", [host], driver_version=NEW_DRIVER, toolkit_allow_disruption=True)
+    assert done.returncode == 0, done.output
+    assert done.report[host.name]["toolkit"] == {"before": "1.18.2", "after": "1.20.1"}
+    assert done.report[host.name]["needs"] == []
+    assert host.output("nvidia-ctk --version | head -n 1").endswith("1.20.1")
+    assert running(host) == [], "docker was restarted"
+    assert "nvidia-container-toolkit" in host.output("apt-mark showhold")
+
+
+def test_a_second_run_restarts_nothing(fleet: dict[str, Host], installed: Outcome) -> None:
+    hosts = [fleet["debian12"], fleet["el7"]]
+    before = {host.name: starts(host) for host in hosts}
+    done = run_deploy(
+        "gpu_node",
+        hosts,
+        per_host={
+            "debian12": {"driver_branch": "550"},
+            "el7": {"driver_version": EL7_OLD, "toolkit_default_runtime": True},
+        },
+    )
+    assert done.returncode == 0, done.output
+    assert done.changes() == {"debian12": 0, "el7": 0}
+    assert {host.name: starts(host) for host in hosts} == before
+
+
+def test_the_cdi_spec_follows_the_driver(fleet: dict[str, Host], installed: Outcome) -> None:
+    """By the toolkit's own units where systemd is new enough, by nvidia-ctk on EL 7."""
+    specs = {"debian12": "/var/run/cdi/nvidia.yaml", "el7": "/etc/cdi/nvidia.yaml"}
+    read = {name: SPEC_VERSION.format(path) for name, path in specs.items()}
+    assert fleet["debian12"].output(read["debian12"]) == OLD_DRIVER
+    assert fleet["el7"].output(read["el7"]) == EL7_OLD
+    before = starts(fleet["debian12"])
+    done = run_deploy(
+        "gpu_node",
+        [fleet["debian12"], fleet["el7"]],
+        per_host={
+            "debian12": {"driver_version": NEW_DRIVER},
+            "el7": {"driver_version": EL7_NEW, "toolkit_default_runtime": False},
+        },
+    )
+    assert done.returncode == 0, done.output
+    assert fleet["debian12"].output(read["debian12"]) == NEW_DRIVER
+    assert fleet["el7"].output(read["el7"]) == EL7_NEW
+    assert starts(fleet["debian12"]) == before, "no runtime is concerned"
+    assert "nvidia0" in devices(fleet["debian12"], WITH_GPUS)
+    assert default_runtime(fleet["el7"]) == "runc", "the wish was taken back"
+
+
+def test_restarts_are_the_users_where_they_want_it(
+    fleet: dict[str, Host], installed: Outcome
+) -> None:
+    host = fleet["el7"]
+    before = starts(host)
+    host.put(CONFIG_TOML, CONTAINERD)
+    wishes = {"driver_version": EL7_NEW, "toolkit_restart": False}
+    done = run_deploy("gpu_node", [host], **wishes)
+    assert done.returncode == 0, done.output
+    assert "GF414" in done.codes(host.name)
+    assert [need.split(":")[0] for need in done.report["el7"]["needs"]] == [
+        "restart containerd.service"
+    ]
+    assert starts(host) == before
+    host.run("systemctl restart containerd")
+    done = run_deploy("gpu_node", [host], **wishes)
+    assert done.report["el7"]["needs"] == [], "somebody restarted it"
+    assert "GF414" not in done.codes(host.name)
+
+
+def test_live_restore_keeps_containers_through_a_restart(
+    fleet: dict[str, Host], installed: Outcome
+) -> None:
+    host = fleet["el7"]
+    host.put(DAEMON_JSON, json.dumps({"live-restore": True, "default-runtime": "nvidia",
+             "runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}))  # fmt: skip
+    host.run("systemctl restart docker")
+    start(host, "lives")
+    host.put(DAEMON_JSON, json.dumps({"live-restore": True}))
+    done = run_deploy("gpu_node", [host], driver_version=EL7_NEW, toolkit_default_runtime=True)
+    assert done.returncode == 0, done.output
+    assert "GF413" not in done.codes(host.name)
+    assert running(host) == ["lives"]
+    assert json.loads(host.get(DAEMON_JSON))["live-restore"] is True
+    host.run("docker rm -f lives")
+
+
+def test_the_checks_are_green(fleet: dict[str, Host], installed: Outcome) -> None:
+    """What gpufleet verify says of the three hosts; containers included."""
+    results = verify(list(fleet.values()))
+    for name, result in results.items():
+        assert result["failed"] == 0, result
+        assert result["checks"]["container_sees_gpus[docker]"]["outcome"] == "passed", name
