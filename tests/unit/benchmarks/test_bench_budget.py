@@ -73,7 +73,7 @@ def test_the_page_has_ratios_and_the_command_that_made_it() -> None:
     assert "Written by `make bench`" in text
     assert "| 40 | 3.15 | 3.00 | 95.2 | 3.00 | 1.00 | 120 |" in text
     assert "grows by 1.00 MiB with each host" in text
-    assert "| 1 | 11.0 / 11.5 / 12.0 (2 runs) | 10.0 (1 run) | 1.15 |" in text
+    assert "| 1 | 11.0 / 11.5 / 12.0 (2 runs) | 10.0 (1 run) | 1.15 | 1.50 |" in text
     assert "pass  memory at 40 hosts" in text
 
 
