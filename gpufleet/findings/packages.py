@@ -163,3 +163,21 @@ TRANSACTION_REFUSED = Kind(
     "{manager} says: {problem}",
     "Nothing was changed. Remove what conflicts or add what is missing by hand, then run again.",
 )
+
+TRANSACTION_FAILED = Kind(
+    "GF322",
+    Severity.BLOCKER,
+    "The package manager failed",
+    "{manager} failed while packages were fetched or changed; what it said follows.",
+    "Run gpu_node again: it finishes what was begun. When it fails again, correct what the package "
+    "manager complains of.",
+)
+
+HEADERS_MISSING = Kind(
+    "GF323",
+    Severity.BLOCKER,
+    "Headers of the running kernel are in no repository",
+    "no repository that is switched on on this host has {packages}, so DKMS cannot build a module.",
+    "A kernel that was replaced loses its headers: boot into the distribution's newest kernel, or "
+    "switch on the repository that has them; then run again.",
+)

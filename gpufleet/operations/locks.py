@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from pyinfra import host, logger, state
-from pyinfra.api import FunctionCommand
+from pyinfra import logger
+from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.findings import packages as findings
+from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.shell import explain, script
 
 POLL = 2.0  # seconds between two looks
@@ -16,20 +17,22 @@ REPORT = 10.0  # seconds between two lines of progress
 
 
 def wait_for_lock(timeout: int) -> FunctionCommand:
-    """A command that waits until the package manager is free, at most `timeout` seconds."""
+    """A command that waits until the package manager is free; it fails after `timeout` seconds."""
     return FunctionCommand(_wait, (timeout,), {})
 
 
-def _wait(timeout: int) -> bool:
-    began = reported = time.monotonic()
-    while holder := _holder():
+def _wait(state: State, host: Host, timeout: int) -> bool:
+    """pyinfra heeds what a function returns only where it takes `state` and `host`."""
+    began = time.monotonic()
+    reported = began - REPORT
+    while holder := _holder(state, host):
         now = time.monotonic()
         if now - began >= timeout:
-            logger.error(
-                explain(host.name, findings.LOCK_NOT_RELEASED(holder=holder, seconds=timeout))
-            )
+            problem = findings.LOCK_NOT_RELEASED(holder=holder, seconds=timeout)
+            RunReport.of(state).host(host.name).findings.append(problem)
+            logger.error(explain(host.name, problem))
             return False
-        if now - reported >= REPORT or now == began:
+        if now - reported >= REPORT:
             logger.info(
                 f"{host.print_prefix}waiting for {holder}, which holds the package manager's lock: "
                 f"{now - began:.0f} of {timeout} s"
@@ -39,16 +42,16 @@ def _wait(timeout: int) -> bool:
     return True
 
 
-def _holder() -> str:
+def _holder(state: State, host: Host) -> str:
     """The process that holds the lock now, "" when it is free."""
     ok, output = host.run_shell_command(
-        script("lock_holder"), print_output=state.print_output, **privileges()
+        script("lock_holder"), print_output=state.print_output, **privileges(host)
     )
     return str(output.stdout).strip() if ok else ""
 
 
-def privileges() -> dict[str, Any]:
-    """The sudo and su arguments of the operation that runs now."""
+def privileges(host: Host) -> dict[str, Any]:
+    """The sudo and su arguments of the operation that runs now on `host`."""
     arguments: dict[str, Any] = dict(host.current_op_global_arguments or {})
     return {
         key: value for key, value in arguments.items() if key.startswith(("_sudo", "_su_", "_use"))

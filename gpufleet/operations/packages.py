@@ -6,16 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyinfra import host
+from pyinfra.api import StringCommand
 
 from gpufleet.facts.model import PackageManager
 from gpufleet.findings import Finding
 from gpufleet.findings import packages as findings
+from gpufleet.findings.host import MODULE_NOT_BUILT
 from gpufleet.operations.files import HOME, put
 from gpufleet.operations.locks import wait_for_lock
 from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.reading import AvailableVersions, RpmTrial, Simulation
 from gpufleet.operations.repository import refresh
 from gpufleet.operations.shell import command, explain, script, stop
+from gpufleet.plan import apt_trial
 from gpufleet.plan.files import FileWrite
 from gpufleet.plan.packages import (
     Family,
@@ -23,7 +26,6 @@ from gpufleet.plan.packages import (
     choose_transaction,
     install_words,
     rpm_words,
-    unexpected_changes,
 )
 from gpufleet.plan.repository import RepositoryPlan
 from gpufleet.plan.rpm_trial import refusal
@@ -91,14 +93,19 @@ def _try_out(job: Job, chosen: Transaction) -> Commands:
     """Stop the host when apt would do more than was planned; else fetch the packages."""
     words = install_words(job.manager, chosen, job.lock_timeout)
     simulation = host.get_fact(Simulation, tuple(words))
-    unexpected = unexpected_changes(simulation, chosen, job.patterns)
-    if unexpected:
-        finding = findings.UNEXPECTED_REMOVAL(
-            packages=", ".join(unexpected), command=" ".join([words[0], "-s", *words[1:]])
-        )
+    typed = " ".join([words[0], "-s", *words[1:]])
+    finding = apt_trial.refusal(simulation, chosen, job.patterns, typed)
+    if finding:
         yield stop(host.name, finding)
         return
-    yield command(*words[:1], "--download-only", *words[1:])
+    yield _apt(chosen, [words[0], "--download-only", *words[1:]])
+
+
+def _apt(chosen: Transaction, words: Sequence[str]) -> StringCommand:
+    """The command that runs apt; when it fails, that is told with a code."""
+    failed = explain(host.name, findings.TRANSACTION_FAILED(manager="apt"))
+    unbuilt = explain(host.name, MODULE_NOT_BUILT(version=chosen.version))
+    return script("apt_transaction", failed, unbuilt, *words)
 
 
 @operation
@@ -121,7 +128,8 @@ def install(job: Job) -> Commands:
         yield from put(pins)
     if chosen.prerequisites:
         first = Transaction(chosen.version, (), chosen.prerequisites, ())
-        yield command(*install_words(job.manager, first, job.lock_timeout))
+        words = install_words(job.manager, first, job.lock_timeout)
+        yield _apt(chosen, words) if job.manager == "apt" else command(*words)
     yield from _carry_out(job, chosen)
     for path, before in job.makes:
         yield script("note_made", HOME, path, before)
@@ -129,7 +137,7 @@ def install(job: Job) -> Commands:
 
 def _carry_out(job: Job, chosen: Transaction) -> Commands:
     if job.manager == "apt":
-        yield command(*install_words(job.manager, chosen, job.lock_timeout))
+        yield _apt(chosen, install_words(job.manager, chosen, job.lock_timeout))
         return
     held = [name for name in (*chosen.names, *chosen.remove) if name in job.family.installed]
     if held:

@@ -51,7 +51,7 @@ class Simulation(FactBase[list[str]]):
     default = list
 
     def command(self, words: tuple[str, ...]) -> StringCommand:
-        return StringCommand(command(words[0], "-s", *words[1:]), "2>&1;", "exit", "0")
+        return StringCommand("LC_ALL=C", command(words[0], "-s", *words[1:]), "2>&1;", "exit", "0")
 
     def process(self, output: Iterable[str]) -> list[str]:
         return list(output)

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable
 
 from pyinfra import host, logger
-from pyinfra.api import FunctionCommand, StringCommand
+from pyinfra.api import FunctionCommand, Host, State, StringCommand
 from pyinfra.api.exceptions import ConnectError
 
 from gpufleet.findings import host as findings
 from gpufleet.operations.locks import privileges
 from gpufleet.operations.operation import Commands, operation
+from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.shell import explain
 
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
@@ -34,23 +35,23 @@ def when(reason: Callable[[], str], allowed: bool, timeout: int) -> Commands:
     yield FunctionCommand(_reboot, (timeout,), {})
 
 
-def _reboot(timeout: int) -> bool:
-    before = _boot_id()
+def _reboot(state: State, host: Host, timeout: int) -> bool:
+    """pyinfra heeds what a function returns only where it takes `state` and `host`."""
+    before = _boot_id(host)
     ok, _ = host.run_shell_command(
         # detached: the connection may be cut before the command has returned
         StringCommand("nohup sh -c 'systemctl reboot' >/dev/null 2>&1 &"),
-        **privileges(),
+        **privileges(host),
     )
-    if not ok or not before:
-        logger.error(explain(host.name, findings.REBOOT_FAILED(seconds=0)))
-        return False
-    if _wait_for_new_boot(before, timeout):
+    if ok and before and _wait_for_new_boot(host, before, timeout):
         return True
-    logger.error(explain(host.name, findings.REBOOT_FAILED(seconds=timeout)))
+    problem = findings.REBOOT_FAILED(seconds=timeout if ok and before else 0)
+    RunReport.of(state).host(host.name).findings.append(problem)
+    logger.error(explain(host.name, problem))
     return False
 
 
-def _wait_for_new_boot(before: str, timeout: int) -> bool:
+def _wait_for_new_boot(host: Host, before: str, timeout: int) -> bool:
     began = reported = time.monotonic()
     while (now := time.monotonic()) - began < timeout:
         if now - reported >= REPORT:
@@ -60,7 +61,7 @@ def _wait_for_new_boot(before: str, timeout: int) -> bool:
         try:
             host.connect(show_errors=False, raise_exceptions=True)
             # the old boot answers for some seconds after the command: only the id tells
-            if _boot_id() not in ("", before):
+            if _boot_id(host) not in ("", before):
                 return True
         except (ConnectError, OSError, EOFError) as error:
             logger.debug(f"{host.name} does not answer yet: {error}")
@@ -68,6 +69,6 @@ def _wait_for_new_boot(before: str, timeout: int) -> bool:
     return False
 
 
-def _boot_id() -> str:
+def _boot_id(host: Host) -> str:
     ok, output = host.run_shell_command(StringCommand(BOOT_ID), _timeout=10)
     return str(output.stdout).strip() if ok else ""

@@ -136,7 +136,7 @@ def remove_words(
 
 def _apt(lock_timeout: int) -> list[str]:
     return [
-        "apt-get", "-y", "-q", "--no-install-recommends", "--allow-downgrades",
+        "apt-get", "-y", "-q", "--fix-broken", "--no-install-recommends", "--allow-downgrades",
         "--allow-change-held-packages",
         "-o", f"DPkg::Lock::Timeout={lock_timeout}",
         "-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold",

@@ -6,10 +6,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Timer
 from typing import Any
 
 from gpufleet.sandbox import Host
@@ -61,28 +62,43 @@ def run_deploy(
     per_host: Mapping[str, Mapping[str, Any]] | None = None,
     options: Sequence[str] = (),
     timeout: float = 300,
+    on_line: Callable[[str], None] | None = None,
     **data: Any,
 ) -> Outcome:
     """`pyinfra -y INVENTORY deploys/DEPLOY.py` on hosts of one sandbox.
 
-    `data` is group data of all of them, `per_host` data by host name, which counts more.
+    `data` is group data of all of them, `per_host` data by host name, which counts more. `on_line`
+    is called with each line while the deploy runs.
     """
     with TemporaryDirectory(prefix="gpufleet-test-") as folder:
         report = Path(folder, "report.json")
         command = deploy_command(deploy, hosts, Path(folder), per_host, data, options)
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env={**os.environ, "GPUFLEET_REPORT": str(report)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
+        returncode, output = _run(command, {"GPUFLEET_REPORT": str(report)}, on_line, timeout)
         parts = json.loads(report.read_text())["hosts"] if report.exists() else {}
-    return Outcome(done.returncode, done.stdout, parts)
+    return Outcome(returncode, output, parts)
+
+
+def _run(
+    command: list[str],
+    variables: dict[str, str],
+    on_line: Callable[[str], None] | None,
+    timeout: float,
+) -> tuple[int, str]:
+    """Exit status and output; a command that takes longer than `timeout` seconds is killed."""
+    lines = []
+    with subprocess.Popen(
+        command, cwd=ROOT, env={**os.environ, **variables}, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    ) as process:  # fmt: skip
+        watchdog = Timer(timeout, process.kill)
+        watchdog.start()
+        assert process.stdout
+        for line in process.stdout:
+            lines.append(line)
+            if on_line:
+                on_line(line)
+        watchdog.cancel()
+    return process.returncode, "".join(lines)
 
 
 def deploy_command(

