@@ -1,0 +1,103 @@
+"""What is in the toolkit's way: said, nothing of the users' touched, the other hosts go on."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import HostFactory
+from deploying import Outcome, run_deploy
+
+from gpufleet.sandbox import Host
+
+pytestmark = pytest.mark.hosts
+
+DAEMON_JSON, CONFIG_TOML = "/etc/docker/daemon.json", "/etc/containerd/config.toml"
+BROKEN_JSON = '{"log-driver": "json-file",\n "live-restore": true\n "debug": false}\n'
+BROKEN_TOML = 'version = 2\n[plugins."io.containerd.grpc.v1.cri"\n'
+REFUSED_TOML = """version = 2
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".registry]
+  config_path = ["a list where containerd wants text"]
+"""
+PLAIN_JSON = '{"debug": false}\n'
+# docker does not start with a configuration that names nvidia
+STUBBORN = """[Service]
+ExecStartPre=/bin/sh -c '! grep -q nvidia /etc/docker/daemon.json'
+"""
+DROP_IN = "/etc/systemd/system/docker.service.d/stubborn.conf"
+URL = "http://mirror/libnvidia-container/stable/deb/amd64"
+OLD_LIST = "/etc/apt/sources.list.d/libnvidia-container.list"
+
+
+@pytest.fixture(scope="module")
+def fleet(bare_host: HostFactory) -> dict[str, Host]:
+    hosts = {kind: bare_host(kind) for kind in ("debian12", "ubuntu2204", "ubuntu2404")}
+    hosts["debian12"].put(DAEMON_JSON, BROKEN_JSON)
+    hosts["ubuntu2404"].put(CONFIG_TOML, BROKEN_TOML)
+    return hosts
+
+
+@pytest.fixture(scope="module")
+def first(fleet: dict[str, Host]) -> Outcome:
+    return run_deploy("gpu_node", list(fleet.values()))
+
+
+def test_invalid_files_are_left_as_they_are(fleet: dict[str, Host], first: Outcome) -> None:
+    """The host stops before the toolkit; its driver is there, and the other host is done."""
+    assert first.returncode == 1
+    assert first.failures() == ["debian12", "ubuntu2404"]
+    assert fleet["debian12"].get(DAEMON_JSON) == BROKEN_JSON
+    assert fleet["ubuntu2404"].get(CONFIG_TOML) == BROKEN_TOML
+    for name in ("debian12", "ubuntu2404"):
+        assert "GF401" in first.codes(name)
+        assert fleet[name].output("modinfo -F version nvidia") == "580.178.04"
+        assert "container" not in fleet[name].output("dpkg-query -W '*nvidia*'")
+        assert first.report[name]["toolkit"]["before"] is None
+    assert not first.codes("ubuntu2204") & {"GF401"}
+    assert fleet["ubuntu2204"].output("docker info --format '{{.Runtimes.nvidia}}'") != "<no value>"
+
+
+def test_a_repository_of_another_signature_is_in_the_way(
+    fleet: dict[str, Host], first: Outcome
+) -> None:
+    host = fleet["debian12"]
+    host.run(f"rm {DAEMON_JSON}")
+    host.put(OLD_LIST, f"deb {URL} /\n")
+    done = run_deploy("gpu_node", [host])
+    assert done.returncode == 1
+    assert "GF301" in done.codes(host.name)
+    assert OLD_LIST in done.output
+    assert "container" not in host.output("dpkg-query -W '*nvidia*'")
+    host.run(f"rm {OLD_LIST}")
+
+
+def test_a_runtime_that_does_not_come_up_gets_its_old_file_back(
+    fleet: dict[str, Host], first: Outcome
+) -> None:
+    host = fleet["debian12"]
+    host.put(DAEMON_JSON, PLAIN_JSON)
+    host.put(DROP_IN, STUBBORN)
+    host.run("systemctl daemon-reload && systemctl restart docker")
+    done = run_deploy("gpu_node", [host])
+    assert done.returncode == 1
+    assert "GF432" in done.codes(host.name)
+    assert host.get(DAEMON_JSON) == PLAIN_JSON
+    assert host.output("systemctl is-active docker") == "active"
+    host.run(f"rm {DROP_IN} && systemctl daemon-reload")
+    done = run_deploy("gpu_node", [host])
+    assert done.returncode == 0, done.output
+    assert "nvidia" in host.output("docker info --format '{{json .Runtimes}}'")
+
+
+def test_a_file_that_the_parser_refuses_stays(fleet: dict[str, Host], first: Outcome) -> None:
+    host = fleet["ubuntu2404"]
+    host.put(CONFIG_TOML, REFUSED_TOML)
+    done = run_deploy("gpu_node", [host])
+    assert done.returncode == 1
+    assert "GF431" in done.codes(host.name)
+    assert host.get(CONFIG_TOML) == REFUSED_TOML
+    assert host.output("systemctl is-active containerd") == "active"
+    host.run(f"rm {CONFIG_TOML}")
+    done = run_deploy("gpu_node", [host])
+    assert done.returncode == 0, done.output
+    assert "nvidia" in host.output("containerd config dump")
