@@ -12,6 +12,7 @@ from gpufleet.catalog.load import load_catalog
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import host as findings
 from gpufleet.findings import removal as found
+from gpufleet.findings import toolkit as toolkit_findings
 from gpufleet.operations.files import BACKUPS, HOME
 from gpufleet.operations.locks import wait_for_lock
 from gpufleet.operations.node import settings_and_facts
@@ -21,6 +22,8 @@ from gpufleet.operations.shell import command, explain, script
 from gpufleet.plan.removal import RemovalPlan, plan_removal
 from gpufleet.report import HostReport
 from gpufleet.settings import NodeSettings
+
+LEFT_BY_USERS = (findings.FILE_CHANGED.code, toolkit_findings.LEFT_CHANGED.code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,34 +134,36 @@ def rebuild_initramfs(file: str) -> Commands:
 
 
 @operation
-def forget(node: LeavingNode, purged: OperationMeta, cleaned: OperationMeta) -> Commands:
+def forget(node: LeavingNode, *steps: OperationMeta) -> Commands:
     """
     Remove the record; the copies of replaced files stay where somebody's change stays.
 
     + node: the host
-    + purged: how the packages went
-    + cleaned: how the files went
+    + steps: the operations whose output says what stays
     """
-    done = purged.is_complete() and cleaned.is_complete()
-    said = [*purged.stdout_lines, *cleaned.stdout_lines] if done else []
-    kept = [line.removeprefix("kept ") for line in said if line.startswith("kept ")]
-    changed = [line.removeprefix("changed ") for line in said if line.startswith("changed ")]
-    report = node.report.findings
-    if kept:
-        report.append(findings.STILL_NEEDED(packages=", ".join(kept)))
-    report += [
-        finding for path in changed if (finding := findings.FILE_CHANGED(path=path)) not in report
-    ]
-    node.report.needs += [
+    said = [line for step in steps if step.is_complete() for line in step.stdout_lines]
+    told = [findings.FILE_CHANGED(path=path) for path in _named("changed ", said)]
+    if kept := _named("kept ", said):
+        told.append(findings.STILL_NEEDED(packages=", ".join(kept)))
+    stays = any(finding.code in LEFT_BY_USERS for finding in (*told, *node.report.findings))
+    if stays:
+        told.append(found.BACKUPS_KEPT(folder=BACKUPS))
+    needs = [
         f"restart {runtime.unit}: {runtime.reason}"
         for runtime in node.plan.runtimes
         if runtime.postponed
     ]
-    if any(finding.code in _LEFT for finding in report):
-        report.append(found.BACKUPS_KEPT(folder=BACKUPS))
+    if "loaded" in said:
+        needs.append("reboot: the nvidia modules are still loaded")
+    # without -y this runs twice: for the question what would change, and to carry it out
+    node.report.findings += [finding for finding in told if finding not in node.report.findings]
+    node.report.needs += [need for need in needs if need not in node.report.needs]
+    if stays:
         yield command("find", HOME, "-mindepth", "1", "-not", "-path", f"{BACKUPS}*", "-delete")
     else:
         yield command("rm", "-rf", HOME)
 
 
-_LEFT = {findings.FILE_CHANGED.code, "GF423"}
+def _named(word: str, said: list[str]) -> list[str]:
+    """What the lines that begin with `word` name."""
+    return [line.removeprefix(word) for line in said if line.startswith(word)]

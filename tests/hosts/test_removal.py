@@ -135,8 +135,10 @@ def test_what_users_changed_stays(fleet: dict[str, Host], before: dict[str, Snap
     host.run(f"echo '# mine' >> {OVERRIDE} && echo '# mine' >> {TOOLKIT_CONFIG}")
     edited = host.get("/etc/docker/daemon.json").replace("10m", "99m")
     host.put("/etc/docker/daemon.json", edited)
-    done = run_deploy("remove", [host])
+    with host.fault("module-busy"):
+        done = run_deploy("remove", [host], driver_allow_disruption=True)
     assert done.returncode == 0, done.output
+    assert done.report[host.name]["needs"] == ["reboot: the nvidia modules are still loaded"]
     findings = {f["code"]: f["message"] for f in done.report[host.name]["findings"]}
     assert findings["GF562"].endswith("need them: nvidia-modprobe.")
     told = [f["message"] for f in done.report[host.name]["findings"] if f["code"] == "GF561"]
