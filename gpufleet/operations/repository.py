@@ -8,7 +8,7 @@ from pyinfra import host
 
 from gpufleet.findings import Finding
 from gpufleet.findings import packages as findings
-from gpufleet.openpgp import dearmor, fingerprints
+from gpufleet.openpgp import OpenPgpError, dearmor, fingerprints
 from gpufleet.operations.files import HOME, put
 from gpufleet.operations.locks import wait_for_lock
 from gpufleet.operations.operation import Commands, operation
@@ -56,7 +56,10 @@ def fetch_key(url: str, expected: Sequence[str], settings: str) -> bytes | Findi
     key = host.get_fact(Fetched, url)
     if isinstance(key, str):
         return findings.KEY_UNREACHABLE(url=url, problem=key, setting=f"{settings}_url")
-    found = fingerprints(key)
+    try:
+        found = fingerprints(key)
+    except OpenPgpError:  # a mirror's error page, say: an exception would end the whole run
+        found = ()
     if set(found) & set(expected):
         return key
     return findings.WRONG_KEY(
