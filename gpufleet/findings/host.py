@@ -21,14 +21,6 @@ FACTS_UNREADABLE = Kind(
     "Run it by hand with: gpufleet doctor INVENTORY --limit HOST",
 )
 
-INTERNAL_ERROR = Kind(
-    "GF503",
-    Severity.BLOCKER,
-    "Planning failed",
-    "the plan for this host could not be made: {problem}.",
-    "This is a defect of gpufleet: report it with the output of: gpufleet doctor INVENTORY --json",
-)
-
 RUNFILE_INSTALLED = Kind(
     "GF510",
     Severity.BLOCKER,
