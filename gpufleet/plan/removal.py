@@ -97,7 +97,8 @@ def _containers(
     """The program that a container was started by is needed to stop it, or to enter it."""
     if settings.allow_disruption:
         return ()
-    counts = {plan.key: facts.runtimes[plan.key].containers for plan in runtimes}
+    there = facts.runtimes
+    counts = {plan.key: there[plan.key].containers for plan in runtimes if plan.key in there}
     return tuple(
         found.CONTAINERS_RUN(runtime=key, containers=count)
         for key, count in counts.items()

@@ -10,6 +10,7 @@ from gpufleet.catalog.dockerd import dockerd_options
 from gpufleet.catalog.models import Catalog
 from gpufleet.catalog.toolkit_models import RuntimeConfig
 from gpufleet.facts.model import NodeFacts, Runtime
+from gpufleet.facts.services import RuntimeName
 from gpufleet.findings import Finding
 from gpufleet.findings import toolkit as found
 from gpufleet.plan.activation import with_activation
@@ -163,18 +164,26 @@ def plan_runtime_removal(
     recorded = ((facts.provenance or {}).get("toolkit") or {}).get("runtimes") or {}
     plans = []
     for key, entry in recorded.items():
-        runtime, record = facts.runtimes.get(key), context.record(key)
-        if runtime is None or not record:
+        record, path = context.record(key), str(entry["config"])
+        if not record:
             continue
-        path = str(entry["config"])
+        runtime = facts.runtimes.get(key) or _gone(key, path)
         text = _text(facts, path)
         module = {"docker": docker, "containerd": containerd, "crio": crio}[runtime.name]
         target = _Target(path, text, module.unmerge(text, record, path))
         plan = replace(
             _assemble(key, runtime, target, context), default=False, findings=target.merged.notes
         )
+        if plan.change and key not in facts.runtimes:
+            plan = replace(plan, change=replace(plan.change, validate=()))
         plans.append(with_activation(plan, runtime, context))
     return tuple(plans)
+
+
+def _gone(key: str, path: str) -> Runtime:
+    """A runtime that was removed since: nothing runs, and nothing can parse its configuration."""
+    names: dict[str, RuntimeName] = {"docker": "docker", "crio": "crio"}
+    return Runtime(names.get(key, "containerd"), "0", f"{key}.service", path, running=False)
 
 
 def _change(target: _Target, runtime: Runtime, context: Context) -> ConfigChange | None:

@@ -131,6 +131,16 @@ def test_removal_gives_back_what_was_there(name: str) -> None:
     assert removal.activation == "restart"
 
 
+def test_removal_after_the_runtime_itself_went() -> None:
+    facts = containerd_host(CRI_1, "1.7.24")
+    after = replace(carried_out(facts, plan(facts)), runtimes={})
+    (removal,) = plan_runtime_removal(ToolkitSettings(), after, load_catalog())
+    assert removal.change is not None
+    assert removal.change.after == CRI_1
+    assert removal.change.validate == ()
+    assert removal.activation == "none"
+
+
 def test_a_wish_taken_back_is_undone() -> None:
     facts = docker_host('{"default-runtime": "kata"}')
     after = carried_out(facts, plan(facts, default_runtime=True))
