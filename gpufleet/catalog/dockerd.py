@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from datetime import date
 from functools import lru_cache
-from importlib import resources
 from typing import Literal
 
-import yaml
-
 from gpufleet.catalog.base import Entry
+from gpufleet.catalog.load import read
 
 
 class DockerdKey(Entry):
@@ -40,5 +38,4 @@ class DockerdOptions(Entry):
 @lru_cache(maxsize=1)
 def dockerd_options() -> DockerdOptions:
     """dockerd's options as the catalog has them."""
-    text = resources.files("gpufleet.catalog").joinpath("dockerd.yaml").read_bytes()
-    return DockerdOptions.model_validate(yaml.safe_load(text))
+    return DockerdOptions.model_validate(read("dockerd"))

@@ -13,7 +13,7 @@ from gpufleet.catalog.models import Catalog
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def _read(name: str) -> dict[str, Any]:
+def read(name: str) -> dict[str, Any]:
     """One file as a mapping; keys that begin with a dot only hold anchors and are left out."""
     text = resources.files("gpufleet.catalog").joinpath(f"{name}.yaml").read_bytes()
     data = yaml.load(text, Loader=_LOADER)
@@ -28,12 +28,12 @@ def load_catalog() -> Catalog:
     """
     return Catalog.model_validate(
         {
-            **_read("distributions"),
-            **_read("repositories"),
-            "branches": _read("branches"),
-            "gpus": _read("gpus"),
-            "packages": _read("packages"),
-            "toolkit": _read("toolkit"),
-            "runtimes": _read("runtimes"),
+            **read("distributions"),
+            **read("repositories"),
+            "branches": read("branches"),
+            "gpus": read("gpus"),
+            "packages": read("packages"),
+            "toolkit": read("toolkit"),
+            "runtimes": read("runtimes"),
         }
     )

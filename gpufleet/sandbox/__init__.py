@@ -8,10 +8,24 @@ host.reset()
 sandbox.down()
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from gpufleet.sandbox.errors import SandboxError
-from gpufleet.sandbox.host import Host
 from gpufleet.sandbox.kinds import GPU_KINDS, KINDS, MIRROR
-from gpufleet.sandbox.sandbox import Sandbox
 from gpufleet.sandbox.state import load_state
 
+if TYPE_CHECKING:
+    from gpufleet.sandbox.host import Host
+    from gpufleet.sandbox.sandbox import Sandbox
+
 __all__ = ["GPU_KINDS", "KINDS", "MIRROR", "Host", "Sandbox", "SandboxError", "load_state"]
+
+
+def __getattr__(name: str) -> Any:
+    """Host and Sandbox are imported when they are asked for: an inventory needs neither."""
+    if name not in ("Host", "Sandbox"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{name.lower()}"), name)
