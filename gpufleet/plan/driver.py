@@ -52,6 +52,7 @@ class DriverPlan:
     plugin: tuple[str, ...]  # what locks versions, where it is missing and no transaction brings it
     wanted_services: tuple[str, ...]
     services: tuple[str, ...]  # those of them to enable and start
+    initramfs: bool  # it may not hold the blacklist: a run that ends well records that it does
     load: bool  # the module in the kernel is not the target's
     reasons: tuple[str, ...]
     findings: tuple[Finding, ...]
@@ -66,10 +67,6 @@ class DriverPlan:
         return self.loaded is not None and self.loaded != self.target
 
     @property
-    def rebuilds_initramfs(self) -> bool:
-        return any(file.path == MODPROBE_FILE for file in self.files)
-
-    @property
     def converged(self) -> bool:
         """Whether there is nothing to do."""
         return not (
@@ -79,6 +76,7 @@ class DriverPlan:
             or self.files
             or self.hold
             or self.services
+            or self.initramfs
             or self.load
         )
 
@@ -129,6 +127,7 @@ def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) ->
         plugin=() if moves else plugin,
         wanted_services=services,
         services=tuple(name for name in services if not _runs(facts, name)),
+        initramfs=not _is_recorded(MODPROBE_FILE, wanted, facts),
         load=not _module_is_right(facts, target),
         reasons=(choice.reason, reason),
         findings=(
@@ -220,6 +219,12 @@ def _prerequisites(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
     headers = () if facts.kernel.headers else choice.packages.headers
     build = tuple(name for name in choice.packages.build if name not in facts.packages)
     return headers + build
+
+
+def _is_recorded(path: str, wanted: tuple[FileWrite, ...], facts: NodeFacts) -> bool:
+    """Whether the host has a file as it should be, and a run that wrote it came to its end."""
+    recorded = (facts.provenance or {}).get("files", {})
+    return path in recorded and all(file.is_on(facts) for file in wanted if file.path == path)
 
 
 def _services(settings: DriverSettings, facts: NodeFacts) -> tuple[str, ...]:

@@ -82,7 +82,7 @@ def _driver_steps(plan: DriverPlan | None) -> list[str]:
         ),
         f"write {', '.join(file.path for file in plan.files)}": plan.files,
         "hold the driver packages": plan.hold,
-        "rebuild the initramfs": plan.rebuilds_initramfs,
+        "rebuild the initramfs": plan.initramfs,
         "unload the old modules": plan.stale_module and (plan.load or plan.changes_packages),
         "load the modules": plan.load or plan.changes_packages,
         f"start {', '.join(plan.services)}": plan.services,

@@ -57,7 +57,7 @@ def install(node: Node) -> None:
         "See that the module was built for the running kernel", job, module, plan.choice.build
     )
     modules.rebuild_initramfs(
-        "Rebuild the initramfs with the blacklist", MODPROBE_FILE, RIVALS, plan.rebuilds_initramfs
+        "Rebuild the initramfs with the blacklist", MODPROBE_FILE, RIVALS, plan.initramfs
     )
     loaded = modules.load("Load the NVIDIA modules", plan.modules, plan.target, job, RIVALS, load)
 

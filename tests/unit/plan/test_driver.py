@@ -40,7 +40,8 @@ def managed(facts: NodeFacts, version: str = "580.159.03") -> NodeFacts:
     assert plan.repository.repository
     keyring = Keyring(plan.repository.repository.keyring,
                       plan.repository.repository.key_fingerprints)  # fmt: skip
-    return replace(facts, files=files, keyrings=(keyring,))
+    record = {**(facts.provenance or {}), "files": dict.fromkeys(files, "sha256")}
+    return replace(facts, files=files, keyrings=(keyring,), provenance=record)
 
 
 def as_managed(file: FileWrite) -> ManagedFile:
@@ -64,6 +65,12 @@ def test_a_converged_host_has_nothing_to_do(converged: NodeFacts) -> None:
     plan = plan_for(managed(converged), driver_version="580.159.03")
     assert plan.converged, plan
     assert plan.action == "none"
+
+
+def test_a_run_that_was_killed_before_its_end_rebuilds_the_initramfs(converged: NodeFacts) -> None:
+    killed = replace(managed(converged), provenance=None)
+    assert plan_for(killed).files == ()
+    assert plan_for(killed).initramfs
 
 
 def test_a_branch_wish_keeps_the_version_that_is_there(converged: NodeFacts) -> None:
