@@ -15,14 +15,19 @@ def test_the_checks_are_green(bare_host: HostFactory) -> None:
     """containerd alone, no GPU, eight GPUs with NVSwitches; test_toolkit_role has the others."""
     hosts = [bare_host(kind) for kind in ("ubuntu2404", "nogpu", "nvswitch")]
     import_image(hosts[2])
-    done = run_deploy("gpu_node", hosts)
+    # nouveau holds the GPU of ubuntu2404 until the host is rebooted
+    done = run_deploy("gpu_node", hosts, per_host={"ubuntu2404": {"driver_reboot": "if_needed"}})
     assert done.returncode == 0, done.output
     found = verify(hosts)
-    assert {name: part["failed"] for name, part in found.items()} == {
-        "ubuntu2404": 0, "nogpu": 0, "nvswitch": 0,
-    }  # fmt: skip
+    failed = {
+        f"{name} {check}": result["message"]
+        for name, part in found.items()
+        for check, result in part["checks"].items()
+        if result["outcome"] not in ("passed", "skipped")
+    }
+    assert failed == {}
+    assert set(found) == {"ubuntu2404", "nogpu", "nvswitch"}
     assert found["ubuntu2404"]["passed"] > 15
-    assert found["nogpu"]["passed"] >= 0
     nvswitch = found["nvswitch"]["checks"]
     assert nvswitch["container_sees_gpus[docker]"]["outcome"] == "passed"
     assert nvswitch["fabric_manager"]["outcome"] == "passed"
