@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import HostFactory
 from deploying import run_deploy
 from driver_state import NEWEST, OLD_580, ONLY_DRIVER, assert_driver, driver_packages, held
 from snapshots import differences, snapshot
 
 from gpufleet.sandbox import Host
+from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts
 

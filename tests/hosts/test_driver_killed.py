@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import HostFactory
 from deploying import PYINFRA, ROOT, deploy_command, run_deploy
 from driver_state import NEWEST, ONLY_DRIVER, assert_driver
 
 from gpufleet.sandbox import Host
+from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts
 

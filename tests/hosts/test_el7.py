@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from conftest import HostFactory
 from deploying import run_deploy
 from snapshots import differences, snapshot
 
 from gpufleet.openpgp import fingerprints
 from gpufleet.sandbox import Host
+from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts
 

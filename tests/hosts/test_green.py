@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from checking import verify
-from conftest import HostFactory
 from containers import import_image
 from deploying import run_deploy
+
+from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from conftest import HostFactory
 
 from gpufleet.sandbox import GPU_KINDS, Host, Sandbox, SandboxError
 from gpufleet.sandbox.process import run
+from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from conftest import HostFactory
 from deploying import Outcome, run_deploy
 
 from gpufleet.sandbox import Host
+from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts
 

@@ -6,11 +6,11 @@ import json
 
 import pytest
 from checking import verify
-from conftest import HostFactory
 from containers import WITH_GPUS, devices, import_image, running, since, start
 from deploying import Outcome, run_deploy
 
 from gpufleet.sandbox import Host
+from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts
 
