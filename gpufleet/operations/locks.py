@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from pyinfra import logger
 from pyinfra.api import FunctionCommand, Host, State
 
+from gpufleet.findings import Finding
 from gpufleet.findings import packages as findings
+from gpufleet.operations.reading import LockHolder
 from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.shell import explain, script
 
@@ -21,17 +24,28 @@ def wait_for_lock(timeout: int) -> FunctionCommand:
     return FunctionCommand(_wait, (timeout,), {})
 
 
+def wait_before_planning(host: Host, timeout: int) -> Finding | None:
+    """Wait, outside any operation, until the package manager is free; or why that was in vain."""
+    return _until_free(host, timeout, lambda: str(host.get_fact(LockHolder)))
+
+
 def _wait(state: State, host: Host, timeout: int) -> bool:
     """pyinfra heeds what a function returns only where it takes `state` and `host`."""
+    problem = _until_free(host, timeout, lambda: _holder(state, host))
+    if problem is None:
+        return True
+    RunReport.of(state).host(host.name).findings.append(problem)
+    logger.error(explain(host.name, problem))
+    return False
+
+
+def _until_free(host: Host, timeout: int, look: Callable[[], str]) -> Finding | None:
     began = time.monotonic()
     reported = began - REPORT
-    while holder := _holder(state, host):
+    while holder := look():
         now = time.monotonic()
         if now - began >= timeout:
-            problem = findings.LOCK_NOT_RELEASED(holder=holder, seconds=timeout)
-            RunReport.of(state).host(host.name).findings.append(problem)
-            logger.error(explain(host.name, problem))
-            return False
+            return findings.LOCK_NOT_RELEASED(holder=holder, seconds=timeout)
         if now - reported >= REPORT:
             logger.info(
                 f"{host.print_prefix}waiting for {holder}, which holds the package manager's lock: "
@@ -39,7 +53,7 @@ def _wait(state: State, host: Host, timeout: int) -> bool:
             )
             reported = now
         time.sleep(min(POLL, max(timeout - (now - began), 0.1)))
-    return True
+    return None
 
 
 def _holder(state: State, host: Host) -> str:

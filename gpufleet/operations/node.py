@@ -12,6 +12,7 @@ from gpufleet.catalog.load import load_catalog
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import host as findings
 from gpufleet.operations.facts import NodeFactsFact
+from gpufleet.operations.locks import wait_before_planning
 from gpufleet.operations.packages import Job
 from gpufleet.operations.reporting import RunReport
 from gpufleet.plan.node import NodePlan, describe, plan_node
@@ -56,10 +57,12 @@ class Node:
         return self.plan.driver.target if self.plan.driver else self.facts.loaded_driver
 
 
-def current_node() -> Node | None:
+def current_node(*, patient: bool = True) -> Node | None:
     """The host of this deploy, or None where a blocker stops it; the others go on.
 
     Everything wrong with a host's settings is reported at once, before any host is changed.
+    `patient`: where there is work to do and another package manager is at work, wait for it and
+    look again, because a host in the middle of a transaction looks broken.
     """
     known = settings_and_facts()
     if known is None:
@@ -68,6 +71,14 @@ def current_node() -> Node | None:
     report = RunReport.of(state)
     part = report.host(host.name)
     plan = plan_node(settings, facts, load_catalog(), int(time.time()))
+    if patient and facts.lock_holder and not plan.converged(facts.loaded_driver):
+        problem = wait_before_planning(host, settings.driver.lock_timeout)
+        known = None if problem else settings_and_facts()
+        if known is None:
+            report.block(host, [*plan.findings, *([problem] if problem else [])])
+            return None
+        settings, facts = known
+        plan = plan_node(settings, facts, load_catalog(), int(time.time()))
     node = Node(host.name, settings, facts, plan, part, record=facts.provenance)
     _fill(part, node)
     if plan.blockers:
@@ -103,7 +114,7 @@ def preview() -> None:
     """Report what would be done on the host of this deploy, and change nothing."""
     report = RunReport.of(state)
     report.plan_only = True
-    node = current_node()
+    node = current_node(patient=False)
     if node and node.plan.toolkit_blockers:
         report.block(host, [])
 

@@ -147,17 +147,24 @@ def _carry_out(job: Job, chosen: Transaction) -> Commands:
 
 
 @operation
-def hold(manager: PackageManager, names: Sequence[str], plugin: Sequence[str] = ()) -> Commands:
+def hold(
+    manager: PackageManager,
+    names: Sequence[str],
+    lock_timeout: int,
+    plugin: Sequence[str] = (),
+) -> Commands:
     """
     Keep packages at the version they have.
 
     + manager: the host's package manager
+    + lock_timeout: seconds to wait for another package manager
     + names: those that are not held yet; none is no change
     + plugin: packages that it needs for that and that are missing
     """
     if not names:
         host.noop("the packages are held")
         return
+    yield wait_for_lock(lock_timeout)
     if plugin:
         yield command(manager, "-y", "install", *plugin)
     yield script("hold", manager, *names)

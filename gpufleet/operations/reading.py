@@ -81,3 +81,15 @@ class AddedPackages(FactBase[list[str]]):
 
     def process(self, output: Iterable[str]) -> list[str]:
         return [line.strip() for line in output if line.strip()]
+
+
+class LockHolder(FactBase[str]):
+    """The process that holds the package manager's lock, as `name (pid)`; "" when it is free."""
+
+    default = str
+
+    def command(self) -> StringCommand:
+        return script("lock_holder")
+
+    def process(self, output: Iterable[str]) -> str:
+        return "".join(output).strip()

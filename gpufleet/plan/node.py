@@ -37,6 +37,11 @@ class NodePlan:
         found = self.toolkit.findings if self.toolkit else ()
         return tuple(finding for finding in found if finding.blocks)
 
+    def converged(self, loaded: str | None) -> bool:
+        """Whether there is nothing to do while the driver `loaded` is loaded."""
+        driver = self.driver is None or self.driver.converged
+        return driver and (self.toolkit is None or self.toolkit.converged(loaded))
+
     @property
     def all_findings(self) -> tuple[Finding, ...]:
         return self.findings + (self.toolkit.findings if self.toolkit else ())

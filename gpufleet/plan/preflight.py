@@ -17,6 +17,8 @@ NEEDED_MB = {
     "/boot": 100,
 }  # driver, DKMS build, package cache, initramfs
 CLOCK_TOLERANCE = 300  # seconds; signatures and TLS mind more than that
+TRIGGERED = ("initramfs-tools", "libc-bin", "man-db", "dbus")  # by a driver's packages, on apt
+INTERRUPTED = "an interrupted run of dpkg"  # as the facts say it
 CARRIED_OUT_WITH = ("apt", "dnf", "yum")
 
 
@@ -74,8 +76,7 @@ def _secure_boot_refuses(settings: DriverSettings, facts: NodeFacts, plan: Drive
 def _obstacles(facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
     found: list[Finding] = []
     if facts.broken:
-        ours = plan.packages + plan.installed
-        if any(name in facts.broken for name in ours):
+        if _is_ours(facts, plan):
             found.append(package_findings.UNFINISHED(problem=facts.broken))
         else:
             remedy = (
@@ -89,3 +90,11 @@ def _obstacles(facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
         if free is not None and free < needed * 1_000_000:
             found.append(findings.DISK_SPACE(path=path, free=free // 1_000_000, needed=needed))
     return found
+
+
+def _is_ours(facts: NodeFacts, plan: DriverPlan) -> bool:
+    """Whether what is half done belongs to the driver, or is what its packages trigger."""
+    family = plan.packages + plan.installed
+    names = {problem.split(" is ")[0] for problem in facts.broken.split(", ")}
+    beside = {*plan.choice.packages.build, *plan.choice.packages.headers, *TRIGGERED}
+    return any(name in family for name in names) or names - {INTERRUPTED} <= beside

@@ -65,7 +65,7 @@ def run_deploy(
     on_line: Callable[[str], None] | None = None,
     **data: Any,
 ) -> Outcome:
-    """`pyinfra -y INVENTORY deploys/DEPLOY.py` on hosts of one sandbox.
+    """`pyinfra -y INVENTORY deploys/DEPLOY.py` on hosts of one sandbox (with --dry: no -y).
 
     `data` is group data of all of them, `per_host` data by host name, which counts more. `on_line`
     is called with each line while the deploy runs.
@@ -117,4 +117,5 @@ def deploy_command(
             wanted=json.dumps(wanted), data=json.dumps(data or {}), sandbox=hosts[0].sandbox
         )
     )
-    return [str(PYINFRA), "-y", *options, str(inventory), f"deploys/{deploy}.py"]
+    sure = [] if "--dry" in options else ["-y"]  # with -y, pyinfra does not ask what would change
+    return [str(PYINFRA), *sure, *options, str(inventory), f"deploys/{deploy}.py"]

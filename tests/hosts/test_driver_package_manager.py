@@ -13,6 +13,7 @@ from tests.hosts.conftest import HostFactory
 pytestmark = pytest.mark.hosts
 
 OURS = "/var/lib/gpufleet"
+REPOSITORY = ("cuda", "repos.d", "RPM-GPG-KEY-NVIDIA")  # parts of its paths
 LOCKS = {"debian12": "apt-lock", "el7": "yum-lock"}
 
 
@@ -66,7 +67,7 @@ def test_a_full_disk(hosts: list[Host]) -> None:
 
 def test_no_headers_anywhere(hosts: list[Host]) -> None:
     """The repository is added by then; no package and no other file changes."""
-    before = [snapshot(host, OURS, "cuda", "repos.d") for host in hosts]
+    before = [snapshot(host, OURS, *REPOSITORY) for host in hosts]
     for host in hosts:
         host.set_fault("missing-headers", True)
     try:
@@ -80,7 +81,7 @@ def test_no_headers_anywhere(hosts: list[Host]) -> None:
         assert {"GF521", missing} <= done.codes(host.name), done.output
         assert host.kind.kernel in done.report[host.name]["errors"][0]
         assert driver_packages(host) == {}
-        assert differences(state, snapshot(host, OURS, "cuda", "repos.d")) == {}
+        assert differences(state, snapshot(host, OURS, *REPOSITORY)) == {}
 
 
 def test_a_build_that_fails_is_an_error_and_is_made_up_for(hosts: list[Host]) -> None:
