@@ -25,8 +25,8 @@ from gpufleet.sandbox.inventory import group_data, nodes
 WANTED = json.loads({wanted!r})
 DATA = json.loads({data!r})
 found = dict(nodes({sandbox!r}))
-hosts = [(name, {{**found[name], **data}}) for name, data in WANTED.items()]
-gpu_nodes = (hosts, {{**group_data(), **DATA}})
+hosts = [(name, {{**found[name], **DATA, **data}}) for name, data in WANTED.items()]
+gpu_nodes = (hosts, group_data())
 """
 
 
@@ -67,7 +67,7 @@ def run_deploy(
 ) -> Outcome:
     """`pyinfra -y INVENTORY deploys/DEPLOY.py` on hosts of one sandbox (with --dry: no -y).
 
-    `data` is group data of all of them, `per_host` data by host name, which counts more. `on_line`
+    `data` is data of all of them, `per_host` data by host name, which counts more. `on_line`
     is called with each line while the deploy runs.
     """
     with TemporaryDirectory(prefix="gpufleet-test-") as folder:
