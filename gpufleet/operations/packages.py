@@ -66,7 +66,6 @@ def look_up(job: Job) -> Commands:
     yield wait_for_lock(job.lock_timeout)
     if job.repair:
         yield script("finish")
-    yield script("packages_before", job.record)
     yield from refresh(job.repository, job.manager)
     names = tuple(dict.fromkeys([*job.family.packages, *job.family.installed]))
     chosen = choose_transaction(job.family, host.get_fact(AvailableVersions, job.manager, names))
@@ -74,6 +73,7 @@ def look_up(job: Job) -> Commands:
         yield stop(host.name, chosen)
         return
     job.transaction = chosen
+    yield script("packages_before", job.record)  # fetching may bring keys, which count as packages
     yield from (_try_out if job.manager == "apt" else _try_out_rpm)(job, chosen)
 
 
