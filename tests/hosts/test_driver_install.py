@@ -14,6 +14,7 @@ from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts
 
+OURS = "/var/lib/gpufleet"  # working files of a run; nothing that the host looks at
 KINDS = ("ubuntu2204", "debian12", "el7", "nvswitch", "nogpu")
 KEYS = {
     "changed", "failed", "driver", "toolkit", "runtimes", "needs", "findings", "errors",
@@ -117,7 +118,8 @@ def test_an_exact_version_is_installed_held_and_stays(fleet: dict[str, Host]) ->
 def test_a_move_to_another_branch_and_a_refusal(fleet: dict[str, Host]) -> None:
     """550 -> 580 takes the old family away in one transaction; el7 cannot have 580 and says so."""
     ubuntu, el7 = fleet["ubuntu2204"], fleet["el7"]
-    down = run_deploy("gpu_node", [ubuntu], driver_branch="550", per_host={}, **ONLY_DRIVER)
+    wish = {"ubuntu2204": {"driver_branch": "550"}}
+    down = run_deploy("gpu_node", [ubuntu], per_host=wish, **ONLY_DRIVER)
     assert down.returncode == 0, down.output
     assert_driver(ubuntu, NEWEST["550"])
     before = snapshot(el7)
@@ -141,13 +143,12 @@ def test_a_move_to_another_branch_and_a_refusal(fleet: dict[str, Host]) -> None:
     transactions = [part for part in history.split("Start-Date") if "Remove:" in part]
     assert len(transactions) == 1
     assert "Install:" in transactions[0]
-    wish = {"per_host": {"ubuntu2204": {"driver_branch": "580"}}, **ONLY_DRIVER}
-    assert run_deploy("gpu_node", [ubuntu], **wish).changes() == {"ubuntu2204": 0}
+    assert run_deploy("gpu_node", [ubuntu], **ONLY_DRIVER).changes() == {"ubuntu2204": 0}
 
 
 def test_an_unknown_version_is_refused_with_those_there_are(fleet: dict[str, Host]) -> None:
     hosts = [fleet["debian12"], fleet["el7"]]
-    before = [snapshot(host) for host in hosts]
+    before = [snapshot(host, OURS) for host in hosts]
     done = run_deploy(
         "gpu_node",
         hosts,
@@ -163,4 +164,4 @@ def test_an_unknown_version_is_refused_with_those_there_are(fleet: dict[str, Hos
         assert "GF313" in done.codes(host.name), done.output
         newest = NEWEST["550" if host.name == "el7" else "580"]
         assert newest in done.report[host.name]["errors"][0]
-        assert differences(state, snapshot(host)) == {}
+        assert differences(state, snapshot(host, OURS)) == {}
