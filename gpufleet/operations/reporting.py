@@ -17,6 +17,10 @@ UNREACHABLE = (
     "it could not be reached, or its facts could not be read: pyinfra's lines above say why.\n"
     "  See that `ssh` reaches it with the inventory's user and key; then run again with --limit."
 )
+ENDED_EARLY = (
+    "the run ended before this operation did: what it had begun may be half done.\n"
+    "  See the error above, then run again: what is there already is not done twice."
+)
 ERROR_LINES = 12  # of a failed operation's output that the report repeats
 
 
@@ -77,19 +81,25 @@ class RunReport(BaseStateCallback):
         for host in self._taking_part():
             part = self.host(host.name)
             part.failed = part.failed or host in self.state.failed_hosts
-            for op_hash, data in self.state.ops[host].items():
-                meta = data.operation_meta
-                if not meta.is_complete():
-                    continue
-                if meta.did_change():
-                    part.changed += 1
-                elif meta.did_error():
-                    name = ", ".join(self.state.get_op_meta(op_hash).names)
-                    lines = [line for line in meta.stderr_lines if line.strip()]
-                    part.errors.append("\n  ".join([name, *lines[:ERROR_LINES]]))
+            self._add_operations(host, part)
             if part.failed and not part.errors and not part.findings:
                 part.errors.append(UNREACHABLE)
         return sorted(self.hosts.values(), key=lambda part: self._position(part.name))
+
+    def _add_operations(self, host: Host, part: HostReport) -> None:
+        """Count what changed; say what failed, or what an end of the whole run cut short."""
+        for op_hash, data in self.state.ops[host].items():
+            meta = data.operation_meta
+            name = ", ".join(self.state.get_op_meta(op_hash).names)
+            if not meta.is_complete():
+                if self.state.is_executing and not part.failed:
+                    part.failed = True
+                    part.errors.append(f"{name}: {ENDED_EARLY}")
+            elif meta.did_change():
+                part.changed += 1
+            elif meta.did_error():
+                lines = [line for line in meta.stderr_lines if line.strip()]
+                part.errors.append("\n  ".join([name, *lines[:ERROR_LINES]]))
 
     def _taking_part(self) -> list[Host]:
         """The hosts that --limit left in the run, in the inventory's order."""

@@ -1,0 +1,58 @@
+"""The table at the end of a run: no host is counted as done that was not."""
+
+from __future__ import annotations
+
+import pytest
+from pyinfra.api import Config, Inventory, State
+from pyinfra.api.connect import connect_all
+from pyinfra.api.deploy import add_deploy
+from pyinfra.api.operations import run_ops
+
+from gpufleet.operations.operation import Commands, operation
+from gpufleet.operations.reporting import RunReport
+from gpufleet.operations.shell import command
+
+
+@operation
+def greet(name: str) -> Commands:
+    """
+    Greet somebody.
+
+    + name: whom; nobody is a mistake in the program
+    """
+    if not name:
+        raise LookupError("nobody to greet")
+    yield command("echo", name)
+
+
+def run(*names: str) -> RunReport:
+    hosts = [f"@fake/{place}" for place in ("one", "two")]
+    data = {"fake_delay": 0.0, "fake_delay_jitter": 0.0, "fake_responses": {}}
+    state = State(Inventory((hosts, data), {}), Config(), check_for_changes=False)
+    report = RunReport(state)
+    state.add_callback_handler(report)
+    connect_all(state)
+
+    def deploy() -> None:
+        for name in names:
+            greet(f"Greet {name or 'nobody'}", name)
+
+    add_deploy(state, deploy)
+    if "" in names:
+        with pytest.raises(LookupError):
+            run_ops(state)
+    else:
+        run_ops(state)
+    return report
+
+
+def test_a_run_that_went_through_has_no_errors() -> None:
+    parts = run("Ada", "Grace").gather()
+    assert [(part.failed, part.changed, part.errors) for part in parts] == [(False, 2, [])] * 2
+
+
+def test_a_run_that_broke_off_fails_its_hosts_and_names_what_was_cut_short() -> None:
+    for part in run("Ada", "", "Grace").gather():
+        assert (part.failed, part.changed) == (True, 1)
+        (error,) = part.errors
+        assert error.startswith("Greet nobody: the run ended before")
