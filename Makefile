@@ -25,7 +25,7 @@ test-unit: $(READY) ## the tests that need no hosts
 	@$(VENV)/bin/pytest -q tests/unit tests/roles
 
 test-hosts: $(READY) ## the tests on sandbox hosts
-	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/pytest -q -m "not slow" tests/hosts
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/pytest -q tests/hosts
 
 test-slow: $(READY) ## real packages of the distribution, with a real DKMS build
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/pytest -q -m slow tests/hosts

@@ -32,9 +32,13 @@ def rung_of(item: pytest.Item) -> str:
     return RUNGS.get(folder, "no rung")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give each test its rung; slow tests run where `-m slow` asks for them, else say so."""
+    slow = pytest.mark.skip(reason="takes minutes: `make test-slow` runs it")
     for item in items:
         item.user_properties.append(("rung", rung_of(item)))
+        if item.get_closest_marker("slow") and config.option.markexpr != "slow":
+            item.add_marker(slow)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -47,8 +51,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             if outcome == "skipped":
                 reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
                 skips.append(f"{report.nodeid}: {reason}")
-    for report in terminalreporter.stats.get("deselected", []):
-        counts[rung_of(report), "not run here"] += 1
     terminalreporter.section("tests per rung")
     for rung in sorted({rung for rung, _ in counts}):
         words = [f"{number} {what}" for (name, what), number in counts.items() if name == rung]
