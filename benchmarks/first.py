@@ -16,11 +16,15 @@ LIMIT_SECONDS = 900
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """`ours`: gpu_node on bare hosts; `manager`: the slowest host's apt; both in seconds."""
+    """`ours`: gpu_node on bare hosts; `manager`: the slowest host's apt; both in seconds.
+
+    `operations`: those of another run of gpu_node on the same bare hosts, with their seconds.
+    """
 
     hosts: int
     ours: Summary
     manager: Summary
+    operations: Sequence[tuple[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +73,12 @@ def measure(
 ) -> First:
     """Alternately gpu_node and apt alone, on hosts that are made bare before each; ends converged.
 
-    One run of gpu_node before the rounds is not counted: it says what apt has to do.
+    One run of gpu_node before the rounds is not counted: it says what apt has to do, and how long
+    each operation takes.
     """
     fleet.reset(hosts)
     before = apt_commands(hosts[0])
-    programs.gpu_node(changes=True)
+    operations = programs.gpu_node_by_operation()
     by_hand = ByHand.seen_on(hosts[0], before)
     ours, manager = [], []
     for number in range(rounds):
@@ -85,4 +90,4 @@ def measure(
             f"{len(hosts)} bare hosts, round {number + 1} of {rounds}: "
             f"apt alone {manager[-1]:.1f} s, gpufleet {ours[-1]:.1f} s"
         )
-    return First(len(hosts), Summary.of(ours), Summary.of(manager))
+    return First(len(hosts), Summary.of(ours), Summary.of(manager), operations)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.timing import Run, RunFailed, timed
+from benchmarks.timing import Run, RunFailed, stamped, timed
 from gpufleet.facts.script import gather_command
 from gpufleet.sandbox.host import Host
 
@@ -34,6 +34,10 @@ class Programs:
         require(json.loads(report.read_text()), changes=changes)
         return run
 
+    def gpu_node_by_operation(self) -> list[tuple[str, float]]:
+        """gpu_node on bare hosts: its operations in order, with the seconds that each took."""
+        return by_operation(stamped([PYINFRA, *COMMAND], self.env))
+
     def provision(self) -> None:
         """gpu_node on hosts some of which are bare."""
         timed([PYINFRA, *COMMAND], log=self.work / "provision.log", env=self.env)
@@ -57,6 +61,22 @@ class Programs:
         job.write_text(json.dumps({"command": gather_command(), "hosts": entries}))
         words = [sys.executable, "-m", "benchmarks.floor"]
         return timed(words, log=self.work / "floor.log", stdin=job)
+
+
+STARTED = "--> Starting operation: "
+BEFORE, AFTER = "start, connection and facts", "after the last operation"
+
+
+def by_operation(lines: Sequence[tuple[float, str]]) -> list[tuple[str, float]]:
+    """What pyinfra did, and for how many seconds, from its lines and when they came."""
+    marks = [(0.0, BEFORE)]
+    for moment, line in lines:
+        if STARTED in line:
+            marks.append((moment, line.split(STARTED)[1].strip()))
+        elif line.startswith("--> Results"):
+            marks.append((moment, AFTER))
+    ends = [moment for moment, _ in marks[1:]] + [lines[-1][0]]
+    return [(name, end - moment) for (moment, name), end in zip(marks, ends, strict=True)]
 
 
 def require(report: dict[str, dict[str, dict[str, object]]], *, changes: bool) -> None:

@@ -49,6 +49,7 @@ def page(
     ]
     if first:
         parts += ["## First installation", table(_FIRST_HEAD, [_first(row) for row in first])]
+        parts += [text for row in first for text in _operations(row)]
     parts += ["## Budget", "```\n" + "\n".join(str(verdict) for verdict in verdicts) + "\n```"]
     return "\n\n".join(parts) + "\n"
 
@@ -73,6 +74,7 @@ _RATIO_HEAD = (
     "hosts", "gpufleet / floor", "less the start", "Ansible / gpufleet",
     "CPU s: gpufleet", "CPU s: floor", "memory, MiB",
 )  # fmt: skip
+SHOWN_SECONDS = 0.1
 _FIRST_HEAD = ("hosts", "gpufleet, s", "apt alone, s", "ratio", "difference, s")
 
 
@@ -108,3 +110,12 @@ def _first(row: First) -> list[str]:
     ours, apt = row.ours.middle, row.manager.middle
     times = [_counted(row.ours), _counted(row.manager)]
     return [str(row.hosts), *times, digits(ours / apt), digits(ours - apt)]
+
+
+def _operations(row: First) -> tuple[str, str]:
+    """Where the time of a first installation goes; what takes next to nothing is summed up."""
+    shown = [(name, spent) for name, spent in row.operations if spent >= SHOWN_SECONDS]
+    rest = sum(spent for _, spent in row.operations) - sum(spent for _, spent in shown)
+    lines = [*shown, (f"the other {len(row.operations) - len(shown)}", rest)]
+    title = f"Seconds of each operation in one more run, hosts: {row.hosts}."
+    return title, table(("operation", "s"), [(name, digits(spent)) for name, spent in lines])

@@ -27,6 +27,25 @@ class Run:
     output: str
 
 
+def stamped(words: Sequence[str | Path], env: Mapping[str, str]) -> list[tuple[float, str]]:
+    """Run a program and give its lines, each with the seconds since the start at which it came.
+
+    A last empty line has the whole time. RunFailed where its status is not 0.
+    """
+    began = time.monotonic()
+    with subprocess.Popen(
+        [str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL, text=True, cwd=ROOT,
+        env={**os.environ, **env, "PYTHONUNBUFFERED": "1"},
+    ) as process:  # fmt: skip
+        assert process.stdout
+        lines = [(time.monotonic() - began, line.rstrip("\n")) for line in process.stdout]
+    if process.returncode:
+        tail = "\n".join(line for _, line in lines[-SHOWN:])
+        raise RunFailed(f"{words[0]} ended with status {process.returncode}:\n{tail}")
+    return [*lines, (time.monotonic() - began, "")]
+
+
 def timed(
     words: Sequence[str | Path],
     *,

@@ -10,7 +10,7 @@ from benchmarks.ansible_runs import managed_files, require_converged, variables
 from benchmarks.budget import verdicts
 from benchmarks.converged import Converged
 from benchmarks.first import First
-from benchmarks.ours import require
+from benchmarks.ours import AFTER, BEFORE, by_operation, require
 from benchmarks.report import Circumstances, page
 from benchmarks.stats import Summary
 from benchmarks.timing import RunFailed
@@ -31,6 +31,9 @@ ROW = Converged(
     commands=1,
     ansible=seconds(600.0),
 )
+
+
+SPENT = (("start", 0.5), ("Install", 9.25), ("Hold", 0.02), ("Record", 0.03))
 
 
 def missed(*rows: Converged, first: tuple[First, ...] = ()) -> list[str]:
@@ -60,20 +63,41 @@ def test_ansible_is_judged_at_10_hosts() -> None:
     assert len(missed(replace(row, ansible=seconds(99.0)))) == 1
 
 
+def test_a_floor_that_is_too_slow_itself_is_told() -> None:
+    row = replace(ROW, hosts=10, ours=seconds(1.0), floor=seconds(0.8), ansible=seconds(40.0))
+    (verdict,) = (verdict for verdict in verdicts([row], []) if not verdict.kept)
+    assert "The floor, which manages nothing, is 50.0x as fast" in verdict.look
+    (verdict,) = (v for v in verdicts([replace(row, floor=seconds(0.4))], []) if not v.kept)
+    assert "The floor" not in verdict.look
+
+
+def test_an_operation_lasts_until_the_next_begins() -> None:
+    lines = [
+        (0.1, "--> Connecting to hosts..."), (0.5, "--> Starting operation: Driver | Install "),
+        (0.6, "    [host] Success"), (9.5, "--> Starting operation: Driver | Hold "),
+        (9.75, "--> Results:"), (10.0, ""),
+    ]  # fmt: skip
+    assert by_operation(lines) == [
+        (BEFORE, 0.5), ("Driver | Install", 9.0), ("Driver | Hold", 0.25), (AFTER, 0.25),
+    ]  # fmt: skip
+
+
 def test_a_first_installation_may_take_15_percent_more_than_apt() -> None:
-    assert missed(first=(First(1, seconds(11.5), seconds(10.0)),)) == []
-    assert len(missed(first=(First(1, seconds(11.6), seconds(10.0)),))) == 1
+    assert missed(first=(First(1, seconds(11.5), seconds(10.0), SPENT),)) == []
+    assert len(missed(first=(First(1, seconds(11.6), seconds(10.0), SPENT),))) == 1
 
 
 def test_the_page_has_ratios_and_the_command_that_made_it() -> None:
     rows = [replace(ROW, hosts=1, memory=81.0), ROW]
     about = Circumstances("make bench", "2026-11-21", "2 cores", "Python 3", (0.1, 2.0))
-    first = [First(1, seconds(11.0, 12.0), seconds(10.0))]
+    first = [First(1, seconds(11.0, 12.0), seconds(10.0), SPENT)]
     text = page(about, rows, first, verdicts(rows, first))
     assert "Written by `make bench`" in text
     assert "| 40 | 3.15 | 3.00 | 95.2 | 3.00 | 1.00 | 120 |" in text
     assert "grows by 1.00 MiB with each host" in text
     assert "| 1 | 11.0 / 11.5 / 12.0 (2 runs) | 10.0 (1 run) | 1.15 | 1.50 |" in text
+    assert "| Install | 9.25 |" in text
+    assert "| the other 2 | 0.05 |" in text
     assert "pass  memory at 40 hosts" in text
 
 
