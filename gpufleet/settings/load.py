@@ -12,10 +12,11 @@ from pydantic import ValidationError
 from gpufleet.findings import Finding
 from gpufleet.findings import settings as findings
 from gpufleet.settings.driver import DriverSettings
+from gpufleet.settings.exporter import ExporterSettings
 from gpufleet.settings.model import RoleSettings
 from gpufleet.settings.toolkit import ToolkitSettings
 
-ROLES: tuple[type[RoleSettings], ...] = (DriverSettings, ToolkitSettings)
+ROLES: tuple[type[RoleSettings], ...] = (DriverSettings, ToolkitSettings, ExporterSettings)
 RoleModel = TypeVar("RoleModel", bound=RoleSettings)
 SHOWN_VALUE = 60  # characters of a wrong value that an error repeats
 
@@ -26,6 +27,7 @@ class NodeSettings:
 
     driver: DriverSettings
     toolkit: ToolkitSettings
+    exporter: ExporterSettings
 
 
 def known_keys() -> list[str]:
@@ -38,11 +40,12 @@ def load_settings(data: Mapping[str, Any]) -> tuple[NodeSettings | None, list[Fi
     problems = [_unknown(key) for key in sorted(data) if _is_unknown(key)]
     driver = _load(DriverSettings, data, problems)
     toolkit = _load(ToolkitSettings, data, problems)
+    exporter = _load(ExporterSettings, data, problems)
     if driver:
         problems += _contradictions(driver)
-    if problems or driver is None or toolkit is None:
+    if problems or driver is None or toolkit is None or exporter is None:
         return None, problems
-    return NodeSettings(driver, toolkit), []
+    return NodeSettings(driver, toolkit, exporter), []
 
 
 def _is_unknown(key: str) -> bool:

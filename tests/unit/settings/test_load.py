@@ -71,7 +71,7 @@ def test_a_url_that_a_shell_could_mind_is_refused(value: str) -> None:
 
 @given(
     st.dictionaries(
-        st.sampled_from([*known_keys(), "driver_x", "toolkit_", "other"]),
+        st.sampled_from([*known_keys(), "driver_x", "exporter_y", "toolkit_", "other"]),
         st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text()),
     )
 )
