@@ -77,3 +77,17 @@ class ToolkitChoice:
     def blocked(self) -> bool:
         """True where a finding says that the choice cannot be carried out."""
         return any(finding.blocks for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class ExporterChoice:
+    """Which exporter a host can have, as packages and as a container, and why."""
+
+    version: str
+    dcgm: str  # the version of DCGM that goes with it; "" where that is not known
+    dcgm_packages: tuple[str, ...]  # all at DCGM's version
+    exporter_packages: tuple[str, ...]  # at the exporter's version, or one that begins with it
+    image: str
+    no_packages: str  # why there are no packages for the host; "" where there are
+    reason: str
+    findings: tuple[Finding, ...] = ()

@@ -35,5 +35,6 @@ def load_catalog() -> Catalog:
             "packages": read("packages"),
             "toolkit": read("toolkit"),
             "runtimes": read("runtimes"),
+            "exporter": read("exporter"),
         }
     )

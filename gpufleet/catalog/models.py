@@ -12,6 +12,7 @@ from typing import Literal
 from pydantic import Field
 
 from gpufleet.catalog.base import BranchRange, Build, Entry, Modules, Sourced, Style
+from gpufleet.catalog.exporter_models import Exporter
 from gpufleet.catalog.package_models import Family, Packages
 from gpufleet.catalog.repository_models import CudaRepository
 from gpufleet.catalog.toolkit_models import Runtime, Runtimes, Toolkit
@@ -171,6 +172,7 @@ class Catalog(Entry):
     cuda: CudaRepository
     toolkit: Toolkit
     runtimes: Runtimes
+    exporter: Exporter
 
     def distribution(self, code: str) -> Distribution | None:
         return next((d for d in self.distributions if d.code == code), None)
