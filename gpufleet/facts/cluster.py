@@ -1,0 +1,262 @@
+"""What a Kubernetes cluster is: the typed facts that one pass over its API gathers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+WorkloadKind = Literal["DaemonSet", "Deployment", "StatefulSet", "Pod"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ServerVersion:
+    """Version of the API server. Compares by major and minor."""
+
+    major: int
+    minor: int
+    full: str = field(default="", compare=False)  # v1.36.3, v1.29.4-eks-036c24b
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A taint of a node."""
+
+    key: str
+    effect: str  # NoSchedule, PreferNoSchedule, NoExecute
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNode:
+    """One node. `capacity` and `allocatable`: its extended resources, such as nvidia.com/gpu."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    runtime: str  # containerd://1.7.24
+    kubelet: str  # v1.36.3
+    ready: bool
+    schedulable: bool  # not cordoned
+    capacity: Mapping[str, int]
+    allocatable: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectRef:
+    """The name of an object; `namespace` is "" for one of the cluster."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}".replace(" /", " ")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ReleaseRef:
+    """The name of a Helm release, as Helm notes it on the objects that it made."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Crd:
+    """A CustomResourceDefinition."""
+
+    name: str  # servicemonitors.monitoring.coreos.com
+    kind: str
+    versions: tuple[str, ...]  # that the API serves now; () where it is not established yet
+    annotations: Mapping[str, str]
+    release: ReleaseRef | None = None  # the one whose templates hold it; None for one of crds/
+
+    @property
+    def group(self) -> str:
+        return self.name.split(".", 1)[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One revision of a release, as the label of its Secret tells."""
+
+    number: int
+    status: str  # deployed, superseded, failed, pending-install, pending-upgrade, …
+
+
+@dataclass(frozen=True, slots=True)
+class HelmRelease:
+    """The newest revision of a Helm release, decoded from its Secret."""
+
+    name: str
+    namespace: str
+    revision: int
+    status: str
+    chart: str
+    chart_version: str
+    app_version: str
+    values: Mapping[str, Any]  # what its user supplied, not the chart's defaults
+    description: str = ""
+    updated: str = ""  # RFC 3339
+    apply_method: str = ""  # "ssa", "csa"; "" where Helm 3 made it
+    labels: Mapping[str, str] = field(default_factory=dict)  # of the Secret, without Helm's own
+    history: tuple[Revision, ...] = ()  # every revision that is kept, oldest first
+    workloads: tuple[ObjectRef, ...] = ()  # DaemonSets, Deployments, StatefulSets of its manifest
+
+    @property
+    def ref(self) -> ReleaseRef:
+        return ReleaseRef(self.namespace, self.name)
+
+    @property
+    def pending(self) -> bool:
+        """Helm was at work on it, or still is."""
+        return self.status.startswith("pending-")
+
+    @property
+    def last_good(self) -> int | None:
+        """The newest revision that was deployed once, before this one if this one is not."""
+        good = [r.number for r in self.history if r.status in ("deployed", "superseded")]
+        return max(good, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What a pod template asks of a node. `terms`: required node affinity, one of them must fit."""
+
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    terms: tuple[Mapping[str, Any], ...] = ()
+    tolerations: tuple[Mapping[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A DaemonSet, Deployment or StatefulSet, or a pod that none of them and no Job made."""
+
+    kind: WorkloadKind
+    namespace: str
+    name: str
+    images: tuple[str, ...]
+    host_ports: tuple[int, ...]
+    host_network: bool
+    wanted: int  # pods that should be there
+    ready: int
+    updated: int  # pods of the newest template
+    settled: bool  # its controller has seen the newest spec
+    selector: Mapping[str, str]  # matchLabels of its pods
+    placement: Placement
+    release: ReleaseRef | None = None
+
+    @property
+    def ref(self) -> ObjectRef:
+        return ObjectRef(self.kind, self.namespace, self.name)
+
+    @property
+    def available(self) -> bool:
+        """Every pod that should be there is there, of the newest template, and ready."""
+        return self.settled and self.ready >= self.wanted and self.updated >= self.wanted
+
+    def runs(self, image: str) -> bool:
+        """Whether a container's image is named `image`, whatever its registry, folder and tag."""
+        names = (name.split("@")[0].rsplit("/", 1)[-1].split(":")[0] for name in self.images)
+        return image in names
+
+
+@dataclass(frozen=True, slots=True)
+class PrometheusInstance:
+    """A Prometheus resource of the Prometheus Operator."""
+
+    namespace: str
+    name: str
+    version: str
+    spec: Mapping[str, Any]
+
+    @property
+    def monitor_selector(self) -> Mapping[str, Any] | None:
+        """serviceMonitorSelector; None: it takes no ServiceMonitor at all."""
+        return self.spec.get("serviceMonitorSelector")
+
+    @property
+    def monitor_namespaces(self) -> Mapping[str, Any] | None:
+        """serviceMonitorNamespaceSelector; None: only those of its own namespace."""
+        return self.spec.get("serviceMonitorNamespaceSelector")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPolicy:
+    """The resource that a GPU Operator works on."""
+
+    name: str
+    state: str  # ready, notReady, ignored; "" before the operator saw it
+    spec: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A namespace. `pod_security`: mode (enforce, audit, warn) -> level."""
+
+    name: str
+    labels: Mapping[str, str]
+    pod_security: Mapping[str, str]
+    terminating: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NodePort:
+    """A port that a Service holds on every node."""
+
+    namespace: str
+    service: str
+    port: int  # on the nodes
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """One cluster, at one moment."""
+
+    context: str
+    server: ServerVersion
+    nodes: tuple[ClusterNode, ...] = ()
+    crds: Mapping[str, Crd] = field(default_factory=dict)  # by name
+    releases: tuple[HelmRelease, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+    namespaces: Mapping[str, Namespace] = field(default_factory=dict)  # by name
+    node_ports: tuple[NodePort, ...] = ()
+    prometheuses: tuple[PrometheusInstance, ...] = ()
+    cluster_policies: tuple[ClusterPolicy, ...] = ()
+
+    def release(self, namespace: str, name: str) -> HelmRelease | None:
+        wanted = ReleaseRef(namespace, name)
+        return next((release for release in self.releases if release.ref == wanted), None)
+
+    def releases_of(self, chart: str) -> tuple[HelmRelease, ...]:
+        """Releases of a chart, whatever their names and namespaces."""
+        return tuple(release for release in self.releases if release.chart == chart)
+
+    def serves(self, crd: str, version: str = "") -> bool:
+        """Whether the API serves a custom resource, in `version` if one is named."""
+        found = self.crds.get(crd)
+        return bool(found and (version in found.versions if version else found.versions))
+
+    def workloads_of(self, release: ReleaseRef) -> tuple[Workload, ...]:
+        return tuple(work for work in self.workloads if work.release == release)
+
+    def on_host_port(self, port: int) -> tuple[Workload, ...]:
+        """Workloads whose pods take `port` of their node."""
+        return tuple(work for work in self.workloads if port in work.host_ports)
+
+    def running(self, *images: str) -> tuple[Workload, ...]:
+        """Workloads with a container of one of these image names, such as dcgm-exporter."""
+        return tuple(work for work in self.workloads if any(work.runs(name) for name in images))
+
+    def missing_workloads(self, release: HelmRelease) -> Iterator[ObjectRef]:
+        """Workloads of a release's manifest that are no longer in the cluster."""
+        there = {work.ref for work in self.workloads}
+        yield from (ref for ref in release.workloads if ref not in there)
