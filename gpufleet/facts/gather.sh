@@ -3,8 +3,9 @@
 # Runs as `sh -c` on hosts without Python: POSIX sh, the coreutils, grep, awk and sed of EL 7.
 # A process costs about a millisecond, so one process serves many items and the shell's own
 # globs and `read` do the rest. Comment lines and leading blanks are removed before it is sent.
-# Two variables are set before: `configs` names further files to print, one per line; `effective`
-# asks for the runtimes' effective configuration, which takes 60 milliseconds each.
+# Three variables are set before: `configs` names further files to print, one per line; `effective`
+# asks for the runtimes' effective configuration, which takes 60 milliseconds each; `ports` are TCP
+# ports in hexadecimal, apart by |, of which is told who listens there.
 # Every section is printed, empty or not: a missing one means that the output was cut off.
 #
 # The output goes through tr because pyinfra refuses a line that is not UTF-8; the content of
@@ -226,7 +227,8 @@ for unit in docker.service containerd.service crio.service kubelet.service k3s.s
 k3s-agent.service rke2-server.service rke2-agent.service snap.microk8s.daemon-kubelite.service \
 nvidia-persistenced.service nvidia-fabricmanager.service nvidia-imex.service \
 nvidia-cdi-refresh.path nvidia-cdi-refresh.service nvidia-dcgm.service dcgm.service \
-dcgm-exporter.service nvidia-dcgm-exporter.service unattended-upgrades.service \
+dcgm-exporter.service nvidia-dcgm-exporter.service gpufleet-dcgm-exporter.service \
+unattended-upgrades.service \
 apt-daily-upgrade.timer dnf-automatic.timer dnf-automatic-install.timer yum-cron.service \
 display-manager.service; do
 for path in /etc /run /usr/local/lib /usr/lib /lib; do
@@ -250,6 +252,12 @@ count /run/containerd/io.containerd.runtime.*/moby/*
 moby=$total
 count /run/docker/containerd/daemon/io.containerd.runtime.*/moby/*
 moby=$((moby + total))
+# The exporter that gpufleet runs in docker is no work of anybody's.
+line /run/gpufleet-dcgm-exporter.cid
+[ "$line" ] && for path in /run/containerd/io.containerd.runtime.*/moby/"$line" \
+/run/docker/containerd/daemon/io.containerd.runtime.*/moby/"$line"; do
+[ -e "$path" ] && moby=$((moby - 1))
+done
 count /run/containerd/io.containerd.runtime.*/k8s.io/*
 cri=$total
 count /run/containerd/io.containerd.runtime.*/default/*
@@ -279,12 +287,48 @@ done
 set +f
 
 section gpu
-[ -c /dev/nvidiactl ] && find /proc/[0-9]*/fd -maxdepth 1 -lname '/dev/nvidia*' \
--printf '%h %l\n' | while read -r path device; do
-path=${path%/fd}
-line "$path/comm"
-echo "process ${path##*/} $device $line"
+# One walk over all open files serves two questions: who holds a GPU, and whose are the sockets that
+# listen on the ports in question. The kernel lists the listening ones before all others.
+sockets=
+[ "$ports" ] && sockets=$(awk -v "ports=|$ports|" 'BEGIN {
+for (i = 1; i < ARGC; i++) {
+getline row <ARGV[i]
+while ((getline row <ARGV[i]) > 0) {
+split(row, word, " ")
+if (word[4] != "0A") break
+port = word[2]
+sub(/.*:/, "", port)
+if (index(ports, "|" port "|")) print word[2], word[10]
+}
+}
+}' /proc/net/tcp /proc/net/tcp6)
+set --
+[ -c /dev/nvidiactl ] && set -- -lname '/dev/nvidia*'
+for text in $sockets; do
+case $text in *:*) ;; *) set -- "$@" ${1:+-o} -lname "socket:\\[$text\\]" ;; esac
 done
+held=
+[ $# -gt 0 ] && held=$(find /proc/[0-9]*/fd -maxdepth 1 \( "$@" \) -printf '%h %l\n')
+holders=
+owners=
+while read -r path device; do
+path=${path%/fd}
+pid=${path##*/}
+case $device in
+'') ;;
+socket:*)
+device=${device#socket:?}
+owners="$owners$nl$pid ${device%?}"
+;;
+*)
+line "$path/comm"
+echo "process $pid $device $line"
+case " $holders " in *" $path "*) ;; *) holders="$holders $path" ;; esac
+;;
+esac
+done <<END
+$held
+END
 path=/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint
 IFS=$nl
 [ -r "$path" ] && for text in $(grep -oE \
@@ -295,6 +339,38 @@ text=${text%%\"*}
 [ -d "/var/lib/kubelet/pods/$text" ] && echo "pod $text"
 done
 IFS=$blank
+
+section collectors
+# Who collects metrics: by name, and by DCGM's library in the memory of who holds a GPU.
+set --
+for path in $holders; do set -- "$@" "$path/maps"; done
+[ $# -gt 0 ] && set -- $(grep -lsF libdcgm.so "$@")
+for path in $holders; do
+line "$path/comm"
+[ "$line" = starship ] && set -- "$@" "$path/comm"
+done
+set -- "$@" $(grep -lsxE 'nv-hostengine|dcgm-exporter' /proc/[0-9]*/comm) -
+IFS=$nl
+for text in $sockets; do echo "listen $text"; done
+for text in $owners; do
+echo "owner $text"
+set -- "$@" "/proc/${text%% *}/comm"
+done
+IFS=$blank
+word=collector
+known=
+for path; do
+[ "$path" = - ] && word=process && continue
+path=${path%/*}
+pid=${path##*/}
+case " $known " in *" $pid "*) continue ;; esac
+known="$known $pid"
+line "$path/comm"
+echo "$word $pid $line"
+while IFS=: read -r number names text; do
+case $names in '' | name=systemd) echo "cgroup $pid $text" && break ;; esac
+done <"$path/cgroup"
+done
 
 section space
 stat -f -c '%a %S %n' / /boot /var /usr /tmp
@@ -345,7 +421,9 @@ for path in /var/lib/rancher/k3s /var/lib/rancher/rke2; do
 path=$path/agent/etc/containerd
 [ -d "$path" ] && want "$path"/config*.toml "$path"/config*.tmpl "$path"/config*.toml.d/*
 done
-for path in docker containerd crio nvidia-persistenced; do
+want /etc/dcgm-exporter/gpufleet-counters.csv /run/gpufleet-dcgm-exporter.cid
+for path in docker containerd crio nvidia-persistenced nvidia-dcgm-exporter \
+gpufleet-dcgm-exporter; do
 want /etc/systemd/system/$path.service.d/*.conf
 [ -e /etc/systemd/system/$path.service ] && want /etc/systemd/system/$path.service
 done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -150,6 +151,40 @@ class GpuProcess:
 
 
 @dataclass(frozen=True, slots=True)
+class Daemon:
+    """A process that collects metrics or listens, and where it belongs."""
+
+    pid: int
+    command: str  # as the kernel keeps it: at most 15 characters
+    cgroup: str = ""  # /system.slice/nvidia-dcgm.service, /system.slice/docker-<id>.scope, …
+
+    @property
+    def unit(self) -> str:
+        """The systemd service that it is of; "" for a container's or a user's process."""
+        last = self.cgroup.rsplit("/", 1)[-1]
+        return last if last.endswith(".service") else ""
+
+    @property
+    def container(self) -> str:
+        """The id of its container, 64 digits; "" outside of containers."""
+        found = re.search(r"[0-9a-f]{64}", self.cgroup)
+        return found.group() if found else ""
+
+    @property
+    def in_pod(self) -> bool:
+        return "kubepods" in self.cgroup
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A TCP socket that listens on one of the ports that were asked for."""
+
+    address: str  # 127.0.0.1, 0.0.0.0, ::
+    port: int
+    daemon: Daemon | None = None  # whose it is; None where that is hidden
+
+
+@dataclass(frozen=True, slots=True)
 class Keyring:
     """A key that the host's package manager trusts."""
 
@@ -193,6 +228,8 @@ class NodeFacts:
     services: dict[str, Service] = field(default_factory=dict)  # those that have a unit file
     runtimes: dict[str, Runtime] = field(default_factory=dict)
     gpu_processes: tuple[GpuProcess, ...] = ()
+    collectors: tuple[Daemon, ...] = ()  # processes that collect metrics of the GPUs
+    listeners: tuple[Listener, ...] = ()  # on the ports that were asked for
     kubelet: bool = False  # a kubelet (or k3s, RKE2) runs here
     gpu_pods: int = 0  # pods on this host that hold a GPU device, as far as the host can tell
     provenance: dict[str, Any] | None = None  # /var/lib/gpufleet/provenance.json

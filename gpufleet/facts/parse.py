@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gpufleet.facts.collectors import parse_collectors
 from gpufleet.facts.files import PROVENANCE, parse_cdi, parse_files, parse_provenance
 from gpufleet.facts.hardware import (
     parse_dkms,
@@ -68,6 +69,7 @@ def parse_node_facts(
         files[PROVENANCE] = replace(files[PROVENANCE], error=trouble)
     oddities = sections.parse("oddities", lambda lines: {line.strip() for line in lines})
     processes, pods = sections.parse("gpu", parse_gpu)
+    collectors, listeners = sections.parse("collectors", parse_collectors)
     runtimes = sections.parse(
         "runtimes", lambda lines: parse_runtimes(lines, packages.packages, services, files)
     )
@@ -94,6 +96,8 @@ def parse_node_facts(
         services=services,
         runtimes=runtimes,
         gpu_processes=processes,
+        collectors=collectors,
+        listeners=listeners,
         kubelet=runs_kubelet(services),
         gpu_pods=pods,
         provenance=provenance,

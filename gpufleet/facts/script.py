@@ -18,10 +18,13 @@ def _script() -> str:
     return "\n".join(line for line in lines if line and not line.startswith("#"))
 
 
-def gather_command(paths: Sequence[str] = (), effective: bool = False) -> str:
+def gather_command(
+    paths: Sequence[str] = (), effective: bool = False, ports: Sequence[int] = ()
+) -> str:
     """The command to run, which also reads the files `paths` (absolute).
 
-    With `effective` it asks every runtime for its effective configuration.
+    With `effective` it asks every runtime for its effective configuration; `ports` are TCP ports
+    of which is told who listens there.
 
     Raises ValueError for a path that is not absolute or holds a line break, and when the
     command would be longer than the kernel takes.
@@ -30,7 +33,8 @@ def gather_command(paths: Sequence[str] = (), effective: bool = False) -> str:
         if not path.startswith("/") or "\n" in path:
             raise ValueError(f"not an absolute path on one line: {path!r}")
     listed = shlex.quote("\n".join(paths))
-    command = f"configs={listed}\neffective={int(effective) or ''}\n{_script()}"
+    asked = shlex.quote("|".join(f"{port:04X}" for port in ports))
+    command = f"configs={listed}\neffective={int(effective) or ''}\nports={asked}\n{_script()}"
     if len(shlex.quote(command)) >= MAX_ARGUMENT:
         raise ValueError(f"{len(paths)} paths are more than fit into one command")
     return command

@@ -21,6 +21,7 @@ SECTIONS = (
     "services",
     "runtimes",
     "gpu",
+    "collectors",
     "space",
     "oddities",
     "cdi",

@@ -23,11 +23,14 @@ class NodeFactsFact(FactBase[NodeFacts | None]):
     None where the host's output cannot be read: pyinfra then fails this host alone, and says
     which section was malformed. `paths` are further files to read, for example a containerd
     configuration that is not in its usual place. `effective` asks every runtime for its effective
-    configuration too, at the price of about 60 ms on the host for each.
+    configuration too, at the price of about 60 ms on the host for each. `ports` are TCP ports of
+    which is told who listens there.
     """
 
-    def command(self, paths: Sequence[str] = (), effective: bool = False) -> str:
-        return gather_command(paths, effective)
+    def command(
+        self, paths: Sequence[str] = (), effective: bool = False, ports: Sequence[int] = ()
+    ) -> str:
+        return gather_command(paths, effective, ports)
 
     def process(self, output: list[str]) -> NodeFacts:
         machine_id, boot_id = _controller()

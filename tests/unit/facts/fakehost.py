@@ -64,10 +64,14 @@ class FakeHost:
         self.command(name, f"cat '{self.commands}/{name}.out'")
 
     def gather(
-        self, shell: tuple[str, ...], paths: tuple[str, ...] = (), effective: bool = False
+        self,
+        shell: tuple[str, ...],
+        paths: tuple[str, ...] = (),
+        effective: bool = False,
+        ports: tuple[int, ...] = (),
     ) -> list[str]:
         """The lines that the script prints, with the paths of the host."""
-        script = _PATHS.sub(f"{self.root}/", gather_command(paths, effective))
+        script = _PATHS.sub(f"{self.root}/", gather_command(paths, effective, ports))
         done = subprocess.run(
             [*shell, "-c", script],
             env={"PATH": f"{self.commands}:{os.environ['PATH']}"},

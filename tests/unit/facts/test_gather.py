@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 from fakehost import FakeHost
@@ -12,25 +10,6 @@ from fakehost import FakeHost
 from gpufleet.facts.model import NodeFacts, PciDevice
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.script import MAX_ARGUMENT, gather_command
-
-SHELLS = {
-    "dash": ("dash",),
-    "bash": ("bash", "--posix"),
-    "busybox": ("busybox", "sh"),
-}
-
-
-@pytest.fixture(params=SHELLS)
-def shell(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    command = SHELLS[request.param]
-    if shutil.which(command[0]) is None:
-        pytest.skip(f"{command[0]} is not installed here")
-    return command
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> FakeHost:
-    return FakeHost(tmp_path / "host")
 
 
 def facts(host: FakeHost, shell: tuple[str, ...], *paths: str) -> NodeFacts:
