@@ -1,9 +1,10 @@
-"""Bare machine -> GPU node: driver and container toolkit."""
+"""Bare machine -> GPU node: driver, container toolkit, exporter."""
 
 from importlib import import_module
 
 from gpufleet.operations.node import current_node
 from roles.driver.install import install
+from roles.exporter import run as exporter
 
 container_toolkit = import_module("roles.container-toolkit.configure")
 
@@ -11,3 +12,4 @@ node = current_node()  # settings checked, one fact gathered; a blocker stops th
 if node and node.has_gpu:
     install(node)
     container_toolkit.configure(node)
+    exporter.run(node)  # where exporter_enabled asks for one

@@ -25,6 +25,7 @@ class HostReport:
     failed: bool = False
     driver: dict[str, str | None] = field(default_factory=dict)  # before, after
     toolkit: dict[str, str | None] = field(default_factory=dict)  # before, after
+    exporter: dict[str, str | None] = field(default_factory=dict)  # before, after; {}: none wanted
     runtimes: dict[str, str] = field(default_factory=dict)  # name -> configured, changed, …
     needs: list[str] = field(default_factory=list)  # what a person still has to do
     findings: list[Finding] = field(default_factory=list)

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 import gpufleet.findings
 from gpufleet.findings import KINDS, Kind
-from gpufleet.settings import DriverSettings, ToolkitSettings
+from gpufleet.settings import DriverSettings, ExporterSettings, ToolkitSettings
 from gpufleet.settings.model import RoleSettings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,6 +31,7 @@ TOPICS = {
 READMES: dict[str, type[RoleSettings]] = {
     "roles/driver/README.md": DriverSettings,
     "roles/container-toolkit/README.md": ToolkitSettings,
+    "roles/exporter/README.md": ExporterSettings,
 }
 
 

@@ -96,7 +96,7 @@ def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
         report.block(host, problems)
         return None
     began = time.monotonic()
-    facts = host.get_fact(NodeFactsFact, paths=_further_files(settings))
+    facts = host.get_fact(NodeFactsFact, paths=_further_files(settings), ports=_ports(settings))
     part.seconds += time.monotonic() - began
     if facts is None:
         report.block(host, [findings.FACTS_UNREADABLE(problem="see its output above")])
@@ -110,12 +110,17 @@ def _further_files(settings: NodeSettings) -> tuple[str, ...]:
     return (config,) if config else ()
 
 
+def _ports(settings: NodeSettings) -> tuple[int, ...]:
+    """Ports of which the facts have to say who listens there."""
+    return (settings.exporter.port,) if settings.exporter.enabled else ()
+
+
 def preview() -> None:
     """Report what would be done on the host of this deploy, and change nothing."""
     report = RunReport.of(state)
     report.plan_only = True
     node = current_node(patient=False)
-    if node and node.plan.toolkit_blockers:
+    if node and (node.plan.toolkit_blockers or node.plan.exporter_blockers):
         report.block(host, [])
 
 
@@ -129,3 +134,6 @@ def _fill(part: HostReport, node: Node) -> None:
     if plan.toolkit:
         part.toolkit = {"before": plan.toolkit.before, "after": plan.toolkit.choice.version}
         part.runtimes = dict.fromkeys(node.facts.runtimes, "")
+    if plan.exporter:
+        old = (node.facts.provenance or {}).get("exporter") or {}
+        part.exporter = {"before": old.get("version"), "after": plan.exporter.choice.version}

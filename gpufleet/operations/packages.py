@@ -44,13 +44,14 @@ class Job:
     repair: bool = False  # finish an interrupted transaction first
     before: str | None = None  # version of the family that is installed
     pins: Callable[[Transaction], list[FileWrite]] = lambda transaction: []
+    role: str = ""  # whose transaction it is, where the family's title does not say it
     makes: Sequence[tuple[str, str]] = ()  # files that its packages make: path, sha256 before
     transaction: Transaction | None = None  # known once `look_up` has run
 
     @property
     def record(self) -> str:
         """File on the host that lists the packages from before the transaction."""
-        return f"{HOME}/{self.family.title.split()[0]}.before"
+        return f"{HOME}/{self.role or self.family.title.split()[0]}.before"
 
 
 @operation

@@ -25,7 +25,7 @@ KEPT_HISTORY = 20  # entries
 def merge(old: dict[str, Any] | None, part: dict[str, Any], now: str) -> dict[str, Any] | None:
     """The record with a role's `part` in it and the change in its history; None for no change.
 
-    `part` holds the role's own entry (driver or toolkit) and `files`, path -> sha256.
+    `part` holds the role's own entry (driver, toolkit, exporter) and `files`, path -> sha256.
     """
     before = old or {}
     part = json.loads(json.dumps(part))  # lists and tuples are the same in the record
@@ -39,6 +39,8 @@ def merge(old: dict[str, Any] | None, part: dict[str, Any], now: str) -> dict[st
         "driver": _version(merged, "driver"),
         "toolkit": _version(merged, "toolkit"),
     }
+    if version := _version(merged, "exporter"):
+        entry["exporter"] = version
     merged["history"] = [*before.get("history", []), entry][-KEPT_HISTORY:]
     return merged
 
@@ -59,7 +61,7 @@ def record(node: Node, role: str, part: Callable[[], dict[str, Any]]) -> Command
     Write down what gpufleet installed on this host.
 
     + node: the host; its record is brought up to date
-    + role: driver or toolkit
+    + role: driver, toolkit or exporter
     + part: what the role learned, known at its end
     """
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -50,12 +50,14 @@ def leaving_node() -> LeavingNode | None:
     part.plan = plan.describe()
     part.runtimes = {plan.key: "without nvidia" for plan in plan.runtimes if plan.change}
     record = facts.provenance or {}
-    for role, versions in (("driver", part.driver), ("toolkit", part.toolkit)):
+    movements = [("driver", part.driver), ("toolkit", part.toolkit)]
+    movements += [("exporter", part.exporter)] if record.get("exporter") else []
+    for role, versions in movements:
         version = (record.get(role) or {}).get("version")
         versions.update(before=version, after=None)
     part.seconds = time.monotonic() - began
     if plan.blockers:
-        for versions in (part.driver, part.toolkit):
+        for _, versions in movements:
             versions["after"] = versions["before"]
         report.block(host, [])
         return None

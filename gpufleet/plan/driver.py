@@ -21,6 +21,7 @@ from gpufleet.plan.driver_files import (
     preferences,
     wanted_files,
 )
+from gpufleet.plan.exporter_files import gpu_work
 from gpufleet.plan.files import FileWrite
 from gpufleet.plan.packages import lock_plugin, to_hold
 from gpufleet.plan.repository import RepositoryPlan, plan_repository
@@ -134,7 +135,7 @@ def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) ->
             *choice.findings,
             *repository.findings,
             *_package_findings(choice, packages, installed, action, facts),
-            *_disruption(settings, facts, target, choice),
+            *_disruption(settings, facts, catalog, target, choice),
         ),
     )
 
@@ -281,6 +282,7 @@ def _package_findings(
 def _disruption(
     settings: DriverSettings,
     facts: NodeFacts,
+    catalog: Catalog,
     target: str | None,
     choice: DriverChoice,
 ) -> list[Finding]:
@@ -296,7 +298,7 @@ def _disruption(
                 before=facts.loaded_driver, after=after, pods=facts.gpu_pods
             )
         ]
-    work = [process for process in facts.gpu_processes if process.command not in DAEMONS]
+    work = gpu_work(facts, catalog, DAEMONS)
     if work:
         names = ", ".join(f"{process.command} ({process.pid})" for process in work[:5])
         return [findings.GPU_BUSY(before=facts.loaded_driver, after=after, work=names)]

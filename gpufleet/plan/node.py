@@ -11,6 +11,8 @@ from gpufleet.findings import Finding
 from gpufleet.findings import host as findings
 from gpufleet.plan.archives import NO_ARCHIVES, ArchivesPlan, plan_archives
 from gpufleet.plan.driver import DriverPlan, plan_driver
+from gpufleet.plan.exporter import plan_exporter
+from gpufleet.plan.exporter_model import ExporterPlan, Surroundings
 from gpufleet.plan.preflight import inspect_driver, inspect_host
 from gpufleet.plan.repository import RepositoryPlan
 from gpufleet.plan.toolkit import ToolkitPlan, plan_toolkit
@@ -25,6 +27,8 @@ class NodePlan:
     toolkit: ToolkitPlan | None
     findings: tuple[Finding, ...]  # of the host and its driver: a blocker stops everything
     archives: ArchivesPlan = NO_ARCHIVES  # that stand in for repositories that are gone
+    exporter: ExporterPlan | None = None
+    exporter_findings: tuple[Finding, ...] = ()
 
     @property
     def blockers(self) -> tuple[Finding, ...]:
@@ -37,14 +41,21 @@ class NodePlan:
         found = self.toolkit.findings if self.toolkit else ()
         return tuple(finding for finding in found if finding.blocks)
 
+    @property
+    def exporter_blockers(self) -> tuple[Finding, ...]:
+        """What stops the host before the exporter step; all before it is still done."""
+        return tuple(finding for finding in self.exporter_findings if finding.blocks)
+
     def converged(self, loaded: str | None) -> bool:
         """Whether there is nothing to do while the driver `loaded` is loaded."""
         driver = self.driver is None or self.driver.converged
-        return driver and (self.toolkit is None or self.toolkit.converged(loaded))
+        toolkit = self.toolkit is None or self.toolkit.converged(loaded)
+        return driver and toolkit and (self.exporter is None or self.exporter.converged)
 
     @property
     def all_findings(self) -> tuple[Finding, ...]:
-        return self.findings + (self.toolkit.findings if self.toolkit else ())
+        toolkit = self.toolkit.findings if self.toolkit else ()
+        return self.findings + toolkit + self.exporter_findings
 
 
 def plan_node(settings: NodeSettings, facts: NodeFacts, catalog: Catalog, now: int) -> NodePlan:
@@ -58,7 +69,44 @@ def plan_node(settings: NodeSettings, facts: NodeFacts, catalog: Catalog, now: i
     toolkit = plan_toolkit(settings.toolkit, facts, catalog) if settings.toolkit.enabled else None
     archives = plan_archives(settings.driver, facts, catalog, _lacking(driver, toolkit))
     found += archives.findings
-    return NodePlan(driver, toolkit, tuple(dict.fromkeys(found)), archives)
+    around = _surroundings(settings, facts, catalog, driver, toolkit)
+    exporter, told = plan_exporter(settings.exporter, facts, catalog, around)
+    return NodePlan(driver, toolkit, tuple(dict.fromkeys(found)), archives, exporter, told)
+
+
+def _surroundings(
+    settings: NodeSettings,
+    facts: NodeFacts,
+    catalog: Catalog,
+    driver: DriverPlan | None,
+    toolkit: ToolkitPlan | None,
+) -> Surroundings:
+    """What the driver and the toolkit leave for the exporter."""
+    version = driver.target if driver else facts.loaded_driver
+    branch = driver.choice.branch if driver else (version or "").split(".")[0]
+    repository: RepositoryPlan | None = None
+    if driver and driver.choice.source == "nvidia":
+        repository = driver.repository
+    elif driver is None and settings.exporter.enabled:
+        known = plan_driver(settings.driver, facts, catalog).repository
+        repository = None if known.needed or known.repository is None else known
+    return Surroundings(
+        branch=int(branch) if branch.isdigit() else None,
+        driver=version,
+        repository=repository,
+        docker=_undockered(facts, toolkit),
+    )
+
+
+def _undockered(facts: NodeFacts, toolkit: ToolkitPlan | None) -> str:
+    """Why docker cannot run a container with GPUs; "" where it can, once the toolkit is done."""
+    if "docker" not in facts.runtimes:
+        return "docker is not installed"
+    served = toolkit is not None and any(r.key == "docker" and r.managed for r in toolkit.runtimes)
+    config = facts.files.get(facts.runtimes["docker"].config_path)
+    if served or (config and '"nvidia"' in (config.content or "")):
+        return ""
+    return "docker does not get the runtime nvidia"
 
 
 def _lacking(driver: DriverPlan | None, toolkit: ToolkitPlan | None) -> tuple[str, ...] | None:
@@ -71,7 +119,8 @@ def _lacking(driver: DriverPlan | None, toolkit: ToolkitPlan | None) -> tuple[st
 def steps(plan: NodePlan) -> list[str]:
     """What would be done, a sentence each; nothing for a converged host."""
     archives = [f"repositories: write {file.path}" for file in plan.archives.files]
-    return [*archives, *_driver_steps(plan.driver), *_toolkit_steps(plan)]
+    exporter = _exporter_steps(plan.exporter)
+    return [*archives, *_driver_steps(plan.driver), *_toolkit_steps(plan), *exporter]
 
 
 def _driver_steps(plan: DriverPlan | None) -> list[str]:
@@ -112,6 +161,22 @@ def _toolkit_steps(node: NodePlan) -> list[str]:
     return [f"toolkit: {step}" for step, needed in done.items() if needed]
 
 
+def _exporter_steps(plan: ExporterPlan | None) -> list[str]:
+    if plan is None:
+        return []
+    done = {
+        f"install {', '.join(family.names)} at {family.prefix}": family.needed
+        for family in plan.packages
+    }
+    done |= {
+        "hold the exporter's packages": bool(plan.hold),
+        f"write {', '.join(file.path for file in plan.files)}": bool(plan.files),
+        f"stop {', '.join(plan.retire)}": bool(plan.retire),
+        f"start {', '.join(plan.units)} on {plan.address}": not plan.converged,
+    }
+    return [f"exporter: {step}" for step, needed in done.items() if needed]
+
+
 def _name(plan: RepositoryPlan) -> str:
     return plan.repository.name if plan.repository else ""
 
@@ -135,5 +200,6 @@ def describe(plan: NodePlan) -> dict[str, Any]:
             "reasons": list(driver.reasons),
         },
         "toolkit": plan.toolkit and plan.toolkit.describe(),
+        "exporter": plan.exporter and plan.exporter.describe(),
         "findings": [finding.as_dict() for finding in plan.all_findings],
     }

@@ -12,12 +12,13 @@ from gpufleet.findings import host as findings
 from gpufleet.findings import removal as found
 from gpufleet.plan.driver import DAEMONS
 from gpufleet.plan.driver_files import MODPROBE_FILE
+from gpufleet.plan.exporter_files import gpu_work, units
 from gpufleet.plan.runtime_model import RuntimePlan
 from gpufleet.plan.runtimes import plan_runtime_removal
 from gpufleet.settings import NodeSettings, ToolkitSettings
 
 PERSISTENCE_OVERRIDE = "/etc/systemd/system/nvidia-persistenced.service.d/gpufleet.conf"
-ROLES = ("toolkit", "driver")  # in the order of their removal
+ROLES = ("exporter", "toolkit", "driver")  # in the order of their removal
 LOADED_NAMES = ("nvidia", "nvidia_uvm")  # where an old record does not name them
 
 
@@ -25,6 +26,7 @@ LOADED_NAMES = ("nvidia", "nvidia_uvm")  # where an old record does not name the
 class RemovalPlan:
     """What is taken away, in this order; all empty where there is no record."""
 
+    exporter: tuple[str, ...] = ()  # units to stop for good
     modules: tuple[str, ...] = ()  # to load again where one of them cannot be unloaded
     unload: bool = False
     prerequisites: tuple[str, ...] = ()  # modules of the kernel's own that the driver loaded
@@ -47,6 +49,7 @@ class RemovalPlan:
         return {
             "runtimes": {runtime.key: runtime.describe() for runtime in self.runtimes},
             "cdi": list(self.specs),
+            "exporter": list(self.exporter),
             "packages": list(self.packages),
             "files": [path for path, _ in self.files],
             "unload": self.unload,
@@ -63,6 +66,7 @@ def plan_removal(settings: NodeSettings, facts: NodeFacts, catalog: Catalog) -> 
     added, kept = _packages(record)
     changed = [path for path, digest in files if _differs(facts, path, digest)]
     return RemovalPlan(
+        exporter=_exporter(record, facts, catalog),
         modules=tuple((record.get("driver") or {}).get("load") or LOADED_NAMES),
         unload=bool(record.get("driver")) and facts.loaded_driver is not None,
         prerequisites=tuple((record.get("driver") or {}).get("prerequisites", ())),
@@ -74,7 +78,7 @@ def plan_removal(settings: NodeSettings, facts: NodeFacts, catalog: Catalog) -> 
         files=files,
         initramfs=MODPROBE_FILE if any(path == MODPROBE_FILE for path, _ in files) else "",
         findings=(
-            *_work(settings, facts),
+            *_work(settings, facts, catalog),
             *_containers(settings.toolkit, runtimes, facts),
             *(finding for runtime in runtimes for finding in runtime.findings),
             *(findings.FILE_CHANGED(path=path) for path in changed),
@@ -83,8 +87,8 @@ def plan_removal(settings: NodeSettings, facts: NodeFacts, catalog: Catalog) -> 
     )
 
 
-def _work(settings: NodeSettings, facts: NodeFacts) -> tuple[Finding, ...]:
-    work = [process for process in facts.gpu_processes if process.command not in DAEMONS]
+def _work(settings: NodeSettings, facts: NodeFacts, catalog: Catalog) -> tuple[Finding, ...]:
+    work = gpu_work(facts, catalog, DAEMONS)
     if settings.driver.allow_disruption or not (work or facts.gpu_pods):
         return ()
     names = ", ".join(f"{process.command} ({process.pid})" for process in work[:5])
@@ -104,6 +108,14 @@ def _containers(
         for key, count in counts.items()
         if count
     )
+
+
+def _exporter(record: dict[str, Any], facts: NodeFacts, catalog: Catalog) -> tuple[str, ...]:
+    """The exporter's units, of both modes where it has had both; the exporter before its DCGM."""
+    if not record.get("exporter"):
+        return ()
+    both = (*units("docker", catalog), *reversed(units("systemd", catalog)))
+    return tuple(unit for unit in both if unit in facts.services)
 
 
 def _specs(record: dict[str, Any], catalog: Catalog) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.operations import removal, runtimes
+from gpufleet.operations import exporter, removal, runtimes
 from gpufleet.operations.operation import role
 from gpufleet.operations.removal import LeavingNode
 
@@ -14,6 +14,7 @@ def remove(node: LeavingNode) -> None:
     by_key = {runtime.key: runtime for runtime in plan.runtimes}
 
     removal.unload("Unload the NVIDIA modules", plan, not node.settings.driver.allow_disruption)
+    exporter.stop("Stop the exporter", plan.exporter, images=True)
     runtimes.configure("Take nvidia out of docker", node.facts, by_key.get("docker"))
     runtimes.configure("Take nvidia out of containerd", node.facts, by_key.get("containerd"))
     runtimes.configure("Take nvidia out of CRI-O", node.facts, by_key.get("crio"))

@@ -36,7 +36,8 @@ cut -f1 "$list" | sort -u | while IFS= read -r path; do
         *.service.d/gpufleet.conf)
             rmdir "$(dirname "$path")" 2>/dev/null
             systemctl daemon-reload ;;
-        */nvidia-container-runtime/*) rmdir "$(dirname "$path")" 2>/dev/null ;;
+        /etc/systemd/system/gpufleet-*.service) systemctl daemon-reload ;;
+        */nvidia-container-runtime/* | */dcgm-exporter/*) rmdir "$(dirname "$path")" 2>/dev/null ;;
     esac
 done || fail 'a file could not be removed'
 exit 0

@@ -4,7 +4,7 @@
 message=$1; shift
 [ -d /sys/module/nvidia ] || exit 0
 stopped=''
-for unit in nvidia-dcgm-exporter dcgm-exporter nvidia-dcgm nvidia-fabricmanager nvidia-persistenced; do
+for unit in gpufleet-dcgm-exporter nvidia-dcgm-exporter dcgm-exporter nvidia-dcgm nvidia-fabricmanager nvidia-persistenced; do
     if systemctl is-active -q "$unit"; then
         systemctl stop "$unit" || fail "$message" "$unit does not stop"
         stopped="$unit $stopped"

@@ -1,0 +1,32 @@
+# exporter_start.sh MESSAGE URL GPUS SECONDS UNIT...: start the units anew, in this order, and wait until
+# URL has metrics of as many GPUs. Units that are loaded already are not read again without need: on some
+# hosts `systemctl daemon-reload` takes the GPUs away from running containers.
+message=$1 url=$2 gpus=$3 seconds=$4; shift 4
+metrics() {
+    if has curl; then curl -fsS --noproxy '*' --max-time 5 "$url"
+    elif has wget; then wget -q --no-proxy -T 5 -t 1 -O - "$url"
+    else
+        file=$(mktemp) || exit 1
+        /usr/lib/apt/apt-helper -o Acquire::http::Proxy=DIRECT -o Acquire::http::Timeout=5 download-file "$url" "$file" >&2
+        cat "$file"
+        rm -f "$file"
+    fi 2>/dev/null
+}
+seen() { metrics | sed -n 's/^DCGM_[A-Z0-9_]*{.*UUID="\([^"]*\)".*/\1/p' | sort -u | wc -l; }
+for unit; do
+    if [ "$(systemctl show -p NeedDaemonReload "$unit")" = NeedDaemonReload=yes ]; then systemctl daemon-reload; fi
+    systemctl -q --no-reload enable "$unit" 2>/dev/null
+    systemctl reset-failed "$unit" 2>/dev/null
+    systemctl restart "$unit"
+done
+until=$(($(date +%s) + seconds))
+while [ "$(seen)" -lt "$gpus" ]; do
+    if [ "$(date +%s)" -ge "$until" ]; then
+        fail "$message" "$(for unit; do
+            printf '%s is %s:\n' "$unit" "$(systemctl is-active "$unit")"
+            journalctl -u "$unit" -n 8 --no-pager -o cat 2>&1
+        done)"
+    fi
+    sleep 0.3
+done
+exit 0

@@ -1,0 +1,61 @@
+"""What a run of the exporter role learned: for the record on the host and for the report."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from gpufleet.operations.node import Node
+from gpufleet.operations.packages import Job
+from gpufleet.plan.exporter_model import ExporterPlan
+
+
+def conclude(node: Node, plan: ExporterPlan, jobs: Sequence[Job]) -> dict[str, Any]:
+    """The provenance of the exporter; also completes the host's line in the report."""
+    old = (node.facts.provenance or {}).get("exporter") or {}
+    packages = _versions(node, plan, jobs)
+    version = plan.choice.version
+    if plan.mode == "systemd" and jobs[-1].transaction:
+        version = jobs[-1].transaction.version
+    elif plan.before:
+        version = plan.before
+    node.report.exporter["after"] = version
+    if node.waits_for_reboot:
+        need = "run gpu_node again after the reboot: the exporter could not be started"
+        node.report.needs += [need] if need not in node.report.needs else []
+    exporter = {
+        "mode": plan.mode,
+        "version": version,
+        "dcgm": plan.choice.dcgm,
+        "image": plan.choice.image if plan.mode == "docker" else None,
+        "listen": plan.address,
+        "metrics": f"http://{plan.reachable}/metrics",
+        "units": plan.units,
+        # what runs, and over which driver: none of it before the exporter could be started
+        "configuration": None if node.waits_for_reboot else plan.configuration,
+        "driver": node.driver_version,
+        # of an exporter that is a container now, packages stay until they are removed
+        "packages": packages or old.get("packages", {}),
+        "added": old.get("added", []),  # completed when it is written
+        "held": node.settings.exporter.hold if packages else old.get("held", False),
+    }
+    return {"exporter": exporter, "files": _files(plan)}
+
+
+def _versions(node: Node, plan: ExporterPlan, jobs: Sequence[Job]) -> dict[str, str]:
+    there = node.facts.packages
+    versions = {
+        name: there[name].version
+        for family in plan.packages
+        for name in family.names
+        if name in there
+    }
+    for job in jobs:
+        versions |= dict(job.transaction.install) if job.transaction else {}
+    return versions
+
+
+def _files(plan: ExporterPlan) -> dict[str, str]:
+    """All of its files are under gpufleet's own name, so they are gpufleet's."""
+    return {file.path: hashlib.sha256(file.data).hexdigest() for file in plan.wanted_files}

@@ -1,0 +1,45 @@
+"""The exporter of GPU metrics on one host: what is carried out, in order."""
+
+from __future__ import annotations
+
+from gpufleet.operations import exporter, files, packages, provenance, runtimes
+from gpufleet.operations.node import Node
+from gpufleet.operations.operation import role
+from roles.exporter.conclude import conclude
+from roles.exporter.job import exporter_jobs
+
+
+@role("Exporter")
+def run(node: Node) -> None:
+    """Bring the exporter of `node` to its plan; nothing where the settings want none."""
+    plan = node.plan.exporter
+    if node.plan.exporter_blockers:
+        runtimes.require_clear("See that it may run", node.plan.exporter_blockers)
+    if plan is None:
+        return
+    jobs = exporter_jobs(node, plan)
+    moves = node.plan.driver is not None and not node.plan.driver.converged
+    settled = plan.converged and not moves
+    if settled and provenance.is_current(node, conclude(node, plan, jobs)):
+        return  # steps that have nothing to do cost more than asking the host
+    timeout = node.settings.driver.lock_timeout
+
+    files.write("Say where it listens and what it collects", node.facts, plan.files)
+    for job in jobs:  # the exporter's packages want DCGM's to be there
+        packages.look_up(f"Find {job.family.title} in the repository and fetch it", job)
+        packages.install(f"Install {job.family.title} at one version", job)
+    if jobs:
+        plugin = plan.prerequisites
+        packages.hold("Hold the packages", jobs[0].manager, plan.hold, timeout, plugin)
+    exporter.fetch_image("See that the image is there", plan)
+    exporter.stop("Stop the one that ran in another way", plan.retire)
+    exporter.start(
+        "Start it and see metrics of every GPU",
+        plan,
+        len(node.facts.gpus),
+        plan.restart or plan.changes_packages or bool(plan.files) or moves,
+        lambda: not node.waits_for_reboot,
+    )
+    provenance.record(
+        "Record what was installed", node, "exporter", lambda: conclude(node, plan, jobs)
+    )
