@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 WorkloadKind = Literal["DaemonSet", "Deployment", "StatefulSet", "Pod"]
@@ -104,7 +104,7 @@ class HelmRelease:
     app_version: str
     values: Mapping[str, Any]  # what its user supplied, not the chart's defaults
     description: str = ""
-    updated: str = ""  # RFC 3339
+    updated: int = 0  # when it began, in seconds since 1970; 0 where unknown
     apply_method: str = ""  # "ssa", "csa"; "" where Helm 3 made it
     labels: Mapping[str, str] = field(default_factory=dict)  # of the Secret, without Helm's own
     history: tuple[Revision, ...] = ()  # every revision that is kept, oldest first
@@ -124,6 +124,9 @@ class HelmRelease:
         """The newest revision that was deployed once, before this one if this one is not."""
         good = [r.number for r in self.history if r.status in ("deployed", "superseded")]
         return max(good, default=None)
+
+    def with_history(self, history: tuple[Revision, ...]) -> HelmRelease:
+        return replace(self, history=history)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +218,7 @@ class NodePort:
     service: str
     port: int  # on the nodes
     name: str = ""
+    release: ReleaseRef | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +227,7 @@ class ClusterFacts:
 
     context: str
     server: ServerVersion
+    apis: frozenset[str] = frozenset()  # group/version of everything but the core API
     nodes: tuple[ClusterNode, ...] = ()
     crds: Mapping[str, Crd] = field(default_factory=dict)  # by name
     releases: tuple[HelmRelease, ...] = ()
@@ -244,6 +249,10 @@ class ClusterFacts:
         """Whether the API serves a custom resource, in `version` if one is named."""
         found = self.crds.get(crd)
         return bool(found and (version in found.versions if version else found.versions))
+
+    def serves_api(self, api_version: str) -> bool:
+        """Whether the API serves what an object's `apiVersion` names."""
+        return api_version == "v1" or api_version in self.apis
 
     def workloads_of(self, release: ReleaseRef) -> tuple[Workload, ...]:
         return tuple(work for work in self.workloads if work.release == release)

@@ -117,6 +117,15 @@ def crd_groups(metadata: Iterable[Answer], groups: Answer) -> list[str]:
     ]
 
 
+def parse_apis(groups: Answer) -> frozenset[str]:
+    """Every "group/version" of `/apis`."""
+    return frozenset(
+        version["groupVersion"]
+        for group in groups.get("groups") or ()
+        for version in group["versions"]
+    )
+
+
 def release_of(answer: Answer) -> ReleaseRef | None:
     """The Helm release that made an object, by the annotations that Helm puts on it."""
     annotations = answer["metadata"].get("annotations") or {}
@@ -215,7 +224,13 @@ def parse_node_ports(answer: Answer) -> list[NodePort]:
     """The ports that one Service holds on the nodes."""
     metadata = answer["metadata"]
     return [
-        NodePort(metadata["namespace"], metadata["name"], port["nodePort"], port.get("name") or "")
+        NodePort(
+            metadata["namespace"],
+            metadata["name"],
+            port["nodePort"],
+            port.get("name") or "",
+            release_of(answer),
+        )
         for port in answer["spec"].get("ports") or ()
         if port.get("nodePort")
     ]

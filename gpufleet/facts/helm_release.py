@@ -14,6 +14,7 @@ import re
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import yaml
@@ -24,6 +25,7 @@ from gpufleet.facts.cluster_parse import Answer, object_ref
 RELEASE_TYPE = "helm.sh/release.v1"
 _HELMS_LABELS = ("name", "owner", "status", "version", "createdAt", "modifiedAt")
 _WORKLOADS = re.compile(r"^kind:\s*[\"']?(DaemonSet|Deployment|StatefulSet)\b", re.MULTILINE)
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d)")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -62,8 +64,8 @@ def _labels(item: Answer) -> tuple[ReleaseRef, Revision]:
     )
 
 
-def decode_release(secret: Answer, history: tuple[Revision, ...] = ()) -> HelmRelease:
-    """The release in one Secret. Raises UndecodableRelease."""
+def decode_release(secret: Answer) -> HelmRelease:
+    """The revision of a release that one Secret holds. Raises UndecodableRelease."""
     metadata = secret["metadata"]
     try:
         content = gzip.decompress(base64.b64decode(base64.b64decode(secret["data"]["release"])))
@@ -74,7 +76,7 @@ def decode_release(secret: Answer, history: tuple[Revision, ...] = ()) -> HelmRe
         raise UndecodableRelease(f"Secret {where} is no Helm release: {bad}") from bad
     labels = metadata.get("labels") or {}
     own = {key: value for key, value in labels.items() if key not in _HELMS_LABELS}
-    return replace(decoded, labels=own, history=history)
+    return replace(decoded, labels=own)
 
 
 def _release(data: Mapping[str, Any]) -> HelmRelease:
@@ -90,10 +92,18 @@ def _release(data: Mapping[str, Any]) -> HelmRelease:
         app_version=str(chart.get("appVersion") or ""),
         values=data.get("config") or {},
         description=info.get("description") or "",
-        updated=info.get("last_deployed") or "",
+        updated=_seconds(info.get("last_deployed") or ""),
         apply_method=data.get("apply_method") or "",
         workloads=workloads_in(data.get("manifest") or "", data["namespace"]),
     )
+
+
+def _seconds(text: str) -> int:
+    """RFC 3339 with nanoseconds, as Go writes it, in seconds since 1970."""
+    match = _TIME.fullmatch(text)
+    if match is None:
+        return 0
+    return int(datetime.fromisoformat(match[1] + match[2].replace("Z", "+00:00")).timestamp())
 
 
 def workloads_in(manifest: str, namespace: str) -> tuple[ObjectRef, ...]:

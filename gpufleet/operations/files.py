@@ -16,9 +16,9 @@ from pyinfra.api import FileUploadCommand
 
 from gpufleet.facts.model import NodeFacts
 from gpufleet.operations.operation import Commands, operation
-from gpufleet.operations.redact import redact
 from gpufleet.operations.shell import command, script
 from gpufleet.plan.files import FileWrite
+from gpufleet.redact import redact
 
 HOME = "/var/lib/gpufleet"
 INCOMING = f"{HOME}/incoming"

@@ -57,10 +57,11 @@ class Release:
     """A Helm release as it should be.
 
     `values`: everything that is passed to the chart, the user's own values merged already.
-    `pod_security`: the least strict level that its pods need; the namespace is made with it, and
-    an existing one that enforces more is a blocker. `node_ports`: ports it will take on the nodes.
-    `adopt`: take over a release of this name and chart that something else made, although values
-    of it get lost. `force_conflicts`: take fields back that something else changed (Helm 4).
+    `pod_security`: the strictest level that its pods fit; the namespace is made with it, and an
+    existing one that enforces more is a blocker. `adopt`: take over a release of this name and
+    chart that something else made, although values of it get lost. `force_conflicts`: take fields
+    back that something else changed (helm 4). `downgrade`: an older chart than the installed one
+    is meant.
     """
 
     name: str
@@ -72,9 +73,9 @@ class Release:
     ready: Readiness = Readiness()
     crds: CrdPolicy = CrdPolicy()
     pod_security: PodSecurity | None = None
-    node_ports: tuple[int, ...] = ()
     adopt: bool = False
     force_conflicts: bool = False
+    downgrade: bool = False
 
     @property
     def ref(self) -> ReleaseRef:
@@ -96,8 +97,7 @@ class HelmVersion:
 class HelmStrategy:
     """How helm is called so that it works with this server and this version of helm."""
 
-    install: tuple[str, ...] = ()  # flags of `helm install` and `helm upgrade --install`
-    upgrade: tuple[str, ...] = ()  # flags of `helm upgrade` and `helm rollback`
+    flags: tuple[str, ...] = ()  # of `helm upgrade --install` and `helm rollback`
     environment: Mapping[str, str] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
 

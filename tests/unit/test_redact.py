@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufleet.operations.redact import redact
+from gpufleet.redact import redact
 
 SECRET = "hunter2hunter2"
 

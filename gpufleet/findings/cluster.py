@@ -1,0 +1,78 @@
+"""Findings about reaching a Kubernetes cluster and reading it: GF860 to GF869."""
+
+from __future__ import annotations
+
+from gpufleet.findings import Kind, Severity
+
+KUBECONFIG_MISSING = Kind(
+    "GF860",
+    Severity.BLOCKER,
+    "There is no kubeconfig",
+    "No kubeconfig file was found: {paths}.",
+    "Set cluster_kubeconfig to the file that reaches the cluster, or set KUBECONFIG.",
+)
+KUBECONFIG_INVALID = Kind(
+    "GF861",
+    Severity.BLOCKER,
+    "The kubeconfig cannot be used",
+    "The kubeconfig {path} cannot be used: {reason}.",
+    "Try it by hand: kubectl --kubeconfig {path} get nodes",
+)
+CONTEXT_UNKNOWN = Kind(
+    "GF862",
+    Severity.BLOCKER,
+    "The kubeconfig has no such context",
+    "The kubeconfig {path} has no context {context!r}. It has: {known}.",
+    "Set cluster_context to one of them. {suggestion}",
+)
+API_UNREACHABLE = Kind(
+    "GF863",
+    Severity.BLOCKER,
+    "The API server cannot be reached",
+    "The API server of context {context!r} at {url} gives no answer: {reason}.",
+    "See that it runs and that this machine reaches it: curl -k {url}/version",
+)
+CERTIFICATE_REFUSED = Kind(
+    "GF864",
+    Severity.BLOCKER,
+    "A certificate is expired or not trusted",
+    "{whose} of context {context!r} ({url}) is no good: {reason}.",
+    "{advice}",
+)
+UNAUTHORIZED = Kind(
+    "GF865",
+    Severity.BLOCKER,
+    "The API server does not know this user",
+    "The API server {url} refuses the credentials of context {context!r} (401 Unauthorized).",
+    "Fetch new credentials for this context, and check them: kubectl auth can-i --list",
+)
+FORBIDDEN = Kind(
+    "GF866",
+    Severity.BLOCKER,
+    "A permission is missing",
+    "The user of context {context!r} may not do what gpufleet needs: {missing}.",
+    "Use a context that may, or let an administrator grant these verbs (a ClusterRole with them, "
+    "bound to this user); check with: kubectl auth can-i {example}",
+)
+SERVER_TOO_OLD = Kind(
+    "GF867",
+    Severity.BLOCKER,
+    "The cluster is older than the catalog knows",
+    "The cluster runs Kubernetes {version}; the oldest that gpufleet has charts for is {oldest}.",
+    "Upgrade the cluster to {oldest} or newer.",
+)
+SERVER_TOO_NEW = Kind(
+    "GF868",
+    Severity.WARNING,
+    "The cluster is newer than the catalog knows",
+    "The cluster runs Kubernetes {version}; the newest that the catalog knows is {newest}. Charts "
+    "are chosen as for {newest}.",
+    "Look for a newer gpufleet, and check what it deploys with `gpufleet verify`.",
+)
+ANSWER_UNREADABLE = Kind(
+    "GF869",
+    Severity.BLOCKER,
+    "The API server gave an answer that cannot be read",
+    "{request} of context {context!r} was answered with {reason}.",
+    "Try again; if it stays, look at the API server's log.",
+)

@@ -1,0 +1,114 @@
+"""The way to a cluster: a kubeconfig, a context, and the API behind them."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cryptography import x509
+
+from gpufleet.findings import Finding
+from gpufleet.findings import cluster as findings
+
+if TYPE_CHECKING:  # at run time imported when it is needed: it takes a quarter of a second
+    from kubernetes.client import ApiClient
+
+DEFAULT = "~/.kube/config"
+_EXPIRED = 10  # X509_V_ERR_CERT_HAS_EXPIRED
+
+
+class ClusterProblem(Exception):
+    """A cluster cannot be reached or used; `findings` say why, for people."""
+
+    def __init__(self, *found: Finding) -> None:
+        super().__init__("; ".join(map(str, found)))
+        self.findings = found
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAccess:
+    """How to reach a cluster. `kubeconfig`: a path, "" for KUBECONFIG or ~/.kube/config.
+    `context`: "" for the kubeconfig's current one."""
+
+    kubeconfig: str = ""
+    context: str = ""
+
+    @property
+    def path(self) -> str:
+        """The kubeconfig files, in the form of the variable KUBECONFIG."""
+        chosen = self.kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT
+        return os.pathsep.join(str(Path(part).expanduser()) for part in _parts(chosen))
+
+
+def _parts(paths: str) -> Iterator[str]:
+    yield from (part for part in paths.split(os.pathsep) if part)
+
+
+def open_client(access: ClusterAccess) -> tuple[ApiClient, str]:
+    """A client for the cluster and the name of its context. Raises ClusterProblem."""
+    from kubernetes import config
+    from yaml import YAMLError
+
+    path = access.path
+    if not any(Path(part).is_file() for part in _parts(path)):
+        raise ClusterProblem(findings.KUBECONFIG_MISSING(paths=path.replace(os.pathsep, ", ")))
+    try:
+        contexts, active = config.list_kube_config_contexts(config_file=path)
+        names = [str(context["name"]) for context in contexts]
+        chosen = access.context or str(active["name"])
+        if chosen not in names:
+            raise ClusterProblem(_unknown_context(path, chosen, names))
+        client = config.new_client_from_config(config_file=path, context=chosen)
+    except (config.ConfigException, YAMLError, OSError, KeyError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ClusterProblem(findings.KUBECONFIG_INVALID(path=path, reason=reason)) from error
+    return client, chosen
+
+
+def _unknown_context(path: str, context: str, names: list[str]) -> Finding:
+    close = get_close_matches(context, names, n=1)
+    return findings.CONTEXT_UNKNOWN(
+        path=path,
+        context=context,
+        known=", ".join(sorted(names)) or "none",
+        suggestion=f"Did you mean {close[0]!r}?" if close else "",
+    )
+
+
+def refused_certificate(error: ssl.SSLError, context: str, url: str) -> Finding:
+    """Why the certificate that the server showed is refused."""
+    code = getattr(error, "verify_code", None)
+    reason = getattr(error, "verify_message", "") or str(error)
+    expired = code == _EXPIRED or "expired" in reason
+    return findings.CERTIFICATE_REFUSED(
+        whose="The API server's certificate",
+        context=context,
+        url=url,
+        reason=reason,
+        advice="Renew it on the control plane (kubeadm certs renew apiserver)."
+        if expired
+        else "The kubeconfig's certificate-authority does not fit this server: fetch it anew.",
+    )
+
+
+def expired_client_certificate(client: ApiClient, context: str, url: str) -> Finding | None:
+    """The finding where the kubeconfig's own client certificate has expired."""
+    file = client.configuration.cert_file
+    if not file or not Path(file).is_file():
+        return None
+    end = x509.load_pem_x509_certificate(Path(file).read_bytes()).not_valid_after_utc
+    if end > datetime.now(timezone.utc):
+        return None
+    return findings.CERTIFICATE_REFUSED(
+        whose="The client certificate",
+        context=context,
+        url=url,
+        reason=f"it expired on {end:%Y-%m-%d %H:%M} UTC",
+        advice="Fetch a new kubeconfig (kubeadm certs renew admin.conf, or your provider's tool).",
+    )

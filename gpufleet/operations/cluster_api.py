@@ -1,0 +1,157 @@
+"""The Kubernetes API as plain dicts: gets, paged lists and writes, over the kubernetes client."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+
+from gpufleet.findings import Finding
+from gpufleet.findings import cluster as findings
+from gpufleet.operations.cluster_access import (
+    ClusterAccess,
+    ClusterProblem,
+    expired_client_certificate,
+    open_client,
+    refused_certificate,
+)
+
+PAGE = 500  # objects per answer
+TIMEOUT = (5, 60)  # seconds to connect, and between two parts of an answer
+METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_GONE = 410
+
+
+class ApiError(Exception):
+    """The API server refused a request. `reason` as the server words it (Forbidden, NotFound)."""
+
+    def __init__(self, request: str, status: int, answer: Mapping[str, Any]) -> None:
+        self.request = request
+        self.status = status
+        self.reason = str(answer.get("reason") or "")
+        self.message = str(answer.get("message") or "")
+        super().__init__(f"{request}: {status} {self.message or self.reason}")
+
+
+class ClusterApi:
+    """One connection to a cluster; may be used by several threads.
+
+    Every method raises ApiError where the server refuses, and ClusterProblem where it cannot be
+    reached or does not know the user.
+    """
+
+    def __init__(self, access: ClusterAccess) -> None:
+        self._client, self.context = open_client(access)
+        self.url = str(self._client.configuration.host)
+
+    def get(self, path: str, accept: str = "application/json", **query: str) -> dict[str, Any]:
+        return self._request("GET", path, accept=accept, query=query)
+
+    def list(self, path: str, accept: str = "application/json", **query: str) -> list[Any]:
+        """The items of a list, page by page."""
+        items: list[Any] = []
+        more: dict[str, str] = {"limit": str(PAGE)}
+        while True:
+            try:
+                answer = self.get(path, accept, **query, **more)
+            except ApiError as error:
+                if error.status != _GONE or "limit" not in more:
+                    raise
+                items, more = [], {}  # the list grew too old between two pages: all at once
+                continue
+            items += answer.get("items") or []
+            token = (answer.get("metadata") or {}).get("continue")
+            if not token:
+                return items
+            more = {"limit": str(PAGE), "continue": str(token)}
+
+    def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        return self._request("POST", path, body=body)
+
+    def replace(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        return self._request("PUT", path, body=body)
+
+    def merge(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Patch an object: what `body` names is set, null takes a field away."""
+        return self._request("PATCH", path, body=body, content="application/merge-patch+json")
+
+    def apply(self, path: str, body: Mapping[str, Any], manager: str) -> dict[str, Any]:
+        """Server-side apply, taking over fields that others manage."""
+        return self._request(
+            "PATCH",
+            path,
+            body=body,
+            content="application/apply-patch+yaml",
+            query={"fieldManager": manager, "force": "true"},
+        )
+
+    def delete(self, path: str) -> dict[str, Any]:
+        return self._request("DELETE", path)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        accept: str = "application/json",
+        content: str = "application/json",
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        url = self.url + path + (f"?{urlencode(query)}" if query else "")
+        headers = {"Accept": accept, "Accept-Encoding": "gzip", "User-Agent": "gpufleet"}
+        if body is not None:
+            headers["Content-Type"] = content
+        self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
+        try:
+            response = self._client.rest_client.request(
+                method, url, headers=headers, body=body, _request_timeout=TIMEOUT
+            )
+            data = response.read()
+        except urllib3.exceptions.HTTPError as error:
+            raise ClusterProblem(self._unreachable(error)) from error
+        return self._answer(f"{method} {path}", int(response.status), data)
+
+    def _answer(self, request: str, status: int, data: bytes) -> dict[str, Any]:
+        try:
+            answer = json.loads(data or b"{}")
+        except ValueError:
+            answer = None
+        if status == 401:
+            raise ClusterProblem(self._unauthorized())
+        if not isinstance(answer, dict):
+            if status < 400:
+                raise ClusterProblem(
+                    findings.ANSWER_UNREADABLE(
+                        request=request, context=self.context, reason="something that is no JSON"
+                    )
+                )
+            answer = {"message": data[:200].decode("utf-8", "replace").strip()}
+        if status >= 400:
+            raise ApiError(request, status, answer)
+        return answer
+
+    def _unauthorized(self) -> Finding:
+        expired = expired_client_certificate(self._client, self.context, self.url)
+        return expired or findings.UNAUTHORIZED(url=self.url, context=self.context)
+
+    def _unreachable(self, error: BaseException) -> Finding:
+        cause: BaseException | None = error
+        last = error
+        while cause is not None:
+            if isinstance(cause, ssl.SSLError):
+                return refused_certificate(cause, self.context, self.url)
+            last = cause
+            cause = getattr(cause, "reason", None) or cause.__cause__ or cause.__context__
+            if not isinstance(cause, BaseException):
+                break
+        return findings.API_UNREACHABLE(
+            context=self.context, url=self.url, reason=str(last) or type(last).__name__
+        )

@@ -1,0 +1,203 @@
+"""The facts of a cluster: one pass over its API, calls side by side, nothing that is not needed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpufleet.facts.cluster import ClusterFacts, HelmRelease, ServerVersion, Workload, WorkloadKind
+from gpufleet.facts.cluster_parse import (
+    crd_groups,
+    parse_apis,
+    parse_cluster_policy,
+    parse_crds,
+    parse_lone_pod,
+    parse_namespace,
+    parse_node,
+    parse_node_ports,
+    parse_prometheus,
+    parse_version,
+    parse_workload,
+)
+from gpufleet.facts.helm_release import (
+    UndecodableRelease,
+    decode_release,
+    histories,
+    newest_revisions,
+)
+from gpufleet.findings import Finding
+from gpufleet.findings import cluster as findings
+from gpufleet.operations.cluster_access import ClusterProblem
+from gpufleet.operations.cluster_api import METADATA_ONLY, ApiError, ClusterApi
+
+THREADS = 8
+_FORBIDDEN = re.compile(
+    r'cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"'
+    r'(?: in the namespace "(?P<namespace>[^"]*)")?'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One question to the API. `optional`: an answer 404 or 503 counts as an empty one."""
+
+    path: str
+    many: bool = True  # a list, which comes in pages
+    accept: str = "application/json"
+    query: Mapping[str, str] = field(default_factory=dict)
+    optional: bool = False
+
+
+FIRST = {
+    "nodes": Ask("/api/v1/nodes"),
+    "namespaces": Ask("/api/v1/namespaces"),
+    "services": Ask("/api/v1/services"),
+    "pods": Ask("/api/v1/pods"),
+    # without their content, which holds each chart whole: only the newest of a release is read
+    "secrets": Ask("/api/v1/secrets", accept=METADATA_ONLY, query={"labelSelector": "owner=helm"}),
+    "crds": Ask("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", accept=METADATA_ONLY),
+    "groups": Ask("/apis", many=False),
+    "DaemonSet": Ask("/apis/apps/v1/daemonsets"),
+    "Deployment": Ask("/apis/apps/v1/deployments"),
+    "StatefulSet": Ask("/apis/apps/v1/statefulsets"),
+}
+CUSTOM = {
+    "prometheuses.monitoring.coreos.com": Ask(
+        "/apis/monitoring.coreos.com/v1/prometheuses", optional=True
+    ),
+    "clusterpolicies.nvidia.com": Ask("/apis/nvidia.com/v1/clusterpolicies", optional=True),
+}
+KINDS: tuple[WorkloadKind, ...] = ("DaemonSet", "Deployment", "StatefulSet")
+
+
+def gather_cluster(api: ClusterApi, oldest: ServerVersion | None = None) -> ClusterFacts:
+    """Facts of the cluster behind `api`.
+
+    Raises ClusterProblem where it cannot be reached, where it is older than `oldest`, and where
+    permissions are missing (all of them at once).
+    """
+    server = parse_version(api.get("/version"))
+    if oldest and server < oldest:
+        raise ClusterProblem(findings.SERVER_TOO_OLD(version=server.full, oldest=oldest))
+    first = ask_all(api, FIRST)
+    secrets = _newest_secrets(first["secrets"])
+    groups = {name: _resources(name) for name in crd_groups(first["crds"], first["groups"])}
+    there = {item["metadata"]["name"] for item in first["crds"]}
+    custom = {name: ask for name, ask in CUSTOM.items() if name in there}
+    second = ask_all(api, {**secrets, **groups, **custom})
+    return ClusterFacts(
+        context=api.context,
+        server=server,
+        apis=parse_apis(first["groups"]),
+        nodes=tuple(parse_node(item) for item in first["nodes"]),
+        crds=parse_crds(first["crds"], {name: second[name] for name in groups}),
+        releases=_releases(api, first["secrets"], [second[name] for name in secrets]),
+        workloads=_workloads(first),
+        namespaces={
+            item["metadata"]["name"]: parse_namespace(item) for item in first["namespaces"]
+        },
+        node_ports=tuple(port for item in first["services"] for port in parse_node_ports(item)),
+        prometheuses=tuple(
+            parse_prometheus(item)
+            for item in second.get("prometheuses.monitoring.coreos.com") or ()
+        ),
+        cluster_policies=tuple(
+            parse_cluster_policy(item) for item in second.get("clusterpolicies.nvidia.com") or ()
+        ),
+    )
+
+
+def _newest_secrets(metadata: list[Any]) -> dict[str, Ask]:
+    paths = [
+        f"/api/v1/namespaces/{ref.namespace}/secrets/{name}"
+        for ref, name in newest_revisions(metadata).items()
+    ]
+    return {path: Ask(path, many=False, optional=True) for path in paths}
+
+
+def _resources(group_version: str) -> Ask:
+    return Ask(f"/apis/{group_version}", many=False, optional=True)
+
+
+def _releases(api: ClusterApi, metadata: list[Any], secrets: list[Any]) -> tuple[HelmRelease, ...]:
+    revisions = histories(metadata)
+    found = []
+    for secret in secrets:
+        if not secret:
+            continue  # gone since the list was made
+        try:
+            release = decode_release(secret)
+        except UndecodableRelease as error:
+            raise ClusterProblem(
+                findings.ANSWER_UNREADABLE(
+                    request="a Helm release", context=api.context, reason=str(error)
+                )
+            ) from error
+        found.append(release.with_history(revisions.get(release.ref, ())))
+    return tuple(found)
+
+
+def _workloads(answers: Mapping[str, Any]) -> tuple[Workload, ...]:
+    made = [parse_workload(kind, item) for kind in KINDS for item in answers[kind]]
+    lone = [parse_lone_pod(item) for item in answers["pods"]]
+    return (*made, *(pod for pod in lone if pod))
+
+
+def ask_all(api: ClusterApi, asks: Mapping[str, Ask]) -> dict[str, Any]:
+    """The answers, side by side; ClusterProblem says everything that was refused."""
+    answers: dict[str, Any] = {}
+    refused: list[ApiError] = []
+    with ThreadPoolExecutor(THREADS) as pool:
+        waiting = {name: pool.submit(_ask, api, ask) for name, ask in asks.items()}
+    for name, future in waiting.items():
+        try:
+            answers[name] = future.result()
+        except ApiError as error:
+            refused.append(error)
+    if refused:
+        raise ClusterProblem(*_refusals(api, refused))
+    return answers
+
+
+def _ask(api: ClusterApi, ask: Ask) -> Any:
+    call = api.list if ask.many else api.get
+    try:
+        return call(ask.path, ask.accept, **ask.query)
+    except ApiError as error:
+        if ask.optional and error.status in (404, 503):
+            return [] if ask.many else {}
+        raise
+
+
+def _refusals(api: ClusterApi, errors: list[ApiError]) -> list[Finding]:
+    forbidden = [error for error in errors if error.status == 403]
+    found = [
+        findings.ANSWER_UNREADABLE(
+            request=error.request,
+            context=api.context,
+            reason=f"{error.status} {error.message or error.reason}",
+        )
+        for error in errors
+        if error not in forbidden
+    ]
+    if forbidden:
+        found.append(missing_permissions(api.context, [error.message for error in forbidden]))
+    return found
+
+
+def missing_permissions(context: str, messages: list[str]) -> Finding:
+    """One finding for all the verbs that the API server's messages name."""
+    verbs: dict[str, None] = {}
+    for message in messages:
+        match = _FORBIDDEN.search(message)
+        if match:
+            resource = ".".join(filter(None, (match["resource"], match["group"])))
+            where = f"in namespace {match['namespace']}" if match["namespace"] else "anywhere"
+            verbs[f"{match['verb']} {resource} {where}"] = None
+        else:
+            verbs[message] = None
+    first = " ".join(next(iter(verbs)).split()[:2])
+    return findings.FORBIDDEN(context=context, missing=", ".join(verbs), example=first)

@@ -1,0 +1,119 @@
+"""Values of a chart: compared, shown as a diff without secrets, checked against the chart. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches, unified_diff
+from typing import Any
+
+import yaml
+
+from gpufleet.facts.chart import ChartContent
+from gpufleet.findings import Finding
+from gpufleet.findings import releases as findings
+from gpufleet.redact import redact
+
+Values = Mapping[str, Any]
+
+MASK, MASK_CHANGED = "***", "*** (changed)"
+_SECRET = re.compile(
+    r"pass(word|wd|phrase)?$|passw|secret|token|credential|api[_-]?key|private[_-]?key|auth",
+    re.IGNORECASE,
+)
+# names of Secrets and fields, which are no secrets themselves
+_REFERENCE = re.compile(r"^existing|name$|ref$|selector$|namespace$|^auth(or|Proxy)", re.IGNORECASE)
+_MISSING = object()
+
+
+def same_values(old: Values, new: Values) -> bool:
+    """Whether two sets of values are one, with numbers compared as JSON compares them."""
+    return _canonical(old) == _canonical(new)
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(_plain(value), sort_keys=True)
+
+
+def _plain(value: Any) -> Any:
+    """`value` as JSON holds it: 1.0 is 1, a tuple is a list, keys are text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def values_diff(old: Values, new: Values, before: str, after: str) -> tuple[str, ...]:
+    """Unified diff of two sets of values as YAML; a secret shows only that it changed."""
+    lines = unified_diff(
+        _yaml(_masked(_plain(old), _MISSING)),
+        _yaml(_masked(_plain(new), _plain(old))),
+        fromfile=before,
+        tofile=after,
+        n=2,
+        lineterm="",
+    )
+    return tuple(lines)
+
+
+def _yaml(values: Any) -> list[str]:
+    if not values:
+        return []
+    return redact(yaml.safe_dump(values, sort_keys=True, allow_unicode=True)).splitlines()
+
+
+def _masked(value: Any, other: Any, *, secret: bool = False) -> Any:
+    """`value` with secrets masked. `other`: what it is compared with, to tell a change."""
+    if isinstance(value, Mapping):
+        named = str(value.get("name", ""))  # an entry of a container's `env`
+        return {
+            key: _masked(
+                inner,
+                other.get(key, _MISSING) if isinstance(other, Mapping) else _MISSING,
+                secret=secret or _is_secret(key) or (key == "value" and _is_secret(named)),
+            )
+            for key, inner in value.items()
+        }
+    if isinstance(value, list):
+        others = other if isinstance(other, list) else []
+        return [
+            _masked(inner, others[i] if i < len(others) else _MISSING, secret=secret)
+            for i, inner in enumerate(value)
+        ]
+    if not secret or value is None or value == "" or isinstance(value, bool):
+        return value
+    return MASK if other is _MISSING or other == value else MASK_CHANGED
+
+
+def _is_secret(key: str) -> bool:
+    return bool(_SECRET.search(key)) and not _REFERENCE.search(key)
+
+
+def unknown_values(values: Values, chart: ChartContent) -> list[Finding]:
+    """A finding for every key that the chart does not know, with the one that may be meant."""
+    return [
+        findings.VALUE_UNKNOWN(
+            key=".".join(path),
+            chart=f"{chart.name} {chart.version}",
+            suggestion=f"Did you mean {close[0]}?" if close else "",
+        )
+        for path, known in _unknown(values, chart.known_values())
+        for close in [get_close_matches(path[-1], known, n=1)]
+    ]
+
+
+def _unknown(
+    values: Values, known: Values, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    """Paths that `known` does not have. A map that is empty in `known` takes any key."""
+    for key, value in values.items():
+        here = (*path, str(key))
+        if key not in known:
+            if not (path == () and key == "global"):
+                yield here, [str(name) for name in known]
+        elif isinstance(value, Mapping) and isinstance(known[key], Mapping) and known[key]:
+            yield from _unknown(value, known[key], here)
