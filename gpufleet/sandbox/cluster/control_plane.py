@@ -1,0 +1,117 @@
+"""How the programs of a control plane are called. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpufleet.sandbox.cluster.kubernetes_source import minor_of
+
+SERVICES = "10.0.0.0/16"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where one cluster has its files and ports; `address` is that of the API server."""
+
+    folder: Path
+    version: str  # 1.36.3
+    address: str
+    api_port: int
+    etcd_port: int
+    peer_port: int
+    controller_port: int
+    scheduler_port: int
+
+    @property
+    def minor(self) -> int:
+        return minor_of(self.version)
+
+    @property
+    def url(self) -> str:
+        return f"https://{self.address}:{self.api_port}"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.folder / "kubeconfig"
+
+
+def etcd(layout: Layout) -> list[str]:
+    """etcd with its data in the cluster's folder; what is lost with the machine may be lost."""
+    client, peer = (f"http://127.0.0.1:{port}" for port in (layout.etcd_port, layout.peer_port))
+    return [
+        "--data-dir", str(layout.folder / "etcd"), "--unsafe-no-fsync", "--name", "sandbox",
+        "--listen-client-urls", client, "--advertise-client-urls", client,
+        "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+        "--initial-cluster", f"sandbox={peer}", "--log-level", "warn",
+    ]  # fmt: skip
+
+
+def api_server(layout: Layout) -> list[str]:
+    """kube-apiserver with RBAC, tokens from a file and nobody else's Endpoints."""
+    folder = layout.folder
+    flags = {
+        "etcd-servers": f"http://127.0.0.1:{layout.etcd_port}",
+        "bind-address": layout.address,
+        "advertise-address": layout.address,
+        "secure-port": layout.api_port,
+        "tls-cert-file": folder / "server.crt",
+        "tls-private-key-file": folder / "server.key",
+        "token-auth-file": folder / "tokens.csv",
+        "authorization-mode": "RBAC",
+        "service-account-key-file": folder / "service-account.key",
+        "service-account-signing-key-file": folder / "service-account.key",
+        "service-account-issuer": "https://kubernetes.default.svc",
+        "service-cluster-ip-range": SERVICES,
+        "allow-privileged": "true",
+        # from 1.37 on a server does not start with a loopback address and its own Endpoints
+        "endpoint-reconciler-type": "none",
+    }
+    if layout.minor < 20:
+        flags["insecure-port"] = 0
+    return _flags(flags)
+
+
+def controller_manager(layout: Layout) -> list[str]:
+    flags = {
+        "service-account-private-key-file": layout.folder / "service-account.key",
+        "root-ca-file": layout.folder / "ca.crt",
+        **_client(layout, layout.controller_port),
+    }
+    return _flags(flags)
+
+
+def scheduler(layout: Layout) -> list[str]:
+    return _flags(_client(layout, layout.scheduler_port))
+
+
+def kwok(layout: Layout, stages: Path) -> list[str]:
+    """kwok plays the kubelet of every node that has no other."""
+    return _flags(
+        {
+            "kubeconfig": layout.kubeconfig,
+            "config": stages,
+            "manage-nodes-with-label-selector": "type=kwok",
+            "manage-all-nodes": "false",
+            "node-lease-duration-seconds": 40,
+            "server-address": "",
+        }
+    )
+
+
+def _client(layout: Layout, port: int) -> dict[str, object]:
+    """What the controller manager and the scheduler have in common."""
+    flags: dict[str, object] = {
+        "kubeconfig": layout.kubeconfig,
+        "leader-elect": "false",
+        "bind-address": "127.0.0.1",
+        "secure-port": port,
+        "cert-dir": layout.folder / f"certificates-{port}",
+    }
+    if layout.minor < 23:
+        flags["port"] = 0  # the one without TLS
+    return flags
+
+
+def _flags(values: dict[str, object]) -> list[str]:
+    return [f"--{name}={value}" for name, value in values.items()]

@@ -1,0 +1,90 @@
+"""A Go module of our own that requires others, in which their programs are built."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpufleet.sandbox.process import run
+
+DOWNLOADS_AT_ONCE = 6
+BUILD_SECONDS = 3600
+TOOLS = """\
+//go:build tools
+
+package tools
+
+import (
+{imports}
+)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnModule:
+    """The module in `folder`; `go` is the go command, `environment` its variables."""
+
+    go: Path
+    folder: Path
+    environment: Mapping[str, str]
+
+    def create(self, packages: Sequence[str], require: str, replace: Mapping[str, str]) -> None:
+        """Write go.mod and the imports of `packages`, and let go find every version.
+
+        `require` is module@version; `replace` is module -> path, or module@version.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "go.mod").unlink(missing_ok=True)
+        self.run("mod", "init", "example.org/sandbox")
+        imports = "\n".join(f'\t_ "{package}"' for package in packages)
+        (self.folder / "tools.go").write_text(TOOLS.format(imports=imports))
+        self.edit(f"-require={require}", *(f"-replace={old}={new}" for old, new in replace.items()))
+        # -e: test packages of dependencies that nobody serves any more are no obstacle
+        self.run("mod", "tidy", "-e")
+
+    def edit(self, *edits: str) -> None:
+        """Change go.mod."""
+        self.run("mod", "edit", *edits)
+
+    def build(self, package: str, target: Path, flags: str) -> None:
+        """Build one program; `flags` go to the linker."""
+        self.run("build", "-ldflags", flags, "-o", str(target), package)
+
+    def download(self, module: str, version: str) -> dict[str, Any]:
+        """What `go mod download -json` says of a module; {} where the proxy does not serve it."""
+        done = self.run("mod", "download", "-json", f"{module}@{version}", check=False)
+        answer: dict[str, Any] = json.loads(done) if done.startswith("{") else {}
+        return {} if answer.get("Error") else answer
+
+    def first_served(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """Module -> the first of its versions that the proxy serves; those with none are left out.
+
+        Such a module can only be one that the programs do not need: go says so otherwise.
+        """
+
+        def first(item: tuple[str, Sequence[str]]) -> tuple[str, str]:
+            module, candidates = item
+            served = (version for version in candidates if self.download(module, version))
+            return module, next(served, "")
+
+        with ThreadPoolExecutor(DOWNLOADS_AT_ONCE) as pool:
+            found = dict(pool.map(first, wanted.items()))
+        return {module: version for module, version in found.items() if version}
+
+    def folder_of(self, module: str) -> Path | None:
+        """Where go has unpacked a module of this build; None when it is not part of it."""
+        found = self.run("list", "-m", "-f", "{{.Dir}}", module, check=False).strip()
+        return Path(found) if found else None
+
+    def run(self, *words: str, check: bool = True) -> str:
+        """Standard output of a go command in the folder; SandboxError where it fails."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        done = run(
+            [self.go, *words], check=check, env=self.environment, cwd=self.folder,
+            timeout=BUILD_SECONDS,
+        )  # fmt: skip
+        return done.stdout
