@@ -13,8 +13,9 @@ from gpufleet.sandbox.locks import exclusive
 from gpufleet.sandbox.machine import build as build_machine
 from gpufleet.sandbox.machine import nvidia_smi
 from gpufleet.sandbox.mirror.contents import contents
+from gpufleet.sandbox.mirror.dcgm import image_program
 from gpufleet.sandbox.mirror.gotools import toolkit_programs
-from gpufleet.sandbox.mirror.layout import extra_files, repositories
+from gpufleet.sandbox.mirror.layout import IMAGE_PROGRAM, extra_files, repositories
 from gpufleet.sandbox.mirror.repositories import write_all
 from gpufleet.sandbox.mirror.signing import KeyRing, key_ring
 
@@ -64,6 +65,9 @@ def _build(
         write_all(found, work / "tree", ring, work / "packages")
         for path, content in extra_files(ring.public("vendor")).items():
             (work / "tree" / path).write_bytes(content)
+        target = work / "tree" / IMAGE_PROGRAM
+        target.parent.mkdir()
+        shutil.copy2(image_program(work / "compiled"), target)
         _swap(work / "tree", home / "tree", work / "old")
     (home / "fingerprint").write_text(ring.keys["vendor"].fingerprint + "\n")
     for armor, suffix in ((False, "gpg"), (True, "asc")):
@@ -89,5 +93,6 @@ def _state(machine: Path, ring: KeyRing) -> str:
     for path in sources:
         digest.update(path.name.encode() + path.read_bytes())
     digest.update(load_catalog().packages.model_dump_json().encode())
+    digest.update(load_catalog().exporter.model_dump_json().encode())
     digest.update(machine.name.encode() + ring.keys["vendor"].fingerprint.encode())
     return digest.hexdigest()

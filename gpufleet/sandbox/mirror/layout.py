@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpufleet.sandbox.mirror import archive, drivers, toolkit
+from gpufleet.sandbox.mirror import archive, dcgm, drivers, toolkit
 from gpufleet.sandbox.mirror.contents import contents, distribution, distributions
 from gpufleet.sandbox.mirror.model import File, Package, Repository
 from gpufleet.sandbox.mirror.payload import text
 
 CUDA = "compute/cuda/repos"
+IMAGE_PROGRAM = "images/dcgm-exporter"  # for tests that make an image of it
 ARCHIVES = "archives"  # of what is gone: the part of driver_archives_url after the host
 TOOLKIT = "libnvidia-container"
 
@@ -34,6 +35,7 @@ def repositories(
     for code in distributions():
         entry = distribution(code)
         packages = drivers.packages(code, entry.style, work, nvidia_smi)
+        packages += dcgm.packages(code, entry.style, work)
         extra = {f"cuda-{code}.repo": _repo_file(code, entry.key)}
         if entry.style == "deb":
             packages += [_keyring(code, key), *older]

@@ -58,11 +58,12 @@ def text(name: str, **values: str) -> str:
 
 
 @cache
-def program(name: str, version: str, work: Path) -> Path:
-    """Compile files/daemons/`name`.c for one version."""
-    target = work / f"{name}-{version}"
+def program(name: str, version: str, work: Path, *, static: bool = False) -> Path:
+    """Compile files/daemons/`name`.c for one version; `static`: it needs no library."""
+    target = work / f"{name}-{version}{'-static' if static else ''}"
+    options = ["-static"] if static else []
     with as_file(files(__package__) / "files" / "daemons" / f"{name}.c") as source:
-        run(["gcc", "-O1", f'-DVERSION="{version}"', "-o", target, source])
+        run(["gcc", "-O1", *options, f'-DVERSION="{version}"', "-o", target, source])
     return target
 
 

@@ -8,6 +8,7 @@ from datetime import date
 import pytest
 
 from gpufleet.catalog.choice import DriverChoice
+from gpufleet.catalog.exporter import resolve_exporter
 from gpufleet.catalog.load import load_catalog
 from gpufleet.catalog.resolve import resolve_driver, resolve_toolkit
 from gpufleet.sandbox.kinds import KINDS
@@ -15,6 +16,7 @@ from gpufleet.sandbox.machine.kernels import KERNELS
 from gpufleet.sandbox.mirror.contents import contents, distributions, driver_versions
 from gpufleet.sandbox.mirror.model import Package
 from gpufleet.settings.driver import DriverSettings
+from gpufleet.settings.exporter import ExporterSettings
 from gpufleet.settings.toolkit import ToolkitSettings
 
 T4 = 0x1EB8  # can have either kind of module, and every branch
@@ -139,3 +141,24 @@ def test_every_package_says_that_it_is_an_imitation(by_path: Listed) -> None:
     package = by_path["compute/cuda/repos/debian12/x86_64"]["libcuda1"][0]
     assert "Imitation" in debs.control_text(package)
     assert "Imitation" in rpms.NOTE
+
+
+@pytest.mark.parametrize("code", contents()["dcgm"]["distributions"])
+@pytest.mark.parametrize("branch", [550, 580])
+def test_the_exporter_that_the_catalog_chooses_is_there(
+    by_path: Listed, code: str, branch: int
+) -> None:
+    choice = resolve_exporter(
+        load_catalog(),
+        distribution=code,
+        branch=branch,
+        devices=[T4],
+        settings=ExporterSettings(),
+    )
+    cuda = by_path[f"compute/cuda/repos/{code}/x86_64"]
+    assert choice.no_packages == ""
+    for name in choice.dcgm_packages:
+        assert f"1:{choice.dcgm}-1" in [package.version for package in cuda[name]]
+    for name in choice.exporter_packages:
+        versions = [package.version for package in cuda[name]]
+        assert any(version.startswith(choice.version) for version in versions)
