@@ -5,7 +5,7 @@ PY    := $(VENV)/bin/python
 HOSTS ?= 1 10 40
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test test-unit test-hosts test-slow lint bench docs clean
+.PHONY: help setup demo test test-unit test-hosts test-slow test-kubernetes lint bench docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -30,6 +30,9 @@ test-hosts: $(READY) ## the tests on sandbox hosts
 test-slow: $(READY) ## real packages of the distribution, with a real DKMS build
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/pytest -q -m slow tests/hosts
 
+test-kubernetes: $(READY) ## the tests on control planes of every Kubernetes minor that can be built
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/test_kubernetes.sh
+
 lint: $(READY) ## ruff and mypy --strict
 	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy
 
@@ -40,5 +43,5 @@ docs: $(READY) ## generate docs/findings.md and the tables of keys in the roles'
 	@$(PY) scripts/generate_docs.py
 
 clean: ## take the sandbox, its caches and the virtual environment away
-	@if [ -x $(VENV)/bin/gpufleet ]; then $(VENV)/bin/gpufleet sandbox down --all; fi
+	@if [ -x $(VENV)/bin/gpufleet ]; then $(VENV)/bin/gpufleet sandbox cluster down --all; $(VENV)/bin/gpufleet sandbox down --all; fi
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis "$${XDG_CACHE_HOME:-$$HOME/.cache}/gpufleet"

@@ -1,0 +1,44 @@
+"""Real control planes for the tests: one per Kubernetes version and worker, shared by them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from gpufleet.sandbox.cluster import Cluster
+
+# a current server, and one of the time before server-side validation
+KUBERNETES = os.environ.get("GPUFLEET_TEST_KUBERNETES", "1.36 1.18").split()
+
+
+@pytest.fixture(scope="session", params=KUBERNETES)
+def cluster(request: pytest.FixtureRequest, worker_id: str) -> Iterator[Cluster]:
+    """Three simulated nodes with eight GPUs each, labelled as NFD labels them.
+
+    GPUFLEET_KEEP_SANDBOX=1 leaves it up; GPUFLEET_TEST_KUBERNETES names other versions.
+    """
+    name = f"test-{request.param}-{worker_id}"
+    found = Cluster.up(name, request.param, progress=print)
+    yield found
+    if os.environ.get("GPUFLEET_KEEP_SANDBOX") != "1":
+        found.down()
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> Iterator[str]:
+    """A namespace of the test's own, removed with all it holds."""
+    core: Any = client.CoreV1Api(cluster.api)
+    name = core.create_namespace({"metadata": {"generateName": "test-"}}).metadata.name
+    yield name
+    core.delete_namespace(name)
+
+
+@pytest.fixture
+def pods_of(cluster: Cluster, namespace: str) -> Callable[[str], list[Any]]:
+    """The pods of the test's namespace with a label, `pods_of("app=web")`."""
+    core: Any = client.CoreV1Api(cluster.api)
+    return lambda selector: list(core.list_namespaced_pod(namespace, label_selector=selector).items)
