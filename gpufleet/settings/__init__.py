@@ -2,7 +2,20 @@
 
 from gpufleet.settings.driver import DriverSettings
 from gpufleet.settings.exporter import ExporterSettings
-from gpufleet.settings.load import NodeSettings, load_settings
+from gpufleet.settings.load import (
+    ClusterSettings,
+    NodeSettings,
+    load_cluster_settings,
+    load_settings,
+)
 from gpufleet.settings.toolkit import ToolkitSettings
 
-__all__ = ["DriverSettings", "ExporterSettings", "NodeSettings", "ToolkitSettings", "load_settings"]
+__all__ = [
+    "ClusterSettings",
+    "DriverSettings",
+    "ExporterSettings",
+    "NodeSettings",
+    "ToolkitSettings",
+    "load_cluster_settings",
+    "load_settings",
+]

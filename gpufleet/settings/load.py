@@ -11,12 +11,25 @@ from pydantic import ValidationError
 
 from gpufleet.findings import Finding
 from gpufleet.findings import settings as findings
+from gpufleet.settings.cluster import (
+    ClusterAccess,
+    DevicePluginSettings,
+    GpuOperatorSettings,
+    MonitoringSettings,
+)
 from gpufleet.settings.driver import DriverSettings
 from gpufleet.settings.exporter import ExporterSettings
 from gpufleet.settings.model import RoleSettings
 from gpufleet.settings.toolkit import ToolkitSettings
 
-ROLES: tuple[type[RoleSettings], ...] = (DriverSettings, ToolkitSettings, ExporterSettings)
+NODE_ROLES: tuple[type[RoleSettings], ...] = (DriverSettings, ToolkitSettings, ExporterSettings)
+CLUSTER_ROLES: tuple[type[RoleSettings], ...] = (
+    ClusterAccess,
+    DevicePluginSettings,
+    MonitoringSettings,
+    GpuOperatorSettings,
+)
+ROLES = NODE_ROLES + CLUSTER_ROLES  # a misspelt key is found wherever it stands
 RoleModel = TypeVar("RoleModel", bound=RoleSettings)
 SHOWN_VALUE = 60  # characters of a wrong value that an error repeats
 
@@ -28,6 +41,16 @@ class NodeSettings:
     driver: DriverSettings
     toolkit: ToolkitSettings
     exporter: ExporterSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """The settings of one cluster, one model per role."""
+
+    cluster: ClusterAccess
+    device_plugin: DevicePluginSettings
+    monitoring: MonitoringSettings
+    gpu_operator: GpuOperatorSettings
 
 
 def known_keys() -> list[str]:
@@ -48,13 +71,28 @@ def load_settings(data: Mapping[str, Any]) -> tuple[NodeSettings | None, list[Fi
     return NodeSettings(driver, toolkit, exporter), []
 
 
+def load_cluster_settings(
+    data: Mapping[str, Any],
+) -> tuple[ClusterSettings | None, list[Finding]]:
+    """The typed settings of a cluster in `data`, or None and every reason against them."""
+    problems = [_unknown(key) for key in sorted(data) if _is_unknown(key)]
+    cluster = _load(ClusterAccess, data, problems)
+    device_plugin = _load(DevicePluginSettings, data, problems)
+    monitoring = _load(MonitoringSettings, data, problems)
+    gpu_operator = _load(GpuOperatorSettings, data, problems)
+    if problems or not (cluster and device_plugin and monitoring and gpu_operator):
+        return None, problems
+    return ClusterSettings(cluster, device_plugin, monitoring, gpu_operator), []
+
+
 def _is_unknown(key: str) -> bool:
     return key.startswith(tuple(role.prefix for role in ROLES)) and key not in known_keys()
 
 
 def _unknown(key: str) -> Finding:
     close = get_close_matches(key, known_keys(), n=1)
-    role = key.split("_", 1)[0]
+    prefix = next(role.prefix for role in ROLES if key.startswith(role.prefix))
+    role = prefix.rstrip("_").replace("_", "-")
     hint = (
         f"Did you mean {close[0]}?" if close else f"The keys of the role {role} are in its README."
     )
@@ -72,16 +110,25 @@ def _load(
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        problems += [_invalid(model.prefix, detail) for detail in error.errors()]
+        by_key: dict[str, list[Mapping[str, Any]]] = {}
+        for detail in error.errors():
+            by_key.setdefault(model.prefix + str(detail["loc"][0]), []).append(detail)
+        problems += [_invalid(key, details) for key, details in by_key.items()]
         return None
 
 
-def _invalid(prefix: str, detail: Mapping[str, Any]) -> Finding:
-    key = prefix + str(detail["loc"][0])
+def _invalid(key: str, details: list[Mapping[str, Any]]) -> Finding:
+    """One finding per key, also where its value fits none of several types."""
+    messages = [_problem(detail) for detail in details]
+    value = _shown(details[0]["input"])
+    return findings.INVALID_VALUE(key=key, value=value, problem="; or ".join(messages))
+
+
+def _problem(detail: Mapping[str, Any]) -> str:
     message = str(detail["msg"]).removeprefix("Value error, ")
-    if not message.startswith(("is ", "must ")):
-        message = f"is not allowed: {message[0].lower()}{message[1:]}"
-    return findings.INVALID_VALUE(key=key, value=_shown(detail["input"]), problem=message)
+    if message.startswith(("is ", "must ", "names ")):
+        return message
+    return f"is not allowed: {message[0].lower()}{message[1:]}"
 
 
 def _shown(value: object) -> str:

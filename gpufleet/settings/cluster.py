@@ -1,0 +1,171 @@
+"""Settings of a cluster: keys `cluster_*`, `device_plugin_*`, `monitoring_*`, `gpu_operator_*`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+
+from gpufleet.settings.exporter import Counters
+from gpufleet.settings.model import RoleSettings
+
+CHARTS = (
+    "kube-prometheus-stack",
+    "node-feature-discovery",
+    "nvidia-device-plugin",
+    "dcgm-exporter",
+    "prometheus-adapter",
+    "gpu-operator",
+)
+
+
+def _text_only(value: Any) -> Any:
+    if isinstance(value, int | float):
+        raise ValueError(f"is a number ({value!r}); write versions in quotes")
+    return value
+
+
+def _known_charts(versions: dict[str, str]) -> dict[str, str]:
+    for name in versions:
+        if name not in CHARTS:
+            raise ValueError(f"names the chart {name!r}; there are {', '.join(CHARTS)}")
+    return versions
+
+
+ChartVersion = Annotated[
+    str, BeforeValidator(_text_only), StringConstraints(pattern=r"^v?\d+\.\d+\.\d+[0-9A-Za-z.+-]*$")
+]
+ChartVersions = Annotated[dict[str, ChartVersion], AfterValidator(_known_charts)]
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+NodePort = Annotated[int, Field(ge=1, le=65535)]
+Quantity = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)?([kMGT]i?)?$")]
+Values = dict[str, Any]
+
+
+class ClusterAccess(RoleSettings):
+    """Which cluster, and how charts for it are chosen."""
+
+    prefix = "cluster_"
+
+    kubeconfig: str | None = Field(
+        None, description="Path of the kubeconfig. Default: $KUBECONFIG, then ~/.kube/config."
+    )
+    context: str | None = Field(None, description="Context in it. Default: its current one.")
+    charts: Literal["careful", "newest"] = Field(
+        "careful",
+        description="`careful`: the versions that upstream documents for this Kubernetes and that "
+        "were tried on it. `newest`: the newest that its API takes, with values that make it fit.",
+    )
+    chart_versions: ChartVersions = Field(
+        {}, description="Versions that you want instead: chart -> version."
+    )
+    chart_dir: str | None = Field(
+        None, description="Folder of chart archives, CHART-VERSION.tgz, instead of repositories."
+    )
+    stack: Literal["device-plugin", "gpu-operator"] = Field(
+        "device-plugin",
+        description="`device-plugin`: device plugin and exporter as releases of their own. "
+        "`gpu-operator`: NVIDIA's operator brings both.",
+    )
+    timeout: int = Field(
+        600, ge=10, le=7200, description="Seconds to wait until a release is ready."
+    )
+    helm: str | None = Field(
+        None, description="Path of the helm program. Default: the one on PATH, else it is fetched."
+    )
+    force_conflicts: bool = Field(
+        False, description="Take back fields that somebody else changed (helm 4)."
+    )
+
+
+class DevicePluginSettings(RoleSettings):
+    """How GPUs become resources that pods can ask for."""
+
+    prefix = "device_plugin_"
+
+    namespace: Name = Field("kube-system", description="Namespace of the plugin.")
+    nfd: Literal["auto"] | bool = Field(
+        "auto",
+        description="Install node-feature-discovery; `auto`: unless the cluster has one or "
+        "`device_plugin_label_nodes` replaces it.",
+    )
+    nfd_namespace: Name = Field("node-feature-discovery", description="Namespace of NFD.")
+    gfd: bool = Field(True, description="Run gpu-feature-discovery, which labels nodes by GPU.")
+    label_nodes: bool = Field(
+        False,
+        description="Label nodes that report GPUs, or that the inventory names in gpu_nodes, with "
+        "nvidia.com/gpu.present instead of running NFD.",
+    )
+    mig_strategy: Literal["none", "single", "mixed"] = Field(
+        "none", description="How MIG devices are offered."
+    )
+    time_slicing: int | None = Field(
+        None, ge=2, le=64, description="Offer each GPU this many times; nobody's memory is safe."
+    )
+    runtime_class: str | None = Field(
+        None,
+        description="RuntimeClass of plugin and exporter, needed where nvidia is not the default "
+        "runtime.",
+    )
+    values: Values = Field({}, description="Values of the plugin's chart, over our own.")
+    nfd_values: Values = Field({}, description="Values of NFD's chart, over our own.")
+
+
+class MonitoringSettings(RoleSettings):
+    """Metrics of GPUs and who collects them."""
+
+    prefix = "monitoring_"
+
+    enabled: bool = Field(True, description="Install anything of it at all.")
+    namespace: Name = Field("monitoring", description="Namespace of Prometheus and the exporter.")
+    prometheus: Literal["auto", "install", "existing", "none"] = Field(
+        "auto",
+        description="`install`: kube-prometheus-stack. `existing`: join a Prometheus Operator that "
+        "is there. `none`: only the exporter. `auto`: join where there is one, else install.",
+    )
+    scrape: Literal["auto", "service-monitor", "scrape-config"] = Field(
+        "auto",
+        description="How Prometheus finds the exporter: a ServiceMonitor, or the job gpu-metrics "
+        "in additionalScrapeConfigs. `auto`: a ServiceMonitor wherever an operator serves it.",
+    )
+    monitor_labels: dict[str, str] = Field(
+        {}, description="Labels of the ServiceMonitor, as an existing Prometheus selects them."
+    )
+    node_port: NodePort | None = Field(
+        None, description="Offer Prometheus on this port of the nodes; NVIDIA's guide has 30090."
+    )
+    grafana_node_port: NodePort | None = Field(
+        None, description="Offer Grafana on this port of the nodes."
+    )
+    grafana_existing_secret: str | None = Field(
+        None,
+        description="Secret with admin-user and admin-password. Default: a password is generated.",
+    )
+    exporter: bool = Field(True, description="Install dcgm-exporter.")
+    exporter_memory: Quantity | None = Field(
+        None, description="Memory limit of the exporter. Default: by the GPUs of a node."
+    )
+    counters: Counters | None = Field(
+        None,
+        description="What to collect, as lines `DCGM field, type, help`. Default: the chart's.",
+    )
+    admission_webhooks: bool = Field(
+        False, description="Let the operator check rules when they are written."
+    )
+    values: Values = Field({}, description="Values of kube-prometheus-stack, over our own.")
+    exporter_values: Values = Field({}, description="Values of dcgm-exporter, over our own.")
+
+
+class GpuOperatorSettings(RoleSettings):
+    """NVIDIA's operator, where cluster_stack asks for it."""
+
+    prefix = "gpu_operator_"
+
+    namespace: Name = Field("gpu-operator", description="Namespace of the operator.")
+    driver: Literal["auto"] | bool = Field(
+        "auto", description="Let it install drivers; `auto`: not on nodes that have one."
+    )
+    toolkit: Literal["auto"] | bool = Field(
+        "auto", description="Let it install the container toolkit; `auto`: as with the driver."
+    )
+    values: Values = Field({}, description="Values of the operator's chart, over our own.")
