@@ -102,7 +102,7 @@ class HelmRelease:
     chart: str
     chart_version: str
     app_version: str
-    values: Mapping[str, Any]  # what its user supplied, not the chart's defaults
+    values: Mapping[str, Any] = field(repr=False)  # what its user supplied: may hold secrets
     description: str = ""
     updated: int = 0  # when it began, in seconds since 1970; 0 where unknown
     apply_method: str = ""  # "ssa", "csa"; "" where Helm 3 made it

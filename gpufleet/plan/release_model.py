@@ -69,7 +69,7 @@ class Release:
     chart: str
     version: str
     source: ChartSource
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict, repr=False)  # may hold secrets
     ready: Readiness = Readiness()
     crds: CrdPolicy = CrdPolicy()
     pod_security: PodSecurity | None = None

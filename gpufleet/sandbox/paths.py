@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from gpufleet.paths import cache_dir
 
-def cache_dir() -> Path:
-    """`$XDG_CACHE_HOME/gpufleet`, usually `~/.cache/gpufleet`; everything in it can be rebuilt."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "gpufleet"
+__all__ = ["cache_dir", "state_dir"]
 
 
 def state_dir(sandbox: str) -> Path:

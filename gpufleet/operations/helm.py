@@ -1,0 +1,147 @@
+"""Calls of helm: words, never a shell; values by a private file; secrets never among the words."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from gpufleet.operations.cluster_access import ClusterAccess
+from gpufleet.operations.helm_program import HelmProgram
+from gpufleet.plan.release_model import HelmStrategy, Release
+from gpufleet.plan.releases import OWNER_LABEL
+
+LOOK_EVERY = 0.1  # seconds between two looks at a helm that runs
+GRACE = 10  # seconds that helm has to end after SIGTERM, before SIGKILL
+
+Tick = Callable[[float], None]  # called while helm runs, with the seconds it has run
+
+
+@dataclass(frozen=True, slots=True)
+class HelmResult:
+    """What a helm said. `code`: its exit status; None where it did not end in time."""
+
+    code: int | None
+    stdout: str
+    stderr: str
+
+    @property
+    def ok(self) -> bool:
+        return self.code == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Helm:
+    """helm for one cluster. `controller`: what the label of our releases says."""
+
+    program: HelmProgram
+    access: ClusterAccess
+    context: str
+    controller: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def upgrade(
+        self, release: Release, archive: Path, strategy: HelmStrategy, timeout: int, tick: Tick
+    ) -> HelmResult:
+        """Install or upgrade. Hooks are waited for, the rest is not: readiness is our own."""
+        with values_file(release.values) as values:
+            words = [
+                *("upgrade", release.name, str(archive), "--install"),
+                *("--namespace", release.namespace, "--values", values, "--reset-values"),
+                *("--skip-crds", "--labels", f"{OWNER_LABEL}={self.controller}"),
+                *("--timeout", f"{timeout}s", *strategy.flags),
+            ]
+            return self.run(words, timeout=timeout + GRACE, strategy=strategy, tick=tick)
+
+    def rollback(
+        self, release: Release, revision: int, strategy: HelmStrategy, timeout: int, tick: Tick
+    ) -> HelmResult:
+        """Take a release back to a revision; 0 is the one before."""
+        words = [
+            *("rollback", release.name, str(revision), "--namespace", release.namespace),
+            *("--timeout", f"{timeout}s", *strategy.flags),
+        ]
+        return self.run(words, timeout=timeout + GRACE, strategy=strategy, tick=tick)
+
+    def render(self, release: Release, archive: Path, server: str) -> HelmResult:
+        """The objects of a release for a server of that version; the cluster is not asked."""
+        with values_file(release.values) as values:
+            words = [
+                *("template", release.name, str(archive), "--namespace", release.namespace),
+                *("--values", values, "--kube-version", server, "--skip-crds"),
+            ]
+            return self.run(words, timeout=120)
+
+    def run(
+        self,
+        words: Sequence[str],
+        *,
+        timeout: float,
+        strategy: HelmStrategy | None = None,
+        tick: Tick | None = None,
+    ) -> HelmResult:
+        """Call helm and wait at most `timeout` seconds; `tick` is called meanwhile."""
+        environment = {
+            **os.environ,
+            "KUBECONFIG": self.access.path,
+            "HELM_DRIVER": "secret",  # where ClusterFacts looks for releases
+            **self.environment,
+            **(strategy.environment if strategy else {}),
+        }
+        command = [str(self.program.path), *words, "--kube-context", self.context]
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            process = subprocess.Popen(
+                command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err
+            )
+            try:
+                code = _wait(process, timeout, tick)
+            finally:
+                _end(process)
+            return HelmResult(code, _text(out), _text(err))
+
+
+def _wait(process: subprocess.Popen[bytes], timeout: float, tick: Tick | None) -> int | None:
+    began = time.monotonic()
+    while True:
+        try:
+            return process.wait(LOOK_EVERY)
+        except subprocess.TimeoutExpired:
+            ran = time.monotonic() - began
+        if ran > timeout:
+            return None
+        if tick:
+            tick(ran)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a helm that still runs; after SIGTERM it notes the release as failed, not as pending."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "replace")
+
+
+@contextmanager
+def values_file(values: Mapping[str, Any]) -> Iterator[str]:
+    """A file with values that only this user can read, as JSON, which is YAML without surprises."""
+    with tempfile.TemporaryDirectory(prefix="gpufleet-values-") as folder:  # mode 0700
+        path = Path(folder) / "values.json"
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            json.dump(values, file)
+        yield str(path)
