@@ -189,3 +189,25 @@ CONTAINER = _check(
     "run the command by hand and read its error; `nvidia-ctk cdi list` and /etc/"
     "nvidia-container-runtime/config.toml are the next places to look",
 )
+
+EXPORTER_SERVICE = _check(
+    "GF785",
+    "Exporter not running or not enabled",
+    "`systemctl status` and `journalctl -u` of the unit say why it stopped; " + _PROVISION,
+)
+EXPORTER_METRICS = _check(
+    "GF786",
+    "No metrics of a GPU",
+    "restart the exporter (`systemctl restart nvidia-dcgm nvidia-dcgm-exporter`, or "
+    "gpufleet-dcgm-exporter) and read its journal",
+)
+EXPORTER_VERSION = _check("GF787", "Exporter of another version", _PROVISION)
+EXPORTER_LISTENS = _check(
+    "GF788",
+    "Exporter listens elsewhere than asked",
+    "compare exporter_listen and exporter_port with `systemctl cat` of the unit, then "
+    + _PROVISION,
+)
+EXPORTER_PACKAGES = _check(
+    "GF789", "Exporter's packages at another version, or not held", _PROVISION
+)

@@ -17,7 +17,8 @@ driver_sections() {
     section smi-list limit nvidia-smi -L
     section device-nodes device_nodes
     section services systemctl show -p Id -p LoadState -p ActiveState -p UnitFileState \
-        nvidia-persistenced.service nvidia-fabricmanager.service
+        nvidia-persistenced.service nvidia-fabricmanager.service nvidia-dcgm.service \
+        nvidia-dcgm-exporter.service gpufleet-dcgm-exporter.service
 }
 
 package_sections() {
@@ -35,6 +36,31 @@ toolkit_sections() {
     for spec in /etc/cdi/*.yaml /etc/cdi/*.json /var/run/cdi/*.yaml /var/run/cdi/*.json; do
         if [ -f "$spec" ]; then section "cdi:$spec" cat "$spec"; fi
     done
+}
+
+exporter_sections() { # of the exporter that is on record
+    url=$(sed -n 's/^ *"metrics": "\(http[^"]*\)".*/\1/p' /var/lib/gpufleet/provenance.json 2>/dev/null)
+    section metrics metrics
+    section listening listening
+    section exporter-version exporter_version
+}
+
+metrics() { # name and UUID of every series
+    [ -n "$url" ] || return
+    if command -v curl >/dev/null; then answer=$(curl -fsS --noproxy '*' --max-time 15 "$url")
+    else answer=$(wget -q --no-proxy -T 15 -t 1 -O - "$url")
+    fi || return
+    printf '%s\n' "$answer" | sed -n 's/^\([A-Z_0-9]*\){.*UUID="\([^"]*\)".*/\1 \2/p' | sort -u
+}
+
+listening() { awk '$4 == "0A" { print $2 }' /proc/net/tcp /proc/net/tcp6; }
+
+exporter_version() {
+    if grep -q '"mode": "docker"' /var/lib/gpufleet/provenance.json; then
+        limit docker inspect --format '{{.Config.Image}}' gpufleet-dcgm-exporter
+    else
+        limit dcgm-exporter --version
+    fi
 }
 
 pci_devices() {
@@ -103,3 +129,4 @@ versionlock() {
 driver_sections
 package_sections
 toolkit_sections
+exporter_sections

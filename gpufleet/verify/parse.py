@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from ipaddress import ip_address
 from typing import Any
 
 import tomlkit
@@ -120,6 +121,16 @@ def dkms_states(text: str, kernel: str) -> dict[str, str]:
         elif added := re.match(r"^nvidia[^,/]*[,/] ?(?P<version>[^,:]+): (?P<state>\w+)", line):
             states.setdefault(added["version"], added["state"])
     return states
+
+
+def listening(text: str) -> set[tuple[str, str]]:
+    """Addresses of /proc/net/tcp, `0100007F:24B8` -> ("127.0.0.1", "9400")."""
+    found = set()
+    for line in text.split():
+        host, _, port = line.partition(":")
+        words = [bytes.fromhex(host[at : at + 8])[::-1] for at in range(0, len(host), 8)]
+        found.add((str(ip_address(b"".join(words))), str(int(port, 16))))
+    return found
 
 
 def dotted(path: str) -> list[str]:

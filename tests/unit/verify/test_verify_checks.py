@@ -6,6 +6,7 @@ import re
 
 import pytest
 from shipped_checks import CHECKS, all_checks
+from verify_exporter_faults import EXPORTER_FAULTS
 from verify_faults import FAULTS, OLD, no_provenance
 from verify_paper import VERSION, Paper, dpkg
 
@@ -13,10 +14,12 @@ from gpufleet.findings import Kind
 from gpufleet.findings import verify as kinds
 from gpufleet.verify.probe import Output, Unreachable
 
+ALL_FAULTS = FAULTS | EXPORTER_FAULTS
 
-@pytest.mark.parametrize("name", FAULTS)
+
+@pytest.mark.parametrize("name", ALL_FAULTS)
 def test_fault_is_found_by_its_own_check(paper: Paper, name: str) -> None:
-    fault, expected = FAULTS[name]
+    fault, expected = ALL_FAULTS[name]
     fault(paper)
     assert paper.failures() == expected
 
@@ -71,7 +74,7 @@ def test_every_check_and_code_is_documented() -> None:
 
 
 def test_every_code_is_found_by_some_fault() -> None:
-    found = {code for _, expected in FAULTS.values() for code in expected.values()}
+    found = {code for _, expected in ALL_FAULTS.values() for code in expected.values()}
     # An unreachable host and a driver without a GPU have tests of their own above.
     codes = {kind.code for kind in vars(kinds).values() if isinstance(kind, Kind)}
     assert {code for code in codes if code >= "GF710"} - found == {"GF710", "GF714"}

@@ -9,6 +9,7 @@ from gpufleet.verify.parse import (
     dotted,
     dpkg_packages,
     has_key,
+    listening,
     lock_lines,
     locked,
     rpm_packages,
@@ -125,3 +126,9 @@ def test_sections_keep_text_and_status() -> None:
         "a b": Output(7, "x\n\n@@2 end 0\ny"),
         "c": Output(0, ""),
     }
+
+
+def test_listening_addresses() -> None:
+    text = "0100007F:24B8\n00000000:0016\n00000000000000000000000001000000:0016\n"
+    assert listening(text) == {("127.0.0.1", "9400"), ("0.0.0.0", "22"), ("::1", "22")}
+    assert listening("") == set()

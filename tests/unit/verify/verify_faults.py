@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 from verify_paper import (
@@ -39,6 +40,19 @@ def both(*faults: Fault) -> Fault:
     def fault(paper: Paper) -> None:
         for each in faults:
             each(paper)
+
+    return fault
+
+
+def service(unit: str, key: str, value: str) -> Fault:
+    """A unit whose property is another than it was."""
+
+    def fault(paper: Paper) -> None:
+        before, rest = paper.sections["services"].text.split(f"Id={unit}.service\n")
+        block, gap, after = rest.partition("\n\n")
+        assert f"{key}=" in block
+        block = re.sub(f"^{key}=.*$", f"{key}={value}", block, flags=re.MULTILINE)
+        paper.set("services", f"{before}Id={unit}.service\n{block}{gap}{after}")
 
     return fault
 
@@ -128,7 +142,7 @@ FAULTS: dict[str, tuple[Fault, dict[str, str]]] = {
     "module not loaded": (
         both(sets("loaded-version", "", 1), sets("modules", ""), sets("device-nodes", ""),
              sets("smi-version", "couldn't communicate", 9), sets("smi-list", "", 9),
-             sets("services", units(nvidia_persistenced="failed,enabled"))),
+             service("nvidia-persistenced", "ActiveState", "failed")),
         {"module_loaded": "GF730"},
     ),
     "library of another version": (
@@ -192,11 +206,11 @@ FAULTS: dict[str, tuple[Fault, dict[str, str]]] = {
     ),
     "all GPUs off the bus": (sets("pci", ""), {"gpu_count": "GF741"}),
     "no persistence": (
-        replaces("services", "ActiveState=active", "ActiveState=inactive"),
+        service("nvidia-persistenced", "ActiveState", "inactive"),
         {"persistence_daemon": "GF750"},
     ),
     "persistence not enabled": (
-        replaces("services", "UnitFileState=enabled", "UnitFileState=disabled"),
+        service("nvidia-persistenced", "UnitFileState", "disabled"),
         {"persistence_daemon": "GF750"},
     ),
     "fabric manager without a switch": (

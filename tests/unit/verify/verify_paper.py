@@ -18,6 +18,10 @@ KERNEL = "6.1.0-42-amd64"
 LIBRARY = f"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.{VERSION}"
 DRIVER = ("nvidia-dkms-580-open", "libnvidia-compute-580", "nvidia-utils-580")
 TOOLKIT = ("nvidia-container-toolkit", "libnvidia-container1")
+EXPORTER = {
+    "datacenter-gpu-manager-4-core": "1:4.6.0-1",
+    "datacenter-gpu-manager-exporter": "4.8.3.002-1",
+}
 
 
 @dataclass
@@ -103,6 +107,7 @@ DAEMON = {
 def _sections() -> dict[str, str]:
     packages = [dpkg(name, f"{VERSION}-0ubuntu1") for name in DRIVER]
     packages += [dpkg(name, "1.20.0-1") for name in TOOLKIT]
+    packages += [dpkg(name, version) for name, version in EXPORTER.items()]
     packages += [dpkg("bash", "5.2.15-2+b7", "install ok installed")]
     packages += [dpkg("unattended-upgrades", "2.9.1", "install ok installed")]
     blacklist = "/etc/modprobe.d/gpufleet-nouveau.conf"
@@ -121,7 +126,16 @@ def _sections() -> dict[str, str]:
         "smi-version": f"{VERSION}\n{VERSION}",
         "smi-list": "GPU 0: NVIDIA T4 (UUID: GPU-1)\nGPU 1: NVIDIA T4 (UUID: GPU-2)",
         "device-nodes": "/dev/nvidia0\n/dev/nvidia1\n/dev/nvidiactl\n/dev/nvidia-uvm",
-        "services": units(nvidia_persistenced="active,enabled", nvidia_fabricmanager="absent"),
+        "services": units(
+            nvidia_persistenced="active,enabled",
+            nvidia_fabricmanager="absent",
+            nvidia_dcgm="active,enabled",
+            nvidia_dcgm_exporter="active,enabled",
+        ),
+        "metrics": "DCGM_FI_DEV_GPU_TEMP GPU-1\nDCGM_FI_DEV_GPU_TEMP GPU-2\n"
+        "DCGM_FI_DEV_SM_CLOCK GPU-1\nDCGM_FI_DEV_SM_CLOCK GPU-2",
+        "listening": "0100007F:24B8\n00000000:0016\n00000000000000000000000000000000:0016",
+        "exporter-version": "DCGM Exporter version 4.6.0-4.8.3",
         "dpkg": "\n".join(packages),
         "dpkg-audit": "",
         "rpm-unfinished": "",
@@ -169,6 +183,16 @@ PROVENANCE = {
             "containerd": {"config": "/etc/containerd/config.toml", "user_keys": ["root"]},
         },
         "cdi": {"path": "/etc/cdi/nvidia.yaml", "driver": VERSION},
+    },
+    "exporter": {
+        "mode": "systemd",
+        "version": "4.8.3.002",
+        "image": None,
+        "listen": "127.0.0.1:9400",
+        "metrics": "http://127.0.0.1:9400/metrics",
+        "units": ["nvidia-dcgm.service", "nvidia-dcgm-exporter.service"],
+        "packages": EXPORTER,
+        "held": True,
     },
 }
 

@@ -1,0 +1,119 @@
+"""The exporter on the host: it runs as recorded, has metrics of every GPU, listens as asked."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from gpufleet.findings import verify as kinds
+from gpufleet.verify.node import Node
+from gpufleet.verify.packages import differences, expect_held
+from gpufleet.verify.parse import listening
+
+TEMPERATURE = "DCGM_FI_DEV_GPU_TEMP"
+
+
+def need_exporter(node: Node) -> dict[str, Any]:
+    """Skip without an exporter on record; its record."""
+    record: dict[str, Any] = dict(node.provenance.get("exporter") or {})
+    node.need(record, "no exporter is on record")
+    return record
+
+
+def need_running(node: Node) -> dict[str, Any]:
+    """Skip unless its services run too."""
+    record = need_exporter(node)
+    node.need(not stopped(node, record), "the exporter does not run (GF785)")
+    return record
+
+
+def stopped(node: Node, record: dict[str, Any]) -> list[str]:
+    """Units on record that do not run, or will not after a boot, in words."""
+    found = []
+    for unit in record.get("units") or []:
+        values = node.services.get(unit, {})
+        state = (values.get("ActiveState", "not there"), values.get("UnitFileState", ""))
+        if state not in (("active", "enabled"), ("active", "static")):
+            found.append(f"{unit} {', '.join(state)}".rstrip(", "))
+    return found
+
+
+def test_exporter_service(node: Node) -> None:
+    """Its services are active and enabled; there is one where the inventory wants one."""
+    if node.data.get("exporter_enabled") is True and node.gpus:
+        there = node.provenance.get("exporter")
+        node.expect(
+            bool(there), kinds.EXPORTER_SERVICE, "an exporter (exporter_enabled)", "none on record"
+        )
+    record = need_exporter(node)
+    wrong = stopped(node, record)
+    expected = f"{' and '.join(record.get('units') or [])} active and enabled"
+    node.expect(not wrong, kinds.EXPORTER_SERVICE, expected, "; ".join(wrong))
+
+
+def test_exporter_metrics(node: Node) -> None:
+    """/metrics answers with a temperature of every GPU that nvidia-smi lists."""
+    record = need_running(node)
+    node.need_loaded()
+    gpus = sum(line.startswith("GPU ") for line in node.section("smi-list").lines)
+    known = {gpus, len(node.gpus), len(node.section("driver-gpus").lines)}
+    node.need(len(known) == 1, "a GPU is missing (GF741)")
+    section = node.section("metrics")
+    url = str(record.get("metrics"))
+    expected = f"{TEMPERATURE} of {gpus} GPUs at {url}"
+    node.expect(section.ok, kinds.EXPORTER_METRICS, expected, f"no answer: {section.last}")
+    series = [line.split() for line in section.lines]
+    wanted = str(node.data.get("exporter_counters") or TEMPERATURE)
+    if TEMPERATURE in wanted:  # a list of the user's own may leave it out
+        series = [words for words in series if words[0] == TEMPERATURE]
+    found = len({words[-1] for words in series})
+    node.expect(found == gpus, kinds.EXPORTER_METRICS, expected, f"{found} GPUs")
+
+
+def test_exporter_version(node: Node) -> None:
+    """The program, or the image that runs, is of the version on record."""
+    record = need_running(node)
+    wanted = node.data.get("exporter_version")
+    version = str(record.get("version"))
+    if wanted:
+        right = version == str(wanted) or version.startswith(f"{wanted}.")
+        expected = f"exporter {wanted} (exporter_version)"
+        node.expect(right, kinds.EXPORTER_VERSION, expected, f"{version} on record")
+    section = node.section("exporter-version")
+    image = record.get("image")
+    expected = f"image {image}" if image else f"`dcgm-exporter --version` to say {version}"
+    node.expect(section.ok, kinds.EXPORTER_VERSION, expected, section.last)
+    if image:
+        right = section.last == image
+    else:  # the packages' versions have a fourth number that the program does not know
+        said = re.findall(r"\d+\.\d+\.\d+", section.text)
+        right = ".".join(version.split(".")[:3]) in said
+    node.expect(right, kinds.EXPORTER_VERSION, expected, section.last)
+
+
+def test_exporter_listens(node: Node) -> None:
+    """It listens at the address on record, the one that was asked for, and nowhere else."""
+    record = need_running(node)
+    address, _, port = str(record.get("listen")).rpartition(":")
+    address = address.strip("[]")
+    wanted = (
+        str(node.data.get("exporter_listen") or address),
+        str(node.data.get("exporter_port") or port),
+    )
+    expected = f"a listener at {' port '.join(wanted)} alone"
+    found = {where for where, number in listening(node.section("listening").text) if number == port}
+    words = ", ".join(sorted(found)) or "none"
+    right = found == {wanted[0]} and port == wanted[1]
+    node.expect(right, kinds.EXPORTER_LISTENS, expected, f"{words} at port {port}")
+
+
+def test_exporter_packages(node: Node) -> None:
+    """Its packages are at the versions on record, and held."""
+    record = need_exporter(node)
+    recorded = record.get("packages") or {}
+    node.need(recorded, "the exporter is a container: there are no packages")
+    found = differences(node, recorded)
+    expected = f"{len(recorded)} packages at the versions on record"
+    node.expect(not found, kinds.EXPORTER_PACKAGES, expected, "; ".join(found))
+    if record.get("held"):
+        expect_held(node, kinds.EXPORTER_PACKAGES, recorded)
