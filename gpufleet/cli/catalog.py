@@ -16,6 +16,7 @@ from gpufleet.catalog.models import Catalog
 from gpufleet.catalog.needs import devices_of, names
 from gpufleet.catalog.resolve import resolve_driver, resolve_toolkit
 from gpufleet.cli import catalog_view as view
+from gpufleet.cli.lazy import LazyGroup
 from gpufleet.settings.driver import DriverSettings
 from gpufleet.settings.toolkit import ToolkitSettings
 
@@ -30,7 +31,7 @@ _repo_url = click.option("--repo-url", help="Mirror of the repository.")
 _fingerprint = click.option("--repo-key-fingerprint", help="Fingerprint of the mirror's own key.")
 
 
-@click.group()
+@click.group(cls=LazyGroup, lazy={"charts": "gpufleet.cli.charts:charts"})
 def catalog() -> None:
     """What gpufleet knows of drivers, GPUs and distributions, and what it would choose."""
 

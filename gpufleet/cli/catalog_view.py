@@ -58,7 +58,7 @@ def show_driver(console: Console, choice: DriverChoice, title: str) -> None:
         version = choice.version or f"newest of the branch, {choice.newest_known or 'not known'}"
         console.print(Text(f"Driver {choice.branch} for {title}", style="bold"))
         packages = choice.packages
-        _rows(
+        rows(
             console,
             {
                 "version": version,
@@ -90,7 +90,7 @@ def show_toolkit(console: Console, choice: ToolkitChoice, title: str) -> None:
         console.print(Text(f"No usable container toolkit for {title}", style="bold red"))
     else:
         console.print(Text(f"Container toolkit {choice.version} for {title}", style="bold"))
-        _rows(
+        rows(
             console,
             {
                 "packages": " ".join(choice.packages),
@@ -102,11 +102,12 @@ def show_toolkit(console: Console, choice: ToolkitChoice, title: str) -> None:
     show_findings(console, choice.findings)
 
 
-def _rows(console: Console, rows: dict[str, str]) -> None:
+def rows(console: Console, entries: dict[str, str]) -> None:
+    """Names and what they stand for, below each other; empty ones are left out."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    for key, value in rows.items():
+    for key, value in entries.items():
         if value:
             table.add_row(f"  {key}", Text(value))
     console.print(table)

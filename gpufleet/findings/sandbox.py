@@ -85,7 +85,7 @@ SERVER_ENDED = Kind(
     "GF652",
     Severity.BLOCKER,
     "Part of a control plane ended",
-    "{program} of the cluster {name!r} ended or did not get ready within {seconds} seconds: {output}",
+    "{program} of the cluster {name!r} ended or was not ready after {seconds} seconds: {output}",
     "Read {log}; `gpufleet sandbox cluster down --name {name}` clears what is left.",
 )
 OTHER_KUBERNETES = Kind(

@@ -1,0 +1,92 @@
+"""`gpufleet catalog charts`: the chart versions that a cluster would get, and why."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from datetime import date
+from typing import Any, Literal, cast
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from gpufleet.catalog.charts import ChartChoice, choose_charts, cluster_findings, load_charts
+from gpufleet.cli.catalog_view import rows, show_findings
+from gpufleet.findings import Finding
+
+
+@click.command()
+@click.option("--kubernetes", required=True, help="Minor or full version: 1.24, v1.24.17-eks-1.")
+@click.option("--chart", "wanted", multiple=True, help="Only this chart; repeatable.")
+@click.option(
+    "--policy", type=click.Choice(["careful", "newest"]), default="careful", show_default=True
+)
+@click.option("--pin", "pins", multiple=True, metavar="CHART=VERSION", help="Repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def charts(
+    context: click.Context,
+    /,
+    kubernetes: str,
+    wanted: tuple[str, ...],
+    policy: str,
+    pins: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """The chart versions for a cluster. Exit status 1 when a pin cannot work."""
+    catalog = load_charts()
+    unknown = [name for name in (*wanted, *_pinned(pins)) if name not in catalog.charts]
+    if unknown:
+        raise click.UsageError(
+            f"no chart {', '.join(unknown)}; there are {', '.join(catalog.charts)}"
+        )
+    policy_ = cast(Literal["careful", "newest"], policy)
+    try:
+        chosen = choose_charts(catalog, kubernetes, policy_, _pinned(pins))
+        about = cluster_findings(catalog, kubernetes, date.today())
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    shown = {name: choice for name, choice in chosen.items() if not wanted or name in wanted}
+    if as_json:
+        click.echo(json.dumps(_data(kubernetes, shown, about), indent=2))
+    else:
+        _show(kubernetes, shown, about)
+    stopped = any(finding.blocks for choice in shown.values() for finding in choice.findings)
+    context.exit(1 if stopped else 0)
+
+
+def _pinned(pins: tuple[str, ...]) -> dict[str, str]:
+    split = [pin.partition("=") for pin in pins]
+    for name, sign, version in split:
+        if not (name and sign and version):
+            raise click.UsageError(f"--pin {name}{sign}{version} is not CHART=VERSION")
+    return {name: version for name, _, version in split}
+
+
+def _data(kubernetes: str, chosen: dict[str, ChartChoice], about: list[Finding]) -> dict[str, Any]:
+    """`{"kubernetes": …, "findings": […], "charts": {name: …}}`."""
+    entries = {}
+    for name, choice in chosen.items():
+        entry = asdict(choice)
+        del entry["chart"]
+        entry["findings"] = [finding.as_dict() for finding in choice.findings]
+        entries[name] = entry
+    return {
+        "kubernetes": kubernetes,
+        "findings": [finding.as_dict() for finding in about],
+        "charts": entries,
+    }
+
+
+def _show(kubernetes: str, chosen: dict[str, ChartChoice], about: list[Finding]) -> None:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, 120)
+    console.print(Text(f"Charts for Kubernetes {kubernetes}", style="bold"))
+    show_findings(console, tuple(about))
+    for name, choice in chosen.items():
+        console.print(Text(f"{name} {choice.version}", style="bold"))
+        values = json.dumps(choice.values) if choice.values else ""
+        rows(console, {"reason": choice.reason, "checked": choice.checked, "values": values})
+        show_findings(console, choice.findings)
