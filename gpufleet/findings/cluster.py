@@ -76,3 +76,11 @@ ANSWER_UNREADABLE = Kind(
     "{request} of context {context!r} was answered with {reason}.",
     "Try again; if it stays, look at the API server's log.",
 )
+RUN_IN_PROGRESS = Kind(
+    "GF899",
+    Severity.BLOCKER,
+    "Another run is at work on the cluster",
+    "Another gpufleet run on this machine, or a helm that it started, was still at work on this "
+    "cluster after {seconds} s.",
+    "Let it finish, or end it, then run again.",
+)

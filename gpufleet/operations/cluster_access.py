@@ -32,7 +32,7 @@ class ClusterProblem(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterAccess:
+class KubeAccess:
     """How to reach a cluster. `kubeconfig`: a path, "" for KUBECONFIG or ~/.kube/config.
     `context`: "" for the kubeconfig's current one."""
 
@@ -50,7 +50,7 @@ def _parts(paths: str) -> Iterator[str]:
     yield from (part for part in paths.split(os.pathsep) if part)
 
 
-def open_client(access: ClusterAccess) -> tuple[ApiClient, str]:
+def open_client(access: KubeAccess) -> tuple[ApiClient, str]:
     """A client for the cluster and the name of its context. Raises ClusterProblem."""
     from kubernetes import config
     from yaml import YAMLError

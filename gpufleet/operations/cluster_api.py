@@ -13,8 +13,8 @@ import urllib3
 from gpufleet.findings import Finding
 from gpufleet.findings import cluster as findings
 from gpufleet.operations.cluster_access import (
-    ClusterAccess,
     ClusterProblem,
+    KubeAccess,
     expired_client_certificate,
     open_client,
     refused_certificate,
@@ -44,7 +44,7 @@ class ClusterApi:
     reached or does not know the user.
     """
 
-    def __init__(self, access: ClusterAccess) -> None:
+    def __init__(self, access: KubeAccess) -> None:
         self._client, self.context = open_client(access)
         self.url = str(self._client.configuration.host)
 

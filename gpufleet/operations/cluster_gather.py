@@ -158,7 +158,7 @@ def ask_all(api: ClusterApi, asks: Mapping[str, Ask]) -> dict[str, Any]:
         except ApiError as error:
             refused.append(error)
     if refused:
-        raise ClusterProblem(*_refusals(api, refused))
+        raise ClusterProblem(*refusals(api, refused))
     return answers
 
 
@@ -172,7 +172,7 @@ def _ask(api: ClusterApi, ask: Ask) -> Any:
         raise
 
 
-def _refusals(api: ClusterApi, errors: list[ApiError]) -> list[Finding]:
+def refusals(api: ClusterApi, errors: list[ApiError]) -> list[Finding]:
     forbidden = [error for error in errors if error.status == 403]
     found = [
         findings.ANSWER_UNREADABLE(

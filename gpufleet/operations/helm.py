@@ -10,11 +10,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from gpufleet.operations.cluster_access import ClusterAccess
+from gpufleet.operations.cluster_access import KubeAccess
 from gpufleet.operations.helm_program import HelmProgram
 from gpufleet.plan.release_model import HelmStrategy, Release
 from gpufleet.plan.releases import OWNER_LABEL
@@ -40,13 +40,14 @@ class HelmResult:
 
 @dataclass(frozen=True, slots=True)
 class Helm:
-    """helm for one cluster. `controller`: what the label of our releases says."""
+    """helm for one cluster. `controller`: what the label of our releases says. `lock`: the
+    cluster's lock, which every helm inherits."""
 
     program: HelmProgram
-    access: ClusterAccess
+    access: KubeAccess
     context: str
     controller: str
-    environment: Mapping[str, str] = field(default_factory=dict)
+    lock: IO[str] | None = None
 
     def upgrade(
         self, release: Release, archive: Path, strategy: HelmStrategy, timeout: int, tick: Tick
@@ -71,12 +72,16 @@ class Helm:
         ]
         return self.run(words, timeout=timeout + GRACE, strategy=strategy, tick=tick)
 
-    def render(self, release: Release, archive: Path, server: str) -> HelmResult:
-        """The objects of a release for a server of that version; the cluster is not asked."""
+    def render(
+        self, release: Release, archive: Path, server: str, apis: Sequence[str]
+    ) -> HelmResult:
+        """The objects of a release for a server of that version that serves these APIs; the
+        cluster is not asked."""
         with values_file(release.values) as values:
             words = [
                 *("template", release.name, str(archive), "--namespace", release.namespace),
                 *("--values", values, "--kube-version", server, "--skip-crds"),
+                *(word for api in apis for word in ("--api-versions", api)),
             ]
             return self.run(words, timeout=120)
 
@@ -93,13 +98,17 @@ class Helm:
             **os.environ,
             "KUBECONFIG": self.access.path,
             "HELM_DRIVER": "secret",  # where ClusterFacts looks for releases
-            **self.environment,
             **(strategy.environment if strategy else {}),
         }
         command = [str(self.program.path), *words, "--kube-context", self.context]
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             process = subprocess.Popen(
-                command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                pass_fds=[self.lock.fileno()] if self.lock else [],
             )
             try:
                 code = _wait(process, timeout, tick)

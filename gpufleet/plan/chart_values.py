@@ -63,7 +63,7 @@ def values_diff(old: Values, new: Values, before: str, after: str) -> tuple[str,
 def _yaml(values: Any) -> list[str]:
     if not values:
         return []
-    return redact(yaml.safe_dump(values, sort_keys=True, allow_unicode=True)).splitlines()
+    return yaml.safe_dump(values, sort_keys=True, allow_unicode=True).splitlines()
 
 
 def _masked(value: Any, other: Any, *, secret: bool = False) -> Any:
@@ -84,8 +84,10 @@ def _masked(value: Any, other: Any, *, secret: bool = False) -> Any:
             _masked(inner, others[i] if i < len(others) else _MISSING, secret=secret)
             for i, inner in enumerate(value)
         ]
-    if not secret or value is None or value == "" or isinstance(value, bool):
+    if value is None or value == "" or isinstance(value, bool):
         return value
+    if not secret:
+        return redact(value) if isinstance(value, str) else value
     return MASK if other is _MISSING or other == value else MASK_CHANGED
 
 

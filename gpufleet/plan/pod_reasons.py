@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 Answer = Mapping[str, Any]
@@ -16,23 +17,51 @@ _MADE = re.compile(r'pods? "[^"]+"')  # a name that is another one at every atte
 SHOWN = 400  # characters of one message
 
 
-def reasons(pods: Iterable[Answer], events: Iterable[Answer]) -> list[str]:
-    """Sentences, each once, with the number of pods it holds for; the surest causes first.
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why pods are not ready. `stays`: it will hardly go away by itself."""
+
+    text: str
+    stays: bool = False
+    pods: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.pods} pods: {self.text}" if self.pods > 1 else self.text
+
+
+def reasons(pods: Iterable[Answer], events: Iterable[Answer]) -> list[Reason]:
+    """Reasons, each once; the surest first.
 
     `pods`: those of the workloads that are not ready. `events`: those of these pods and of what
-    makes them, newest last.
+    makes them, oldest first.
     """
-    counts: dict[str, int] = {}
+    found: dict[str, Reason] = {}
     for pod in pods:
-        if not is_ready(pod):
-            for sentence in _of_pod(pod):
-                counts[sentence] = counts.get(sentence, 0) + 1
-    found = [f"{number} pods: {text}" if number > 1 else text for text, number in counts.items()]
-    for event in events:
-        text = _of_event(event)
-        if text and not any(text in known or known in text for known in found):
-            found.append(text)
-    return found
+        for reason in () if is_ready(pod) else _of_pod(pod):
+            known = found.get(reason.text)
+            found[reason.text] = replace(reason, pods=known.pods + 1) if known else reason
+    for event in reversed(list(events)):
+        told = _of_event(event)
+        if told and not any(told.text in text or text in told.text for text in found):
+            found[told.text] = told
+    return list(found.values())
+
+
+@dataclass(slots=True)
+class Stuck:
+    """Whether a reason that stays has stayed for `patience` seconds."""
+
+    patience: int
+    began: float | None = field(default=None, init=False)
+
+    def after(self, why: Sequence[Reason], seconds: float) -> bool:
+        """Whether to give up, `seconds` after waiting began, with these reasons seen now."""
+        if not any(reason.stays for reason in why):
+            self.began = None
+            return False
+        if self.began is None:
+            self.began = seconds
+        return seconds - self.began >= self.patience
 
 
 def failed_jobs(jobs: Iterable[Answer]) -> list[str]:
@@ -55,14 +84,15 @@ def is_ready(pod: Answer) -> bool:
     )
 
 
-def _of_pod(pod: Answer) -> Iterator[str]:
+def _of_pod(pod: Answer) -> Iterator[Reason]:
     status = pod.get("status") or {}
     for condition in status.get("conditions") or ():
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            yield f"cannot be scheduled: {_short(condition.get('message') or condition['reason'])}"
+            message = condition.get("message") or condition.get("reason") or "no reason given"
+            yield Reason(f"cannot be scheduled: {_short(message)}")
     if status.get("phase") == "Failed":
         said = status.get("message") or status.get("reason") or "no reason given"
-        yield f"failed: {_short(said)}"
+        yield Reason(f"failed: {_short(said)}")
     containers = [
         *(status.get("initContainerStatuses") or ()),
         *(status.get("containerStatuses") or ()),
@@ -71,7 +101,7 @@ def _of_pod(pod: Answer) -> Iterator[str]:
         yield from _of_container(container)
 
 
-def _of_container(container: Answer) -> Iterator[str]:
+def _of_container(container: Answer) -> Iterator[Reason]:
     name = container["name"]
     state = container.get("state") or {}
     waiting = state.get("waiting") or {}
@@ -79,30 +109,34 @@ def _of_container(container: Answer) -> Iterator[str]:
     message = _short(waiting.get("message") or "")
     ended = (container.get("lastState") or {}).get("terminated") or state.get("terminated")
     if reason in _IMAGE:
-        yield f"the image {container.get('image')} cannot be pulled ({reason}: {message})"
+        image = container.get("image")
+        yield Reason(f"the image {image} cannot be pulled ({reason}: {message})", stays=True)
     elif ended and (reason == "CrashLoopBackOff" or ended.get("exitCode")):
         code = f"exit code {ended.get('exitCode')}, {ended.get('reason') or 'no reason given'}"
         times = container.get("restartCount", 0)
         said = f": {_short(ended['message'])}" if ended.get("message") else ""
-        yield f"container {name} crashes ({code}, {times} restarts){said}"
+        yield Reason(f"container {name} crashes ({code}, {times} restarts){said}", stays=True)
     elif reason and reason not in ("ContainerCreating", "PodInitializing"):
-        yield f"container {name} does not start ({reason}{': ' if message else ''}{message})"
+        yield Reason(f"container {name} does not start ({_both(reason, message)})", stays=True)
 
 
-def _of_event(event: Answer) -> str:
+def _of_event(event: Answer) -> Reason | None:
     if event.get("type") != "Warning" or event.get("reason") not in _EVENTS:
-        return ""
+        return None
     about = event.get("involvedObject") or {}
     message = _short(_MADE.sub("pods", str(event.get("message") or "")))
-    kind = about.get("kind") or "object"
-    if kind == "Pod":
-        return f"{event['reason']}: {message}"
-    return f"{kind} {about.get('name')}: {message}"
+    if about.get("kind") == "Pod":
+        return Reason(f"{event['reason']}: {message}")
+    refused = "is forbidden" in message or "exceeded quota" in message
+    return Reason(f"{about.get('kind')} {about.get('name')}: {message}", stays=refused)
 
 
 def _words(condition: Answer) -> str:
-    reason, message = condition.get("reason") or "", condition.get("message") or ""
-    return _short(f"{reason}: {message}" if reason and message else reason or message)
+    return _short(_both(condition.get("reason") or "", condition.get("message") or ""))
+
+
+def _both(reason: str, message: str) -> str:
+    return f"{reason}: {message}" if reason and message else reason or message
 
 
 def _short(text: str) -> str:

@@ -45,11 +45,13 @@ class Readiness:
 
     `pods`: DaemonSet -> pods that it must have at least, for example one per GPU node; 0 says that
     it may be empty. A DaemonSet that is not named must have all pods it wants; where it wants none
-    that is a warning. `timeout`: seconds to wait.
+    that is a warning. `timeout`: seconds to wait; `patience`: seconds after which a cause that
+    stays (an image that cannot be pulled, a crash, a quota) ends the wait.
     """
 
     pods: Mapping[str, int] = field(default_factory=dict)
     timeout: int = 300
+    patience: int = 60
 
 
 @dataclass(frozen=True, slots=True)

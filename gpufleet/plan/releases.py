@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -87,10 +87,17 @@ def with_chart(
 
 
 def with_objects(
-    plan: ReleasePlan, objects: list[Mapping[str, Any]], facts: ClusterFacts
+    plan: ReleasePlan,
+    objects: Sequence[Mapping[str, Any]],
+    facts: ClusterFacts,
+    brought: Collection[str] = (),
 ) -> ReleasePlan:
-    """The plan, completed with what stands in the way of the objects that the chart renders."""
-    problems = [*_taken_ports(plan, objects, facts), *_missing_kinds(plan, objects, facts)]
+    """The plan, completed with what stands in the way of the objects that the chart renders.
+
+    `brought`: APIs ("group/version") that releases bring which are carried out before this one.
+    """
+    missing = _missing_kinds(plan, objects, facts, brought)
+    problems = [*_taken_ports(plan, objects, facts), *missing]
     return _with_findings(plan, [*plan.findings, *problems])
 
 
@@ -220,7 +227,7 @@ def _lost(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> Ite
 
 
 def _taken_ports(
-    plan: ReleasePlan, objects: list[Mapping[str, Any]], facts: ClusterFacts
+    plan: ReleasePlan, objects: Sequence[Mapping[str, Any]], facts: ClusterFacts
 ) -> Iterator[Finding]:
     held = {port.port: port for port in facts.node_ports if port.release != plan.release.ref}
     for item in objects:
@@ -237,12 +244,16 @@ def _taken_ports(
 
 
 def _missing_kinds(
-    plan: ReleasePlan, objects: list[Mapping[str, Any]], facts: ClusterFacts
+    plan: ReleasePlan,
+    objects: Sequence[Mapping[str, Any]],
+    facts: ClusterFacts,
+    brought: Collection[str],
 ) -> Iterator[Finding]:
-    """Objects of an API that is neither served nor brought by the chart itself."""
-    brought = [item for item in objects if item.get("kind") == "CustomResourceDefinition"]
-    brought += [step.manifest for step in plan.crds]
-    groups = {str((crd.get("spec") or {}).get("group")) for crd in brought}
+    """Objects of an API that is neither served nor brought by the chart itself or before it."""
+    crds = [item for item in objects if item.get("kind") == "CustomResourceDefinition"]
+    crds += [step.manifest for step in plan.crds]
+    groups = {api.split("/")[0] for crd in crds for api in apis_of(crd)}
+    groups |= {api.split("/")[0] for api in brought}
     missing = {
         (str(item.get("kind")), str(item.get("apiVersion")))
         for item in objects
@@ -252,3 +263,11 @@ def _missing_kinds(
     }
     for kind, version in sorted(missing):
         yield findings.KIND_MISSING(release=plan.release.ref, kind=kind, version=version)
+
+
+def apis_of(crd: Mapping[str, Any]) -> Iterator[str]:
+    """What a CRD adds to the API, as charts ask for it: "group/version", "group/version/Kind"."""
+    spec = crd["spec"]
+    for version in spec.get("versions") or ({"name": spec.get("version")},):
+        api = f"{spec['group']}/{version['name']}"
+        yield from (api, f"{api}/{spec['names']['kind']}")

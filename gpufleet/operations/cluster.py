@@ -1,0 +1,141 @@
+"""A cluster during a run: reached once, its facts gathered once, its releases planned."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpufleet.catalog.helm import helm_catalog
+from gpufleet.facts.cluster import ClusterFacts, ServerVersion
+from gpufleet.operations.charts import chart_archive, read_chart
+from gpufleet.operations.cluster_access import ClusterProblem, KubeAccess
+from gpufleet.operations.cluster_api import ApiError, ClusterApi
+from gpufleet.operations.cluster_gather import gather_cluster, refusals
+from gpufleet.operations.cluster_lock import controller_id, lock_cluster
+from gpufleet.operations.crds import live_crds
+from gpufleet.operations.helm import Helm
+from gpufleet.operations.helm_program import find_helm
+from gpufleet.operations.release_run import Outcome, ReleaseRun
+from gpufleet.paths import cache_dir
+from gpufleet.plan.helm_output import Failure, explain_failure
+from gpufleet.plan.release_model import Release, ReleasePlan
+from gpufleet.plan.releases import (
+    Controller,
+    FetchedChart,
+    apis_of,
+    plan_release,
+    with_chart,
+    with_objects,
+)
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRelease:
+    """A plan and, where it changes something, the archive of its chart."""
+
+    plan: ReleasePlan
+    archive: Path | None = None
+
+
+@dataclass(slots=True)
+class Cluster:
+    """One cluster during a run. `name`: as the inventory calls it."""
+
+    name: str
+    api: ClusterApi
+    helm: Helm
+    facts: ClusterFacts
+    controller: Controller
+    brought: set[str] = field(default_factory=set)  # APIs that the CRDs of planned releases add
+
+    def plan(self, release: Release) -> PlannedRelease:
+        """The whole plan of a release. Its chart is fetched and rendered only where something is
+        to change, so that a converged cluster costs nothing. What stands in the way is among the
+        plan's findings; raises nothing."""
+        catalog = helm_catalog()
+        plan = plan_release(release, self.facts, self.controller, catalog)
+        if not plan.changes:
+            return PlannedRelease(plan)
+        try:
+            return self._complete(plan)
+        except ClusterProblem as problem:
+            return PlannedRelease(_blocked(plan, problem))
+        except ApiError as error:
+            return PlannedRelease(_blocked(plan, ClusterProblem(*refusals(self.api, [error]))))
+
+    def _complete(self, plan: ReleasePlan) -> PlannedRelease:
+        archive = chart_archive(plan.release, self.helm, cache_dir())
+        content = read_chart(archive, plan.release)
+        crds = list(content.all_crds(plan.release.values))
+        names = [str(crd["metadata"]["name"]) for crd in crds]
+        there = live_crds(self.api, [name for name in names if name in self.facts.crds])
+        plan = with_chart(plan, FetchedChart(content, there), self.facts, helm_catalog())
+        objects = self._render(plan, archive)
+        plan = with_objects(plan, objects, self.facts, self.brought)
+        rendered = [item for item in objects if item.get("kind") == "CustomResourceDefinition"]
+        self.brought |= {api for crd in (*crds, *rendered) for api in apis_of(crd)}
+        return PlannedRelease(plan, archive)
+
+    def _render(self, plan: ReleasePlan, archive: Path) -> list[dict[str, Any]]:
+        """The objects of the release as helm renders them for this cluster."""
+        kinds = {
+            f"{crd.group}/{version}/{crd.kind}"
+            for crd in self.facts.crds.values()
+            for version in crd.versions
+        }
+        apis = sorted({"v1", *self.facts.apis, *kinds, *self.brought})
+        result = self.helm.render(plan.release, archive, self.facts.server.full, apis)
+        if not result.ok:
+            failure = Failure("Rendering", result.stderr, "nothing was changed.")
+            raise ClusterProblem(explain_failure(failure, plan.release, self.facts))
+        documents = yaml.load_all(result.stdout, Loader=_LOADER)
+        return [document for document in documents if isinstance(document, dict)]
+
+    def carry_out(self, planned: PlannedRelease, say: Callable[[str], None]) -> Outcome:
+        """Bring a release to its plan; raises nothing."""
+        run = ReleaseRun(planned.plan, planned.archive, self.api, self.helm, self.facts, say)
+        return run.carry_out()
+
+
+def open_cluster(
+    name: str,
+    access: KubeAccess,
+    *,
+    helm: str = "",
+    oldest: ServerVersion | None = None,
+    lock: bool = True,
+    say: Callable[[str], None] = lambda line: None,
+) -> Cluster:
+    """Reach a cluster and gather its facts. Raises ClusterProblem.
+
+    `helm`: path of the program, "" to find it. `oldest`: the oldest server that is served.
+    `lock`: keep other runs of this machine off the cluster until this process ends; a run that
+    changes nothing needs no lock.
+    """
+    api = ClusterApi(access)
+    try:
+        system = api.get("/api/v1/namespaces/kube-system")
+    except ApiError as error:
+        raise ClusterProblem(*refusals(api, [error])) from error
+    held = lock_cluster(system["metadata"]["uid"], cache_dir() / "locks", say) if lock else None
+    facts = gather_cluster(api, oldest)
+    program = find_helm(helm, helm_catalog(), cache_dir())
+    controller = Controller(controller_id(), int(time.time()), program.version)
+    return Cluster(
+        name,
+        api,
+        Helm(program, access, api.context, controller.id, held),
+        facts,
+        controller,
+    )
+
+
+def _blocked(plan: ReleasePlan, problem: ClusterProblem) -> ReleasePlan:
+    return replace(plan, action="blocked", findings=(*plan.findings, *problem.findings))

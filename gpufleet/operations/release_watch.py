@@ -1,0 +1,166 @@
+"""Waiting for a release: for its workloads, and for its hooks while helm is at work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from gpufleet.facts.cluster import HelmRelease, ReleaseRef, Workload, WorkloadKind
+from gpufleet.facts.cluster_parse import parse_node, parse_workload
+from gpufleet.facts.helm_release import decode_release, histories, newest_revisions
+from gpufleet.findings import Finding
+from gpufleet.operations.cluster_api import METADATA_ONLY, ClusterApi
+from gpufleet.plan.pod_reasons import Reason, Stuck, failed_jobs, is_ready, reasons
+from gpufleet.plan.readiness import unready, without_pods
+from gpufleet.plan.release_model import Readiness, Release
+
+RESOURCES: dict[WorkloadKind, str] = {
+    "DaemonSet": "daemonsets",
+    "Deployment": "deployments",
+    "StatefulSet": "statefulsets",
+}
+HOOK = "helm.sh/hook"  # annotation of a chart's hooks
+POLL = 0.5  # seconds between two looks
+QUIET = 2.0  # seconds before the first line of progress
+REPORT = 5.0  # seconds between two of them
+MAKERS = ("DaemonSet", "ReplicaSet", "StatefulSet", "Job")
+
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Watch:
+    """Looks at one release in the cluster."""
+
+    api: ClusterApi
+    release: Release
+    say: Say
+    reported: float = field(default=0.0, init=False)
+    hook_reasons: list[str] = field(default_factory=list, init=False)
+
+    def until_ready(self, expected: Readiness) -> WaitResult:
+        """Wait for every workload of the release; at most `expected.timeout` seconds.
+
+        Ends early where a cause that does not go away by itself has stayed `expected.patience`
+        seconds.
+        """
+        began = time.monotonic()
+        nodes = [parse_node(item) for item in self.api.list("/api/v1/nodes")]
+        stuck = Stuck(expected.patience)
+        while True:
+            spent = time.monotonic() - began
+            last = spent >= expected.timeout
+            workloads = self.workloads()
+            waiting = unready(expected, workloads, nodes)
+            if not waiting:
+                return WaitResult([], without_pods(expected, workloads, nodes), spent)
+            if spent > QUIET or last:
+                why = self.why([entry.workload for entry in waiting])
+                lines = [*map(str, waiting), *map(str, why)]
+                if last or stuck.after(why, spent):
+                    return WaitResult(lines, without_pods(expected, workloads, nodes), spent)
+                self._report(f"{spent:.0f} s: waiting for {'; '.join(lines)}")
+            time.sleep(min(POLL, max(expected.timeout - spent, 0)))
+
+    def during_helm(self, spent: float) -> None:
+        """Say what helm waits for: its hook Jobs. Called again and again while it runs."""
+        if spent < QUIET or time.monotonic() - self.reported < REPORT:
+            return
+        self.hook_reasons = self._hooks()
+        self._report(f"{spent:.0f} s: helm waits for {'; '.join(self.hook_reasons) or 'the API'}")
+
+    def _report(self, line: str) -> None:
+        now = time.monotonic()
+        if now - self.reported >= REPORT:
+            self.reported = now
+            self.say(line)
+
+    def workloads(self) -> list[Workload]:
+        """The workloads of the release as they are now, in every namespace where it has some."""
+        found = self.current()
+        spaces = {self.release.namespace}
+        if found:
+            spaces |= {ref.namespace for ref in found.workloads}
+        made = [
+            parse_workload(kind, item)
+            for space in sorted(spaces)
+            for kind, resource in RESOURCES.items()
+            for item in self.api.list(f"/apis/apps/v1/namespaces/{space}/{resource}")
+        ]
+        ours = ReleaseRef(self.release.namespace, self.release.name)
+        return [work for work in made if work.release == ours]
+
+    def current(self) -> HelmRelease | None:
+        """The newest revision of the release, as Helm notes it."""
+        secrets = f"/api/v1/namespaces/{self.release.namespace}/secrets"
+        selector = f"owner=helm,name={self.release.name}"
+        metadata = self.api.list(secrets, METADATA_ONLY, labelSelector=selector)
+        ref = self.release.ref
+        if not metadata:
+            return None
+        secret = self.api.get(f"{secrets}/{newest_revisions(metadata)[ref]}")
+        return decode_release(secret).with_history(histories(metadata)[ref])
+
+    def why(self, workloads: Sequence[Workload]) -> list[Reason]:
+        """Why the pods of these workloads do not come up, by their states and events."""
+        pods: list[Any] = []
+        for work in workloads:
+            selector = ",".join(f"{key}={value}" for key, value in work.selector.items())
+            path = f"/api/v1/namespaces/{work.namespace}/pods"
+            pods += self.api.list(path, labelSelector=selector) if selector else []
+        names = {work.name for work in workloads}
+        return reasons(pods, self._events({work.namespace for work in workloads}, pods, names))
+
+    def _hooks(self) -> list[str]:
+        """Hook Jobs that have not finished, and why their pods do not."""
+        space = self.release.namespace
+        jobs = [
+            job
+            for job in self.api.list(f"/apis/batch/v1/namespaces/{space}/jobs")
+            if HOOK in (job["metadata"].get("annotations") or {})
+            and not (job.get("status") or {}).get("succeeded")
+        ]
+        found = failed_jobs(jobs)
+        for job in jobs:
+            name = job["metadata"]["name"]
+            path = f"/api/v1/namespaces/{space}/pods"
+            pods = self.api.list(path, labelSelector=f"job-name={name}")
+            why = reasons(pods, self._events({space}, pods, {name}))
+            found.append(f"Job {name}" + (f" ({'; '.join(map(str, why))})" if why else ""))
+        return found
+
+    def _events(self, spaces: set[str], pods: Sequence[Any], makers: set[str]) -> list[Any]:
+        """Warnings about pods that are not ready and about what should make pods, oldest first."""
+        waiting = {pod["metadata"]["name"] for pod in pods if not is_ready(pod)}
+        found = []
+        for space in sorted(spaces):
+            path = f"/api/v1/namespaces/{quote(space)}/events"
+            for event in self.api.list(path, fieldSelector="type=Warning"):
+                about = event.get("involvedObject") or {}
+                name = str(about.get("name"))
+                made = about.get("kind") in MAKERS and any(
+                    name == maker or name.startswith(f"{maker}-") for maker in makers
+                )
+                if made or (about.get("kind") == "Pod" and name in waiting):
+                    found.append(event)
+        return sorted(found, key=_time)
+
+
+def _time(event: Mapping[str, Any]) -> str:
+    return str(event.get("lastTimestamp") or event.get("eventTime") or "")
+
+
+@dataclass(frozen=True, slots=True)
+class WaitResult:
+    """How waiting ended. `reasons`: why it is not ready; empty where it is."""
+
+    reasons: list[str]
+    findings: list[Finding]
+    seconds: float
+
+    @property
+    def ready(self) -> bool:
+        return not self.reasons
