@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.table import Table
@@ -21,12 +21,14 @@ class HostReport:
     """One host's part of the report; `seconds`: its facts and its operations, without waiting."""
 
     name: str
+    kind: Literal["node", "cluster"] = "node"
     changed: int = 0
     failed: bool = False
     driver: dict[str, str | None] = field(default_factory=dict)  # before, after
     toolkit: dict[str, str | None] = field(default_factory=dict)  # before, after
     exporter: dict[str, str | None] = field(default_factory=dict)  # before, after; {}: none wanted
     runtimes: dict[str, str] = field(default_factory=dict)  # name -> configured, changed, …
+    releases: dict[str, dict[str, str | None]] = field(default_factory=dict)  # of a cluster
     needs: list[str] = field(default_factory=list)  # what a person still has to do
     findings: list[Finding] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)  # what the failed operation said
@@ -54,20 +56,12 @@ def write_json(path: Path, hosts: Iterable[HostReport]) -> None:
 
 def show(console: Console, hosts: list[HostReport], *, dry: bool = False) -> None:
     """The table, then every finding and error below it, then one line that sums up."""
-    table = Table(title="Plan" if dry else "GPU nodes", title_justify="left")
-    for column in ("host", "driver", "toolkit", "runtimes", "changes", "still needed", "time"):
-        table.add_column(column, overflow="fold")
-    for host in hosts:
-        table.add_row(
-            host.name,
-            _movement(host.driver),
-            _movement(host.toolkit),
-            ", ".join(f"{name} {state}".strip() for name, state in host.runtimes.items()),
-            _changes(host, dry=dry),
-            "; ".join(host.needs),
-            f"{host.seconds:.1f} s",
-        )
-    console.print(table)
+    nodes = [host for host in hosts if host.kind == "node"]
+    clusters = [host for host in hosts if host.kind == "cluster"]
+    if nodes or not clusters:
+        console.print(_nodes(nodes, dry=dry))
+    if clusters:
+        console.print(_clusters(clusters, dry=dry))
     for host in hosts if dry else ():
         for step in host.plan.get("steps", ()):
             console.print(f"[green]would[/] {host.name}: ", end="")
@@ -80,6 +74,45 @@ def show(console: Console, hosts: list[HostReport], *, dry: bool = False) -> Non
             console.print(f"[bold red]failed[/] {host.name}: ", end="")
             console.print(error, markup=False, highlight=False)
     console.print(_summary(hosts, dry=dry), highlight=False)
+
+
+def _nodes(hosts: list[HostReport], *, dry: bool) -> Table:
+    table = _table(
+        "Plan" if dry else "GPU nodes",
+        ("host", "driver", "toolkit", "runtimes", "changes", "still needed", "time"),
+    )
+    for host in hosts:
+        table.add_row(
+            host.name,
+            _movement(host.driver),
+            _movement(host.toolkit),
+            ", ".join(f"{name} {state}".strip() for name, state in host.runtimes.items()),
+            _changes(host, dry=dry),
+            "; ".join(host.needs),
+            f"{host.seconds:.1f} s",
+        )
+    return table
+
+
+def _clusters(hosts: list[HostReport], *, dry: bool) -> Table:
+    title = "Plan of the clusters" if dry else "Clusters"
+    table = _table(title, ("cluster", "releases", "changes", "still needed", "time"))
+    for host in hosts:
+        table.add_row(
+            host.name,
+            "\n".join(f"{name} {_movement(moved)}" for name, moved in host.releases.items()),
+            _changes(host, dry=dry),
+            "; ".join(host.needs),
+            f"{host.seconds:.1f} s",
+        )
+    return table
+
+
+def _table(title: str, columns: tuple[str, ...]) -> Table:
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
 
 
 def show_finding(console: Console, host: str, finding: Finding) -> None:
