@@ -40,6 +40,13 @@ class Documented(Entry):
     last: Minor | None = None
 
 
+class Memory(Entry):
+    """What a pod needs on a node with that many GPUs or more."""
+
+    gpus: int
+    limit: str
+
+
 class Chart(Sourced):
     """One chart. See charts.yaml for the fields."""
 
@@ -47,7 +54,25 @@ class Chart(Sourced):
     picks: tuple[Pick, ...]
     breaks: tuple[Break, ...] = ()
     documented: tuple[Documented, ...] = ()
+    features: dict[str, ChartVersion] = Field(default_factory=dict)
+    memory: tuple[Memory, ...] = ()
     installed: dict[ChartVersion, dict[Minor, Annotated[str, Field(pattern=r"^\d+/\d+$")]]]
+
+
+class GpuLabels(Sourced):
+    """Labels of nodes with GPUs: `labels` are what charts select by, `also` what NFD may set
+    instead; `driver`: those that GFD sets where a driver is loaded."""
+
+    labels: dict[str, str]
+    also: tuple[str, ...]
+    driver: tuple[str, ...]
+
+
+class Images(Sourced):
+    """Names of images, whatever their registry; `port`: the host port that such pods may take."""
+
+    names: tuple[str, ...]
+    port: int = 0
 
 
 class ChartCatalog(Sourced):
@@ -56,3 +81,8 @@ class ChartCatalog(Sourced):
     as_of: date
     kubernetes: dict[Minor, date]
     charts: dict[str, Chart]
+    gpu_labels: GpuLabels
+    resource: str
+    exporter_images: Images
+    nfd_images: Images
+    plugin_images: Images

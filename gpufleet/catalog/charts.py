@@ -83,6 +83,18 @@ def choose_charts(
     }
 
 
+def has_feature(catalog: ChartCatalog, chart: str, version: str, feature: str) -> bool:
+    """Whether a version of a chart knows a value; one without an entry is known to all."""
+    since = catalog.charts[chart].features.get(feature)
+    return since is None or _number(version) >= _number(since)
+
+
+def memory_limit(catalog: ChartCatalog, chart: str, gpus: int) -> str:
+    """The memory limit for nodes with up to `gpus` GPUs; "" where the catalog has none."""
+    fitting = [entry.limit for entry in catalog.charts[chart].memory if entry.gpus <= max(gpus, 1)]
+    return fitting[-1] if fitting else ""
+
+
 def _choose(name: str, chart: Chart, minor: str, policy: Policy, pin: str | None) -> ChartChoice:
     pick = _careful(chart, minor)
     version, reason = pick.version, pick.why

@@ -1,0 +1,273 @@
+"""Which releases make up a cluster's GPU stack, in order, and why. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpufleet.catalog.chart_models import ChartCatalog
+from gpufleet.catalog.charts import ChartChoice, choose_charts, has_feature, memory_limit, merged
+from gpufleet.facts.cluster import ClusterFacts, ClusterNode, Workload
+from gpufleet.findings import Finding
+from gpufleet.findings import stack as findings
+from gpufleet.plan.monitors import MonitorPlan, plan_monitors
+from gpufleet.plan.release_model import ChartSource, CrdPolicy, Readiness, Release
+from gpufleet.plan.render import render
+from gpufleet.plan.stack_model import StackPlan
+from gpufleet.settings import ClusterSettings
+
+STACK, NFD, PLUGIN = "kube-prometheus-stack", "node-feature-discovery", "nvidia-device-plugin"
+EXPORTER, OPERATOR = "dcgm-exporter", "gpu-operator"
+ANY_CRDS = CrdPolicy()
+OPERATOR_CRDS = CrdPolicy("operator.prometheus.io/version")
+GRAFANA_SECRET = "gpufleet-grafana"
+
+
+@dataclass(slots=True)
+class _Builder:
+    """What the parts of the plan share while it is made."""
+
+    settings: ClusterSettings
+    facts: ClusterFacts
+    catalog: ChartCatalog
+    charts: Mapping[str, ChartChoice]
+    gpu_nodes: tuple[str, ...]
+    findings: list[Finding] = field(default_factory=list)
+
+    def release(
+        self,
+        chart: str,
+        namespace: str,
+        values: dict[str, Any],
+        *,
+        wanted: Mapping[str, Any],
+        pods: Mapping[str, int] | None = None,
+        crds: CrdPolicy = ANY_CRDS,
+    ) -> Release:
+        """A release under its chart's name. `wanted`: the user's values, which count most."""
+        choice = self.charts[chart]
+        self.findings += choice.findings
+        access = self.settings.cluster
+        return Release(
+            name=chart,
+            namespace=namespace,
+            chart=chart,
+            version=choice.version,
+            source=_source(choice, access.chart_dir),
+            values=merged(merged(values, choice.values), wanted),
+            ready=Readiness(pods or {}, access.timeout),
+            crds=crds,
+            pod_security="privileged",  # host ports, host network, device nodes
+            force_conflicts=access.force_conflicts,
+        )
+
+    def others(self, *images: str, chart: str) -> list[Workload]:
+        """What runs one of these images and belongs to no release of that chart which is ours."""
+        return [
+            work
+            for work in self.facts.running(*images)
+            if work.release is None or work.release.name != chart
+        ]
+
+
+def plan_stack(
+    settings: ClusterSettings,
+    facts: ClusterFacts,
+    catalog: ChartCatalog,
+    hosts: Collection[str] = (),
+) -> StackPlan:
+    """The releases of one cluster; raises nothing, reports findings.
+
+    `hosts`: names of machines that the inventory has in gpu_nodes, as far as they are nodes.
+    """
+    access = settings.cluster
+    charts = choose_charts(catalog, facts.server.full, access.charts, access.chart_versions)
+    labelled = tuple(node.name for node in facts.nodes if _has_gpu(node, catalog))
+    named = tuple(node.name for node in facts.nodes if node.name in hosts)
+    label_nodes = _unlabelled(settings, facts, catalog, {*labelled, *named})
+    known = tuple(dict.fromkeys([*labelled, *label_nodes]))
+    build = _Builder(settings, facts, catalog, charts, known)
+    monitors = plan_monitors(settings.monitoring, facts, charts[STACK].version)
+    build.findings += monitors.findings
+    parts = [_prometheus(build, monitors)]
+    if access.stack == "gpu-operator":
+        parts.append(_operator(build, monitors))
+    else:
+        parts += [_nfd(build, bool(label_nodes)), _plugin(build), _exporter(build, monitors)]
+    if not known:
+        build.findings.append(_no_gpu_nodes(settings, catalog))
+    secret = (settings.monitoring.namespace, GRAFANA_SECRET)
+    makes_secret = monitors.install and not settings.monitoring.grafana_existing_secret
+    return StackPlan(
+        releases=tuple(release for release in parts if release),
+        gpu_nodes=known,
+        label_nodes=label_nodes,
+        secret=secret if makes_secret else None,
+        findings=tuple(dict.fromkeys(build.findings)),
+    )
+
+
+def _prometheus(build: _Builder, monitors: MonitorPlan) -> Release | None:
+    wanted = build.settings.monitoring
+    if not monitors.install:
+        return None
+    values = _values(
+        "monitoring/kube-prometheus-stack.yaml",
+        scrape_config=monitors.scrape == "scrape-config",
+        discovery=monitors.discovery,
+        node_port=wanted.node_port,
+        grafana_node_port=wanted.grafana_node_port,
+        grafana_secret=wanted.grafana_existing_secret or GRAFANA_SECRET,
+        admission_webhooks=wanted.admission_webhooks,
+    )
+    return build.release(STACK, wanted.namespace, values, wanted=wanted.values, crds=OPERATOR_CRDS)
+
+
+def _nfd(build: _Builder, labels_by_hand: bool) -> Release | None:
+    wanted = build.settings.device_plugin
+    others = build.others(*build.catalog.nfd_images.names, chart=NFD)
+    if wanted.nfd is False or (wanted.nfd == "auto" and (labels_by_hand or wanted.label_nodes)):
+        return None
+    if others and wanted.nfd == "auto":
+        build.findings.append(findings.NFD_THERE(found=others[0].ref))
+        return None
+    values = _values("device-plugin/node-feature-discovery.yaml", extra_label_namespaces=False)
+    return build.release(NFD, wanted.nfd_namespace, values, wanted=wanted.nfd_values)
+
+
+def _plugin(build: _Builder) -> Release:
+    wanted = build.settings.device_plugin
+    for work in build.others(*build.catalog.plugin_images.names, chart=PLUGIN):
+        build.findings.append(findings.PLUGIN_THERE(found=work.ref))
+    for policy in build.facts.cluster_policies:
+        build.findings.append(findings.OPERATOR_THERE(found=f"ClusterPolicy {policy.name}"))
+    values = _values(
+        "device-plugin/nvidia-device-plugin.yaml",
+        gfd=wanted.gfd,
+        mig_strategy=wanted.mig_strategy,
+        runtime_class=wanted.runtime_class,
+        time_slicing=wanted.time_slicing,
+    )
+    pods = {PLUGIN: len(build.gpu_nodes)} if build.gpu_nodes else {}
+    return build.release(PLUGIN, wanted.namespace, values, wanted=wanted.values, pods=pods)
+
+
+def _exporter(build: _Builder, monitors: MonitorPlan) -> Release | None:
+    wanted = build.settings.monitoring
+    if not (wanted.enabled and wanted.exporter):
+        return None
+    catalog, version = build.catalog, build.charts[EXPORTER].version
+    images = catalog.exporter_images
+    others = build.others(*images.names, chart=EXPORTER)
+    others += [
+        work
+        for work in build.facts.on_host_port(images.port)
+        if work not in others and (work.release is None or work.release.name != EXPORTER)
+    ]
+    if others:
+        build.findings.append(findings.EXPORTER_THERE(found=others[0].ref))
+        return None
+    takes_counters = has_feature(catalog, EXPORTER, version, "customMetrics")
+    if wanted.counters and not takes_counters:
+        since = catalog.charts[EXPORTER].features["customMetrics"]
+        build.findings.append(findings.COUNTERS_NOT_PASSED(version=version, since=since))
+    runtime = has_feature(catalog, EXPORTER, version, "runtimeClassName")
+    values = _values(
+        "monitoring/dcgm-exporter.yaml",
+        service_monitor=monitors.scrape == "service-monitor",
+        monitor_labels=dict(monitors.labels),
+        memory=wanted.exporter_memory or memory_limit(catalog, EXPORTER, _most_gpus(build)),
+        runtime_class=build.settings.device_plugin.runtime_class if runtime else None,
+        counters=wanted.counters if takes_counters else None,
+        gpu_labels=catalog.gpu_labels.labels,
+    )
+    pods = {EXPORTER: len(build.gpu_nodes)} if build.gpu_nodes else {}
+    return build.release(
+        EXPORTER, wanted.namespace, values, wanted=wanted.exporter_values, pods=pods
+    )
+
+
+def _operator(build: _Builder, monitors: MonitorPlan) -> Release:
+    wanted = build.settings.gpu_operator
+    has_driver = any(_has_driver(node, build.catalog) for node in build.facts.nodes)
+    driver = not has_driver if wanted.driver == "auto" else wanted.driver
+    if driver and wanted.driver == "auto":
+        build.findings.append(findings.OPERATOR_INSTALLS_DRIVERS())
+    for work in build.others(*build.catalog.plugin_images.names, chart=OPERATOR):
+        if work.namespace != wanted.namespace:  # what the operator itself runs is there
+            build.findings.append(findings.PLUGIN_THERE(found=work.ref))
+    nfd = build.settings.device_plugin.nfd
+    others = [
+        work
+        for work in build.others(*build.catalog.nfd_images.names, chart=OPERATOR)
+        if work.namespace != wanted.namespace
+    ]
+    version = build.charts[OPERATOR].version
+    values = _values(
+        "gpu-operator/gpu-operator.yaml",
+        driver=driver,
+        toolkit=driver if wanted.toolkit == "auto" else wanted.toolkit,
+        nfd=not others if nfd == "auto" else nfd,
+        monitor_switch=has_feature(build.catalog, OPERATOR, version, "dcgmExporter.serviceMonitor"),
+        service_monitor=monitors.scrape == "service-monitor",
+        monitor_labels=dict(monitors.labels),
+    )
+    return build.release(OPERATOR, wanted.namespace, values, wanted=wanted.values)
+
+
+def _values(template: str, **known: object) -> dict[str, Any]:
+    return yaml.safe_load(render(template, **known)) or {}
+
+
+def _source(choice: ChartChoice, folder: str | None) -> ChartSource:
+    if folder:
+        archive = Path(folder).expanduser() / f"{choice.chart}-{choice.version}.tgz"
+        return ChartSource("archive", str(archive))
+    return ChartSource("repository", choice.repository)
+
+
+def _has_gpu(node: ClusterNode, catalog: ChartCatalog) -> bool:
+    """By what the node offers or by a label of NFD or GFD."""
+    labels = catalog.gpu_labels
+    if node.capacity.get(catalog.resource):
+        return True
+    by_label = any(node.labels.get(name) == value for name, value in labels.labels.items())
+    return by_label or any(node.labels.get(name) == "true" for name in labels.also)
+
+
+def _has_driver(node: ClusterNode, catalog: ChartCatalog) -> bool:
+    if node.capacity.get(catalog.resource):
+        return True
+    return any(name in node.labels for name in catalog.gpu_labels.driver)
+
+
+def _most_gpus(build: _Builder) -> int:
+    resource = build.catalog.resource
+    return max((node.capacity.get(resource, 0) for node in build.facts.nodes), default=0)
+
+
+def _unlabelled(
+    settings: ClusterSettings, facts: ClusterFacts, catalog: ChartCatalog, with_gpu: set[str]
+) -> tuple[str, ...]:
+    """The GPU nodes that lack every label by which the charts select, where we are to set one."""
+    if not settings.device_plugin.label_nodes:
+        return ()
+    wanted = catalog.gpu_labels.labels
+    return tuple(
+        node.name
+        for node in facts.nodes
+        if node.name in with_gpu
+        and not any(node.labels.get(name) == value for name, value in wanted.items())
+    )
+
+
+def _no_gpu_nodes(settings: ClusterSettings, catalog: ChartCatalog) -> Finding:
+    if settings.device_plugin.nfd is False or settings.device_plugin.label_nodes:
+        advice = "Name them in the inventory's group gpu_nodes as Kubernetes names them."
+    else:
+        advice = "NFD labels them once it runs; run again and see that this is gone."
+    return findings.NO_GPU_NODES(labels=", ".join(catalog.gpu_labels.labels), advice=advice)

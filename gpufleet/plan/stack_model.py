@@ -1,0 +1,27 @@
+"""What a cluster's GPU stack consists of. Types only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpufleet.findings import Finding
+from gpufleet.plan.release_model import Release
+
+
+@dataclass(frozen=True, slots=True)
+class StackPlan:
+    """The releases of a cluster, in the order in which they go in.
+
+    `gpu_nodes`: nodes that are known to have GPUs. `label_nodes`: those that are to be labelled.
+    `secret`: namespace and name of the Secret with Grafana's password, made where it is missing.
+    """
+
+    releases: tuple[Release, ...]
+    gpu_nodes: tuple[str, ...]
+    label_nodes: tuple[str, ...]
+    secret: tuple[str, str] | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def blockers(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.blocks)
