@@ -15,6 +15,12 @@ from typing import Any, get_args
 import gpufleet.findings
 from gpufleet.findings import KINDS, Kind
 from gpufleet.settings import DriverSettings, ExporterSettings, ToolkitSettings
+from gpufleet.settings.cluster import (
+    ClusterAccess,
+    DevicePluginSettings,
+    GpuOperatorSettings,
+    MonitoringSettings,
+)
 from gpufleet.settings.model import RoleSettings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,11 +33,16 @@ TOPICS = {
     "5": "Host, kernel, services",
     "6": "Sandbox",
     "7": "Verification",
+    "8": "Clusters, charts, releases",
 }
 READMES: dict[str, type[RoleSettings]] = {
     "roles/driver/README.md": DriverSettings,
     "roles/container-toolkit/README.md": ToolkitSettings,
     "roles/exporter/README.md": ExporterSettings,
+    "docs/gpu-cluster.md": ClusterAccess,
+    "roles/device-plugin/README.md": DevicePluginSettings,
+    "roles/monitoring/README.md": MonitoringSettings,
+    "roles/gpu-operator/README.md": GpuOperatorSettings,
 }
 
 

@@ -56,6 +56,7 @@ class Chart(Sourced):
     documented: tuple[Documented, ...] = ()
     features: dict[str, ChartVersion] = Field(default_factory=dict)
     memory: tuple[Memory, ...] = ()
+    may_be_empty: tuple[str, ...] = ()
     installed: dict[ChartVersion, dict[Minor, Annotated[str, Field(pattern=r"^\d+/\d+$")]]]
 
 

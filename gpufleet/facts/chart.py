@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+from gpufleet.facts.manifests import ManifestLoader
 
 
 class BrokenChart(ValueError):
@@ -41,12 +41,14 @@ class ChartContent:
     subcharts: tuple[Subchart, ...] = field(default_factory=tuple)
 
     def known_values(self) -> dict[str, Any]:
-        """Its default values with those of its subcharts below their keys."""
+        """Its default values with those of its subcharts below their keys, and their switches."""
         known = dict(self.values)
         for sub in self.subcharts:
             own = known.get(sub.key)
             inner = sub.chart.known_values()
             known[sub.key] = _merged(inner, own) if isinstance(own, Mapping) else inner
+            for path in sub.condition:
+                known = _merged(_nested(path, True), known)
         return known
 
     def all_crds(self, values: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -71,6 +73,13 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         else:
             result[key] = value
     return result
+
+
+def _nested(path: str, value: Any) -> dict[str, Any]:
+    """{"nfd": {"enabled": value}} for nfd.enabled."""
+    for part in reversed(path.split(".")):
+        value = {part: value}
+    return dict(value)
 
 
 def _is_on(condition: tuple[str, ...], values: Mapping[str, Any]) -> bool:
@@ -134,7 +143,7 @@ def _crds(files: Mapping[str, bytes]) -> Iterator[Mapping[str, Any]]:
 
 def _documents(path: str, data: bytes) -> list[Mapping[str, Any]]:
     try:
-        return [d for d in yaml.load_all(data, Loader=_LOADER) if isinstance(d, dict)]
+        return [d for d in yaml.load_all(data, Loader=ManifestLoader) if isinstance(d, dict)]
     except yaml.YAMLError as error:
         raise BrokenChart(f"{path} does not parse: {' '.join(str(error).split())}") from error
 

@@ -21,12 +21,12 @@ import yaml
 
 from gpufleet.facts.cluster import HelmRelease, ObjectRef, ReleaseRef, Revision
 from gpufleet.facts.cluster_parse import Answer, object_ref
+from gpufleet.facts.manifests import ManifestLoader
 
 RELEASE_TYPE = "helm.sh/release.v1"
 _HELMS_LABELS = ("name", "owner", "status", "version", "createdAt", "modifiedAt")
 _WORKLOADS = re.compile(r"^kind:\s*[\"']?(DaemonSet|Deployment|StatefulSet)\b", re.MULTILINE)
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d)")
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class UndecodableRelease(ValueError):
@@ -112,7 +112,7 @@ def workloads_in(manifest: str, namespace: str) -> tuple[ObjectRef, ...]:
     found = []
     for document in re.split(r"^---\s*$", manifest, flags=re.MULTILINE):
         if _WORKLOADS.search(document):
-            content = yaml.load(document, Loader=_LOADER)
+            content = yaml.load(document, Loader=ManifestLoader)
             if isinstance(content, dict):
                 found.append(object_ref(content, namespace))
     return tuple(found)

@@ -79,3 +79,10 @@ OPERATOR_INSTALLS_DRIVERS = Kind(
     "No node shows a driver yet, so the GPU Operator is left to install drivers in containers.",
     "Run deploys/gpu_node.py on the nodes first, or set gpu_operator_driver.",
 )
+WRITE_REFUSED = Kind(
+    "GF880",
+    Severity.BLOCKER,
+    "The API refused a change",
+    "gpufleet could not {action}: {reason}.",
+    "Read the reason; when it is a permission, use a context that has it; then run again.",
+)

@@ -12,6 +12,7 @@ import yaml
 
 from gpufleet.catalog.helm import helm_catalog
 from gpufleet.facts.cluster import ClusterFacts, ServerVersion
+from gpufleet.facts.manifests import ManifestLoader
 from gpufleet.operations.charts import chart_archive, read_chart
 from gpufleet.operations.cluster_access import ClusterProblem, KubeAccess
 from gpufleet.operations.cluster_api import ApiError, ClusterApi
@@ -32,8 +33,6 @@ from gpufleet.plan.releases import (
     with_chart,
     with_objects,
 )
-
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ class Cluster:
         if not result.ok:
             failure = Failure("Rendering", result.stderr, "nothing was changed.")
             raise ClusterProblem(explain_failure(failure, plan.release, self.facts))
-        documents = yaml.load_all(result.stdout, Loader=_LOADER)
+        documents = yaml.load_all(result.stdout, Loader=ManifestLoader)
         return [document for document in documents if isinstance(document, dict)]
 
     def carry_out(self, planned: PlannedRelease, say: Callable[[str], None]) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 from pyinfra import host, logger, state
@@ -35,6 +36,11 @@ class ClusterRun:
     def facts(self) -> ClusterFacts:
         """As gathered at the start of the run."""
         return self.cluster.facts
+
+    @property
+    def today(self) -> date:
+        """The day of the run."""
+        return date.fromtimestamp(self.cluster.controller.now)
 
     def note(self, planned: ReleasePlan) -> None:
         """Put a plan into the report."""

@@ -32,6 +32,7 @@ class RunReport(BaseStateCallback):
         self.hosts: dict[str, HostReport] = {}
         self.began: dict[str, float] = {}
         self.plan_only = False
+        self.left_out: set[str] = set()
 
     @classmethod
     def of(cls, state: State) -> RunReport:
@@ -56,6 +57,10 @@ class RunReport(BaseStateCallback):
         part.findings += [problem for problem in problems if problem not in part.findings]
         part.failed = True
         self.state.fail_hosts({self.state.inventory.get_host(host.name)})
+
+    def leave_out(self, name: str) -> None:
+        """Say nothing of a host that the deploy is not for."""
+        self.left_out.add(name)
 
     def operation_host_start(  # type: ignore[override]
         self, state: State, host: Host, op_hash: str
@@ -104,7 +109,11 @@ class RunReport(BaseStateCallback):
     def _taking_part(self) -> list[Host]:
         """The hosts that --limit left in the run, in the inventory's order."""
         limit = self.state.limit_hosts
-        return [host for host in self.state.inventory if limit is None or host in limit]
+        return [
+            host
+            for host in self.state.inventory
+            if (limit is None or host in limit) and host.name not in self.left_out
+        ]
 
     def _position(self, name: str) -> int:
         return [host.name for host in self.state.inventory].index(name)

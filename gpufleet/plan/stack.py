@@ -59,7 +59,7 @@ class _Builder:
             version=choice.version,
             source=_source(choice, access.chart_dir),
             values=merged(merged(values, choice.values), wanted),
-            ready=Readiness(pods or {}, access.timeout),
+            ready=Readiness({**_empty(self.catalog, chart), **(pods or {})}, access.timeout),
             crds=crds,
             pod_security="privileged",  # host ports, host network, device nodes
             force_conflicts=access.force_conflicts,
@@ -100,12 +100,15 @@ def plan_stack(
         parts += [_nfd(build, bool(label_nodes)), _plugin(build), _exporter(build, monitors)]
     if not known:
         build.findings.append(_no_gpu_nodes(settings, catalog))
+    label, value = next(iter(catalog.gpu_labels.labels.items()))
     secret = (settings.monitoring.namespace, GRAFANA_SECRET)
     makes_secret = monitors.install and not settings.monitoring.grafana_existing_secret
     return StackPlan(
         releases=tuple(release for release in parts if release),
         gpu_nodes=known,
         label_nodes=label_nodes,
+        label=label,
+        label_value=value,
         secret=secret if makes_secret else None,
         findings=tuple(dict.fromkeys(build.findings)),
     )
@@ -217,6 +220,11 @@ def _operator(build: _Builder, monitors: MonitorPlan) -> Release:
         monitor_labels=dict(monitors.labels),
     )
     return build.release(OPERATOR, wanted.namespace, values, wanted=wanted.values)
+
+
+def _empty(catalog: ChartCatalog, chart: str) -> dict[str, int]:
+    """The DaemonSets that may be without pods, as `Readiness` has them."""
+    return dict.fromkeys(catalog.charts[chart].may_be_empty, 0)
 
 
 def _values(template: str, **known: object) -> dict[str, Any]:

@@ -12,13 +12,16 @@ from gpufleet.plan.release_model import Release
 class StackPlan:
     """The releases of a cluster, in the order in which they go in.
 
-    `gpu_nodes`: nodes that are known to have GPUs. `label_nodes`: those that are to be labelled.
+    `gpu_nodes`: nodes that are known to have GPUs. `label_nodes`: those that
+    are to get `label`.
     `secret`: namespace and name of the Secret with Grafana's password, made where it is missing.
     """
 
     releases: tuple[Release, ...]
     gpu_nodes: tuple[str, ...]
     label_nodes: tuple[str, ...]
+    label: str
+    label_value: str
     secret: tuple[str, str] | None
     findings: tuple[Finding, ...]
 

@@ -43,9 +43,21 @@ OLD = replace(FACTS, server=ServerVersion(1, 18, "v1.18.19"))
 
 def work(name: str, image: str, *, release: str = "", ports: tuple[int, ...] = ()) -> Workload:
     return Workload(
-        "DaemonSet", "elsewhere", name, (f"registry.example/x/{image}:1",), ports, False, 2, 2, 2,
-        True, {}, Placement(), ReleaseRef("elsewhere", release) if release else None,
-    )  # fmt: skip
+        kind="DaemonSet",
+        namespace="elsewhere",
+        name=name,
+        images=(f"registry.example/x/{image}:1",),
+        host_ports=ports,
+        host_network=False,
+        wanted=2,
+        ready=2,
+        updated=2,
+        old=0,
+        settled=True,
+        selector={},
+        placement=Placement(),
+        release=ReleaseRef("elsewhere", release) if release else None,
+    )
 
 
 def prometheus(selector: dict[str, Any] | None) -> ClusterFacts:
@@ -86,7 +98,10 @@ def test_prometheus_brings_the_crds_so_it_comes_first() -> None:
 def test_a_daemonset_has_to_be_on_every_gpu_node() -> None:
     ready = {release.name: release.ready.pods for release in stack().releases}
     assert ready["dcgm-exporter"] == {"dcgm-exporter": 2}
-    assert ready["nvidia-device-plugin"] == {"nvidia-device-plugin": 2}
+    assert ready["nvidia-device-plugin"] == {
+        "nvidia-device-plugin": 2,
+        "nvidia-device-plugin-mps-control-daemon": 0,
+    }
 
 
 @pytest.mark.parametrize(("facts", "version"), [(FACTS, "88.5.3"), (OLD, "45.10.1")])
@@ -189,7 +204,7 @@ def test_nodes_are_labelled_where_nfd_is_not_wanted() -> None:
 def test_a_cluster_without_known_gpus_is_told() -> None:
     plan = stack(replace(FACTS, nodes=(node("cpu-1"),)))
     assert codes(plan) == {"GF873"}
-    assert all(not release.ready.pods for release in plan.releases)
+    assert not any(any(release.ready.pods.values()) for release in plan.releases)
 
 
 def test_plugin_and_operator_exclude_each_other() -> None:

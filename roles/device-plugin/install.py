@@ -1,0 +1,22 @@
+"""GPUs as a resource of the cluster: NFD labels the nodes, NVIDIA's plugin offers their GPUs."""
+
+from __future__ import annotations
+
+from gpufleet.operations import stack as operations
+from gpufleet.operations.operation import role
+from gpufleet.operations.stack import Stack
+from gpufleet.plan.stack import NFD, PLUGIN
+
+
+@role("Device plugin")
+def install(stack: Stack) -> None:
+    """Bring NFD and the plugin to their plan; where NFD is not wanted, label the nodes."""
+    operations.label_nodes(
+        "Label the nodes that have GPUs",
+        stack.run.cluster.api,
+        stack.plan.label_nodes,
+        stack.plan.label,
+        stack.plan.label_value,
+    )
+    stack.bring("Find out which nodes have GPUs", NFD)
+    stack.bring("Offer the GPUs to pods", PLUGIN)

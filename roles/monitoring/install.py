@@ -1,0 +1,23 @@
+"""Metrics of GPUs: Prometheus and Grafana, and the exporter that they read."""
+
+from __future__ import annotations
+
+from gpufleet.operations import stack as operations
+from gpufleet.operations.operation import role
+from gpufleet.operations.stack import Stack
+from gpufleet.plan.stack import EXPORTER, STACK
+
+
+@role("Monitoring")
+def install_prometheus(stack: Stack) -> None:
+    """Bring kube-prometheus-stack to its plan: its CRDs are what the exporter's monitor needs."""
+    operations.keep_password(
+        "Make a password for Grafana", stack.run.cluster.api, stack.plan.secret
+    )
+    stack.bring("Install Prometheus and Grafana", STACK)
+
+
+@role("Monitoring")
+def install_exporter(stack: Stack) -> None:
+    """Bring dcgm-exporter to its plan: one pod on every node with GPUs."""
+    stack.bring("Export the metrics of the GPUs", EXPORTER)
