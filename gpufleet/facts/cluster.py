@@ -151,6 +151,7 @@ class Workload:
     wanted: int  # pods that should be there
     ready: int
     updated: int  # pods of the newest template
+    old: int  # pods of a Deployment's older templates: they count as ready too
     settled: bool  # its controller has seen the newest spec
     selector: Mapping[str, str]  # matchLabels of its pods
     placement: Placement
@@ -163,7 +164,8 @@ class Workload:
     @property
     def available(self) -> bool:
         """Every pod that should be there is there, of the newest template, and ready."""
-        return self.settled and self.ready >= self.wanted and self.updated >= self.wanted
+        enough = self.ready >= self.wanted and self.updated >= self.wanted
+        return self.settled and enough and self.old == 0
 
     def runs(self, image: str) -> bool:
         """Whether a container's image is named `image`, whatever its registry, folder and tag."""

@@ -144,6 +144,7 @@ def parse_workload(kind: WorkloadKind, answer: Answer) -> Workload:
         wanted = spec["replicas"] if spec.get("replicas") is not None else 1
         ready = status.get("readyReplicas" if kind == "StatefulSet" else "availableReplicas")
         updated = status.get("updatedReplicas")
+    old = (status.get("replicas") or 0) - (updated or 0) if kind == "Deployment" else 0
     if (spec.get("updateStrategy") or {}).get("type") == "OnDelete":
         updated = wanted  # nobody replaces its pods, so nothing is to be waited for
     return Workload(
@@ -153,6 +154,7 @@ def parse_workload(kind: WorkloadKind, answer: Answer) -> Workload:
         wanted=wanted,
         ready=ready or 0,
         updated=updated or 0,
+        old=old,
         settled=(status.get("observedGeneration") or 0) >= answer["metadata"].get("generation", 0),
         selector=(spec.get("selector") or {}).get("matchLabels") or {},
         release=release_of(answer),
@@ -175,6 +177,7 @@ def parse_lone_pod(answer: Answer) -> Workload | None:
         wanted=1,
         ready=int(ready),
         updated=1,
+        old=0,
         settled=True,
         selector={},
         release=release_of(answer),

@@ -23,6 +23,7 @@ from gpufleet.operations.cluster_access import (
 PAGE = 500  # objects per answer
 TIMEOUT = (5, 60)  # seconds to connect, and between two parts of an answer
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+ANONYMOUS = 'User "system:anonymous"'  # whom a server sees that was shown no valid credentials
 _GONE = 410
 
 
@@ -124,7 +125,8 @@ class ClusterApi:
             answer = json.loads(data or b"{}")
         except ValueError:
             answer = None
-        if status == 401:
+        anonymous = status == 403 and ANONYMOUS in str((answer or {}).get("message"))
+        if status == 401 or anonymous:
             raise ClusterProblem(self._unauthorized())
         if not isinstance(answer, dict):
             if status < 400:

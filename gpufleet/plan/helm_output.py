@@ -15,6 +15,7 @@ from gpufleet.findings import Finding
 from gpufleet.findings import releases as findings
 from gpufleet.plan.release_model import Release
 
+SHOWN = 800  # characters of an error that a finding repeats
 _NOISE = re.compile(r"^([IWEF]\d{4} |level=|time=|\{\"level\")")
 _UNKNOWN_FIELD = re.compile(r'unknown field \\*"([^"\\]+)')
 _KUBERNETES = re.compile(r"which is incompatible with Kubernetes")
@@ -47,7 +48,12 @@ def error_line(stderr: str) -> str:
     starts = [i for i, line in enumerate(lines) if line.startswith("Error:")]
     chosen = lines[starts[-1] :] if starts else lines
     text = " ".join(line for line in chosen if not _NOISE.match(line))
-    return " ".join(text.removeprefix("Error:").split()) or "helm said nothing"
+    return _middle_out(" ".join(text.removeprefix("Error:").split())) or "helm said nothing"
+
+
+def _middle_out(text: str) -> str:
+    """A server may quote a whole object back: what is wrong stands before and after it."""
+    return text if len(text) <= SHOWN else f"{text[: SHOWN // 2]} … {text[-SHOWN // 2 :]}"
 
 
 def dropped_fields(stderr: str, release: Release) -> list[Finding]:

@@ -44,6 +44,8 @@ def _reason(work: Workload, pods: int | None, nodes: Sequence[ClusterNode]) -> s
         return f"it wants {work.wanted} pods, {pods} are expected"
     if work.updated < work.wanted:
         return f"{work.updated} of {work.wanted} pods are of the new version"
+    if work.old:
+        return f"{work.old} pods of the old version are still there"
     if work.ready < work.wanted:
         return f"{work.ready} of {work.wanted} pods are ready"
     return ""

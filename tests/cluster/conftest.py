@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from kubernetes import client
 
 from gpufleet.sandbox.cluster import Cluster
+from gpufleet.sandbox.cluster.build import program
+from gpufleet.sandbox.paths import cache_dir
+from tests.cluster.tiny import Site
 
 # a current server, and one of the time before server-side validation
 KUBERNETES = os.environ.get("GPUFLEET_TEST_KUBERNETES", "1.36 1.18").split()
@@ -42,3 +46,22 @@ def pods_of(cluster: Cluster, namespace: str) -> Callable[[str], list[Any]]:
     """The pods of the test's namespace with a label, `pods_of("app=web")`."""
     core: Any = client.CoreV1Api(cluster.api)
     return lambda selector: list(core.list_namespaced_pod(namespace, label_selector=selector).items)
+
+
+@pytest.fixture(scope="session", params=["helm 3", "helm 4"])
+def helm(request: pytest.FixtureRequest) -> Path:
+    """helm of both kinds, built from their Go modules."""
+    name = {"helm 3": "helm", "helm 4": "helm4"}[request.param]
+    return program(name, cache_dir() / "go", print)
+
+
+@pytest.fixture
+def site(cluster: Cluster, namespace: str, helm: Path, tmp_path: Path) -> Site:
+    """Where a test brings its releases, with each helm."""
+    return Site(cluster, namespace, helm, tmp_path)
+
+
+@pytest.fixture
+def place(cluster: Cluster, namespace: str, tmp_path: Path) -> Site:
+    """The same with helm 3 alone, for what does not depend on helm."""
+    return Site(cluster, namespace, cluster.helm, tmp_path)

@@ -1,0 +1,116 @@
+"""CRDs come before the chart that needs them, on real control planes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from gpufleet.plan.release_model import CrdPolicy
+from tests.cluster.tiny import Site
+
+CRD = "widgets.tiny.example"
+POLICY = CrdPolicy("tiny.example/version")
+WIDGET = {"widget": {"enabled": True, "extra": "new"}}
+
+
+@pytest.fixture
+def widgets(site: Site) -> Iterator[Site]:
+    """A site whose cluster has no CRD of the chart, before and after."""
+    yield remove(site)
+    remove(site)
+
+
+def remove(site: Site) -> Site:
+    api: Any = client.ApiextensionsV1Api(site.cluster.api)
+    for item in api.list_custom_resource_definition().items:
+        if item.metadata.name == CRD:
+            api.delete_custom_resource_definition(CRD)
+    return site
+
+
+def newer(path: str, text: str) -> str:
+    """The chart's CRD as of version 0.2.0: it knows the field `extra`."""
+    if path == "Chart.yaml":
+        return text.replace("appVersion: v0.1.0", "appVersion: v0.2.0")
+    if path.startswith("crds/"):
+        text = text.replace('"0.1.0"', '"0.2.0"')
+        line = "                size: {type: integer}\n"
+        return text.replace(line, line + "                extra: {type: string}\n")
+    return text
+
+
+def crd(site: Site) -> Any:
+    return client.ApiextensionsV1Api(site.cluster.api).read_custom_resource_definition(CRD)
+
+
+def widget(site: Site) -> dict[str, Any]:
+    api: Any = client.CustomObjectsApi(site.cluster.api)
+    found = api.get_namespaced_custom_object("tiny.example", "v1", site.namespace, "widgets", "one")
+    return dict(found["spec"])
+
+
+def test_crds_are_brought_up_before_the_upgrade(widgets: Site) -> None:
+    first = widgets.bring({"widget": {"enabled": True}}, crds=POLICY)
+    assert first.ok, first.findings
+    assert [(s.action, s.after) for s in first.plan.crds] == [("create", "0.1.0")]
+    run = widgets.bring(WIDGET, "1.1.0", edit=newer, crds=POLICY)
+    assert run.ok, run.findings
+    assert [(s.action, s.before, s.after) for s in run.plan.crds] == [("update", "0.1.0", "0.2.0")]
+    assert run.findings == []
+    assert widget(widgets)["extra"] == "new"
+    assert widgets.bring(WIDGET, "1.1.0", edit=newer, crds=POLICY).plan.action == "no-op"
+
+
+def test_without_it_the_field_would_be_lost_or_refused(widgets: Site) -> None:
+    """What the CRDs are brought up for; here the chart brings no newer CRD."""
+    assert widgets.bring({"widget": {"enabled": True}}).ok
+    run = widgets.bring(WIDGET, "1.1.0")
+    if run.ok:
+        assert "extra" in run.finding("GF850").message
+        assert "extra" not in widget(widgets)
+    else:
+        assert "extra" in run.finding("GF844").message
+
+
+def test_a_crd_that_went_back_is_brought_up_again(widgets: Site) -> None:
+    assert widgets.bring(WIDGET, "1.1.0", edit=newer, crds=POLICY).ok
+    old = crd(widgets)
+    old.metadata.annotations["tiny.example/version"] = "0.1.0"
+    del old.spec.versions[0].schema.open_apiv3_schema.properties["spec"].properties["extra"]
+    client.ApiextensionsV1Api(widgets.cluster.api).replace_custom_resource_definition(CRD, old)
+    run = widgets.bring(WIDGET, "1.1.0", edit=newer, crds=POLICY)
+    assert run.plan.action == "upgrade"
+    assert CRD in run.plan.reason
+    assert run.ok, run.findings
+    assert crd(widgets).metadata.annotations["tiny.example/version"] == "0.2.0"
+
+
+def test_a_newer_crd_is_left_alone(widgets: Site) -> None:
+    assert widgets.bring(WIDGET, "1.1.0", edit=newer, crds=POLICY).ok
+    run = widgets.bring({"widget": {"enabled": True}}, name="two", crds=POLICY)
+    assert run.ok
+    assert run.plan.crds == ()
+    assert "it is of 0.2.0, which is newer" in run.finding("GF837").message
+    assert crd(widgets).metadata.annotations["tiny.example/version"] == "0.2.0"
+
+
+def test_without_an_annotation_the_schemas_are_compared(widgets: Site) -> None:
+    assert widgets.bring({"widget": {"enabled": True}}).ok
+    same = widgets.bring({"widget": {"enabled": True}, "settings": {"x": 1}})
+    assert (same.plan.action, same.plan.crds) == ("upgrade", ())
+    run = widgets.bring(WIDGET, "1.1.0", edit=newer)
+    assert [step.action for step in run.plan.crds] == ["update"]
+    assert run.ok, run.findings
+    assert widget(widgets)["extra"] == "new"
+
+
+def test_a_crd_that_the_server_refuses_stops_before_the_release(widgets: Site) -> None:
+    def broken(path: str, text: str) -> str:
+        return text.replace("plural: widgets", "plural: Widgets")
+
+    run = widgets.bring({}, edit=broken)
+    assert CRD in run.finding("GF857").message
+    assert widgets.open().facts.release(widgets.namespace, "one") is None

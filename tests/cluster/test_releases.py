@@ -1,0 +1,184 @@
+"""Helm releases on real control planes: installed, left alone, upgraded, rolled back."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpufleet.plan.release_model import Readiness
+from gpufleet.plan.releases import OWNER_LABEL
+from gpufleet.sandbox.waiting import wait_until
+from tests.cluster.tiny import Site
+
+WAITING = "sandbox.gpufleet/waiting"  # annotation: kwok holds the pod's containers in this state
+
+
+def test_a_second_run_changes_nothing(site: Site) -> None:
+    first = site.bring({"daemonset": {"enabled": True}, "hook": {"enabled": True}})
+    assert first.ok, first.findings
+    assert first.plan.action == "install"
+    found = site.open().facts.release(site.namespace, "one")
+    assert found
+    assert (found.status, found.chart_version, found.revision) == ("deployed", "1.0.0", 1)
+    assert OWNER_LABEL in found.labels
+    before = site.versions()
+    second = site.bring({"daemonset": {"enabled": True}, "hook": {"enabled": True}})
+    assert (second.plan.action, second.outcome) == ("no-op", None)
+    assert site.versions() == before
+
+
+def test_values_are_compared_by_what_they_mean(site: Site) -> None:
+    values = {"deployment": {"replicas": 2}, "settings": {"a": 1, "b": None, "c": [1, {"d": None}]}}
+    assert site.bring(values).ok
+    same = {"settings": {"c": [1.0, {"d": None}], "b": None, "a": 1.0},
+            "deployment": {"replicas": 2}}  # fmt: skip
+    assert site.bring(same).plan.action == "no-op"
+
+
+def test_an_upgrade_shows_what_changes_and_no_secret(site: Site) -> None:
+    assert site.bring({"password": "hunter2-old"}).ok
+    run = site.bring({"password": "hunter2-new", "deployment": {"replicas": 2}}, "1.1.0")
+    assert run.ok, run.findings
+    assert run.plan.action == "upgrade"
+    shown = "\n".join([*run.lines, *run.plan.diff, run.plan.reason, repr(run.plan)])
+    assert "hunter2" not in shown
+    assert "+password: '*** (changed)'" in shown
+    assert "+  replicas: 2" in shown
+    assert "chart 1.0.0 -> 1.1.0" in shown
+    assert site.deployment().status.available_replicas == 2
+    secret = site.core.read_namespaced_secret("one", site.namespace)
+    assert secret.data["password"] == "aHVudGVyMi1uZXc="
+
+
+BAD = {
+    "image": (
+        {"deployment": {"annotations": {WAITING: "ImagePullBackOff"}}},
+        "the image registry.example/tiny:v0.1.0 cannot be pulled (ImagePullBackOff",
+    ),
+    "config": (
+        {"deployment": {"annotations": {WAITING: "CreateContainerConfigError"}}},
+        "container main does not start (CreateContainerConfigError",
+    ),
+    "unschedulable": (
+        {"deployment": {"nodeSelector": {"disk": "ssd"}}},
+        "cannot be scheduled: 0/3 nodes are available",
+    ),
+}
+
+
+@pytest.mark.parametrize("cause", BAD)
+def test_a_failed_upgrade_is_rolled_back_with_its_reason(site: Site, cause: str) -> None:
+    values, reason = BAD[cause]
+    good = {"settings": {"colour": "green"}}
+    assert site.bring(good).ok
+    ready = Readiness(timeout=8, patience=3)
+    run = site.bring({**values, "settings": {"colour": "red"}}, "1.1.0", ready=ready)
+    assert not run.ok
+    assert reason in run.finding("GF847").message
+    assert "tiny 1.0.0" in run.finding("GF848").message
+    after = site.open().facts.release(site.namespace, "one")
+    assert after
+    assert (after.status, after.chart_version, after.values) == ("deployed", "1.0.0", good)
+    config = site.core.read_namespaced_config_map("one", site.namespace)
+    assert config.data["settings"] == '{"colour":"green"}'
+    assert site.bring(good).ok
+    again = site.bring({"settings": {"colour": "red"}}, "1.1.0")  # the cause is gone
+    assert again.ok, again.findings
+
+
+def test_a_failed_installation_stays_and_is_completed_by_the_next_run(site: Site) -> None:
+    ready = Readiness(timeout=8, patience=3)
+    bad = site.bring({"deployment": {"annotations": {WAITING: "ErrImagePull"}}}, ready=ready)
+    assert not bad.ok
+    assert "left as it is" in bad.finding("GF847").remedy
+    assert site.deployment().metadata.name == "one"
+    still = site.bring({"deployment": {"annotations": {WAITING: "ErrImagePull"}}}, ready=ready)
+    assert still.plan.action == "wait"
+    assert not still.ok
+    good = site.bring({})
+    assert good.ok, good.findings
+
+
+def test_a_hook_job_that_fails_says_why(site: Site) -> None:
+    assert site.bring({}).ok
+    hook = {"enabled": True, "deadline": 4, "annotations": {WAITING: "ImagePullBackOff"}}
+    run = site.bring({"hook": hook, "settings": {"new": True}})
+    assert not run.ok
+    found = run.finding("GF852")
+    assert "Job one-hook" in found.message
+    assert "cannot be pulled" in found.message
+    assert site.bring({}).plan.action == "no-op"
+
+
+def test_a_workload_that_was_deleted_comes_back(site: Site) -> None:
+    values = {"daemonset": {"enabled": True}}
+    assert site.bring(values).ok
+    site.apps.delete_namespaced_daemon_set("one", site.namespace)
+    run = site.bring(values)
+    assert run.plan.action == "repair"
+    assert "DaemonSet" in run.plan.reason
+    assert run.ok, run.findings
+    assert site.apps.read_namespaced_daemon_set("one", site.namespace)
+    assert site.bring(values).plan.action == "no-op"
+
+
+def test_a_field_that_somebody_changed(site: Site) -> None:
+    """helm 3 resets it; helm 4 refuses where it applies on the server, and we say who and what."""
+    assert site.bring({}).ok
+    scale = {"spec": {"replicas": 3}}
+    site.apps.patch_namespaced_deployment_scale("one", site.namespace, scale, field_manager="bob")
+    wanted = {"settings": {"new": True}}
+    run = site.bring(wanted)
+    server_side = site.helm.name == "helm4" and not site.cluster.version.startswith("1.18")
+    if server_side:
+        found = run.finding("GF845")
+        assert "bob" in found.message
+        assert ".spec.replicas" in found.message
+        assert site.deployment().spec.replicas == 3
+        run = site.bring(wanted, force_conflicts=True)
+    assert run.ok, run.findings
+    assert site.deployment().spec.replicas == 1
+    assert site.bring(wanted).plan.action == "no-op"
+
+
+def test_a_field_that_kubernetes_does_not_know(site: Site) -> None:
+    """A new server drops it (helm 3: a warning), an old one and helm 4 refuse it."""
+    run = site.bring({"unknownField": True})
+    old = site.cluster.version.startswith("1.18")
+    if site.helm.name == "helm" and not old:
+        assert run.ok
+        assert "noSuchField" in run.finding("GF850").message
+    else:
+        assert not run.ok
+        assert "noSuchField" in run.finding("GF844").message
+
+
+def test_fields_that_cannot_change_are_named(site: Site) -> None:
+    assert site.bring({}).ok
+
+    def other_selector(path: str, text: str) -> str:
+        label = "app: {{ .Release.Name }}}\n  template"
+        return text.replace(label, label.replace("app:", "x: z, app:")).replace(
+            '(dict "app"', '(dict "x" "z" "app"'
+        )
+
+    run = site.bring({}, "1.1.0", edit=other_selector)
+    assert not run.ok
+    assert "deployment/one" in run.finding("GF853").remedy
+    after = site.open().facts.release(site.namespace, "one")
+    assert after
+    assert (after.status, after.chart_version) == ("deployed", "1.0.0")
+
+
+def test_a_quota_is_the_reason(place: Site) -> None:
+    body = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
+    place.core.create_namespaced_resource_quota(place.namespace, body)
+
+    def counted() -> bool:  # only then it is enforced
+        quota = place.core.read_namespaced_resource_quota("none", place.namespace)
+        return bool(quota.status.hard)
+
+    assert wait_until(counted, 30)
+    run = place.bring({}, ready=Readiness(timeout=20, patience=2))
+    assert not run.ok
+    assert "exceeded quota: none" in run.finding("GF847").message
+    place.core.delete_namespaced_resource_quota("none", place.namespace)
