@@ -3,7 +3,7 @@
     pyinfra inventories/prod.py debug-inventory
 
 A group is a list; `([hosts], {data})` gives a group its settings, `("name", {data})` one host.
-What a key means, and every other key: roles/driver/README.md and roles/container-toolkit/README.md.
+What a key means, and every other key: the README of each role in roles/, docs/gpu-cluster.md.
 Settings of all hosts are in inventories/group_data/all.py. On the command line:
 
     pyinfra inventories/prod.py deploys/gpu_node.py --limit gpu_new --data driver_branch=580
@@ -35,3 +35,10 @@ gpu_old = (
 )
 
 gpu_nodes = gpu_training[0] + gpu_inference[0] + gpu_old[0]
+
+# The Kubernetes cluster that they form, reached from this machine: deploys/gpu_cluster.py is for
+# it alone, and deploys/gpu_node.py leaves it alone.
+gpu_cluster = (
+    ["@local"],
+    {"cluster_kubeconfig": "~/.kube/config", "monitoring_node_port": 30090},
+)

@@ -12,6 +12,7 @@ from gpufleet.catalog.load import load_catalog
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import host as findings
 from gpufleet.operations.facts import NodeFactsFact
+from gpufleet.operations.groups import is_cluster
 from gpufleet.operations.locks import wait_before_planning
 from gpufleet.operations.packages import Job
 from gpufleet.operations.reporting import RunReport
@@ -88,8 +89,14 @@ def current_node(*, patient: bool = True) -> Node | None:
 
 
 def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
-    """What is wanted of the host of this deploy and what it is; None where a blocker stops it."""
+    """What is wanted of the host of this deploy and what it is; None where a blocker stops it.
+
+    A cluster of the inventory is no node: nothing is done to the machine that reaches it.
+    """
     report = RunReport.of(state)
+    if is_cluster(host):
+        report.leave_out(host.name)
+        return None
     part = report.host(host.name)
     settings, problems = load_settings(host.data.dict())
     if settings is None:

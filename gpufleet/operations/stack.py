@@ -14,6 +14,7 @@ from gpufleet.catalog.charts import cluster_findings, load_charts
 from gpufleet.facts.cluster import ServerVersion
 from gpufleet.findings.stack import WRITE_REFUSED
 from gpufleet.operations.cluster_api import ApiError, ClusterApi
+from gpufleet.operations.groups import CLUSTERS, NODES
 from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.releases import ClusterRun, bring, current_cluster
 from gpufleet.operations.reporting import RunReport
@@ -22,7 +23,6 @@ from gpufleet.plan.release_model import Release
 from gpufleet.plan.stack import plan_stack
 from gpufleet.plan.stack_model import StackPlan
 
-CLUSTERS, NODES = "gpu_cluster", "gpu_nodes"  # groups of the inventory
 USER = "admin"
 NAMESPACE_LABELS = {"pod-security.kubernetes.io/enforce": "privileged"}
 
