@@ -30,6 +30,15 @@ line=
 IFS= read -r line <"$1"
 }
 
+# group FILE: the control group that systemd keeps, in $group; empty where there is none.
+group() {
+group=
+while IFS=: read -r number names group; do
+case $names in '' | name=systemd) return ;; esac
+done <"$1"
+group=
+}
+
 # exist PATH...: those of the paths that exist, one per line.
 exist() {
 for item; do [ -e "$item" ] && printf '%s\n' "$item"; done
@@ -359,6 +368,10 @@ done
 IFS=$blank
 word=collector
 known=
+# A host that is itself a container says where it stands in that of its machine.
+group /proc/1/cgroup
+base=${group%/init.scope}
+base=${base%/}
 for path; do
 [ "$path" = - ] && word=process && continue
 path=${path%/*}
@@ -367,9 +380,8 @@ case " $known " in *" $pid "*) continue ;; esac
 known="$known $pid"
 line "$path/comm"
 echo "$word $pid $line"
-while IFS=: read -r number names text; do
-case $names in '' | name=systemd) echo "cgroup $pid $text" && break ;; esac
-done <"$path/cgroup"
+group "$path/cgroup"
+[ "$group" ] && echo "cgroup $pid ${group#"$base"}"
 done
 
 section space

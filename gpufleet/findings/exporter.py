@@ -78,8 +78,8 @@ EXPORTER_DOWN = Kind(
     "GF588",
     Severity.BLOCKER,
     "The exporter does not give metrics of every GPU",
-    "{unit} was started, and after {seconds} seconds http://{address}/metrics has no metrics of "
-    "all {gpus} GPUs.",
+    "{unit} was started, and http://{address}/metrics does not come to have metrics of all {gpus} "
+    "GPUs (within {seconds} seconds).",
     "What it says is below; journalctl -u {unit} has more.",
 )
 OTHER_DCGM = Kind(

@@ -24,6 +24,7 @@ def run(node: Node) -> None:
         return  # steps that have nothing to do cost more than asking the host
     timeout = node.settings.driver.lock_timeout
 
+    exporter.fetch_image("See that the image is there", plan)
     files.write("Say where it listens and what it collects", node.facts, plan.files)
     for job in jobs:  # the exporter's packages want DCGM's to be there
         packages.look_up(f"Find {job.family.title} in the repository and fetch it", job)
@@ -31,7 +32,6 @@ def run(node: Node) -> None:
     if jobs:
         plugin = plan.prerequisites
         packages.hold("Hold the packages", jobs[0].manager, plan.hold, timeout, plugin)
-    exporter.fetch_image("See that the image is there", plan)
     exporter.stop("Stop the one that ran in another way", plan.retire)
     exporter.start(
         "Start it and see metrics of every GPU",

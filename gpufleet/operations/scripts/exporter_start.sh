@@ -21,7 +21,9 @@ for unit; do
 done
 until=$(($(date +%s) + seconds))
 while [ "$(seen)" -lt "$gpus" ]; do
-    if [ "$(date +%s)" -ge "$until" ]; then
+    # one crash may be DCGM not being ready yet; after three there is nothing to wait for
+    crashes=$(systemctl show -p NRestarts "$unit")
+    if [ "$(date +%s)" -ge "$until" ] || [ "${crashes#NRestarts=}" -ge 2 ] 2>/dev/null; then
         fail "$message" "$(for unit; do
             printf '%s is %s:\n' "$unit" "$(systemctl is-active "$unit")"
             journalctl -u "$unit" -n 8 --no-pager -o cat 2>&1

@@ -80,6 +80,16 @@ def test_control_groups_of_the_first_version(host: FakeHost, shell: tuple[str, .
     assert facts(host, shell).collectors[0].unit == "nvidia-dcgm.service"
 
 
+def test_a_host_that_is_a_container_itself(host: FakeHost, shell: tuple[str, ...]) -> None:
+    outer = f"/machine/libpod-{CONTAINER}"
+    process(host, 1, "systemd", f"{outer}/init.scope")
+    process(host, 812, "nv-hostengine", f"{outer}/system.slice/nvidia-dcgm.service")
+    process(host, 813, "dcgm-exporter", "/docker/" + "ab" * 32)
+    engine, exporter = facts(host, shell).collectors
+    assert (engine.unit, engine.container) == ("nvidia-dcgm.service", "")
+    assert exporter.container == "ab" * 32
+
+
 def test_who_listens_on_the_ports_in_question(host: FakeHost, shell: tuple[str, ...]) -> None:
     sockets(
         host,

@@ -204,6 +204,7 @@ int main(int argc, char **argv)
 			engine = next;
 	}
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGTERM, _exit); /* as the first process of a container it would ignore it */
 	int count = read_counters(list);
 	if (!count)
 		return fail("Failed to read the counters", list);

@@ -1,0 +1,54 @@
+"""Exporters on sandbox hosts: an image that needs no registry, metrics, others who collect."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+from gpufleet.sandbox import Host
+from gpufleet.sandbox.mirror.layout import IMAGE_PROGRAM
+from gpufleet.sandbox.paths import cache_dir
+
+REPOSITORY = "nvcr.io/nvidia/k8s/dcgm-exporter"
+IMAGE = f"{REPOSITORY}:4.6.0-4.8.3-distroless"
+COUNTERS = "DCGM_FI_DEV_GPU_TEMP, gauge, Temperature\nDCGM_FI_DRIVER_VERSION, label, Driver\n"
+MAKE_IMAGE = f"""
+set -e
+root=$(mktemp -d)
+mkdir -p "$root/bin" "$root/usr/bin" "$root/etc/dcgm-exporter" "$root/proc" "$root/dev" "$root/tmp"
+cp "$(readlink -f "$(command -v busybox)")" "$root/bin/sh"
+cp /etc/sim/dcgm-exporter "$root/usr/bin/"
+printf '{COUNTERS}' > "$root/etc/dcgm-exporter/default-counters.csv"
+tar -C "$root" -c . | docker import --change 'ENTRYPOINT ["/usr/bin/dcgm-exporter"]' - IMAGE
+rm -r "$root"
+"""
+
+
+def import_exporter(host: Host, image: str = IMAGE) -> None:
+    """Put an image with the sandbox's exporter among docker's images of the host."""
+    program = host.scenario / "dcgm-exporter"
+    shutil.copy2(cache_dir() / "mirror" / "tree" / IMAGE_PROGRAM, program)
+    program.chmod(0o755)
+    host.run(MAKE_IMAGE.replace("IMAGE", image))
+
+
+def scrape(host: Host, address: str = "127.0.0.1:9400") -> str:
+    """What /metrics says; "" where nobody answers."""
+    done = host.run(f"curl -fsS --max-time 5 http://{address}/metrics", check=False)
+    return done.stdout if done.returncode == 0 else ""
+
+
+def temperatures(text: str) -> list[str]:
+    """UUIDs of the GPUs with a temperature."""
+    return re.findall(r'^DCGM_FI_DEV_GPU_TEMP\{.*UUID="([^"]+)"', text, re.MULTILINE)
+
+
+def gpus(host: Host) -> list[str]:
+    """UUIDs that nvidia-smi lists."""
+    return re.findall(r"UUID: ([^)]+)\)", host.output("nvidia-smi -L"))
+
+
+def collectors(host: Host) -> list[str]:
+    """Names of the processes that collect."""
+    found = host.output("cat /proc/[0-9]*/comm | grep -xE 'nv-hostengine|dcgm-exporter' | sort")
+    return found.split()
