@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
-from gpufleet.verify.node import CheckFailed, Node
+from gpufleet.verify.node import Node
 from gpufleet.verify.runtimes import NAMES
+from gpufleet.verify.subject import CheckFailed
 
 CHECKS = Path(__file__).parent / "post_deploy"
 
 
 @cache
 def all_checks() -> dict[str, Callable[..., None]]:
-    """The checks that are shipped, by name, without the prefix `test_`."""
+    """The checks of hosts that are shipped, by name, without the prefix `test_`."""
     checks: dict[str, Callable[..., None]] = {}
     for path in sorted(CHECKS.glob("test_*.py")):
         spec = importlib.util.spec_from_file_location(f"post_deploy_{path.stem}", path)
@@ -28,7 +29,7 @@ def all_checks() -> dict[str, Callable[..., None]]:
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         for name, value in vars(module).items():
-            if name.startswith("test_"):
+            if name.startswith("test_") and "node" in inspect.signature(value).parameters:
                 checks[name.removeprefix("test_")] = value
     return checks
 

@@ -14,7 +14,7 @@ from typing import Any
 from gpufleet.findings import Finding
 from gpufleet.findings.verify import INVENTORY, LIMIT
 
-MANAGED_GROUP = "gpu_nodes"
+NODES, CLUSTERS = "gpu_nodes", "gpu_cluster"  # groups that deploys go by
 
 
 class VerifyError(Exception):
@@ -32,6 +32,11 @@ class Target:
     name: str
     groups: tuple[str, ...]
     data: dict[str, Any]
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether it is a cluster, reached by its API and not over SSH."""
+        return CLUSTERS in self.groups and NODES not in self.groups
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -77,12 +82,12 @@ def select(targets: Iterable[Target], limits: Iterable[str], inventory: str) -> 
     """The hosts to check, in inventory order.
 
     With limits: those whose name or group matches one (shell wildcards allowed). Without: the
-    group `gpu_nodes` where the inventory has it, else every host. Raises VerifyError (GF702) when
-    a limit matches nothing.
+    groups `gpu_nodes` and `gpu_cluster` where the inventory has them, else every host. Raises
+    VerifyError (GF702) when a limit matches nothing.
     """
     targets, limits = list(targets), list(limits)
     if not limits:
-        managed = [target for target in targets if MANAGED_GROUP in target.groups]
+        managed = [target for target in targets if {NODES, CLUSTERS}.intersection(target.groups)]
         return managed or targets
     chosen: set[str] = set()
     for limit in limits:

@@ -4,50 +4,25 @@ from __future__ import annotations
 
 import json
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
-import pytest
-
-from gpufleet.findings import Finding, Kind
 from gpufleet.verify.inventory import Target
 from gpufleet.verify.parse import Installed, dpkg_packages, lock_lines, rpm_packages, units
 from gpufleet.verify.probe import MISSING, Output, Probe, Unreachable
 from gpufleet.verify.runtimes import NAMES, Runtime, configuration_path
+from gpufleet.verify.subject import Subject
 
 PROVENANCE_PATH = "/var/lib/gpufleet/provenance.json"
 PROVENANCE_SCHEMA = 1
 DEBIAN_LIKE = {"debian", "ubuntu"}
 
 
-class CheckFailed(AssertionError):
-    """A check that failed; holds its finding. Its text is all that a person needs to see."""
-
-    def __init__(self, host: str, finding: Finding) -> None:
-        self.finding = finding
-        super().__init__(f"{finding.code} {host}: {finding.message}; do: {finding.remedy}")
-
-
-class Node:
+class Node(Subject):
     """A host and everything the checks read from it; each script runs once, when first needed."""
 
     def __init__(self, target: Target, probe: Probe) -> None:
-        self.target, self.probe = target, probe
-        self.name, self.data = target.name, target.data
-
-    # How a check ends.
-
-    def fail(self, kind: Kind, expected: str, found: str, **details: str) -> NoReturn:
-        raise CheckFailed(self.name, kind(None, expected=expected, found=found, **details))
-
-    def expect(self, ok: bool, kind: Kind, expected: str, found: str, **details: str) -> None:
-        """Fail with this kind unless `ok`. `expected` and `found` are for a person to read."""
-        if not ok:
-            self.fail(kind, expected, found, **details)
-
-    def need(self, ok: object, reason: str) -> None:
-        """Skip the check, with the reason, unless it makes sense on this host."""
-        if not ok:
-            pytest.skip(reason)
+        super().__init__(target)
+        self.probe = probe
 
     # What the host is.
 

@@ -10,20 +10,25 @@ import json
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gpufleet.verify.connection import Connections, Unusable
 from gpufleet.verify.inventory import Target, VerifyError, load_targets, select
-from gpufleet.verify.node import CheckFailed, Node
+from gpufleet.verify.node import Node
 from gpufleet.verify.probe import HostProbe, Output, Unreachable
 from gpufleet.verify.report import Outcome, Report, Result
+from gpufleet.verify.subject import CheckFailed
+
+if TYPE_CHECKING:
+    from gpufleet.verify.cluster import Cluster
 
 TARGETS = pytest.StashKey[list[Target]]()
 NODES = pytest.StashKey[dict[str, Node]]()
 CONNECTIONS = pytest.StashKey[Connections]()
 REPORT = pytest.StashKey[Report]()
+SUBJECTS = ("node", "cluster")  # what a check is about: the fixture that it takes
 PARALLEL = 32  # hosts read at the same time
 
 
@@ -96,20 +101,32 @@ def _node(config: pytest.Config, target: Target) -> Node:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "node" not in metafunc.fixturenames:
-        return
-    targets = metafunc.config.stash[TARGETS]
-    parameters = [
-        pytest.param(target, id=target.name, marks=pytest.mark.xdist_group(target.name))
-        for target in targets
-    ] or [pytest.param(None, id="none", marks=pytest.mark.skip("--inventory is not given"))]
-    metafunc.parametrize("node", parameters, indirect=True, scope="session")
+    for subject in SUBJECTS:
+        if subject not in metafunc.fixturenames:
+            continue
+        targets = metafunc.config.stash[TARGETS]
+        parameters = [
+            pytest.param(target, id=target.name, marks=pytest.mark.xdist_group(target.name))
+            for target in targets
+            if target.is_cluster == (subject == "cluster")
+        ]
+        none = pytest.mark.skip("--inventory is not given" if not targets else f"no {subject}")
+        parameters = parameters or [pytest.param(None, id="none", marks=none)]
+        metafunc.parametrize(subject, parameters, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
 def node(request: pytest.FixtureRequest) -> Node:
     """One host of the inventory."""
     return _node(request.config, request.param)
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    """One cluster of the inventory."""
+    from gpufleet.verify.cluster import Cluster  # the client takes its time to load
+
+    return Cluster(request.param)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -119,7 +136,8 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     if config.option.collectonly or hasattr(config, "workerinput") or not session.items:
         return
     with ThreadPoolExecutor(PARALLEL) as pool:
-        nodes = [_node(config, target) for target in config.stash[TARGETS]]
+        hosts = [target for target in config.stash[TARGETS] if not target.is_cluster]
+        nodes = [_node(config, target) for target in hosts]
         for _ in pool.map(Node.read, nodes):
             pass
 
@@ -128,7 +146,7 @@ def _check_name(item: pytest.Item) -> str:
     """test_runtime_up[gpu-1-docker] -> runtime_up[docker]"""
     function = getattr(item, "originalname", item.name)
     parameters = item.callspec.params if isinstance(item, pytest.Function) else {}
-    extra = [str(value) for name, value in parameters.items() if name != "node"]
+    extra = [str(value) for name, value in parameters.items() if name not in SUBJECTS]
     name = str(function).removeprefix("test_")
     return f"{name}[{'-'.join(extra)}]" if extra else name
 
@@ -139,7 +157,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Note host, check and code as properties: they reach JUnit and xdist's controller."""
     report = yield
-    target = item.callspec.params.get("node") if isinstance(item, pytest.Function) else None
+    parameters = item.callspec.params if isinstance(item, pytest.Function) else {}
+    target = next((parameters[name] for name in SUBJECTS if name in parameters), None)
     if isinstance(target, Target):
         report.user_properties += [("host", target.name), ("check", _check_name(item))]
     if call.excinfo is not None and isinstance(call.excinfo.value, CheckFailed):

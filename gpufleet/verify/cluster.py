@@ -1,0 +1,143 @@
+"""One cluster under check: what its API says, and how a check says that something is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException
+from urllib3.exceptions import HTTPError
+
+from gpufleet.findings.verify_cluster import CLUSTER_SILENT
+from gpufleet.verify.inventory import Target
+from gpufleet.verify.subject import CheckFailed, Subject
+
+RESOURCE = "nvidia.com/gpu"
+PRESENT = (
+    "nvidia.com/gpu.present",
+    "feature.node.kubernetes.io/pci-10de.present",
+    "feature.node.kubernetes.io/pci-0302_10de.present",
+    "feature.node.kubernetes.io/pci-0300_10de.present",
+)
+COUNT = "nvidia.com/gpu.count"  # what GFD counted on the node
+MONITORS = ("monitoring.coreos.com", "v1", "servicemonitors")
+PROMETHEUSES = ("monitoring.coreos.com", "v1", "prometheuses")
+TIMEOUT = 20  # seconds for one answer
+Answers = dict[str, Any]
+
+
+class Cluster(Subject):
+    """A cluster of the inventory; each part of it is read once, when first needed."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+
+    @cached_property
+    def api(self) -> Any:
+        """A kubernetes.client.ApiClient; fails the check where there is no way to make one."""
+        path = self.data.get("cluster_kubeconfig") or os.environ.get("KUBECONFIG")
+        try:
+            return config.new_client_from_config(
+                str(Path(path).expanduser()) if path else None,
+                context=self.data.get("cluster_context"),
+            )
+        except ConfigException as error:
+            raise self.silent(str(error)) from error
+
+    def silent(self, why: str) -> CheckFailed:
+        return CheckFailed(self.name, CLUSTER_SILENT(None, why=why))
+
+    def ask(self, call: Any, *words: Any, **more: Any) -> Any:
+        """An answer of the API; None where it has no such thing."""
+        try:
+            return call(*words, _request_timeout=TIMEOUT, **more)
+        except ApiException as error:
+            if error.status == 404:
+                return None
+            raise self.silent(f"{error.status} {error.reason}") from error
+        except HTTPError as error:
+            raise self.silent(str(error)) from error
+
+    @cached_property
+    def core(self) -> Any:
+        return client.CoreV1Api(self.api)
+
+    @cached_property
+    def batch(self) -> Any:
+        return client.BatchV1Api(self.api)
+
+    @cached_property
+    def nodes(self) -> list[Any]:
+        return list(self.ask(self.core.list_node).items)
+
+    @cached_property
+    def gpu_nodes(self) -> list[Any]:
+        """Nodes that have GPUs, by their labels or by what they offer."""
+        return [
+            node
+            for node in self.nodes
+            if any((node.metadata.labels or {}).get(label) == "true" for label in PRESENT)
+            or int((node.status.capacity or {}).get(RESOURCE, 0))
+        ]
+
+    @cached_property
+    def pods(self) -> list[Any]:
+        return list(self.ask(self.core.list_pod_for_all_namespaces).items)
+
+    def nodes_with(self, *images: str) -> set[str]:
+        """Names of the nodes with a ready pod that runs one of these images."""
+        return {
+            pod.spec.node_name
+            for pod in self.pods
+            if any(_image(container.image) in images for container in pod.spec.containers)
+            and any(
+                condition.type == "Ready" and condition.status == "True"
+                for condition in pod.status.conditions or ()
+            )
+        }
+
+    def runs(self, *images: str) -> bool:
+        """Whether any pod has one of these images, ready or not."""
+        return any(
+            _image(container.image) in images
+            for pod in self.pods
+            for container in pod.spec.containers
+        )
+
+    def custom(self, kind: tuple[str, str, str]) -> list[Answers]:
+        """Custom resources of all namespaces; none where the API does not serve the kind."""
+        found = self.ask(client.CustomObjectsApi(self.api).list_cluster_custom_object, *kind)
+        return list(found["items"]) if found else []
+
+    @cached_property
+    def prometheus_service(self) -> tuple[str, str] | None:
+        """Namespace and name of a Service of a Prometheus that its operator runs."""
+        for service in self.ask(self.core.list_service_for_all_namespaces).items:
+            selector = service.spec.selector or {}
+            if selector.get("app.kubernetes.io/name") == "prometheus":
+                return service.metadata.namespace, service.metadata.name
+        return None
+
+    def prometheus(self, path: str) -> Answers | None:
+        """An answer of Prometheus, through the API server; None where it gives none."""
+        if self.prometheus_service is None:
+            return None
+        namespace, name = self.prometheus_service
+        try:
+            text = self.core.connect_get_namespaced_service_proxy_with_path(
+                f"{name}:9090", namespace, path, _request_timeout=TIMEOUT, _preload_content=False
+            ).data
+        except (ApiException, HTTPError):
+            return None
+        answer: Answers = json.loads(text)
+        return answer
+
+
+def _image(reference: str) -> str:
+    """dcgm-exporter of nvcr.io/nvidia/k8s/dcgm-exporter:4.5@sha256:…"""
+    return reference.split("@")[0].rsplit("/", 1)[-1].split(":")[0]

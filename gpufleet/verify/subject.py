@@ -1,0 +1,39 @@
+"""What is under check: how a check ends, and how it says that something is not as it should be."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import pytest
+
+from gpufleet.findings import Finding, Kind
+from gpufleet.verify.inventory import Target
+
+
+class CheckFailed(AssertionError):
+    """A check that failed; holds its finding. Its text is all that a person needs to see."""
+
+    def __init__(self, host: str, finding: Finding) -> None:
+        self.finding = finding
+        super().__init__(f"{finding.code} {host}: {finding.message}; do: {finding.remedy}")
+
+
+class Subject:
+    """A host or a cluster of the inventory."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.name, self.data = target.name, target.data
+
+    def fail(self, kind: Kind, expected: str, found: str, **details: str) -> NoReturn:
+        raise CheckFailed(self.name, kind(None, expected=expected, found=found, **details))
+
+    def expect(self, ok: bool, kind: Kind, expected: str, found: str, **details: str) -> None:
+        """Fail with this kind unless `ok`. `expected` and `found` are for a person to read."""
+        if not ok:
+            self.fail(kind, expected, found, **details)
+
+    def need(self, ok: object, reason: str) -> None:
+        """Skip the check, with the reason, unless it makes sense here."""
+        if not ok:
+            pytest.skip(reason)

@@ -1,0 +1,192 @@
+"""A cluster: GPUs are offered, metrics of them are exported, and Prometheus reads these."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kubernetes.client.exceptions import ApiException
+
+from gpufleet.findings import verify_cluster as kinds
+from gpufleet.verify.cluster import COUNT, MONITORS, PROMETHEUSES, RESOURCE, Cluster
+
+PLUGIN, EXPORTER = "k8s-device-plugin", "dcgm-exporter"
+VECTOR_ADD = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0"
+POD_SECONDS = 120
+TOLERATION = {"key": RESOURCE, "operator": "Exists", "effect": "NoSchedule"}
+
+
+def missing(cluster: Cluster, image: str) -> str:
+    """GPU nodes without a ready pod of an image, in words; "" where there is none."""
+    with_pod = cluster.nodes_with(image)
+    without = [node.metadata.name for node in cluster.gpu_nodes]
+    return ", ".join(name for name in without if name not in with_pod)
+
+
+def test_gpus_are_offered(cluster: Cluster) -> None:
+    """Nodes with GPUs offer as many as GPU feature discovery counted, and all of them work."""
+    cluster.expect(bool(cluster.gpu_nodes), kinds.NO_GPU_NODES, "a node with GPUs", "none")
+    wrong = []
+    for node in cluster.gpu_nodes:
+        offered = int((node.status.allocatable or {}).get(RESOURCE, 0))
+        capacity = int((node.status.capacity or {}).get(RESOURCE, 0))
+        counted = int((node.metadata.labels or {}).get(COUNT, capacity))
+        if offered == 0 or offered < max(capacity, counted):
+            wrong.append(f"{node.metadata.name} offers {offered} of {max(capacity, counted)}")
+    cluster.expect(not wrong, kinds.GPUS_MISSING, "all GPUs of every node", ", ".join(wrong))
+
+
+def test_plugin_on_every_gpu_node(cluster: Cluster) -> None:
+    """A ready pod of the device plugin is on every node with GPUs."""
+    without = missing(cluster, PLUGIN)
+    cluster.expect(not without, kinds.PLUGIN_PODS, "a ready pod each", f"none on {without}")
+
+
+def test_exporter_on_every_gpu_node(cluster: Cluster) -> None:
+    """A ready pod of dcgm-exporter is on every node with GPUs."""
+    cluster.need(cluster.data.get("monitoring_exporter") is not False, "it is switched off")
+    cluster.need(cluster.data.get("monitoring_enabled") is not False, "monitoring is off")
+    without = missing(cluster, EXPORTER)
+    cluster.expect(not without, kinds.EXPORTER_PODS, "a ready pod each", f"none on {without}")
+
+
+@pytest.fixture(scope="module")
+def gpu_pod(cluster: Cluster) -> Iterator[Any]:
+    """A pod that adds two vectors on a GPU, when it has ended or its time is over."""
+    image = cluster.data.get("verify_gpu_image") or VECTOR_ADD
+    container = {"name": "add", "image": image, "resources": {"limits": {RESOURCE: "1"}}}
+    runtime = cluster.data.get("device_plugin_runtime_class")
+    body = {
+        "metadata": {"generateName": "gpufleet-verify-"},
+        "spec": {
+            "restartPolicy": "Never",
+            "tolerations": [TOLERATION],
+            "containers": [container],
+            **({"runtimeClassName": runtime} if runtime else {}),
+        },
+    }
+    job = {
+        "metadata": {"generateName": "gpufleet-verify-"},
+        "spec": {"template": {"spec": body["spec"]}, "backoffLimit": 0},
+    }
+    batch = cluster.batch
+    name = cluster.ask(batch.create_namespaced_job, "default", job).metadata.name
+    try:
+        yield _ended(cluster, name)
+    finally:
+        cluster.ask(batch.delete_namespaced_job, name, "default", propagation_policy="Background")
+
+
+def _ended(cluster: Cluster, job: str) -> Any:
+    """The pod of a job, as soon as it has ended."""
+    end = time.monotonic() + POD_SECONDS
+    pod = None
+    while time.monotonic() < end and (pod is None or pod.status.phase in ("Pending", "Running")):
+        found = cluster.ask(
+            cluster.core.list_namespaced_pod, "default", label_selector=f"job-name={job}"
+        ).items
+        pod = found[0] if found else None
+        time.sleep(0.2)
+    return pod
+
+
+def test_a_pod_with_a_gpu_finishes(cluster: Cluster, gpu_pod: Any) -> None:
+    """A pod that asks for a GPU is placed on a node and ends well."""
+    phase = gpu_pod.status.phase if gpu_pod else "no pod"
+    reasons = [
+        condition.message
+        for condition in (gpu_pod.status.conditions or () if gpu_pod else ())
+        if condition.message
+    ]
+    found = "; ".join([phase, *reasons])
+    cluster.expect(phase == "Succeeded", kinds.GPU_POD, "Succeeded", found)
+
+
+def test_vectors_are_added_on_the_gpu(cluster: Cluster, gpu_pod: Any) -> None:
+    """What that pod printed says that the GPU computed."""
+    cluster.need(gpu_pod and gpu_pod.status.phase == "Succeeded", "the pod did not finish (GF795)")
+    try:
+        text = str(cluster.core.read_namespaced_pod_log(gpu_pod.metadata.name, "default"))
+    except ApiException as error:
+        pytest.skip(f"no kubelet gives the pod's log, so nothing shows what ran: {error.reason}")
+    cluster.expect("PASSED" in text, kinds.VECTOR_ADD, "Test PASSED", text[-200:])
+
+
+def test_a_monitor_is_selected(cluster: Cluster) -> None:
+    """A ServiceMonitor of the exporter exists, and a Prometheus resource selects it."""
+    prometheuses = cluster.custom(PROMETHEUSES)
+    cluster.need(prometheuses, "the cluster has no Prometheus resource")
+    monitors = [
+        monitor for monitor in cluster.custom(MONITORS) if EXPORTER in monitor["metadata"]["name"]
+    ]
+    cluster.need(
+        monitors or cluster.data.get("monitoring_scrape") != "scrape-config",
+        "the exporter is found by a scrape job",
+    )
+    selected = [
+        monitor["metadata"]["name"]
+        for monitor in monitors
+        for prometheus in prometheuses
+        if _selects(prometheus["spec"], monitor["metadata"].get("labels") or {})
+    ]
+    names = ", ".join(monitor["metadata"]["name"] for monitor in monitors) or "no ServiceMonitor"
+    cluster.expect(bool(selected), kinds.NOT_SCRAPED, "a monitor that is selected", names)
+
+
+def _selects(spec: dict[str, Any], labels: dict[str, str]) -> bool:
+    selector = spec.get("serviceMonitorSelector")
+    if selector is None:
+        return False
+    return all(labels.get(name) == value for name, value in selector.get("matchLabels", {}).items())
+
+
+def test_prometheus_scrapes_the_exporter(cluster: Cluster) -> None:
+    """Prometheus itself names the exporters as targets, and they are up."""
+    answer = cluster.prometheus("api/v1/query?query=up")
+    cluster.need(answer, "Prometheus does not answer through the API server")
+    assert answer
+    up = {
+        series["metric"].get("pod", ""): series["value"][1]
+        for series in answer["data"]["result"]
+        if EXPORTER in " ".join(series["metric"].values())
+    }
+    down = [name for name, value in up.items() if value != "1"]
+    found = f"{len(up)} targets, down: {', '.join(down) or 'none'}"
+    cluster.expect(bool(up) and not down, kinds.NOT_SCRAPED, "exporters that are up", found)
+
+
+def test_metrics_name_pods(cluster: Cluster) -> None:
+    """Where a pod holds a GPU, the metrics of that GPU say which."""
+    answer = cluster.prometheus("api/v1/query?query=DCGM_FI_DEV_GPU_UTIL")
+    cluster.need(answer, "Prometheus does not answer through the API server")
+    assert answer
+    series = answer["data"]["result"]
+    cluster.need(series, "no metrics of GPUs yet (GF797)")
+    holders = [
+        pod
+        for pod in cluster.pods
+        if pod.status.phase == "Running"
+        and any(RESOURCE in (part.resources.limits or {}) for part in pod.spec.containers)
+    ]
+    cluster.need(holders, "no pod holds a GPU")
+    named = [one for one in series if one["metric"].get("exported_pod")]
+    found = f"none of {len(series)} series"
+    cluster.expect(bool(named), kinds.NO_POD_LABELS, "series with exported_pod", found)
+
+
+def test_grafana_port(cluster: Cluster) -> None:
+    """Grafana has the node port that the inventory gives it."""
+    port = cluster.data.get("monitoring_grafana_node_port")
+    cluster.need(port, "monitoring_grafana_node_port is not set")
+    services = cluster.ask(cluster.core.list_service_for_all_namespaces).items
+    found = {
+        entry.node_port: service.metadata.name
+        for service in services
+        if (service.spec.selector or {}).get("app.kubernetes.io/name") == "grafana"
+        for entry in service.spec.ports
+    }
+    cluster.expect(
+        port in found, kinds.GRAFANA_CLOSED, f"port {port}", f"{sorted(map(str, found))}"
+    )
