@@ -5,7 +5,7 @@ PY    := $(VENV)/bin/python
 HOSTS ?= 1 10 40
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test test-unit test-hosts test-slow test-kubernetes lint bench docs clean
+.PHONY: help setup demo demo-cluster test test-unit test-hosts test-slow test-kubernetes lint bench docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -17,6 +17,9 @@ $(READY): pyproject.toml constraints.txt scripts/debian-packages.txt scripts/set
 
 demo: $(READY) ## a sandbox of real hosts: provisioned, run again, verified
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/demo.sh
+
+demo-cluster: $(READY) ## a GPU stack on a real Kubernetes control plane, run again, checked
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/demo_cluster.sh
 
 test: $(READY) lint ## every test, on real components
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/test.sh

@@ -1,0 +1,155 @@
+"""Stand-ins for the upstream charts: python -m tests.cluster.standin FOLDER
+
+They have the names, versions, kubeVersions and values of the real ones and render objects of our
+own with the names and fields that matter. A value that the real chart of that version does not
+know is refused. GPUFLEET_CHARTS gives the tests the real archives instead.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpufleet.catalog.versions import release
+
+SOURCE = Path(__file__).parent / "charts" / "standin"
+PASSED_ON = ("grafana", "kube-state-metrics", "prometheus-node-exporter", "crds")  # to subcharts
+CRDS = ("Prometheus", "ServiceMonitor")
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """One version of one chart; `operator` is the version in the annotations of its CRDs."""
+
+    chart: str
+    version: str
+    kube: str = ""
+    operator: str = ""
+    crds: bool = False
+
+
+CHARTS = (
+    StandIn("kube-prometheus-stack", "45.10.1", ">=1.16.0-0", crds=True),
+    StandIn("kube-prometheus-stack", "46.2.0", ">=1.16.0-0", crds=True),
+    StandIn("kube-prometheus-stack", "72.9.1", ">=1.19.0-0", "0.82.2", crds=True),
+    StandIn("kube-prometheus-stack", "88.5.3", ">=1.25.0-0", "0.93.0", crds=True),
+    StandIn("node-feature-discovery", "0.14.6"),
+    StandIn("node-feature-discovery", "0.17.4"),
+    StandIn("node-feature-discovery", "0.19.0"),
+    StandIn("nvidia-device-plugin", "0.14.5", ">= 1.10.0-0"),
+    StandIn("nvidia-device-plugin", "0.20.0", ">= 1.10.0-0"),
+    StandIn("dcgm-exporter", "2.6.10", ">= 1.13.0-0"),
+    StandIn("dcgm-exporter", "3.1.5", ">= 1.19.0-0"),
+    StandIn("dcgm-exporter", "4.8.2", ">= 1.19.0-0"),
+    StandIn("gpu-operator", "v1.8.2", ">= 1.16.0-0"),
+    StandIn("gpu-operator", "v1.9.1", ">= 1.16.0-0"),
+    StandIn("gpu-operator", "v25.10.1", ">= 1.16.0-0"),
+    StandIn("gpu-operator", "v26.7.0", ">= 1.16.0-0"),
+)
+
+
+def write_charts(folder: Path) -> None:
+    """Every stand-in as CHART-VERSION.tgz."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for chart in CHARTS:
+        data = archive(chart)
+        (folder / f"{chart.chart}-{chart.version}.tgz").write_bytes(data)
+
+
+def archive(chart: StandIn) -> bytes:
+    """The chart as helm packages it."""
+    about = {"apiVersion": "v2", "name": chart.chart, "version": chart.version}
+    if chart.kube:
+        about["kubeVersion"] = chart.kube
+    source = SOURCE / chart.chart
+    files = {
+        "Chart.yaml": yaml.safe_dump(about),
+        "values.yaml": (source / "values.yaml").read_text(),
+        "values.schema.json": json.dumps(schema(chart)),
+        "templates/all.yaml": (source / "templates" / "all.yaml").read_text(),
+    }
+    if chart.crds:
+        files |= {f"crds/{kind.lower()}.yaml": yaml.safe_dump(crd(kind, chart)) for kind in CRDS}
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as packed:
+        for name, text in files.items():
+            entry = tarfile.TarInfo(f"{chart.chart}/{name}")
+            entry.size = len(text.encode())
+            packed.addfile(entry, io.BytesIO(text.encode()))
+    return buffer.getvalue()
+
+
+def schema(chart: StandIn) -> dict[str, Any]:
+    """JSON schema of the values that the real chart has at that version; another key is wrong."""
+    root: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": {}}
+    root["properties"]["global"] = {}
+    with (SOURCE / chart.chart / "keys.tsv").open() as file:
+        for path, since, until, kind in csv.reader(file, delimiter="\t"):
+            if _between(chart.version, since, until):
+                _add(root, path.split("."), kind)
+    for key in PASSED_ON:
+        if key in root["properties"]:
+            root["properties"][key] = {}
+    return root
+
+
+def _add(root: dict[str, Any], path: list[str], kind: str) -> None:
+    place = root
+    for part in path[:-1]:
+        place = place["properties"].setdefault(part, {})
+        if "properties" not in place:
+            place |= {"type": ["object", "null"], "additionalProperties": False, "properties": {}}
+    place["properties"].setdefault(path[-1], {})
+
+
+def _between(version: str, since: str, until: str) -> bool:
+    number = release(version.removeprefix("v"))
+    if number < release(since.removeprefix("v")):
+        return False
+    return not until or number <= release(until.removeprefix("v"))
+
+
+def crd(kind: str, chart: StandIn) -> dict[str, Any]:
+    """A CRD whose spec knows hostNetwork only where the real one does."""
+    plural = "prometheuses" if kind == "Prometheus" else f"{kind.lower()}s"
+    spec: dict[str, Any] = {"type": "object", "properties": {}}
+    spec["properties"] = {
+        name: {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        for name in ("serviceMonitorSelector", "serviceMonitorNamespaceSelector", "selector")
+    }
+    spec["properties"]["endpoints"] = {
+        "type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    }  # fmt: skip
+    if chart.operator and release(chart.operator) >= (0, 90):
+        spec["properties"]["hostNetwork"] = {"type": "boolean"}
+    notes = {"operator.prometheus.io/version": chart.operator} if chart.operator else {}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.monitoring.coreos.com", "annotations": notes},
+        "spec": {
+            "group": "monitoring.coreos.com",
+            "scope": "Namespaced",
+            "names": {
+                "kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()
+            },
+            "versions": [
+                {
+                    "name": "v1", "served": True, "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+                }
+            ],
+        },
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    write_charts(Path(sys.argv[1]))
