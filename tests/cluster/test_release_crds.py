@@ -9,6 +9,7 @@ import pytest
 from kubernetes import client
 
 from gpufleet.plan.release_model import CrdPolicy
+from gpufleet.sandbox.waiting import wait_until
 from tests.cluster.tiny import Site
 
 CRD = "widgets.tiny.example"
@@ -25,9 +26,13 @@ def widgets(site: Site) -> Iterator[Site]:
 
 def remove(site: Site) -> Site:
     api: Any = client.ApiextensionsV1Api(site.cluster.api)
-    for item in api.list_custom_resource_definition().items:
-        if item.metadata.name == CRD:
-            api.delete_custom_resource_definition(CRD)
+
+    def there() -> bool:
+        return CRD in {item.metadata.name for item in api.list_custom_resource_definition().items}
+
+    if there():
+        api.delete_custom_resource_definition(CRD)
+    assert wait_until(lambda: not there(), 30)
     return site
 
 

@@ -1,0 +1,190 @@
+"""Runs that are killed in the middle of a release: the next run converges, nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpufleet.facts.cluster import HelmRelease
+from gpufleet.operations.cluster_lock import controller_id
+from gpufleet.plan.releases import OWNER_LABEL
+from gpufleet.sandbox.waiting import wait_until
+from tests.cluster.tiny import Site, archive
+
+WAITING = "sandbox.gpufleet/waiting"
+# a run of its own, in a process of its own: what is killed is a whole gpufleet
+SCRIPT = """
+import json, sys
+from gpufleet.operations.cluster import open_cluster
+from gpufleet.operations.cluster_access import KubeAccess
+from gpufleet.plan.release_model import ChartSource, Release
+kubeconfig, helm, namespace, archive, version, values = sys.argv[1:]
+cluster = open_cluster("c", KubeAccess(kubeconfig), helm=helm)
+wanted = Release("one", namespace, "tiny", version, ChartSource("archive", archive),
+                 json.loads(values))
+planned = cluster.plan(wanted)
+print(planned.plan.action, flush=True)
+if planned.plan.needed:
+    outcome = cluster.carry_out(planned, lambda line: print(line, flush=True))
+    print(*outcome.findings, sep="\\n")
+    sys.exit(0 if outcome.ok else 1)
+"""
+BOTH = {"daemonset": {"enabled": True}, "hook": {"enabled": True}}
+
+
+def hanging(**more: Any) -> dict[str, Any]:
+    """Values with a hook Job whose pod never starts."""
+    return {"hook": {"enabled": True, "annotations": {WAITING: "ContainerCreating"}, **more}}
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def begin(site: Site, values: dict[str, Any], version: str = "1.0.0") -> subprocess.Popen[str]:
+    """A run in a process group of its own, so that its helm can be killed with it."""
+    path = archive(site.folder, version)
+    words = [site.cluster.kubeconfig, site.helm, site.namespace, path, version, json.dumps(values)]
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, *map(str, words)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def kill(run: subprocess.Popen[str], *, helm_too: bool = True) -> None:
+    if helm_too:
+        os.killpg(run.pid, signal.SIGKILL)
+    else:
+        run.kill()
+    run.communicate()
+
+
+def found(site: Site) -> HelmRelease | None:
+    return site.open().facts.release(site.namespace, "one")
+
+
+def is_pending(site: Site, status: str) -> bool:
+    release = found(site)
+    return release is not None and release.status == status
+
+
+def test_an_installation_that_was_killed(site: Site) -> None:
+    run = begin(site, hanging())
+    assert wait_until(lambda: is_pending(site, "pending-install"), 30)
+    kill(run)
+    release = found(site)
+    assert release
+    assert release.labels[OWNER_LABEL] == controller_id()
+    again = site.bring({})
+    assert again.plan.action == "repair-pending"
+    assert again.ok, again.findings
+    assert site.bring({}).plan.action == "no-op"
+
+
+def test_an_upgrade_that_was_killed(site: Site) -> None:
+    assert site.bring({"settings": {"a": 1}}).ok
+    pod = site.core.list_namespaced_pod(site.namespace, label_selector="app=one").items[0]
+    run = begin(site, hanging(), "1.1.0")
+    assert wait_until(lambda: is_pending(site, "pending-upgrade"), 30)
+    kill(run)
+    again = site.bring({"settings": {"a": 2}}, "1.1.0")
+    assert (again.plan.action, again.plan.rollback_to) == ("repair-pending", 1)
+    assert again.ok, again.findings
+    release = found(site)
+    assert release
+    assert (release.status, release.chart_version) == ("deployed", "1.1.0")
+    after = site.core.list_namespaced_pod(site.namespace, label_selector="app=one").items
+    assert [item.metadata.uid for item in after] == [pod.metadata.uid]  # it ran all the time
+
+
+def test_somebody_elses_pending_release_is_left_alone(place: Site) -> None:
+    assert place.bring({}).ok
+    run = begin(place, hanging())
+    assert wait_until(lambda: is_pending(place, "pending-upgrade"), 30)
+    kill(run)
+    secret = f"sh.helm.release.v1.one.v{found(place).revision}"  # type: ignore[union-attr]
+    label = {"metadata": {"labels": {OWNER_LABEL: "another-machine"}}}
+    place.core.patch_namespaced_secret(secret, place.namespace, label)
+    busy = place.bring({})
+    assert busy.plan.action == "blocked"
+    assert "is pending-upgrade since" in busy.finding("GF832").message
+    opened = place.open()
+    opened.controller = type(opened.controller)(
+        "me", opened.controller.now + 16 * 60, opened.controller.helm
+    )
+    assert opened.plan(place.release({})).plan.action == "repair-pending"
+
+
+def test_a_helm_that_outlives_its_run_is_waited_for(place: Site) -> None:
+    run = begin(place, hanging(deadline=6))
+    assert wait_until(lambda: is_pending(place, "pending-install"), 30)
+    kill(run, helm_too=False)
+    lines: list[str] = []
+    opened = place.open(lock=True, say=lines.append)
+    try:
+        assert any("waiting for another run" in line for line in lines)
+        release = opened.facts.release(place.namespace, "one")
+        assert release
+        assert release.status == "failed"
+        planned = opened.plan(place.release({}))
+        assert planned.plan.action == "repair-failed"
+        assert opened.carry_out(planned, lines.append).ok
+    finally:
+        assert opened.helm.lock
+        opened.helm.lock.close()
+
+
+@pytest.mark.parametrize("what", ["install", "upgrade"])
+def test_killed_at_random_points(place: Site, what: str) -> None:
+    """Ten runs, each killed at another moment; after each the next one finishes the work."""
+    chance = random.Random(f"{what}-{place.cluster.version}")
+    took = measured(place)
+    seen = []
+    for attempt in range(10):
+        place.name = "one"
+        version = f"1.{attempt}.0"
+        if what == "upgrade" and attempt == 0:
+            assert place.bring({"daemonset": {"enabled": True}}, "0.9.0").ok
+        run = begin(place, BOTH, version)
+        time.sleep(chance.uniform(0.1, 1.0) * took)
+        kill(run)
+        again = place.bring(BOTH, version)
+        seen.append(again.plan.action)
+        assert again.ok, (attempt, again.findings, again.lines)
+        release = found(place)
+        assert release
+        assert (release.status, release.chart_version) == ("deployed", version)
+        assert place.bring(BOTH, version).plan.action == "no-op"
+        if what == "install":
+            uninstall(place)
+    print(f"found after the kills: {', '.join(seen)}")
+    assert len(set(seen)) > 1, "every kill found the same state: they were not spread"
+
+
+def measured(place: Site) -> float:
+    """Seconds that a run takes that nobody kills."""
+    began = time.monotonic()
+    run = begin(place, BOTH)
+    output, _ = run.communicate(timeout=120)
+    assert run.returncode == 0, output
+    took = time.monotonic() - began
+    uninstall(place)
+    return took
+
+
+def uninstall(place: Site) -> None:
+    words = [place.helm, "uninstall", "one", "-n", place.namespace]
+    environment = {**os.environ, "KUBECONFIG": str(place.cluster.kubeconfig)}
+    subprocess.run(words, check=True, env=environment, capture_output=True)
