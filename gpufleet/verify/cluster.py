@@ -27,6 +27,7 @@ PRESENT = (
 COUNT = "nvidia.com/gpu.count"  # what GFD counted on the node
 MONITORS = ("monitoring.coreos.com", "v1", "servicemonitors")
 PROMETHEUSES = ("monitoring.coreos.com", "v1", "prometheuses")
+OTHER_PURPOSES = ("gpu-feature-discovery", "mps-control-daemon", "config-manager")
 TIMEOUT = 20  # seconds for one answer
 Answers = dict[str, Any]
 
@@ -89,25 +90,17 @@ class Cluster(Subject):
     def pods(self) -> list[Any]:
         return list(self.ask(self.core.list_pod_for_all_namespaces).items)
 
-    def nodes_with(self, *images: str) -> set[str]:
-        """Names of the nodes with a ready pod that runs one of these images."""
+    def nodes_with(self, image: str) -> set[str]:
+        """Names of the nodes with a ready pod that runs an image for its main purpose."""
         return {
             pod.spec.node_name
             for pod in self.pods
-            if any(_image(container.image) in images for container in pod.spec.containers)
+            if any(_runs(container, image) for container in pod.spec.containers)
             and any(
                 condition.type == "Ready" and condition.status == "True"
                 for condition in pod.status.conditions or ()
             )
         }
-
-    def runs(self, *images: str) -> bool:
-        """Whether any pod has one of these images, ready or not."""
-        return any(
-            _image(container.image) in images
-            for pod in self.pods
-            for container in pod.spec.containers
-        )
 
     def custom(self, kind: tuple[str, str, str]) -> list[Answers]:
         """Custom resources of all namespaces; none where the API does not serve the kind."""
@@ -136,6 +129,12 @@ class Cluster(Subject):
             return None
         answer: Answers = json.loads(text)
         return answer
+
+
+def _runs(container: Any, image: str) -> bool:
+    """The plugin's image also labels nodes and shares GPUs, with other commands."""
+    command = (container.command or [""])[0].rsplit("/", 1)[-1]
+    return _image(container.image) == image and command not in OTHER_PURPOSES
 
 
 def _image(reference: str) -> str:

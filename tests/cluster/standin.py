@@ -12,12 +12,14 @@ import io
 import json
 import sys
 import tarfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from gpufleet.catalog.charts import merged
 from gpufleet.catalog.versions import release
 
 SOURCE = Path(__file__).parent / "charts" / "standin"
@@ -72,7 +74,7 @@ def archive(chart: StandIn) -> bytes:
     source = SOURCE / chart.chart
     files = {
         "Chart.yaml": yaml.safe_dump(about),
-        "values.yaml": (source / "values.yaml").read_text(),
+        "values.yaml": yaml.safe_dump(defaults(chart)),
         "values.schema.json": json.dumps(schema(chart)),
         "templates/all.yaml": (source / "templates" / "all.yaml").read_text(),
     }
@@ -87,21 +89,54 @@ def archive(chart: StandIn) -> bytes:
     return buffer.getvalue()
 
 
+def defaults(chart: StandIn) -> dict[str, Any]:
+    """The values of the stand-in's templates, and null for all else that the real chart knows."""
+    own = yaml.safe_load((SOURCE / chart.chart / "values.yaml").read_text())
+    root: dict[str, Any] = {}
+    for path, kind in keys(chart):
+        place = root
+        for part in path[:-1]:
+            if not isinstance(place.get(part), dict):
+                place[part] = {}
+            place = place[part]
+        place.setdefault(path[-1], {} if kind == "map" else None)
+    return merged(root, _known(own, root))
+
+
+def _known(own: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
+    """What is in `own` and at that version in the real chart too, or is passed on to a subchart."""
+    result = {}
+    for key, value in own.items():
+        there = root.get(key)
+        if key in PASSED_ON or (key in root and not isinstance(there, dict)):
+            result[key] = value
+        elif isinstance(there, dict):
+            inner = isinstance(value, dict) and there
+            result[key] = _known(value, there) if inner else value
+    return result
+
+
+def keys(chart: StandIn) -> Iterator[tuple[list[str], str]]:
+    """The paths of the values that the real chart has at that version, and map or any."""
+    with (SOURCE / chart.chart / "keys.tsv").open() as file:
+        for path, since, until, kind in csv.reader(file, delimiter="\t"):
+            if _between(chart.version, since, until):
+                yield path.split("."), kind
+
+
 def schema(chart: StandIn) -> dict[str, Any]:
     """JSON schema of the values that the real chart has at that version; another key is wrong."""
     root: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": {}}
     root["properties"]["global"] = {}
-    with (SOURCE / chart.chart / "keys.tsv").open() as file:
-        for path, since, until, kind in csv.reader(file, delimiter="\t"):
-            if _between(chart.version, since, until):
-                _add(root, path.split("."), kind)
+    for path, _ in keys(chart):
+        _add(root, path)
     for key in PASSED_ON:
         if key in root["properties"]:
             root["properties"][key] = {}
     return root
 
 
-def _add(root: dict[str, Any], path: list[str], kind: str) -> None:
+def _add(root: dict[str, Any], path: list[str]) -> None:
     place = root
     for part in path[:-1]:
         place = place["properties"].setdefault(part, {})

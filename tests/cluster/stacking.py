@@ -1,0 +1,99 @@
+"""Runs the deploys of clusters as users do: the pyinfra command, an inventory, a JSON report."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from kubernetes import client
+
+from gpufleet.sandbox.cluster import Cluster
+
+ROOT = Path(__file__).resolve().parents[2]
+PYINFRA = Path(sys.executable).with_name("pyinfra")
+INVENTORY = "import json\ngpu_cluster = (['@local'], json.loads({data!r}))\n"
+SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run printed and reported; `seconds` of wall time."""
+
+    returncode: int
+    output: str
+    seconds: float
+    report: dict[str, Any] = field(default_factory=dict)  # of the cluster
+
+    @property
+    def codes(self) -> set[str]:
+        return {finding["code"] for finding in self.report.get("findings", ())}
+
+
+@dataclass(slots=True)
+class Bench:
+    """A control plane of a test's own, and the charts that go on it."""
+
+    cluster: Cluster
+    charts: Path
+
+    def data(self, **more: Any) -> dict[str, Any]:
+        """The inventory's data: how to reach the cluster, and what a test wants."""
+        return {
+            "cluster_kubeconfig": str(self.cluster.kubeconfig),
+            "cluster_helm": str(self.cluster.helm),
+            "cluster_chart_dir": str(self.charts),
+            **more,
+        }
+
+    def start(self, folder: Path, *options: str, **data: Any) -> subprocess.Popen[str]:
+        """Begin a run of deploys/gpu_cluster.py, in a session of its own."""
+        inventory = folder / "inventory.py"
+        inventory.write_text(INVENTORY.format(data=json.dumps(self.data(**data))))
+        sure = [] if "--dry" in options else ["-y"]
+        words = [str(PYINFRA), *sure, *options, str(inventory), "deploys/gpu_cluster.py"]
+        environment = {**os.environ, "GPUFLEET_REPORT": str(folder / "report.json")}
+        return subprocess.Popen(
+            words, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        )  # fmt: skip
+
+    def deploy(self, *options: str, **data: Any) -> Outcome:
+        """A run from its start to its end."""
+        with TemporaryDirectory(prefix="gpufleet-test-") as name:
+            began = time.monotonic()
+            process = self.start(Path(name), *options, **data)
+            output, _ = process.communicate(timeout=SECONDS)
+            seconds = time.monotonic() - began
+            report = Path(name, "report.json")
+            hosts = json.loads(report.read_text())["hosts"] if report.exists() else {}
+        return Outcome(process.returncode, output, seconds, hosts.get("@local", {}))
+
+    def verify(self, **data: Any) -> dict[str, Any]:
+        """`gpufleet verify` on the cluster: check -> outcome, code, message."""
+        with TemporaryDirectory(prefix="gpufleet-test-") as name:
+            inventory, found = Path(name, "inventory.py"), Path(name, "found.json")
+            inventory.write_text(INVENTORY.format(data=json.dumps(self.data(**data))))
+            words = [PYINFRA.with_name("gpufleet"), "verify", inventory, "--json", found]
+            subprocess.run(words, cwd=ROOT, capture_output=True, timeout=SECONDS, check=False)
+            checks: dict[str, Any] = json.loads(found.read_text())["hosts"]["@local"]["checks"]
+        return checks
+
+    @property
+    def core(self) -> Any:
+        return client.CoreV1Api(self.cluster.api)
+
+    def releases(self) -> dict[str, str]:
+        """Name -> status of the newest revision, from the labels of Helm's Secrets."""
+        newest: dict[str, tuple[int, str]] = {}
+        for secret in self.core.list_secret_for_all_namespaces(label_selector="owner=helm").items:
+            labels = secret.metadata.labels
+            entry = (int(labels["version"]), labels["status"])
+            newest[labels["name"]] = max(newest.get(labels["name"], (0, "")), entry)
+        return {name: status for name, (_, status) in newest.items()}

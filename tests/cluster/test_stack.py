@@ -1,0 +1,278 @@
+"""deploys/gpu_cluster.py on real control planes: with GPUFLEET_CHARTS on the real charts."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from gpufleet.catalog.charts import choose_charts, load_charts
+from gpufleet.sandbox.cluster import Cluster
+from gpufleet.sandbox.waiting import wait_until
+from tests.cluster.conftest import KUBERNETES
+from tests.cluster.stacking import Bench
+from tests.cluster.standin import write_charts
+
+STACK = ["kube-prometheus-stack", "node-feature-discovery", "nvidia-device-plugin", "dcgm-exporter"]
+CRD = "prometheuses.monitoring.coreos.com"
+REAL = bool(os.environ.get("GPUFLEET_CHARTS"))
+
+
+@pytest.fixture(scope="session")
+def charts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The real charts' archives where GPUFLEET_CHARTS has them, else stand-ins."""
+    if REAL:
+        return Path(os.environ["GPUFLEET_CHARTS"])
+    folder = tmp_path_factory.mktemp("charts")
+    write_charts(folder)
+    return folder
+
+
+def start(minor: str, worker: str, charts: Path, **options: Any) -> Bench:
+    name = f"stack-{minor}-{worker}"
+    left = Cluster.find(name)
+    if left:
+        left.down()
+    return Bench(Cluster.up(name, minor, progress=print, **options), charts)
+
+
+@pytest.fixture(params=KUBERNETES)
+def bench(request: pytest.FixtureRequest, worker_id: str, charts: Path) -> Iterator[Bench]:
+    """A bare cluster for each test: a start takes seconds."""
+    found = start(request.param, worker_id, charts)
+    yield found
+    found.cluster.down()
+
+
+@pytest.fixture
+def current(worker_id: str, charts: Path) -> Iterator[Bench]:
+    """The same, on the newest version alone."""
+    found = start(KUBERNETES[0], worker_id, charts)
+    yield found
+    found.cluster.down()
+
+
+def test_a_bare_cluster_becomes_a_gpu_cluster_and_stays_as_it_is(bench: Bench) -> None:
+    done = bench.deploy()
+    assert done.returncode == 0, done.output
+    chosen = choose_charts(load_charts(), bench.cluster.version)
+    assert done.report["releases"] == {
+        name: {"before": None, "after": chosen[name].version} for name in STACK
+    }
+    assert bench.releases() == dict.fromkeys(STACK, "deployed")
+    assert not [found for found in done.report["findings"] if found["severity"] != "info"]
+    again = bench.deploy()
+    assert again.returncode == 0, again.output
+    assert (again.report["changed"], again.report["failed"]) == (0, False)
+    assert again.seconds < 5
+    checks = bench.verify()
+    failed = {
+        name: part for name, part in checks.items() if part["outcome"] not in ("passed", "skipped")
+    }
+    assert failed == {}
+    assert checks["a_pod_with_a_gpu_finishes"]["outcome"] == "passed"
+    assert "nothing shows what ran" in checks["vectors_are_added_on_the_gpu"]["message"]
+
+
+def test_grafana_has_a_password_that_nobody_prints_or_changes(current: Bench) -> None:
+    done = current.deploy("-vv", monitoring_grafana_node_port=32322)
+    assert done.returncode == 0, done.output
+    secret = current.core.read_namespaced_secret("gpufleet-grafana", "monitoring")
+    password = client.ApiClient().sanitize_for_serialization(secret)["data"]["admin-password"]
+    assert len(password) > 30
+    assert password not in done.output
+    assert current.deploy(monitoring_grafana_node_port=32322).report["changed"] == 0
+    after = current.core.read_namespaced_secret("gpufleet-grafana", "monitoring")
+    assert after.data == secret.data
+    checks = current.verify(monitoring_grafana_node_port=32322)
+    assert checks["grafana_port"]["outcome"] == "passed"
+    assert current.verify(monitoring_grafana_node_port=32323)["grafana_port"]["code"] == "GF799"
+
+
+def test_a_dry_run_shows_what_would_be_done_and_does_nothing(current: Bench) -> None:
+    done = current.deploy("--dry")
+    assert done.returncode == 0, done.output
+    assert "kube-prometheus-stack: install" in done.output
+    assert current.releases() == {}
+    namespaces = {found.metadata.name for found in current.core.list_namespace().items}
+    assert "monitoring" not in namespaces
+
+
+def test_a_pin_that_cannot_work_stops_everything_before_it_begins(bench: Bench) -> None:
+    pins = {"kube-prometheus-stack": "46.2.0", "dcgm-exporter": "3.1.5"}
+    old = bench.cluster.version.startswith("1.18")
+    if not old:
+        pins = {"node-feature-discovery": "0.19.0"}
+    done = bench.deploy(cluster_chart_versions=pins)
+    if not old:
+        assert done.returncode == 0, done.output
+        return
+    assert done.returncode == 1
+    blockers = [f["message"] for f in done.report["findings"] if f["severity"] == "blocker"]
+    assert len(blockers) == 2
+    assert any("seccompProfile" in message for message in blockers)
+    assert bench.releases() == {}
+
+
+def test_crds_come_before_the_chart_that_needs_them(current: Bench) -> None:
+    old = {"kube-prometheus-stack": "72.9.1"}
+    assert current.deploy(cluster_chart_versions=old).returncode == 0
+    api = client.ApiextensionsV1Api(current.cluster.api)
+
+    def version() -> str:
+        found: Any = api.read_custom_resource_definition(CRD)
+        return str(found.metadata.annotations["operator.prometheus.io/version"])
+
+    assert version() == "0.82.2"
+    done = current.deploy()
+    assert done.returncode == 0, done.output
+    moved = done.report["releases"]["kube-prometheus-stack"]
+    assert moved == {"before": "72.9.1", "after": "88.5.3"}
+    assert version() == "0.93.0"
+    objects = client.CustomObjectsApi(current.cluster.api)
+    found: Any = objects.list_cluster_custom_object("monitoring.coreos.com", "v1", "prometheuses")
+    assert "hostNetwork" in found["items"][0]["spec"]
+    assert current.deploy().report["changed"] == 0
+
+
+def test_a_value_that_the_chart_does_not_know_is_refused(current: Bench) -> None:
+    if REAL:
+        done = current.deploy(monitoring_exporter_values={"serviceMonitr": {"enabled": False}})
+        assert "GF836" in done.codes
+        return
+    done = current.deploy(monitoring_exporter_values={"serviceMonitr": {"enabled": False}})
+    assert done.returncode == 1
+    assert "serviceMonitr" in str(done.report)
+    assert "dcgm-exporter" not in current.releases()
+
+
+def test_where_somebody_collects_no_second_exporter_comes(current: Bench) -> None:
+    labels = {"app": "starship"}
+    container = {
+        "name": "x",
+        "image": "a/starship:1",
+        "ports": [{"containerPort": 9400, "hostPort": 9400}],
+    }
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    body = {
+        "metadata": {"name": "starship"},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+    apps: Any = client.AppsV1Api(current.cluster.api)
+    apps.create_namespaced_daemon_set("default", body)
+    done = current.deploy()
+    assert done.returncode == 0, done.output
+    assert "GF872" in done.codes
+    assert "dcgm-exporter" not in current.releases()
+
+
+def test_gpu_nodes_are_labelled_where_nfd_is_not_wanted(worker_id: str, charts: Path) -> None:
+    bench = start(KUBERNETES[0], worker_id, charts, labelled=False)
+    try:
+        done = bench.deploy(device_plugin_label_nodes=True)
+        assert done.returncode == 0, done.output
+        assert "node-feature-discovery" not in bench.releases()
+        for node in bench.core.list_node().items:
+            assert node.metadata.labels["nvidia.com/gpu.present"] == "true"
+        assert bench.verify()["plugin_on_every_gpu_node"]["outcome"] == "passed"
+        assert bench.deploy(device_plugin_label_nodes=True).report["changed"] == 0
+    finally:
+        bench.cluster.down()
+
+
+def test_nodes_without_labels_are_told_with_the_label_that_is_missing(
+    worker_id: str, charts: Path
+) -> None:
+    bench = start(KUBERNETES[0], worker_id, charts, labelled=False)
+    try:
+        done = bench.deploy(device_plugin_nfd=False, cluster_timeout=10)
+        assert done.returncode == 1
+        assert "nvidia.com/gpu.present" in str(done.report["findings"])
+    finally:
+        bench.cluster.down()
+
+
+def test_an_api_that_does_not_answer_is_told(current: Bench, tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    text = current.cluster.kubeconfig.read_text()
+    url = next(line for line in text.splitlines() if "server:" in line)
+    dead = tmp_path / "kubeconfig"
+    dead.write_text(text.replace(url, f"    server: https://127.0.0.1:{port}"))
+    done = current.deploy(cluster_kubeconfig=str(dead))
+    assert done.returncode == 1
+    assert "GF863" in done.codes
+
+
+def test_a_killed_run_is_made_up_for(current: Bench, tmp_path: Path) -> None:
+    """SIGKILL at ten points of the run, each on what the one before left behind."""
+    chance = random.Random(18)
+    whole = 8.0  # seconds that a first run takes, roughly
+    for number in range(10):
+        if number == 5:  # and from a bare cluster again
+            name, version = current.cluster.name, current.cluster.version
+            current.cluster.down()
+            current.cluster = Cluster.up(name, version, progress=print)
+        process = current.start(tmp_path)
+        time.sleep(chance.uniform(0.5, whole))  # the point of the kill is what is tested
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    done = current.deploy()
+    assert done.returncode == 0, done.output
+    assert current.releases() == dict.fromkeys(STACK, "deployed")
+    assert current.deploy().report["changed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("image", "check", "code"),
+    [
+        ("nvidia-device-plugin", "plugin_on_every_gpu_node", "GF793"),
+        ("dcgm-exporter", "exporter_on_every_gpu_node", "GF794"),
+    ],
+)
+def test_a_check_fails_when_what_it_is_for_is_broken(
+    current: Bench, image: str, check: str, code: str
+) -> None:
+    assert current.deploy().returncode == 0
+    apps: Any = client.AppsV1Api(current.cluster.api)
+    (found,) = (
+        one for one in apps.list_daemon_set_for_all_namespaces().items if one.metadata.name == image
+    )
+    nowhere = {"spec": {"template": {"spec": {"nodeSelector": {"no": "where"}}}}}
+    apps.patch_namespaced_daemon_set(image, found.metadata.namespace, nowhere)
+
+    def gone() -> bool:
+        one: Any = apps.read_namespaced_daemon_set(image, found.metadata.namespace)
+        return bool(one.status.desired_number_scheduled == 0 == one.status.current_number_scheduled)
+
+    assert wait_until(gone, 30)
+    checks = current.verify()
+    failed = {name: part["code"] for name, part in checks.items() if part["outcome"] == "failed"}
+    assert failed == {check: code}
+
+
+def test_gpus_that_are_gone_are_told(current: Bench) -> None:
+    assert current.deploy().returncode == 0
+    body = {"status": {"allocatable": {"nvidia.com/gpu": "7"}}}
+    current.core.patch_node_status("gpu-2", body)
+    checks = current.verify()
+    assert checks["gpus_are_offered"]["code"] == "GF792"
+    assert "gpu-2 offers 7 of 8" in checks["gpus_are_offered"]["message"]
+
+
+def test_the_operator_brings_plugin_and_exporter(current: Bench) -> None:
+    if REAL and not (current.charts / "gpu-operator-v26.7.0.tgz").exists():
+        pytest.skip("GPUFLEET_CHARTS has no gpu-operator")
+    done = current.deploy(cluster_stack="gpu-operator")
+    assert done.returncode == 0, done.output
+    assert current.releases() == {"kube-prometheus-stack": "deployed", "gpu-operator": "deployed"}
+    assert current.deploy(cluster_stack="gpu-operator").report["changed"] == 0
