@@ -77,15 +77,18 @@ def show(console: Console, hosts: list[HostReport], *, dry: bool = False) -> Non
 
 
 def _nodes(hosts: list[HostReport], *, dry: bool) -> Table:
+    exporters = any(host.exporter for host in hosts)
+    moved = ("driver", "toolkit", *(["exporter"] if exporters else []))
     table = _table(
         "Plan" if dry else "GPU nodes",
-        ("host", "driver", "toolkit", "runtimes", "changes", "still needed", "time"),
+        ("host", *moved, "runtimes", "changes", "still needed", "time"),
     )
     for host in hosts:
         table.add_row(
             host.name,
             _movement(host.driver),
             _movement(host.toolkit),
+            *([_movement(host.exporter)] if exporters else []),
             ", ".join(f"{name} {state}".strip() for name, state in host.runtimes.items()),
             _changes(host, dry=dry),
             "; ".join(host.needs),

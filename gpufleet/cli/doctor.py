@@ -18,6 +18,7 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings.host import FACTS_UNREADABLE
 from gpufleet.operations.gather import Gathered, NoSuchHost, gather
+from gpufleet.plan.exporter_files import in_words
 from gpufleet.plan.node import plan_node
 from gpufleet.settings import load_settings
 
@@ -64,6 +65,7 @@ def describe(host: Gathered, catalog: Catalog) -> dict[str, Any]:
         **_system(facts),
         **_driver(facts, catalog),
         **_work(facts),
+        "metrics collected by": [in_words([daemon], catalog) for daemon in facts.collectors],
         "findings": [finding.as_dict() for finding in findings],
     }
 
