@@ -48,6 +48,16 @@ def test_the_table_says_what_moved_and_what_is_left_to_do() -> None:
     assert "3 hosts: 1 changed, 1 with no changes, 1 failed" in text
 
 
+def test_an_exporter_has_a_column_only_where_there_is_one() -> None:
+    assert "exporter" not in shown()
+    with_exporter = hosts()
+    with_exporter[0].exporter = {"before": "4.8.2", "after": "4.8.3.002"}
+    out = io.StringIO()
+    show(Console(file=out, width=200), with_exporter)
+    assert "exporter" in out.getvalue()
+    assert "4.8.2 -> 4.8.3.002" in out.getvalue()
+
+
 def test_blockers_and_errors_are_told_with_what_to_do() -> None:
     text = shown()
     assert "GF552" in text

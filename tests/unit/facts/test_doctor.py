@@ -29,6 +29,10 @@ def test_a_host_with_a_driver() -> None:
     assert "libnvidia-compute-580 580.95.05-0ubuntu1 (held)" in parts["packages"]
     assert "python3 (4711)" in parts["processes on GPUs"]
     assert parts["Kubernetes"] == "kubelet, 1 GPU pods"
+    assert parts["metrics collected by"] == [
+        "dcgm-exporter (process 4711, of a pod of Kubernetes)",
+        "DCGM's host engine (process 4712, of nvidia-dcgm.service)",
+    ]
     assert {finding["code"] for finding in parts["findings"]}
     assert json.loads(json.dumps(parts)) == parts
 

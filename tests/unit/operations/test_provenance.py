@@ -35,6 +35,13 @@ def test_roles_do_not_take_each_others_parts_away() -> None:
     assert both["history"][-1] == {"time": "now", "driver": "580.159.03", "toolkit": "1.20.1"}
 
 
+def test_an_exporter_is_in_the_history_once_there_is_one() -> None:
+    record = merge(merge(None, part(), "then"), {"exporter": {"version": "4.8.3.002"}}, "now")
+    assert record is not None
+    assert "exporter" not in record["history"][0]
+    assert record["history"][1]["exporter"] == "4.8.3.002"
+
+
 def test_the_history_does_not_grow_for_ever() -> None:
     record: dict[str, Any] | None = None
     for number in range(KEPT_HISTORY + 5):
