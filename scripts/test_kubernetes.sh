@@ -3,7 +3,7 @@
 # KUBERNETES="1.30 1.24" takes a subset.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-known=$(python -c 'from gpufleet.sandbox.cluster.versions import versions; print(*versions().kubernetes)')
+known=$(python -c 'from gpufleet.sandbox.cluster.versions import versions; print(*versions().kubernetes.releases)')
 failed=()
 for minor in ${KUBERNETES:-$known}; do
     printf '\n== Kubernetes %s\n' "$minor"

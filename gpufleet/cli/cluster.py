@@ -42,7 +42,7 @@ def cluster() -> None:
 @cluster.command()
 @click.option(
     "--kubernetes", default="1.36", show_default=True, metavar="MINOR",
-    help=f"One of {', '.join(versions().kubernetes)}.",
+    help=f"One of {', '.join(versions().kubernetes.releases)}.",
 )  # fmt: skip
 @click.option("--nodes", default=3, show_default=True, type=click.IntRange(0, 500))
 @click.option("--gpus", default=8, show_default=True, type=click.IntRange(0, 16), help="A node.")

@@ -95,3 +95,39 @@ OTHER_KUBERNETES = Kind(
     "The cluster {name!r} is up with Kubernetes {found}, not {wanted}.",
     "Take it down first, or give the new one another --name.",
 )
+NOT_BUILT = Kind(
+    "GF654",
+    Severity.BLOCKER,
+    "A program of a cluster could not be built",
+    "{what} could not be built: {reason}",
+    "Run the same command again once the cause is gone: what was built is kept. Without a Go "
+    "module proxy, put the programs into a folder and name it in KUBEBUILDER_ASSETS.",
+)
+NOT_SERVED = Kind(
+    "GF655",
+    Severity.BLOCKER,
+    "Go module cannot be had",
+    "{module} cannot be downloaded: {reason}",
+    "Check GOPROXY and the connection; some releases are not served by the public proxy.",
+)
+BAD_ASSETS = Kind(
+    "GF656",
+    Severity.BLOCKER,
+    "KUBEBUILDER_ASSETS is of no use",
+    "KUBEBUILDER_ASSETS names {folder}, and {reason}.",
+    "Run `setup-envtest use -p path` and set it to what that prints, or unset it.",
+)
+BAD_CLUSTER_NAME = Kind(
+    "GF657",
+    Severity.BLOCKER,
+    "Name of a cluster refused",
+    "{name!r} cannot be the name of a cluster: it becomes the name of a folder.",
+    "Use up to 63 lower-case letters, digits, dots and hyphens, and begin with a letter or digit.",
+)
+CLUSTER_SILENT = Kind(
+    "GF658",
+    Severity.BLOCKER,
+    "Cluster of a kubeconfig does not answer",
+    "The cluster of {kubeconfig} does not answer: {reason}",
+    "Try `kubectl --kubeconfig {kubeconfig} version`.",
+)

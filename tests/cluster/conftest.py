@@ -9,34 +9,58 @@ from typing import Any
 
 import pytest
 from kubernetes import client
+from kubernetes.client.exceptions import ApiException
 
 from gpufleet.sandbox.cluster import Cluster
 from gpufleet.sandbox.cluster.build import program
 from gpufleet.sandbox.paths import cache_dir
+from gpufleet.sandbox.waiting import wait_until
+from tests.cluster.pods import SECONDS, pod
 from tests.cluster.tiny import Site
 
 # a current server, and one of the time before server-side validation
 KUBERNETES = os.environ.get("GPUFLEET_TEST_KUBERNETES", "1.36 1.18").split()
+EXISTING = os.environ.get("GPUFLEET_TEST_KUBECONFIG")  # a cluster that is there already
 
 
-@pytest.fixture(scope="session", params=KUBERNETES)
+@pytest.fixture(scope="session", params=["existing"] if EXISTING else KUBERNETES)
 def cluster(request: pytest.FixtureRequest, worker_id: str) -> Iterator[Cluster]:
     """Three simulated nodes with eight GPUs each, labelled as NFD labels them.
 
-    GPUFLEET_KEEP_SANDBOX=1 leaves it up; GPUFLEET_TEST_KUBERNETES names other versions.
+    GPUFLEET_KEEP_SANDBOX=1 leaves it up; GPUFLEET_TEST_KUBERNETES names other versions;
+    GPUFLEET_TEST_KUBECONFIG names a cluster that is used instead, with whatever nodes it has.
     """
-    name = f"test-{request.param}-{worker_id}"
-    found = Cluster.up(name, request.param, progress=print)
+    if EXISTING:
+        yield Cluster.existing(Path(EXISTING))
+        return
+    found = Cluster.up(f"test-{request.param}-{worker_id}", request.param, progress=print)
     yield found
     if os.environ.get("GPUFLEET_KEEP_SANDBOX") != "1":
         found.down()
 
 
 @pytest.fixture
+def simulated(cluster: Cluster) -> Cluster:
+    """The same, for tests of what the sandbox itself makes of nodes, pods and processes."""
+    if not cluster.ours:
+        pytest.skip(f"{EXISTING} was not started by the sandbox: no simulated nodes")
+    return cluster
+
+
+@pytest.fixture
 def namespace(cluster: Cluster) -> Iterator[str]:
-    """A namespace of the test's own, removed with all it holds."""
+    """A namespace of the test's own, fit for pods, removed with all it holds."""
     core: Any = client.CoreV1Api(cluster.api)
     name = core.create_namespace({"metadata": {"generateName": "test-"}}).metadata.name
+
+    def takes_pods() -> bool:
+        try:  # refused until the controllers have made its service account
+            core.create_namespaced_pod(name, pod({}, name="probe"), dry_run="All")
+        except ApiException:
+            return False
+        return True
+
+    assert wait_until(takes_pods, SECONDS)
     yield name
     core.delete_namespace(name)
 

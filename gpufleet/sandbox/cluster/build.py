@@ -1,61 +1,62 @@
-"""What a test cluster runs, built from Go modules once and kept in the cache."""
+"""Programs of test clusters, built from Go modules once and kept in the cache."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from gpufleet.sandbox.cluster.kubernetes_source import (
-    MODULE,
-    minor_of,
-    repair_validators,
-    replacements,
-)
+from gpufleet.sandbox.cluster.kubernetes_source import repair, replacements
 from gpufleet.sandbox.cluster.modules import OwnModule
 from gpufleet.sandbox.cluster.openapi import generate_definitions
-from gpufleet.sandbox.cluster.versions import Program, versions
+from gpufleet.sandbox.cluster.versions import Program, minor_of, versions
+from gpufleet.sandbox.errors import SandboxError, kinds
 from gpufleet.sandbox.golang import go_command, go_environment
 from gpufleet.sandbox.locks import exclusive
 
-SERVERS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
-STAGES = "stages"  # folder beside kwok
 Progress = Callable[[str], None]
 
 
-def kubernetes_servers(version: str, home: Path, progress: Progress) -> Path:
-    """A folder with SERVERS of a release (1.36.3); the first time this takes minutes."""
+def kubernetes_servers(
+    names: Sequence[str], version: str, home: Path, progress: Progress
+) -> dict[str, Path]:
+    """Servers of a Kubernetes release (1.36.3), name -> binary; minutes, the first time.
+
+    SandboxError GF654 where one cannot be built.
+    """
     target = home / f"kubernetes-{version}"
-    with exclusive(home, f"kubernetes-{version}", progress):
-        if not target.exists():
+    with exclusive(home, target.name, progress), _failing_as(f"Kubernetes {version}"):
+        missing = [name for name in names if not (target / name).exists()]
+        if missing:
             progress(f"building Kubernetes {version} from its Go module: about 10 minutes, once")
-            _build_servers(version, home, target, progress)
-    return target
+            _build_servers(missing, version, target, _own_module(home, target.name, progress))
+    return {name: target / name for name in names}
 
 
 def program(name: str, home: Path, progress: Progress) -> Path:
-    """A program of versions.yaml: the path of its binary."""
+    """A program of versions.yaml: its binary. SandboxError GF654 where it cannot be built."""
     wanted = versions().programs[name]
-    target = home / f"{name}-{wanted.version}"
-    with exclusive(home, name, progress):
+    target = home / f"{name}-{wanted.version}" / name
+    with exclusive(home, name, progress), _failing_as(f"{name} {wanted.version}"):
         if not target.exists():
-            progress(f"building {name} {wanted.version}")
-            _build_program(name, wanted, home, target, progress)
-    return target / name
+            progress(f"building {name} {wanted.version} from its Go module")
+            _build_program(wanted, target, _own_module(home, target.parent.name, progress))
+    return target
 
 
-def _build_servers(version: str, home: Path, target: Path, progress: Progress) -> None:
-    module = _own_module(home, target, progress)
-    packages = [f"{MODULE}/cmd/{name}" for name in SERVERS]
-    module.create(packages, f"{MODULE}@v{version}", replacements(module, version))
-    repair_validators(module)
+def _build_servers(names: Sequence[str], version: str, target: Path, module: OwnModule) -> None:
+    kubernetes = versions().kubernetes.module
+    packages = {name: f"{kubernetes}/cmd/{name}" for name in names}
+    module.progress(f"finding the modules of Kubernetes {version}")
+    require = f"{kubernetes}@v{version}"
+    module.create(list(packages.values()), require, replacements(module, version))
+    repair(module, version)
     generate_definitions(module)
-    partial = _emptied(target)
-    for name, package in zip(SERVERS, packages, strict=True):
-        progress(f"building {name} {version}")
-        module.build(package, partial / name, f"-checklinkname=0 {_stamp(version)}")
-    partial.rename(target)
+    for name, package in packages.items():
+        module.progress(f"building {name} {version}")
+        module.build(package, target / name, f"-checklinkname=0 {_stamp(version)}")
     shutil.rmtree(module.folder)
 
 
@@ -73,34 +74,23 @@ def _stamp(version: str) -> str:
     return " ".join(["-s -w", *stamps])
 
 
-def _build_program(
-    name: str, wanted: Program, home: Path, target: Path, progress: Progress
-) -> None:
-    module = _own_module(home, target, progress)
+def _build_program(wanted: Program, target: Path, module: OwnModule) -> None:
     module.create([wanted.package], f"{wanted.module}@{wanted.version}", {})
-    partial = _emptied(target)
     stamp = f" -X {wanted.stamp}={wanted.version}" if wanted.stamp else ""
-    module.build(wanted.package, partial / name, f"-s -w{stamp}")
-    source = module.folder_of(wanted.module)
-    for number, stage in enumerate(wanted.stages):
-        assert source
-        (partial / STAGES).mkdir(exist_ok=True)
-        copy = partial / STAGES / f"{number:02}-{Path(stage).name}"
-        shutil.copyfile(source / "kustomize" / "stage" / stage, copy)
-    partial.rename(target)
+    module.build(wanted.package, target, f"-s -w{stamp}")
     shutil.rmtree(module.folder)
 
 
-def _own_module(home: Path, target: Path, progress: Progress) -> OwnModule:
+def _own_module(home: Path, name: str, progress: Progress) -> OwnModule:
     environment = go_environment(home, "-buildvcs=false -mod=mod")
-    folder = home / "modules" / target.name
+    folder = home / "modules" / name
     shutil.rmtree(folder, ignore_errors=True)
-    return OwnModule(go_command(home, progress), folder, environment)
+    return OwnModule(go_command(home, progress), folder, environment, progress)
 
 
-def _emptied(target: Path) -> Path:
-    """The folder beside `target` in which it is made; it appears under its name when whole."""
-    partial = target.with_name(f"{target.name}.part")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    return partial
+@contextmanager
+def _failing_as(what: str) -> Iterator[None]:
+    try:
+        yield
+    except SandboxError as error:
+        raise SandboxError(kinds.NOT_BUILT(what=what, reason=error.finding.message)) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -11,6 +10,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from gpufleet.sandbox.cluster.access import write_private
 
 LIFETIME = timedelta(days=365)
 CLUSTER_ADDRESS = "10.0.0.1"  # of the service `kubernetes`
@@ -22,10 +23,14 @@ def write_keys(folder: Path, address: str) -> None:
     authority = _authority(authority_key)
     server_key = _key()
     server = _server(authority, authority_key, server_key, address)
-    _write(folder / "ca.crt", authority.public_bytes(serialization.Encoding.PEM))
-    _write(folder / "server.crt", server.public_bytes(serialization.Encoding.PEM))
-    _write(folder / "server.key", _private(server_key))
-    _write(folder / "service-account.key", _private(_key()))
+    files = {
+        "ca.crt": authority.public_bytes(serialization.Encoding.PEM),
+        "server.crt": server.public_bytes(serialization.Encoding.PEM),
+        "server.key": _private(server_key),
+        "service-account.key": _private(_key()),
+    }
+    for name, data in files.items():
+        write_private(folder / name, data.decode())
 
 
 def _key() -> rsa.RSAPrivateKey:
@@ -38,12 +43,6 @@ def _private(key: rsa.RSAPrivateKey) -> bytes:
         serialization.PrivateFormat.TraditionalOpenSSL,
         serialization.NoEncryption(),
     )
-
-
-def _write(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
 
 
 def _authority(key: rsa.RSAPrivateKey) -> x509.Certificate:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpufleet.sandbox.cluster.kubernetes_source import minor_of
+from gpufleet.sandbox.cluster.versions import versions
 
 SERVICES = "10.0.0.0/16"
 
@@ -22,10 +22,6 @@ class Layout:
     peer_port: int
     controller_port: int
     scheduler_port: int
-
-    @property
-    def minor(self) -> int:
-        return minor_of(self.version)
 
     @property
     def url(self) -> str:
@@ -67,9 +63,7 @@ def api_server(layout: Layout) -> list[str]:
         # from 1.37 on a server does not start with a loopback address and its own Endpoints
         "endpoint-reconciler-type": "none",
     }
-    if layout.minor < 20:
-        flags["insecure-port"] = 0
-    return _flags(flags)
+    return _flags({**flags, **_of_version("kube-apiserver", layout)})
 
 
 def controller_manager(layout: Layout) -> list[str]:
@@ -77,12 +71,14 @@ def controller_manager(layout: Layout) -> list[str]:
         "service-account-private-key-file": layout.folder / "service-account.key",
         "root-ca-file": layout.folder / "ca.crt",
         **_client(layout, layout.controller_port),
+        **_of_version("kube-controller-manager", layout),
     }
     return _flags(flags)
 
 
 def scheduler(layout: Layout) -> list[str]:
-    return _flags(_client(layout, layout.scheduler_port))
+    own = _client(layout, layout.scheduler_port)
+    return _flags({**own, **_of_version("kube-scheduler", layout)})
 
 
 def kwok(layout: Layout, stages: Path) -> list[str]:
@@ -101,16 +97,17 @@ def kwok(layout: Layout, stages: Path) -> list[str]:
 
 def _client(layout: Layout, port: int) -> dict[str, object]:
     """What the controller manager and the scheduler have in common."""
-    flags: dict[str, object] = {
+    return {
         "kubeconfig": layout.kubeconfig,
         "leader-elect": "false",
         "bind-address": "127.0.0.1",
         "secure-port": port,
         "cert-dir": layout.folder / f"certificates-{port}",
     }
-    if layout.minor < 23:
-        flags["port"] = 0  # the one without TLS
-    return flags
+
+
+def _of_version(program: str, layout: Layout) -> dict[str, str]:
+    return versions().kubernetes.flags_of(program, layout.version)
 
 
 def _flags(values: dict[str, object]) -> list[str]:

@@ -15,42 +15,24 @@ from pathlib import Path
 from typing import Any
 
 from gpufleet.sandbox.cluster.modules import OwnModule
+from gpufleet.sandbox.cluster.versions import minor_of, versions
+from gpufleet.sandbox.errors import SandboxError, kinds
 
-MODULE = "k8s.io/kubernetes"
 UNVERSIONED = "v0.0.0"
-# modules whose host is gone, or that do not work when built with a current Go
-REPLACED_ALWAYS = {
-    "vbom.ml/util": "github.com/fvbommel/util@v0.0.0-20180919145318-efcd4e0f9787",
-}
-REPLACED_BELOW_1_23 = {
-    "github.com/modern-go/reflect2": "github.com/modern-go/reflect2@v1.0.2",
-    "github.com/json-iterator/go": "github.com/json-iterator/go@v1.1.12",
-}
-# With a current Go this condition is true of "", so the old validator takes every empty string of
-# a custom resource for null and refuses it.
-NULL_CHECK = re.compile(
-    r"data == nil \|\| reflect\.DeepEqual\(reflect\.Zero\([^\n]*?reflect\.ValueOf\(data\)\)"
-)
-VALIDATORS = {
-    "github.com/go-openapi/validate": "type.go",
-    "k8s.io/kube-openapi": "pkg/validation/validate/type.go",
-}
-
-
-def minor_of(version: str) -> int:
-    """18 of 1.18.19."""
-    return int(version.split(".")[1])
 
 
 def replacements(module: OwnModule, version: str) -> dict[str, str]:
     """Every `replace` that a module needs which requires this release of Kubernetes."""
-    go_mod = Path(module.download(MODULE, f"v{version}")["GoMod"])
-    upstream: dict[str, Any] = json.loads(module.run("mod", "edit", "-json", str(go_mod)))
+    data = versions().kubernetes
+    released = module.download(data.module, f"v{version}")
+    if "Error" in released:
+        raise SandboxError(kinds.NOT_SERVED(module=data.module, reason=released["Error"]))
+    upstream: dict[str, Any] = json.loads(module.run("mod", "edit", "-json", released["GoMod"]))
     staging = _staging(upstream)
     found = module.first_served({name: _staging_versions(version) for name in staging})
     served = {name: f"{name}@{number}" for name, number in found.items()}
-    old = REPLACED_BELOW_1_23 if minor_of(version) < 23 else {}
-    return {**_pins(upstream, staging), **REPLACED_ALWAYS, **old, **served}
+    ours = {pin.module: pin.use for pin in data.pins if pin.applies(version)}
+    return {**_pins(upstream, staging), **ours, **served}
 
 
 def _staging(upstream: Mapping[str, Any]) -> set[str]:
@@ -79,16 +61,15 @@ def _staging_versions(version: str) -> tuple[str, ...]:
     return f"v0.{version.split('.', 1)[1]}", f"v0.{minor}.0", f"v0.{minor}.4"
 
 
-def repair_validators(module: OwnModule) -> None:
-    """Give the build a copy of each validator that mistakes "" for null."""
-    for name, file in VALIDATORS.items():
-        source = module.folder_of(name)
-        if source is None or not (source / file).exists():
+def repair(module: OwnModule, version: str) -> None:
+    """Give the build a repaired copy of each module that has a line to be repaired."""
+    for one in versions().kubernetes.repairs:
+        source = module.folder_of(one.module)
+        if source is None or not one.applies(version) or not (source / one.file).exists():
             continue
-        text = (source / file).read_text()
-        if NULL_CHECK.search(text):
-            copy = copied(module, name, source)
-            (copy / file).write_text(NULL_CHECK.sub("data == nil", text))
+        text, found = re.subn(one.find, one.use, (source / one.file).read_text())
+        if found:
+            (copied(module, one.module, source) / one.file).write_text(text)
 
 
 def copied(module: OwnModule, name: str, source: Path) -> Path:

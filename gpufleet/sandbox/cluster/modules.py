@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,7 @@ class OwnModule:
     go: Path
     folder: Path
     environment: Mapping[str, str]
+    progress: Callable[[str], None]
 
     def create(self, packages: Sequence[str], require: str, replace: Mapping[str, str]) -> None:
         """Write go.mod and the imports of `packages`, and let go find every version.
@@ -51,14 +52,17 @@ class OwnModule:
         self.run("mod", "edit", *edits)
 
     def build(self, package: str, target: Path, flags: str) -> None:
-        """Build one program; `flags` go to the linker."""
-        self.run("build", "-ldflags", flags, "-o", str(target), package)
+        """Build a program, which appears as `target` when whole; `flags` are the linker's."""
+        partial = self.folder / target.name
+        self.run("build", "-ldflags", flags, "-o", str(partial), package)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial.replace(target)
 
     def download(self, module: str, version: str) -> dict[str, Any]:
-        """What `go mod download -json` says of a module; {} where the proxy does not serve it."""
+        """What `go mod download -json` says of a module; with `Error` where it cannot be had."""
         done = self.run("mod", "download", "-json", f"{module}@{version}", check=False)
-        answer: dict[str, Any] = json.loads(done) if done.startswith("{") else {}
-        return {} if answer.get("Error") else answer
+        answer: dict[str, Any] = json.loads(done or '{"Error": "go says nothing"}')
+        return answer
 
     def first_served(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, str]:
         """Module -> the first of its versions that the proxy serves; those with none are left out.
@@ -68,7 +72,7 @@ class OwnModule:
 
         def first(item: tuple[str, Sequence[str]]) -> tuple[str, str]:
             module, candidates = item
-            served = (version for version in candidates if self.download(module, version))
+            served = (one for one in candidates if "Error" not in self.download(module, one))
             return module, next(served, "")
 
         with ThreadPoolExecutor(DOWNLOADS_AT_ONCE) as pool:

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import random
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpufleet.sandbox.waiting import wait_until
 
-END_SECONDS = 10.0
+END_SECONDS = 2.0  # an API server whose etcd is gone waits for it, and what it knew is thrown away
+EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
+LOWEST_PORT = 20000
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process that was started; `born` tells it from a later one with the same number."""
+    """A process that was started; `born` tells it from a later one with the same number.
+
+    `born` is empty where it had ended before anybody could look.
+    """
 
     name: str
     pid: int
@@ -25,10 +32,10 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        return birth(self.pid) == self.born
+        return self.born != "" and birth(self.pid) == self.born
 
 
-def start(name: str, words: Sequence[str | Path], log: Path, env: dict[str, str]) -> Process:
+def start(name: str, words: Sequence[str | Path], log: Path, env: Mapping[str, str]) -> Process:
     """Start a program in a session of its own; its output goes to `log`."""
     with open(log, "ab") as output:
         process = subprocess.Popen(
@@ -52,22 +59,24 @@ def birth(pid: int) -> str:
 
 
 def end(processes: Sequence[Process]) -> int:
-    """Ask those that still live to end, then make them; how many there were."""
+    """End those that still live, one after the other; how many there were.
+
+    In that order: an API server whose etcd has gone first takes ten seconds to give up.
+    """
     living = [process for process in processes if process.alive]
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        for process in living:
+    for process in living:
+        for number in (signal.SIGTERM, signal.SIGKILL):
             if process.alive:
                 os.kill(process.pid, number)
-        if wait_until(_gone(living), END_SECONDS):
-            break
+            if wait_until(_gone(process), END_SECONDS):
+                break
     return len(living)
 
 
-def _gone(processes: Sequence[Process]) -> Callable[[], bool]:
+def _gone(process: Process) -> Callable[[], bool]:
     def asked() -> bool:
-        for process in processes:
-            _reap(process.pid)
-        return not any(process.alive for process in processes)
+        _reap(process.pid)
+        return not process.alive
 
     return asked
 
@@ -81,11 +90,21 @@ def _reap(pid: int) -> None:
 
 
 def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
-    """Ports that nobody listens on now."""
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind((address, 0))
-    ports = [int(each.getsockname()[1]) for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    """Ports that nobody listens on now.
+
+    They lie below those that the kernel gives to outgoing connections: one of these could take a
+    port between this look and the moment when its program listens.
+    """
+    highest = int(EPHEMERAL.read_text().split()[0])
+    candidates = random.sample(range(LOWEST_PORT, highest), highest - LOWEST_PORT)
+    free = (port for port in candidates if _is_free(address, port))
+    return list(itertools.islice(free, count))
+
+
+def _is_free(address: str, port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind((address, port))
+        except OSError:
+            return False
+    return True

@@ -1,4 +1,4 @@
-"""The versions that test clusters are built from (versions.yaml)."""
+"""What test clusters are built from: versions.yaml, which explains its fields, checked."""
 
 from __future__ import annotations
 
@@ -11,25 +11,55 @@ from pydantic import BaseModel, ConfigDict
 from gpufleet.sandbox.errors import SandboxError, kinds
 
 
-class Program(BaseModel):
-    """A Go program at one version; see versions.yaml for the fields."""
-
+class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str
+
+
+class _Reasoned(_Entry):
+    """An entry that applies to the releases of minors `below` one, or to all of them."""
+
+    why: str
+    below: str = ""
+
+    def applies(self, version: str) -> bool:
+        """Whether it is meant for this release (1.18.19)."""
+        return not self.below or minor_of(version) < minor_of(self.below)
+
+
+class Pin(_Reasoned):
+    """A module that is replaced: by `use`, as module@version."""
 
     module: str
-    version: str
-    package: str
-    stamp: str = ""
-    stages: tuple[str, ...] = ()
+    use: str
 
 
-class Versions(BaseModel):
-    """`kubernetes`: minor -> release, as in 1.36 -> 1.36.3; `programs`: name -> where it is."""
+class Repair(_Reasoned):
+    """A piece of a module's file, `find` (a regular expression), that becomes `use`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    module: str
+    file: str
+    find: str
+    use: str
 
-    kubernetes: dict[str, str]
-    programs: dict[str, Program]
+
+class Flag(_Reasoned):
+    """A flag of some `programs`."""
+
+    programs: tuple[str, ...]
+    flag: str
+    value: str
+
+
+class Kubernetes(_Entry):
+    """`releases`: minor -> release, as in 1.36 -> 1.36.3."""
+
+    module: str
+    releases: dict[str, str]
+    pins: tuple[Pin, ...]
+    repairs: tuple[Repair, ...]
+    flags: tuple[Flag, ...]
 
     def release(self, wanted: str) -> str:
         """The release of a minor; SandboxError where none is known.
@@ -37,13 +67,39 @@ class Versions(BaseModel):
         `wanted` is a minor (1.36), with or without a v, or a release that is in the table.
         """
         found = wanted.removeprefix("v")
-        if found in self.kubernetes.values():
+        if found in self.releases.values():
             return found
-        if found not in self.kubernetes:
+        if found not in self.releases:
             raise SandboxError(
-                kinds.UNKNOWN_KUBERNETES(wanted=wanted, known=", ".join(self.kubernetes))
+                kinds.UNKNOWN_KUBERNETES(wanted=wanted, known=", ".join(self.releases))
             )
-        return self.kubernetes[found]
+        return self.releases[found]
+
+    def flags_of(self, program: str, version: str) -> dict[str, str]:
+        """Flag -> value for one program of a release."""
+        return {
+            flag.flag: flag.value
+            for flag in self.flags
+            if program in flag.programs and flag.applies(version)
+        }
+
+
+class Program(_Entry):
+    """A Go program at one version."""
+
+    module: str
+    version: str
+    package: str
+    stamp: str = ""
+
+
+class Versions(BaseModel):
+    """versions.yaml."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kubernetes: Kubernetes
+    programs: dict[str, Program]
 
 
 @lru_cache(maxsize=1)
@@ -51,3 +107,8 @@ def versions() -> Versions:
     """versions.yaml, checked."""
     text = resources.files("gpufleet.sandbox.cluster").joinpath("versions.yaml").read_text()
     return Versions.model_validate(yaml.safe_load(text))
+
+
+def minor_of(version: str) -> int:
+    """18 of 1.18.19, or of 1.18."""
+    return int(version.split(".")[1])

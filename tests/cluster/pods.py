@@ -1,0 +1,34 @@
+"""Pods for the tests of control planes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Pods = Callable[[str], list[Any]]
+SECONDS = 30.0  # for what kwok and the controllers do in one or two
+
+
+def pod(labels: dict[str, str], **more: Any) -> dict[str, Any]:
+    """A pod, or the template of one, with one container; `more` goes to its metadata."""
+    container = {"name": "main", "image": "example/none", **more.pop("container", {})}
+    return {
+        "metadata": {"labels": labels, **more},
+        "spec": {"containers": [container]},
+    }
+
+
+def workload(name: str, **more: Any) -> dict[str, Any]:
+    """A Deployment or DaemonSet of such pods, which have the label app=`name`."""
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "template": pod({"app": name}),
+            **more,
+        },
+    }
+
+
+def phases(pods: list[Any]) -> list[str]:
+    return [each.status.phase for each in pods]

@@ -1,0 +1,108 @@
+"""Simulated pods and nodes fail when they ask for it, and only then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from gpufleet.sandbox.cluster import Cluster
+from gpufleet.sandbox.waiting import wait_until
+from tests.cluster.pods import SECONDS, Pods, phases, pod
+
+
+@pytest.fixture
+def core(simulated: Cluster) -> Any:
+    return client.CoreV1Api(simulated.api)
+
+
+def test_a_held_pod_stays_pending_until_it_is_let_go(
+    core: Any, namespace: str, pods_of: Pods
+) -> None:
+    held = pod({"how": "held", "sandbox.gpufleet/held": "true"}, name="held")
+    core.create_namespaced_pod(namespace, held)
+    core.create_namespaced_pod(namespace, pod({"how": "runs"}, name="runs"))
+    assert wait_until(lambda: phases(pods_of("how=runs")) == ["Running"], SECONDS)
+    (found,) = pods_of("how=held")
+    assert (found.status.phase, bool(found.spec.node_name)) == ("Pending", True)
+    letting_go = {"metadata": {"labels": {"sandbox.gpufleet/held": None}}}
+    core.patch_namespaced_pod("held", namespace, letting_go)
+    assert wait_until(lambda: phases(pods_of("how=held")) == ["Running"], SECONDS)
+
+
+def test_a_pods_containers_wait_for_the_reason_asked_for(
+    core: Any, namespace: str, pods_of: Pods
+) -> None:
+    asking = {"sandbox.gpufleet/waiting": "ErrImagePull"}
+    core.create_namespaced_pod(namespace, pod({"how": "waits"}, name="one", annotations=asking))
+
+    def reasons() -> list[str]:
+        (found,) = pods_of("how=waits")
+        statuses = found.status.container_statuses or ()
+        return [each.state.waiting.reason for each in statuses if each.state.waiting]
+
+    assert wait_until(lambda: reasons() == ["ErrImagePull"], SECONDS)
+    assert phases(pods_of("how=waits")) == ["Pending"]
+    events = core.list_namespaced_event(namespace, field_selector="involvedObject.name=one")
+    assert "Failed" in {event.reason for event in events.items}
+
+
+def test_a_crashing_pod_is_started_again_and_never_ready(
+    core: Any, namespace: str, pods_of: Pods
+) -> None:
+    asking = {"sandbox.gpufleet/crash": "137"}
+    core.create_namespaced_pod(namespace, pod({"how": "crashes"}, name="one", annotations=asking))
+    assert wait_until(lambda: phases(pods_of("how=crashes")) == ["Running"], SECONDS)
+    ((status,),) = (each.status.container_statuses for each in pods_of("how=crashes"))
+    assert status.state.waiting.reason == "CrashLoopBackOff"
+    assert status.last_state.terminated.exit_code == 137
+    assert status.restart_count > 0
+    assert not status.ready
+
+
+def test_a_failing_pod_runs_and_ends_with_its_status(
+    core: Any, namespace: str, pods_of: Pods
+) -> None:
+    asking = {"sandbox.gpufleet/fail": "3"}
+    core.create_namespaced_pod(namespace, pod({"how": "fails"}, name="one", annotations=asking))
+    assert wait_until(lambda: phases(pods_of("how=fails")) == ["Failed"], SECONDS)
+    ((status,),) = (each.status.container_statuses for each in pods_of("how=fails"))
+    assert status.state.terminated.exit_code == 3
+
+
+def test_a_job_whose_pods_fail_fails(simulated: Cluster, namespace: str) -> None:
+    batch: Any = client.BatchV1Api(simulated.api)
+    template = pod({"app": "job"}, annotations={"sandbox.gpufleet/fail": "1"})
+    template["spec"]["restartPolicy"] = "Never"
+    body = {"metadata": {"name": "job"}, "spec": {"template": template, "backoffLimit": 0}}
+    batch.create_namespaced_job(namespace, body)
+
+    def failed() -> bool:
+        conditions = batch.read_namespaced_job("job", namespace).status.conditions or ()
+        return any(each.type == "Failed" and each.status == "True" for each in conditions)
+
+    assert wait_until(failed, SECONDS)
+
+
+def test_a_node_is_not_ready_as_long_as_it_asks_for_it(simulated: Cluster, core: Any) -> None:
+    def ask(reason: str | None) -> None:
+        core.patch_node(
+            "gpu-3", {"metadata": {"annotations": {"sandbox.gpufleet/not-ready": reason}}}
+        )
+
+    ask("KubeletNotReady")
+    try:
+        assert wait_until(lambda: simulated.ready_nodes() == {"gpu-1", "gpu-2"}, SECONDS)
+        node = core.read_node("gpu-3")
+        (reason,) = (each.reason for each in node.status.conditions if each.type == "Ready")
+        assert reason == "KubeletNotReady"
+
+        def taints() -> set[str]:
+            return {taint.key for taint in core.read_node("gpu-3").spec.taints or ()}
+
+        assert wait_until(lambda: "node.kubernetes.io/not-ready" in taints(), SECONDS)
+    finally:
+        ask(None)
+    assert wait_until(lambda: "gpu-3" in simulated.ready_nodes(), SECONDS)
+    assert wait_until(lambda: not taints(), SECONDS)

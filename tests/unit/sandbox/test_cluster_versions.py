@@ -1,0 +1,83 @@
+"""What test clusters are built from, and how their programs are called."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gpufleet.sandbox import SandboxError
+from gpufleet.sandbox.cluster import control_plane, nodes
+from gpufleet.sandbox.cluster.control_plane import Layout
+from gpufleet.sandbox.cluster.versions import minor_of, versions
+
+KUBERNETES = versions().kubernetes
+
+
+@pytest.mark.parametrize("wanted", ["1.18", "v1.18", "1.18.19", "v1.18.19"])
+def test_a_minor_or_a_release_is_understood(wanted: str) -> None:
+    assert KUBERNETES.release(wanted) == "1.18.19"
+
+
+def test_releases_belong_to_their_minors() -> None:
+    for minor, release in KUBERNETES.releases.items():
+        assert release.rpartition(".")[0] == minor
+    minors = [minor_of(minor) for minor in KUBERNETES.releases]
+    assert minors == sorted(minors)
+
+
+def test_an_unknown_minor_is_refused_with_those_there_are() -> None:
+    with pytest.raises(SandboxError, match=r"GF650.*'1\.17'.*1\.18, 1\.19"):
+        KUBERNETES.release("1.17")
+
+
+def layout(version: str) -> Layout:
+    return Layout(Path("/cluster"), version, "127.0.0.1", 1, 2, 3, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("version", "api_server", "others"),
+    [("1.18.19", True, True), ("1.20.15", False, True), ("1.23.17", False, False)],
+)
+def test_ports_without_tls_are_closed_where_a_version_has_them(
+    version: str, api_server: bool, others: bool
+) -> None:
+    found = layout(version)
+    assert ("--insecure-port=0" in control_plane.api_server(found)) is api_server
+    assert ("--port=0" in control_plane.controller_manager(found)) is others
+    assert ("--port=0" in control_plane.scheduler(found)) is others
+
+
+def test_pins_for_old_releases_are_not_made_for_new_ones() -> None:
+    def pinned(version: str) -> set[str]:
+        return {pin.module for pin in KUBERNETES.pins if pin.applies(version)}
+
+    assert "github.com/modern-go/reflect2" in pinned("1.22.17")
+    assert pinned("1.23.17") == {"vbom.ml/util"}
+
+
+def test_the_repair_finds_the_line_of_the_old_validators() -> None:
+    old = (
+        "\tif data == nil || "
+        "reflect.DeepEqual(reflect.Zero(reflect.TypeOf(data)), reflect.ValueOf(data)) {"
+    )
+    assert {one.module for one in KUBERNETES.repairs} == {
+        "github.com/go-openapi/validate",
+        "k8s.io/kube-openapi",
+    }
+    for one in KUBERNETES.repairs:
+        assert re.sub(one.find, one.use, old) == "\tif data == nil {"
+
+
+def test_nodes_have_gpus_and_labels_as_asked() -> None:
+    with_labels = nodes.node("gpu-1", gpus=8, version="1.36.3")
+    assert with_labels["status"]["allocatable"]["nvidia.com/gpu"] == "8"
+    assert with_labels["metadata"]["labels"]["kubernetes.io/os"] == "linux"
+    assert with_labels["metadata"]["labels"]["nvidia.com/gpu.present"] == "true"
+    without = nodes.node("gpu-1", gpus=8, version="1.36.3", labelled=False)
+    assert not [
+        label for label in without["metadata"]["labels"] if "nvidia" in label or "pci" in label
+    ]
+    bare = nodes.node("cpu-1", gpus=0, version="1.36.3")
+    assert "nvidia.com/gpu" not in bare["status"]["capacity"]
