@@ -225,3 +225,11 @@ NEWER_INSTALLED = Kind(
     "Nothing of it is changed.",
     "Pin the version {version} to go back, or {newer} to go on with it.",
 )
+RECREATED = Kind(
+    "GF881",
+    Severity.WARNING,
+    "A workload is made anew",
+    "The new chart of release {release} selects other pods in {workload}, which Kubernetes does "
+    "not change in place: it is removed with its {pods} pods and made again by the upgrade.",
+    "What it does pauses until the new pods are ready; run the upgrade when that is acceptable.",
+)

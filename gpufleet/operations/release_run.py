@@ -88,7 +88,19 @@ class ReleaseRun:
             return False
         if self.plan.rollback_to is not None:
             self._repair(watch)
+        self._remove_recreated()
         return self._upgrade(outcome, watch)
+
+    def _remove_recreated(self) -> None:
+        """Take away the workloads that helm could not change; it makes them again."""
+        for ref in self.plan.recreate:
+            self.say(f"removing {ref}: its selector changes")
+            plural = f"{ref.kind.lower()}s"
+            try:
+                self.api.delete(f"/apis/apps/v1/namespaces/{ref.namespace}/{plural}/{ref.name}")
+            except ApiError as error:
+                if error.reason != "NotFound":
+                    raise
 
     def _make_namespace(self) -> None:
         wanted = self.plan.release
@@ -172,6 +184,7 @@ class ReleaseRun:
         if revision is None or before is None:
             return
         self.say(f"taking it back to revision {revision}")
+        self._remove_recreated()  # their selectors change back
         result = self._rollback(revision, watch)
         ref = self.plan.release.ref
         if result.ok:

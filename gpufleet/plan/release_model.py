@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gpufleet.facts.cluster import HelmRelease, ReleaseRef
+from gpufleet.facts.cluster import HelmRelease, ObjectRef, ReleaseRef
 from gpufleet.findings import Finding
 
 Action = Literal[
@@ -130,6 +130,7 @@ class ReleasePlan:
     rollback_to: int | None = None  # revision to go back to first, when a repair starts there
     diff: tuple[str, ...] = ()  # values, old against new, as unified diff; secrets are masked
     crds: tuple[CrdStep, ...] = ()
+    recreate: tuple[ObjectRef, ...] = ()  # workloads that have to go before the upgrade
     strategy: HelmStrategy = HelmStrategy()
     findings: tuple[Finding, ...] = ()
 

@@ -16,6 +16,7 @@ from gpufleet.plan.chart_values import same_values, unknown_values, values_diff
 from gpufleet.plan.crds import crds_behind, plan_crds
 from gpufleet.plan.helm_strategy import helm_strategy
 from gpufleet.plan.readiness import unready, without_pods
+from gpufleet.plan.recreate import recreated
 from gpufleet.plan.release_model import Action, HelmVersion, Release, ReleasePlan
 
 OWNER_LABEL = (
@@ -98,6 +99,12 @@ def with_objects(
     """
     missing = _missing_kinds(plan, objects, facts, brought)
     problems = [*_taken_ports(plan, objects, facts), *missing]
+    anew = list(recreated(plan, objects, facts))
+    problems += [
+        findings.RECREATED(workload=work.ref, release=plan.release.ref, pods=work.ready)
+        for work in anew
+    ]
+    plan = replace(plan, recreate=tuple(work.ref for work in anew))
     return _with_findings(plan, [*plan.findings, *problems])
 
 

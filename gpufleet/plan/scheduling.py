@@ -6,7 +6,7 @@ documentation; a DaemonSet's pods tolerate the conditions of a node by themselve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpufleet.facts.cluster import ClusterNode, Placement, Taint
@@ -61,7 +61,7 @@ def _term_fits(term: Mapping[str, Any], node: ClusterNode) -> bool:
 
 def _expression_fits(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     key, operator = expression["key"], expression["operator"]
-    values = expression.get("values") or ()
+    values: Sequence[str] = expression.get("values") or ()
     value = labels.get(key)
     if operator == "Exists":
         return value is not None

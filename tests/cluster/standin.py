@@ -42,7 +42,7 @@ CHARTS = (
     StandIn("kube-prometheus-stack", "45.10.1", ">=1.16.0-0", crds=True),
     StandIn("kube-prometheus-stack", "46.2.0", ">=1.16.0-0", crds=True),
     StandIn("kube-prometheus-stack", "72.9.1", ">=1.19.0-0", "0.82.2", crds=True),
-    StandIn("kube-prometheus-stack", "88.5.3", ">=1.25.0-0", "0.93.0", crds=True),
+    StandIn("kube-prometheus-stack", "88.5.3", ">=1.25.0-0", "0.93.1", crds=True),
     StandIn("node-feature-discovery", "0.14.6"),
     StandIn("node-feature-discovery", "0.17.4"),
     StandIn("node-feature-discovery", "0.19.0"),

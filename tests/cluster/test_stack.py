@@ -136,11 +136,36 @@ def test_crds_come_before_the_chart_that_needs_them(current: Bench) -> None:
     assert done.returncode == 0, done.output
     moved = done.report["releases"]["kube-prometheus-stack"]
     assert moved == {"before": "72.9.1", "after": "88.5.3"}
-    assert version() == "0.93.0"
+    assert version() == "0.93.1"
     objects = client.CustomObjectsApi(current.cluster.api)
     found: Any = objects.list_cluster_custom_object("monitoring.coreos.com", "v1", "prometheuses")
     assert "hostNetwork" in found["items"][0]["spec"]
     assert current.deploy().report["changed"] == 0
+
+
+UPGRADES = [  # every careful choice, oldest first
+    {"kube-prometheus-stack": "45.10.1", "dcgm-exporter": "2.6.10",
+     "nvidia-device-plugin": "0.14.5", "node-feature-discovery": "0.14.6"},
+    {"kube-prometheus-stack": "72.9.1", "dcgm-exporter": "3.1.5",
+     "nvidia-device-plugin": "0.14.5", "node-feature-discovery": "0.14.6"},
+    {},
+]  # fmt: skip
+
+
+def test_every_choice_can_be_upgraded_to_the_next(current: Bench) -> None:
+    before: dict[str, str] = {}
+    for pins in UPGRADES:
+        done = current.deploy(cluster_chart_versions=pins)
+        assert done.returncode == 0, done.output
+        if not pins:  # gpu-feature-discovery of 0.15 and newer selects other pods
+            assert "GF881" in done.codes
+        moved = done.report["releases"]
+        assert {name: part["before"] for name, part in moved.items() if part["before"]} == before
+        before = {name: part["after"] for name, part in moved.items()}
+        assert current.releases() == dict.fromkeys(STACK, "deployed")
+        assert current.deploy(cluster_chart_versions=pins).report["changed"] == 0
+    chosen = choose_charts(load_charts(), current.cluster.version)
+    assert before == {name: chosen[name].version for name in STACK}
 
 
 def test_a_value_that_the_chart_does_not_know_is_refused(current: Bench) -> None:
