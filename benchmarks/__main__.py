@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import converged, first
+from benchmarks import cluster, converged, first
 from benchmarks.ansible_runs import Ansible
 from benchmarks.budget import verdicts
 from benchmarks.fleet import Fleet
@@ -64,7 +64,10 @@ def _measure(options: argparse.Namespace, fleet: Fleet, words: Sequence[str]) ->
         else:
             programs.provision()
         rows.append(converged.measure(hosts, programs, ansible, fleet.progress))
-    judged = verdicts(rows, firsts)
+    clusters = []
+    if not options.no_cluster:
+        clusters.append(cluster.measure(f"{options.name}-cluster", fleet.work, fleet.progress))
+    judged = verdicts(rows, firsts, clusters)
     about = Circumstances(
         command=shlex.join(["python", "-m", "benchmarks", *words]),
         date=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
@@ -72,7 +75,7 @@ def _measure(options: argparse.Namespace, fleet: Fleet, words: Sequence[str]) ->
         versions=_versions(ansible),
         load=(load, os.getloadavg()[0]),
     )
-    text = page(about, rows, firsts, judged)
+    text = page(about, rows, firsts, judged, clusters)
     print(text)
     options.page.write_text(text)
     return 0 if all(verdict.kept for verdict in judged) else 1
@@ -96,6 +99,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--keep", action="store_true", help="leave the sandbox up")
     parser.add_argument("--no-ansible", action="store_true", help="without Ansible's minutes")
     parser.add_argument("--no-first", action="store_true", help="without first installations")
+    parser.add_argument("--no-cluster", action="store_true", help="without the control plane")
     parser.add_argument("--page", type=Path, default=PAGE, help="the file to write")
     return parser.parse_args(words)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from benchmarks.cluster import ConvergedCluster
 from benchmarks.converged import Converged
 from benchmarks.first import First
 from benchmarks.stats import Verdict, at_most, digits, times_faster
@@ -15,6 +16,7 @@ ANSIBLE_TIMES = 100
 ANSIBLE_AT = 10
 MEMORY = 200.0  # MiB
 FIRST_TIMES = 1.15
+CLUSTER_SECONDS = 5.0
 
 PROFILE = (
     "py-spy record -- python -m pyinfra -y inventories/sandbox.py deploys/gpu_node.py: "
@@ -22,7 +24,11 @@ PROFILE = (
 )
 
 
-def verdicts(converged: Sequence[Converged], first: Sequence[First]) -> list[Verdict]:
+def verdicts(
+    converged: Sequence[Converged],
+    first: Sequence[First],
+    clusters: Sequence[ConvergedCluster] = (),
+) -> list[Verdict]:
     """Every line of the budget that these measurements can say something about."""
     lines = []
     for row in converged:
@@ -32,7 +38,7 @@ def verdicts(converged: Sequence[Converged], first: Sequence[First]) -> list[Ver
         lines.append(_commands(row))
         if row.hosts == ANSIBLE_AT and row.ansible:
             lines.append(_ansible(row))
-    return lines + [_first(row) for row in first]
+    return lines + [_first(row) for row in first] + [_cluster(row) for row in clusters]
 
 
 def _floor(row: Converged) -> Verdict:
@@ -71,3 +77,9 @@ def _first(row: First) -> Verdict:
     budget = f"first installation, {row.hosts} hosts, within {FIRST_TIMES}x apt on the slowest"
     look = "The table of its operations above says where the time goes."
     return at_most(budget, row.ours.middle, FIRST_TIMES * row.manager.middle, "s", look)
+
+
+def _cluster(row: ConvergedCluster) -> Verdict:
+    budget = f"converged cluster, {row.nodes} nodes, within {CLUSTER_SECONDS:.0f} s"
+    look = f"Profile it: {PROFILE}."
+    return at_most(budget, row.ours.middle, CLUSTER_SECONDS, "s", look)

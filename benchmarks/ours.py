@@ -31,7 +31,7 @@ class Programs:
             log=self.work / "gpu_node.log",
             env={**self.env, "GPUFLEET_REPORT": str(report)},
         )
-        require(json.loads(report.read_text()), changes=changes)
+        require(report_of(report), changes=changes)
         return run
 
     def gpu_node_by_operation(self) -> list[tuple[str, float]]:
@@ -63,6 +63,7 @@ class Programs:
         return timed(words, log=self.work / "floor.log", stdin=job)
 
 
+Report = dict[str, dict[str, dict[str, object]]]
 STARTED = "--> Starting operation: "
 BEFORE, AFTER = "start, connection and facts", "after the last operation"
 
@@ -79,7 +80,13 @@ def by_operation(lines: Sequence[tuple[float, str]]) -> list[tuple[str, float]]:
     return [(name, end - moment) for (moment, name), end in zip(marks, ends, strict=True)]
 
 
-def require(report: dict[str, dict[str, dict[str, object]]], *, changes: bool) -> None:
+def report_of(path: Path) -> Report:
+    """The JSON report of a run."""
+    found: Report = json.loads(path.read_text())
+    return found
+
+
+def require(report: Report, *, changes: bool) -> None:
     """RunFailed unless every host went well and changed, or did not, as expected."""
     for name, host in report["hosts"].items():
         if host["failed"] or bool(host["changed"]) != changes:

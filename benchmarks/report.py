@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from benchmarks.cluster import ConvergedCluster
 from benchmarks.converged import Converged
 from benchmarks.first import First
 from benchmarks.stats import Summary, Verdict, digits, growth
@@ -32,6 +33,7 @@ def page(
     converged: Sequence[Converged],
     first: Sequence[First],
     verdicts: Sequence[Verdict],
+    clusters: Sequence[ConvergedCluster] = (),
 ) -> str:
     """docs/benchmarks.md, whole."""
     parts = [
@@ -50,6 +52,12 @@ def page(
     if first:
         parts += ["## First installation", table(_FIRST_HEAD, [_first(row) for row in first])]
         parts += [text for row in first for text in _operations(row)]
+    if clusters:
+        parts += [
+            "## Converged cluster",
+            CLUSTER,
+            table(_CLUSTER_HEAD, [_cluster(c) for c in clusters]),
+        ]
     parts += ["## Budget", "```\n" + "\n".join(str(verdict) for verdict in verdicts) + "\n```"]
     return "\n\n".join(parts) + "\n"
 
@@ -74,6 +82,10 @@ _RATIO_HEAD = (
     "hosts", "gpufleet / floor", "less the start", "Ansible / gpufleet",
     "CPU s: gpufleet", "CPU s: floor", "memory, MiB",
 )  # fmt: skip
+CLUSTER = """\
+`pyinfra -y inventories/cluster.py deploys/gpu_cluster.py` on a real control plane with nodes
+simulated by kwok; charts are stand-ins. Seconds of wall time, minimum / median / maximum."""
+_CLUSTER_HEAD = ("Kubernetes", "nodes", "gpu_cluster, nothing to change", "first installation")
 SHOWN_SECONDS = 0.1
 _FIRST_HEAD = ("hosts", "gpufleet, s", "apt alone, s", "ratio", "difference, s")
 
@@ -119,3 +131,7 @@ def _operations(row: First) -> tuple[str, str]:
     lines = [*shown, (f"the other {len(row.operations) - len(shown)}", rest)]
     title = f"Seconds of each operation in one more run, hosts: {row.hosts}."
     return title, table(("operation", "s"), [(name, digits(spent)) for name, spent in lines])
+
+
+def _cluster(row: ConvergedCluster) -> list[str]:
+    return [row.kubernetes, str(row.nodes), _counted(row.ours), digits(row.first)]

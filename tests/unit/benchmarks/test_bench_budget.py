@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.ansible_runs import managed_files, require_converged, variables
 from benchmarks.budget import verdicts
+from benchmarks.cluster import ConvergedCluster
 from benchmarks.converged import Converged
 from benchmarks.first import First
 from benchmarks.ours import AFTER, BEFORE, by_operation, require
@@ -87,16 +88,24 @@ def test_a_first_installation_may_take_15_percent_more_than_apt() -> None:
     assert len(missed(first=(First(1, seconds(11.6), seconds(10.0), SPENT),))) == 1
 
 
+def test_a_converged_cluster_may_take_five_seconds() -> None:
+    row = ConvergedCluster("1.36.3", 8, 10.0, seconds(5.0))
+    assert [verdict.kept for verdict in verdicts([], [], [row])] == [True]
+    assert not verdicts([], [], [replace(row, ours=seconds(5.1))])[0].kept
+
+
 def test_the_page_has_ratios_and_the_command_that_made_it() -> None:
     rows = [replace(ROW, hosts=1, memory=81.0), ROW]
     about = Circumstances("make bench", "2026-11-21", "2 cores", "Python 3", (0.1, 2.0))
     first = [First(1, seconds(11.0, 12.0), seconds(10.0), SPENT)]
-    text = page(about, rows, first, verdicts(rows, first))
+    cluster = ConvergedCluster("1.36.3", 8, 10.0, seconds(1.1, 1.2, 1.3))
+    text = page(about, rows, first, verdicts(rows, first), [cluster])
     assert "Written by `make bench`" in text
     assert "| 40 | 3.15 | 3.00 | 95.2 | 3.00 | 1.00 | 120 |" in text
     assert "grows by 1.00 MiB with each host" in text
     assert "| 1 | 11.0 / 11.5 / 12.0 (2 runs) | 10.0 (1 run) | 1.15 | 1.50 |" in text
     assert "| Install | 9.25 |" in text
+    assert "| 1.36.3 | 8 | 1.10 / 1.20 / 1.30 (3 runs) | 10.0 |" in text
     assert "| the other 2 | 0.05 |" in text
     assert "pass  memory at 40 hosts" in text
 
