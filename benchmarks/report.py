@@ -128,7 +128,10 @@ def _operations(row: First) -> tuple[str, str]:
     """Where the time of a first installation goes; what takes next to nothing is summed up."""
     shown = [(name, spent) for name, spent in row.operations if spent >= SHOWN_SECONDS]
     rest = sum(spent for _, spent in row.operations) - sum(spent for _, spent in shown)
-    lines = [*shown, (f"the other {len(row.operations) - len(shown)}", rest)]
+    lines = [
+        *((name.replace(" | ", ": "), spent) for name, spent in shown),
+        (f"the other {len(row.operations) - len(shown)}", rest),
+    ]
     title = f"Seconds of each operation in one more run, hosts: {row.hosts}."
     return title, table(("operation", "s"), [(name, digits(spent)) for name, spent in lines])
 
