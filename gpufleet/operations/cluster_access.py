@@ -20,7 +20,13 @@ if TYPE_CHECKING:  # at run time imported when it is needed: it takes a quarter 
     from kubernetes.client import ApiClient
 
 DEFAULT = "~/.kube/config"
-_EXPIRED = 10  # X509_V_ERR_CERT_HAS_EXPIRED
+# what OpenSSL makes of a certificate -> what to do about it
+_ADVICE = {
+    10: "Renew it on the control plane (kubeadm certs renew apiserver).",  # it has expired
+    62: "Use the name that the certificate has, or set tls-server-name in the kubeconfig.",
+    64: "Use a name or address that the certificate has, or set tls-server-name in the kubeconfig.",
+}
+_OTHER_ADVICE = "The kubeconfig's certificate-authority does not fit this server: fetch it anew."
 
 
 class ClusterProblem(Exception):
@@ -53,6 +59,7 @@ def _parts(paths: str) -> Iterator[str]:
 def open_client(access: KubeAccess) -> tuple[ApiClient, str]:
     """A client for the cluster and the name of its context. Raises ClusterProblem."""
     from kubernetes import config
+    from kubernetes.client import ApiClient, Configuration
     from yaml import YAMLError
 
     path = access.path
@@ -64,11 +71,13 @@ def open_client(access: KubeAccess) -> tuple[ApiClient, str]:
         chosen = access.context or str(active["name"])
         if chosen not in names:
             raise ClusterProblem(_unknown_context(path, chosen, names))
-        client = config.new_client_from_config(config_file=path, context=chosen)
+        settings = Configuration()
+        config.load_kube_config(path, chosen, client_configuration=settings)
+        settings.retries = False  # urllib3 would print a warning for each: see ClusterApi
     except (config.ConfigException, YAMLError, OSError, KeyError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ClusterProblem(findings.KUBECONFIG_INVALID(path=path, reason=reason)) from error
-    return client, chosen
+    return ApiClient(settings), chosen
 
 
 def _unknown_context(path: str, context: str, names: list[str]) -> Finding:
@@ -83,17 +92,13 @@ def _unknown_context(path: str, context: str, names: list[str]) -> Finding:
 
 def refused_certificate(error: ssl.SSLError, context: str, url: str) -> Finding:
     """Why the certificate that the server showed is refused."""
-    code = getattr(error, "verify_code", None)
     reason = getattr(error, "verify_message", "") or str(error)
-    expired = code == _EXPIRED or "expired" in reason
     return findings.CERTIFICATE_REFUSED(
         whose="The API server's certificate",
         context=context,
         url=url,
-        reason=reason,
-        advice="Renew it on the control plane (kubeadm certs renew apiserver)."
-        if expired
-        else "The kubeconfig's certificate-authority does not fit this server: fetch it anew.",
+        reason=reason.rstrip("."),
+        advice=_ADVICE.get(getattr(error, "verify_code", 0), _OTHER_ADVICE),
     )
 
 

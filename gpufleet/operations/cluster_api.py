@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
 import urllib3
+from kubernetes.client.exceptions import ApiException
 
 from gpufleet.findings import Finding
 from gpufleet.findings import cluster as findings
@@ -24,6 +26,8 @@ PAGE = 500  # objects per answer
 TIMEOUT = (5, 60)  # seconds to connect, and between two parts of an answer
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 ANONYMOUS = 'User "system:anonymous"'  # whom a server sees that was shown no valid credentials
+TRIES = 6  # for a server that answered before
+PAUSE = 2.0  # seconds between them
 _GONE = 410
 
 
@@ -48,6 +52,7 @@ class ClusterApi:
     def __init__(self, access: KubeAccess) -> None:
         self._client, self.context = open_client(access)
         self.url = str(self._client.configuration.host)
+        self._reached = False
 
     def get(self, path: str, accept: str = "application/json", **query: str) -> dict[str, Any]:
         return self._request("GET", path, accept=accept, query=query)
@@ -111,14 +116,27 @@ class ClusterApi:
         if body is not None:
             headers["Content-Type"] = content
         self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
-        try:
-            response = self._client.rest_client.request(
-                method, url, headers=headers, body=body, _request_timeout=TIMEOUT
-            )
-            data = response.read()
-        except urllib3.exceptions.HTTPError as error:
-            raise ClusterProblem(self._unreachable(error)) from error
-        return self._answer(f"{method} {path}", int(response.status), data)
+        response = self._sent(method, url, headers, body)
+        return self._answer(f"{method} {path}", int(response.status), response.data)
+
+    def _sent(self, method: str, url: str, headers: dict[str, str], body: Any) -> Any:
+        """The answer. A server that answered before may be gone for a moment (it is upgraded, a
+        connection broke): what only reads is asked again."""
+        tries = TRIES if self._reached and method == "GET" else 1
+        for left in reversed(range(tries)):
+            try:
+                response = self._client.rest_client.request(
+                    method, url, headers=headers, body=body, _request_timeout=TIMEOUT
+                )
+                response.read()
+            except (urllib3.exceptions.HTTPError, ApiException) as error:  # the latter for TLS
+                if not left:
+                    raise ClusterProblem(self._unreachable(error)) from error
+                time.sleep(PAUSE)
+            else:
+                self._reached = True
+                return response
+        raise AssertionError("there is at least one try")
 
     def _answer(self, request: str, status: int, data: bytes) -> dict[str, Any]:
         try:
@@ -145,15 +163,19 @@ class ClusterApi:
         return expired or findings.UNAUTHORIZED(url=self.url, context=self.context)
 
     def _unreachable(self, error: BaseException) -> Finding:
-        cause: BaseException | None = error
-        last = error
-        while cause is not None:
+        causes = list(_causes(error))
+        for cause in causes:
             if isinstance(cause, ssl.SSLError):
                 return refused_certificate(cause, self.context, self.url)
-            last = cause
-            cause = getattr(cause, "reason", None) or cause.__cause__ or cause.__context__
-            if not isinstance(cause, BaseException):
-                break
-        return findings.API_UNREACHABLE(
-            context=self.context, url=self.url, reason=str(last) or type(last).__name__
-        )
+        reason = str(causes[-1]) or type(causes[-1]).__name__
+        return findings.API_UNREACHABLE(context=self.context, url=self.url, reason=reason)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, what caused it, and so on; urllib3 keeps a cause in `reason`."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        reason = getattr(cause, "reason", None)
+        inner = reason if isinstance(reason, BaseException) else None
+        cause = inner or cause.__cause__ or cause.__context__

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -32,12 +31,9 @@ from gpufleet.findings import Finding
 from gpufleet.findings import cluster as findings
 from gpufleet.operations.cluster_access import ClusterProblem
 from gpufleet.operations.cluster_api import METADATA_ONLY, ApiError, ClusterApi
+from gpufleet.plan.permissions import missing_permissions
 
 THREADS = 8
-_FORBIDDEN = re.compile(
-    r'cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"'
-    r'(?: in the namespace "(?P<namespace>[^"]*)")?'
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,18 +182,3 @@ def refusals(api: ClusterApi, errors: list[ApiError]) -> list[Finding]:
     if forbidden:
         found.append(missing_permissions(api.context, [error.message for error in forbidden]))
     return found
-
-
-def missing_permissions(context: str, messages: list[str]) -> Finding:
-    """One finding for all the verbs that the API server's messages name."""
-    verbs: dict[str, None] = {}
-    for message in messages:
-        match = _FORBIDDEN.search(message)
-        if match:
-            resource = ".".join(filter(None, (match["resource"], match["group"])))
-            where = f"in namespace {match['namespace']}" if match["namespace"] else "anywhere"
-            verbs[f"{match['verb']} {resource} {where}"] = None
-        else:
-            verbs[message] = None
-    first = " ".join(next(iter(verbs)).split()[:2])
-    return findings.FORBIDDEN(context=context, missing=", ".join(verbs), example=first)

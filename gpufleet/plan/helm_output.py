@@ -13,6 +13,7 @@ from typing import Any
 from gpufleet.facts.cluster import ClusterFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import releases as findings
+from gpufleet.plan.permissions import missing_permissions, speaks_of_permissions
 from gpufleet.plan.release_model import Release
 
 SHOWN = 800  # characters of an error that a finding repeats
@@ -87,6 +88,8 @@ def explain_failure(failure: Failure, release: Release, facts: ClusterFacts) -> 
         return findings.NODE_PORT_TAKEN(
             release=release.ref, port=port[1], holder=_holder(facts, int(port[1]))
         )
+    if speaks_of_permissions(error):
+        return missing_permissions(facts.context, [error])
     if conflict := _CONFLICT.search(error):
         return _conflict(failure, release, conflict["object"], conflict["conflicts"])
     if _IMMUTABLE.search(error):

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from kubernetes import client
 
+from gpufleet.operations.cluster_access import KubeAccess
+from gpufleet.operations.cluster_api import ClusterApi
 from gpufleet.plan.release_model import CrdPolicy
 from gpufleet.sandbox.waiting import wait_until
 from tests.cluster.tiny import Site
@@ -25,14 +27,17 @@ def widgets(site: Site) -> Iterator[Site]:
 
 
 def remove(site: Site) -> Site:
+    """Take the CRD away, and wait until the server has forgotten its schema."""
     api: Any = client.ApiextensionsV1Api(site.cluster.api)
-
-    def there() -> bool:
-        return CRD in {item.metadata.name for item in api.list_custom_resource_definition().items}
-
-    if there():
+    if CRD in {item.metadata.name for item in api.list_custom_resource_definition().items}:
         api.delete_custom_resource_definition(CRD)
-    assert wait_until(lambda: not there(), 30)
+    described = ClusterApi(KubeAccess(str(site.cluster.kubeconfig)))
+
+    def forgotten() -> bool:
+        names = described.get("/openapi/v2")["definitions"]
+        return not any(name.startswith("example.tiny") for name in names)
+
+    assert wait_until(forgotten, 60)
     return site
 
 

@@ -197,6 +197,37 @@ def test_the_exporter_outlives_a_change_of_the_driver(
     assert deploy(ubuntu, el7).changes() == {"ubuntu2204": 0, "el7": 0}
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_comes_back_after_a_boot_and_after_docker(
+    fleet: dict[str, Host], installed: Outcome, kind: str
+) -> None:
+    host = fleet[kind]
+    answers = f"until curl -fsS {ADDRESSES[kind]}/metrics; do sleep 0.2; done"
+    host.run("systemctl restart docker")
+    host.run(f"timeout 30 sh -c '{answers}'")
+    host.reboot()
+    host.run(f"timeout 30 sh -c '{answers}'")
+    assert len(temperatures(scrape(host, ADDRESSES[kind]))) == len(gpus(host))
+    done = deploy(host)
+    assert done.returncode == 0, done.output
+    assert done.changes() == {kind: 0}
+
+
+def test_where_the_driver_waits_for_a_boot_so_does_the_exporter(bare_host: HostFactory) -> None:
+    host = bare_host("ubuntu2404")
+    done = run_deploy("gpu_node", [host], exporter_enabled=True, driver_reboot="never")
+    assert done.returncode == 0, done.output
+    assert "run gpu_node again" in " ".join(done.report[host.name]["needs"])
+    assert scrape(host) == ""
+    host.reboot()
+    done = run_deploy("gpu_node", [host], exporter_enabled=True, driver_reboot="never")
+    assert done.returncode == 0, done.output
+    assert temperatures(scrape(host)) == gpus(host)
+    assert done.report[host.name]["needs"] == []
+    again = run_deploy("gpu_node", [host], exporter_enabled=True, driver_reboot="never")
+    assert again.changes() == {host.name: 0}
+
+
 def test_another_version_moves_exporter_and_dcgm_together(
     fleet: dict[str, Host], installed: Outcome
 ) -> None:

@@ -12,6 +12,7 @@ from gpufleet.catalog.load import load_catalog
 from gpufleet.facts.model import (
     Daemon,
     GpuProcess,
+    Keyring,
     Listener,
     ManagedFile,
     NodeFacts,
@@ -328,6 +329,23 @@ def test_nvidias_repository_is_not_added_for_its_sake() -> None:
     plan = plan_for(converged_host(), driver_enabled=False, exporter_mode="systemd")
     assert [f.code for f in plan.exporter_blockers] == ["GF583"]
     assert "repository" in plan.exporter_blockers[0].message
+
+
+def test_nvidias_repository_is_used_where_it_is_there_already() -> None:
+    facts = converged_host()
+    known = plan_node(settings(), facts, CATALOG, NOW).driver
+    assert known is not None
+    assert known.repository.source is not None
+    assert known.repository.repository is not None
+    source, repository = known.repository.source, known.repository.repository
+    facts = replace(
+        facts,
+        files={**facts.files, source.path: ManagedFile(source.path, str(source.content))},
+        keyrings=(Keyring(repository.keyring, repository.key_fingerprints),),
+    )
+    plan = exporter_for(facts, driver_enabled=False)
+    assert plan.mode == "systemd"
+    assert plan.repository is not None
 
 
 def test_without_a_driver_there_is_nothing_to_collect() -> None:
