@@ -76,6 +76,11 @@ class ClusterAccess(RoleSettings):
     force_conflicts: bool = Field(
         False, description="Take back fields that somebody else changed (helm 4)."
     )
+    adopt_releases: bool = Field(
+        False,
+        description="Take over releases of our names and charts that something else made, although "
+        "values of theirs get lost.",
+    )
 
 
 class DevicePluginSettings(RoleSettings):
