@@ -152,7 +152,7 @@ def test_a_field_that_kubernetes_does_not_know(site: Site) -> None:
         assert "noSuchField" in run.finding("GF844").message
 
 
-def test_fields_that_cannot_change_are_named(site: Site) -> None:
+def test_a_workload_that_selects_other_pods_is_made_anew(site: Site) -> None:
     assert site.bring({}).ok
 
     def other_selector(path: str, text: str) -> str:
@@ -162,6 +162,20 @@ def test_fields_that_cannot_change_are_named(site: Site) -> None:
         )
 
     run = site.bring({}, "1.1.0", edit=other_selector)
+    assert run.ok, run.findings
+    assert "Deployment" in run.finding("GF881").message
+    assert site.deployment().spec.selector.match_labels["x"] == "z"
+
+
+def test_fields_that_cannot_change_are_named(site: Site) -> None:
+    assert site.bring({}).ok
+
+    def narrower(path: str, text: str) -> str:
+        labels = "matchLabels: {app: {{ .Release.Name }}}\n"
+        more = "    matchExpressions: [{key: x, operator: DoesNotExist}]\n"
+        return text.replace(f"{labels}  template", f"{labels}{more}  template")
+
+    run = site.bring({}, "1.1.0", edit=narrower)
     assert not run.ok
     assert "deployment/one" in run.finding("GF853").remedy
     after = site.open().facts.release(site.namespace, "one")
