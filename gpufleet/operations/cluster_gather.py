@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpufleet.facts.cluster import ClusterFacts, HelmRelease, ServerVersion, Workload, WorkloadKind
-from gpufleet.facts.cluster_parse import (
-    crd_groups,
-    parse_apis,
-    parse_cluster_policy,
-    parse_crds,
-    parse_lone_pod,
-    parse_namespace,
-    parse_node,
-    parse_node_ports,
-    parse_prometheus,
-    parse_version,
-    parse_workload,
-)
-from gpufleet.facts.helm_release import (
-    UndecodableRelease,
-    decode_release,
-    histories,
-    newest_revisions,
-)
+from gpufleet.facts.cluster import ClusterFacts, ServerVersion
+from gpufleet.facts.cluster_answers import KINDS, Answers, cluster_facts
+from gpufleet.facts.cluster_parse import crd_groups, parse_version
+from gpufleet.facts.helm_release import UndecodableRelease, newest_revisions
 from gpufleet.findings import Finding
 from gpufleet.findings import cluster as findings
 from gpufleet.operations.cluster_access import ClusterProblem
@@ -60,13 +44,12 @@ FIRST = {
     "Deployment": Ask("/apis/apps/v1/deployments"),
     "StatefulSet": Ask("/apis/apps/v1/statefulsets"),
 }
+PROMETHEUSES = "prometheuses.monitoring.coreos.com"
+CLUSTER_POLICIES = "clusterpolicies.nvidia.com"
 CUSTOM = {
-    "prometheuses.monitoring.coreos.com": Ask(
-        "/apis/monitoring.coreos.com/v1/prometheuses", optional=True
-    ),
-    "clusterpolicies.nvidia.com": Ask("/apis/nvidia.com/v1/clusterpolicies", optional=True),
+    PROMETHEUSES: Ask("/apis/monitoring.coreos.com/v1/prometheuses", optional=True),
+    CLUSTER_POLICIES: Ask("/apis/nvidia.com/v1/clusterpolicies", optional=True),
 }
-KINDS: tuple[WorkloadKind, ...] = ("DaemonSet", "Deployment", "StatefulSet")
 
 
 def gather_cluster(api: ClusterApi, oldest: ServerVersion | None = None) -> ClusterFacts:
@@ -75,38 +58,47 @@ def gather_cluster(api: ClusterApi, oldest: ServerVersion | None = None) -> Clus
     Raises ClusterProblem where it cannot be reached, where it is older than `oldest`, and where
     permissions are missing (all of them at once).
     """
-    server = parse_version(api.get("/version"))
+    version = api.get("/version")
+    server = parse_version(version)
     if oldest and server < oldest:
         raise ClusterProblem(findings.SERVER_TOO_OLD(version=server.full, oldest=oldest))
+    try:
+        return cluster_facts(api.context, gather_answers(api, version))
+    except UndecodableRelease as error:
+        raise ClusterProblem(
+            findings.ANSWER_UNREADABLE(
+                request="a Helm release", context=api.context, reason=str(error)
+            )
+        ) from error
+
+
+def gather_answers(api: ClusterApi, version: Mapping[str, Any]) -> Answers:
+    """Everything that ClusterFacts are made of. `version`: the answer of /version."""
     first = ask_all(api, FIRST)
     secrets = _newest_secrets(first["secrets"])
     groups = {name: _resources(name) for name in crd_groups(first["crds"], first["groups"])}
     there = {item["metadata"]["name"] for item in first["crds"]}
     custom = {name: ask for name, ask in CUSTOM.items() if name in there}
     second = ask_all(api, {**secrets, **groups, **custom})
-    return ClusterFacts(
-        context=api.context,
-        server=server,
-        apis=parse_apis(first["groups"]),
-        nodes=tuple(parse_node(item) for item in first["nodes"]),
-        crds=parse_crds(first["crds"], {name: second[name] for name in groups}),
-        releases=_releases(api, first["secrets"], [second[name] for name in secrets]),
-        workloads=_workloads(first),
-        namespaces={
-            item["metadata"]["name"]: parse_namespace(item) for item in first["namespaces"]
-        },
-        node_ports=tuple(port for item in first["services"] for port in parse_node_ports(item)),
-        prometheuses=tuple(
-            parse_prometheus(item)
-            for item in second.get("prometheuses.monitoring.coreos.com") or ()
-        ),
-        cluster_policies=tuple(
-            parse_cluster_policy(item) for item in second.get("clusterpolicies.nvidia.com") or ()
-        ),
+    found = [second[name] for name in secrets]
+    return Answers(
+        version=version,
+        groups=first["groups"],
+        nodes=first["nodes"],
+        namespaces=first["namespaces"],
+        services=first["services"],
+        pods=first["pods"],
+        workloads={kind: first[kind] for kind in KINDS},
+        crds=first["crds"],
+        secrets=first["secrets"],
+        releases=[secret for secret in found if secret],  # the others went since the list was made
+        resources={name: second[name] for name in groups},
+        prometheuses=second.get(PROMETHEUSES) or (),
+        cluster_policies=second.get(CLUSTER_POLICIES) or (),
     )
 
 
-def _newest_secrets(metadata: list[Any]) -> dict[str, Ask]:
+def _newest_secrets(metadata: Sequence[Any]) -> dict[str, Ask]:
     paths = [
         f"/api/v1/namespaces/{ref.namespace}/secrets/{name}"
         for ref, name in newest_revisions(metadata).items()
@@ -116,30 +108,6 @@ def _newest_secrets(metadata: list[Any]) -> dict[str, Ask]:
 
 def _resources(group_version: str) -> Ask:
     return Ask(f"/apis/{group_version}", many=False, optional=True)
-
-
-def _releases(api: ClusterApi, metadata: list[Any], secrets: list[Any]) -> tuple[HelmRelease, ...]:
-    revisions = histories(metadata)
-    found = []
-    for secret in secrets:
-        if not secret:
-            continue  # gone since the list was made
-        try:
-            release = decode_release(secret)
-        except UndecodableRelease as error:
-            raise ClusterProblem(
-                findings.ANSWER_UNREADABLE(
-                    request="a Helm release", context=api.context, reason=str(error)
-                )
-            ) from error
-        found.append(release.with_history(revisions.get(release.ref, ())))
-    return tuple(found)
-
-
-def _workloads(answers: Mapping[str, Any]) -> tuple[Workload, ...]:
-    made = [parse_workload(kind, item) for kind in KINDS for item in answers[kind]]
-    lone = [parse_lone_pod(item) for item in answers["pods"]]
-    return (*made, *(pod for pod in lone if pod))
 
 
 def ask_all(api: ClusterApi, asks: Mapping[str, Ask]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from gpufleet.facts.cluster import ClusterFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import releases as findings
 from gpufleet.plan.permissions import missing_permissions, speaks_of_permissions
-from gpufleet.plan.release_model import Release
+from gpufleet.plan.release_model import STALE, Release
 
 SHOWN = 800  # characters of an error that a finding repeats
 _NOISE = re.compile(r"^([IWEF]\d{4} |level=|time=|\{\"level\")")
@@ -78,6 +78,10 @@ def explain_failure(failure: Failure, release: Release, facts: ClusterFacts) -> 
     error = error_line(failure.stderr)
     of: dict[str, Any] = {"what": failure.what, "release": release.ref, "error": error}
     chart: dict[str, Any] = {"chart": release.chart, "version": release.version, "error": error}
+    if _BUSY.search(error):
+        return findings.BUSY(
+            release=release.ref, status="pending", age="a moment", stale=f"{STALE // 60} minutes"
+        )
     if _KUBERNETES.search(error):
         return findings.KUBERNETES_REFUSED(**chart, server=facts.server)
     if _SCHEMA.search(error):
@@ -99,11 +103,6 @@ def explain_failure(failure: Failure, release: Release, facts: ClusterFacts) -> 
     if _REFUSED.search(error):
         return findings.FIELD_REFUSED(**of, server=facts.server)
     return findings.HELM_FAILED(**of, state=failure.state)
-
-
-def is_busy(stderr: str) -> bool:
-    """Whether helm stopped because a release is pending."""
-    return bool(_BUSY.search(stderr))
 
 
 def _conflict(failure: Failure, release: Release, on: str, conflicts: str) -> Finding:

@@ -12,6 +12,7 @@ from gpufleet.findings import Finding
 Action = Literal[
     "install", "upgrade", "no-op", "wait", "repair-pending", "repair-failed", "repair", "blocked"
 ]
+STALE = 15 * 60  # seconds after which nobody is at work on a pending release any more
 PodSecurity = Literal["privileged", "baseline", "restricted"]
 
 

@@ -17,12 +17,11 @@ from gpufleet.plan.crds import crds_behind, plan_crds
 from gpufleet.plan.helm_strategy import helm_strategy
 from gpufleet.plan.readiness import unready, without_pods
 from gpufleet.plan.recreate import recreated
-from gpufleet.plan.release_model import Action, HelmVersion, Release, ReleasePlan
+from gpufleet.plan.release_model import STALE, Action, HelmVersion, Release, ReleasePlan
 
 OWNER_LABEL = (
     "gpufleet"  # on the Secrets of releases that gpufleet made; its value: by which machine
 )
-STALE = 15 * 60  # seconds after which nobody is at work on a pending release any more
 LEVELS = ("privileged", "baseline", "restricted")  # of pod security, least strict first
 
 
