@@ -94,6 +94,13 @@ def _is_on(condition: tuple[str, ...], values: Mapping[str, Any]) -> bool:
 
 def parse_chart(files: Mapping[str, bytes]) -> ChartContent:
     """The chart in the files of an archive, by path inside the chart. Raises BrokenChart."""
+    try:
+        return _parse(files)
+    except (TypeError, KeyError, AttributeError) as error:
+        raise BrokenChart(f"a part of it has another form than a chart's: {error}") from error
+
+
+def _parse(files: Mapping[str, bytes]) -> ChartContent:
     metadata = _load(files, "Chart.yaml")
     if not isinstance(metadata.get("name"), str) or "version" not in metadata:
         raise BrokenChart("Chart.yaml names no chart and version")
@@ -101,7 +108,7 @@ def parse_chart(files: Mapping[str, bytes]) -> ChartContent:
     entries = _entries(files, metadata)
     listed = {str(entry.get("alias") or entry["name"]): entry for entry in entries}
     for folder, inner in _subcharts(files).items():
-        chart = parse_chart(inner)
+        chart = _parse(inner)
         uses = {key: e for key, e in listed.items() if e["name"] == chart.name} or {folder: {}}
         for key, entry in uses.items():
             condition = str(entry.get("condition") or "")
@@ -138,7 +145,15 @@ def _crds(files: Mapping[str, bytes]) -> Iterator[Mapping[str, Any]]:
         if path.startswith("crds/") and path.endswith((".yaml", ".yml", ".json")):
             for document in _documents(path, files[path]):
                 if document.get("kind") == "CustomResourceDefinition":
+                    if not _is_whole(document):
+                        raise BrokenChart(f"{path} has a CRD that lacks its name, group or kind")
                     yield document
+
+
+def _is_whole(crd: Mapping[str, Any]) -> bool:
+    """Whether a CRD has what is read of it before the API server sees it."""
+    spec = crd["spec"]
+    return all((crd["apiVersion"], crd["metadata"]["name"], spec["group"], spec["names"]["kind"]))
 
 
 def _documents(path: str, data: bytes) -> list[Mapping[str, Any]]:
