@@ -1,18 +1,14 @@
-"""The exporter on hosts: as packages and as a container, upgraded, broken, taken away again."""
+"""The exporter on hosts: as packages and as a container, upgraded, rebooted, taken away again."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 from checking import verify
 from containers import since
-from deploying import ROOT, Outcome, deploy_command, run_deploy
+from deploying import Outcome, run_deploy
 from exporting import COUNTERS, IMAGE, collectors, gpus, import_exporter, scrape, temperatures
 from snapshots import differences, snapshot
 
@@ -29,7 +25,6 @@ WISHES: dict[str, dict[str, Any]] = {
 }
 ADDRESSES = {"ubuntu2204": "127.0.0.1:9400", "debian12": "127.0.0.1:9500", "el7": "127.0.0.1:9400"}
 RECORD = "/var/lib/gpufleet/provenance.json"
-DROP_IN = "/etc/systemd/system/nvidia-dcgm-exporter.service.d/gpufleet.conf"
 UNIT = "gpufleet-dcgm-exporter"
 VERSIONS = (
     "dpkg-query -W -f '${Package} ${Version} ${db:Status-Want}\\n' 'datacenter-gpu-manager-*'"
@@ -119,60 +114,6 @@ def test_the_checks_are_green(fleet: dict[str, Host], installed: Outcome) -> Non
         assert result["checks"]["exporter_metrics"]["outcome"] == "passed", name
 
 
-BREAKAGES = {
-    "exporter stopped": (
-        "systemctl stop nvidia-dcgm-exporter",
-        "systemctl start nvidia-dcgm-exporter",
-        {"exporter_service"},
-    ),
-    "host engine not enabled": (
-        "systemctl disable nvidia-dcgm", "systemctl enable nvidia-dcgm", {"exporter_service"},
-    ),
-    "listens for everybody": (
-        f"cp {DROP_IN} /root/kept && sed -i 's/127.0.0.1:9400/0.0.0.0:9400/' {DROP_IN} && "
-        "systemctl daemon-reload && systemctl restart nvidia-dcgm-exporter",
-        f"mv /root/kept {DROP_IN} && systemctl daemon-reload && "
-        "systemctl restart nvidia-dcgm-exporter",
-        {"exporter_listens"},
-    ),
-    "no temperatures": (
-        "sed -i 's/GPU_TEMP/SM_CLOCK/' /etc/dcgm-exporter/gpufleet-counters.csv && "
-        "systemctl restart nvidia-dcgm-exporter",
-        "sed -i 's/SM_CLOCK/GPU_TEMP/' /etc/dcgm-exporter/gpufleet-counters.csv && "
-        "systemctl restart nvidia-dcgm-exporter",
-        {"exporter_metrics"},
-    ),
-    "another program": (
-        "mv /usr/bin/dcgm-exporter /root/kept && printf '#!/bin/sh\\necho 1.2.3\\n' "
-        "> /usr/bin/dcgm-exporter && chmod 755 /usr/bin/dcgm-exporter",
-        "mv /root/kept /usr/bin/dcgm-exporter",
-        {"exporter_version"},
-    ),
-    "not held": (
-        "apt-mark unhold datacenter-gpu-manager-exporter",
-        "apt-mark hold datacenter-gpu-manager-exporter",
-        {"exporter_packages"},
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", BREAKAGES)
-def test_what_is_broken_is_found_by_its_own_check(
-    fleet: dict[str, Host], installed: Outcome, name: str
-) -> None:
-    host = fleet["ubuntu2204"]
-    broken, mended, found_by = BREAKAGES[name]
-    host.run(f"set -e\n{broken}")
-    host.run("timeout 10 sh -c 'until curl -fsS 127.0.0.1:9400/metrics; do sleep 0.1; done'",
-             check="service" not in str(found_by))  # fmt: skip
-    try:
-        (result,) = verify([host], **WISHES["ubuntu2204"]).values()
-    finally:
-        host.run(f"set -e\n{mended}")
-    failed = {check for check, part in result["checks"].items() if part["outcome"] == "failed"}
-    assert failed == found_by
-
-
 def test_the_exporter_outlives_a_change_of_the_driver(
     fleet: dict[str, Host], installed: Outcome
 ) -> None:
@@ -246,16 +187,6 @@ def test_another_version_moves_exporter_and_dcgm_together(
     assert deploy(host).changes() == {host.name: 0}
 
 
-def test_a_version_that_the_repository_lacks(fleet: dict[str, Host], installed: Outcome) -> None:
-    host = fleet["ubuntu2204"]
-    done = deploy(host, exporter_version="4.8.1")
-    assert done.returncode == 1
-    assert "GF313" in done.output
-    assert "4.6.0" in done.output, "those that there are"
-    assert temperatures(scrape(host)), "the old one goes on"
-    assert deploy(host).returncode == 0
-
-
 def test_from_packages_to_a_container_and_back(fleet: dict[str, Host], installed: Outcome) -> None:
     host = fleet["ubuntu2204"]
     done = deploy(host, exporter_mode="docker")
@@ -269,55 +200,6 @@ def test_from_packages_to_a_container_and_back(fleet: dict[str, Host], installed
     assert collectors(host) == ["dcgm-exporter", "nv-hostengine"]
     assert host.output("docker ps -a --format '{{.Names}}'") == ""
     assert deploy(host, exporter_mode="systemd").changes() == {host.name: 0}
-
-
-def test_an_image_that_cannot_be_had(fleet: dict[str, Host], installed: Outcome) -> None:
-    host = fleet["debian12"]
-    done = deploy(host, exporter_image="registry.invalid/none:1")
-    assert done.returncode == 1
-    assert "GF579" in done.output
-    assert temperatures(scrape(host, ADDRESSES["debian12"])), "the old one goes on"
-    assert deploy(host).changes() == {host.name: 0}
-
-
-def test_an_exporter_that_does_not_come_up(fleet: dict[str, Host], installed: Outcome) -> None:
-    host = fleet["ubuntu2204"]
-    host.run("mv /usr/bin/dcgm-exporter /root/kept && ln -s /bin/false /usr/bin/dcgm-exporter")
-    host.run("systemctl stop nvidia-dcgm-exporter")
-    try:
-        done = deploy(host)
-    finally:
-        host.run("mv /root/kept /usr/bin/dcgm-exporter")
-    assert done.returncode == 1
-    assert "GF588" in done.output
-    assert deploy(host).returncode == 0
-    assert temperatures(scrape(host))
-
-
-@pytest.mark.parametrize(
-    "sentence", ["Install DCGM", "Install dcgm-exporter", "Start it", "Record"]
-)
-def test_a_killed_run_is_made_up_for(
-    fleet: dict[str, Host], installed: Outcome, tmp_path: Path, sentence: str
-) -> None:
-    """Killed as an operation of the exporter begins, or a moment later."""
-    host = fleet["ubuntu2204"]
-    version = "4.8.2" if sentence in ("Install DCGM", "Start it") else "4.8.3"
-    wish = {host.name: {**WISHES[host.name], "exporter_version": version}}
-    command = deploy_command("gpu_node", [host], tmp_path, wish, {"exporter_enabled": True})
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, start_new_session=True,
-    ) as process:  # fmt: skip
-        assert process.stdout
-        reached = any(f"Starting operation: Exporter | {sentence}" in x for x in process.stdout)
-        os.killpg(process.pid, signal.SIGKILL)
-    assert reached
-    done = deploy(host, exporter_version=version)
-    assert done.returncode == 0, done.output
-    assert record(host)["version"].startswith(version)
-    assert temperatures(scrape(host)) == gpus(host)
-    assert deploy(host, exporter_version=version).changes() == {host.name: 0}
 
 
 @pytest.mark.parametrize("kind", ["ubuntu2204", "el7"])
