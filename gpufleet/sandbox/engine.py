@@ -51,6 +51,17 @@ class Engine:
         done = self("inspect", "-f", "{{.State.Status}}", container, check=False)
         return done.stdout.strip() == "running"
 
+    def is_lost(self, container: str) -> bool:
+        """The engine takes it for running, but its first process is gone.
+
+        So it is when the container was killed together with its monitor (podman's conmon), which
+        would have noted the end. The engine can then neither start nor stop it, only remove it.
+        """
+        form = "{{.State.Status}} {{.State.Pid}} {{.Id}}"
+        done = self("inspect", "-f", form, container, check=False)
+        status, pid, identity = done.stdout.split() if done.returncode == 0 else ("", "", "")
+        return status in ("running", "stopping") and identity not in _control_groups(pid)
+
     def has_image(self, image: str) -> bool:
         return self("image", "inspect", image, check=False).returncode == 0
 
@@ -92,6 +103,14 @@ class Engine:
         """Stop and remove containers with their anonymous volumes."""
         if containers:
             self("rm", "-f", "-v", *containers)
+
+
+def _control_groups(pid: str) -> str:
+    """The control groups of a process, "" when there is none: they name a container's identity."""
+    try:
+        return Path("/proc", pid, "cgroup").read_text()
+    except OSError:
+        return ""
 
 
 @cache

@@ -161,6 +161,9 @@ class Sandbox:
 
     def _start(self, host: HostState) -> None:
         """Create the host, or start it where the machine below has been rebooted meanwhile."""
+        if self._existing(host) and self.engine.is_lost(host.container):
+            self.progress(f"{host.name} was killed with its monitor: it is made anew")
+            self.engine.remove(host.container)
         if not self._existing(host):
             self._create(host)
         elif not self.engine.is_running(host.container):

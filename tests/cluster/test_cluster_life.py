@@ -18,6 +18,7 @@ from gpufleet.sandbox import SandboxError
 from gpufleet.sandbox.cluster import Cluster
 from gpufleet.sandbox.cluster.processes import Process, end, free_ports, start
 from gpufleet.sandbox.cluster.programs import choose
+from gpufleet.sandbox.waiting import wait_until
 
 UP = ["sandbox", "cluster", "up", "--nodes", "1"]
 
@@ -124,9 +125,13 @@ def listening(pid: int) -> set[str]:
 
 def test_only_loopback_is_listened_on(simulated: Cluster) -> None:
     loopback = socket.inet_aton("127.0.0.1")[::-1].hex().upper()
-    found = {process.name: listening(process.pid) for process in simulated.processes}
-    assert {address for addresses in found.values() for address in addresses} == {loopback}, found
-    assert found["kube-apiserver"]
+
+    def found() -> dict[str, set[str]]:
+        return {process.name: listening(process.pid) for process in simulated.processes}
+
+    servers = {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+    assert wait_until(lambda: {name for name, where in found().items() if where} >= servers, 30)
+    assert set().union(*found().values()) == {loopback}, found()
 
 
 def test_keys_and_tokens_are_the_users_alone(simulated: Cluster) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 
 from gpufleet.sandbox import GPU_KINDS, Host, Sandbox, SandboxError
 from gpufleet.sandbox.process import run
+from gpufleet.sandbox.waiting import wait_until
 from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts
@@ -110,6 +114,23 @@ def test_up_again_changes_nothing(sandbox: Sandbox, sandbox_host: HostFactory) -
     before = sandbox_host("nogpu").output(BOOT_ID)
     sandbox.up(["nogpu"])
     assert sandbox.host("nogpu").output(BOOT_ID) == before
+
+
+def test_a_host_killed_with_its_monitor_is_made_anew(
+    sandbox: Sandbox, sandbox_host: HostFactory
+) -> None:
+    """As when a CI job's processes are all killed: podman still takes the host for running."""
+    host = sandbox_host("nogpu")
+    if sandbox.engine.name != "podman":
+        pytest.skip("docker notes the end of a container in a service of its own")
+    found = sandbox.engine.inspect(host.state.container)["State"]
+    os.kill(found["ConmonPid"], signal.SIGKILL)
+    os.kill(found["Pid"], signal.SIGKILL)
+    assert wait_until(lambda: sandbox.engine.is_lost(host.state.container), 30)
+    assert sandbox.engine.is_running(host.state.container)
+    sandbox.up(["nogpu"])
+    assert sandbox.host("nogpu").ssh("true").returncode == 0
+    assert not sandbox.engine.is_lost(host.state.container)
 
 
 def test_life_of_a_driver(bare_host: HostFactory) -> None:
