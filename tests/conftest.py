@@ -20,6 +20,7 @@ RUNGS = {
     "hosts": "3 systemd hosts over SSH",
     "slow": "4 the distribution's real driver packages, real DKMS build",
     "cluster": "5-6 real control planes",
+    "monitoring": "5-6 the real programs of a monitoring stack",
     "gpu": "7 a real GPU",
 }
 

@@ -1,0 +1,29 @@
+"""Programs out of packages of this machine's distribution, unpacked into the cache.
+
+Not installed: a package such as prometheus would start a service of its own on this machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from gpufleet.sandbox.apt import PrivateApt, machine_sources
+from gpufleet.sandbox.locks import exclusive
+from gpufleet.sandbox.paths import cache_dir
+
+
+def debian_program(package: str, program: str, progress: Callable[[str], None] = print) -> Path:
+    """`debian_program("prometheus", "promtool")`: the binary, downloaded when it is not there.
+
+    SandboxError GF607 where the distribution has no such package.
+    """
+    home = cache_dir() / "debian"
+    found = home / "root" / package / "usr" / "bin" / program
+    with exclusive(home, package, progress):
+        if not found.exists():
+            progress(f"fetching {package} from this machine's distribution")
+            apt = PrivateApt(home, machine_sources())
+            apt.update()
+            apt.fetch([package])
+    return found
