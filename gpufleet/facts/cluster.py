@@ -156,6 +156,8 @@ class Workload:
     selector: Mapping[str, str]  # matchLabels of its pods
     placement: Placement
     release: ReleaseRef | None = None
+    owner: ObjectRef | None = None  # what controls it: a custom resource, where an operator made it
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ref(self) -> ObjectRef:
@@ -195,11 +197,18 @@ class PrometheusInstance:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPolicy:
-    """The resource that a GPU Operator works on."""
+    """The resource that a GPU Operator works on.
+
+    `reason` and `message`: of the condition that holds, Ready or Error; "" where it has none, as
+    with operators before v23.9.0.
+    """
 
     name: str
-    state: str  # ready, notReady, ignored; "" before the operator saw it
+    state: str  # ready, notReady, ignored; "" before the operator set it
     spec: Mapping[str, Any]
+    release: ReleaseRef | None = None
+    reason: str = ""  # Reconciled, NoGPUNodes, OperandNotReady, …
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,8 +158,18 @@ def parse_workload(kind: WorkloadKind, answer: Answer) -> Workload:
         settled=(status.get("observedGeneration") or 0) >= answer["metadata"].get("generation", 0),
         selector=(spec.get("selector") or {}).get("matchLabels") or {},
         release=release_of(answer),
+        owner=_controller(answer),
+        labels=answer["metadata"].get("labels") or {},
         **_of_pod(pod),
     )
+
+
+def _controller(answer: Answer) -> ObjectRef | None:
+    metadata = answer["metadata"]
+    for owner in metadata.get("ownerReferences") or ():
+        if owner.get("controller"):
+            return ObjectRef(owner["kind"], "", owner["name"])
+    return None
 
 
 def parse_lone_pod(answer: Answer) -> Workload | None:
@@ -248,10 +258,16 @@ def parse_prometheus(answer: Answer) -> PrometheusInstance:
 
 
 def parse_cluster_policy(answer: Answer) -> ClusterPolicy:
+    status = answer.get("status") or {}
+    holding = [c for c in status.get("conditions") or () if c.get("status") == "True"]
+    condition = holding[0] if holding else {}
     return ClusterPolicy(
         answer["metadata"]["name"],
-        str((answer.get("status") or {}).get("state") or ""),
+        str(status.get("state") or ""),
         answer.get("spec") or {},
+        release_of(answer),
+        str(condition.get("reason") or ""),
+        str(condition.get("message") or ""),
     )
 
 

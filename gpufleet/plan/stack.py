@@ -2,78 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
-
-import yaml
+from collections.abc import Collection
 
 from gpufleet.catalog.chart_models import ChartCatalog
-from gpufleet.catalog.charts import ChartChoice, choose_charts, has_feature, memory_limit, merged
-from gpufleet.facts.cluster import ClusterFacts, ClusterNode, Workload
+from gpufleet.catalog.charts import choose_charts, has_feature, memory_limit
+from gpufleet.facts.cluster import ClusterFacts, ClusterNode
 from gpufleet.findings import Finding
 from gpufleet.findings import stack as findings
+from gpufleet.plan.gpu_operator import plan_operator
 from gpufleet.plan.monitors import MonitorPlan, plan_monitors
-from gpufleet.plan.release_model import ChartSource, CrdPolicy, Readiness, Release
-from gpufleet.plan.render import render
+from gpufleet.plan.release_model import CrdPolicy, Release
+from gpufleet.plan.stack_builder import (
+    EXPORTER,
+    NFD,
+    PLUGIN,
+    STACK,
+    StackBuilder,
+    chart_values,
+)
 from gpufleet.plan.stack_model import StackPlan
 from gpufleet.settings import ClusterSettings
 
-STACK, NFD, PLUGIN = "kube-prometheus-stack", "node-feature-discovery", "nvidia-device-plugin"
-EXPORTER, OPERATOR = "dcgm-exporter", "gpu-operator"
-ANY_CRDS = CrdPolicy()
 OPERATOR_CRDS = CrdPolicy("operator.prometheus.io/version")
 GRAFANA_SECRET = "gpufleet-grafana"
-
-
-@dataclass(slots=True)
-class _Builder:
-    """What the parts of the plan share while it is made."""
-
-    settings: ClusterSettings
-    facts: ClusterFacts
-    catalog: ChartCatalog
-    charts: Mapping[str, ChartChoice]
-    gpu_nodes: tuple[str, ...]
-    findings: list[Finding] = field(default_factory=list)
-
-    def release(
-        self,
-        chart: str,
-        namespace: str,
-        values: dict[str, Any],
-        *,
-        wanted: Mapping[str, Any],
-        pods: Mapping[str, int] | None = None,
-        crds: CrdPolicy = ANY_CRDS,
-    ) -> Release:
-        """A release under its chart's name. `wanted`: the user's values, which count most."""
-        choice = self.charts[chart]
-        self.findings += choice.findings
-        access = self.settings.cluster
-        return Release(
-            name=chart,
-            namespace=namespace,
-            chart=chart,
-            version=choice.version,
-            source=_source(choice, access.chart_dir),
-            values=merged(merged(values, choice.values), wanted),
-            ready=Readiness({**_empty(self.catalog, chart), **(pods or {})}, access.timeout),
-            crds=crds,
-            pod_security="privileged",  # host ports, host network, device nodes
-            adopt=access.adopt_releases,
-            force_conflicts=access.force_conflicts,
-            downgrade=chart in access.chart_versions,  # asked for by version
-        )
-
-    def others(self, *images: str, chart: str) -> list[Workload]:
-        """What runs one of these images and belongs to no release of that chart which is ours."""
-        return [
-            work
-            for work in self.facts.running(*images)
-            if work.release is None or work.release.name != chart
-        ]
 
 
 def plan_stack(
@@ -92,12 +43,12 @@ def plan_stack(
     named = tuple(node.name for node in facts.nodes if node.name in hosts)
     label_nodes = _unlabelled(settings, facts, catalog, {*labelled, *named})
     known = tuple(dict.fromkeys([*labelled, *label_nodes]))
-    build = _Builder(settings, facts, catalog, charts, known)
+    build = StackBuilder(settings, facts, catalog, charts, known)
     monitors = plan_monitors(settings.monitoring, facts, charts[STACK].version)
     build.findings += monitors.findings
     parts = [_prometheus(build, monitors)]
     if access.stack == "gpu-operator":
-        parts.append(_operator(build, monitors))
+        parts.append(plan_operator(build, monitors))
     else:
         parts += [_nfd(build, bool(label_nodes)), _plugin(build), _exporter(build, monitors)]
     if not known:
@@ -116,11 +67,11 @@ def plan_stack(
     )
 
 
-def _prometheus(build: _Builder, monitors: MonitorPlan) -> Release | None:
+def _prometheus(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
     wanted = build.settings.monitoring
     if not monitors.install:
         return None
-    values = _values(
+    values = chart_values(
         "monitoring/kube-prometheus-stack.yaml",
         scrape_config=monitors.scrape == "scrape-config",
         discovery=monitors.discovery,
@@ -132,7 +83,7 @@ def _prometheus(build: _Builder, monitors: MonitorPlan) -> Release | None:
     return build.release(STACK, wanted.namespace, values, wanted=wanted.values, crds=OPERATOR_CRDS)
 
 
-def _nfd(build: _Builder, labels_by_hand: bool) -> Release | None:
+def _nfd(build: StackBuilder, labels_by_hand: bool) -> Release | None:
     wanted = build.settings.device_plugin
     others = build.others(*build.catalog.nfd_images.names, chart=NFD)
     if wanted.nfd is False or (wanted.nfd == "auto" and (labels_by_hand or wanted.label_nodes)):
@@ -140,17 +91,17 @@ def _nfd(build: _Builder, labels_by_hand: bool) -> Release | None:
     if others and wanted.nfd == "auto":
         build.findings.append(findings.NFD_THERE(found=others[0].ref))
         return None
-    values = _values("device-plugin/node-feature-discovery.yaml", extra_label_namespaces=False)
+    values = chart_values("device-plugin/node-feature-discovery.yaml", extra_label_namespaces=False)
     return build.release(NFD, wanted.nfd_namespace, values, wanted=wanted.nfd_values)
 
 
-def _plugin(build: _Builder) -> Release:
+def _plugin(build: StackBuilder) -> Release:
     wanted = build.settings.device_plugin
     for work in build.others(*build.catalog.plugin_images.names, chart=PLUGIN):
         build.findings.append(findings.PLUGIN_THERE(found=work.ref))
     for policy in build.facts.cluster_policies:
         build.findings.append(findings.OPERATOR_THERE(found=f"ClusterPolicy {policy.name}"))
-    values = _values(
+    values = chart_values(
         "device-plugin/nvidia-device-plugin.yaml",
         gfd=wanted.gfd,
         mig_strategy=wanted.mig_strategy,
@@ -161,7 +112,7 @@ def _plugin(build: _Builder) -> Release:
     return build.release(PLUGIN, wanted.namespace, values, wanted=wanted.values, pods=pods)
 
 
-def _exporter(build: _Builder, monitors: MonitorPlan) -> Release | None:
+def _exporter(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
     wanted = build.settings.monitoring
     if not (wanted.enabled and wanted.exporter):
         return None
@@ -181,7 +132,7 @@ def _exporter(build: _Builder, monitors: MonitorPlan) -> Release | None:
         since = catalog.charts[EXPORTER].features["customMetrics"]
         build.findings.append(findings.COUNTERS_NOT_PASSED(version=version, since=since))
     runtime = has_feature(catalog, EXPORTER, version, "runtimeClassName")
-    values = _values(
+    values = chart_values(
         "monitoring/dcgm-exporter.yaml",
         service_monitor=monitors.scrape == "service-monitor",
         monitor_labels=dict(monitors.labels),
@@ -196,50 +147,6 @@ def _exporter(build: _Builder, monitors: MonitorPlan) -> Release | None:
     )
 
 
-def _operator(build: _Builder, monitors: MonitorPlan) -> Release:
-    wanted = build.settings.gpu_operator
-    has_driver = any(_has_driver(node, build.catalog) for node in build.facts.nodes)
-    driver = not has_driver if wanted.driver == "auto" else wanted.driver
-    if driver and wanted.driver == "auto":
-        build.findings.append(findings.OPERATOR_INSTALLS_DRIVERS())
-    for work in build.others(*build.catalog.plugin_images.names, chart=OPERATOR):
-        if work.namespace != wanted.namespace:  # what the operator itself runs is there
-            build.findings.append(findings.PLUGIN_THERE(found=work.ref))
-    nfd = build.settings.device_plugin.nfd
-    others = [
-        work
-        for work in build.others(*build.catalog.nfd_images.names, chart=OPERATOR)
-        if work.namespace != wanted.namespace
-    ]
-    version = build.charts[OPERATOR].version
-    values = _values(
-        "gpu-operator/gpu-operator.yaml",
-        driver=driver,
-        toolkit=driver if wanted.toolkit == "auto" else wanted.toolkit,
-        nfd=not others if nfd == "auto" else nfd,
-        monitor_switch=has_feature(build.catalog, OPERATOR, version, "dcgmExporter.serviceMonitor"),
-        service_monitor=monitors.scrape == "service-monitor",
-        monitor_labels=dict(monitors.labels),
-    )
-    return build.release(OPERATOR, wanted.namespace, values, wanted=wanted.values)
-
-
-def _empty(catalog: ChartCatalog, chart: str) -> dict[str, int]:
-    """The DaemonSets that may be without pods, as `Readiness` has them."""
-    return dict.fromkeys(catalog.charts[chart].may_be_empty, 0)
-
-
-def _values(template: str, **known: object) -> dict[str, Any]:
-    return yaml.safe_load(render(template, **known)) or {}
-
-
-def _source(choice: ChartChoice, folder: str | None) -> ChartSource:
-    if folder:
-        archive = Path(folder).expanduser() / f"{choice.chart}-{choice.version}.tgz"
-        return ChartSource("archive", str(archive))
-    return ChartSource("repository", choice.repository)
-
-
 def _has_gpu(node: ClusterNode, catalog: ChartCatalog) -> bool:
     """By what the node offers or by a label of NFD or GFD."""
     labels = catalog.gpu_labels
@@ -249,13 +156,7 @@ def _has_gpu(node: ClusterNode, catalog: ChartCatalog) -> bool:
     return by_label or any(node.labels.get(name) == "true" for name in labels.also)
 
 
-def _has_driver(node: ClusterNode, catalog: ChartCatalog) -> bool:
-    if node.capacity.get(catalog.resource):
-        return True
-    return any(name in node.labels for name in catalog.gpu_labels.driver)
-
-
-def _most_gpus(build: _Builder) -> int:
+def _most_gpus(build: StackBuilder) -> int:
     resource = build.catalog.resource
     return max((node.capacity.get(resource, 0) for node in build.facts.nodes), default=0)
 

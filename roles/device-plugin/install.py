@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpufleet.operations import stack as operations
 from gpufleet.operations.operation import role
 from gpufleet.operations.stack import Stack
-from gpufleet.plan.stack import NFD, PLUGIN
+from gpufleet.plan.stack_builder import NFD, PLUGIN
 
 
 @role("Device plugin")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpufleet.operations.operation import role
 from gpufleet.operations.stack import Stack
-from gpufleet.plan.stack import OPERATOR
+from gpufleet.plan.stack_builder import OPERATOR
 
 
 @role("GPU Operator")

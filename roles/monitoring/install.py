@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpufleet.operations import stack as operations
 from gpufleet.operations.operation import role
 from gpufleet.operations.stack import Stack
-from gpufleet.plan.stack import EXPORTER, STACK
+from gpufleet.plan.stack_builder import EXPORTER, STACK
 
 
 @role("Monitoring")
