@@ -45,13 +45,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     counts: Counter[tuple[str, str]] = Counter()
     skips: list[str] = []
+    loops: list[str] = []
     for outcome in ("passed", "failed", "error", "skipped"):
         for report in terminalreporter.stats.get(outcome, []):
             properties = dict(getattr(report, "user_properties", ()))
             counts[properties.get("rung", "no rung"), outcome] += 1
+            loops += [properties["replicas"]] if "replicas" in properties else []
             if outcome == "skipped":
                 reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
                 skips.append(f"{report.nodeid}: {reason}")
+    if loops:
+        terminalreporter.section("autoscaling: replicas over time")
+    for line in loops:
+        terminalreporter.write_line(line)
     terminalreporter.section("tests per rung")
     for rung in sorted({rung for rung, _ in counts}):
         words = [f"{number} {what}" for (name, what), number in counts.items() if name == rung]

@@ -1,4 +1,4 @@
-"""The keys of one cluster: its authority, its server certificate, its service account key."""
+"""The keys of one cluster: its authorities, its certificates, its service account key."""
 
 from __future__ import annotations
 
@@ -12,25 +12,82 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from gpufleet.sandbox.cluster.access import write_private
+from gpufleet.sandbox.cluster.control_plane import FRONT_PROXY
 
 LIFETIME = timedelta(days=365)
 CLUSTER_ADDRESS = "10.0.0.1"  # of the service `kubernetes`
 
 
 def write_keys(folder: Path, address: str) -> None:
-    """ca.crt, server.crt, server.key, service-account.key; private keys are readable by one."""
-    authority_key = _key()
-    authority = _authority(authority_key)
-    server_key = _key()
-    server = _server(authority, authority_key, server_key, address)
+    """The certificates and keys of a cluster; private keys are readable by one.
+
+    ca.crt, server.crt, server.key, service-account.key, and for the aggregation layer
+    front-proxy-ca.crt, front-proxy-client.crt, front-proxy-client.key: an authority of its own,
+    because whoever has a certificate of that one may speak for any user.
+    """
+    authority = _Authority("gpufleet sandbox")
+    front_proxy = _Authority("gpufleet sandbox front proxy")
+    server_key, proxy_key = _key(), _key()
+    server = authority.server("kube-apiserver", server_key, address)
+    proxy = front_proxy.client(FRONT_PROXY, proxy_key)
     files = {
-        "ca.crt": authority.public_bytes(serialization.Encoding.PEM),
-        "server.crt": server.public_bytes(serialization.Encoding.PEM),
+        "ca.crt": _public(authority.certificate),
+        "server.crt": _public(server),
         "server.key": _private(server_key),
         "service-account.key": _private(_key()),
+        "front-proxy-ca.crt": _public(front_proxy.certificate),
+        "front-proxy-client.crt": _public(proxy),
+        "front-proxy-client.key": _private(proxy_key),
     }
     for name, data in files.items():
         write_private(folder / name, data.decode())
+
+
+class _Authority:
+    """A certificate authority, and what it issues."""
+
+    def __init__(self, name: str) -> None:
+        self.key = _key()
+        subject = _name(name)
+        own = x509.SubjectKeyIdentifier.from_public_key(self.key.public_key())
+        self.certificate = (
+            _dated(x509.CertificateBuilder())
+            .subject_name(subject)
+            .issuer_name(subject)
+            .public_key(self.key.public_key())
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(own, critical=False)
+            .sign(self.key, hashes.SHA256())
+        )
+
+    def server(self, name: str, key: rsa.RSAPrivateKey, address: str) -> x509.Certificate:
+        """A certificate for a server at `address` and at the cluster's own addresses."""
+        hosts = ("localhost", "kubernetes", "kubernetes.default.svc")
+        names = [x509.DNSName(host) for host in hosts]
+        places = sorted({address, "127.0.0.1", CLUSTER_ADDRESS})
+        addresses = [x509.IPAddress(ipaddress.ip_address(place)) for place in places]
+        known_as = x509.SubjectAlternativeName([*names, *addresses])
+        builder = self._issued(name, key, ExtendedKeyUsageOID.SERVER_AUTH)
+        return builder.add_extension(known_as, critical=False).sign(self.key, hashes.SHA256())
+
+    def client(self, name: str, key: rsa.RSAPrivateKey) -> x509.Certificate:
+        """A certificate for a client, `name` is its common name."""
+        return self._issued(name, key, ExtendedKeyUsageOID.CLIENT_AUTH).sign(
+            self.key, hashes.SHA256()
+        )
+
+    def _issued(
+        self, name: str, key: rsa.RSAPrivateKey, usage: x509.ObjectIdentifier
+    ) -> x509.CertificateBuilder:
+        issuer_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
+        return (
+            _dated(x509.CertificateBuilder())
+            .subject_name(_name(name))
+            .issuer_name(self.certificate.subject)
+            .public_key(key.public_key())
+            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+            .add_extension(issuer_key, critical=False)
+        )
 
 
 def _key() -> rsa.RSAPrivateKey:
@@ -45,40 +102,8 @@ def _private(key: rsa.RSAPrivateKey) -> bytes:
     )
 
 
-def _authority(key: rsa.RSAPrivateKey) -> x509.Certificate:
-    name = _name("gpufleet sandbox")
-    own = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    return (
-        _dated(x509.CertificateBuilder())
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(own, critical=False)
-        .sign(key, hashes.SHA256())
-    )
-
-
-def _server(
-    authority: x509.Certificate,
-    authority_key: rsa.RSAPrivateKey,
-    key: rsa.RSAPrivateKey,
-    address: str,
-) -> x509.Certificate:
-    names = [x509.DNSName(name) for name in ("localhost", "kubernetes", "kubernetes.default.svc")]
-    places = {address, "127.0.0.1", CLUSTER_ADDRESS}
-    addresses = [x509.IPAddress(ipaddress.ip_address(place)) for place in sorted(places)]
-    issuer_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
-    return (
-        _dated(x509.CertificateBuilder())
-        .subject_name(_name("kube-apiserver"))
-        .issuer_name(authority.subject)
-        .public_key(key.public_key())
-        .add_extension(x509.SubjectAlternativeName([*names, *addresses]), critical=False)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(issuer_key, critical=False)
-        .sign(authority_key, hashes.SHA256())
-    )
+def _public(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
 
 
 def _name(common: str) -> x509.Name:

@@ -8,6 +8,7 @@ from pathlib import Path
 from gpufleet.sandbox.cluster.versions import versions
 
 SERVICES = "10.0.0.0/16"
+FRONT_PROXY = "front-proxy-client"  # who the API server is for an aggregated API
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def etcd(layout: Layout) -> list[str]:
 
 
 def api_server(layout: Layout) -> list[str]:
-    """kube-apiserver with RBAC, tokens from a file and nobody else's Endpoints."""
+    """kube-apiserver with RBAC, tokens from a file, certificates of nodes, no own Endpoints."""
     folder = layout.folder
     flags = {
         "etcd-servers": f"http://127.0.0.1:{layout.etcd_port}",
@@ -54,7 +55,8 @@ def api_server(layout: Layout) -> list[str]:
         "tls-cert-file": folder / "server.crt",
         "tls-private-key-file": folder / "server.key",
         "token-auth-file": folder / "tokens.csv",
-        "authorization-mode": "RBAC",
+        "client-ca-file": folder / "ca.crt",
+        "authorization-mode": "Node,RBAC",
         "service-account-key-file": folder / "service-account.key",
         "service-account-signing-key-file": folder / "service-account.key",
         "service-account-issuer": "https://kubernetes.default.svc",
@@ -62,14 +64,32 @@ def api_server(layout: Layout) -> list[str]:
         "allow-privileged": "true",
         # from 1.37 on a server does not start with a loopback address and its own Endpoints
         "endpoint-reconciler-type": "none",
+        **_aggregation(folder),
     }
     return _flags({**flags, **_of_version("kube-apiserver", layout)})
+
+
+def _aggregation(folder: Path) -> dict[str, object]:
+    """What an API server needs to pass requests on to an APIService, as from the same user.
+
+    https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/
+    """
+    return {
+        "requestheader-client-ca-file": folder / "front-proxy-ca.crt",
+        "requestheader-allowed-names": FRONT_PROXY,
+        "requestheader-username-headers": "X-Remote-User",
+        "requestheader-group-headers": "X-Remote-Group",
+        "requestheader-extra-headers-prefix": "X-Remote-Extra-",
+        "proxy-client-cert-file": folder / "front-proxy-client.crt",
+        "proxy-client-key-file": folder / "front-proxy-client.key",
+    }
 
 
 def controller_manager(layout: Layout) -> list[str]:
     flags = {
         "service-account-private-key-file": layout.folder / "service-account.key",
         "root-ca-file": layout.folder / "ca.crt",
+        "horizontal-pod-autoscaler-sync-period": "2s",  # instead of 15 s, for tests that wait
         **_client(layout, layout.controller_port),
         **_of_version("kube-controller-manager", layout),
     }

@@ -1,0 +1,236 @@
+"""A loop of autoscaling around a control plane: exporter, Prometheus, prometheus-adapter.
+
+The exporter is an HTTP server that speaks DCGM's format; the other two are the real programs. The
+pods are simulated, so what they would do to their GPUs is computed: a Deployment's pods share its
+load.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import yaml
+from kubernetes import client
+
+from gpufleet.sandbox.cluster import Cluster
+from gpufleet.sandbox.cluster.build import program
+from gpufleet.sandbox.cluster.processes import Process, end, free_ports, start
+from gpufleet.sandbox.debian import debian_program
+from gpufleet.sandbox.paths import cache_dir
+from gpufleet.sandbox.waiting import wait_until
+from tests.cluster.pods import workload
+
+LOCAL = "127.0.0.1"
+NAMESPACE = "adapter"  # of the Service that stands for the adapter
+READY_SECONDS = 30.0
+LINE = (
+    'DCGM_FI_DEV_GPU_UTIL{{gpu="{gpu}",UUID="GPU-{gpu:08d}",pci_bus_id="00000000:{gpu:02X}:00.0",'
+    'device="nvidia{gpu}",modelName="NVIDIA H100 80GB HBM3",Hostname="gpu-1"'
+    "{owner}}} {value}\n"
+)
+OWNER = ',container="main",namespace="{namespace}",pod="{pod}"'
+
+
+@dataclass(slots=True)
+class Exporter:
+    """Speaks for every GPU of the cluster's Deployments in `load`: percent of one GPU's time.
+
+    `load`: (namespace, name) -> percent, shared by its running pods, at most 100 for each.
+    """
+
+    cluster: Cluster
+    load: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """What dcgm-exporter would print: a GPU per pod, and one that no pod has."""
+        core: Any = client.CoreV1Api(self.cluster.api)
+        lines = ["# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).\n"]
+        lines += ["# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n", LINE.format(gpu=0, owner="", value=0)]
+        for (namespace, name), percent in self.load.items():
+            pods = core.list_namespaced_pod(namespace, label_selector=f"app={name}").items
+            running = [pod.metadata.name for pod in pods if pod.status.phase == "Running"]
+            value = min(100.0, percent / max(len(running), 1))
+            lines += [
+                LINE.format(
+                    gpu=len(lines) + place,
+                    owner=OWNER.format(namespace=namespace, pod=pod),
+                    value=round(value),
+                )
+                for place, pod in enumerate(sorted(running))
+            ]
+        return "".join(lines)
+
+    def serve(self) -> ThreadingHTTPServer:
+        """The server, on a port of its own; `shutdown` ends it."""
+        exporter = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                body = exporter.text().encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/plain; version=0.0.4")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Nothing: a line per scrape helps nobody."""
+
+        server = ThreadingHTTPServer((LOCAL, 0), Handler)
+        Thread(target=server.serve_forever, daemon=True).start()
+        return server
+
+
+@dataclass(slots=True)
+class Loop:
+    """The programs around one cluster while they run."""
+
+    cluster: Cluster
+    folder: Path
+    exporter: Exporter
+    processes: list[Process] = field(default_factory=list)
+
+    def prometheus(self, exporter_port: int) -> str:
+        """Start a Prometheus that finds the exporter as one in a cluster would; its URL."""
+        labels = {"namespace": "monitoring", "pod": "dcgm-exporter-0", "node": "gpu-1"}
+        job = {
+            "job_name": "gpu-metrics",
+            "static_configs": [{"targets": [f"{LOCAL}:{exporter_port}"], "labels": labels}],
+        }
+        config = {"global": {"scrape_interval": "1s"}, "scrape_configs": [job]}
+        [port] = free_ports(1)
+        flags = {
+            "config.file": self._file("prometheus.yml", config),
+            "storage.tsdb.path": self.folder / "data",
+            "web.listen-address": f"{LOCAL}:{port}",
+        }
+        self._start("prometheus", debian_program("prometheus", "prometheus"), flags)
+        return f"http://{LOCAL}:{port}"
+
+    def adapter(self, prometheus: str, config: dict[str, Any]) -> None:
+        """Start prometheus-adapter with a configuration, and register its APIs."""
+        [port] = free_ports(1)
+        kubeconfig = self.cluster.kubeconfig
+        flags = {
+            "secure-port": port,
+            "bind-address": LOCAL,
+            "cert-dir": self.folder,
+            "config": self._file("adapter.yaml", config),
+            "prometheus-url": prometheus,
+            "metrics-relist-interval": "1s",
+            "metrics-max-age": "10s",
+            "lister-kubeconfig": kubeconfig,
+            "authentication-kubeconfig": kubeconfig,
+            "authorization-kubeconfig": kubeconfig,
+        }
+        adapter = program("prometheus-adapter", cache_dir() / "go", print)
+        self._start("prometheus-adapter", adapter, flags)
+        self._register(port)
+
+    def log(self, name: str) -> str:
+        """The end of what a program printed."""
+        return (self.folder / f"{name}.log").read_text(errors="replace")[-4000:]
+
+    def end(self) -> None:
+        end(self.processes)
+        for name in _apis():
+            _registration(self.cluster).delete_api_service(name)
+        client.CoreV1Api(self.cluster.api).delete_namespace(NAMESPACE)
+
+    def _start(self, name: str, path: Path, flags: dict[str, Any]) -> None:
+        words = [path, *(f"--{flag}={value}" for flag, value in flags.items())]
+        self.processes.append(start(name, words, self.folder / f"{name}.log", {}))
+
+    def _file(self, name: str, content: dict[str, Any]) -> Path:
+        path = self.folder / name
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
+        return path
+
+    def _register(self, port: int) -> None:
+        """APIServices whose Service is a name for this machine: no pod runs the adapter here."""
+        core: Any = client.CoreV1Api(self.cluster.api)
+        core.create_namespace({"metadata": {"name": NAMESPACE}})
+        spec = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
+        core.create_namespaced_service(
+            NAMESPACE, {"metadata": {"name": "prometheus-adapter"}, "spec": spec}
+        )
+        for name in _apis():
+            _registration(self.cluster).create_api_service(_api_service(name, port))
+        ready = wait_until(self.serves, READY_SECONDS)
+        assert ready, self.log("prometheus-adapter")
+
+    def serves(self) -> bool:
+        """Whether the API server passes requests on to the adapter."""
+        found = _registration(self.cluster).list_api_service().items
+        states = {
+            each.metadata.name: condition.status
+            for each in found
+            for condition in each.status.conditions or ()
+            if condition.type == "Available"
+        }
+        return all(states.get(name) == "True" for name in _apis())
+
+
+def _apis() -> list[str]:
+    return ["v1beta1.custom.metrics.k8s.io", "v1beta1.external.metrics.k8s.io"]
+
+
+def _registration(cluster: Cluster) -> Any:
+    return client.ApiregistrationV1Api(cluster.api)
+
+
+def _api_service(name: str, port: int) -> dict[str, Any]:
+    version, group = name.split(".", 1)
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "group": group,
+            "version": version,
+            "groupPriorityMinimum": 100,
+            "versionPriority": 100,
+            "insecureSkipTLSVerify": True,
+            "service": {"name": "prometheus-adapter", "namespace": NAMESPACE, "port": port},
+        },
+    }
+
+
+def deployment(name: str) -> dict[str, Any]:
+    """A Deployment whose pods have a GPU each."""
+    found = workload(name, replicas=1)
+    gpu = {"nvidia.com/gpu": "1"}
+    found["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": gpu}
+    return found
+
+
+@dataclass(slots=True)
+class Watch:
+    """What an autoscaler does, second by second."""
+
+    read: Callable[[], tuple[int, str]]  # replicas, and the metric that it has seen
+    began: float = field(default_factory=time.monotonic)
+    seen: list[tuple[float, int, str]] = field(default_factory=list)
+
+    def until(self, replicas: int, seconds: float) -> bool:
+        """Wait for a number of replicas."""
+        return wait_until(lambda: self._look() == replicas, seconds)
+
+    def _look(self) -> int:
+        replicas, metric = self.read()
+        if not self.seen or self.seen[-1][1:] != (replicas, metric):
+            self.seen.append((round(time.monotonic() - self.began, 1), replicas, metric))
+        return replicas
+
+    @property
+    def counts(self) -> list[int]:
+        """The numbers of replicas, one after the other."""
+        numbers = [replicas for _, replicas, _ in self.seen]
+        return [n for place, n in enumerate(numbers) if place == 0 or numbers[place - 1] != n]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{at:g} s: {count} ({metric})" for at, count, metric in self.seen)
