@@ -5,7 +5,7 @@ PY    := $(VENV)/bin/python
 HOSTS ?= 1 10 40
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo demo-cluster test test-unit test-hosts test-slow test-kubernetes lint bench docs clean
+.PHONY: help setup demo demo-cluster test test-unit test-hosts test-slow test-kubernetes lint bench dashboards docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -41,6 +41,9 @@ lint: $(READY) ## ruff and mypy --strict
 
 bench: $(READY) ## speed against the floor and against Ansible; HOSTS="1 10 40"
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m benchmarks --hosts $(HOSTS)
+
+dashboards: $(READY) ## the JSON of the Grafana dashboards, from dashboards/*.py
+	@$(PY) -m dashboards
 
 docs: $(READY) ## generate docs/findings.md and the tables of keys in the roles' READMEs
 	@$(PY) scripts/generate_docs.py

@@ -1,0 +1,144 @@
+"""Fleet overview: what is there, what works, what needs a look."""
+
+from __future__ import annotations
+
+from dashboards import fields, model
+from dashboards.model import Dashboard, Row
+from dashboards.panels import bars, lines, number, table
+from dashboards.queries import (
+    IDENTITY,
+    PER_NODE,
+    Scope,
+    gpu,
+    held,
+    installed,
+    memory_share,
+    not_ready,
+    or_zero,
+    utilisation,
+)
+
+ALL = Scope()
+REPORTING = f"count({gpu(fields.UTILISATION, ALL)})"
+
+NOW = Row(
+    "Now",
+    (
+        number("GPUs", "GPUs that the nodes say they have.", f"sum({installed(ALL, 'cluster')})"),
+        number(
+            "GPUs that report",
+            "GPUs whose exporter was scraped within the last five minutes.",
+            or_zero(REPORTING),
+        ),
+        number(
+            "Nodes not ready",
+            "Nodes with GPUs whose kubelet does not say that it is ready.",
+            or_zero(f"count({not_ready(ALL)})"),
+            steps=(1, 2),
+        ),
+        number(
+            "With an XID",
+            "GPUs whose last XID is not 0. The exporter keeps it until it restarts.",
+            or_zero(f"count({gpu(fields.XID, ALL)} > 0)"),
+            steps=(1, 2),
+        ),
+        number(
+            "Allocated",
+            "Share of the GPUs that pods hold.",
+            f"sum({held(ALL, 'cluster')}) / sum({installed(ALL, 'cluster')})",
+            "percentunit",
+        ),
+        number(
+            "Power",
+            "What all GPUs draw together; the rest of the machines comes on top.",
+            f"sum({gpu(fields.POWER, ALL)})",
+            "watt",
+        ),
+    ),
+)
+
+USE = Row(
+    "Use",
+    (
+        lines(
+            "Utilisation by node",
+            "Share of time in which the GPUs of a node ran something, averaged over them.",
+            (utilisation(ALL, PER_NODE), model.REPORTING_NODE, "{{node}}"),
+            unit="percentunit",
+        ),
+        lines(
+            "GPUs held and at work",
+            "Held: requested by pods that run. At work: busy for more than 5 % of the time.",
+            (f"sum({installed(ALL, 'cluster')})", model.ONE, "installed"),
+            (f"sum({held(ALL, 'cluster')})", model.ONE, "held by pods"),
+            (f"count(({utilisation(ALL)}) > 0.05)", model.ONE, "at work"),
+        ),
+        lines(
+            "Memory in use by node",
+            "Share of the memory of a node's GPUs.",
+            (memory_share(ALL, PER_NODE), model.REPORTING_NODE, "{{node}}"),
+            unit="percentunit",
+        ),
+        lines(
+            "Power by node",
+            "What the GPUs of a node draw together.",
+            (
+                f"sum by ({PER_NODE}) ({gpu(fields.POWER, ALL)})",
+                model.REPORTING_NODE,
+                "{{node}}",
+            ),
+            unit="watt",
+            stacked=True,
+        ),
+    ),
+)
+
+HEALTH = Row(
+    "Health",
+    (
+        lines(
+            "Hottest GPU of each node",
+            "The temperature of the hottest GPU. What is too hot depends on the model.",
+            (gpu(fields.TEMPERATURE, ALL, PER_NODE), model.REPORTING_NODE, "{{node}}"),
+            unit="celsius",
+        ),
+        bars(
+            "GPUs by model",
+            "How many of each model report.",
+            (
+                f"count by (modelName) ({gpu(fields.UTILISATION, ALL, IDENTITY)})",
+                model.MODEL,
+                "{{modelName}}",
+            ),
+        ),
+        table(
+            "GPUs with an XID",
+            "The value is the code of the last XID. NVIDIA's catalogue says what it means.",
+            f"{gpu(fields.XID, ALL, IDENTITY)} > 0",
+            model.XID,
+            width=8,
+        ),
+        table(
+            "GPUs without spare rows",
+            "Their memory could not remap a faulty row: to be replaced.",
+            f"{gpu(fields.REMAP_FAILED, ALL, IDENTITY)} > 0",
+            model.REMAP_FAILED,
+            width=8,
+        ),
+        table(
+            "Nodes that are not ready",
+            "Nodes with GPUs that Kubernetes does not reach.",
+            not_ready(ALL),
+            model.NODE_DOWN,
+            width=8,
+        ),
+    ),
+)
+
+DASHBOARD = Dashboard(
+    "fleet",
+    "GPU fleet",
+    "All GPUs of a cluster: how many there are, what they do, and which need a look.",
+    ("cluster",),
+    (NOW, USE, HEALTH),
+)

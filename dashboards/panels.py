@@ -1,0 +1,48 @@
+"""Panels as the dashboards write them: a number, lines over time, a table, bars."""
+
+from __future__ import annotations
+
+from dashboards.model import ONE, Panel, Query, Rows
+
+Steps = tuple[float, float]
+
+
+def number(
+    title: str, about: str, expression: str, unit: str = "short", steps: Steps | None = None
+) -> Panel:
+    """One number; `steps` as of Panel."""
+    return Panel(title, "stat", about, (Query(expression, ONE),), unit, 4, steps)
+
+
+def lines(
+    title: str,
+    about: str,
+    *queries: tuple[str, Rows, str],
+    unit: str = "short",
+    width: int = 12,
+    stacked: bool = False,
+) -> Panel:
+    """Lines over time. Each query: its expression, what it returns, its legend."""
+    return Panel(title, "stacked" if stacked else "series", about, _queries(queries), unit, width)
+
+
+def table(
+    title: str, about: str, expression: str, rows: Rows, unit: str = "short", width: int = 12
+) -> Panel:
+    """Rows as they are now; empty where there is nothing to see."""
+    return Panel(title, "table", about, (Query(expression, rows),), unit, width)
+
+
+def bars(
+    title: str,
+    about: str,
+    *queries: tuple[str, Rows, str],
+    unit: str = "short",
+    width: int = 12,
+) -> Panel:
+    """A bar for each of a few things, as they are now."""
+    return Panel(title, "bars", about, _queries(queries), unit, width)
+
+
+def _queries(found: tuple[tuple[str, Rows, str], ...]) -> tuple[Query, ...]:
+    return tuple(Query(expression, rows, legend) for expression, rows, legend in found)

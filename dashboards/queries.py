@@ -1,0 +1,171 @@
+"""PromQL that the dashboards share: labels as every exporter and scrape configuration has them.
+
+Two things differ between fleets, and inside one while it is upgraded:
+
+- the node: `Hostname` up to dcgm-exporter 4.8.2, `hostname` from 4.8.3 on, and `node` where the
+  scrape configuration sets it. Expressions made here have `node`.
+- the pod that holds a GPU: `exported_namespace` and `exported_pod` where Prometheus keeps its own
+  labels (honorLabels: false), else `namespace` and `pod`. With honorLabels: true a GPU that nobody
+  holds has the exporter's own pod there, which is no workload.
+
+Sources: NVIDIA/dcgm-exporter (PR #655), prometheus/prometheus (honor_labels).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dashboards import fields
+
+RESOURCE = "nvidia_com_gpu"  # as kube-state-metrics spells nvidia.com/gpu
+EXPORTER_PODS = ".*dcgm-exporter.*"  # of NVIDIA's chart and of the GPU Operator
+PER_NODE = "cluster, node"
+PER_GPU = "cluster, node, gpu"
+PER_POD = "cluster, namespace, pod"
+PER_POD_GPU = "cluster, namespace, pod, node, gpu"
+IDENTITY = "cluster, node, gpu, UUID, modelName"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The variables by which the queries of a dashboard select; the cluster always."""
+
+    node: bool = False
+    gpu: bool = False
+    namespace: bool = False
+
+    def of_gpu(self) -> list[str]:
+        """Matchers of an exporter's series. A label that is not there matches: `$node|`."""
+        found = ['cluster=~"$cluster"']
+        if self.node:
+            found += [f'{label}=~"$node|"' for label in ("Hostname", "hostname", "node")]
+        if self.gpu:
+            found.append('gpu=~"$gpu"')
+        return found
+
+    def of_node(self) -> list[str]:
+        """Matchers of kube-state-metrics' series about nodes."""
+        return ['cluster=~"$cluster"', *(['node=~"$node"'] if self.node else [])]
+
+    def of_pod(self) -> list[str]:
+        """Matchers of kube-state-metrics' series about pods that have a node."""
+        namespace = ['namespace=~"$namespace"'] if self.namespace else []
+        return [*self.of_node(), *namespace]
+
+
+def gpu(field: str, scope: Scope, by: str = PER_GPU, how: str = "max") -> str:
+    """A field per GPU. Under MIG the instances of a GPU repeat its values: `how` joins them."""
+    return f"{how} by ({by}) ({_with_node(_selected(field, scope.of_gpu()))})"
+
+
+def utilisation(scope: Scope, by: str = PER_GPU) -> str:
+    """Share of time (0 to 1) in which GPUs worked, by the best counter that each of them has."""
+    profiled = gpu(fields.ENGINE_ACTIVE, scope, how="avg")
+    per_gpu = f"{profiled} or {gpu(fields.UTILISATION, scope, how='avg')} / 100"
+    return per_gpu if by == PER_GPU else f"avg by ({by}) ({per_gpu})"
+
+
+def memory_share(scope: Scope, by: str) -> str:
+    """Share (0 to 1) of the memory that is in use."""
+    used = gpu(fields.MEMORY_USED, scope, by, "sum")
+    return f"{used} / ({used} + {gpu(fields.MEMORY_FREE, scope, by, 'sum')})"
+
+
+def workload(field: str, scope: Scope, by: str, how: str = "max", window: str = "") -> str:
+    """A field of the GPUs that pods hold, by pod; `window`: the average over that time."""
+    namespace = ['exported_namespace=~"$namespace"'] if scope.namespace else []
+    kept = _selected(field, ['exported_pod!=""', *namespace, *scope.of_gpu()])
+    namespace = ['namespace=~"$namespace"'] if scope.namespace else []
+    no_exporter = ['exported_pod=""', 'pod!=""', f'pod!~"{EXPORTER_PODS}"']
+    honoured = _selected(field, [*no_exporter, *namespace, *scope.of_gpu()])
+    if window:
+        kept, honoured = f"avg_over_time({kept}[{window}])", f"avg_over_time({honoured}[{window}])"
+    for label in ("namespace", "pod"):
+        kept = f'label_replace({kept}, "{label}", "$1", "exported_{label}", "(.+)")'
+    return f"{how} by ({by}) ({_with_node(f'{kept} or {honoured}')})"
+
+
+def workload_utilisation(scope: Scope, by: str) -> str:
+    """As `utilisation`, of the GPUs that pods hold."""
+    profiled = workload(fields.ENGINE_ACTIVE, scope, PER_POD_GPU, "avg")
+    per_gpu = f"{profiled} or {workload(fields.UTILISATION, scope, PER_POD_GPU, 'avg')} / 100"
+    return per_gpu if by == PER_POD_GPU else f"avg by ({by}) ({per_gpu})"
+
+
+def held(scope: Scope, by: str) -> str:
+    """GPUs that pods hold: requests of pods that have a node and have not ended."""
+    requests = _selected(
+        "kube_pod_container_resource_requests",
+        [f'resource="{RESOURCE}"', 'node!=""', *scope.of_pod()],
+    )
+    return f"sum by ({by}) ({requests} {_unless_ended()})"
+
+
+def waiting(scope: Scope, by: str) -> str:
+    """GPUs that pods ask for that no node has taken."""
+    namespace = ['namespace=~"$namespace"'] if scope.namespace else []
+    requests = _selected(
+        "kube_pod_container_resource_requests",
+        [f'resource="{RESOURCE}"', 'node=""', 'cluster=~"$cluster"', *namespace],
+    )
+    return f"sum by ({by}) ({requests} {_unless_ended()})"
+
+
+def nodes(metric: str, scope: Scope, *matchers: str) -> str:
+    """A metric of kube-state-metrics about nodes, selected."""
+    return _selected(metric, [*matchers, *scope.of_node()])
+
+
+def installed(scope: Scope, by: str) -> str:
+    """GPUs that nodes say they have."""
+    return f"sum by ({by}) ({_of_resource('kube_node_status_capacity', scope)})"
+
+
+def allocatable(scope: Scope, by: str) -> str:
+    """GPUs that nodes offer: those of them that are healthy."""
+    return f"sum by ({by}) ({_of_resource('kube_node_status_allocatable', scope)})"
+
+
+def usable(scope: Scope, by: str) -> str:
+    """GPUs of nodes that are ready and take pods."""
+    offered = _of_resource("kube_node_status_allocatable", scope)
+    cordoned = nodes("kube_node_spec_unschedulable", scope)
+    return (
+        f"sum by ({by}) ({offered} unless on ({PER_NODE}) ({_ready(scope)} == 0) "
+        f"unless on ({PER_NODE}) ({cordoned} == 1))"
+    )
+
+
+def not_ready(scope: Scope) -> str:
+    """Nodes with GPUs that are not ready; the value is 1."""
+    with_gpus = _of_resource("kube_node_status_capacity", scope)
+    unready = f"({_ready(scope)} == 0) and on ({PER_NODE}) {with_gpus}"
+    return f"group by ({PER_NODE}) ({unready})"
+
+
+def or_zero(expression: str) -> str:
+    """A number of things, 0 where there are none."""
+    return f"({expression}) or vector(0)"
+
+
+def _ready(scope: Scope) -> str:
+    return nodes("kube_node_status_condition", scope, 'condition="Ready"', 'status="true"')
+
+
+def _of_resource(metric: str, scope: Scope) -> str:
+    return nodes(metric, scope, f'resource="{RESOURCE}"')
+
+
+def _unless_ended() -> str:
+    ended = 'kube_pod_status_phase{phase=~"Succeeded|Failed", cluster=~"$cluster"} == 1'
+    return f"unless on (cluster, namespace, pod) ({ended})"
+
+
+def _selected(metric: str, matchers: list[str]) -> str:
+    return f"{metric}{{{', '.join(matchers)}}}"
+
+
+def _with_node(expression: str) -> str:
+    """`node` from the first of the labels that has a value."""
+    joined = f'label_join({expression}, "node", "/", "node", "hostname", "Hostname")'
+    return f'label_replace({joined}, "node", "$1", "node", "/*([^/]+).*")'

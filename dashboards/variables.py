@@ -1,0 +1,63 @@
+"""What a person chooses at the top of a dashboard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grafana_foundation_sdk.builders.dashboard import DatasourceVariable, QueryVariable
+from grafana_foundation_sdk.models.dashboard import (
+    DataSourceRef,
+    VariableOption,
+    VariableRefresh,
+    VariableSort,
+)
+
+from dashboards import fields
+from dashboards.queries import PER_NODE, RESOURCE, Scope, gpu
+
+SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
+ALL = VariableOption(text="All", value="$__all", selected=True)
+_CLUSTER = 'cluster=~"$cluster"'
+
+# Nodes that report and nodes that Kubernetes knows: a node that is down is in the second alone, a
+# machine outside of Kubernetes in the first.
+_KNOWN = f'group by ({PER_NODE}) (kube_node_status_capacity{{resource="{RESOURCE}", {_CLUSTER}}})'
+_REPORTING = f"group by ({PER_NODE}) ({gpu(fields.UTILISATION, Scope())})"
+
+QUERIES = {
+    "cluster": f"label_values({fields.UTILISATION}, cluster)",
+    "node": f"query_result({_KNOWN} or {_REPORTING})",
+    "gpu": f"label_values({fields.UTILISATION}{{{', '.join(Scope(node=True).of_gpu())}}}, gpu)",
+    "namespace": (
+        f'label_values(kube_pod_container_resource_requests{{resource="{RESOURCE}", {_CLUSTER}}}, '
+        "namespace)"
+    ),
+}
+LABELS = {"cluster": "Cluster", "node": "Node", "gpu": "GPU", "namespace": "Namespace"}
+REGEX = {"node": r'/[{ ,]node="([^"]+)"/'}  # what of a query's result is the value
+
+
+def datasource() -> DatasourceVariable:
+    """Which Prometheus."""
+    return DatasourceVariable("datasource").label("Data source").type("prometheus")
+
+
+def choices(names: Sequence[str]) -> list[QueryVariable]:
+    """Each with All, which holds for series without the label too."""
+    return [_choice(name) for name in names]
+
+
+def _choice(name: str) -> QueryVariable:
+    found = (
+        QueryVariable(name)
+        .label(LABELS[name])
+        .datasource(SOURCE)
+        .query({"query": QUERIES[name], "refId": name})
+        .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
+        .sort(VariableSort.NUMERICAL_ASC if name == "gpu" else VariableSort.ALPHABETICAL_ASC)
+        .include_all(True)
+        .all_value(".*")
+        .multi(True)
+        .current(ALL)
+    )
+    return found.regex(REGEX[name]) if name in REGEX else found
