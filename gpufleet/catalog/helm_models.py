@@ -23,7 +23,8 @@ class HelmDownload(Sourced):
     """helm itself, as its project publishes it. `sha256`: by platform, of the archive."""
 
     version: str
-    url: str  # with {version} and {platform}
+    site: str  # URL of the folder that has the archives
+    archive: str  # name of one, with {version} and {platform}
     member: str  # path of the program in the archive, with {platform}
     sha256: dict[str, str]
 

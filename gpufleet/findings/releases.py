@@ -92,8 +92,8 @@ CHART_UNREACHABLE = Kind(
     Severity.BLOCKER,
     "The chart cannot be fetched",
     "Chart {chart} {version} cannot be fetched from {source}: {error}",
-    "See that this machine reaches it, or put the archive into a folder and name it with "
-    "cluster_chart_dir.",
+    "See that this machine reaches it, name a mirror with cluster_chart_repository, or put the "
+    "archive into a folder and name it with cluster_chart_dir.",
 )
 CHART_BROKEN = Kind(
     "GF842",
@@ -187,14 +187,16 @@ HELM_MISSING = Kind(
     Severity.BLOCKER,
     "There is no helm",
     "helm is not on this machine ({looked}), and it could not be installed: {reason}.",
-    "Install helm {oldest} or newer, or set cluster_helm to its path.",
+    "Install helm {oldest} or newer, or set cluster_helm to its path, or cluster_helm_url to a "
+    "folder that this machine reaches.",
 )
 HELM_CHECKSUM = Kind(
     "GF855",
     Severity.BLOCKER,
     "The download of helm is not what it should be",
     "{url} has the sha256 {found}, the catalog says {wanted}. It was not used.",
-    "Somebody between here and there changes downloads: find out who. Or set cluster_helm.",
+    "Put the right archive there where the site is yours; else find out who changes downloads on "
+    "the way. Or set cluster_helm.",
 )
 HELM_UNUSABLE = Kind(
     "GF856",

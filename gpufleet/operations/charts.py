@@ -6,15 +6,18 @@ import hashlib
 import tarfile
 import tempfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
 from gpufleet.facts.chart import BrokenChart, ChartContent, parse_chart
 from gpufleet.findings import Finding
 from gpufleet.findings import releases as findings
+from gpufleet.operations.chart_repository import archive_from_repository
 from gpufleet.operations.cluster_access import ClusterProblem
 from gpufleet.operations.helm import Helm
-from gpufleet.plan.helm_output import error_line
-from gpufleet.plan.release_model import ChartSource, Release
+from gpufleet.operations.logins import find_login, registry_environment
+from gpufleet.plan.helm_output import explain_pull
+from gpufleet.plan.release_model import Release
 
 PULLED_IN = 180  # seconds that a download may take
 
@@ -22,7 +25,8 @@ PULLED_IN = 180  # seconds that a download may take
 def chart_archive(release: Release, helm: Helm, cache: Path) -> Path:
     """The archive of the release's chart on this machine. Raises ClusterProblem.
 
-    A version that was fetched once is kept: a chart's version stands for its content.
+    What was fetched once is kept under chart, version and sha256, and used again without asking
+    the repository as long as it has that sha256: a chart's version stands for its content.
     """
     source = release.source
     if source.kind == "archive":
@@ -32,26 +36,48 @@ def chart_archive(release: Release, helm: Helm, cache: Path) -> Path:
         return path
     key = hashlib.sha256(source.location.encode()).hexdigest()[:16]
     folder = cache / "charts" / key
-    target = folder / f"{release.chart}-{release.version}.tgz"
-    if not target.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as partial:
-            _pull(release, helm, Path(partial)).replace(target)
-    return target
+    return _kept(folder, release) or _fetched(folder, release, helm)
 
 
-def _pull(release: Release, helm: Helm, folder: Path) -> Path:
-    words = ["pull", *_reference(release.chart, release.source), "--version", release.version]
-    result = helm.run([*words, "--destination", str(folder)], timeout=PULLED_IN)
+def _kept(folder: Path, release: Release) -> Path | None:
+    for path in folder.glob(f"{release.chart}-{release.version}-sha256-*.tgz"):
+        if path == _place(folder, release, path.read_bytes()):
+            return path
+        path.unlink()  # damaged on this disk
+    return None
+
+
+def _place(folder: Path, release: Release, data: bytes) -> Path:
+    digest = hashlib.sha256(data).hexdigest()
+    return folder / f"{release.chart}-{release.version}-sha256-{digest}.tgz"
+
+
+def _fetched(folder: Path, release: Release, helm: Helm) -> Path:
+    """The archive, fetched and found sound, in its place; a broken one is never put there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    login = find_login(release.source.logins, release.source.location)
+    with tempfile.TemporaryDirectory(dir=folder) as partial:
+        if release.source.kind == "oci":
+            with registry_environment(login, release.source.location) as environment:
+                path = _pulled(release, helm, Path(partial), environment)
+        else:
+            path = Path(partial) / "chart.tgz"
+            path.write_bytes(archive_from_repository(release, login))
+        read_chart(path, release)
+        return path.replace(_place(folder, release, path.read_bytes()))
+
+
+def _pulled(release: Release, helm: Helm, folder: Path, environment: Mapping[str, str]) -> Path:
+    """From an OCI registry; helm compares what comes with its digest."""
+    source = release.source
+    words = ["pull", source.location, "--version", release.version, "--destination", str(folder)]
+    words += ["--plain-http"] if source.plain_http else []
+    result = helm.run(words, timeout=PULLED_IN, more=environment)
+    if result.code is None:
+        raise ClusterProblem(_unreachable(release, f"no answer within {PULLED_IN} s"))
     if not result.ok:
-        late = f"no answer within {PULLED_IN} s"
-        reason = late if result.code is None else error_line(result.stderr)
-        raise ClusterProblem(_unreachable(release, reason))
+        raise ClusterProblem(explain_pull(result.stderr, release))
     return next(folder.glob("*.tgz"))
-
-
-def _reference(chart: str, source: ChartSource) -> list[str]:
-    return [source.location] if source.kind == "oci" else [chart, "--repo", source.location]
 
 
 def _unreachable(release: Release, reason: str) -> Finding:
@@ -88,6 +114,9 @@ def _files(archive: Path) -> dict[str, bytes]:
 
 
 def _broken(archive: Path, release: Release, reason: str) -> Finding:
+    """Of a download the place it came from is named, not that where it lay for a moment."""
+    source = release.source
+    path = archive if source.kind == "archive" else f"The archive from {source.location}"
     return findings.CHART_BROKEN(
-        path=archive, chart=release.chart, version=release.version, reason=reason
+        path=path, chart=release.chart, version=release.version, reason=reason
     )

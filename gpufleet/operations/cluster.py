@@ -108,13 +108,15 @@ def open_cluster(
     access: KubeAccess,
     *,
     helm: str = "",
+    helm_site: str = "",
     oldest: ServerVersion | None = None,
     lock: bool = True,
     say: Callable[[str], None] = lambda line: None,
 ) -> Cluster:
     """Reach a cluster and gather its facts. Raises ClusterProblem.
 
-    `helm`: path of the program, "" to find it. `oldest`: the oldest server that is served.
+    `helm`: path of the program, "" to find it. `helm_site`: URL of the folder from which a missing
+    one is fetched, "" for its project's. `oldest`: the oldest server that is served.
     `lock`: keep other runs of this machine off the cluster until this process ends; a run that
     changes nothing needs no lock.
     """
@@ -125,7 +127,7 @@ def open_cluster(
         raise ClusterProblem(*refusals(api, [error])) from error
     held = lock_cluster(system["metadata"]["uid"], cache_dir() / "locks", say) if lock else None
     facts = gather_cluster(api, oldest)
-    program = find_helm(helm, helm_catalog(), cache_dir())
+    program = find_helm(helm, helm_catalog(), cache_dir(), helm_site)
     controller = Controller(controller_id(), int(time.time()), program.version)
     return Cluster(
         name,

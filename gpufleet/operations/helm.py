@@ -92,13 +92,16 @@ class Helm:
         timeout: float,
         strategy: HelmStrategy | None = None,
         tick: Tick | None = None,
+        more: Mapping[str, str] | None = None,
     ) -> HelmResult:
-        """Call helm and wait at most `timeout` seconds; `tick` is called meanwhile."""
+        """Call helm and wait at most `timeout` seconds; `tick` is called meanwhile. `more`:
+        variables for this call."""
         environment = {
             **os.environ,
             "KUBECONFIG": self.access.path,
             "HELM_DRIVER": "secret",  # where ClusterFacts looks for releases
             **(strategy.environment if strategy else {}),
+            **(more or {}),
         }
         command = [str(self.program.path), *words, "--kube-context", self.context]
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:

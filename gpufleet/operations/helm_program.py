@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import platform
 import re
 import shutil
 import subprocess
 import tarfile
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-
-import urllib3
 
 from gpufleet.catalog.helm_models import HelmCatalog
 from gpufleet.catalog.versions import release
 from gpufleet.findings import releases as findings
 from gpufleet.operations.cluster_access import ClusterProblem
+from gpufleet.operations.download import DownloadFailed, download
 from gpufleet.plan.release_model import HelmVersion
 
 _VERSION = re.compile(r"v(\d+)\.(\d+)")
 _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 ANSWERS_IN = 20  # seconds that `helm version` may take
-FETCHED_IN = urllib3.Timeout(connect=10, read=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +33,23 @@ class HelmProgram:
     version: HelmVersion
 
 
-def find_helm(wanted: str, catalog: HelmCatalog, cache: Path) -> HelmProgram:
+def find_helm(wanted: str, catalog: HelmCatalog, cache: Path, site: str = "") -> HelmProgram:
     """The helm at `wanted`, on PATH, or fetched into `cache`, in this order.
 
-    Raises ClusterProblem where there is none, or one that cannot be used.
+    One on PATH that cannot be used, such as one that is too old, is left alone, and ours is used
+    beside it. `site`: URL of the folder to fetch from, "" for the catalog's. Raises ClusterProblem
+    where there is none, or `wanted` cannot be used.
     """
     if wanted:
         return _checked(Path(wanted).expanduser(), catalog)
     on_path = shutil.which("helm")
+    looked = "cluster_helm is not set, and there is none on PATH"
     if on_path:
-        return _checked(Path(on_path), catalog)
-    return _checked(_fetched(catalog, cache), catalog)
+        try:
+            return _checked(Path(on_path), catalog)
+        except ClusterProblem as problem:
+            looked = problem.findings[0].message.rstrip(".")
+    return _checked(_fetched(catalog, cache, site, looked), catalog)
 
 
 def _checked(path: Path, catalog: HelmCatalog) -> HelmProgram:
@@ -75,43 +79,45 @@ def _checked(path: Path, catalog: HelmCatalog) -> HelmProgram:
     return HelmProgram(path, version)
 
 
-def _fetched(catalog: HelmCatalog, cache: Path) -> Path:
-    """The helm of the catalog, in `cache`; its checksum is verified before it is unpacked."""
-    download = catalog.download
-    target = cache / f"helm-{download.version}" / "helm"
+def _fetched(catalog: HelmCatalog, cache: Path, site: str, looked: str) -> Path:
+    """The helm of the catalog, in `cache`; its checksum is verified before it is unpacked.
+
+    `looked`: where none was found, for people.
+    """
+    wanted = catalog.download
+    target = cache / f"helm-{wanted.version}" / "helm"
     if target.exists():
         return target
+
+    def missing(reason: str) -> ClusterProblem:
+        oldest = catalog.oldest.version
+        return ClusterProblem(findings.HELM_MISSING(looked=looked, reason=reason, oldest=oldest))
+
     system = f"{platform.system().lower()}-{_MACHINES.get(platform.machine(), platform.machine())}"
-    checksum = download.sha256.get(system)
+    checksum = wanted.sha256.get(system)
     if checksum is None:
-        raise _missing(catalog, f"the catalog has no checksum of helm for {system}")
-    url = download.url.format(version=download.version, platform=system)
+        raise missing(f"the catalog has no checksum of helm for {system}")
+    name = wanted.archive.format(version=wanted.version, platform=system)
+    url = f"{site or wanted.site}/{name}"
     try:
-        answer = urllib3.PoolManager().request("GET", url, timeout=FETCHED_IN, retries=2)
-    except urllib3.exceptions.HTTPError as error:
-        raise _missing(catalog, f"{url}: {error}") from error
-    if answer.status != 200:
-        raise _missing(catalog, f"{url} answers {answer.status}")
-    found = hashlib.sha256(answer.data).hexdigest()
+        data = download(url)
+    except DownloadFailed as error:
+        raise missing(f"{url}: {error}") from error
+    found = hashlib.sha256(data).hexdigest()
     if found != checksum:
         raise ClusterProblem(findings.HELM_CHECKSUM(url=url, found=found, wanted=checksum))
-    _unpack(answer.data, download.member.format(platform=system), target)
+    _unpack(data, wanted.member.format(platform=system), target)
     return target
 
 
-def _missing(catalog: HelmCatalog, reason: str) -> ClusterProblem:
-    looked = "cluster_helm is not set, and there is none on PATH"
-    return ClusterProblem(
-        findings.HELM_MISSING(looked=looked, reason=reason, oldest=catalog.oldest.version)
-    )
-
-
 def _unpack(archive: bytes, member: str, target: Path) -> None:
+    """Whole or not at all: a run that is killed leaves nothing that looks like a helm."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f"helm.{os.getpid()}.part")
-    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as files:
-        source = files.extractfile(member)
-        assert source is not None, f"{member} is a file in the archive that has the right checksum"
-        partial.write_bytes(source.read())
-    partial.chmod(0o755)
-    partial.replace(target)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        partial = Path(folder) / "helm"
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as files:
+            source = files.extractfile(member)
+            assert source is not None, f"{member} is in the archive that has the right checksum"
+            partial.write_bytes(source.read())
+        partial.chmod(0o755)
+        partial.replace(target)

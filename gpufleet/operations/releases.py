@@ -101,6 +101,7 @@ def current_cluster(
             host.name,
             KubeAccess(wanted.kubeconfig or "", wanted.context or ""),
             helm=wanted.helm or "",
+            helm_site=wanted.helm_url or "",
             oldest=oldest,
             lock=not preview,
             say=_say(host),

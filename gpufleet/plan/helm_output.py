@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpufleet.facts.cluster import ClusterFacts
-from gpufleet.findings import Finding
+from gpufleet.findings import Finding, charts
 from gpufleet.findings import releases as findings
 from gpufleet.plan.permissions import missing_permissions, speaks_of_permissions
 from gpufleet.plan.release_model import STALE, Release
@@ -37,6 +37,10 @@ _REFUSED = re.compile(
     r"|error validating data"
 )
 _HOOK = re.compile(r"(?:failed )?(?:pre|post)-(?:install|upgrade|rollback)(?: hooks failed)?:")
+_NO_LOGIN = re.compile(r"basic credential not found|status code 40[13]|unauthorized|denied")
+_NOT_OFFERED = re.compile(r": not found$")
+_OTHER_CONTENT = re.compile(r"mismatch(?:ed)? (?:digest|Content-Length)")
+_NO_TLS = re.compile(r"server gave HTTP response to HTTPS client")
 _BUSY = re.compile(r"another operation \(install/upgrade/rollback\) is in progress")
 
 
@@ -103,6 +107,39 @@ def explain_failure(failure: Failure, release: Release, facts: ClusterFacts) -> 
     if _REFUSED.search(error):
         return findings.FIELD_REFUSED(**of, server=facts.server)
     return findings.HELM_FAILED(**of, state=failure.state)
+
+
+def explain_pull(stderr: str, release: Release) -> Finding:
+    """The finding that says best why helm brought no chart from a registry."""
+    error = error_line(stderr)
+    chart: dict[str, Any] = {
+        "chart": release.chart,
+        "version": release.version,
+        "source": release.source.location,
+    }
+    if _NO_LOGIN.search(error):
+        return login_refused(release, error)
+    if _NOT_OFFERED.search(error):
+        return charts.VERSION_NOT_OFFERED(**chart, offers="no such tag is there")
+    if _OTHER_CONTENT.search(error):
+        return charts.DIGEST_WRONG(**chart, error=error)
+    if _NO_TLS.search(error):
+        return charts.PLAIN_HTTP(**chart)
+    return findings.CHART_UNREACHABLE(**chart, error=error)
+
+
+def login_refused(release: Release, error: str) -> Finding:
+    """The finding where a repository did not take the login, or wanted one."""
+    source = release.source
+    had = f"{source.logins} has no good one" if source.logins else "none is named yet"
+    return charts.LOGIN_REFUSED(
+        chart=release.chart,
+        version=release.version,
+        source=source.location,
+        error=error,
+        host=source.host,
+        had=had,
+    )
 
 
 def _conflict(failure: Failure, release: Release, on: str, conflicts: str) -> Finding:

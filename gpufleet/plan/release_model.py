@@ -22,11 +22,19 @@ class ChartSource:
 
     `location`: of a `repository` its URL, of `oci` the reference of the chart without its version
     (oci://ghcr.io/prometheus-community/charts/kube-prometheus-stack), of an `archive` the path of
-    a .tgz file on the machine that gpufleet runs on.
+    a .tgz file on the machine that gpufleet runs on. `logins`: path of a file with names and
+    passwords, "" for none. `plain_http`: the registry has no TLS, and that is meant.
     """
 
     kind: Literal["repository", "oci", "archive"]
     location: str
+    logins: str = ""
+    plain_http: bool = False
+
+    @property
+    def host(self) -> str:
+        """Host, and port where it has one, of a repository or registry."""
+        return self.location.split("://")[-1].split("/")[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from gpufleet.settings.exporter import Counters
-from gpufleet.settings.model import RoleSettings
+from gpufleet.settings.model import RoleSettings, Url
 
 CHARTS = (
     "kube-prometheus-stack",
@@ -25,17 +25,29 @@ def _text_only(value: Any) -> Any:
     return value
 
 
-def _known_charts(versions: dict[str, str]) -> dict[str, str]:
-    for name in versions:
+def _known_charts(by_chart: dict[str, str]) -> dict[str, str]:
+    for name in by_chart:
         if name not in CHARTS:
             raise ValueError(f"names the chart {name!r}; there are {', '.join(CHARTS)}")
-    return versions
+    return by_chart
+
+
+def _no_login(value: str) -> str:
+    if "@" in value.split("://")[1].split("/")[0]:
+        raise ValueError("must not hold a password; cluster_chart_logins names a file for it")
+    return value.rstrip("/")
 
 
 ChartVersion = Annotated[
     str, BeforeValidator(_text_only), StringConstraints(pattern=r"^v?\d+\.\d+\.\d+[0-9A-Za-z.+-]*$")
 ]
 ChartVersions = Annotated[dict[str, ChartVersion], AfterValidator(_known_charts)]
+ChartRepository = Annotated[
+    str,
+    StringConstraints(pattern=r"^(https?|oci)://[^\s'\"`$\\?#]+$"),
+    AfterValidator(_no_login),
+]
+ChartRepositories = Annotated[dict[str, ChartRepository], AfterValidator(_known_charts)]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
 NodePort = Annotated[int, Field(ge=1, le=65535)]
 Quantity = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)?([kMGT]i?)?$")]
@@ -62,6 +74,20 @@ class ClusterAccess(RoleSettings):
     chart_dir: str | None = Field(
         None, description="Folder of chart archives, CHART-VERSION.tgz, instead of repositories."
     )
+    chart_repository: ChartRepository | ChartRepositories | None = Field(
+        None,
+        description="Where charts come from instead of upstream: the https:// URL of a repository, "
+        "or oci://REGISTRY/FOLDER, which has each chart under its name. As a mapping, chart -> "
+        "repository, for those charts alone.",
+    )
+    chart_logins: str | None = Field(
+        None,
+        description="Path of a file with names and passwords for repositories, in netrc's form, "
+        "readable by its owner alone.",
+    )
+    chart_plain_http: bool = Field(
+        False, description="Talk to OCI registries without TLS, where yours has none."
+    )
     stack: Literal["device-plugin", "gpu-operator"] = Field(
         "device-plugin",
         description="`device-plugin`: device plugin and exporter as releases of their own. "
@@ -72,6 +98,11 @@ class ClusterAccess(RoleSettings):
     )
     helm: str | None = Field(
         None, description="Path of the helm program. Default: the one on PATH, else it is fetched."
+    )
+    helm_url: Url | None = Field(
+        None,
+        description="Folder from which helm is fetched where it is missing. Default: the site of "
+        "its project. The checksum is the same.",
     )
     force_conflicts: bool = Field(
         False, description="Take back fields that somebody else changed (helm 4)."
@@ -157,8 +188,18 @@ class MonitoringSettings(RoleSettings):
     admission_webhooks: bool = Field(
         False, description="Let the operator check rules when they are written."
     )
+    autoscaling: bool = Field(
+        False,
+        description="Install prometheus-adapter, so that autoscalers can use metrics of GPUs.",
+    )
+    prometheus_url: Url | None = Field(
+        None,
+        description="Prometheus that the adapter asks, as pods reach it. Default: the one that is "
+        "installed or joined.",
+    )
     values: Values = Field({}, description="Values of kube-prometheus-stack, over our own.")
     exporter_values: Values = Field({}, description="Values of dcgm-exporter, over our own.")
+    adapter_values: Values = Field({}, description="Values of prometheus-adapter, over our own.")
 
 
 class GpuOperatorSettings(RoleSettings):

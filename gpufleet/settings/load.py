@@ -80,6 +80,8 @@ def load_cluster_settings(
     device_plugin = _load(DevicePluginSettings, data, problems)
     monitoring = _load(MonitoringSettings, data, problems)
     gpu_operator = _load(GpuOperatorSettings, data, problems)
+    if cluster and cluster.chart_dir and isinstance(cluster.chart_repository, str):
+        problems.append(_two_places(cluster.chart_dir, cluster.chart_repository))
     if problems or not (cluster and device_plugin and monitoring and gpu_operator):
         return None, problems
     return ClusterSettings(cluster, device_plugin, monitoring, gpu_operator), []
@@ -149,3 +151,12 @@ def _contradictions(driver: DriverSettings) -> list[Finding]:
             )
         ]
     return []
+
+
+def _two_places(folder: str, repository: str) -> Finding:
+    return findings.CONTRADICTION(
+        first=f'cluster_chart_dir = "{folder}"',
+        second=f'cluster_chart_repository = "{repository}"',
+        problem="each says where all charts come from; name single charts in "
+        "cluster_chart_repository to fetch those alone",
+    )

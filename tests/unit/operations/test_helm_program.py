@@ -38,15 +38,17 @@ def archive(text: str) -> bytes:
 
 
 ARCHIVE = archive("#!/bin/sh\necho v3.21.3+g1\n")
+NAME = f"helm-v{helm_catalog().download.version}-{SYSTEM}.tar.gz"
+DEAD = "http://127.0.0.1:9/mirror"
 
 
 @pytest.fixture
 def served() -> Iterator[str]:
-    """A server that has the archive at /helm.tgz."""
+    """The URL of a folder that has the archive."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            there = self.path == "/helm.tgz"
+            there = self.path == f"/mirror/{NAME}"
             self.send_response(200 if there else 404)
             self.end_headers()
             self.wfile.write(ARCHIVE if there else b"")
@@ -56,15 +58,18 @@ def served() -> Iterator[str]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
+    yield f"http://127.0.0.1:{server.server_port}/mirror"
     server.shutdown()
     server.server_close()
 
 
-def catalog(url: str, checksum: str) -> HelmCatalog:
+def catalog(checksum: str) -> HelmCatalog:
     real = helm_catalog()
-    download = real.download.model_copy(update={"url": url, "sha256": {SYSTEM: checksum}})
+    download = real.download.model_copy(update={"sha256": {SYSTEM: checksum}})
     return real.model_copy(update={"download": download})
+
+
+GOOD = catalog(hashlib.sha256(ARCHIVE).hexdigest())
 
 
 @pytest.fixture(autouse=True)
@@ -74,9 +79,9 @@ def bare_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
 
 
-def code_of(wanted: str, known: HelmCatalog, cache: Path) -> tuple[str, str]:
+def code_of(wanted: str, known: HelmCatalog, cache: Path, site: str = DEAD) -> tuple[str, str]:
     with pytest.raises(ClusterProblem) as caught:
-        find_helm(wanted, known, cache)
+        find_helm(wanted, known, cache, site)
     (found,) = caught.value.findings
     return found.code, found.message
 
@@ -111,25 +116,38 @@ def test_one_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_it_is_fetched_once_and_checked(tmp_path: Path, served: str) -> None:
-    known = catalog(f"{served}/helm.tgz", hashlib.sha256(ARCHIVE).hexdigest())
-    found = find_helm("", known, tmp_path)
+    found = find_helm("", GOOD, tmp_path / "cache", served)
     assert found.version == HelmVersion(3, 21)
-    assert found.path.is_relative_to(tmp_path)
-    again = find_helm("", catalog("http://127.0.0.1:9/", "00"), tmp_path)
-    assert again == found
+    assert found.path.stat().st_mode & 0o7777 == 0o755
+    there = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert there == [found.path]
+    before = found.path.stat().st_mtime_ns
+    assert find_helm("", GOOD, tmp_path / "cache", DEAD) == found
+    assert found.path.stat().st_mtime_ns == before
+
+
+def test_one_on_path_that_is_too_old_is_left_alone_and_ours_is_used(
+    tmp_path: Path, served: str
+) -> None:
+    (tmp_path / "bin").mkdir()
+    old = program(tmp_path / "bin" / "helm", "v3.5.0")
+    found = find_helm("", GOOD, tmp_path / "cache", served)
+    assert found.path.is_relative_to(tmp_path / "cache")
+    assert "v3.5.0" in old.read_text()
+    code, message = code_of("", GOOD, tmp_path / "other")
+    assert (code, "it is helm 3.5" in message) == ("GF854", True)
 
 
 def test_a_download_with_another_checksum_is_not_used(tmp_path: Path, served: str) -> None:
-    code, message = code_of("", catalog(f"{served}/helm.tgz", "ab" * 32), tmp_path)
+    code, message = code_of("", catalog("ab" * 32), tmp_path, served)
     assert (code, "ab" * 32 in message) == ("GF855", True)
-    assert not list(tmp_path.rglob("helm"))
+    assert not list(tmp_path.rglob("helm*"))
 
 
-@pytest.mark.parametrize("path", ["/other", None])
-def test_a_download_that_fails(tmp_path: Path, served: str, path: str | None) -> None:
-    url = served + path if path else "http://127.0.0.1:9/helm.tgz"
-    code, message = code_of("", catalog(url, "ab" * 32), tmp_path)
-    assert (code, url in message) == ("GF854", True)
+def test_a_download_that_fails(tmp_path: Path, served: str) -> None:
+    for site, words in ((DEAD, "Connection refused"), (f"{served}/other", "it answers 404")):
+        code, message = code_of("", GOOD, tmp_path, site)
+        assert (code, site in message, words in message) == ("GF854", True, True), message
 
 
 def test_a_machine_that_the_catalog_has_no_helm_for(
