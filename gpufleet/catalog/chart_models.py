@@ -76,6 +76,29 @@ class Images(Sourced):
     port: int = 0
 
 
+class Operand(Entry):
+    """A DaemonSet on each GPU node; `switch`: the component whose `enabled` brings it."""
+
+    name: str
+    since: ChartVersion
+    switch: str | None = None
+
+
+class OperatorOperands(Sourced):
+    """What the GPU Operator makes of its ClusterPolicy. See charts.yaml for the fields."""
+
+    crd: str
+    api: str
+    owners: tuple[str, ...]
+    everywhere: tuple[Operand, ...]
+    left_out: dict[str, str]
+    chart_label: str
+    validators: tuple[str, ...]
+    no_labels: str
+    no_nodes: str
+    hold: int
+
+
 class ChartCatalog(Sourced):
     """charts.yaml. `kubernetes`: the minors that it knows, with their end of life."""
 
@@ -87,3 +110,4 @@ class ChartCatalog(Sourced):
     exporter_images: Images
     nfd_images: Images
     plugin_images: Images
+    operands: OperatorOperands

@@ -199,8 +199,8 @@ class PrometheusInstance:
 class ClusterPolicy:
     """The resource that a GPU Operator works on.
 
-    `reason` and `message`: of the condition that holds, Ready or Error; "" where it has none, as
-    with operators before v23.9.0.
+    `reason` and `message`: of the condition that goes with the state, Ready or Error; "" where it
+    has none, as with operators before v23.9.0.
     """
 
     name: str

@@ -259,11 +259,13 @@ def parse_prometheus(answer: Answer) -> PrometheusInstance:
 
 def parse_cluster_policy(answer: Answer) -> ClusterPolicy:
     status = answer.get("status") or {}
-    holding = [c for c in status.get("conditions") or () if c.get("status") == "True"]
-    condition = holding[0] if holding else {}
+    state = str(status.get("state") or "")
+    kind = "Ready" if state == "ready" else "Error"  # set after the state, so both may hold
+    conditions = {c["type"]: c for c in status.get("conditions") or () if c["status"] == "True"}
+    condition = conditions.get(kind) or {}
     return ClusterPolicy(
         answer["metadata"]["name"],
-        str(status.get("state") or ""),
+        state,
         answer.get("spec") or {},
         release_of(answer),
         str(condition.get("reason") or ""),

@@ -9,6 +9,7 @@ from gpufleet.facts.cluster import ClusterFacts
 from gpufleet.facts.cluster_parse import POD_SECURITY
 from gpufleet.findings import Finding
 from gpufleet.findings import releases as findings
+from gpufleet.findings.operator import OPERATOR_NOT_READY
 from gpufleet.operations.cluster_access import ClusterProblem
 from gpufleet.operations.cluster_api import ApiError, ClusterApi
 from gpufleet.operations.cluster_gather import refusals
@@ -66,7 +67,7 @@ class ReleaseRun:
             outcome.changed = True
             if not self._change(outcome, watch):
                 return
-        waited = watch.until_ready(self.plan.release.ready)
+        waited = watch.until_ready(self.plan.release.ready, changed=outcome.changed)
         outcome.findings += waited.findings
         outcome.seconds = waited.seconds
         if not waited.ready:
@@ -155,6 +156,9 @@ class ReleaseRun:
         return explain_failure(Failure(what, stderr, self._state()), wanted, self.facts)
 
     def _not_ready(self, outcome: Outcome, watch: Watch, waited: WaitResult) -> None:
+        if waited.operands:  # taking it back would stop what the operator is doing to nodes
+            outcome.fail(self._operands_not_ready(waited))
+            return
         outcome.fail(
             findings.NOT_READY(
                 release=self.plan.release.ref,
@@ -164,6 +168,15 @@ class ReleaseRun:
             )
         )
         self._go_back(outcome, watch)
+
+    def _operands_not_ready(self, waited: WaitResult) -> Finding:
+        ref = self.plan.release.ref
+        return OPERATOR_NOT_READY(
+            release=ref,
+            seconds=f"{waited.seconds:.0f}",
+            reasons="; ".join(waited.reasons),
+            namespace=ref.namespace,
+        )
 
     def _good_before(self) -> int | None:
         """The revision to go back to when something new fails; None where there is no such."""

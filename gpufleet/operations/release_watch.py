@@ -13,6 +13,8 @@ from gpufleet.facts.cluster_parse import parse_node, parse_workload
 from gpufleet.facts.helm_release import decode_release, histories, newest_revisions
 from gpufleet.findings import Finding
 from gpufleet.operations.cluster_api import METADATA_ONLY, ClusterApi
+from gpufleet.operations.operand_watch import OperandWatch
+from gpufleet.plan.operands import OperandWait
 from gpufleet.plan.pod_reasons import Reason, Stuck, failed_jobs, is_ready, reasons
 from gpufleet.plan.readiness import unready, without_pods
 from gpufleet.plan.release_model import Readiness, Release
@@ -41,29 +43,42 @@ class Watch:
     reported: float = field(default=0.0, init=False)
     hook_reasons: list[str] = field(default_factory=list, init=False)
 
-    def until_ready(self, expected: Readiness) -> WaitResult:
+    def until_ready(self, expected: Readiness, *, changed: bool = False) -> WaitResult:
         """Wait for every workload of the release; at most `expected.timeout` seconds.
 
         Ends early where a cause that does not go away by itself has stayed `expected.patience`
-        seconds.
+        seconds. `changed`: the release was just changed, so what its operator says may be old.
         """
         began = time.monotonic()
         nodes = [parse_node(item) for item in self.api.list("/api/v1/nodes")]
+        operands = self._operands(expected, changed=changed)
         stuck = Stuck(expected.patience)
         while True:
             spent = time.monotonic() - began
             last = spent >= expected.timeout
             workloads = self.workloads()
             waiting = unready(expected, workloads, nodes)
-            if not waiting:
-                return WaitResult([], without_pods(expected, workloads, nodes), spent)
+            beyond = operands.look(spent) if operands and not waiting else OperandWait()
+            if not waiting and not beyond:
+                told = operands.findings if operands else []
+                return WaitResult([], [*without_pods(expected, workloads, nodes), *told], spent)
             if spent > QUIET or last:
-                why = self.why([entry.workload for entry in waiting])
-                lines = [*map(str, waiting), *map(str, why)]
+                why = self.why(
+                    [entry.workload for entry in (*waiting, *beyond.unready)],
+                    operands.validators(beyond) if operands else (),
+                )
+                lines = [*map(str, waiting), *beyond.lines, *map(str, why)]
                 if last or stuck.after(why, spent):
-                    return WaitResult(lines, without_pods(expected, workloads, nodes), spent)
+                    empty = without_pods(expected, workloads, nodes)
+                    return WaitResult(lines, empty, spent, operands=bool(beyond))
                 self._report(f"{spent:.0f} s: waiting for {'; '.join(lines)}")
             time.sleep(min(POLL, max(expected.timeout - spent, 0)))
+
+    def _operands(self, expected: Readiness, *, changed: bool) -> OperandWatch | None:
+        if expected.operands is None:
+            return None
+        hold = expected.operands.known.hold if changed else 0
+        return OperandWatch(self.api, self.release.ref, expected.operands, hold)
 
     def during_helm(self, spent: float) -> None:
         """Say what helm waits for: its hook Jobs. Called again and again while it runs."""
@@ -104,9 +119,10 @@ class Watch:
         secret = self.api.get(f"{secrets}/{newest_revisions(metadata)[ref]}")
         return decode_release(secret).with_history(histories(metadata)[ref])
 
-    def why(self, workloads: Sequence[Workload]) -> list[Reason]:
-        """Why the pods of these workloads do not come up, by their states and events."""
-        pods: list[Any] = []
+    def why(self, workloads: Sequence[Workload], also: Sequence[Any] = ()) -> list[Reason]:
+        """Why the pods of these workloads, and `also` these, do not come up, by their states and
+        events."""
+        pods: list[Any] = [*also]
         for work in workloads:
             selector = ",".join(f"{key}={value}" for key, value in work.selector.items())
             path = f"/api/v1/namespaces/{work.namespace}/pods"
@@ -155,11 +171,13 @@ def _time(event: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WaitResult:
-    """How waiting ended. `reasons`: why it is not ready; empty where it is."""
+    """How waiting ended. `reasons`: why it is not ready; empty where it is. `operands`: its own
+    workloads are ready, and what its operator brings is not."""
 
     reasons: list[str]
     findings: list[Finding]
     seconds: float
+    operands: bool = False
 
     @property
     def ready(self) -> bool:

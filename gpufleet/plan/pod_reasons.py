@@ -93,6 +93,9 @@ def _of_pod(pod: Answer) -> Iterator[Reason]:
     if status.get("phase") == "Failed":
         said = status.get("message") or status.get("reason") or "no reason given"
         yield Reason(f"failed: {_short(said)}")
+    for container in status.get("initContainerStatuses") or ():
+        if (container.get("state") or {}).get("running") and not container.get("started"):
+            yield Reason(f"waits for its init container {container['name']}")
     containers = [
         *(status.get("initContainerStatuses") or ()),
         *(status.get("containerStatuses") or ()),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from gpufleet.catalog.chart_models import OperatorOperands
 from gpufleet.facts.cluster import HelmRelease, ObjectRef, ReleaseRef
 from gpufleet.findings import Finding
 
@@ -49,18 +50,31 @@ class CrdPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class Operands:
+    """What the GPU Operator of a release makes of its ClusterPolicy, and when that is ready.
+
+    `known`: how the operator says so. `pods`: DaemonSet -> pods that it must have at least.
+    """
+
+    known: OperatorOperands
+    pods: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Readiness:
     """When a release counts as ready. Every Deployment and StatefulSet must be available.
 
     `pods`: DaemonSet -> pods that it must have at least, for example one per GPU node; 0 says that
     it may be empty. A DaemonSet that is not named must have all pods it wants; where it wants none
     that is a warning. `timeout`: seconds to wait; `patience`: seconds after which a cause that
-    stays (an image that cannot be pulled, a crash, a quota) ends the wait.
+    stays (an image that cannot be pulled, a crash, a quota) ends the wait. `operands`: what has to
+    be ready besides, where an operator is installed.
     """
 
     pods: Mapping[str, int] = field(default_factory=dict)
     timeout: int = 300
     patience: int = 60
+    operands: Operands | None = None
 
 
 @dataclass(frozen=True, slots=True)

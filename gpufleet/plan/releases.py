@@ -15,6 +15,7 @@ from gpufleet.findings import releases as findings
 from gpufleet.plan.chart_values import same_values, unknown_values, values_diff
 from gpufleet.plan.crds import crds_behind, plan_crds
 from gpufleet.plan.helm_strategy import helm_strategy
+from gpufleet.plan.operands import operands_of, told_by_operator
 from gpufleet.plan.readiness import unready, without_pods
 from gpufleet.plan.recreate import recreated
 from gpufleet.plan.release_model import STALE, Action, HelmVersion, Release, ReleasePlan
@@ -71,7 +72,8 @@ def plan_release(
     if not plan.changes:
         workloads = facts.workloads_of(wanted.ref)
         empty = without_pods(wanted.ready, workloads, facts.nodes) if found else []
-        return replace(plan, diff=(), findings=(*problems, *empty))
+        told = told_by_operator(wanted, facts) if action == "no-op" else []
+        return replace(plan, diff=(), findings=(*problems, *empty, *told))
     problems += _obstacles(wanted, found, facts)
     return _with_findings(plan, problems)
 
@@ -139,7 +141,12 @@ def _steady(
     """For a release that is as wanted by Helm's record: whether the cluster agrees."""
     gone = [str(ref) for ref in facts.missing_workloads(found)]
     behind = crds_behind(wanted, found.app_version, facts)
-    waits = unready(wanted.ready, facts.workloads_of(wanted.ref), facts.nodes)
+    waits = [*map(str, unready(wanted.ready, facts.workloads_of(wanted.ref), facts.nodes))]
+    beyond = operands_of(wanted, facts)
+    if beyond and beyond.no_policy:
+        gone.append(beyond.policy)
+    elif beyond:
+        waits += beyond.lines
     if problems:  # it is newer: nothing of it is touched
         gone, behind = [], []
     if gone:
@@ -147,7 +154,7 @@ def _steady(
     if behind:
         return "upgrade", f"CRDs are older than the chart: {', '.join(behind)}", problems
     if waits:
-        return "wait", "; ".join(map(str, waits)), problems
+        return "wait", "; ".join(waits), problems
     return "no-op", f"revision {found.revision} is as wanted", problems
 
 

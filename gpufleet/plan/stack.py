@@ -48,7 +48,7 @@ def plan_stack(
     build.findings += monitors.findings
     parts = [_prometheus(build, monitors)]
     if access.stack == "gpu-operator":
-        parts.append(plan_operator(build, monitors))
+        parts.append(plan_operator(build, monitors, named))
     else:
         parts += [_nfd(build, bool(label_nodes)), _plugin(build), _exporter(build, monitors)]
     if not known:
