@@ -7,8 +7,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dashboards import fleet
+from dashboards import capacity, fleet, gpu, node, workload
 
 FOLDER = Path(__file__).resolve().parents[1] / "templates" / "monitoring" / "dashboards"
 
-ALL = (fleet.DASHBOARD,)
+ALL = (
+    fleet.DASHBOARD,
+    node.DASHBOARD,
+    gpu.DASHBOARD,
+    workload.DASHBOARD,
+    capacity.DASHBOARD,
+)

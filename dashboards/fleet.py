@@ -9,6 +9,7 @@ from dashboards.queries import (
     IDENTITY,
     PER_NODE,
     Scope,
+    at_work,
     gpu,
     held,
     installed,
@@ -71,7 +72,7 @@ USE = Row(
             "Held: requested by pods that run. At work: busy for more than 5 % of the time.",
             (f"sum({installed(ALL, 'cluster')})", model.ONE, "installed"),
             (f"sum({held(ALL, 'cluster')})", model.ONE, "held by pods"),
-            (f"count(({utilisation(ALL)}) > 0.05)", model.ONE, "at work"),
+            (at_work(ALL), model.ONE, "at work"),
         ),
         lines(
             "Memory in use by node",

@@ -19,6 +19,7 @@ from dashboards import fields
 
 RESOURCE = "nvidia_com_gpu"  # as kube-state-metrics spells nvidia.com/gpu
 EXPORTER_PODS = ".*dcgm-exporter.*"  # of NVIDIA's chart and of the GPU Operator
+HARDLY = 5  # percent of the time: below this a GPU counts as idle
 PER_NODE = "cluster, node"
 PER_GPU = "cluster, node, gpu"
 PER_POD = "cluster, namespace, pod"
@@ -58,6 +59,12 @@ def gpu(field: str, scope: Scope, by: str = PER_GPU, how: str = "max") -> str:
     return f"{how} by ({by}) ({_with_node(_selected(field, scope.of_gpu()))})"
 
 
+def counted(field: str, scope: Scope, by: str = PER_GPU) -> str:
+    """How much a counter grows per second."""
+    rate = f"rate({_selected(field, scope.of_gpu())}[$__rate_interval])"
+    return f"max by ({by}) ({_with_node(rate)})"
+
+
 def utilisation(scope: Scope, by: str = PER_GPU) -> str:
     """Share of time (0 to 1) in which GPUs worked, by the best counter that each of them has."""
     profiled = gpu(fields.ENGINE_ACTIVE, scope, how="avg")
@@ -71,15 +78,14 @@ def memory_share(scope: Scope, by: str) -> str:
     return f"{used} / ({used} + {gpu(fields.MEMORY_FREE, scope, by, 'sum')})"
 
 
-def workload(field: str, scope: Scope, by: str, how: str = "max", window: str = "") -> str:
-    """A field of the GPUs that pods hold, by pod; `window`: the average over that time."""
+def workload(field: str, scope: Scope, by: str, how: str = "max", over: str = "{}") -> str:
+    """A field of the GPUs that pods hold, by pod; `over`: a function around it, `rate({}[5m])`."""
     namespace = ['exported_namespace=~"$namespace"'] if scope.namespace else []
     kept = _selected(field, ['exported_pod!=""', *namespace, *scope.of_gpu()])
     namespace = ['namespace=~"$namespace"'] if scope.namespace else []
     no_exporter = ['exported_pod=""', 'pod!=""', f'pod!~"{EXPORTER_PODS}"']
     honoured = _selected(field, [*no_exporter, *namespace, *scope.of_gpu()])
-    if window:
-        kept, honoured = f"avg_over_time({kept}[{window}])", f"avg_over_time({honoured}[{window}])"
+    kept, honoured = over.format(kept), over.format(honoured)
     for label in ("namespace", "pod"):
         kept = f'label_replace({kept}, "{label}", "$1", "exported_{label}", "(.+)")'
     return f"{how} by ({by}) ({_with_node(f'{kept} or {honoured}')})"
@@ -126,6 +132,11 @@ def allocatable(scope: Scope, by: str) -> str:
     return f"sum by ({by}) ({_of_resource('kube_node_status_allocatable', scope)})"
 
 
+def at_work(scope: Scope) -> str:
+    """How many GPUs are not idle."""
+    return f"count(({utilisation(scope)}) > {HARDLY / 100})"
+
+
 def usable(scope: Scope, by: str) -> str:
     """GPUs of nodes that are ready and take pods."""
     offered = _of_resource("kube_node_status_allocatable", scope)
@@ -134,6 +145,18 @@ def usable(scope: Scope, by: str) -> str:
         f"sum by ({by}) ({offered} unless on ({PER_NODE}) ({_ready(scope)} == 0) "
         f"unless on ({PER_NODE}) ({cordoned} == 1))"
     )
+
+
+def free(scope: Scope) -> str:
+    """GPUs by node that a pod could have now."""
+    there = usable(scope, PER_NODE)
+    return f"{there} - ({held(scope, PER_NODE)} or 0 * {there})"
+
+
+def idle(scope: Scope) -> str:
+    """GPUs that a pod holds and hardly used for half an hour; the value is percent."""
+    half_an_hour = "avg_over_time({}[30m])"
+    return f"{workload(fields.UTILISATION, scope, PER_POD_GPU, over=half_an_hour)} < {HARDLY}"
 
 
 def not_ready(scope: Scope) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from dashboards.model import Rows
-from tests.monitoring.fleet import GPUS, NODES, PODS, Gpu, Pod
+from tests.monitoring.fleet import GPUS, NODES, PODS, Gpu, Node, Pod
 
 Labels = dict[str, str]
 
@@ -88,9 +88,9 @@ def _nodes(choice: Choice) -> Iterator[Labels]:
     return ({"node": n.name} for n in NODES if not choice.node or n.name in choice.node)
 
 
-def _nodes_down(choice: Choice) -> Iterator[Labels]:
-    down = {node.name for node in NODES if not node.ready}
-    return (found for found in _nodes(choice) if found["node"] in down)
+def _nodes_that(test: Callable[[Node], bool]) -> Callable[[Choice], Iterator[Labels]]:
+    passed = {node.name for node in NODES if test(node)}
+    return lambda choice: (found for found in _nodes(choice) if found["node"] in passed)
 
 
 def _waiting(choice: Choice) -> Iterator[Labels]:
@@ -111,7 +111,9 @@ KINDS: dict[str, Callable[[Choice], Iterator[Labels]]] = {
     "node with profiling counters": _gpus(lambda gpu: gpu.node.profiled),
     "node with GPUs": _nodes,
     "node whose GPUs pods hold": _pods(lambda pod: bool(pod.gpus)),
-    "node that is not ready": _nodes_down,
+    "node that is not ready": _nodes_that(lambda node: not node.ready),
+    "node that takes pods": _nodes_that(lambda node: node.ready and not node.cordoned),
+    "node with unhealthy GPUs": _nodes_that(lambda node: node.allocatable < 8),
     "namespace that holds GPUs": _pods(lambda pod: bool(pod.gpus)),
     "namespace with a GPU that reports": _held(lambda gpu, pod: True),
     "pod that holds GPUs": _pods(lambda pod: bool(pod.gpus)),

@@ -1,0 +1,147 @@
+"""One GPU, or the same GPU of several nodes, with everything that its exporter tells."""
+
+from __future__ import annotations
+
+from dashboards import fields, model
+from dashboards.model import Dashboard, Panel, Row
+from dashboards.panels import lines, table
+from dashboards.queries import (
+    IDENTITY,
+    PER_GPU,
+    Scope,
+    counted,
+    gpu,
+    utilisation,
+    workload,
+)
+
+ONE = Scope(node=True, gpu=True)
+LEGEND = "{{node}} GPU {{gpu}}"
+
+
+def _lines(title: str, about: str, *parts: tuple[str, str], unit: str = "short") -> Panel:
+    """Fields that every GPU has, each with the word that ends its legend."""
+    found = [(expression, model.GPU, f"{LEGEND} {word}".rstrip()) for expression, word in parts]
+    return lines(title, about, *found, unit=unit)
+
+
+IDENTITY_ROW = Row(
+    "Which",
+    (
+        table(
+            "GPUs",
+            "The value is the last XID: 0 is none.",
+            gpu(fields.XID, ONE, IDENTITY),
+            model.GPU_IDENTITY,
+        ),
+        table(
+            "Pods",
+            "Who holds the GPU; the value is its memory in use, in MiB.",
+            workload(fields.MEMORY_USED, ONE, f"{PER_GPU}, namespace, pod", "sum"),
+            model.POD_ON_GPU,
+            "mbytes",
+        ),
+    ),
+)
+
+WORK = Row(
+    "Work",
+    (
+        _lines(
+            "Utilisation",
+            "Share of time in which something ran. A GPU can be busy all the time and do little: "
+            "compare the next panel.",
+            (utilisation(ONE), ""),
+            unit="percentunit",
+        ),
+        lines(
+            "Tensor cores and memory at work",
+            "Share of time in which the tensor cores, and the memory's interface, were active. "
+            "Needs profiling counters: Volta or newer, and no other profiler.",
+            (gpu(fields.TENSOR_ACTIVE, ONE), model.PROFILED, f"{LEGEND} tensor cores"),
+            (gpu(fields.DRAM_ACTIVE, ONE), model.PROFILED, f"{LEGEND} memory"),
+            unit="percentunit",
+        ),
+        _lines(
+            "Memory",
+            "What is in use and what is free; a part that the driver keeps is in neither.",
+            (gpu(fields.MEMORY_USED, ONE, how="sum"), "used"),
+            (gpu(fields.MEMORY_FREE, ONE, how="sum"), "free"),
+            unit="mbytes",
+        ),
+        _lines(
+            "Copies and video",
+            "Share of time in which memory was read or written, and video was en- or decoded.",
+            (gpu(fields.COPY_UTILISATION, ONE), "memory"),
+            (gpu(fields.ENCODER, ONE), "encoder"),
+            (gpu(fields.DECODER, ONE), "decoder"),
+            unit="percent",
+        ),
+        lines(
+            "Data over PCIe",
+            "Headers included.",
+            (gpu(fields.PCIE_SENT, ONE), model.PROFILED, f"{LEGEND} sent"),
+            (gpu(fields.PCIE_RECEIVED, ONE), model.PROFILED, f"{LEGEND} received"),
+            unit="Bps",
+        ),
+        _lines(
+            "Data over NVLink",
+            "Both directions of all its links.",
+            (f"{gpu(fields.NVLINK, ONE)} * 1e6", ""),
+            unit="Bps",
+        ),
+    ),
+)
+
+STATE = Row(
+    "State",
+    (
+        _lines(
+            "Temperature",
+            "Of the chip and of its memory; models without a sensor there say 0.",
+            (gpu(fields.TEMPERATURE, ONE), "chip"),
+            (gpu(fields.MEMORY_TEMPERATURE, ONE), "memory"),
+            unit="celsius",
+        ),
+        _lines(
+            "Power",
+            "As measured now, and on average by the energy that was counted.",
+            (gpu(fields.POWER, ONE), "now"),
+            (f"{counted(fields.ENERGY, ONE)} / 1000", "average"),
+            unit="watt",
+        ),
+        _lines(
+            "Clocks",
+            "Of the processors and of the memory.",
+            (f"{gpu(fields.SM_CLOCK, ONE)} * 1e6", "processors"),
+            (f"{gpu(fields.MEMORY_CLOCK, ONE)} * 1e6", "memory"),
+            unit="hertz",
+        ),
+        _lines(
+            "XID",
+            "The code of the last one; 0 before the first. A repeat of the same is not seen here.",
+            (gpu(fields.XID, ONE), ""),
+        ),
+        _lines(
+            "Remapped rows of memory",
+            "Uncorrectable ones cost a job; a failure to remap means that the GPU is to be "
+            "replaced.",
+            (gpu(fields.ROWS_UNCORRECTABLE, ONE), "uncorrectable"),
+            (gpu(fields.ROWS_CORRECTABLE, ONE), "correctable"),
+            (gpu(fields.REMAP_FAILED, ONE), "failure"),
+        ),
+        _lines(
+            "PCIe replays",
+            "Packets that were sent again, per minute.",
+            (f"{counted(fields.PCIE_REPLAYS, ONE)} * 60", ""),
+        ),
+    ),
+)
+
+DASHBOARD = Dashboard(
+    "gpu",
+    "GPU in detail",
+    "Everything that the exporter tells of one GPU, or of a few.",
+    ("cluster", "node", "gpu"),
+    (IDENTITY_ROW, WORK, STATE),
+)

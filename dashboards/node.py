@@ -1,0 +1,149 @@
+"""Nodes: what each GPU of one machine or a few does, and which pods they serve."""
+
+from __future__ import annotations
+
+from dashboards import fields, model
+from dashboards.model import Dashboard, Row
+from dashboards.panels import lines, number, table
+from dashboards.queries import (
+    PER_GPU,
+    PER_POD,
+    Scope,
+    allocatable,
+    counted,
+    free,
+    gpu,
+    held,
+    installed,
+    memory_share,
+    or_zero,
+    utilisation,
+    workload,
+)
+
+NODE = Scope(node=True)
+LEGEND = "{{node}} GPU {{gpu}}"
+
+NOW = Row(
+    "Now",
+    (
+        number("GPUs", "GPUs that the nodes say they have.", f"sum({installed(NODE, 'cluster')})"),
+        number(
+            "GPUs that report",
+            "GPUs whose exporter was scraped within the last five minutes.",
+            or_zero(f"count({gpu(fields.UTILISATION, NODE)})"),
+        ),
+        number(
+            "Unhealthy GPUs",
+            "GPUs that the device plugin does not offer any more.",
+            f"sum({installed(NODE, 'cluster')} - {allocatable(NODE, 'cluster')})",
+            steps=(1, 2),
+        ),
+        number(
+            "GPUs held by pods",
+            "Requests of pods that run on the nodes.",
+            or_zero(f"sum({held(NODE, 'cluster')})"),
+        ),
+        number(
+            "GPUs free for pods",
+            "Of nodes that are ready and not cordoned, those that no pod holds.",
+            or_zero(f"sum({free(NODE)})"),
+        ),
+        number(
+            "Power",
+            "What the GPUs draw together.",
+            or_zero(f"sum({gpu(fields.POWER, NODE)})"),
+            "watt",
+        ),
+    ),
+)
+
+WORK = Row(
+    "Work",
+    (
+        lines(
+            "Utilisation",
+            "Share of time in which a GPU ran something.",
+            (utilisation(NODE), model.GPU, LEGEND),
+            unit="percentunit",
+        ),
+        lines(
+            "Memory in use",
+            "Share of a GPU's memory.",
+            (memory_share(NODE, PER_GPU), model.GPU, LEGEND),
+            unit="percentunit",
+        ),
+        lines(
+            "Data over PCIe",
+            "Both directions, headers included.",
+            (
+                f"{gpu(fields.PCIE_SENT, NODE)} + {gpu(fields.PCIE_RECEIVED, NODE)}",
+                model.PROFILED,
+                LEGEND,
+            ),
+            unit="Bps",
+        ),
+        lines(
+            "Data over NVLink",
+            "Both directions of all links of a GPU.",
+            (f"{gpu(fields.NVLINK, NODE)} * 1e6", model.GPU, LEGEND),
+            unit="Bps",
+        ),
+    ),
+)
+
+STATE = Row(
+    "State",
+    (
+        lines(
+            "Temperature",
+            "Of the GPU's chip. What is too hot depends on the model.",
+            (gpu(fields.TEMPERATURE, NODE), model.GPU, LEGEND),
+            unit="celsius",
+        ),
+        lines(
+            "Power by GPU",
+            "What each GPU draws.",
+            (gpu(fields.POWER, NODE), model.GPU, LEGEND),
+            unit="watt",
+        ),
+        lines(
+            "SM clock",
+            "It falls under a power limit, when it is too hot, and when a GPU has nothing to do.",
+            (f"{gpu(fields.SM_CLOCK, NODE)} * 1e6", model.GPU, LEGEND),
+            unit="hertz",
+        ),
+        lines(
+            "PCIe replays",
+            "Packets that were sent again, per minute: a bad riser, cable or slot.",
+            (f"{counted(fields.PCIE_REPLAYS, NODE)} * 60", model.GPU, LEGEND),
+        ),
+    ),
+)
+
+PODS = Row(
+    "Pods",
+    (
+        table(
+            "Pods that hold GPUs",
+            "The value is how many GPUs a pod asked for.",
+            held(NODE, f"{PER_POD}, node"),
+            model.POD_ON_NODE,
+        ),
+        table(
+            "GPUs and their pods",
+            "The value is the utilisation in percent that the exporter saw last.",
+            workload(fields.UTILISATION, NODE, f"{PER_GPU}, namespace, pod"),
+            model.POD_ON_GPU,
+            "percent",
+        ),
+    ),
+)
+
+DASHBOARD = Dashboard(
+    "node",
+    "GPU nodes",
+    "The GPUs of one node or a few, one line for each.",
+    ("cluster", "node"),
+    (NOW, WORK, STATE, PODS),
+)
