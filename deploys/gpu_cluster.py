@@ -3,7 +3,7 @@
 from importlib import import_module
 
 from gpufleet.operations.stack import current_stack
-from roles.monitoring.install import install_exporter, install_prometheus
+from roles.monitoring.install import install_adapter, install_exporter, install_prometheus
 
 device_plugin = import_module("roles.device-plugin.install")
 gpu_operator = import_module("roles.gpu-operator.install")
@@ -16,3 +16,4 @@ if stack:
     else:
         device_plugin.install(stack)
         install_exporter(stack)
+    install_adapter(stack)

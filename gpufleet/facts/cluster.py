@@ -233,6 +233,15 @@ class NodePort:
 
 
 @dataclass(frozen=True, slots=True)
+class ApiService:
+    """An API that a Service of the cluster offers through the API server."""
+
+    name: str  # v1beta1.custom.metrics.k8s.io
+    service: ObjectRef
+    release: ReleaseRef | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """One cluster, at one moment."""
 
@@ -247,6 +256,7 @@ class ClusterFacts:
     node_ports: tuple[NodePort, ...] = ()
     prometheuses: tuple[PrometheusInstance, ...] = ()
     cluster_policies: tuple[ClusterPolicy, ...] = ()
+    api_services: Mapping[str, ApiService] = field(default_factory=dict)  # by name
 
     def release(self, namespace: str, name: str) -> HelmRelease | None:
         wanted = ReleaseRef(namespace, name)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpufleet.facts.api_services import parse_api_services
 from gpufleet.facts.cluster import ClusterFacts, HelmRelease, Workload, WorkloadKind
 from gpufleet.facts.cluster_parse import (
     parse_apis,
@@ -42,6 +43,7 @@ class Answers:
     resources: Mapping[str, Mapping[str, Any]]  # group/version -> APIResourceList
     prometheuses: Items = field(default=())
     cluster_policies: Items = field(default=())
+    api_services: Items = field(default=())
 
 
 def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
@@ -58,6 +60,7 @@ def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
         node_ports=tuple(port for item in answers.services for port in parse_node_ports(item)),
         prometheuses=tuple(parse_prometheus(item) for item in answers.prometheuses),
         cluster_policies=tuple(parse_cluster_policy(item) for item in answers.cluster_policies),
+        api_services=parse_api_services(answers.api_services),
     )
 
 

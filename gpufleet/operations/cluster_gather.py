@@ -43,6 +43,7 @@ FIRST = {
     "DaemonSet": Ask("/apis/apps/v1/daemonsets"),
     "Deployment": Ask("/apis/apps/v1/deployments"),
     "StatefulSet": Ask("/apis/apps/v1/statefulsets"),
+    "api_services": Ask("/apis/apiregistration.k8s.io/v1/apiservices"),
 }
 PROMETHEUSES = "prometheuses.monitoring.coreos.com"
 CLUSTER_POLICIES = "clusterpolicies.nvidia.com"
@@ -95,6 +96,7 @@ def gather_answers(api: ClusterApi, version: Mapping[str, Any]) -> Answers:
         resources={name: second[name] for name in groups},
         prometheuses=second.get(PROMETHEUSES) or (),
         cluster_policies=second.get(CLUSTER_POLICIES) or (),
+        api_services=first["api_services"],
     )
 
 

@@ -9,6 +9,7 @@ from gpufleet.catalog.charts import choose_charts, has_feature, memory_limit
 from gpufleet.facts.cluster import ClusterFacts, ClusterNode
 from gpufleet.findings import Finding
 from gpufleet.findings import stack as findings
+from gpufleet.plan.adapter import plan_adapter
 from gpufleet.plan.gpu_operator import plan_operator
 from gpufleet.plan.monitors import MonitorPlan, plan_monitors
 from gpufleet.plan.release_model import CrdPolicy, Release
@@ -51,6 +52,7 @@ def plan_stack(
         parts.append(plan_operator(build, monitors, named))
     else:
         parts += [_nfd(build, bool(label_nodes)), _plugin(build), _exporter(build, monitors)]
+    parts.append(plan_adapter(build, monitors))
     if not known:
         build.findings.append(_no_gpu_nodes(settings, catalog))
     label, value = next(iter(catalog.gpu_labels.labels.items()))

@@ -1,10 +1,11 @@
-"""Metrics of GPUs: Prometheus and Grafana, and the exporter that they read."""
+"""Metrics of GPUs: Prometheus, Grafana, the exporter that they read, and who scales by it."""
 
 from __future__ import annotations
 
 from gpufleet.operations import stack as operations
 from gpufleet.operations.operation import role
 from gpufleet.operations.stack import Stack
+from gpufleet.plan.adapter import ADAPTER
 from gpufleet.plan.stack_builder import EXPORTER, STACK
 
 
@@ -21,3 +22,9 @@ def install_prometheus(stack: Stack) -> None:
 def install_exporter(stack: Stack) -> None:
     """Bring dcgm-exporter to its plan: one pod on every node with GPUs."""
     stack.bring("Export the metrics of the GPUs", EXPORTER)
+
+
+@role("Monitoring")
+def install_adapter(stack: Stack) -> None:
+    """Bring prometheus-adapter to its plan: it gives autoscalers what Prometheus has of GPUs."""
+    stack.bring("Give metrics of the GPUs to autoscalers", ADAPTER)

@@ -51,6 +51,8 @@ CHARTS = (
     StandIn("dcgm-exporter", "2.6.10", ">= 1.13.0-0"),
     StandIn("dcgm-exporter", "3.1.5", ">= 1.19.0-0"),
     StandIn("dcgm-exporter", "4.8.2", ">= 1.19.0-0"),
+    StandIn("prometheus-adapter", "3.5.0"),
+    StandIn("prometheus-adapter", "5.3.0"),
     StandIn("gpu-operator", "v1.8.2", ">= 1.16.0-0"),
     StandIn("gpu-operator", "v1.9.1", ">= 1.16.0-0"),
     StandIn("gpu-operator", "v25.10.1", ">= 1.16.0-0"),
@@ -80,6 +82,7 @@ def archive(chart: StandIn) -> bytes:
     }
     if chart.crds:
         files |= {f"crds/{kind.lower()}.yaml": yaml.safe_dump(crd(kind, chart)) for kind in CRDS}
+    files |= {f"crds/{path.name}": path.read_text() for path in (source / "crds").glob("*.yaml")}
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as packed:
         for name, text in files.items():
