@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import ssl
 from dataclasses import dataclass
+from ipaddress import ip_address
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -56,7 +57,7 @@ def download(url: str, login: Login | None = None) -> bytes:
 def _pool(url: str) -> urllib3.PoolManager:
     parts = urlsplit(url)
     proxy = getproxies().get(parts.scheme)
-    if not proxy or proxy_bypass(parts.netloc):
+    if not proxy or proxy_bypass(parts.netloc) or _is_loopback(parts.hostname or ""):
         return urllib3.PoolManager()
     if "://" not in proxy:
         proxy = f"http://{proxy}"
@@ -64,6 +65,14 @@ def _pool(url: str) -> urllib3.PoolManager:
     login = unquote(f"{whole.username}:{whole.password or ''}") if whole.username else None
     headers = urllib3.make_headers(proxy_basic_auth=login)
     return urllib3.ProxyManager(proxy, proxy_headers=headers)
+
+
+def _is_loopback(host: str) -> bool:
+    """No proxy reaches this machine's own services; helm leaves them out too."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _reason(error: BaseException) -> str:

@@ -32,7 +32,7 @@ def find_login(file: str, url: str) -> Login | None:
             raise _unusable(path, "others than its owner can read it")
         hosts = netrc.netrc(str(path)).hosts
     except netrc.NetrcParseError as error:  # its message may quote a password
-        raise _unusable(path, f"line {error.lineno} is not of netrc's form") from None
+        raise _unusable(path, f"it is not of netrc's form, near line {error.lineno}") from None
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise _unusable(path, str(reason)) from error

@@ -57,7 +57,7 @@ def served() -> Iterator[str]:
             """Nothing: the test's output stays readable."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/mirror"
     server.shutdown()
     server.server_close()

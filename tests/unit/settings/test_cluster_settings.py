@@ -49,3 +49,28 @@ def test_a_version_is_text_of_a_chart_that_exists() -> None:
     (message,) = problems(cluster_chart_versions={"dcgm": "3.1.5"})
     assert "there are kube-prometheus-stack" in message
     assert problems(cluster_chart_versions={"gpu-operator": "v23.9.2"}) == []
+
+
+def test_where_charts_come_from() -> None:
+    assert problems(cluster_chart_repository="https://charts.example.com/gpu/") == []
+    assert problems(cluster_chart_repository="oci://registry.example.com:5000/charts") == []
+    assert problems(cluster_chart_repository={"gpu-operator": "oci://registry.example.com/x"}) == []
+    for wrong in ("charts.example.com", "oci://", "https://a b", "file:///charts", 7):
+        assert len(problems(cluster_chart_repository=wrong)) == 1, wrong
+    (message,) = problems(cluster_chart_repository={"dcgm": "oci://registry.example.com/x"})
+    assert "there are kube-prometheus-stack" in message
+
+
+def test_a_password_in_a_url_is_refused_and_not_repeated() -> None:
+    (message,) = problems(cluster_chart_repository="https://carrier:secret@charts.example.com")
+    assert "cluster_chart_logins" in message
+    assert "secret" not in message
+
+
+def test_two_places_for_all_charts_contradict_each_other() -> None:
+    repository = "https://charts.example.com"
+    (message,) = problems(cluster_chart_dir="/charts", cluster_chart_repository=repository)
+    assert "cluster_chart_dir" in message
+    assert "cluster_chart_repository" in message
+    single = {"gpu-operator": repository}
+    assert problems(cluster_chart_dir="/charts", cluster_chart_repository=single) == []

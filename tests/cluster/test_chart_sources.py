@@ -1,0 +1,265 @@
+"""Charts from a repository over HTTP and from an OCI registry, both real, with helm 3 and 4: what
+is fetched, what is kept, and every way in which it fails before the cluster is touched."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpufleet.plan.release_model import ChartSource
+from gpufleet.sandbox.cluster import Cluster
+from gpufleet.sandbox.debian import debian_program
+from tests.cluster.conftest import KUBERNETES
+from tests.cluster.serving import PASSWORD, USER, Registry, Repository, chart_repository, registry
+from tests.cluster.tiny import Run, Site, archive
+
+# what a chart comes from does not depend on the server's version
+pytestmark = pytest.mark.parametrize("cluster", KUBERNETES[:1], indirect=True)
+
+
+@pytest.fixture(scope="module")
+def registry_program() -> Path:
+    return debian_program("docker-registry", "docker-registry")
+
+
+@pytest.fixture
+def cache(tmp_path: Path, registry_program: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of the test's own; programs of the sandbox were fetched before."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "gpufleet" / "charts"
+
+
+@pytest.fixture
+def offered(cluster: Cluster, tmp_path: Path) -> Iterator[Repository]:
+    """A repository with the chart tiny in version 1.0.0."""
+    folder = tmp_path / "offered"
+    folder.mkdir()
+    archive(folder)
+    with chart_repository(folder) as found:
+        found.index(cluster.helm)
+        yield found
+
+
+@pytest.fixture
+def pushed(helm: Path, tmp_path: Path, registry_program: Path) -> Iterator[Registry]:
+    """A registry with the chart tiny in version 1.0.0."""
+    with registry(registry_program, tmp_path) as found:
+        found.push(helm, Path(archive(tmp_path)))
+        yield found
+
+
+def http(offered: Repository, logins: Path | str = "") -> ChartSource:
+    return ChartSource("repository", offered.url, str(logins))
+
+
+def oci(pushed: Registry, logins: Path | str = "", *, plain: bool = True) -> ChartSource:
+    return ChartSource("oci", f"{pushed.url}/tiny", str(logins), plain)
+
+
+def refused(site: Site, cache: Path, source: ChartSource, code: str) -> Run:
+    """The run's plan has that blocker; nothing is in the cluster, and nothing broken is kept."""
+    run = site.bring({}, source=source)
+    message = run.finding(code).message
+    assert source.location in message
+    assert (run.plan.action, run.outcome) == ("blocked", None)
+    assert site.open().facts.release(site.namespace, "one") is None
+    assert site.apps.list_namespaced_deployment(site.namespace).items == []
+    assert not [path for path in cache.rglob("*") if path.is_file()]
+    return run
+
+
+def logins(folder: Path, host: str, password: str = PASSWORD, mode: int = 0o600) -> Path:
+    path = folder / "logins"
+    path.write_text(f"machine {host} login {USER} password {password}\n")
+    path.chmod(mode)
+    return path
+
+
+def test_a_repository_is_asked_once(site: Site, offered: Repository, cache: Path) -> None:
+    offered.index(site.helm)
+    assert site.bring({}, source=http(offered)).ok
+    assert offered.asked == ["/index.yaml", "/tiny-1.0.0.tgz"]
+    assert site.bring({}, source=http(offered)).plan.action == "no-op"
+    assert site.bring({"deployment": {"replicas": 2}}, source=http(offered)).ok
+    assert len(offered.asked) == 2, "the archive that is kept serves the upgrade too"
+    (kept,) = cache.rglob("*.tgz")
+    kept.write_bytes(b"damaged")
+    assert site.bring({"deployment": {"replicas": 1}}, source=http(offered)).ok
+    assert len(offered.asked) == 4
+
+
+def test_a_registry_is_asked_once(site: Site, pushed: Registry, cache: Path) -> None:
+    assert site.bring({}, source=oci(pushed)).ok
+    (kept,) = cache.rglob("*.tgz")
+    assert kept.read_bytes() == (site.folder / "tiny-1.0.0.tgz").read_bytes()
+    pushed.blob(kept.stat().st_size).unlink()
+    assert site.bring({}, source=oci(pushed)).plan.action == "no-op"
+    assert site.bring({"deployment": {"replicas": 2}}, source=oci(pushed)).ok
+
+
+def of_another_version(offered: Repository) -> None:
+    offered.edit_index("version: 1.0.0", "version: 1.1.0")
+
+
+def of_another_chart(offered: Repository) -> None:
+    offered.edit_index("  tiny:", "  other:")
+
+
+def a_login_page(offered: Repository) -> None:
+    (offered.folder / "index.yaml").write_text("<html>Please log in</html>")
+
+
+def an_index_that_is_cut(offered: Repository) -> None:
+    (offered.folder / "index.yaml").write_text("entries: {tiny: [")
+
+
+def no_index(offered: Repository) -> None:
+    (offered.folder / "index.yaml").unlink()
+
+
+def no_archive(offered: Repository) -> None:
+    (offered.folder / "tiny-1.0.0.tgz").unlink()
+
+
+def another_digest(offered: Repository) -> None:
+    offered.edit_index(offered.digest, "ab" * 32)
+
+
+def a_cut_archive(offered: Repository) -> None:
+    path = offered.folder / "tiny-1.0.0.tgz"
+    path.write_bytes(path.read_bytes()[:900])
+
+
+def a_cut_archive_with_its_digest(offered: Repository) -> None:
+    a_cut_archive(offered)
+    data = (offered.folder / "tiny-1.0.0.tgz").read_bytes()
+    offered.edit_index(offered.digest, hashlib.sha256(data).hexdigest())
+
+
+def an_answer_that_ends_early(offered: Repository) -> None:
+    offered.promise["/tiny-1.0.0.tgz"] = 100
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code", "words"),
+    [
+        (of_another_version, "GF810", "its newest are 1.1.0"),
+        (of_another_chart, "GF810", "no chart of that name"),
+        (a_login_page, "GF813", "no mapping"),
+        (an_index_that_is_cut, "GF813", "did not find expected"),
+        (no_index, "GF841", "index.yaml: it answers 404"),
+        (no_archive, "GF841", "tiny-1.0.0.tgz: it answers 404"),
+        (another_digest, "GF812", f"the index says {'ab' * 32}"),
+        (a_cut_archive, "GF812", "the index says"),
+        (a_cut_archive_with_its_digest, "GF842", "no usable archive"),
+        (an_answer_that_ends_early, "GF841", "more expected"),
+    ],
+)
+def test_a_repository_that_is_not_right(
+    place: Site,
+    offered: Repository,
+    cache: Path,
+    spoil: Callable[[Repository], None],
+    code: str,
+    words: str,
+) -> None:
+    spoil(offered)
+    run = refused(place, cache, http(offered), code)
+    assert words in run.finding(code).message
+
+
+def test_a_registry_that_is_not_right(site: Site, pushed: Registry, cache: Path) -> None:
+    run = site.bring({}, "1.1.0", source=oci(pushed))
+    assert "tiny 1.1.0" in run.finding("GF810").message
+    blob = pushed.blob((site.folder / "tiny-1.0.0.tgz").stat().st_size)
+    sound = blob.read_bytes()
+    blob.write_bytes(sound[:900])
+    refused(site, cache, oci(pushed), "GF812")
+    blob.write_bytes(sound[:900] + b"x" + sound[901:])
+    refused(site, cache, oci(pushed), "GF812")
+    blob.write_bytes(sound)
+    if "helm4" in site.helm.name:  # helm 3 goes without TLS to loopback by itself
+        refused(site, cache, oci(pushed, plain=False), "GF815")
+    assert site.bring({}, source=oci(pushed)).ok
+
+
+def test_a_repository_wants_a_login(
+    place: Site, offered: Repository, tmp_path: Path, cache: Path
+) -> None:
+    with chart_repository(offered.folder, login=True) as closed:
+        host = closed.url.removeprefix("http://")
+        run = refused(place, cache, http(closed), "GF811")
+        assert f"machine {host} login" in run.finding("GF811").remedy
+        refused(place, cache, http(closed, logins(tmp_path, host, "wrong")), "GF811")
+        refused(place, cache, http(closed, logins(tmp_path, "other.example.com")), "GF811")
+        assert place.bring({}, source=http(closed, logins(tmp_path, host))).ok
+
+
+def test_a_login_does_not_go_to_another_host(
+    place: Site, offered: Repository, tmp_path: Path, cache: Path
+) -> None:
+    """An index may name archives elsewhere."""
+    with chart_repository(offered.folder, login=True) as other:
+        offered.edit_index("- tiny-1.0.0.tgz", f"- {other.url}/tiny-1.0.0.tgz")
+        host = offered.url.removeprefix("http://")
+        refused(place, cache, http(offered, logins(tmp_path, host)), "GF811")
+        assert other.asked == ["/tiny-1.0.0.tgz"]
+
+
+def test_a_registry_wants_a_login(
+    site: Site, tmp_path: Path, registry_program: Path, cache: Path
+) -> None:
+    """The password is in a file of mode 0600 while helm runs, and never among its words."""
+    seen = tmp_path / "seen"
+    spy = tmp_path / "spy"
+    spy.write_text(
+        f'#!/bin/sh\necho "$@" >> {seen}\n'
+        f'[ -z "$HELM_REGISTRY_CONFIG" ] || stat -c "%a %n" "$HELM_REGISTRY_CONFIG" >> {seen}\n'
+        f'exec {site.helm} "$@"\n'
+    )
+    spy.chmod(0o755)
+    with registry(registry_program, tmp_path, login=True) as closed:
+        closed.push(site.helm, Path(archive(tmp_path)))
+        refused(site, cache, oci(closed), "GF811")
+        refused(site, cache, oci(closed, logins(tmp_path, closed.host, "wrong")), "GF811")
+        watched = replace(site, helm=spy)
+        run = watched.bring({}, source=oci(closed, logins(tmp_path, closed.host)))
+    assert run.ok
+    words = seen.read_text()
+    assert "--plain-http" in words
+    assert PASSWORD not in words + str(run)
+    (line,) = (line for line in words.splitlines() if line.endswith("config.json"))
+    mode, config = line.split()
+    assert mode == "600"
+    assert not Path(config).exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "words"),
+    [
+        (f"machine h login {USER} password {PASSWORD}\n", 0o644, "others than its owner"),
+        (f"machine h login {USER} password {PASSWORD} {PASSWORD}\n", 0o600, "not of netrc's form"),
+        (None, 0o600, "No such file"),
+    ],
+)
+def test_a_file_of_logins_that_cannot_be_used(
+    place: Site,
+    offered: Repository,
+    tmp_path: Path,
+    cache: Path,
+    text: str | None,
+    mode: int,
+    words: str,
+) -> None:
+    path = tmp_path / "logins"
+    if text:
+        path.write_text(text)
+        path.chmod(mode)
+    run = place.bring({}, source=http(offered, path))
+    assert words in run.finding("GF814").message
+    assert PASSWORD not in str(run)
+    assert offered.asked == []
