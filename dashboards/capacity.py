@@ -15,7 +15,6 @@ from dashboards.queries import (
     allocatable,
     at_work,
     free,
-    gpu,
     held,
     idle,
     installed,
@@ -115,18 +114,20 @@ GAPS = Row(
     (
         table(
             "Held and idle",
-            "The value is the utilisation in percent, averaged over half an hour.",
+            "The value is the utilisation, averaged over half an hour.",
             idle(NODE),
             model.IDLE,
-            width=8,
+            "percentunit",
+            8,
         ),
         table(
             "At work without a pod",
-            "Somebody uses them past Kubernetes. The value is the utilisation in percent.",
-            f"{gpu(fields.UTILISATION, NODE, IDENTITY)} > {HARDLY} "
+            "Somebody uses them past Kubernetes. The value is the utilisation.",
+            f"({utilisation(NODE, IDENTITY)}) > {HARDLY} "
             f"unless on ({PER_GPU}) {workload(fields.UTILISATION, NODE, PER_GPU)}",
             model.UNCLAIMED,
-            width=8,
+            "percentunit",
+            8,
         ),
         table(
             "Pods that wait",

@@ -13,6 +13,7 @@ from dashboards.queries import (
     gpu,
     held,
     installed,
+    joined,
     memory_share,
     not_ready,
     or_zero,
@@ -64,7 +65,7 @@ USE = Row(
         lines(
             "Utilisation by node",
             "Share of time in which the GPUs of a node ran something, averaged over them.",
-            (utilisation(ALL, PER_NODE), model.REPORTING_NODE, "{{node}}"),
+            (joined("avg", PER_NODE, utilisation(ALL)), model.REPORTING_NODE, "{{node}}"),
             unit="percentunit",
         ),
         lines(
@@ -84,7 +85,7 @@ USE = Row(
             "Power by node",
             "What the GPUs of a node draw together.",
             (
-                f"sum by ({PER_NODE}) ({gpu(fields.POWER, ALL)})",
+                joined("sum", PER_NODE, gpu(fields.POWER, ALL)),
                 model.REPORTING_NODE,
                 "{{node}}",
             ),

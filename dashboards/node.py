@@ -18,7 +18,7 @@ from dashboards.queries import (
     memory_share,
     or_zero,
     utilisation,
-    workload,
+    workload_utilisation,
 )
 
 NODE = Scope(node=True)
@@ -132,10 +132,10 @@ PODS = Row(
         ),
         table(
             "GPUs and their pods",
-            "The value is the utilisation in percent that the exporter saw last.",
-            workload(fields.UTILISATION, NODE, f"{PER_GPU}, namespace, pod"),
+            "The value is the utilisation.",
+            workload_utilisation(NODE),
             model.POD_ON_GPU,
-            "percent",
+            "percentunit",
         ),
     ),
 )

@@ -19,7 +19,7 @@ from dashboards import fields
 
 RESOURCE = "nvidia_com_gpu"  # as kube-state-metrics spells nvidia.com/gpu
 EXPORTER_PODS = ".*dcgm-exporter.*"  # of NVIDIA's chart and of the GPU Operator
-HARDLY = 5  # percent of the time: below this a GPU counts as idle
+HARDLY = 0.05  # share of the time: below this a GPU counts as idle
 PER_NODE = "cluster, node"
 PER_GPU = "cluster, node, gpu"
 PER_POD = "cluster, namespace, pod"
@@ -66,10 +66,9 @@ def counted(field: str, scope: Scope, by: str = PER_GPU) -> str:
 
 
 def utilisation(scope: Scope, by: str = PER_GPU) -> str:
-    """Share of time (0 to 1) in which GPUs worked, by the best counter that each of them has."""
-    profiled = gpu(fields.ENGINE_ACTIVE, scope, how="avg")
-    per_gpu = f"{profiled} or {gpu(fields.UTILISATION, scope, how='avg')} / 100"
-    return per_gpu if by == PER_GPU else f"avg by ({by}) ({per_gpu})"
+    """Share of time (0 to 1) in which a GPU worked, by the best counter that each has."""
+    profiled = gpu(fields.ENGINE_ACTIVE, scope, by, "avg")
+    return f"{profiled} or {gpu(fields.UTILISATION, scope, by, 'avg')} / 100"
 
 
 def memory_share(scope: Scope, by: str) -> str:
@@ -91,11 +90,15 @@ def workload(field: str, scope: Scope, by: str, how: str = "max", over: str = "{
     return f"{how} by ({by}) ({_with_node(f'{kept} or {honoured}')})"
 
 
-def workload_utilisation(scope: Scope, by: str) -> str:
-    """As `utilisation`, of the GPUs that pods hold."""
-    profiled = workload(fields.ENGINE_ACTIVE, scope, PER_POD_GPU, "avg")
-    per_gpu = f"{profiled} or {workload(fields.UTILISATION, scope, PER_POD_GPU, 'avg')} / 100"
-    return per_gpu if by == PER_POD_GPU else f"avg by ({by}) ({per_gpu})"
+def workload_utilisation(scope: Scope, over: str = "{}") -> str:
+    """As `utilisation`, of the GPUs that pods hold; `over` as of `workload`."""
+    profiled = workload(fields.ENGINE_ACTIVE, scope, PER_POD_GPU, "avg", over)
+    return f"{profiled} or {workload(fields.UTILISATION, scope, PER_POD_GPU, 'avg', over)} / 100"
+
+
+def joined(how: str, by: str, expression: str) -> str:
+    """An expression per GPU, joined to fewer series: `joined("avg", PER_NODE, …)`."""
+    return f"{how} by ({by}) ({expression})"
 
 
 def held(scope: Scope, by: str) -> str:
@@ -134,7 +137,7 @@ def allocatable(scope: Scope, by: str) -> str:
 
 def at_work(scope: Scope) -> str:
     """How many GPUs are not idle."""
-    return f"count(({utilisation(scope)}) > {HARDLY / 100})"
+    return f"count(({utilisation(scope)}) > {HARDLY})"
 
 
 def usable(scope: Scope, by: str) -> str:
@@ -154,9 +157,8 @@ def free(scope: Scope) -> str:
 
 
 def idle(scope: Scope) -> str:
-    """GPUs that a pod holds and hardly used for half an hour; the value is percent."""
-    half_an_hour = "avg_over_time({}[30m])"
-    return f"{workload(fields.UTILISATION, scope, PER_POD_GPU, over=half_an_hour)} < {HARDLY}"
+    """GPUs that a pod holds and hardly used for half an hour; the value is their utilisation."""
+    return f"({workload_utilisation(scope, 'avg_over_time({}[30m])')}) < {HARDLY}"
 
 
 def not_ready(scope: Scope) -> str:

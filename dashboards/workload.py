@@ -11,6 +11,7 @@ from dashboards.queries import (
     Scope,
     held,
     idle,
+    joined,
     or_zero,
     waiting,
     workload,
@@ -22,6 +23,7 @@ PER_SPACE = "cluster, namespace"
 POD = "{{namespace}}/{{pod}}"
 USED = workload(fields.MEMORY_USED, SPACE, PER_POD, "sum")
 FREE = workload(fields.MEMORY_FREE, SPACE, PER_POD, "sum")
+ENERGY = workload(fields.ENERGY, SPACE, PER_POD_GPU, over="increase({}[$__range])")
 KWH = 3.6e9  # mJ in one kWh
 
 NOW = Row(
@@ -38,7 +40,7 @@ NOW = Row(
         number(
             "Utilisation of what is held",
             "Share of time in which the GPUs that pods hold ran something.",
-            or_zero(f"avg({workload_utilisation(SPACE, PER_POD_GPU)})"),
+            or_zero(f"avg({workload_utilisation(SPACE)})"),
             "percentunit",
         ),
         number(
@@ -74,14 +76,18 @@ SPACES = Row(
         lines(
             "Utilisation by namespace",
             "Of the GPUs that its pods hold, averaged over them.",
-            (workload_utilisation(SPACE, PER_SPACE), model.REPORTING_NAMESPACE, "{{namespace}}"),
+            (
+                joined("avg", PER_SPACE, workload_utilisation(SPACE)),
+                model.REPORTING_NAMESPACE,
+                "{{namespace}}",
+            ),
             unit="percentunit",
         ),
         lines(
             "Power by namespace",
             "What the GPUs of its pods draw together.",
             (
-                f"sum by ({PER_SPACE}) ({workload(fields.POWER, SPACE, PER_POD_GPU)})",
+                joined("sum", PER_SPACE, workload(fields.POWER, SPACE, PER_POD_GPU)),
                 model.REPORTING_NAMESPACE,
                 "{{namespace}}",
             ),
@@ -92,8 +98,7 @@ SPACES = Row(
             "Energy by namespace",
             "Of its GPUs, over the time that the dashboard shows.",
             (
-                workload(fields.ENERGY, SPACE, PER_SPACE, "sum", "increase({}[$__range])")
-                + f" / {KWH:.1e}",
+                f"{joined('sum', PER_SPACE, ENERGY)} / {KWH:.1e}",
                 model.REPORTING_NAMESPACE,
                 "{{namespace}}",
             ),
@@ -108,7 +113,7 @@ PODS = Row(
         lines(
             "Utilisation by pod",
             "Of the GPUs that it holds, averaged over them.",
-            (workload_utilisation(SPACE, PER_POD), model.REPORTING_POD, POD),
+            (joined("avg", PER_POD, workload_utilisation(SPACE)), model.REPORTING_POD, POD),
             unit="percentunit",
         ),
         lines(
@@ -131,9 +136,10 @@ PODS = Row(
         ),
         table(
             "GPUs that are held and idle",
-            "The value is the utilisation in percent, averaged over half an hour.",
+            "The value is the utilisation, averaged over half an hour.",
             idle(SPACE),
             model.IDLE,
+            "percentunit",
         ),
         table(
             "Pods that wait for GPUs",

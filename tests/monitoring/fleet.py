@@ -3,15 +3,18 @@
 What is odd about it, node by node:
 
 - gpu-1, gpu-2   dcgm-exporter 4.8.3 or newer (`hostname`), pods as `exported_pod`
+- gpu-1          its exporter runs in a pod whose name says nothing
 - gpu-2          GPU 3 had XID 79 ten minutes ago; GPU 6 has no spare rows
 - gpu-3          down for the last twenty minutes: no series of its exporter, its pod is still there
 - gpu-4          a pod holds GPU 0 and does nothing; GPU 7 works and no pod has it
 - gpu-5          a model without profiling counters, `Hostname`
-- gpu-6          `Hostname`; a cordoned node
+- gpu-6          `Hostname`; a cordoned node; GPU 7 is in MIG mode with two instances
 - gpu-7          honorLabels: the workload's labels are `namespace` and `pod`, and a GPU without a
                  workload has the exporter's own
-- gpu-8          `node` set by the scrape configuration, nobody uses it; GPU 7 is unhealthy: its
-                 node offers 7 of 8
+- gpu-8          an exporter outside of pods, `node` set by the scrape configuration alone; nobody
+                 uses it; GPU 7 is unhealthy: its node offers 7 of 8
+
+A second cluster has the same nodes and pods; it was scraped for the last forty minutes only.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ BEGIN = 1_767_225_600  # 2026-01-01T00:00:00Z, where a block of Prometheus begin
 MINUTES = 115  # within one block of two hours
 STEP = 60  # seconds between two scrapes
 END = BEGIN + MINUTES * 60
-CLUSTER = "alpha"
+CLUSTER, OTHER_CLUSTER = "alpha", "beta"
+OTHER_FOR = 40 * 60  # seconds before the end
 DOWN_FOR, XID_FOR = 20 * 60, 10 * 60  # seconds before the end
 MEMORY = {"NVIDIA H100 80GB HBM3": 81559, "Tesla T4": 15360}  # MiB
 POWER = {"NVIDIA H100 80GB HBM3": (70, 700), "Tesla T4": (10, 70)}  # W, idle and at most
@@ -91,6 +95,11 @@ class Gpu:
         return (self.node.name, self.index) == ("gpu-4", 7)
 
     @property
+    def instances(self) -> int:
+        """How many MIG instances it is split into; 1 where it is not."""
+        return 2 if (self.node.name, self.index) == ("gpu-6", 7) else 1
+
+    @property
     def xid(self) -> int:
         return 79 if (self.node.name, self.index) == ("gpu-2", 3) else 0
 
@@ -119,8 +128,10 @@ PODS = (
     Pod("inference", "chat-1", "gpu-4", (3, 4), 0.5),
     *(Pod("inference", f"embed-{i}", "gpu-5", (i,), 0.1 + i / 20) for i in range(6)),
     Pod("batch", "sweep-0", "gpu-6", (0, 1, 2, 3), 0.8),
+    Pod("batch", "slice-0", "gpu-6", (7,), 0.3),
     Pod("batch", "sweep-1", "gpu-7", (0, 1, 2, 3, 4), 0.75),
     Pod("batch", "done-0", "gpu-8", (), 0.0, "Succeeded", asks=8),
+    Pod("web", "shop-0", "gpu-8", (), 0.0),
     Pod("research", "waits-0", "", (), 0.0, "Pending", asks=16),
 )
 HOLDERS = {(pod.node, index): pod for pod in PODS for index in pod.gpus}
@@ -129,12 +140,15 @@ GPUS = tuple(Gpu(node, i, HOLDERS.get((node.name, i))) for node in NODES for i i
 
 def openmetrics() -> Iterator[str]:
     """The fleet's two hours as OpenMetrics text, line by line, for promtool."""
-    for gpu in GPUS:
-        for metric, value in readings(gpu):
-            yield from _samples(metric, gpu, value)
-    for metric, labels, number in kubernetes():
-        text = _labels({"cluster": CLUSTER, **labels})
-        yield from (f"{metric}{text} {number} {at}\n" for at in _times())
+    for cluster, since in ((CLUSTER, BEGIN), (OTHER_CLUSTER, END - OTHER_FOR)):
+        for gpu in GPUS:
+            labels = {"cluster": cluster, **exporter_labels(gpu)}
+            for metric, value in readings(gpu):
+                for instance in range(gpu.instances):
+                    yield from _samples(metric, gpu, instance, value, labels, since)
+        for metric, about, number in kubernetes():
+            text = _labels({"cluster": cluster, **about})
+            yield from (f"{metric}{text} {number} {at}\n" for at in range(since, END + 1, STEP))
     yield "# EOF\n"
 
 
@@ -143,7 +157,7 @@ def readings(gpu: Gpu) -> Iterator[tuple[str, tuple[float, float]]]:
     idle, most = POWER[gpu.node.model]
     power = idle + (most - idle) * gpu.busy
     used = round(MEMORY[gpu.node.model] * (0.9 if gpu.pod else 0.01))
-    yield "DCGM_FI_DEV_GPU_UTIL", (100 * gpu.busy, 0)
+    yield "DCGM_FI_DEV_GPU_UTIL", (100 * gpu.busy * (gpu.instances == 1), 0)
     yield "DCGM_FI_DEV_MEM_COPY_UTIL", (50 * gpu.busy, 0)
     yield "DCGM_FI_DEV_ENC_UTIL", (0, 0)
     yield "DCGM_FI_DEV_DEC_UTIL", (5 * gpu.busy, 0)
@@ -169,21 +183,36 @@ def readings(gpu: Gpu) -> Iterator[tuple[str, tuple[float, float]]]:
         yield "DCGM_FI_PROF_PCIE_RX_BYTES", (3e9 * gpu.busy, 0)
 
 
-def _samples(metric: str, gpu: Gpu, value: tuple[float, float]) -> Iterator[str]:
-    """One field of one GPU over time, as long as its node was up."""
-    labels = exporter_labels(gpu)
+def _samples(
+    metric: str,
+    gpu: Gpu,
+    instance: int,
+    value: tuple[float, float],
+    labels: dict[str, str],
+    since: int,
+) -> Iterator[str]:
+    """One field of one GPU, or of its instance, over time, as long as its node was up."""
     start, growth = value
+    labels = labels | _instance_labels(gpu, instance)
     until = END if gpu.node.ready else END - DOWN_FOR
-    for at in _times():
-        if at > until:
-            return
+    for at in range(since, until + 1, STEP):
         number = start + growth * (at - BEGIN)
         if metric == "DCGM_FI_DEV_XID_ERRORS":
             number = number if at >= END - XID_FOR else 0
             labels |= _xid_labels(gpu.node, int(number))
-        elif metric not in STEADY:  # a little life: at most 15 % less, never at the end
+        elif metric.startswith("DCGM_FI_DEV_FB_"):
+            number /= gpu.instances  # each has its part of the memory
+        elif metric == "DCGM_FI_PROF_GR_ENGINE_ACTIVE" and gpu.instances > 1:
+            number *= gpu.instances * (instance == 0)  # the first does all the work
+        if metric not in STEADY:  # a little life: at most 15 % less, never at the end
             number *= 1 - 0.15 * math.sin((END - at) / 900 + gpu.index) ** 2 * (at < END)
         yield f"{metric}{_labels(labels)} {number:.10g} {at}\n"
+
+
+def _instance_labels(gpu: Gpu, instance: int) -> dict[str, str]:
+    if gpu.instances == 1:
+        return {}
+    return {"GPU_I_PROFILE": "3g.40gb", "GPU_I_ID": str(instance + 1)}
 
 
 def _xid_labels(node: Node, code: int) -> dict[str, str]:
@@ -199,6 +228,7 @@ STEADY = {
     "DCGM_FI_DEV_FB_USED",
     "DCGM_FI_DEV_FB_FREE",
     "DCGM_FI_DEV_MEM_CLOCK",
+    "DCGM_FI_DEV_XID_ERRORS",
     "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS",
     "DCGM_FI_DEV_ROW_REMAP_FAILURE",
 }
@@ -206,21 +236,19 @@ STEADY = {
 
 def exporter_labels(gpu: Gpu) -> dict[str, str]:
     """The labels that Prometheus keeps of a series of the exporter."""
-    node = gpu.node
-    own = {"namespace": "monitoring", "pod": f"dcgm-exporter-{node.name[-1]}x7k2"}
+    node, number = gpu.node, gpu.node.name[-1]
+    name = f"metrics-{number}x7k2" if number == "1" else f"dcgm-exporter-{number}x7k2"
+    own = {} if node.labelled else {"namespace": "monitoring", "pod": name}
     found = {
-        "cluster": CLUSTER,
         "job": "dcgm-exporter",
-        "instance": f"10.0.0.{node.name[-1]}:9400",
+        "instance": f"10.0.0.{number}:9400",
         **own,
         "gpu": str(gpu.index),
         "UUID": gpu.uuid,
         "device": f"nvidia{gpu.index}",
         "modelName": node.model,
-        node.spelling: node.name,
+        "node" if node.labelled else node.spelling: node.name,
     }
-    if node.labelled:
-        found["node"] = node.name
     if gpu.pod:
         prefix = "" if node.honored else "exported_"
         found |= {f"{prefix}namespace": gpu.pod.namespace, f"{prefix}pod": gpu.pod.name}
@@ -233,11 +261,16 @@ def kubernetes() -> Iterator[tuple[str, dict[str, str], int]]:
         about = {"node": node.name}
         resource = {**about, "resource": "nvidia_com_gpu", "unit": "integer"}
         yield "kube_node_status_capacity", resource, 8
+        yield "kube_node_status_capacity", {**about, "resource": "cpu", "unit": "core"}, 128
+        yield "kube_node_status_allocatable", {**about, "resource": "cpu", "unit": "core"}, 96
+        pressure = {**about, "condition": "DiskPressure", "status": "true"}
+        yield "kube_node_status_condition", pressure, 0
         yield "kube_node_status_allocatable", resource, node.allocatable
         yield "kube_node_spec_unschedulable", about, int(node.cordoned)
         for status, value in (("true", node.ready), ("unknown", not node.ready), ("false", False)):
             condition = {**about, "condition": "Ready", "status": status}
             yield "kube_node_status_condition", condition, int(value)
+    yield "kube_node_status_capacity", {"node": "control-1", "resource": "cpu", "unit": "core"}, 8
     yield "kube_node_spec_unschedulable", {"node": "control-1"}, 0
     for status, number in (("true", 0), ("unknown", 1), ("false", 0)):  # down, and without GPUs
         condition = {"node": "control-1", "condition": "Ready", "status": status}
@@ -246,13 +279,12 @@ def kubernetes() -> Iterator[tuple[str, dict[str, str], int]]:
         about = {"namespace": pod.namespace, "pod": pod.name, "uid": f"uid-{pod.name}"}
         resource = {**about, "container": "main", "resource": "nvidia_com_gpu", "unit": "integer"}
         place = {"node": pod.node} if pod.node else {}
-        yield "kube_pod_container_resource_requests", {**resource, **place}, pod.requests
+        if pod.requests:
+            yield "kube_pod_container_resource_requests", {**resource, **place}, pod.requests
+        processors = {**resource, "resource": "cpu", "unit": "core", **place}
+        yield "kube_pod_container_resource_requests", processors, 4
         for phase in ("Pending", "Running", "Succeeded", "Failed", "Unknown"):
             yield "kube_pod_status_phase", {**about, "phase": phase}, int(phase == pod.phase)
-
-
-def _times() -> range:
-    return range(BEGIN, END + 1, STEP)
 
 
 def _labels(labels: dict[str, str]) -> str:

@@ -13,7 +13,7 @@ Labels = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a person chose for each variable; an empty set is All."""
+    """What a person chose for each variable; an empty set is All, and there is one cluster."""
 
     node: frozenset[str] = frozenset()
     gpu: frozenset[str] = frozenset()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,60 +11,11 @@ import pytest
 
 from dashboards import ALL, FOLDER
 from dashboards.fields import FIELDS
-from dashboards.model import Dashboard, Panel, Query
+from dashboards.model import Dashboard, Panel
 from tests.monitoring.conftest import Prometheus
-from tests.monitoring.fleet import CLUSTER, END, NODES, openmetrics
+from tests.monitoring.fleet import CLUSTER, END, NODES, OTHER_CLUSTER
 from tests.monitoring.fleet_rows import Choice, expected
-
-CHOICES = {
-    "all": Choice(),
-    "hostname": Choice(frozenset({"gpu-4"}), frozenset({"0"}), frozenset({"research"})),
-    "Hostname": Choice(frozenset({"gpu-6"}), frozenset({"1", "2"}), frozenset({"batch"})),
-    "honoured": Choice(frozenset({"gpu-7", "gpu-5"}), frozenset({"0"}), frozenset({"batch"})),
-    "labelled": Choice(frozenset({"gpu-8"}), frozenset({"7"}), frozenset({"inference"})),
-}
-PANELS = [(dashboard, panel) for dashboard in ALL for row in dashboard.rows for panel in row.panels]
-CASES = [
-    pytest.param(dashboard, panel, choice, id=f"{dashboard.name}: {panel.title}, {choice}")
-    for dashboard, panel in PANELS
-    for choice in CHOICES
-    if choice == "all" or CHOICES[choice].only(dashboard.variables) != Choice()
-]
-GRAFANA = {"__rate_interval": "4m", "__range": "1h", "__interval": "1m"}
-
-
-@pytest.fixture(scope="module")
-def server(
-    run_prometheus: Callable[..., Prometheus],
-    promtool: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Prometheus:
-    """A Prometheus with the fleet's two hours."""
-    folder = tmp_path_factory.mktemp("fleet")
-    with (folder / "fleet.om").open("w") as file:
-        file.writelines(openmetrics())
-    words = [promtool, "tsdb", "create-blocks-from", "openmetrics", folder / "fleet.om"]
-    subprocess.run([*words, folder / "data"], check=True, capture_output=True)
-    return run_prometheus("global: {scrape_interval: 1m}\n", data=folder / "data")
-
-
-def filled_in(text: str, choice: Choice, cluster: str = ".*") -> str:
-    """A query with its variables as Grafana fills them in; an unknown one is an error.
-
-    `$1` of label_replace is no variable.
-    """
-    values = {name: choice.text(name) for name in ("node", "gpu", "namespace")}
-    values |= {"cluster": cluster, **GRAFANA}
-    return re.sub(r"\$([a-z_]\w*)", lambda found: values[found[1]], text)
-
-
-def shipped(dashboard: Dashboard, panel: Panel) -> Iterator[tuple[str, Query]]:
-    """The expressions of a panel in the committed JSON, each with what we say about it."""
-    committed = json.loads((FOLDER / f"{dashboard.name}.json").read_text())
-    [found] = [part for part in committed["panels"] if part["title"] == panel.title]
-    assert len(found["targets"]) == len(panel.queries)
-    for target, query in zip(found["targets"], panel.queries, strict=True):
-        yield target["expr"], query
+from tests.monitoring.shipped import CASES, CHOICES, filled_in, shipped
 
 
 def series(found: list[Any], labels: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -78,7 +27,7 @@ def series(found: list[Any], labels: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize(("dashboard", "panel", "choice"), CASES)
 def test_a_panel_shows_what_it_is_made_for(
-    server: Prometheus, dashboard: Dashboard, panel: Panel, choice: str
+    fleet_server: Prometheus, dashboard: Dashboard, panel: Panel, choice: str
 ) -> None:
     chosen = CHOICES[choice].only(dashboard.variables)
     for expression, query in shipped(dashboard, panel):
@@ -86,35 +35,24 @@ def test_a_panel_shows_what_it_is_made_for(
         if choice == "all":
             assert wanted, "the fleet has nothing that this panel shows"
         text = filled_in(expression, chosen)
-        assert series(server.query(text, at=END), query.rows.labels) == wanted, text
+        assert series(fleet_server.query(text, at=END), query.rows.labels) == wanted, text
         if panel.kind in ("series", "stacked", "stat"):
             times = {"start": str(END - 3600), "end": str(END), "step": "60"}
-            over_time = server.get("query_range", query=text, **times)["result"]
+            over_time = fleet_server.get("query_range", query=text, **times)["result"]
             assert set(series(over_time, query.rows.labels)) >= set(wanted)
 
 
-def test_a_cluster_that_was_not_chosen_is_left_out(server: Prometheus) -> None:
-    asked = 0
-    for dashboard, panel in PANELS:
-        for expression, query in shipped(dashboard, panel):
-            if query.rows.labels:
-                text = filled_in(expression, Choice(), cluster="beta")
-                assert server.query(text, at=END) == [], text
-                asked += 1
-    assert asked
-
-
-def options(server: Prometheus, variable: dict[str, Any], choice: Choice) -> set[str]:
+def options(fleet_server: Prometheus, variable: dict[str, Any], choice: Choice) -> set[str]:
     """What Grafana offers for a variable: it knows label_values and query_result."""
     kind, inner = re.fullmatch(r"(\w+)\((.*)\)", variable["query"]["query"]).groups()  # type: ignore[union-attr]
     inner = filled_in(inner, choice)
     if kind == "label_values":
         selector, _, label = inner.rpartition(", ")
         times = {"start": str(END - 3600), "end": str(END)}
-        return set(server.get(f"label/{label}/values", **{"match[]": selector}, **times))
+        return set(fleet_server.get(f"label/{label}/values", **{"match[]": selector}, **times))
     assert kind == "query_result"
     lines = []
-    for found in server.query(inner, at=END):
+    for found in fleet_server.query(inner, at=END):
         labels = ",".join(f'{name}="{value}"' for name, value in sorted(found["metric"].items()))
         lines.append(f"{{{labels}}} {found['value'][1]} {END}000")
     pattern = variable["regex"].strip("/")
@@ -122,19 +60,19 @@ def options(server: Prometheus, variable: dict[str, Any], choice: Choice) -> set
 
 
 @pytest.mark.parametrize("dashboard", ALL, ids=[dashboard.name for dashboard in ALL])
-def test_a_variable_offers_what_there_is(server: Prometheus, dashboard: Dashboard) -> None:
+def test_a_variable_offers_what_there_is(fleet_server: Prometheus, dashboard: Dashboard) -> None:
     committed = json.loads((FOLDER / f"{dashboard.name}.json").read_text())
     found = {part["name"]: part for part in committed["templating"]["list"]}
     assert found.pop("datasource")["query"] == "prometheus"
     assert list(found) == list(dashboard.variables)
     wanted = {
-        "cluster": {CLUSTER},
+        "cluster": {CLUSTER, OTHER_CLUSTER},
         "node": {node.name for node in NODES},
         "gpu": {str(number) for number in range(8)},
         "namespace": {"research", "inference", "batch"},
     }
     for name, variable in found.items():
-        assert options(server, variable, Choice()) == wanted[name], name
+        assert options(fleet_server, variable, Choice()) == wanted[name], name
 
 
 def test_no_panel_asks_for_a_field_that_is_not_listed() -> None:

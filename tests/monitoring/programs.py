@@ -1,0 +1,80 @@
+"""A real Prometheus, from this machine's distribution, on the loopback interface."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from gpufleet.sandbox.cluster.processes import Process, end, free_ports, start
+from gpufleet.sandbox.debian import debian_program
+from gpufleet.sandbox.waiting import wait_until
+
+SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Prometheus:
+    """A running Prometheus on the loopback interface."""
+
+    url: str
+    data: Path
+
+    def get(self, path: str, **parameters: str) -> Any:
+        """The `data` of an answer: `get("query", query="up", time="1700000000")`."""
+        answer = requests.get(f"{self.url}/api/v1/{path}", params=parameters, timeout=30)
+        body = answer.json()
+        assert body["status"] == "success", body
+        return body["data"]
+
+    def query(self, expression: str, at: float | None = None) -> list[Any]:
+        """The series of an instant query, each {"metric": labels, "value": [time, text]}."""
+        when = {} if at is None else {"time": str(at)}
+        return list(self.get("query", query=expression, **when)["result"])
+
+
+def start_prometheus(
+    folder: Path, config: str, data: Path | None = None
+) -> tuple[Process, Prometheus]:
+    """Start it with files in `folder`; `data` as of `write_blocks`. Its user ends the process."""
+    (folder / "prometheus.yml").write_text(config)
+    [port] = free_ports(1)
+    data = data or folder / "data"
+    flags = {
+        "config.file": folder / "prometheus.yml",
+        "storage.tsdb.path": data,
+        "storage.tsdb.retention.time": "10y",
+        "web.listen-address": f"127.0.0.1:{port}",
+    }
+    words = [f"--{name}={value}" for name, value in flags.items()]
+    log = folder / "prometheus.log"
+    process = start("prometheus", [debian_program("prometheus", "prometheus"), *words], log, {})
+
+    def answers() -> bool:
+        assert process.alive, log.read_text()
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    url = f"http://127.0.0.1:{port}"
+    with ExitStack() as failed:
+        failed.callback(end, [process])
+        assert wait_until(answers, SECONDS), log.read_text()
+        assert wait_until(lambda: requests.get(f"{url}/-/ready", timeout=5).ok, SECONDS)
+        failed.pop_all()
+    return process, Prometheus(url, data)
+
+
+def write_blocks(folder: Path, openmetrics: Iterable[str]) -> Path:
+    """Blocks of a Prometheus from lines of OpenMetrics text, made by promtool."""
+    text = folder / "metrics.om"
+    with text.open("w") as file:
+        file.writelines(openmetrics)
+    words = [debian_program("prometheus", "promtool"), "tsdb", "create-blocks-from", "openmetrics"]
+    subprocess.run([*words, text, folder / "data"], check=True, capture_output=True)
+    return folder / "data"
