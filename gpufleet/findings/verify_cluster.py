@@ -1,4 +1,4 @@
-"""GF79x: what the checks of clusters in tests/post_deploy report."""
+"""GF784, GF79x: what the checks of clusters in tests/post_deploy report."""
 
 from __future__ import annotations
 
@@ -52,3 +52,8 @@ NO_POD_LABELS = _check(
     "see that the exporter reads the kubelet's pod-resources socket",
 )
 GRAFANA_CLOSED = _check("GF799", "Grafana is not where it was asked for", _CLUSTER)
+OPERATOR_STATE = _check(
+    "GF784",
+    "The GPU Operator is not done",
+    f"kubectl describe clusterpolicy, and the pods of its namespace, show why; {_CLUSTER}",
+)

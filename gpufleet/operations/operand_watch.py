@@ -38,7 +38,7 @@ class OperandWatch:
         if self.since is None:
             self.since = spent
         left = self.hold - (spent - self.since)
-        return OperandWait(f"all is ready; it must stay so for {left:.0f} s") if left > 0 else found
+        return OperandWait(f"it to stay ready for {left:.0f} s") if left > 0 else found
 
     @property
     def findings(self) -> list[Finding]:

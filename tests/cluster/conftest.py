@@ -16,6 +16,8 @@ from gpufleet.sandbox.cluster.build import program
 from gpufleet.sandbox.paths import cache_dir
 from gpufleet.sandbox.waiting import wait_until
 from tests.cluster.pods import SECONDS, pod
+from tests.cluster.stacking import REAL_CHARTS, Bench, start
+from tests.cluster.standin import write_charts
 from tests.cluster.tiny import Site
 
 # a current server, and one of the time before server-side validation
@@ -89,3 +91,29 @@ def site(cluster: Cluster, namespace: str, helm: Path, tmp_path: Path) -> Site:
 def place(cluster: Cluster, namespace: str, tmp_path: Path) -> Site:
     """The same with helm 3 alone, for what does not depend on helm."""
     return Site(cluster, namespace, cluster.helm, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def charts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The real charts' archives where GPUFLEET_CHARTS has them, else stand-ins."""
+    if REAL_CHARTS:
+        return Path(REAL_CHARTS)
+    folder = tmp_path_factory.mktemp("charts")
+    write_charts(folder)
+    return folder
+
+
+@pytest.fixture(params=KUBERNETES)
+def bench(request: pytest.FixtureRequest, worker_id: str, charts: Path) -> Iterator[Bench]:
+    """A bare cluster for each test."""
+    found = start(request.param, worker_id, charts)
+    yield found
+    found.cluster.down()
+
+
+@pytest.fixture
+def current(worker_id: str, charts: Path) -> Iterator[Bench]:
+    """The same, on the newest version alone."""
+    found = start(KUBERNETES[0], worker_id, charts)
+    yield found
+    found.cluster.down()

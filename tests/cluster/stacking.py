@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PYINFRA = Path(sys.executable).with_name("pyinfra")
 INVENTORY = "import json\ngpu_cluster = (['@local'], json.loads({data!r}))\n"
 SECONDS = 300
+REAL_CHARTS = os.environ.get("GPUFLEET_CHARTS")  # a folder of the real charts' archives
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +53,14 @@ class Bench:
             **more,
         }
 
-    def start(self, folder: Path, *options: str, **data: Any) -> subprocess.Popen[str]:
-        """Begin a run of deploys/gpu_cluster.py, in a session of its own."""
+    def start(
+        self, folder: Path, *options: str, deploy: str = "gpu_cluster", **data: Any
+    ) -> subprocess.Popen[str]:
+        """Begin a run of deploys/DEPLOY.py, in a session of its own."""
         inventory = folder / "inventory.py"
         inventory.write_text(INVENTORY.format(data=json.dumps(self.data(**data))))
         sure = [] if "--dry" in options else ["-y"]
-        words = [str(PYINFRA), *sure, *options, str(inventory), "deploys/gpu_cluster.py"]
+        words = [str(PYINFRA), *sure, *options, str(inventory), f"deploys/{deploy}.py"]
         environment = {**os.environ, "GPUFLEET_REPORT": str(folder / "report.json")}
         return subprocess.Popen(
             words, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -97,3 +100,12 @@ class Bench:
             entry = (int(labels["version"]), labels["status"])
             newest[labels["name"]] = max(newest.get(labels["name"], (0, "")), entry)
         return {name: status for name, (_, status) in newest.items()}
+
+
+def start(minor: str, worker: str, charts: Path, **options: Any) -> Bench:
+    """A bare cluster of a test's own; its start takes seconds."""
+    name = f"stack-{minor}-{worker}"
+    left = Cluster.find(name)
+    if left:
+        left.down()
+    return Bench(Cluster.up(name, minor, progress=print, **options), charts)

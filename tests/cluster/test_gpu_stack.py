@@ -7,7 +7,6 @@ import random
 import signal
 import socket
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,46 +17,10 @@ from gpufleet.catalog.charts import choose_charts, load_charts
 from gpufleet.sandbox.cluster import Cluster
 from gpufleet.sandbox.waiting import wait_until
 from tests.cluster.conftest import KUBERNETES
-from tests.cluster.stacking import Bench
-from tests.cluster.standin import write_charts
+from tests.cluster.stacking import REAL_CHARTS, Bench, start
 
 STACK = ["kube-prometheus-stack", "node-feature-discovery", "nvidia-device-plugin", "dcgm-exporter"]
 CRD = "prometheuses.monitoring.coreos.com"
-REAL = bool(os.environ.get("GPUFLEET_CHARTS"))
-
-
-@pytest.fixture(scope="session")
-def charts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The real charts' archives where GPUFLEET_CHARTS has them, else stand-ins."""
-    if REAL:
-        return Path(os.environ["GPUFLEET_CHARTS"])
-    folder = tmp_path_factory.mktemp("charts")
-    write_charts(folder)
-    return folder
-
-
-def start(minor: str, worker: str, charts: Path, **options: Any) -> Bench:
-    name = f"stack-{minor}-{worker}"
-    left = Cluster.find(name)
-    if left:
-        left.down()
-    return Bench(Cluster.up(name, minor, progress=print, **options), charts)
-
-
-@pytest.fixture(params=KUBERNETES)
-def bench(request: pytest.FixtureRequest, worker_id: str, charts: Path) -> Iterator[Bench]:
-    """A bare cluster for each test: a start takes seconds."""
-    found = start(request.param, worker_id, charts)
-    yield found
-    found.cluster.down()
-
-
-@pytest.fixture
-def current(worker_id: str, charts: Path) -> Iterator[Bench]:
-    """The same, on the newest version alone."""
-    found = start(KUBERNETES[0], worker_id, charts)
-    yield found
-    found.cluster.down()
 
 
 def test_a_bare_cluster_becomes_a_gpu_cluster_and_stays_as_it_is(bench: Bench) -> None:
@@ -169,7 +132,7 @@ def test_every_choice_can_be_upgraded_to_the_next(current: Bench) -> None:
 
 
 def test_a_value_that_the_chart_does_not_know_is_refused(current: Bench) -> None:
-    if REAL:
+    if REAL_CHARTS:
         done = current.deploy(monitoring_exporter_values={"serviceMonitr": {"enabled": False}})
         assert "GF836" in done.codes
         return
@@ -292,12 +255,3 @@ def test_gpus_that_are_gone_are_told(current: Bench) -> None:
     checks = current.verify()
     assert checks["gpus_are_offered"]["code"] == "GF792"
     assert "gpu-2 offers 7 of 8" in checks["gpus_are_offered"]["message"]
-
-
-def test_the_operator_brings_plugin_and_exporter(current: Bench) -> None:
-    if REAL and not (current.charts / "gpu-operator-v26.7.0.tgz").exists():
-        pytest.skip("GPUFLEET_CHARTS has no gpu-operator")
-    done = current.deploy(cluster_stack="gpu-operator")
-    assert done.returncode == 0, done.output
-    assert current.releases() == {"kube-prometheus-stack": "deployed", "gpu-operator": "deployed"}
-    assert current.deploy(cluster_stack="gpu-operator").report["changed"] == 0

@@ -13,6 +13,7 @@ from gpufleet.findings import verify_cluster as kinds
 from gpufleet.verify.cluster import COUNT, MONITORS, PROMETHEUSES, RESOURCE, Cluster
 
 PLUGIN, EXPORTER = "k8s-device-plugin", "dcgm-exporter"
+POLICIES = ("nvidia.com", "v1", "clusterpolicies")
 VECTOR_ADD = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0"
 POD_SECONDS = 120
 TOLERATION = {"key": RESOURCE, "operator": "Exists", "effect": "NoSchedule"}
@@ -42,6 +43,20 @@ def test_plugin_on_every_gpu_node(cluster: Cluster) -> None:
     """A ready pod of the device plugin is on every node with GPUs."""
     without = missing(cluster, PLUGIN)
     cluster.expect(not without, kinds.PLUGIN_PODS, "a ready pod each", f"none on {without}")
+
+
+def test_operator_is_ready(cluster: Cluster) -> None:
+    """The GPU Operator, where the cluster has one, says of its ClusterPolicy that it is ready."""
+    policies = cluster.custom(POLICIES)
+    wanted = cluster.data.get("cluster_stack") == "gpu-operator"
+    cluster.need(policies or wanted, "the GPU Operator is not what is asked for")
+    states = [
+        f"{policy['metadata']['name']} is {(policy.get('status') or {}).get('state') or 'new'}"
+        for policy in policies
+    ]
+    ready = bool(states) and all(state.endswith(" is ready") for state in states)
+    found = ", ".join(states) or "no ClusterPolicy"
+    cluster.expect(ready, kinds.OPERATOR_STATE, "a ClusterPolicy that is ready", found)
 
 
 def test_exporter_on_every_gpu_node(cluster: Cluster) -> None:
