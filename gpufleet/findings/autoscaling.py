@@ -1,4 +1,4 @@
-"""Findings about autoscaling on metrics of GPUs: GF890 to GF894."""
+"""Findings about autoscaling on metrics of GPUs: GF890 to GF892; of its checks: GF775, GF776."""
 
 from __future__ import annotations
 
@@ -29,4 +29,20 @@ ADAPTER_WITHOUT_PROMETHEUS = Kind(
     "{why}.",
     "Set monitoring_prometheus_url to the Prometheus that scrapes the exporter, as the cluster's "
     "pods reach it.",
+)
+METRIC_UNKNOWN = Kind(
+    "GF775",
+    Severity.BLOCKER,
+    "An autoscaler sees no metric",
+    "expected {expected}; found {found}",
+    "give the autoscaler a name and labels that are there: kubectl get --raw "
+    "/apis/custom.metrics.k8s.io/v1beta1",
+)
+METRICS_API_DOWN = Kind(
+    "GF776",
+    Severity.BLOCKER,
+    "The API for metrics is not served",
+    "expected {expected}; found {found}",
+    "see why prometheus-adapter does not answer: kubectl -n monitoring logs "
+    "deployment/prometheus-adapter",
 )

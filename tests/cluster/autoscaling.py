@@ -7,6 +7,7 @@ load.
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -131,6 +132,9 @@ class Loop:
         }
         adapter = program("prometheus-adapter", cache_dir() / "go", print)
         self._start("prometheus-adapter", adapter, flags)
+        # an API whose first look at its server fails is looked at again half a minute later
+        ready = wait_until(lambda: _listens(port), READY_SECONDS)
+        assert ready, self.log("prometheus-adapter")
         self._register(port)
 
     def log(self, name: str) -> str:
@@ -175,6 +179,11 @@ class Loop:
             if condition.type == "Available"
         }
         return all(states.get(name) == "True" for name in _apis())
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((LOCAL, port)) == 0
 
 
 def _apis() -> list[str]:

@@ -17,11 +17,20 @@ from gpufleet.catalog.charts import kubernetes_minor
 from gpufleet.plan.autoscalers import Scaling, hpa
 from gpufleet.plan.autoscaling import custom_rules, external_rules
 from gpufleet.sandbox.cluster import Cluster
+from gpufleet.sandbox.waiting import wait_until
 from tests.cluster.autoscaling import Exporter, Loop, Watch, deployment
+from tests.cluster.stacking import Bench
 
 NAME, METRIC, TARGET, MOST = "trainer", "duty_cycle_current", 60, 6
 BUSY, CALM = 360, 20  # percent of one GPU's time, shared by the pods
 SECONDS = 40
+PLURAL = "horizontalpodautoscalers"
+
+
+def served(loop: Loop) -> str:
+    """The newest version of the autoscaler's API that the cluster has."""
+    versions: Any = client.AutoscalingApi(loop.cluster.api).get_api_group().versions
+    return load_autoscaling().hpa_version([each.group_version for each in versions])
 
 
 @pytest.fixture(scope="module")
@@ -42,30 +51,32 @@ def loop(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture
-def autoscaled(loop: Loop, namespace: str) -> Callable[[str], Watch]:
+def autoscaled(loop: Loop, namespace: str) -> Callable[..., Watch]:
     """`autoscaled(metric)`: a Deployment of one pod and its autoscaler, made from our template."""
 
-    def make(metric: str) -> Watch:
+    def make(metric: str, name: str = NAME, **labels: str) -> Watch:
         catalog, api = load_autoscaling(), loop.cluster.api
-        versions: Any = client.AutoscalingApi(api).get_api_group().versions
-        version = catalog.hpa_version([each.group_version for each in versions])
+        version = served(loop)
         known = catalog.metric(METRIC)
         assert known
-        wanted = Scaling(namespace, NAME, known, str(TARGET), MOST, calm_seconds=0)
+        wanted = Scaling(namespace, name, known, str(TARGET), MOST, calm_seconds=0)
         text = hpa(catalog, wanted, version, kubernetes_minor(loop.cluster.version))
         body = yaml.safe_load(text.replace(METRIC, metric))
+        if labels:
+            named = body["spec"]["metrics"][0]["pods"]["metric"]
+            named["selector"] = {"matchLabels": labels}
         apps: Any = client.AppsV1Api(api)
-        apps.create_namespaced_deployment(namespace, deployment(NAME))
-        place = (*version.split("/"), namespace, "horizontalpodautoscalers")
+        apps.create_namespaced_deployment(namespace, deployment(name))
+        place = (*version.split("/"), namespace, PLURAL)
         objects: Any = client.CustomObjectsApi(api)
         objects.create_namespaced_custom_object(*place, body)
 
         def read() -> tuple[int, str]:
-            found = objects.get_namespaced_custom_object(*place, NAME)
+            found = objects.get_namespaced_custom_object(*place, name)
             seen = found.get("status", {}).get("currentMetrics") or [{}]
             pods = seen[0].get("pods") or {}
             value = pods.get("currentAverageValue") or pods.get("current", {}).get("averageValue")
-            scale = apps.read_namespaced_deployment(NAME, namespace)
+            scale = apps.read_namespaced_deployment(name, namespace)
             return scale.spec.replicas, f"{value or '<unknown>'}/{TARGET}"
 
         return Watch(read)
@@ -76,7 +87,7 @@ def autoscaled(loop: Loop, namespace: str) -> Callable[[str], Watch]:
 def test_a_deployment_grows_under_load_and_shrinks_again(
     loop: Loop,
     namespace: str,
-    autoscaled: Callable[[str], Watch],
+    autoscaled: Callable[..., Watch],
     record_property: Callable[[str, object], None],
 ) -> None:
     loop.exporter.load[namespace, NAME] = BUSY
@@ -90,3 +101,52 @@ def test_a_deployment_grows_under_load_and_shrinks_again(
     assert watch.counts[0] == 1
     assert watch.counts[-1] == 1
     assert max(watch.counts) == MOST
+
+
+WRONG = {  # a Deployment, the metric that its autoscaler asks for, its labels, and what is said
+    "misnamed": (
+        "duty_cycle",
+        {},
+        "no metric is named 'duty_cycle' (did you mean duty_cycle_current?); the adapter offers",
+    ),
+    "mislabelled": (
+        METRIC,
+        {"device": "nvidia99"},
+        "duty_cycle_current has no series with the labels device=nvidia99",
+    ),
+    "unscraped": (
+        METRIC,
+        {},
+        "duty_cycle_current is there, but for other pods than those of Deployment unscraped",
+    ),
+}
+
+
+def test_an_unknown_metric_is_explained(
+    loop: Loop, namespace: str, autoscaled: Callable[..., Watch]
+) -> None:
+    loop.exporter.load = {(namespace, name): CALM for name in (NAME, "misnamed", "mislabelled")}
+    for name, (metric, labels, _) in WRONG.items():
+        autoscaled(metric, name, **labels)
+    well = autoscaled(METRIC)
+    assert wait_until(lambda: "<unknown>" not in well.read()[1], SECONDS)
+    assert wait_until(lambda: failing(loop, namespace) == set(WRONG), SECONDS)
+    found = Bench(loop.cluster, loop.folder).verify()["autoscalers_see_their_metrics"]
+    assert (found["outcome"], found["code"]) == ("failed", "GF775")
+    for name, (_, _, said) in WRONG.items():
+        assert f"{namespace}/{name}: {said}" in found["message"]
+    assert "gpu_utilization_percent" in found["message"]
+    assert f"{namespace}/{NAME}:" not in found["message"]
+
+
+def failing(loop: Loop, namespace: str) -> set[str]:
+    """Names of the autoscalers that have told that they get no metric."""
+    found: Any = client.CustomObjectsApi(loop.cluster.api).list_namespaced_custom_object(
+        *served(loop).split("/"), namespace, PLURAL
+    )
+    return {
+        item["metadata"]["name"]
+        for item in found["items"]
+        for condition in item.get("status", {}).get("conditions") or ()
+        if condition.get("reason") == "FailedGetPodsMetric"
+    }

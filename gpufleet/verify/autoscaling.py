@@ -1,0 +1,184 @@
+"""Autoscalers of a cluster that scale pods with GPUs, and why one of them sees no metric.
+
+Asks the API as the autoscaler itself does, so an answer that comes only now counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from kubernetes import client
+from urllib3.exceptions import HTTPError
+
+from gpufleet.verify.cluster import RESOURCE, TIMEOUT, Answers, Cluster
+
+GROUPS = {"Pods": "custom.metrics.k8s.io", "External": "external.metrics.k8s.io"}
+TARGETS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "ReplicaSet": "replicasets"}
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric that an autoscaler asks for. `kind`: Pods or External; `selector`: of its labels."""
+
+    kind: str
+    name: str
+    selector: str
+
+
+@dataclass(frozen=True, slots=True)
+class Autoscaler:
+    """A HorizontalPodAutoscaler. `pods`: the selector of the pods that it scales."""
+
+    namespace: str
+    name: str
+    target: str  # Deployment trainer
+    pods: str
+    metrics: tuple[Metric, ...]
+    failing: str  # what its condition ScalingActive says; "" where that is true
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+def autoscalers(cluster: Cluster) -> list[Autoscaler]:
+    """Those whose pods ask for GPUs and that scale by a metric of pods or an external one."""
+    group = cluster.ask(client.AutoscalingApi(cluster.api).get_api_group)
+    served = {entry.version for entry in group.versions}
+    version = next((v for v in ("v2", "v2beta2", "v2beta1") if v in served), None)
+    if version is None:
+        return []
+    items = cluster.custom(("autoscaling", version, "horizontalpodautoscalers"))
+    found = (_autoscaler(cluster, item) for item in items)
+    return [one for one in found if one and one.metrics]
+
+
+def _autoscaler(cluster: Cluster, item: Answers) -> Autoscaler | None:
+    namespace, ref = item["metadata"]["namespace"], item["spec"]["scaleTargetRef"]
+    target = _get(cluster, f"/apis/apps/v1/namespaces/{namespace}/{_plural(ref)}/{ref['name']}")
+    if not isinstance(target, dict) or not _has_gpu(target["spec"]["template"]["spec"]):
+        return None
+    conditions = item.get("status", {}).get("conditions") or ()
+    failing = [
+        condition.get("message") or condition.get("reason", "")
+        for condition in conditions
+        if condition["type"] == "ScalingActive" and condition["status"] == "False"
+    ]
+    labels = target["spec"]["selector"].get("matchLabels") or {}
+    return Autoscaler(
+        namespace=namespace,
+        name=item["metadata"]["name"],
+        target=f"{ref['kind']} {ref['name']}",
+        pods=_text(labels),
+        metrics=tuple(_metrics(item["spec"].get("metrics") or ())),
+        failing="; ".join(failing),
+    )
+
+
+def _plural(ref: Mapping[str, str]) -> str:
+    return TARGETS.get(ref["kind"], "")
+
+
+def _has_gpu(spec: Answers) -> bool:
+    resources = [part.get("resources", {}).get("limits") or {} for part in spec["containers"]]
+    return any(RESOURCE in limits for limits in resources)
+
+
+def _metrics(entries: Any) -> Iterator[Metric]:
+    """v2 and v2beta2 have `metric`, v2beta1 has metricName."""
+    for entry in entries:
+        kind = entry["type"]
+        if kind in GROUPS:
+            about = entry[kind.lower()]
+            named = about.get("metric") or {}
+            name = named.get("name") or about.get("metricName", "")
+            selector = named.get("selector") or about.get("selector") or {}
+            selector = selector or about.get("metricSelector") or {}
+            yield Metric(kind, name, _text(selector.get("matchLabels") or {}))
+
+
+def _text(labels: Mapping[str, str]) -> str:
+    return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+
+
+def explain(cluster: Cluster, scaler: Autoscaler, metric: Metric) -> str:
+    """Why there is no value for a metric of an autoscaler; "" where there is one."""
+    group = GROUPS[metric.kind]
+    offered = _get(cluster, f"/apis/{group}/v1beta1")
+    if not isinstance(offered, dict):
+        return f"{group} is not served: {offered}"
+    names = _names(metric.kind, offered)
+    if metric.name not in names:
+        close = get_close_matches(metric.name, names, n=1, cutoff=0.5)
+        meant = f" (did you mean {close[0]}?)" if close else ""
+        there = ", ".join(names) or "none: Prometheus has no series that its rules take"
+        return f"no metric is named {metric.name!r}{meant}; the adapter offers {there}"
+    if _has_value(cluster, scaler, metric):
+        return ""
+    if metric.selector and _has_value(cluster, scaler, Metric(metric.kind, metric.name, "")):
+        return f"{metric.name} has no series with the labels {metric.selector}"
+    if metric.kind == "Pods" and _has_value(cluster, scaler, metric, everywhere=True):
+        return f"{metric.name} is there, but for other pods than those of {scaler.target}"
+    return (
+        f"{metric.name} has no series of the namespace {scaler.namespace}: no GPU of it is held by "
+        "a running pod, or the labels exported_namespace and exported_pod (namespace and pod with "
+        "honorLabels) are missing in Prometheus"
+    )
+
+
+def _names(kind: str, offered: Answers) -> list[str]:
+    resources = [resource["name"] for resource in offered.get("resources", ())]
+    if kind == "External":
+        return sorted(resources)
+    return sorted(name.split("/", 1)[1] for name in resources if name.startswith("pods/"))
+
+
+def _has_value(
+    cluster: Cluster, scaler: Autoscaler, metric: Metric, *, everywhere: bool = False
+) -> bool:
+    """Whether the API has a value; `everywhere`: for any pod of the namespace."""
+    place = f"/apis/{GROUPS[metric.kind]}/v1beta1/namespaces/{scaler.namespace}"
+    asked = {}
+    if metric.kind == "Pods":
+        place += "/pods/" + quote("*")
+        asked = {"labelSelector": "" if everywhere else scaler.pods}
+    words = {**asked, "metricLabelSelector" if asked else "labelSelector": metric.selector}
+    query = urlencode({key: value for key, value in words.items() if value})
+    answer = _get(cluster, f"{place}/{metric.name}?{query}")
+    return isinstance(answer, dict) and bool(answer.get("items"))
+
+
+def unavailable(cluster: Cluster, group: str) -> str:
+    """Why the API does not serve a group of metrics, in words; "" where it does."""
+    name = f"v1beta1.{group}"
+    found = _get(cluster, f"/apis/apiregistration.k8s.io/v1/apiservices/{name}")
+    if not isinstance(found, dict):
+        return f"there is no APIService {name}"
+    conditions = found.get("status", {}).get("conditions") or ()
+    wrong = [
+        f"{condition.get('reason')}: {condition.get('message')}"
+        for condition in conditions
+        if condition["type"] == "Available" and condition["status"] != "True"
+    ]
+    return "; ".join(wrong)
+
+
+def _get(cluster: Cluster, path: str) -> Answers | str:
+    """An answer of the API, or in words why there is none."""
+    api = cluster.api
+    headers = {"Accept": "application/json"}
+    api.update_params_for_auth(headers, [], ["BearerToken"], path, "GET", None)
+    url = api.configuration.host + path
+    try:
+        response = api.rest_client.request("GET", url, headers=headers, _request_timeout=TIMEOUT)
+        data = response.read()
+    except HTTPError as error:
+        raise cluster.silent(str(error)) from error
+    if response.status >= 400:
+        return f"{response.status} {data[:200].decode('utf-8', 'replace').strip()}"
+    found: Answers = json.loads(data)
+    return found

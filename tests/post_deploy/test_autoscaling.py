@@ -1,0 +1,28 @@
+"""Autoscaling on metrics of GPUs: the API for metrics is served, and autoscalers see theirs."""
+
+from __future__ import annotations
+
+from gpufleet.findings import autoscaling as kinds
+from gpufleet.verify.autoscaling import GROUPS, autoscalers, explain, unavailable
+from gpufleet.verify.cluster import Cluster
+
+
+def test_metrics_api_is_served(cluster: Cluster) -> None:
+    """The API that autoscalers ask for metrics of pods has something behind it that answers."""
+    cluster.need(cluster.data.get("monitoring_autoscaling"), "monitoring_autoscaling is not set")
+    found = unavailable(cluster, GROUPS["Pods"])
+    cluster.expect(not found, kinds.METRICS_API_DOWN, f"{GROUPS['Pods']} to be served", found)
+
+
+def test_autoscalers_see_their_metrics(cluster: Cluster) -> None:
+    """No autoscaler of pods with GPUs shows `<unknown>` for a metric of pods or an external one."""
+    found = autoscalers(cluster)
+    cluster.need(found, "no autoscaler scales pods with GPUs by such a metric")
+    wrong = [
+        f"{scaler}: {why}"
+        for scaler in found
+        if scaler.failing
+        for metric in scaler.metrics
+        if (why := explain(cluster, scaler, metric))
+    ]
+    cluster.expect(not wrong, kinds.METRIC_UNKNOWN, "a value for every metric", "; ".join(wrong))
