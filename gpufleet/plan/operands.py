@@ -14,7 +14,7 @@ from gpufleet.findings import operator as findings
 from gpufleet.plan.readiness import Unready, unready
 from gpufleet.plan.release_model import Operands, Readiness, Release
 
-READY, NOT_READY, IGNORED = "ready", "notReady", "ignored"  # states of a ClusterPolicy
+READY, IGNORED = "ready", "ignored"  # states of a ClusterPolicy; notReady is the third
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +98,12 @@ def told_by_operator(wanted: Release, facts: ClusterFacts) -> list[Finding]:
 def _state(policy: ClusterPolicy, policies: Sequence[ClusterPolicy]) -> str:
     name = f"ClusterPolicy {policy.name}"
     said = f": {policy.message or policy.reason}" if policy.message or policy.reason else ""
-    if not policy.state:
-        return f"{name}: the operator has not set its state yet"
+    others = ", ".join(other.name for other in policies if other.name != policy.name)
+    heeds = f"the operator heeds the oldest ClusterPolicy alone, and there is {others}"
     if policy.state == IGNORED:
-        others = ", ".join(other.name for other in policies if other.name != policy.name)
-        return f"{name} is ignored: the operator heeds an older one ({others or 'not found'})"
+        return f"{name} is ignored{f': {heeds}' if others else said}"
+    if not policy.state:  # v26.7.0 writes no state for one that it ignores
+        return f"{name}: the operator has not set its state yet{f'; {heeds}' if others else ''}"
     if policy.state == READY:
         return f"{name} is ready with nothing to do{said}"
     return f"{name} is {policy.state}{said}"

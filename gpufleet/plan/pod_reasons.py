@@ -93,15 +93,23 @@ def _of_pod(pod: Answer) -> Iterator[Reason]:
     if status.get("phase") == "Failed":
         said = status.get("message") or status.get("reason") or "no reason given"
         yield Reason(f"failed: {_short(said)}")
-    for container in status.get("initContainerStatuses") or ():
-        if (container.get("state") or {}).get("running") and not container.get("started"):
-            yield Reason(f"waits for its init container {container['name']}")
+    for name in _running_first(pod):
+        yield Reason(f"waits for its init container {name}")
     containers = [
         *(status.get("initContainerStatuses") or ()),
         *(status.get("containerStatuses") or ()),
     ]
     for container in containers:
         yield from _of_container(container)
+
+
+def _running_first(pod: Answer) -> Iterator[str]:
+    """Names of init containers that run and must end before the others start."""
+    first = (pod.get("spec") or {}).get("initContainers") or ()
+    beside = {container["name"] for container in first if container.get("restartPolicy")}
+    for container in (pod.get("status") or {}).get("initContainerStatuses") or ():
+        if (container.get("state") or {}).get("running") and container["name"] not in beside:
+            yield container["name"]
 
 
 def _of_container(container: Answer) -> Iterator[Reason]:

@@ -16,6 +16,7 @@ from gpufleet.plan.release_model import CrdPolicy, Release
 from gpufleet.plan.stack_builder import (
     EXPORTER,
     NFD,
+    OPERATOR,
     PLUGIN,
     STACK,
     StackBuilder,
@@ -101,8 +102,10 @@ def _plugin(build: StackBuilder) -> Release:
     wanted = build.settings.device_plugin
     for work in build.others(*build.catalog.plugin_images.names, chart=PLUGIN):
         build.findings.append(findings.PLUGIN_THERE(found=work.ref))
-    for policy in build.facts.cluster_policies:
-        build.findings.append(findings.OPERATOR_THERE(found=f"ClusterPolicy {policy.name}"))
+    operators = [f"ClusterPolicy {policy.name}" for policy in build.facts.cluster_policies]
+    operators += [f"release {found.ref}" for found in build.facts.releases_of(OPERATOR)]
+    if operators:
+        build.findings.append(findings.OPERATOR_THERE(found=operators[0]))
     values = chart_values(
         "device-plugin/nvidia-device-plugin.yaml",
         gfd=wanted.gfd,

@@ -68,6 +68,18 @@ def test_an_init_container_counts_too() -> None:
     assert "cannot be pulled" in str(reasons([pod(initContainerStatuses=[container])], [])[0])
 
 
+def test_an_init_container_that_runs_is_waited_for_and_a_sidecar_is_not() -> None:
+    """As of the operator's validator, whose first container waits for the driver."""
+    running = {"running": {"startedAt": "2026-11-21T08:00:00Z"}}
+    statuses = [{"name": name, "state": running} for name in ("driver-validation", "proxy")]
+    found = pod(initContainerStatuses=statuses)
+    found["spec"] = {
+        "initContainers": [{"name": "driver-validation"},
+                           {"name": "proxy", "restartPolicy": "Always"}]
+    }  # fmt: skip
+    assert reasons([found], []) == [Reason("waits for its init container driver-validation")]
+
+
 def test_pods_with_one_reason_are_counted() -> None:
     (found,) = reasons([waiting("ErrImagePull", "x")] * 3, [])
     assert str(found) == "3 pods: the image r/x:1 cannot be pulled (ErrImagePull: x)"
