@@ -86,3 +86,10 @@ WRITE_REFUSED = Kind(
     "gpufleet could not {action}: {reason}.",
     "Read the reason; when it is a permission, use a context that has it; then run again.",
 )
+DASHBOARD_TOO_LARGE = Kind(
+    "GF895",
+    Severity.BLOCKER,
+    "A dashboard does not fit into a ConfigMap",
+    "{name} has {size} bytes, and a ConfigMap takes {largest}.",
+    "Split it, or take it out of templates/monitoring/dashboards.",
+)

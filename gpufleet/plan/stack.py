@@ -6,10 +6,12 @@ from collections.abc import Collection
 
 from gpufleet.catalog.chart_models import ChartCatalog
 from gpufleet.catalog.charts import choose_charts, has_feature, memory_limit
+from gpufleet.catalog.grafana import load_grafana
 from gpufleet.facts.cluster import ClusterFacts, ClusterNode
 from gpufleet.findings import Finding
 from gpufleet.findings import stack as findings
 from gpufleet.plan.adapter import plan_adapter
+from gpufleet.plan.dashboards import plan_dashboards
 from gpufleet.plan.gpu_operator import plan_operator
 from gpufleet.plan.monitors import MonitorPlan, plan_monitors
 from gpufleet.plan.release_model import CrdPolicy, Release
@@ -58,6 +60,8 @@ def plan_stack(
         build.findings.append(_no_gpu_nodes(settings, catalog))
     label, value = next(iter(catalog.gpu_labels.labels.items()))
     secret = (settings.monitoring.namespace, GRAFANA_SECRET)
+    dashboards, too_large = plan_dashboards(settings.monitoring, _has_grafana(settings, monitors))
+    build.findings += too_large
     makes_secret = monitors.install and not settings.monitoring.grafana_existing_secret
     return StackPlan(
         releases=tuple(release for release in parts if release),
@@ -66,6 +70,7 @@ def plan_stack(
         label=label,
         label_value=value,
         secret=secret if makes_secret else None,
+        dashboards=dashboards,
         findings=tuple(dict.fromkeys(build.findings)),
     )
 
@@ -82,8 +87,14 @@ def _prometheus(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
         grafana_node_port=wanted.grafana_node_port,
         grafana_secret=wanted.grafana_existing_secret or GRAFANA_SECRET,
         admission_webhooks=wanted.admission_webhooks,
+        folder_annotation=load_grafana().sidecar.folder,
     )
     return build.release(STACK, wanted.namespace, values, wanted=wanted.values, crds=OPERATOR_CRDS)
+
+
+def _has_grafana(settings: ClusterSettings, monitors: MonitorPlan) -> bool:
+    wanted = settings.monitoring.values.get("grafana") or {}
+    return monitors.install and wanted.get("enabled") is not False
 
 
 def _nfd(build: StackBuilder, labels_by_hand: bool) -> Release | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpufleet.findings import Finding
+from gpufleet.plan.objects import ObjectSet
 from gpufleet.plan.release_model import Release
 
 
@@ -15,6 +16,7 @@ class StackPlan:
     `gpu_nodes`: nodes that are known to have GPUs. `label_nodes`: those that
     are to get `label`.
     `secret`: namespace and name of the Secret with Grafana's password, made where it is missing.
+    `dashboards`: ConfigMaps with dashboards.
     """
 
     releases: tuple[Release, ...]
@@ -23,6 +25,7 @@ class StackPlan:
     label: str
     label_value: str
     secret: tuple[str, str] | None
+    dashboards: ObjectSet
     findings: tuple[Finding, ...]
 
     @property

@@ -177,6 +177,17 @@ class MonitoringSettings(RoleSettings):
         None,
         description="Secret with admin-user and admin-password. Default: a password is generated.",
     )
+    dashboards: Literal["auto"] | bool = Field(
+        "auto",
+        description="Load the dashboards of GPUs into Grafana, as ConfigMaps that its sidecar "
+        "finds. `auto`: where Grafana is installed with this.",
+    )
+    dashboard_labels: dict[str, str] = Field(
+        {},
+        description="Labels of these ConfigMaps, as an existing Grafana's sidecar selects them. "
+        "Default: as kube-prometheus-stack has it.",
+    )
+    dashboard_folder: str = Field("GPU", description="Folder of the dashboards in Grafana.")
     exporter: bool = Field(True, description="Install dcgm-exporter.")
     exporter_memory: Quantity | None = Field(
         None, description="Memory limit of the exporter. Default: by the GPUs of a node."

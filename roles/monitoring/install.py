@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpufleet.operations import objects
 from gpufleet.operations import stack as operations
 from gpufleet.operations.operation import role
 from gpufleet.operations.stack import Stack
@@ -16,6 +17,10 @@ def install_prometheus(stack: Stack) -> None:
         "Make a password for Grafana", stack.run.cluster.api, stack.plan.secret
     )
     stack.bring("Install Prometheus and Grafana", STACK)
+    if not stack.run.report.failed:
+        objects.keep(
+            "Load the dashboards into Grafana", stack.run.cluster.api, stack.plan.dashboards
+        )
 
 
 @role("Monitoring")

@@ -1,0 +1,86 @@
+"""Objects of a cluster that no Helm release holds: what is to be written. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+OURS = {"app.kubernetes.io/managed-by": "gpufleet"}
+Body = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSet:
+    """All objects of ours of one kind in one namespace.
+
+    `path`: of their collection in the API. `part`: tells our sets apart, in a label; what carries
+    it and is not in `objects` is deleted.
+    """
+
+    namespace: str
+    path: str
+    part: str
+    objects: tuple[Body, ...]
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """By which the objects of this set are found again."""
+        return {**OURS, "app.kubernetes.io/component": self.part}
+
+    @property
+    def selector(self) -> str:
+        return ",".join(f"{name}={value}" for name, value in self.labels.items())
+
+    def labelled(self) -> dict[str, Body]:
+        """Name -> the object with the set's labels."""
+        found: dict[str, Body] = {}
+        for body in self.objects:
+            about = body["metadata"]
+            labels = {**about.get("labels", {}), **self.labels}
+            metadata = {**about, "namespace": self.namespace, "labels": labels}
+            found[str(about["name"])] = {**body, "metadata": metadata}
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectChange:
+    """One write. `body`: the whole object; empty for one that is deleted."""
+
+    action: Literal["create", "change", "delete"]
+    name: str
+    body: Body
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.name}"
+
+
+def changes(wanted: ObjectSet, live: Iterable[Body]) -> tuple[ObjectChange, ...]:
+    """What makes the live objects those that are wanted. `live`: what the set's selector finds."""
+    there = {str(body["metadata"]["name"]): body for body in live}
+    found = []
+    for name, body in wanted.labelled().items():
+        if name not in there:
+            found.append(ObjectChange("create", name, body))
+        elif not _has(there[name], body):
+            found.append(ObjectChange("change", name, body))
+    gone = sorted(set(there) - set(wanted.labelled()))
+    return (*found, *(ObjectChange("delete", name, {}) for name in gone))
+
+
+def _has(live: Any, wanted: Any) -> bool:
+    """Whether all that is wanted is there. The API server adds fields, to mappings only; the list
+    answers without `kind` and `apiVersion` of its items."""
+    if isinstance(wanted, Mapping):
+        return isinstance(live, Mapping) and all(
+            _has(live.get(key), value)
+            for key, value in wanted.items()
+            if key not in ("kind", "apiVersion")
+        )
+    if isinstance(wanted, list | tuple):
+        return (
+            isinstance(live, list)
+            and len(live) == len(wanted)
+            and all(_has(one, other) for one, other in zip(live, wanted, strict=True))
+        )
+    return bool(live == wanted)
