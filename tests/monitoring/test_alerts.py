@@ -1,0 +1,93 @@
+"""Every alert fires, is quiet in the nearest harmless case, and its tests notice a broken rule."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpufleet.catalog.alerts import load_alerts
+from gpufleet.plan.alerts import RUNBOOKS, rule_groups
+from gpufleet.sandbox.debian import debian_program
+from tests.monitoring.alert_cases import Case, as_promtool, load_cases, same_rules
+from tests.monitoring.mutants import Rule, mutants
+
+CATALOG = load_alerts()
+GROUP = rule_groups(CATALOG)[0]
+ALERTS = {rule["alert"]: rule for rule in GROUP["rules"] if "alert" in rule}
+RECORDS = [rule for rule in GROUP["rules"] if "record" in rule]
+TESTS = load_cases()
+NAMES = [alert.name for alert in CATALOG.alerts]
+WORKLOAD = "gpufleet:workload"  # which annotations ask for
+
+
+def needed(exprs: list[str]) -> list[Rule]:
+    """The recorded series that expressions and annotations use, in their order."""
+    texts, names = [*exprs, WORKLOAD], set[str]()
+    while True:
+        found = {r["record"] for r in RECORDS if any(r["record"] in text for text in texts)}
+        if found == names:
+            return [record for record in RECORDS if record["record"] in names]
+        names = found
+        texts += [record["expr"] for record in RECORDS if record["record"] in names]
+
+
+def promtool_says(folder: Path, rules: list[Rule], tests: list[dict[str, Any]]) -> str:
+    """What promtool finds against the tests; "" where all pass."""
+    records = needed([rule["expr"] for rule in rules])
+    content = {"groups": [{**GROUP, "rules": [*records, *rules]}]}
+    (folder / "rules.yml").write_text(yaml.safe_dump(content))
+    suite = {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": tests}
+    (folder / "tests.yml").write_text(yaml.safe_dump(suite))
+    done = subprocess.run(
+        [debian_program("prometheus", "promtool"), "test", "rules", "tests.yml"],
+        cwd=folder, capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+    said = done.stdout + done.stderr
+    assert done.returncode in (0, 1), said
+    assert "parse error" not in said, said
+    assert "yaml:" not in said, said
+    return said if done.returncode else ""
+
+
+def group(name: str, case: Case, names: list[str]) -> dict[str, Any]:
+    """One case, asked of the alert and of its mutants under their names."""
+    alert = CATALOG.alert(name)
+    texts = {
+        "summary": alert.summary,
+        "description": alert.description,
+        "runbook_url": f"{RUNBOOKS}/{name}.md",
+    }
+    return as_promtool(names, case, alert.severity, texts)
+
+
+def test_every_alert_has_cases() -> None:
+    assert sorted(TESTS) == sorted(NAMES)
+    for name, cases in TESTS.items():
+        kinds = {case.name.split(":")[0] for case in cases}
+        assert {"fires", "quiet", "reset", "missing"} <= kinds, name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_alert(name: str, tmp_path: Path) -> None:
+    """The rule passes its cases; none of its mutants does, but for those that are the same."""
+    changed = {f"{name}{i}": what for i, what in enumerate(mutants(ALERTS[name]))}
+    rules = {name: ALERTS[name]}
+    rules |= {key: {**rule, "alert": key} for key, (_, rule) in changed.items()}
+    noticed: set[str] = set()
+    errors = {""}
+    while errors:  # a change that makes the rule an error hides the others
+        left = [key for key in rules if key not in noticed]
+        cases = [group(name, case, left) for case in TESTS[name]]
+        said = promtool_says(tmp_path, [rules[key] for key in left], cases)
+        errors = set(re.findall(r"rule: (\w+), time", said))
+        noticed |= errors or set(re.findall(r"alertname: ?(\w+), ", said))
+    if name in noticed:
+        alone = [group(name, case, [name]) for case in TESTS[name]]
+        pytest.fail(promtool_says(tmp_path, [ALERTS[name]], alone), pytrace=False)
+    unnoticed = {what for key, (what, _) in changed.items() if key not in noticed}
+    assert unnoticed == set(same_rules()[name])
