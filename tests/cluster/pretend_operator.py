@@ -99,7 +99,7 @@ class PretendOperator:
         broken = policy["metadata"]["generation"] >= self.since
         annotations = self.broken.get(name, {}) if broken else {}
         wanted = _daemon_set(policy, name, annotations)
-        if policy["spec"].get("dcgmExporter", {}).get("enabled") is False and "dcgm" in name:
+        if (policy["spec"].get("dcgmExporter") or {}).get("enabled") is False and "dcgm" in name:
             return True
         space = "gpu-operator"
         try:
@@ -148,7 +148,7 @@ def _daemon_set(policy: dict[str, Any], name: str, annotations: dict[str, str]) 
     body = workload(name)
     owner = {"controller": True, "apiVersion": policy["apiVersion"], "kind": policy["kind"]}
     body["metadata"] |= {
-        "labels": policy["spec"]["daemonsets"].get("labels"),
+        "labels": (policy["spec"].get("daemonsets") or {}).get("labels"),
         "annotations": {"example.invalid/hash": _hash(policy, annotations)},
         "ownerReferences": [owner | {key: policy["metadata"][key] for key in ("name", "uid")}],
     }
