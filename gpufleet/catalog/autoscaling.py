@@ -12,6 +12,7 @@ from pydantic import Field
 from gpufleet.catalog.base import Entry, Sourced
 from gpufleet.catalog.chart_models import ChartVersion, Minor
 from gpufleet.catalog.load import read
+from gpufleet.catalog.versions import release
 
 Aggregation = Literal["avg", "max", "sum"]
 
@@ -91,6 +92,17 @@ class Autoscaling(Entry):
     def hpa_version(self, served: Collection[str]) -> str:
         """The newest version of the autoscaler's API among those served; "" without any."""
         return next((entry.version for entry in self.hpa[::-1] if entry.version in served), "")
+
+    def hpa_of(self, minor: str) -> str:
+        """The newest version of the autoscaler's API that a minor of Kubernetes serves, or ""."""
+        number = release(minor)
+        served = [
+            entry.version
+            for entry in self.hpa
+            if release(entry.since) <= number
+            and (entry.until is None or number < release(entry.until))
+        ]
+        return self.hpa_version(served)
 
 
 @lru_cache(maxsize=1)

@@ -31,7 +31,13 @@ _repo_url = click.option("--repo-url", help="Mirror of the repository.")
 _fingerprint = click.option("--repo-key-fingerprint", help="Fingerprint of the mirror's own key.")
 
 
-@click.group(cls=LazyGroup, lazy={"charts": "gpufleet.cli.charts:charts"})
+@click.group(
+    cls=LazyGroup,
+    lazy={
+        "autoscaling": "gpufleet.cli.autoscaling:autoscaling",
+        "charts": "gpufleet.cli.charts:charts",
+    },
+)
 def catalog() -> None:
     """What gpufleet knows of drivers, GPUs and distributions, and what it would choose."""
 
