@@ -24,8 +24,8 @@ def test_a_held_pod_stays_pending_until_it_is_let_go(
     core.create_namespaced_pod(namespace, held)
     core.create_namespaced_pod(namespace, pod({"how": "runs"}, name="runs"))
     assert wait_until(lambda: phases(pods_of("how=runs")) == ["Running"], SECONDS)
-    (found,) = pods_of("how=held")
-    assert (found.status.phase, bool(found.spec.node_name)) == ("Pending", True)
+    assert wait_until(lambda: bool(pods_of("how=held")[0].spec.node_name), SECONDS)
+    assert phases(pods_of("how=held")) == ["Pending"]
     letting_go = {"metadata": {"labels": {"sandbox.gpufleet/held": None}}}
     core.patch_namespaced_pod("held", namespace, letting_go)
     assert wait_until(lambda: phases(pods_of("how=held")) == ["Running"], SECONDS)
