@@ -15,9 +15,10 @@ from urllib.parse import quote, urlencode
 from kubernetes import client
 from urllib3.exceptions import HTTPError
 
-from gpufleet.verify.cluster import RESOURCE, TIMEOUT, Answers, Cluster
+from gpufleet.verify.cluster import TIMEOUT, Answers, Cluster
 
 GROUPS = {"Pods": "custom.metrics.k8s.io", "External": "external.metrics.k8s.io"}
+VENDOR = "nvidia.com/"  # of whole GPUs and of parts, nvidia.com/mig-1g.10gb
 TARGETS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "ReplicaSet": "replicasets"}
 
 
@@ -85,7 +86,8 @@ def _plural(ref: Mapping[str, str]) -> str:
 
 def _has_gpu(spec: Answers) -> bool:
     resources = [part.get("resources", {}).get("limits") or {} for part in spec["containers"]]
-    return any(RESOURCE in limits for limits in resources)
+    names = [name for limits in resources for name in limits]
+    return any(name.startswith(VENDOR) for name in names)
 
 
 def _metrics(entries: Any) -> Iterator[Metric]:
