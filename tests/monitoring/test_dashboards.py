@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 from dashboards import ALL, FOLDER
 from dashboards.fields import FIELDS
 from dashboards.model import Dashboard, Panel
+from gpufleet.catalog.counters import load_counters
+from gpufleet.plan.counters import collected
 from tests.monitoring.conftest import Prometheus
 from tests.monitoring.fleet import CLUSTER, END, NODES, OTHER_CLUSTER
 from tests.monitoring.fleet_rows import Choice, expected
@@ -83,6 +86,15 @@ def test_no_panel_asks_for_a_field_that_is_not_listed() -> None:
     assert FIELDS - asked == set(), "listed, and shown nowhere"
 
 
+@pytest.mark.parametrize("version", ["3.4.0", "4.0.1", "4.5.3", "4.8.2", "4.8.4"])
+def test_every_field_is_collected(version: str) -> None:
+    """By our list wherever there is one; the exporter's own lacks nothing but profiling."""
+    catalog = load_counters()
+    assert collected(catalog, version, ["Hopper"]) >= FIELDS
+    lacking = FIELDS - set(catalog.builtin.fields)
+    assert all(field.startswith("DCGM_FI_PROF_") for field in lacking), lacking
+
+
 def test_the_committed_files_are_what_the_code_makes(tmp_path: Path) -> None:
     pytest.importorskip("grafana_foundation_sdk", reason="Grafana's SDK needs Python 3.11")
     from dashboards.__main__ import files, stale, write
@@ -118,3 +130,19 @@ def test_titles_and_numbers_are_unique_and_nothing_overlaps() -> None:
             assert max(x for x, _ in cells) < 24
             taken |= cells
     assert len(uids) == len(ALL)
+
+
+def test_the_pictures_are_drawn_from_the_data(fleet_server: Prometheus, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib's pinned version needs Python 3.11")
+    from PIL import Image, ImageChops, ImageStat
+
+    from scripts.draw_dashboards import PICTURES, pictures
+
+    (tmp_path / "fleet.json").write_text((FOLDER / "fleet.json").read_text())
+    [(name, drawn)] = pictures(fleet_server, tmp_path).items()
+    here, there = (Image.open(BytesIO(found)) for found in (drawn, (PICTURES / name).read_bytes()))
+    difference = ImageChops.difference(here.convert("L"), there.convert("L"))
+    assert ImageStat.Stat(difference).mean[0] < 1, "make pictures"  # of 255; fonts may differ
+    committed = {path.name: path.stat().st_size for path in PICTURES.glob("dashboard-*.png")}
+    assert set(committed) == {f"dashboard-{dashboard.name}.png" for dashboard in ALL}
+    assert max(committed.values()) < 100_000
