@@ -78,6 +78,6 @@ def test_the_rules_name_folders_that_exist(folder: str) -> None:
 )  # fmt: skip
 def test_a_broken_rule_is_found(tmp_path: Path, line: str) -> None:
     for folder in FORBIDDEN:
-        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
     (tmp_path / "gpufleet/plan/bad.py").write_text(line + "\n")
     assert broken_rules(tmp_path)
