@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dashboards import fields, model
-from dashboards.machine import MACHINE
 from dashboards.model import Dashboard, Row
 from dashboards.panels import lines, number, table
 from dashboards.queries import (
@@ -86,8 +85,8 @@ WORK = Row(
         ),
         lines(
             "Data over NVLink",
-            "Both directions of all links of a GPU, where it has any.",
-            (f"{gpu(fields.NVLINK, NODE)} * 1e6", model.NVLINKED, LEGEND),
+            "Both directions of all links of a GPU.",
+            (f"{gpu(fields.NVLINK, NODE)} * 1e6", model.GPU, LEGEND),
             unit="Bps",
         ),
     ),
@@ -146,5 +145,5 @@ DASHBOARD = Dashboard(
     "GPU nodes",
     "The GPUs of one node or a few, one line for each.",
     ("cluster", "node"),
-    (NOW, WORK, STATE, PODS, MACHINE),
+    (NOW, WORK, STATE, PODS),
 )

@@ -12,9 +12,14 @@ import click
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
+from gpufleet.sandbox import GPU_KINDS, Sandbox
 from gpufleet.sandbox.cluster import Cluster, every_cluster
+from gpufleet.sandbox.cluster.launch import LOOPBACK
+from gpufleet.sandbox.cluster.node_images import bring, device_plugin, probe
+from gpufleet.sandbox.cluster.real_node import join
 from gpufleet.sandbox.cluster.versions import versions
 from gpufleet.sandbox.errors import SandboxError, kinds
+from gpufleet.sandbox.state import DEFAULT
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,16 +56,33 @@ def cluster() -> None:
 @click.option(
     "--labels/--no-labels", default=True, help="Whether nodes are labelled as NFD would do it."
 )
+@click.option(
+    "--real-node",
+    metavar="HOST",
+    type=click.Choice(GPU_KINDS),
+    help="Join this host of the sandbox, which is brought up when it is not: a real kubelet.",
+)
+@click.option("--sandbox", default=DEFAULT, envvar="GPUFLEET_SANDBOX", show_default=True)
 @_named
-def up(name: str, kubernetes: str, nodes: int, gpus: int, labels: bool) -> None:
+def up(
+    name: str, kubernetes: str, nodes: int, gpus: int, labels: bool,
+    real_node: str | None, sandbox: str,
+) -> None:  # fmt: skip
     """Start a control plane; its programs are built the first time, which takes minutes."""
     began = time.monotonic()
 
     def progress(message: str) -> None:
         click.echo(f"{time.monotonic() - began:6.1f} s  {message}", err=True)
 
-    found = Cluster.up(name, kubernetes, nodes, gpus, labels, progress)
-    progress(f"Kubernetes {found.version} is up with {nodes} nodes")
+    host = Sandbox(sandbox, progress).up([real_node]).host(real_node) if real_node else None
+    address = host.gateway if host else LOOPBACK
+    found = Cluster.up(name, kubernetes, nodes, gpus, labels, progress, address)
+    if host:
+        join(found, host, progress)
+        for image in (probe(), device_plugin(progress)):
+            bring(image, host)
+            progress(f"{host.name} has the image {image.name}")
+    progress(f"Kubernetes {found.version} is up with {nodes} simulated nodes")
     click.echo(f"export KUBECONFIG={found.kubeconfig}")
 
 

@@ -124,6 +124,20 @@ BAD_CLUSTER_NAME = Kind(
     "{name!r} cannot be the name of a cluster: it becomes the name of a folder.",
     "Use up to 63 lower-case letters, digits, dots and hyphens, and begin with a letter or digit.",
 )
+NO_REAL_NODE = Kind(
+    "GF659",
+    Severity.BLOCKER,
+    "Kubelet not tried",
+    "No kubelet of Kubernetes {kubernetes} has run on a sandbox host yet.",
+    "Take a cluster of one of these versions: {known}.",
+)
+NODE_NOT_READY = Kind(
+    "GF660",
+    Severity.BLOCKER,
+    "Sandbox host is no node",
+    "{host} is not a node that is Ready after {seconds} seconds: {reason}",
+    "Look at its kubelet: `gpufleet sandbox ssh {host} -- journalctl -u kubelet`.",
+)
 CLUSTER_SILENT = Kind(
     "GF658",
     Severity.BLOCKER,

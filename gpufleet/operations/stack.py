@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyinfra import host, state
 from pyinfra.api import FunctionCommand, Host, State
@@ -110,6 +111,38 @@ def _label(
 
 
 @operation
+def keep_runtime_class(api: ClusterApi, name: str | None) -> Commands:
+    """
+    Make the RuntimeClass by which pods ask for the container runtime of that name.
+
+    + api: of the cluster
+    + name: of the class and of its handler; one that is there stays as it is; None: not wanted
+    """
+    if name is None:
+        host.noop("nvidia is the default runtime, no RuntimeClass is needed")
+        return
+    group = api.get("/apis/node.k8s.io")["preferredVersion"]["groupVersion"]
+    classes = f"/apis/{group}/runtimeclasses"
+    if _is_there(api, f"{classes}/{name}"):
+        host.noop(f"the RuntimeClass {name} is there")
+        return
+    body = {
+        "apiVersion": group, "kind": "RuntimeClass", "metadata": {"name": name}, "handler": name,
+    }  # fmt: skip
+    yield FunctionCommand(_create, (api, classes, body, f"make the RuntimeClass {name}"), {})
+
+
+def _create(
+    state: State, host: Host, api: ClusterApi, path: str, body: dict[str, Any], action: str
+) -> bool:
+    try:
+        api.create(path, body)
+    except ApiError as error:
+        return _refused(host, action, error)
+    return True
+
+
+@operation
 def keep_password(api: ClusterApi, secret: tuple[str, str] | None) -> Commands:
     """
     Make Grafana's password, once; it is in the Secret and nowhere else.
@@ -117,15 +150,15 @@ def keep_password(api: ClusterApi, secret: tuple[str, str] | None) -> Commands:
     + api: of the cluster
     + secret: namespace and name; None where the user has one
     """
-    if secret is None or _has_secret(api, *secret):
+    if secret is None or _is_there(api, "/api/v1/namespaces/{}/secrets/{}".format(*secret)):
         host.noop("Grafana has its password")
         return
     yield FunctionCommand(_make_password, (api, *secret), {})
 
 
-def _has_secret(api: ClusterApi, namespace: str, name: str) -> bool:
+def _is_there(api: ClusterApi, path: str) -> bool:
     try:
-        api.get(f"/api/v1/namespaces/{namespace}/secrets/{name}")
+        api.get(path)
     except ApiError as error:
         if error.reason == "NotFound":
             return False

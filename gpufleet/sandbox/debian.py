@@ -1,4 +1,4 @@
-"""Programs out of packages of this machine's distribution, unpacked into the cache.
+"""Packages of this machine's distribution, unpacked into the cache.
 
 Not installed: a package such as prometheus would start a service of its own on this machine.
 """
@@ -13,17 +13,25 @@ from gpufleet.sandbox.locks import exclusive
 from gpufleet.sandbox.paths import cache_dir
 
 
-def debian_program(package: str, program: str, progress: Callable[[str], None] = print) -> Path:
-    """`debian_program("prometheus", "promtool")`: the binary, downloaded when it is not there.
+def unpacked(package: str, progress: Callable[[str], None] = print) -> Path:
+    """The root of an unpacked package, downloaded when it is not there.
 
     SandboxError GF607 where the distribution has no such package.
     """
     home = cache_dir() / "debian"
-    found = home / "root" / package / "usr" / "bin" / program
-    with exclusive(home, package, progress):
-        if not found.exists():
+    root = home / "root" / package
+    whole = home / "whole" / package  # made last: what was broken off is fetched again
+    with exclusive(home, "apt"):
+        if not whole.exists():
             progress(f"fetching {package} from this machine's distribution")
             apt = PrivateApt(home, machine_sources())
             apt.update()
             apt.fetch([package])
-    return found
+            whole.parent.mkdir(exist_ok=True)
+            whole.touch()
+    return root
+
+
+def debian_program(package: str, program: str, progress: Callable[[str], None] = print) -> Path:
+    """`debian_program("prometheus", "promtool")`: a program of a package, as `unpacked`."""
+    return unpacked(package, progress) / "usr" / "bin" / program

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpufleet.sandbox import faults
+from gpufleet.sandbox.addresses import gateway
 from gpufleet.sandbox.engine import Engine
 from gpufleet.sandbox.errors import SandboxError, kinds
 from gpufleet.sandbox.kinds import KINDS, HostKind
@@ -43,6 +44,11 @@ class Host:
     @property
     def address(self) -> str:
         return self.state.address
+
+    @property
+    def gateway(self) -> str:
+        """Where the host reaches this machine."""
+        return gateway(self.subnet)
 
     @property
     def scenario(self) -> Path:

@@ -47,6 +47,7 @@ CHARTS = (
     StandIn("node-feature-discovery", "0.17.4"),
     StandIn("node-feature-discovery", "0.19.0"),
     StandIn("nvidia-device-plugin", "0.14.5", ">= 1.10.0-0"),
+    StandIn("nvidia-device-plugin", "0.19.0", ">= 1.10.0-0"),
     StandIn("nvidia-device-plugin", "0.20.0", ">= 1.10.0-0"),
     StandIn("dcgm-exporter", "2.6.10", ">= 1.13.0-0"),
     StandIn("dcgm-exporter", "3.1.5", ">= 1.19.0-0"),

@@ -18,7 +18,14 @@ from urllib3.exceptions import HTTPError
 
 from gpufleet.sandbox.cluster import nodes as simulated
 from gpufleet.sandbox.cluster import programs
-from gpufleet.sandbox.cluster.launch import READY_SECONDS, api_of, launch, not_ready, prepare
+from gpufleet.sandbox.cluster.launch import (
+    LOOPBACK,
+    READY_SECONDS,
+    api_of,
+    launch,
+    not_ready,
+    prepare,
+)
 from gpufleet.sandbox.cluster.processes import Process, end
 from gpufleet.sandbox.errors import SandboxError, kinds
 from gpufleet.sandbox.locks import exclusive
@@ -50,11 +57,13 @@ class Cluster:
         gpus: int = 8,
         labelled: bool = True,
         progress: Callable[[str], None] = print,
+        address: str = LOOPBACK,
     ) -> Cluster:
         """Start it, or find it up; what it consists of is built first (minutes, once).
 
         `kubernetes` is a minor; `nodes` simulated nodes get `gpus` GPUs each, `labelled` as NFD
-        would. SandboxError where the name is taken by another version or a server does not start.
+        would. Its API server listens on one `address` of this machine.
+        SandboxError where the name is taken by another version or a server does not start.
         """
         choice = programs.choose(kubernetes, progress)
         with _held(name, progress):
@@ -69,7 +78,7 @@ class Cluster:
             else:
                 if found:
                     found._remove()
-                found = cls._start(name, choice, progress)
+                found = cls._start(name, choice, address, progress)
             found.add_nodes(nodes, gpus=gpus, labelled=labelled)
         return found
 
@@ -150,11 +159,13 @@ class Cluster:
         }
 
     @classmethod
-    def _start(cls, name: str, choice: programs.Choice, progress: Callable[[str], None]) -> Cluster:
+    def _start(
+        cls, name: str, choice: programs.Choice, address: str, progress: Callable[[str], None]
+    ) -> Cluster:
         binaries = choice.programs(progress)
         helm = programs.helm(3, progress)
         progress(f"starting Kubernetes {choice.version}")
-        layout = prepare(_folder(name), choice.version)
+        layout = prepare(_folder(name), choice.version, address)
         cluster = cls(name, choice.version, layout.kubeconfig, helm)
         try:
             launch(layout, binaries, cluster._add)

@@ -22,19 +22,19 @@ from gpufleet.sandbox.process import last_lines
 from gpufleet.sandbox.waiting import wait_until
 
 READY_SECONDS = 90
-ADDRESS = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 STAGES = ("stages.yaml", "failing_stages.yaml")
 # Servers below 1.19 never answer client-go's streamed lists.
 # https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/3157-watch-list
 KWOK_ENVIRONMENT = {"KUBE_FEATURE_WatchListClient": "false"}
 
 
-def prepare(folder: Path, version: str) -> Layout:
+def prepare(folder: Path, version: str, address: str) -> Layout:
     """An empty folder with the keys and the kubeconfig of a new cluster; ports that are free."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, mode=0o700)
-    layout = Layout(folder, version, ADDRESS, *free_ports(5))
-    write_keys(folder, ADDRESS)
+    layout = Layout(folder, version, address, *free_ports(5))
+    write_keys(folder, address)
     write_access(layout)
     return layout
 

@@ -52,11 +52,22 @@ class Flag(_Reasoned):
     value: str
 
 
+class KubeletSetting(_Entry):
+    """A field of the kubelet's configuration, for releases from `since` on."""
+
+    field: str
+    value: bool | str
+    since: str
+    why: str
+
+
 class Kubernetes(_Entry):
-    """`releases`: minor -> release, as in 1.36 -> 1.36.3."""
+    """`releases`: minor -> release, as in 1.36 -> 1.36.3; `real_nodes`: minors, as 1.36."""
 
     module: str
     releases: dict[str, str]
+    real_nodes: tuple[str, ...]
+    kubelet: tuple[KubeletSetting, ...]
     pins: tuple[Pin, ...]
     repairs: tuple[Repair, ...]
     flags: tuple[Flag, ...]
@@ -75,6 +86,11 @@ class Kubernetes(_Entry):
             )
         return self.releases[found]
 
+    def kubelet_settings(self, version: str) -> dict[str, bool | str]:
+        """Field -> value of the kubelet's configuration, for a release."""
+        minor = minor_of(version)
+        return {one.field: one.value for one in self.kubelet if minor >= minor_of(one.since)}
+
     def flags_of(self, program: str, version: str) -> dict[str, str]:
         """Flag -> value for one program of a release."""
         return {
@@ -91,6 +107,7 @@ class Program(_Entry):
     version: str
     package: str
     stamp: str = ""
+    linker: str = ""
 
 
 class Versions(BaseModel):

@@ -31,6 +31,7 @@ def build(cache: Path) -> Path:
             for name in PROGRAMS:
                 (partial / name).chmod(0o755)
             run([*CC, SOURCES / "simkernel.c", "-o", partial / "simkernel.so", "-ldl"])
+            run(["gcc", "-O2", SOURCES / "runc.c", "-o", partial / "runc"])
             _build_nvml(nvml_header(cache), partial)
             build_kernels(SOURCES, partial / "kernels")
             partial.rename(target)

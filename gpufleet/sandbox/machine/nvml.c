@@ -127,6 +127,19 @@ nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
 	return OK;
 }
 
+/* Nothing ever happens to these devices by itself. */
+nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int milliseconds)
+{
+	(void)set, (void)data;
+	usleep(milliseconds * 1000);
+	return NVML_ERROR_TIMEOUT;
+}
+
+nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int milliseconds)
+{
+	return nvmlEventSetWait_v2(set, data, milliseconds);
+}
+
 /* ---- devices ----------------------------------------------------------------------------- */
 
 #define GET(function, type, value)                                                                 \
@@ -336,6 +349,14 @@ GET(nvmlDeviceGetPersistenceMode, nvmlEnableState_t,
 nvmlReturn_t nvmlDeviceSetPersistenceMode(nvmlDevice_t d, nvmlEnableState_t mode)
 {
 	return set_state(d, "persistence", mode == NVML_FEATURE_ENABLED);
+}
+
+GET(nvmlDeviceGetSupportedEventTypes, unsigned long long, nvmlEventTypeXidCriticalError)
+
+nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t d, unsigned long long types, nvmlEventSet_t set)
+{
+	(void)d, (void)types, (void)set;
+	return OK;
 }
 
 nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuTopologyLevel_t *level)

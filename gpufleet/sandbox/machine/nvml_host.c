@@ -67,7 +67,7 @@ static void make_uuid(struct nvmlDevice_st *device)
 	char seed[128], host[64] = "";
 	unsigned long long hash[2] = {0xcbf29ce484222325ull, 0x84222325cbf29ce4ull};
 
-	gethostname(host, sizeof host - 1);
+	read_line("/run/sim/name", host, sizeof host); /* a container has a name of its own */
 	snprintf(seed, sizeof seed, "%s/%s", host, device->slot);
 	for (int part = 0; part < 2; part++)
 		for (const char *c = seed; *c; c++)

@@ -1,0 +1,192 @@
+"""The whole path on a real node: driver and toolkit by gpu_node, the plugin by gpu_cluster, pods.
+
+Real are containerd, kubelet, NVIDIA's container runtime and device plugin; NVML is the sandbox's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from gpufleet.sandbox import Host, Sandbox
+from gpufleet.sandbox.cluster import Cluster, node_images
+from gpufleet.sandbox.cluster.real_node import join
+from gpufleet.sandbox.cluster.versions import versions
+from gpufleet.sandbox.inventory import group_data, nodes
+from gpufleet.sandbox.waiting import wait_until
+from tests.cluster.stacking import PYINFRA, ROOT
+from tests.cluster.standin import write_charts
+
+HOST = "ubuntu2404"  # containerd, one H100
+SECONDS = 120
+PLUGIN = "nvidia-device-plugin"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A sandbox host that is a node of a cluster, and how the deploys are run on both."""
+
+    host: Host
+    cluster: Cluster
+    inventory: Path
+
+    @property
+    def core(self) -> Any:
+        return client.CoreV1Api(self.cluster.api)
+
+    def deploy(self, name: str) -> subprocess.CompletedProcess[str]:
+        words = [str(PYINFRA), "-y", str(self.inventory), f"deploys/{name}.py"]
+        return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=600)
+
+    def gpus(self) -> str:
+        """What the node offers."""
+        return str(self.core.read_node(HOST).status.allocatable.get("nvidia.com/gpu"))
+
+    def phase(self, pod: str) -> str:
+        return str(self.core.read_namespaced_pod_status(pod, "default").status.phase)
+
+    def log(self, pod: str) -> str:
+        """Read from the node, for nobody told the API server how to reach kubelets."""
+        return self.host.output(f"cat /var/log/pods/default_{pod}_*/{pod}/*.log")
+
+
+@pytest.fixture(scope="module")
+def site(worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A bare host joined to a fresh cluster, then gpu_node, then gpu_cluster."""
+    name = f"node-{worker_id}"
+    sandbox = Sandbox(name, progress=print, images="imitation")
+    sandbox.down()
+    sandbox.up([HOST])
+    host = sandbox.host(HOST)
+    left = Cluster.find(name)
+    if left:
+        left.down()
+    cluster = Cluster.up(name, "1.36", nodes=0, progress=print, address=host.gateway)
+    folder = tmp_path_factory.mktemp("site")
+    write_charts(folder / "charts")
+    found = Site(host, cluster, folder / "inventory.py")
+    stack = {
+        "cluster_kubeconfig": str(cluster.kubeconfig),
+        "cluster_helm": str(cluster.helm),
+        "cluster_chart_dir": str(folder / "charts"),
+        "cluster_chart_versions": {PLUGIN: versions().programs[PLUGIN].version.removeprefix("v")},
+        "device_plugin_label_nodes": True,
+        "device_plugin_runtime_class": "nvidia",
+        "device_plugin_gfd": False,
+        "monitoring_enabled": False,
+    }
+    node_data = {**group_data(), "driver_reboot": "if_needed"}
+    found.inventory.write_text(
+        f"gpu_nodes = ({nodes(name)!r}, {node_data!r})\ngpu_cluster = (['@local'], {stack!r})\n"
+    )
+    join(cluster, host)
+    for image in (node_images.probe(), node_images.device_plugin(print)):
+        node_images.bring(image, host)
+    yield found
+    if os.environ.get("GPUFLEET_KEEP_SANDBOX") != "1":
+        cluster.down()
+        sandbox.down()
+
+
+@pytest.fixture(scope="module")
+def provisioned(site: Site) -> Site:
+    for deploy in ("gpu_node", "gpu_cluster"):
+        done = site.deploy(deploy)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return site
+
+
+@pytest.fixture
+def run_pod(provisioned: Site) -> Iterator[Callable[..., str]]:
+    """`run_pod("a", 1)`: a pod that shows what it sees and stays; gone after the test."""
+    made: list[str] = []
+
+    def run(name: str, gpus: int) -> str:
+        container = {
+            "name": name,
+            "image": node_images.PROBE,
+            "imagePullPolicy": "Never",
+            "command": ["/bin/sh", "-c", "env; ls /dev; exec sleep 600"],
+            "resources": {"limits": {"nvidia.com/gpu": str(gpus)}},
+        }
+        spec = {
+            "runtimeClassName": "nvidia",
+            "automountServiceAccountToken": False,
+            "terminationGracePeriodSeconds": 1,
+            "containers": [container],
+        }
+        body = {"metadata": {"name": name}, "spec": spec}
+        provisioned.core.create_namespaced_pod("default", body)
+        made.append(name)
+        return name
+
+    yield run
+    for name in made:
+        provisioned.core.delete_namespaced_pod(name, "default", grace_period_seconds=1)
+    assert wait_until(lambda: not provisioned.core.list_namespaced_pod("default").items, SECONDS)
+
+
+def test_the_host_is_a_real_node(site: Site) -> None:
+    node = site.core.read_node(HOST)
+    assert node.status.node_info.kubelet_version == f"v{site.cluster.version}"
+    assert node.status.node_info.container_runtime_version.startswith("containerd://1.6")
+    assert site.gpus() == "None"
+
+
+def test_the_plugin_offers_what_nvml_shows(provisioned: Site) -> None:
+    assert wait_until(lambda: provisioned.gpus() == "1", SECONDS)
+    assert len(provisioned.host.output("nvidia-smi -L").splitlines()) == 1
+    provisioned.host.run("test -S /var/lib/kubelet/pod-resources/kubelet.sock")
+
+
+def test_a_pod_gets_the_gpu_and_the_next_one_waits_for_it(
+    provisioned: Site, run_pod: Callable[..., str]
+) -> None:
+    site = provisioned
+    first = run_pod("first", 1)
+    assert wait_until(lambda: site.phase(first) == "Running", SECONDS)
+    assert wait_until(lambda: "nvidia0" in site.log(first), SECONDS)
+    uuid = site.host.output("nvidia-smi --query-gpu=uuid --format=csv,noheader")
+    assert uuid in site.host.get("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint")
+    # what NVIDIA's runtime leaves in the place of the GPUs that it has given to the container
+    assert "NVIDIA_VISIBLE_DEVICES=void" in site.log(first)
+
+    def reason() -> str:
+        found = site.core.read_namespaced_pod_status("second", "default").status.conditions or ()
+        return "; ".join(condition.message or "" for condition in found)
+
+    run_pod("second", 1)
+    assert wait_until(lambda: "Insufficient nvidia.com/gpu" in reason(), SECONDS), reason()
+    site.core.delete_namespaced_pod(first, "default", grace_period_seconds=1)
+    assert wait_until(lambda: site.phase("second") == "Running", SECONDS)
+
+
+def test_a_pod_that_asks_for_no_gpu_sees_none(
+    provisioned: Site, run_pod: Callable[..., str]
+) -> None:
+    pod = run_pod("without", 0)
+    assert wait_until(lambda: provisioned.phase(pod) == "Running", SECONDS)
+    assert wait_until(lambda: "urandom" in provisioned.log(pod), SECONDS)
+    assert "nvidia0" not in provisioned.log(pod)
+
+
+def test_a_second_run_of_both_changes_nothing(provisioned: Site, tmp_path: Path) -> None:
+    for deploy in ("gpu_node", "gpu_cluster"):
+        done = provisioned.deploy(deploy)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "0 changed" in done.stdout + done.stderr, done.stdout + done.stderr
+    assert wait_until(lambda: HOST in provisioned.cluster.ready_nodes(), SECONDS)
+
+
+def test_a_second_join_is_harmless(provisioned: Site) -> None:
+    join(provisioned.cluster, provisioned.host)
+    assert wait_until(lambda: provisioned.gpus() == "1", SECONDS)
+    assert json.loads(provisioned.host.get("/etc/cni/net.d/10-pods.conflist"))["name"] == "pods"
