@@ -5,7 +5,7 @@ PY    := $(VENV)/bin/python
 HOSTS ?= 1 10 40
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo demo-cluster test test-unit test-hosts test-slow test-kubernetes lint bench dashboards docs clean
+.PHONY: help setup demo demo-cluster test test-unit test-hosts test-slow test-kubernetes lint bench alerts dashboards pictures docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -44,6 +44,12 @@ bench: $(READY) ## speed against the floor and against Ansible; HOSTS="1 10 40"
 
 dashboards: $(READY) ## the JSON of the Grafana dashboards, from dashboards/*.py
 	@$(PY) -m dashboards
+
+alerts: $(READY) ## files of rules and the table of alerts, from gpufleet/catalog/alerts.yaml
+	@$(PY) scripts/generate_alerts.py
+
+pictures: $(READY) ## docs/pictures: the dashboards on generated data, drawn by matplotlib
+	@$(PY) scripts/draw_dashboards.py
 
 docs: $(READY) ## generate docs/findings.md and the tables of keys in the roles' READMEs
 	@$(PY) scripts/generate_docs.py

@@ -84,10 +84,10 @@ WORK = Row(
             (gpu(fields.PCIE_RECEIVED, ONE), model.PROFILED, f"{LEGEND} received"),
             unit="Bps",
         ),
-        _lines(
+        lines(
             "Data over NVLink",
-            "Both directions of all its links.",
-            (f"{gpu(fields.NVLINK, ONE)} * 1e6", ""),
+            "Both directions of all its links, where it has any.",
+            (f"{gpu(fields.NVLINK, ONE)} * 1e6", model.NVLINKED, LEGEND),
             unit="Bps",
         ),
     ),
@@ -122,13 +122,13 @@ STATE = Row(
             "The code of the last one; 0 before the first. A repeat of the same is not seen here.",
             (gpu(fields.XID, ONE), ""),
         ),
-        _lines(
+        lines(
             "Remapped rows of memory",
             "Uncorrectable ones cost a job; a failure to remap means that the GPU is to be "
-            "replaced.",
-            (gpu(fields.ROWS_UNCORRECTABLE, ONE), "uncorrectable"),
-            (gpu(fields.ROWS_CORRECTABLE, ONE), "correctable"),
-            (gpu(fields.REMAP_FAILED, ONE), "failure"),
+            "replaced. Ampere and newer.",
+            (gpu(fields.ROWS_UNCORRECTABLE, ONE), model.REMAPPING, f"{LEGEND} uncorrectable"),
+            (gpu(fields.ROWS_CORRECTABLE, ONE), model.REMAPPING, f"{LEGEND} correctable"),
+            (gpu(fields.REMAP_FAILED, ONE), model.REMAPPING, f"{LEGEND} failure"),
         ),
         _lines(
             "PCIe replays",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dashboards import fields, model
+from dashboards.machine import MACHINE
 from dashboards.model import Dashboard, Row
 from dashboards.panels import lines, number, table
 from dashboards.queries import (
@@ -85,8 +86,8 @@ WORK = Row(
         ),
         lines(
             "Data over NVLink",
-            "Both directions of all links of a GPU.",
-            (f"{gpu(fields.NVLINK, NODE)} * 1e6", model.GPU, LEGEND),
+            "Both directions of all links of a GPU, where it has any.",
+            (f"{gpu(fields.NVLINK, NODE)} * 1e6", model.NVLINKED, LEGEND),
             unit="Bps",
         ),
     ),
@@ -145,5 +146,5 @@ DASHBOARD = Dashboard(
     "GPU nodes",
     "The GPUs of one node or a few, one line for each.",
     ("cluster", "node"),
-    (NOW, WORK, STATE, PODS),
+    (NOW, WORK, STATE, PODS, MACHINE),
 )

@@ -168,6 +168,14 @@ def not_ready(scope: Scope) -> str:
     return f"group by ({PER_NODE}) ({unready})"
 
 
+def gpu_nodes(scope: Scope) -> str:
+    """Nodes that have GPUs, by what Kubernetes knows or by what reports: a node that is down is in
+    the first alone, a machine outside of Kubernetes in the second."""
+    known = _of_resource("kube_node_status_capacity", scope)
+    reporting = gpu(fields.UTILISATION, scope)
+    return f"group by ({PER_NODE}) ({known}) or group by ({PER_NODE}) ({reporting})"
+
+
 def or_zero(expression: str) -> str:
     """A number of things, 0 where there are none."""
     return f"({expression}) or vector(0)"

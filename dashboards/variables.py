@@ -13,20 +13,15 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 
 from dashboards import fields
-from dashboards.queries import PER_NODE, RESOURCE, Scope, gpu
+from dashboards.queries import RESOURCE, Scope, gpu_nodes
 
 SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 ALL = VariableOption(text="All", value="$__all", selected=True)
 _CLUSTER = 'cluster=~"$cluster"'
 
-# Nodes that report and nodes that Kubernetes knows: a node that is down is in the second alone, a
-# machine outside of Kubernetes in the first.
-_KNOWN = f'group by ({PER_NODE}) (kube_node_status_capacity{{resource="{RESOURCE}", {_CLUSTER}}})'
-_REPORTING = f"group by ({PER_NODE}) ({gpu(fields.UTILISATION, Scope())})"
-
 QUERIES = {
     "cluster": f"label_values({fields.UTILISATION}, cluster)",
-    "node": f"query_result({_KNOWN} or {_REPORTING})",
+    "node": f"query_result({gpu_nodes(Scope())})",
     "gpu": f"label_values({fields.UTILISATION}{{{', '.join(Scope(node=True).of_gpu())}}}, gpu)",
     "namespace": (
         f'label_values(kube_pod_container_resource_requests{{resource="{RESOURCE}", {_CLUSTER}}}, '

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,52 +20,55 @@ from typing import Any
 import yaml
 from kubernetes import client
 
+from gpufleet.catalog.autoscaling import load_autoscaling
+from gpufleet.plan.autoscaling import custom_rules, external_rules
 from gpufleet.sandbox.cluster import Cluster
 from gpufleet.sandbox.cluster.build import program
 from gpufleet.sandbox.cluster.processes import Process, end, free_ports, start
-from gpufleet.sandbox.debian import debian_program
 from gpufleet.sandbox.paths import cache_dir
 from gpufleet.sandbox.waiting import wait_until
 from tests.cluster.pods import workload
+from tests.monitoring.programs import Prometheus, start_prometheus
 
 LOCAL = "127.0.0.1"
-NAMESPACE = "adapter"  # of the Service that stands for the adapter
-READY_SECONDS = 30.0
+NAMESPACE = "default"  # of the Service that stands for the adapter
+READY_SECONDS = 60.0
 LINE = (
-    'DCGM_FI_DEV_GPU_UTIL{{gpu="{gpu}",UUID="GPU-{gpu:08d}",pci_bus_id="00000000:{gpu:02X}:00.0",'
-    'device="nvidia{gpu}",modelName="NVIDIA H100 80GB HBM3",Hostname="gpu-1"'
-    "{owner}}} {value}\n"
+    '{field}{{gpu="{gpu}",UUID="GPU-{gpu:08d}",pci_bus_id="00000000:{gpu:02X}:00.0",'
+    'device="nvidia{gpu}",modelName="NVIDIA H100 80GB HBM3",Hostname="gpu-1"{more}}} {value:g}\n'
 )
-OWNER = ',container="main",namespace="{namespace}",pod="{pod}"'
+UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"
+
+
+def sample(field: str, gpu: int, value: float, **labels: str) -> str:
+    """A line as dcgm-exporter prints it; `labels` follow those that every line has."""
+    more = "".join(f',{name}="{text}"' for name, text in labels.items())
+    return LINE.format(field=field, gpu=gpu, value=value, more=more)
 
 
 @dataclass(slots=True)
 class Exporter:
-    """Speaks for every GPU of the cluster's Deployments in `load`: percent of one GPU's time.
+    """Speaks for the GPUs of the cluster's pods.
 
-    `load`: (namespace, name) -> percent, shared by its running pods, at most 100 for each.
+    `load`: (namespace, Deployment) -> percent of one GPU's time, shared by its running pods, at
+    most 100 for each. `samples`: lines for other pods.
     """
 
     cluster: Cluster
     load: dict[tuple[str, str], float] = field(default_factory=dict)
+    samples: list[str] = field(default_factory=list)
 
     def text(self) -> str:
         """What dcgm-exporter would print: a GPU per pod, and one that no pod has."""
         core: Any = client.CoreV1Api(self.cluster.api)
-        lines = ["# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).\n"]
-        lines += ["# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n", LINE.format(gpu=0, owner="", value=0)]
+        lines = [sample(UTILIZATION, 0, 0), *self.samples]
         for (namespace, name), percent in self.load.items():
             pods = core.list_namespaced_pod(namespace, label_selector=f"app={name}").items
             running = [pod.metadata.name for pod in pods if pod.status.phase == "Running"]
-            value = min(100.0, percent / max(len(running), 1))
-            lines += [
-                LINE.format(
-                    gpu=len(lines) + place,
-                    owner=OWNER.format(namespace=namespace, pod=pod),
-                    value=round(value),
-                )
-                for place, pod in enumerate(sorted(running))
-            ]
+            value = round(min(100.0, percent / max(len(running), 1)))
+            for pod in sorted(running):
+                labels = {"container": "main", "namespace": namespace, "pod": pod}
+                lines.append(sample(UTILIZATION, len(lines), value, **labels))
         return "".join(lines)
 
     def serve(self) -> ThreadingHTTPServer:
@@ -95,35 +99,22 @@ class Loop:
     cluster: Cluster
     folder: Path
     exporter: Exporter
-    processes: list[Process] = field(default_factory=list)
+    prometheus: Prometheus
+    processes: list[Process]
+    honor_labels: bool
 
-    def prometheus(self, exporter_port: int) -> str:
-        """Start a Prometheus that finds the exporter as one in a cluster would; its URL."""
-        labels = {"namespace": "monitoring", "pod": "dcgm-exporter-0", "node": "gpu-1"}
-        job = {
-            "job_name": "gpu-metrics",
-            "static_configs": [{"targets": [f"{LOCAL}:{exporter_port}"], "labels": labels}],
-        }
-        config = {"global": {"scrape_interval": "1s"}, "scrape_configs": [job]}
-        [port] = free_ports(1)
-        flags = {
-            "config.file": self._file("prometheus.yml", config),
-            "storage.tsdb.path": self.folder / "data",
-            "web.listen-address": f"{LOCAL}:{port}",
-        }
-        self._start("prometheus", debian_program("prometheus", "prometheus"), flags)
-        return f"http://{LOCAL}:{port}"
-
-    def adapter(self, prometheus: str, config: dict[str, Any]) -> None:
+    def start_adapter(self, config: dict[str, Any]) -> None:
         """Start prometheus-adapter with a configuration, and register its APIs."""
         [port] = free_ports(1)
         kubeconfig = self.cluster.kubeconfig
+        rules = self.folder / "adapter.yaml"
+        rules.write_text(yaml.safe_dump(config, sort_keys=False))
         flags = {
             "secure-port": port,
             "bind-address": LOCAL,
             "cert-dir": self.folder,
-            "config": self._file("adapter.yaml", config),
-            "prometheus-url": prometheus,
+            "config": rules,
+            "prometheus-url": self.prometheus.url,
             "metrics-relist-interval": "1s",
             "metrics-max-age": "10s",
             "lister-kubeconfig": kubeconfig,
@@ -131,35 +122,21 @@ class Loop:
             "authorization-kubeconfig": kubeconfig,
         }
         adapter = program("prometheus-adapter", cache_dir() / "go", print)
-        self._start("prometheus-adapter", adapter, flags)
+        words = [adapter, *(f"--{flag}={value}" for flag, value in flags.items())]
+        log = self.folder / "prometheus-adapter.log"
+        self.processes.append(start("prometheus-adapter", words, log, {}))
         # an API whose first look at its server fails is looked at again half a minute later
         ready = wait_until(lambda: _listens(port), READY_SECONDS)
-        assert ready, self.log("prometheus-adapter")
+        assert ready, self.log()
         self._register(port)
 
-    def log(self, name: str) -> str:
-        """The end of what a program printed."""
-        return (self.folder / f"{name}.log").read_text(errors="replace")[-4000:]
-
-    def end(self) -> None:
-        end(self.processes)
-        for name in _apis():
-            _registration(self.cluster).delete_api_service(name)
-        client.CoreV1Api(self.cluster.api).delete_namespace(NAMESPACE)
-
-    def _start(self, name: str, path: Path, flags: dict[str, Any]) -> None:
-        words = [path, *(f"--{flag}={value}" for flag, value in flags.items())]
-        self.processes.append(start(name, words, self.folder / f"{name}.log", {}))
-
-    def _file(self, name: str, content: dict[str, Any]) -> Path:
-        path = self.folder / name
-        path.write_text(yaml.safe_dump(content, sort_keys=False))
-        return path
+    def log(self) -> str:
+        """The end of what the adapter printed."""
+        return (self.folder / "prometheus-adapter.log").read_text(errors="replace")[-4000:]
 
     def _register(self, port: int) -> None:
         """APIServices whose Service is a name for this machine: no pod runs the adapter here."""
         core: Any = client.CoreV1Api(self.cluster.api)
-        core.create_namespace({"metadata": {"name": NAMESPACE}})
         spec = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
         core.create_namespaced_service(
             NAMESPACE, {"metadata": {"name": "prometheus-adapter"}, "spec": spec}
@@ -167,7 +144,7 @@ class Loop:
         for name in _apis():
             _registration(self.cluster).create_api_service(_api_service(name, port))
         ready = wait_until(self.serves, READY_SECONDS)
-        assert ready, self.log("prometheus-adapter")
+        assert ready, self.log()
 
     def serves(self) -> bool:
         """Whether the API server passes requests on to the adapter."""
@@ -179,6 +156,44 @@ class Loop:
             if condition.type == "Available"
         }
         return all(states.get(name) == "True" for name in _apis())
+
+
+@contextmanager
+def running(cluster: Cluster, folder: Path, *, honor_labels: bool = False) -> Iterator[Loop]:
+    """The programs, with the rules that gpufleet deploys.
+
+    Prometheus finds the exporter as one in a cluster would. `honor_labels`: it keeps the labels
+    namespace and pod of the series, instead of those of the exporter's own pod.
+    """
+    catalog = load_autoscaling()
+    exporter = Exporter(cluster)
+    server = exporter.serve()
+    labels = {"namespace": "monitoring", "pod": "dcgm-exporter-0", "node": "gpu-1"}
+    job = {
+        "job_name": "gpu-metrics",
+        "honor_labels": honor_labels,
+        "static_configs": [{"targets": [f"{LOCAL}:{server.server_port}"], "labels": labels}],
+    }
+    config = {"global": {"scrape_interval": "1s"}, "scrape_configs": [job]}
+    process, prometheus = start_prometheus(folder, yaml.safe_dump(config))
+    loop = Loop(cluster, folder, exporter, prometheus, [process], honor_labels)
+    try:
+        rules = {"rules": custom_rules(catalog), "externalRules": external_rules(catalog)}
+        loop.start_adapter(rules)
+        yield loop
+    finally:
+        end(loop.processes)
+        server.shutdown()
+        _unregister(cluster)
+
+
+def _unregister(cluster: Cluster) -> None:
+    there = {api.metadata.name for api in _registration(cluster).list_api_service().items}
+    for name in there.intersection(_apis()):
+        _registration(cluster).delete_api_service(name)
+    core: Any = client.CoreV1Api(cluster.api)
+    # what a server answers here depends on its age
+    core.delete_namespaced_service("prometheus-adapter", NAMESPACE, _preload_content=False)
 
 
 def _listens(port: int) -> bool:

@@ -15,10 +15,9 @@ from kubernetes import client
 from gpufleet.catalog.autoscaling import load_autoscaling
 from gpufleet.catalog.charts import kubernetes_minor
 from gpufleet.plan.autoscalers import Scaling, hpa
-from gpufleet.plan.autoscaling import custom_rules, external_rules
 from gpufleet.sandbox.cluster import Cluster
 from gpufleet.sandbox.waiting import wait_until
-from tests.cluster.autoscaling import Exporter, Loop, Watch, deployment
+from tests.cluster.autoscaling import Loop, Watch, deployment, running
 from tests.cluster.stacking import Bench
 
 NAME, METRIC, TARGET, MOST = "trainer", "duty_cycle_current", 60, 6
@@ -38,16 +37,8 @@ def loop(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """The programs around the cluster, with the rules that gpufleet deploys."""
     if not cluster.ours:
         pytest.skip("the adapter runs on this machine, where a foreign API server cannot reach it")
-    catalog = load_autoscaling()
-    config = {"rules": custom_rules(catalog), "externalRules": external_rules(catalog)}
-    found = Loop(cluster, tmp_path_factory.mktemp("loop"), Exporter(cluster))
-    server = found.exporter.serve()
-    try:
-        found.adapter(found.prometheus(server.server_port), config)
+    with running(cluster, tmp_path_factory.mktemp("loop")) as found:
         yield found
-    finally:
-        found.end()
-        server.shutdown()
 
 
 @pytest.fixture
@@ -96,7 +87,7 @@ def test_a_deployment_grows_under_load_and_shrinks_again(
     loop.exporter.load[namespace, NAME] = CALM
     shrunk = grown and watch.until(1, SECONDS)
     record_property("replicas", f"Kubernetes {loop.cluster.version}: {watch}")
-    assert grown, (str(watch), loop.log("prometheus-adapter"))
+    assert grown, (str(watch), loop.log())
     assert shrunk, str(watch)
     assert watch.counts[0] == 1
     assert watch.counts[-1] == 1

@@ -9,7 +9,7 @@ import pytest
 
 from gpufleet.sandbox.cluster.processes import Process, end
 from gpufleet.sandbox.debian import debian_program
-from tests.monitoring.fleet import openmetrics
+from tests.monitoring.fleet_metrics import openmetrics
 from tests.monitoring.programs import SECONDS, Prometheus, start_prometheus, write_blocks
 
 __all__ = ["SECONDS", "Prometheus"]  # for the tests

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tests.monitoring.fleet import BEGIN, END, GPUS, NODES, PODS, Gpu, Node, Pod, readings
+from tests.monitoring.fleet import BEGIN, END, GPUS, NODES, PODS, Gpu, Node, Pod
+from tests.monitoring.fleet_metrics import readings
 from tests.monitoring.fleet_rows import Choice
 
 Answer = Callable[[Choice], dict[tuple[str, ...], float]]

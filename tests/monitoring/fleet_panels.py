@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import mean
 
+from tests.monitoring import fleet_machines as machines
 from tests.monitoring.fleet import DOWN_FOR, GPUS, Gpu
 from tests.monitoring.fleet_answers import (
     Answer,
@@ -51,7 +52,7 @@ AT_WORK = number(at_work)
 REPORT = number(lambda choice: len(gpus(choice)))
 DRAWN = total(lambda choice: map(POWER, gpus(choice)))
 WAITED_FOR = total(lambda choice: (pod.requests for pod in waiting(choice)))
-NVLINK = by_gpu(lambda gpu: 150e9 * gpu.busy)
+NVLINK = by_gpu(lambda gpu: 150e9 * gpu.busy, lambda gpu: gpu.node.nvlink)
 CLOCK = by_gpu(lambda gpu: (345 + 1500 * gpu.busy) * 1e6)
 REPLAYS = by_gpu(lambda gpu: 6 if gpu.xid else 0)
 WAITING = requested(lambda pod: (pod.namespace, pod.name), waiting)
@@ -113,6 +114,10 @@ def kwh_of_an_hour(choice: Choice) -> dict[tuple[str, ...], float]:
     return grouped(spent, sum)
 
 
+def infiniband(value: float) -> Answer:
+    return lambda choice: {(g.node.name,): value for g in gpus(choice) if g.node.infiniband}
+
+
 def most_free(choice: Choice) -> float:
     return max(free(choice).values(), default=0)
 
@@ -131,7 +136,7 @@ FLEET: dict[str, list[Answer]] = {
     "Hottest GPU of each node": [by_node(TEMPERATURE, max)],
     "GPUs by model": [models],
     "GPUs with an XID": [by_gpu(XID, XID, identity=True)],
-    "GPUs without spare rows": [by_gpu(REMAP_FAILED, REMAP_FAILED, identity=True)],
+    "GPUs without spare rows": [by_gpu(REMAP_FAILED, lambda gpu: gpu.remap_failed, identity=True)],
     "Nodes that are not ready": [nodes_down],
 }
 NODE: dict[str, list[Answer]] = {
@@ -151,6 +156,18 @@ NODE: dict[str, list[Answer]] = {
     "PCIe replays": [REPLAYS],
     "Pods that hold GPUs": [HOLDING],
     "GPUs and their pods": [on_gpu(busy)],
+    "Processors at work": [by_node(lambda gpu: machines.PROCESSORS, mean)],
+    "Memory of the machine in use": [by_node(lambda gpu: machines.MEMORY, mean)],
+    "Fullest file system": [by_node(lambda gpu: machines.FULLEST, mean)],
+    "Disks": [
+        by_node(lambda gpu: machines.READ, mean),
+        by_node(lambda gpu: machines.WRITTEN, mean),
+    ],
+    "Ethernet": [
+        by_node(lambda gpu: machines.RECEIVED, mean),
+        by_node(lambda gpu: machines.SENT, mean),
+    ],
+    "InfiniBand": [infiniband(machines.PORT), infiniband(machines.PORT / 2)],
 }
 GPU: dict[str, list[Answer]] = {
     "GPUs": [by_gpu(XID, identity=True)],
@@ -171,9 +188,12 @@ GPU: dict[str, list[Answer]] = {
     "Clocks": [CLOCK, by_gpu(lambda gpu: 2619e6)],
     "XID": [by_gpu(XID)],
     "Remapped rows of memory": [
-        by_gpu(reading("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS")),
-        by_gpu(reading("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS")),
-        by_gpu(REMAP_FAILED),
+        by_gpu(reading(field), lambda gpu: gpu.node.remaps)
+        for field in (
+            "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS",
+            "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS",
+            "DCGM_FI_DEV_ROW_REMAP_FAILURE",
+        )
     ],
     "PCIe replays": [REPLAYS],
 }

@@ -26,6 +26,8 @@ FORBIDDEN = {
     "gpufleet/sandbox": ("gpufleet.operations", "gpufleet.plan", "roles", "deploys"),
     "roles": ("gpufleet.sandbox", "deploys"),
     "deploys": ("gpufleet.sandbox", "gpufleet.catalog"),
+    "gpufleet": ("dashboards", "grafana_foundation_sdk", "matplotlib", "tests"),
+    "dashboards": ("gpufleet", "roles", "deploys", "tests"),
     "tests/post_deploy": ("gpufleet.plan", "gpufleet.operations", "gpufleet.runtimes", "roles",
                           "deploys"),
 }  # fmt: skip
