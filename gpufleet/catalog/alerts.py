@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from datetime import date
 from functools import lru_cache
 from typing import Annotated, Literal
@@ -43,7 +44,7 @@ class Alert(Sourced):
     severity: Severity
     summary: str
     description: str
-    optional: tuple[str, ...] = ()  # fields without which the alert works too
+    optional: tuple[str, ...] = ()  # fields without which the alert works as well
 
 
 class AlertCatalog(Entry):
@@ -56,6 +57,7 @@ class AlertCatalog(Entry):
     node_labels: tuple[str, ...]
     workload_labels: dict[str, tuple[str, ...]]
     exporter_pods: str
+    alternatives: tuple[tuple[str, ...], ...]
     xids: tuple[XidClass, ...]
     records: tuple[Record, ...]
     alerts: tuple[Alert, ...]
@@ -84,6 +86,14 @@ class AlertCatalog(Entry):
             if alert.name == name:
                 return alert
         raise KeyError(name)
+
+    def missing(self, alert: Alert, collected: Collection[str]) -> tuple[str, ...]:
+        """The fields that an alert lacks where an exporter collects just `collected`."""
+        there = set(collected) | set(alert.optional)
+        for group in self.alternatives:
+            if there & set(group):
+                there |= set(group)
+        return tuple(field for field in self.fields(alert.expr) if field not in there)
 
     def fields(self, expr: str) -> tuple[str, ...]:
         """The DCGM fields that an expression needs, by itself or through recorded series."""

@@ -36,3 +36,9 @@ def collected(
         return frozenset(entry.field for _, fields in found for entry in fields)
     before = not catalog.is_after(version)
     return frozenset(catalog.builtin.fields) if before else frozenset()
+
+
+def fields_of(csv: str) -> frozenset[str]:
+    """The fields that a list names."""
+    lines = [line for line in csv.splitlines() if line.strip() and not line.startswith("#")]
+    return frozenset(line.split(",", 1)[0].strip() for line in lines)

@@ -86,7 +86,7 @@ class Release:
     existing one that enforces more is a blocker. `adopt`: take over a release of this name and
     chart that something else made, although values of it get lost. `force_conflicts`: take fields
     back that something else changed (helm 4). `downgrade`: an older chart than the installed one
-    is meant.
+    is meant. `unlisted`: values that the chart takes although its values.yaml does not have them.
     """
 
     name: str
@@ -101,6 +101,7 @@ class Release:
     adopt: bool = False
     force_conflicts: bool = False
     downgrade: bool = False
+    unlisted: tuple[str, ...] = ()
 
     @property
     def ref(self) -> ReleaseRef:

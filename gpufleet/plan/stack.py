@@ -6,11 +6,15 @@ from collections.abc import Collection
 
 from gpufleet.catalog.chart_models import ChartCatalog
 from gpufleet.catalog.charts import choose_charts, has_feature, memory_limit
+from gpufleet.catalog.counters import load_counters
 from gpufleet.catalog.grafana import load_grafana
 from gpufleet.facts.cluster import ClusterFacts, ClusterNode
 from gpufleet.findings import Finding
 from gpufleet.findings import stack as findings
 from gpufleet.plan.adapter import plan_adapter
+from gpufleet.plan.alerting import plan_alerts
+from gpufleet.plan.alertmanager import CONFIG_SECRET
+from gpufleet.plan.counters import collected, counters_csv, fields_of
 from gpufleet.plan.dashboards import plan_dashboards
 from gpufleet.plan.gpu_operator import plan_operator
 from gpufleet.plan.monitors import MonitorPlan, plan_monitors
@@ -61,7 +65,8 @@ def plan_stack(
     label, value = next(iter(catalog.gpu_labels.labels.items()))
     secret = (settings.monitoring.namespace, GRAFANA_SECRET)
     dashboards, too_large = plan_dashboards(settings.monitoring, _has_grafana(settings, monitors))
-    build.findings += too_large
+    alerts, unheard = plan_alerts(settings.monitoring, facts, monitors, _collected(build, parts))
+    build.findings += [*too_large, *unheard]
     makes_secret = monitors.install and not settings.monitoring.grafana_existing_secret
     return StackPlan(
         releases=tuple(release for release in parts if release),
@@ -71,6 +76,8 @@ def plan_stack(
         label_value=value,
         secret=secret if makes_secret else None,
         dashboards=dashboards,
+        alerts=alerts,
+        receivers=_receivers(settings, monitors),
         findings=tuple(dict.fromkeys(build.findings)),
     )
 
@@ -88,6 +95,7 @@ def _prometheus(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
         grafana_secret=wanted.grafana_existing_secret or GRAFANA_SECRET,
         admission_webhooks=wanted.admission_webhooks,
         folder_annotation=load_grafana().sidecar.folder,
+        alertmanager_secret=CONFIG_SECRET if _receivers(build.settings, monitors) else None,
     )
     return build.release(STACK, wanted.namespace, values, wanted=wanted.values, crds=OPERATOR_CRDS)
 
@@ -154,13 +162,39 @@ def _exporter(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
         monitor_labels=dict(monitors.labels),
         memory=wanted.exporter_memory or memory_limit(catalog, EXPORTER, _most_gpus(build)),
         runtime_class=build.settings.device_plugin.runtime_class if runtime else None,
-        counters=wanted.counters if takes_counters else None,
+        relabelings=has_feature(catalog, EXPORTER, version, "serviceMonitor.relabelings"),
+        counters=_counters(build) if takes_counters else None,
         gpu_labels=catalog.gpu_labels.labels,
     )
     pods = {EXPORTER: len(build.gpu_nodes)} if build.gpu_nodes else {}
     return build.release(
         EXPORTER, wanted.namespace, values, wanted=wanted.exporter_values, pods=pods
     )
+
+
+def _counters(build: StackBuilder) -> str | None:
+    """The list for the exporter's chart: the user's, else ours; None for the chart's own."""
+    version = build.charts[EXPORTER].version
+    return build.settings.monitoring.counters or counters_csv(load_counters(), version)
+
+
+def _collected(build: StackBuilder, parts: Collection[Release | None]) -> frozenset[str] | None:
+    """What our exporter collects; None where none of ours is among the releases."""
+    if not any(release and release.chart == EXPORTER for release in parts):
+        return None
+    version = build.charts[EXPORTER].version
+    takes = has_feature(build.catalog, EXPORTER, version, "customMetrics")
+    asked = build.settings.monitoring.counters
+    if takes and asked:
+        return fields_of(asked)
+    return collected(load_counters(), version)
+
+
+def _receivers(settings: ClusterSettings, monitors: MonitorPlan) -> tuple[str, str] | None:
+    wanted = settings.monitoring
+    if not monitors.install or not wanted.alert_receivers:
+        return None
+    return (wanted.namespace, wanted.alert_receivers)
 
 
 def _has_gpu(node: ClusterNode, catalog: ChartCatalog) -> bool:

@@ -16,7 +16,8 @@ class StackPlan:
     `gpu_nodes`: nodes that are known to have GPUs. `label_nodes`: those that
     are to get `label`.
     `secret`: namespace and name of the Secret with Grafana's password, made where it is missing.
-    `dashboards`: ConfigMaps with dashboards.
+    `dashboards`: ConfigMaps with dashboards. `alerts`: the rules about GPUs.
+    `receivers`: namespace and name of the user's Secret with Alertmanager's receivers.
     """
 
     releases: tuple[Release, ...]
@@ -26,6 +27,8 @@ class StackPlan:
     label_value: str
     secret: tuple[str, str] | None
     dashboards: ObjectSet
+    alerts: ObjectSet
+    receivers: tuple[str, str] | None
     findings: tuple[Finding, ...]
 
     @property

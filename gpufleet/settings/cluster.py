@@ -194,7 +194,22 @@ class MonitoringSettings(RoleSettings):
     )
     counters: Counters | None = Field(
         None,
-        description="What to collect, as lines `DCGM field, type, help`. Default: the chart's.",
+        description="What to collect, as lines `DCGM field, type, help`. Default: gpufleet's own "
+        "list for that exporter, which the alerts and dashboards need.",
+    )
+    alerts: bool = Field(
+        True, description="Write the alerts about GPUs, where the Prometheus Operator is there."
+    )
+    rule_labels: dict[str, str] = Field(
+        {}, description="Labels of the alerts' rules, as an existing Prometheus selects them."
+    )
+    runbook_url: Url | None = Field(
+        None, description="Where docs/runbooks is to be read, for the links in alerts."
+    )
+    alert_receivers: Name | None = Field(
+        None,
+        description="Secret in the same namespace whose key receivers.yaml holds Alertmanager's "
+        "receivers, one of them named default. Default: Alertmanager is left as the chart has it.",
     )
     admission_webhooks: bool = Field(
         False, description="Let the operator check rules when they are written."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.operations import objects
+from gpufleet.operations import alertmanager, objects
 from gpufleet.operations import stack as operations
 from gpufleet.operations.operation import role
 from gpufleet.operations.stack import Stack
@@ -16,8 +16,12 @@ def install_prometheus(stack: Stack) -> None:
     operations.keep_password(
         "Make a password for Grafana", stack.run.cluster.api, stack.plan.secret
     )
+    alertmanager.keep_config(
+        "Tell Alertmanager whom to write", stack.run.cluster.api, stack.plan.receivers
+    )
     stack.bring("Install Prometheus and Grafana", STACK)
     if not stack.run.report.failed:
+        objects.keep("Write the alerts", stack.run.cluster.api, stack.plan.alerts)
         objects.keep(
             "Load the dashboards into Grafana", stack.run.cluster.api, stack.plan.dashboards
         )

@@ -12,6 +12,7 @@ from gpufleet.facts.cluster import (
     HelmRelease,
     ServerVersion,
 )
+from gpufleet.plan.counters import fields_of
 from tests.unit.plan.gpu_clusters import (
     FACTS,
     LABEL,
@@ -182,8 +183,11 @@ def test_counters_reach_charts_that_take_them() -> None:
     assert (
         "GPU_TEMP" in values(stack(monitoring_counters=counters), "dcgm-exporter")["customMetrics"]
     )
+    ours = values(stack(), "dcgm-exporter")["customMetrics"]
+    assert {"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"} <= fields_of(ours)
+    assert values(stack(), "dcgm-exporter")["serviceMonitor"]["relabelings"]
     old = stack(OLD, monitoring_counters=counters)
-    assert codes(old) == {"GF877"}
+    assert codes(old) == {"GF877", "GF897"}
     assert "customMetrics" not in values(old, "dcgm-exporter")
 
 

@@ -1,0 +1,83 @@
+"""Writes what is made of the catalog's alerts: files of rules, and the table in docs/monitoring.md.
+
+`--check` writes nothing and exits 1 when a file is not what would be written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from gpufleet.catalog.alerts import Alert, AlertCatalog, load_alerts
+from gpufleet.catalog.counters import CounterCatalog, load_counters
+from gpufleet.plan.alerts import expanded, prometheus_rule, rule_groups, rules_file
+from gpufleet.settings.cluster import MonitoringSettings
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "templates/monitoring/alerts"
+PAGE = ROOT / "docs/monitoring.md"
+BEGIN, END = "<!-- alerts: begin (make alerts) -->", "<!-- alerts: end -->"
+MADE = "Made by `make alerts` of gpufleet/catalog/alerts.yaml"
+# What other programs than the exporter bring to an alert, by how the names of their series begin.
+OTHERS = {"kube_": "kube-state-metrics"}
+
+
+def needs(catalog: AlertCatalog, counters: CounterCatalog, alert: Alert) -> str:
+    """What an alert needs beside an exporter that collects what it does by itself."""
+    expr = expanded(catalog, alert.expr)
+    found = [title for prefix, title in OTHERS.items() if prefix in expr]
+    if catalog.missing(alert, counters.builtin.fields):
+        found.append("our list of counters")
+    return ", ".join(found) or "-"
+
+
+def table(catalog: AlertCatalog, counters: CounterCatalog) -> str:
+    """The alerts by topic, each with its page, and where its threshold comes from."""
+    lines: list[str] = []
+    for topic in dict.fromkeys(alert.topic for alert in catalog.alerts):
+        lines += ["", f"**{topic}**", "", "| alert | severity | after | needs | threshold |"]
+        lines += ["|---|---|---|---|---|"]
+        lines += [
+            f"| [{alert.name}](runbooks/{alert.name}.md) | {alert.severity} | "
+            f"{'at once' if alert.for_ == '0m' else alert.for_} | "
+            f"{needs(catalog, counters, alert)} | {alert.source} |"
+            for alert in catalog.alerts
+            if alert.topic == topic
+        ]
+    return "\n".join(lines)
+
+
+def pages() -> dict[Path, str]:
+    """Every generated file and what should be in it."""
+    catalog, counters = load_alerts(), load_counters()
+    groups = rule_groups(catalog)
+    rule = prometheus_rule(groups, MonitoringSettings().namespace, {})
+    before, rest = PAGE.read_text().split(BEGIN)
+    _, after = rest.split(END)
+    return {
+        FOLDER / "rules.yaml": rules_file({"groups": groups}, f"{MADE}: for rule_files."),
+        FOLDER / "prometheus-rule.yaml": rules_file(rule, f"{MADE}: for kubectl apply."),
+        PAGE: f"{before}{BEGIN}\n{table(catalog, counters)}\n{END}{after}",
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    check = parser.parse_args().check
+    stale = {
+        path: text
+        for path, text in pages().items()
+        if not path.exists() or path.read_text() != text
+    }
+    for path, text in stale.items():
+        print(f"{'stale' if check else 'written'}: {path.relative_to(ROOT)}")
+        if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    return 1 if stale and check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
