@@ -235,7 +235,9 @@ class GpuOperatorSettings(RoleSettings):
 
     namespace: Name = Field("gpu-operator", description="Namespace of the operator.")
     driver: Literal["auto"] | bool = Field(
-        "auto", description="Let it install drivers; `auto`: not on nodes that have one."
+        "auto",
+        description="Let it install drivers; `auto`: where no node has one of its own, and then as "
+        "it is installed.",
     )
     toolkit: Literal["auto"] | bool = Field(
         "auto", description="Let it install the container toolkit; `auto`: as with the driver."
