@@ -146,3 +146,13 @@ def test_the_pictures_are_drawn_from_the_data(fleet_server: Prometheus, tmp_path
     committed = {path.name: path.stat().st_size for path in PICTURES.glob("dashboard-*.png")}
     assert set(committed) == {f"dashboard-{dashboard.name}.png" for dashboard in ALL}
     assert max(committed.values()) < 100_000
+
+
+def test_the_page_names_dashboards_and_panels_that_there_are() -> None:
+    page = (FOLDER.parents[2] / "docs" / "monitoring.md").read_text()
+    there = {board.title: {p.title for row in board.rows for p in row.panels} for board in ALL}
+    named = re.findall(r"\*(GPU [a-z ]+)\*: ([^|;(]+)", page)
+    assert len(named) > 30
+    for board, panel in named:
+        assert panel.strip() in there[board], f"{board}: {panel}"
+    assert set(re.findall(r"^\| \*(.+)\* \|", page, re.M)) == set(there)
