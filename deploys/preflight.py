@@ -1,5 +1,6 @@
-"""Findings and the plan of every host; nothing is changed."""
+"""Findings and the plan of every host and cluster; nothing is changed."""
 
-from gpufleet.operations.node import preview
+from gpufleet.operations.preflight import preview
+from roles.cluster import bring_stack
 
-preview()
+preview(bring_stack)

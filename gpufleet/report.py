@@ -35,6 +35,12 @@ class HostReport:
     plan: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
 
+    @property
+    def steps(self) -> list[str]:
+        """What would be done, in order; the list of the plan itself."""
+        steps: list[str] = self.plan.setdefault("steps", [])
+        return steps
+
     def as_dict(self) -> dict[str, Any]:
         data = asdict(self)
         data["findings"] = [finding.as_dict() for finding in self.findings]
@@ -63,7 +69,7 @@ def show(console: Console, hosts: list[HostReport], *, dry: bool = False) -> Non
     if clusters:
         console.print(_clusters(clusters, dry=dry))
     for host in hosts if dry else ():
-        for step in host.plan.get("steps", ()):
+        for step in host.steps:
             console.print(f"[green]would[/] {host.name}: ", end="")
             console.print(step, markup=False, highlight=False)
     for host in hosts:

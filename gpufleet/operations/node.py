@@ -122,13 +122,11 @@ def _ports(settings: NodeSettings) -> tuple[int, ...]:
     return (settings.exporter.port,) if settings.exporter.enabled else ()
 
 
-def preview() -> None:
-    """Report what would be done on the host of this deploy, and change nothing."""
-    report = RunReport.of(state)
-    report.plan_only = True
+def preview_node() -> None:
+    """Report what deploys/gpu_node.py would do on a node."""
     node = current_node(patient=False)
     if node and (node.plan.toolkit_blockers or node.plan.exporter_blockers):
-        report.block(host, [])
+        RunReport.of(state).block(host, [])
 
 
 def _fill(part: HostReport, node: Node) -> None:

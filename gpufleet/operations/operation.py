@@ -6,10 +6,13 @@ from collections.abc import Callable, Generator
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, cast
 
+from pyinfra import host, state
 from pyinfra.api import FileUploadCommand, FunctionCommand, StringCommand
 from pyinfra.api import deploy as pyinfra_deploy
 from pyinfra.api import operation as pyinfra_operation
 from pyinfra.api.operation import OperationMeta
+
+from gpufleet.operations.reporting import RunReport
 
 P = ParamSpec("P")
 Commands = Generator[str | StringCommand | FileUploadCommand | FunctionCommand, None, None]
@@ -19,12 +22,18 @@ def operation(function: Callable[P, Commands]) -> Callable[Concatenate[str, P], 
     """Make a pyinfra operation of a generator of commands.
 
     It is called with the sentence that people read while it runs: `load("Load the modules", …)`.
+    In a preview the sentence becomes a step of the report where there would be commands.
     """
     inner = cast(Any, pyinfra_operation()(function))
 
     @wraps(function)
     def named(sentence: str, /, *args: P.args, **kwargs: P.kwargs) -> OperationMeta:
-        return cast(OperationMeta, inner(*args, name=sentence, **kwargs))
+        if not RunReport.previews(state):
+            return cast(OperationMeta, inner(*args, name=sentence, **kwargs))
+        needed = next(function(*args, **kwargs), None) is not None
+        if needed:
+            RunReport.of(state).host(host.name).steps.append(sentence)
+        return OperationMeta(sentence, needed)
 
     return named
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -11,6 +11,7 @@ from pyinfra import host, logger, state
 from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.facts.cluster import ClusterFacts, ServerVersion
+from gpufleet.findings.releases import KIND_MISSING
 from gpufleet.operations.cluster import Cluster, PlannedRelease, open_cluster
 from gpufleet.operations.cluster_access import ClusterProblem, KubeAccess
 from gpufleet.operations.operation import Commands, operation
@@ -24,12 +25,16 @@ from gpufleet.settings import ClusterSettings, load_cluster_settings
 
 @dataclass(slots=True)
 class ClusterRun:
-    """The cluster of this deploy: what is wanted of it, what it is, what was planned so far."""
+    """The cluster of this deploy: what is wanted of it, what it is, what was planned so far.
+
+    `preview`: nothing is carried out. `blocked`: a release of a preview cannot be brought about.
+    """
 
     settings: ClusterSettings
     cluster: Cluster
     report: HostReport
-    steps: list[str] = field(default_factory=list)
+    preview: bool = False
+    blocked: bool = False
     releases: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -50,14 +55,14 @@ class ClusterRun:
             version = planned.release.version
             lines = [f"{name}: {planned.action} ({planned.reason}), chart {version}"]
             lines += [f"{step.action} CRD {step.name}" for step in planned.crds]
-            self.steps.append("\n  ".join([*lines, *planned.diff]))
+            self.report.steps.append("\n  ".join([*lines, *planned.diff]))
         kept = planned.action in ("no-op", "wait", "blocked") and before
         self.report.releases[name] = {
             "before": before.chart_version if before else None,
             "after": before.chart_version if before and kept else planned.release.version,
         }
         self.releases.append(describe(planned))
-        self.report.plan = {"steps": self.steps, "releases": self.releases}
+        self.report.plan["releases"] = self.releases
         self.report.findings += [
             found for found in planned.findings if found not in self.report.findings
         ]
@@ -110,21 +115,35 @@ def current_cluster(
         report.block(host, list(problem.findings))
         return None
     part.seconds += time.monotonic() - began
-    return ClusterRun(settings, cluster, part)
+    return ClusterRun(settings, cluster, part, preview)
 
 
 def bring(sentence: str, run: ClusterRun, release: Release) -> ReleasePlan:
     """Plan a release and add the operation that brings it about; `sentence` is what people read.
 
-    A blocker stops the whole cluster before anything of this run is carried out there.
+    A blocker stops the whole cluster before anything of this run is carried out there; a preview
+    goes on, to tell of all of them.
     """
     planned = run.cluster.plan(release)
+    if run.preview:
+        return _say_only(run, planned.plan)
     run.note(planned.plan)
     if planned.plan.blockers:
         RunReport.of(state).block(host, [])
     else:
         _bring(sentence, run, planned)
     return planned.plan
+
+
+def _say_only(run: ClusterRun, plan: ReleasePlan) -> ReleasePlan:
+    """Note a plan. What a blocked release would have brought to the API is not known: those after
+    it are not said to lack it."""
+    if run.blocked:
+        known = [found for found in plan.findings if found.code != KIND_MISSING.code]
+        plan = replace(plan, findings=tuple(known))
+    run.blocked = run.blocked or plan.action == "blocked"
+    run.note(plan)
+    return plan
 
 
 @operation

@@ -45,6 +45,11 @@ class RunReport(BaseStateCallback):
         atexit.register(report.close)
         return report
 
+    @classmethod
+    def previews(cls, state: State) -> bool:
+        """Whether this run only says what would be done."""
+        return any(isinstance(found, cls) and found.plan_only for found in state.callback_handlers)
+
     def host(self, name: str) -> HostReport:
         """The part of one host."""
         if name not in self.hosts:
@@ -124,7 +129,7 @@ class RunReport(BaseStateCallback):
         dry = self.plan_only or not self.state.is_executing
         if dry:
             for part in hosts:
-                part.changed = len(part.plan.get("steps", ()))
+                part.changed = len(part.steps)
         show(Console(stderr=True, width=_width()), hosts, dry=dry)
         path = os.environ.get("GPUFLEET_REPORT")
         if path:

@@ -19,7 +19,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from kubernetes import client
 
 from gpufleet.facts.cluster import ClusterFacts, ServerVersion
 from gpufleet.findings import Finding
@@ -28,6 +27,7 @@ from gpufleet.operations.cluster_api import ClusterApi
 from gpufleet.operations.cluster_gather import gather_cluster
 from gpufleet.sandbox.cluster import Cluster
 from tests.cluster.tiny import Site
+from tests.cluster.users import Rules, kubeconfig_of
 
 LOOPBACK = ip_address("127.0.0.1")
 Edit = Callable[[dict[str, Any]], None]
@@ -240,46 +240,11 @@ def tls_server(file: Path, key: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def as_user(place: Site, tmp_path: Path) -> Callable[[list[dict[str, Any]]], KubeAccess]:
-    """A kubeconfig of a ServiceAccount that has these rules, and no other, in the cluster."""
-
-    def make(rules: list[dict[str, Any]]) -> KubeAccess:
-        name = place.namespace
-        account = {"metadata": {"name": "limited"}}
-        place.core.create_namespaced_service_account(name, account)
-        rbac: Any = client.RbacAuthorizationV1Api(place.cluster.api)
-        rbac.create_cluster_role({"metadata": {"name": name}, "rules": rules})
-        rbac.create_cluster_role_binding(
-            {
-                "metadata": {"name": name},
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-                            "name": name},
-                "subjects": [{"kind": "ServiceAccount", "name": "limited", "namespace": name}],
-            }
-        )  # fmt: skip
-        config = yaml.safe_load(place.cluster.kubeconfig.read_text())
-        config["users"][0]["user"] = {"token": token(place)}
-        path = tmp_path / "limited"
-        path.write_text(yaml.safe_dump(config))
-        return KubeAccess(str(path))
-
-    return make
-
-
-def token(place: Site) -> str:
-    """The token of the ServiceAccount, by the way that every Kubernetes has."""
-    body = {
-        "metadata": {"name": "token",
-                     "annotations": {"kubernetes.io/service-account.name": "limited"}},
-        "type": "kubernetes.io/service-account-token",
-    }  # fmt: skip
-    place.core.create_namespaced_secret(place.namespace, body)
-    for _ in range(100):
-        data = place.core.read_namespaced_secret("token", place.namespace).data or {}
-        if "token" in data:
-            return str(yaml.safe_load(f"!!binary {data['token']}").decode())
-        time.sleep(0.1)
-    raise AssertionError("the controller made no token")
+def as_user(place: Site, tmp_path: Path) -> Callable[[Rules], KubeAccess]:
+    """A kubeconfig of a user who has these rules, and no other, in the cluster."""
+    return lambda rules: KubeAccess(
+        str(kubeconfig_of(place.cluster, place.namespace, rules, tmp_path / "limited"))
+    )
 
 
 READ = [
@@ -293,7 +258,7 @@ READ = [
 
 
 def test_every_permission_that_is_missing_is_named(
-    as_user: Callable[[list[dict[str, Any]]], KubeAccess],
+    as_user: Callable[[Rules], KubeAccess],
 ) -> None:
     rules = [dict(READ[0], resources=["nodes", "namespaces", "services", "pods"]), READ[1]]
     found = problem(as_user(rules))
@@ -305,7 +270,7 @@ def test_every_permission_that_is_missing_is_named(
 
 
 def test_a_user_who_may_look_and_not_change(
-    place: Site, as_user: Callable[[list[dict[str, Any]]], KubeAccess]
+    place: Site, as_user: Callable[[Rules], KubeAccess]
 ) -> None:
     access = as_user(READ)
     place.cluster = Cluster.find(place.cluster.name) or place.cluster

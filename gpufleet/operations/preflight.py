@@ -1,0 +1,36 @@
+"""What the deploys would do with a host: said, and nothing changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyinfra import host, state
+
+from gpufleet.operations.cluster_api import ApiError
+from gpufleet.operations.cluster_gather import refusals
+from gpufleet.operations.groups import CLUSTERS, is_cluster
+from gpufleet.operations.node import preview_node
+from gpufleet.operations.reporting import RunReport
+from gpufleet.operations.stack import Stack, current_stack
+
+
+def preview(roles_of_clusters: Callable[[Stack], None]) -> None:
+    """Report what would be done with the host of this deploy, as a node, as a cluster or as both.
+
+    A cluster's roles run as they do in its deploy, and their operations only say what they would
+    do. The cluster is read, without a lock; charts are fetched into this machine's cache.
+    """
+    report = RunReport.of(state)
+    report.plan_only = True
+    if not is_cluster(host):
+        preview_node()
+    stack = current_stack(preview=True) if CLUSTERS in host.groups else None
+    if stack is None:
+        return
+    try:
+        roles_of_clusters(stack)
+    except ApiError as error:
+        report.block(host, refusals(stack.run.cluster.api, [error]))
+    else:
+        if stack.run.blocked:
+            report.block(host, [])
