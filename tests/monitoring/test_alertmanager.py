@@ -21,8 +21,8 @@ from gpufleet.sandbox.waiting import wait_until
 NAMES = ("default", "critical", "warning", "info")
 ALERTS = {alert.name: alert for alert in load_alerts().alerts}
 SECONDS = 30
-# Debian's program looks for its templates in /usr/share, and the package is not installed: in a mount
-# namespace of its own they seem to be there.
+# Debian's program looks for its templates in /usr/share, and its package is not installed: in a
+# mount namespace of its own they seem to be there.
 WITH_TEMPLATES = (
     'mount -t overlay overlay -o "lowerdir=$SHARE:/usr/share" /usr/share && exec "$0" "$@"'
 )
