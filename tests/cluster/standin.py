@@ -24,7 +24,7 @@ from gpufleet.catalog.versions import release
 
 SOURCE = Path(__file__).parent / "charts" / "standin"
 PASSED_ON = ("grafana", "kube-state-metrics", "prometheus-node-exporter", "crds")  # to subcharts
-CRDS = ("Prometheus", "ServiceMonitor")
+CRDS = ("Prometheus", "ServiceMonitor", "PrometheusRule")
 
 
 @dataclass(frozen=True, slots=True)
