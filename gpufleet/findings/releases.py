@@ -64,6 +64,14 @@ CRD_KEPT = Kind(
     "CRD {crd} is left as it is: {reason}. Chart {chart} brings {ours}.",
     "Nothing to do while everything works; fields that the CRD lacks are dropped by the server.",
 )
+OFFERS_NOTHING = Kind(
+    "GF888",
+    Severity.WARNING,
+    "Node offers no GPUs",
+    "{node} offers no GPUs to pods, although the pods of {release} are ready there.",
+    "Read the plugin's log on that node, and run `gpufleet verify` on the node itself: the driver, "
+    "NVML or the container runtime does not show it a GPU.",
+)
 NO_PODS = Kind(
     "GF838",
     Severity.WARNING,

@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from gpufleet.facts.cluster import HelmRelease, ReleaseRef, Workload, WorkloadKind
+from gpufleet.facts.cluster import ClusterNode, HelmRelease, ReleaseRef, Workload, WorkloadKind
 from gpufleet.facts.cluster_parse import parse_node, parse_workload
 from gpufleet.facts.helm_release import decode_release, histories, newest_revisions
 from gpufleet.findings import Finding
+from gpufleet.findings.releases import OFFERS_NOTHING
 from gpufleet.operations.cluster_api import METADATA_ONLY, ClusterApi
 from gpufleet.operations.operand_watch import OperandWatch
 from gpufleet.plan.operands import OperandWait
 from gpufleet.plan.pod_reasons import Reason, Stuck, failed_jobs, is_ready, reasons
-from gpufleet.plan.readiness import unready, without_pods
+from gpufleet.plan.readiness import not_offering, unready, without_pods
 from gpufleet.plan.release_model import Readiness, Release
 
 RESOURCES: dict[WorkloadKind, str] = {
@@ -50,7 +51,7 @@ class Watch:
         seconds. `changed`: the release was just changed, so what its operator says may be old.
         """
         began = time.monotonic()
-        nodes = [parse_node(item) for item in self.api.list("/api/v1/nodes")]
+        nodes = self._nodes()
         operands = self._operands(expected, changed=changed)
         stuck = Stuck(expected.patience)
         while True:
@@ -59,20 +60,32 @@ class Watch:
             workloads = self.workloads()
             waiting = unready(expected, workloads, nodes)
             beyond = operands.look(spent) if operands and not waiting else OperandWait()
-            if not waiting and not beyond:
-                told = operands.findings if operands else []
+            silent = [] if waiting or beyond else self._silent(expected)
+            patient = spent < min(expected.patience, expected.timeout)
+            some_offer = len(silent) < len(expected.offering) and not patient
+            if not waiting and not beyond and (not silent or some_offer):
+                told = [*operands.findings] if operands else []
+                told += [OFFERS_NOTHING(node=name, release=self.release.ref) for name in silent]
                 return WaitResult([], [*without_pods(expected, workloads, nodes), *told], spent)
             if spent > QUIET or last:
                 why = self.why(
-                    [entry.workload for entry in (*waiting, *beyond.unready)],
+                    workloads
+                    if silent
+                    else [entry.workload for entry in (*waiting, *beyond.unready)],
                     operands.validators(beyond) if operands else (),
                 )
-                lines = [*map(str, waiting), *beyond.lines, *map(str, why)]
+                lines = [*map(str, waiting), *beyond.lines, *_silence(silent), *map(str, why)]
                 if last or stuck.after(why, spent):
                     empty = without_pods(expected, workloads, nodes)
                     return WaitResult(lines, empty, spent, operands=bool(beyond))
                 self._report(f"{spent:.0f} s: waiting for {'; '.join(lines)}")
             time.sleep(min(POLL, max(expected.timeout - spent, 0)))
+
+    def _nodes(self) -> list[ClusterNode]:
+        return [parse_node(item) for item in self.api.list("/api/v1/nodes")]
+
+    def _silent(self, expected: Readiness) -> list[str]:
+        return not_offering(expected, self._nodes()) if expected.offering else []
 
     def _operands(self, expected: Readiness, *, changed: bool) -> OperandWatch | None:
         if expected.operands is None:
@@ -163,6 +176,10 @@ class Watch:
                 if made or (about.get("kind") == "Pod" and name in waiting):
                     found.append(event)
         return sorted(found, key=_time)
+
+
+def _silence(nodes: Sequence[str]) -> list[str]:
+    return [f"node {name} offers no GPUs to pods" for name in nodes]
 
 
 def _time(event: Mapping[str, Any]) -> str:

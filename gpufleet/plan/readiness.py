@@ -11,6 +11,8 @@ from gpufleet.findings import releases as findings
 from gpufleet.plan.release_model import Readiness
 from gpufleet.plan.scheduling import why_none
 
+VENDOR = "nvidia.com/"  # nvidia.com/gpu, nvidia.com/gpu.shared, nvidia.com/mig-1g.10gb
+
 
 @dataclass(frozen=True, slots=True)
 class Unready:
@@ -49,6 +51,19 @@ def _reason(work: Workload, pods: int | None, nodes: Sequence[ClusterNode]) -> s
     if work.ready < work.wanted:
         return f"{work.ready} of {work.wanted} pods are ready"
     return ""
+
+
+def not_offering(expected: Readiness, nodes: Sequence[ClusterNode]) -> list[str]:
+    """The nodes that should offer GPUs to pods and offer none of any kind.
+
+    A pod of the plugin counts as ready before it has found a GPU, and between two crashes.
+    """
+    offers = {
+        node.name
+        for node in nodes
+        if any(name.startswith(VENDOR) and count for name, count in node.allocatable.items())
+    }
+    return [name for name in expected.offering if name not in offers]
 
 
 def without_pods(

@@ -68,13 +68,15 @@ class Readiness:
     it may be empty. A DaemonSet that is not named must have all pods it wants; where it wants none
     that is a warning. `timeout`: seconds to wait; `patience`: seconds after which a cause that
     stays (an image that cannot be pulled, a crash, a quota) ends the wait. `operands`: what has to
-    be ready besides, where an operator is installed.
+    be ready besides, where an operator is installed. `offering`: nodes that must offer GPUs to
+    pods, as they do once a device plugin has registered with their kubelet.
     """
 
     pods: Mapping[str, int] = field(default_factory=dict)
     timeout: int = 300
     patience: int = 60
     operands: Operands | None = None
+    offering: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from gpufleet.catalog.chart_models import ChartCatalog
 from gpufleet.catalog.charts import choose_charts, has_feature, memory_limit
@@ -133,7 +134,8 @@ def _plugin(build: StackBuilder) -> Release:
         time_slicing=wanted.time_slicing,
     )
     pods = {PLUGIN: len(build.gpu_nodes)} if build.gpu_nodes else {}
-    return build.release(PLUGIN, wanted.namespace, values, wanted=wanted.values, pods=pods)
+    release = build.release(PLUGIN, wanted.namespace, values, wanted=wanted.values, pods=pods)
+    return replace(release, ready=replace(release.ready, offering=tuple(build.gpu_nodes)))
 
 
 def _exporter(build: StackBuilder, monitors: MonitorPlan) -> Release | None:

@@ -188,6 +188,29 @@ def test_nodes_without_labels_are_told_with_the_label_that_is_missing(
         bench.cluster.down()
 
 
+def without_gpus(bench: Bench, *names: str) -> None:
+    """As where the plugin runs and NVML shows it nothing."""
+    gone = {"status": {kind: {"nvidia.com/gpu": "0"} for kind in ("capacity", "allocatable")}}
+    for name in names:
+        bench.core.patch_node_status(name, gone)
+
+
+def test_a_node_that_offers_no_gpus_is_told_and_stops_nobody(current: Bench) -> None:
+    without_gpus(current, "gpu-2")
+    done = current.deploy(cluster_timeout=20, monitoring_enabled=False)
+    assert done.returncode == 0, done.output
+    told = [found for found in done.report["findings"] if found["code"] == "GF888"]
+    assert len(told) == 1
+    assert told[0]["message"].startswith("gpu-2 offers no GPUs")
+
+
+def test_a_plugin_that_shows_no_gpu_anywhere_is_no_success(current: Bench) -> None:
+    without_gpus(current, "gpu-1", "gpu-2", "gpu-3")
+    done = current.deploy(cluster_timeout=10, monitoring_enabled=False)
+    assert done.returncode == 1
+    assert "node gpu-1 offers no GPUs to pods" in str(done.report["findings"])
+
+
 def test_an_api_that_does_not_answer_is_told(current: Bench, tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

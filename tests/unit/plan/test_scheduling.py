@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gpufleet.facts.cluster import ClusterNode, Placement, Taint, Workload
-from gpufleet.plan.readiness import unready, without_pods
+from gpufleet.plan.readiness import not_offering, unready, without_pods
 from gpufleet.plan.release_model import Readiness
 from gpufleet.plan.scheduling import fitting, why_none
 
@@ -105,6 +106,19 @@ def daemon(wanted: int, ready: int, updated: int | None = None, **more: Any) -> 
 def test_when_a_daemonset_is_ready(work: Workload, pods: dict[str, int], reason: str) -> None:
     found = unready(Readiness(pods), [work], [PLAIN])
     assert [entry.reason for entry in found] == ([reason] if reason else [])
+
+
+@pytest.mark.parametrize(
+    ("resource", "offered"),
+    [("nvidia.com/gpu", 8), ("nvidia.com/gpu.shared", 32), ("nvidia.com/mig-1g.10gb", 7)],
+)
+def test_a_node_offers_gpus_of_any_kind(resource: str, offered: int) -> None:
+    expected = Readiness(offering=("plain", "gone"))
+    offering = replace(PLAIN, name="plain", allocatable={resource: offered})
+    assert not_offering(expected, [offering]) == ["gone"]
+    broken = replace(offering, allocatable={resource: 0, "rdma/hca": 4})
+    assert not_offering(expected, [broken]) == ["plain", "gone"]
+    assert not_offering(Readiness(), [broken]) == []
 
 
 def test_only_a_daemonset_that_nobody_speaks_of_is_warned_about() -> None:
