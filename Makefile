@@ -34,7 +34,7 @@ test-slow: $(READY) ## real packages of the distribution, with a real DKMS build
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/pytest -q -m slow tests/hosts
 
 test-kubernetes: $(READY) ## the tests on control planes of every Kubernetes minor that can be built
-	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/test_kubernetes.sh
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) scripts/test_kubernetes.py
 
 lint: $(READY) ## ruff and mypy --strict
 	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy
