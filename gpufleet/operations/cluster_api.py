@@ -29,6 +29,7 @@ ANONYMOUS = 'User "system:anonymous"'  # whom a server sees that was shown no va
 TRIES = 6  # for a server that answered before
 PAUSE = 2.0  # seconds between them
 _GONE = 410
+_LATER = 429  # nothing was done: too much is asked, or a kind is so new that it is not served yet
 
 
 class ApiError(Exception):
@@ -116,7 +117,11 @@ class ClusterApi:
         if body is not None:
             headers["Content-Type"] = content
         self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
-        response = self._sent(method, url, headers, body)
+        for left in reversed(range(TRIES)):
+            response = self._sent(method, url, headers, body)
+            if response.status != _LATER or not left:
+                break
+            time.sleep(PAUSE)
         return self._answer(f"{method} {path}", int(response.status), response.data)
 
     def _sent(self, method: str, url: str, headers: dict[str, str], body: Any) -> Any:

@@ -156,6 +156,35 @@ def _between(version: str, since: str, until: str) -> bool:
     return not until or number <= release(until.removeprefix("v"))
 
 
+TEXT: dict[str, Any] = {"type": "string"}
+TEXTS = {"type": "object", "additionalProperties": TEXT}
+# Groups of a PrometheusRule, as the operator's CRD describes them.
+GROUPS: dict[str, Any] = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["name"],
+    "items": {
+        "type": "object",
+        "required": ["name"],
+        "properties": {
+            "name": {"type": "string", "minLength": 1},
+            "rules": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["expr"],
+                    "properties": {
+                        "alert": TEXT, "record": TEXT, "labels": TEXTS, "annotations": TEXTS,
+                        "expr": {"x-kubernetes-int-or-string": True},
+                        "for": {"type": "string", "pattern": r"^(0|((\d+)h)?((\d+)m)?((\d+)s)?)$"},
+                    },
+                },
+            },
+        },
+    },
+}  # fmt: skip
+
+
 def crd(kind: str, chart: StandIn) -> dict[str, Any]:
     """A CRD whose spec knows hostNetwork only where the real one does."""
     plural = "prometheuses" if kind == "Prometheus" else f"{kind.lower()}s"
@@ -167,6 +196,7 @@ def crd(kind: str, chart: StandIn) -> dict[str, Any]:
     spec["properties"]["endpoints"] = {
         "type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     }  # fmt: skip
+    spec["properties"]["groups"] = GROUPS
     if chart.operator and release(chart.operator) >= (0, 90):
         spec["properties"]["hostNetwork"] = {"type": "boolean"}
     notes = {"operator.prometheus.io/version": chart.operator} if chart.operator else {}
