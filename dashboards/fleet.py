@@ -47,7 +47,7 @@ NOW = Row(
         number(
             "Allocated",
             "Share of the GPUs that pods hold.",
-            f"sum({held(ALL, 'cluster')}) / sum({installed(ALL, 'cluster')})",
+            or_zero(f"sum({held(ALL, 'cluster')}) / sum({installed(ALL, 'cluster')})"),
             "percentunit",
         ),
         number(
@@ -72,8 +72,8 @@ USE = Row(
             "GPUs held and at work",
             "Held: requested by pods that run. At work: busy for more than 5 % of the time.",
             (f"sum({installed(ALL, 'cluster')})", model.ONE, "installed"),
-            (f"sum({held(ALL, 'cluster')})", model.ONE, "held by pods"),
-            (at_work(ALL), model.ONE, "at work"),
+            (or_zero(f"sum({held(ALL, 'cluster')})"), model.ONE, "held by pods"),
+            (or_zero(at_work(ALL)), model.ONE, "at work"),
         ),
         lines(
             "Memory in use by node",

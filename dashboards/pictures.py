@@ -93,7 +93,8 @@ def _series(axes: Axes, part: dict[str, Any], data: Data) -> None:
             lines.append((_named(target, one["metric"]), points))
     _plot(axes, lines, stacked)
     axes.set_ylabel(word)
-    axes.set_ylim(bottom=0)
+    highest = max((value for _, points in lines for value in points.values()), default=0)
+    axes.set_ylim(0, None if stacked else 1.08 * highest or 1)
     axes.grid(alpha=0.3)
     if 0 < len(lines) <= MANY:
         axes.legend(loc="upper left", bbox_to_anchor=(1, 1.05), fontsize=6, frameon=False)
