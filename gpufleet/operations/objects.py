@@ -19,7 +19,7 @@ def pending(api: ClusterApi, wanted: ObjectSet) -> tuple[ObjectChange, ...]:
     try:
         live = api.list(wanted.path, labelSelector=wanted.selector)
     except ApiError as error:
-        if error.reason != "NotFound":  # of a kind that the API does not serve yet
+        if error.status != 404:  # of a kind, or a whole group, that the API does not serve
             raise
         live = []
     return changes(wanted, live)
