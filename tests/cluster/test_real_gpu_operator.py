@@ -24,7 +24,7 @@ OPERATOR = {"cluster_stack": "gpu-operator", "monitoring_prometheus": "none"}
 # its manifests are where its image has them: /opt/gpu-operator, in a mount namespace of its own
 RUN = (
     "mount -t tmpfs tmpfs /opt && mkdir /opt/gpu-operator && cd /opt/gpu-operator && "
-    'ln -s "$0"/assets/* "$0"/manifests . && '
+    'cp -r "$0"/assets/* "$0"/manifests . && '
     'exec "$0"/gpu-operator --metrics-bind-address=0 --health-probe-bind-address=0'
 )
 FOUND_BY_NFD = {
