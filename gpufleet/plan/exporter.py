@@ -7,12 +7,14 @@ from dataclasses import replace
 from ipaddress import ip_address
 
 from gpufleet.catalog.choice import ExporterChoice
+from gpufleet.catalog.counters import load_counters
 from gpufleet.catalog.exporter import resolve_exporter
 from gpufleet.catalog.models import Catalog
 from gpufleet.catalog.versions import release
 from gpufleet.facts.model import Listener, NodeFacts
 from gpufleet.findings import Finding, Severity
 from gpufleet.findings import exporter as found
+from gpufleet.plan.counters import counters_csv
 from gpufleet.plan.exporter_files import (
     Mode,
     digest,
@@ -25,6 +27,7 @@ from gpufleet.plan.exporter_files import (
 from gpufleet.plan.exporter_model import ExporterPlan, Packages, Surroundings
 from gpufleet.plan.packages import lock_plugin, to_hold
 from gpufleet.settings import ExporterSettings
+from gpufleet.settings.exporter import OUR_COUNTERS
 
 
 def plan_exporter(
@@ -53,9 +56,21 @@ def plan_exporter(
         if settings.enabled == "auto":
             problems = tuple(replace(p, severity=Severity.WARNING) for p in problems)
         return None, problems
-    plan = _plan(settings, facts, catalog, choice, mode, around)
+    wanted = settings.model_copy(update={"counters": _counters(settings, facts, catalog, choice)})
+    plan = _plan(wanted, facts, catalog, choice, mode, around)
     plan = replace(plan, reasons=(choice.reason, reason))
     return plan, (*problems, *_closed(settings))
+
+
+def _counters(
+    settings: ExporterSettings, facts: NodeFacts, catalog: Catalog, choice: ExporterChoice
+) -> str | None:
+    """The list for this exporter and these GPUs; None: its own."""
+    if settings.counters != OUR_COUNTERS:
+        return settings.counters
+    found = {gen.name for gpu in facts.gpus if (gen := catalog.generation(gpu.device))}
+    known = all(catalog.generation(gpu.device) for gpu in facts.gpus)
+    return counters_csv(load_counters(), choice.version, found if known else ())
 
 
 def _left_to_cluster(facts: NodeFacts) -> Finding:

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from gpufleet.settings.model import RoleSettings, Version
 
 _METRIC_TYPES = ("gauge", "counter", "label", "histogram", "summary", "untyped")
+OUR_COUNTERS = "gpufleet"
 _FIELD = re.compile(r"DCGM_[A-Z0-9_]+")
 
 
@@ -32,6 +33,11 @@ def _check_counters(text: str) -> str:
     return text if text.endswith("\n") else text + "\n"
 
 
+def _check_wish(text: str) -> str:
+    """The word for our own list, or a list."""
+    return OUR_COUNTERS if text.strip() == OUR_COUNTERS else _check_counters(text)
+
+
 def _check_address(text: str) -> str:
     try:
         address = ip_address(text)
@@ -44,6 +50,7 @@ def _check_address(text: str) -> str:
 
 Address = Annotated[str, AfterValidator(_check_address)]
 Counters = Annotated[str, AfterValidator(_check_counters)]
+CounterWish = Annotated[str, AfterValidator(_check_wish)]
 Image = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][A-Za-z0-9._:/@-]*$")]
 
 
@@ -73,10 +80,10 @@ class ExporterSettings(RoleSettings):
         "127.0.0.1",
         description="Address to listen on: metrics have no password. `0.0.0.0` is every IPv4 one.",
     )
-    counters: Counters | None = Field(
+    counters: CounterWish | None = Field(
         None,
-        description="What to collect, as lines `DCGM field, type, help`. Default: the exporter's "
-        "own list.",
+        description="What to collect, as lines `DCGM field, type, help`. `gpufleet`: the list that "
+        "the alerts need, for that exporter and the host's GPUs. Default: the exporter's own list.",
     )
     image: Image | None = Field(
         None, description="Image of the container. Default: NVIDIA's, of the version above."

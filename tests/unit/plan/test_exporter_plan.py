@@ -20,7 +20,8 @@ from exporters import (
 )
 from hosts import bare_host, converged_host
 
-from gpufleet.facts.model import Keyring, ManagedFile, Package, Service
+from gpufleet.facts.model import Keyring, ManagedFile, NodeFacts, Package, Service
+from gpufleet.plan.counters import fields_of
 from gpufleet.plan.exporter_files import UNIT, UNIT_FILE
 from gpufleet.plan.node import plan_node, steps
 from gpufleet.plan.removal import plan_removal
@@ -159,6 +160,23 @@ def test_the_container_has_its_counters_and_no_more_rights_than_it_needs() -> No
     assert f"--volume {path}:{path}:ro registry.example:5000/dcgm@sha256:ab --address" in text
     assert "--cap-drop ALL --cap-add SYS_ADMIN --security-opt no-new-privileges" in text
     assert f"--collectors {path}\n" in text
+
+
+def test_our_list_is_for_the_hosts_exporter_and_gpus() -> None:
+    def fields(facts: NodeFacts, **data: str) -> frozenset[str]:
+        plan = exporter_for(facts, exporter_counters="gpufleet", **data)
+        files = {file.path: str(file.content) for file in plan.wanted_files}
+        text = files.get("/etc/dcgm-exporter/gpufleet-counters.csv")
+        return fields_of(text) if text else frozenset()
+
+    host = converged_host()
+    assert "DCGM_FI_DEV_GPU_UTIL" in fields(host)
+    pascal = replace(host, pci=tuple(replace(gpu, device=0x15F8) for gpu in host.gpus))
+    assert "DCGM_FI_DEV_RETIRED_DBE" in fields(pascal)
+    assert "DCGM_FI_PROF_SM_ACTIVE" not in fields(pascal)
+    unknown = replace(host, pci=tuple(replace(gpu, device=0xFFF0) for gpu in host.gpus))
+    assert {"DCGM_FI_DEV_RETIRED_DBE", "DCGM_FI_PROF_SM_ACTIVE"} <= fields(unknown)
+    assert fields(host, exporter_version="4.9.0") == frozenset()
 
 
 def test_the_other_mode_is_retired() -> None:
