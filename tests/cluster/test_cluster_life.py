@@ -138,7 +138,7 @@ def test_keys_and_tokens_are_the_users_alone(simulated: Cluster) -> None:
     assert simulated.folder.stat().st_mode & 0o077 == 0
     tokens = simulated.folder / "tokens.csv"
     secret = [simulated.kubeconfig, tokens, *simulated.folder.glob("*.key")]
-    assert len(secret) == 4
+    assert len(secret) == 6
     for path in secret:
         assert path.stat().st_mode & 0o077 == 0, path
     token = tokens.read_text().partition(",")[0]
