@@ -254,6 +254,7 @@ READ = [
      "verbs": ["get", "list"]},
     {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"],
      "verbs": ["get", "list"]},
+    {"apiGroups": ["apiregistration.k8s.io"], "resources": ["apiservices"], "verbs": ["list"]},
 ]  # fmt: skip
 
 
