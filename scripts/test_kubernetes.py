@@ -1,7 +1,7 @@
 """The cluster tests on one Kubernetes minor after the other: python scripts/test_kubernetes.py
 
-Each minor is built the first time. KUBERNETES="1.30 1.24" takes a subset. The table of results goes
-to docs/verification.md where all minors were run, and to standard output in any case.
+Each minor is built the first time. KUBERNETES="1.30 1.24" takes a subset. The results go into the
+table of docs/verification.md, each in the row of its release; the other rows stay.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
+
+from packaging.version import Version
 
 from gpufleet.sandbox.cluster.versions import versions
 
@@ -21,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "verification.md"
 BEGIN, END = "<!-- test-kubernetes -->\n", "<!-- /test-kubernetes -->\n"
 LEFT_OUT = ("test_real_node", "test_building")  # they choose their Kubernetes themselves
-HEAD = "| Kubernetes | passed | failed | skipped | seconds |\n|---|---|---|---|---|\n"
+HEAD = "| Kubernetes | passed | failed | skipped | seconds | day |\n|---|---|---|---|---|---|\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,8 @@ class Result:
     seconds: int
 
     def __str__(self) -> str:
-        numbers = (self.passed, self.failed, self.skipped, self.seconds)
-        return f"| {self.release} | {' | '.join(map(str, numbers))} |\n"
+        cells = (self.release, self.passed, self.failed, self.skipped, self.seconds, date.today())
+        return f"| {' | '.join(map(str, cells))} |"
 
 
 def test(minor: str) -> Result:
@@ -57,16 +60,22 @@ def test(minor: str) -> Result:
     return Result(release, passed, bad, skipped, round(float(suite["time"])))
 
 
+def merged(table: str, results: Sequence[Result]) -> str:
+    """The table with a row for each release that was ever tested, oldest release first."""
+    rows = {row.split(" | ")[0].strip("| "): row for row in table.splitlines()[2:]}
+    rows |= {result.release: str(result) for result in results}
+    return HEAD + "".join(f"{rows[name]}\n" for name in sorted(rows, key=Version))
+
+
 def main() -> None:
-    known = [*versions().kubernetes.releases]
-    wanted = os.environ.get("KUBERNETES", " ".join(known)).split()
-    results = [test(minor) for minor in wanted]
-    table = HEAD + "".join(map(str, results))
-    print(f"\n{table}")
-    if wanted == known:
+    wanted = os.environ.get("KUBERNETES", " ".join(versions().kubernetes.releases)).split()
+    results = []
+    for minor in wanted:
+        results.append(test(minor))
         before, _, rest = PAGE.read_text().partition(BEGIN)
-        said = f"`make test-kubernetes` on {date.today()}:\n\n"
-        PAGE.write_text(f"{before}{BEGIN}{said}{table}{END}{rest.partition(END)[2]}")
+        table, _, after = rest.partition(END)
+        PAGE.write_text(f"{before}{BEGIN}{merged(table, results)}{END}{after}")
+    print(f"\n{HEAD}" + "\n".join(map(str, results)))
     sys.exit(any(result.failed for result in results))
 
 
