@@ -75,12 +75,17 @@ def noded(catalog: AlertCatalog, selector: str) -> str:
 
 
 def owned(catalog: AlertCatalog, selector: str) -> str:
-    """`noded`, and with the workload's `namespace` and `pod`; the exporter's own pod is none."""
+    """`noded`, and with the workload's `namespace` and `pod`, where there is one.
+
+    The exporter's own pod is none: it is the one that `up` has for the same target, and where that
+    is gone already, it has a usual name.
+    """
     expr = noded(catalog, selector)
     for label, places in catalog.workload_labels.items():
         expr = _first_of(expr, label, places)
     expr = _call("label_replace", [expr, f'"pod", "", "pod", "{catalog.exporter_pods}"'])
-    return f"{expr}\nunless on (pod) vector(0)"
+    own = f"last_over_time(up[{catalog.window}])"
+    return f"{expr}\nunless on (pod) vector(0)\nunless on (job, instance, namespace, pod) {own}"
 
 
 def _first_of(expr: str, label: str, places: tuple[str, ...]) -> str:
