@@ -108,9 +108,7 @@ class PretendOperator:
             if error.status != 404:
                 raise
             found = self.apps.create_namespaced_daemon_set(space, wanted)
-        if found.metadata.annotations["example.invalid/hash"] != _hash(
-            policy, self.broken.get(name, {})
-        ):
+        if found.metadata.annotations["example.invalid/hash"] != _hash(policy, annotations):
             self.apps.replace_namespaced_daemon_set(name, space, wanted)
             return False
         status = found.status
