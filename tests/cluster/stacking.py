@@ -83,7 +83,13 @@ class Bench:
         with TemporaryDirectory(prefix="gpufleet-test-") as name:
             inventory, found = Path(name, "inventory.py"), Path(name, "found.json")
             inventory.write_text(INVENTORY.format(data=json.dumps(self.data(**data))))
-            words = [PYINFRA.with_name("gpufleet"), "verify", inventory, "--json", found]
+            words: list[str | Path] = [
+                PYINFRA.with_name("gpufleet"),
+                "verify",
+                inventory,
+                "--json",
+                found,
+            ]
             subprocess.run(words, cwd=ROOT, capture_output=True, timeout=SECONDS, check=False)
             checks: dict[str, Any] = json.loads(found.read_text())["hosts"]["@local"]["checks"]
         return checks
