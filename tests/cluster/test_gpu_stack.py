@@ -14,6 +14,7 @@ import pytest
 from kubernetes import client
 
 from gpufleet.catalog.charts import choose_charts, load_charts
+from gpufleet.catalog.counters import load_counters
 from gpufleet.sandbox.cluster import Cluster
 from gpufleet.sandbox.waiting import wait_until
 from tests.cluster.conftest import KUBERNETES
@@ -31,7 +32,9 @@ def test_a_bare_cluster_becomes_a_gpu_cluster_and_stays_as_it_is(bench: Bench) -
         name: {"before": None, "after": chosen[name].version} for name in STACK
     }
     assert bench.releases() == dict.fromkeys(STACK, "deployed")
-    assert not [found for found in done.report["findings"] if found["severity"] != "info"]
+    told = {found["code"] for found in done.report["findings"] if found["severity"] != "info"}
+    has_list = load_counters().serves(chosen["dcgm-exporter"].version)
+    assert told == (set() if has_list else {"GF897"})  # some alerts lack their counters
     again = bench.deploy()
     assert again.returncode == 0, again.output
     assert (again.report["changed"], again.report["failed"]) == (0, False)
