@@ -5,7 +5,6 @@ Asks the API as the autoscaler itself does, so an answer that comes only now cou
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -13,9 +12,8 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from kubernetes import client
-from urllib3.exceptions import HTTPError
 
-from gpufleet.verify.cluster import TIMEOUT, Answers, Cluster
+from gpufleet.verify.cluster import Answers, Cluster
 
 GROUPS = {"Pods": "custom.metrics.k8s.io", "External": "external.metrics.k8s.io"}
 VENDOR = "nvidia.com/"  # of whole GPUs and of parts, nvidia.com/mig-1g.10gb
@@ -60,7 +58,7 @@ def autoscalers(cluster: Cluster) -> list[Autoscaler]:
 
 def _autoscaler(cluster: Cluster, item: Answers) -> Autoscaler | None:
     namespace, ref = item["metadata"]["namespace"], item["spec"]["scaleTargetRef"]
-    target = _get(cluster, f"/apis/apps/v1/namespaces/{namespace}/{_plural(ref)}/{ref['name']}")
+    target = cluster.get(f"/apis/apps/v1/namespaces/{namespace}/{_plural(ref)}/{ref['name']}")
     if not isinstance(target, dict) or not _has_gpu(target["spec"]["template"]["spec"]):
         return None
     conditions = item.get("status", {}).get("conditions") or ()
@@ -110,7 +108,7 @@ def _text(labels: Mapping[str, str]) -> str:
 def explain(cluster: Cluster, scaler: Autoscaler, metric: Metric) -> str:
     """Why there is no value for a metric of an autoscaler; "" where there is one."""
     group = GROUPS[metric.kind]
-    offered = _get(cluster, f"/apis/{group}/v1beta1")
+    offered = cluster.get(f"/apis/{group}/v1beta1")
     if not isinstance(offered, dict):
         return f"{group} is not served: {offered}"
     names = _names(metric.kind, offered)
@@ -150,14 +148,14 @@ def _has_value(
         asked = {"labelSelector": "" if everywhere else scaler.pods}
     words = {**asked, "metricLabelSelector" if asked else "labelSelector": metric.selector}
     query = urlencode({key: value for key, value in words.items() if value})
-    answer = _get(cluster, f"{place}/{metric.name}?{query}")
+    answer = cluster.get(f"{place}/{metric.name}?{query}")
     return isinstance(answer, dict) and bool(answer.get("items"))
 
 
 def unavailable(cluster: Cluster, group: str) -> str:
     """Why the API does not serve a group of metrics, in words; "" where it does."""
     name = f"v1beta1.{group}"
-    found = _get(cluster, f"/apis/apiregistration.k8s.io/v1/apiservices/{name}")
+    found = cluster.get(f"/apis/apiregistration.k8s.io/v1/apiservices/{name}")
     if not isinstance(found, dict):
         return f"there is no APIService {name}"
     conditions = found.get("status", {}).get("conditions") or ()
@@ -167,20 +165,3 @@ def unavailable(cluster: Cluster, group: str) -> str:
         if condition["type"] == "Available" and condition["status"] != "True"
     ]
     return "; ".join(wrong)
-
-
-def _get(cluster: Cluster, path: str) -> Answers | str:
-    """An answer of the API, or in words why there is none."""
-    api = cluster.api
-    headers = {"Accept": "application/json"}
-    api.update_params_for_auth(headers, [], ["BearerToken"], path, "GET", None)
-    url = api.configuration.host + path
-    try:
-        response = api.rest_client.request("GET", url, headers=headers, _request_timeout=TIMEOUT)
-        data = response.read()
-    except HTTPError as error:
-        raise cluster.silent(str(error)) from error
-    if response.status >= 400:
-        return f"{response.status} {data[:200].decode('utf-8', 'replace').strip()}"
-    found: Answers = json.loads(data)
-    return found

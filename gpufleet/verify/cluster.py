@@ -7,6 +7,7 @@ import os
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
@@ -92,15 +93,19 @@ class Cluster(Subject):
 
     def nodes_with(self, image: str) -> set[str]:
         """Names of the nodes with a ready pod that runs an image for its main purpose."""
-        return {
-            pod.spec.node_name
+        return {pod.spec.node_name for pod in self.pods_with(image)}
+
+    def pods_with(self, image: str) -> list[Any]:
+        """Ready pods that run an image for its main purpose."""
+        return [
+            pod
             for pod in self.pods
             if any(_runs(container, image) for container in pod.spec.containers)
             and any(
                 condition.type == "Ready" and condition.status == "True"
                 for condition in pod.status.conditions or ()
             )
-        }
+        ]
 
     def custom(self, kind: tuple[str, str, str]) -> list[Answers]:
         """Custom resources of all namespaces; none where the API does not serve the kind."""
@@ -116,19 +121,38 @@ class Cluster(Subject):
                 return service.metadata.namespace, service.metadata.name
         return None
 
-    def prometheus(self, path: str) -> Answers | None:
-        """An answer of Prometheus, through the API server; None where it gives none."""
+    def prometheus(self, query: str) -> list[Answers] | None:
+        """The series of an instant query, asked through the API server; None without an answer."""
         if self.prometheus_service is None:
             return None
         namespace, name = self.prometheus_service
+        place = f"/api/v1/namespaces/{namespace}/services/{name}:9090/proxy/api/v1/query"
         try:
-            text = self.core.connect_get_namespaced_service_proxy_with_path(
-                f"{name}:9090", namespace, path, _request_timeout=TIMEOUT, _preload_content=False
-            ).data
-        except (ApiException, HTTPError):
+            answer = self._get(f"{place}?{urlencode({'query': query})}")
+        except HTTPError:  # the API server waits longer than this for a pod that is silent
             return None
-        answer: Answers = json.loads(text)
-        return answer
+        return None if isinstance(answer, str) else list(answer["data"]["result"])
+
+    def get(self, path: str) -> Answers | str:
+        """An answer of the API, or in words why there is none."""
+        try:
+            return self._get(path)
+        except HTTPError as error:
+            raise self.silent(str(error)) from error
+
+    def _get(self, path: str) -> Answers | str:
+        """By a path as it is: the client's own calls write / and ? behind a proxy as %2F, %3F."""
+        headers = {"Accept": "application/json"}
+        self.api.update_params_for_auth(headers, [], ["BearerToken"], path, "GET", None)
+        url = self.api.configuration.host + path
+        response = self.api.rest_client.request(
+            "GET", url, headers=headers, _request_timeout=TIMEOUT
+        )
+        data = response.read()
+        if response.status >= 400:
+            return f"{response.status} {data[:200].decode('utf-8', 'replace').strip()}"
+        found: Answers = json.loads(data)
+        return found
 
 
 def _runs(container: Any, image: str) -> bool:

@@ -71,25 +71,25 @@ class Exporter:
                 lines.append(sample(UTILIZATION, len(lines), value, **labels))
         return "".join(lines)
 
-    def serve(self) -> ThreadingHTTPServer:
-        """The server, on a port of its own; `shutdown` ends it."""
-        exporter = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                body = exporter.text().encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "text/plain; version=0.0.4")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+def serve(text: Callable[[], str], address: str = LOCAL, port: int = 0) -> ThreadingHTTPServer:
+    """An exporter's server, by default on a port of its own; `shutdown` ends it."""
 
-            def log_message(self, format: str, *args: object) -> None:
-                """Nothing: a line per scrape helps nobody."""
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = text().encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
 
-        server = ThreadingHTTPServer((LOCAL, 0), Handler)
-        Thread(target=server.serve_forever, daemon=True).start()
-        return server
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing: a line per scrape helps nobody."""
+
+    server = ThreadingHTTPServer((address, port), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    return server
 
 
 @dataclass(slots=True)
@@ -167,7 +167,7 @@ def running(cluster: Cluster, folder: Path, *, honor_labels: bool = False) -> It
     """
     catalog = load_autoscaling()
     exporter = Exporter(cluster)
-    server = exporter.serve()
+    server = serve(exporter.text)
     labels = {"namespace": "monitoring", "pod": "dcgm-exporter-0", "node": "gpu-1"}
     job = {
         "job_name": "gpu-metrics",

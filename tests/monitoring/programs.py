@@ -1,10 +1,10 @@
-"""A real Prometheus, from this machine's distribution, on the loopback interface."""
+"""A real Prometheus, from this machine's distribution, on addresses of this machine."""
 
 from __future__ import annotations
 
 import socket
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Prometheus:
-    """A running Prometheus on the loopback interface."""
+    """A running Prometheus; nothing outside of this machine reaches it."""
 
     url: str
     data: Path
@@ -40,28 +40,40 @@ class Prometheus:
 
 
 def start_prometheus(
-    folder: Path, config: str, data: Path | None = None
+    folder: Path,
+    config: str,
+    data: Path | None = None,
+    *,
+    program: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    address: str = "127.0.0.1",
+    port: int = 0,
 ) -> tuple[Process, Prometheus]:
-    """Start it with files in `folder`; `data` as of `write_blocks`. Its user ends the process."""
+    """Start it with files in `folder`; `data` as of `write_blocks`. Its user ends the process.
+
+    It listens on an `address` of this machine; on a free port where none is given. `program`: one
+    other than the distribution's.
+    """
     (folder / "prometheus.yml").write_text(config)
-    [port] = free_ports(1)
+    port = port or free_ports(1)[0]
     data = data or folder / "data"
     flags = {
         "config.file": folder / "prometheus.yml",
         "storage.tsdb.path": data,
         "storage.tsdb.retention.time": "10y",
-        "web.listen-address": f"127.0.0.1:{port}",
+        "web.listen-address": f"{address}:{port}",
     }
     words = [f"--{name}={value}" for name, value in flags.items()]
     log = folder / "prometheus.log"
-    process = start("prometheus", [debian_program("prometheus", "prometheus"), *words], log, {})
+    program = program or debian_program("prometheus", "prometheus")
+    process = start("prometheus", [program, *words], log, environment or {})
 
     def answers() -> bool:
         assert process.alive, log.read_text()
         with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0
+            return probe.connect_ex((address, port)) == 0
 
-    url = f"http://127.0.0.1:{port}"
+    url = f"http://{address}:{port}"
     with ExitStack() as failed:
         failed.callback(end, [process])
         assert wait_until(answers, SECONDS), log.read_text()

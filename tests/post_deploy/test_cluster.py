@@ -16,6 +16,7 @@ PLUGIN, EXPORTER = "k8s-device-plugin", "dcgm-exporter"
 POLICIES = ("nvidia.com", "v1", "clusterpolicies")
 VECTOR_ADD = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0"
 POD_SECONDS = 120
+SILENT = "Prometheus does not answer through the API server"
 TOLERATION = {"key": RESOURCE, "operator": "Exists", "effect": "NoSchedule"}
 
 
@@ -158,37 +159,39 @@ def _selects(spec: dict[str, Any], labels: dict[str, str]) -> bool:
 
 
 def test_prometheus_scrapes_the_exporter(cluster: Cluster) -> None:
-    """Prometheus itself names the exporters as targets, and they are up."""
-    answer = cluster.prometheus("api/v1/query?query=up")
-    cluster.need(answer, "Prometheus does not answer through the API server")
-    assert answer
+    """Prometheus itself names the exporters as targets, every pod of one, and they are up."""
+    answer = cluster.prometheus("up")
+    cluster.need(answer is not None, SILENT)
     up = {
-        series["metric"].get("pod", ""): series["value"][1]
-        for series in answer["data"]["result"]
+        series["metric"].get("pod") or series["metric"]["instance"]: series["value"][1]
+        for series in answer or ()
         if EXPORTER in " ".join(series["metric"].values())
     }
-    down = [name for name, value in up.items() if value != "1"]
-    found = f"{len(up)} targets, down: {', '.join(down) or 'none'}"
-    cluster.expect(bool(up) and not down, kinds.NOT_SCRAPED, "exporters that are up", found)
+    pods = [pod.metadata.name for pod in cluster.pods_with(EXPORTER)]
+    wrong = [name for name, value in up.items() if value != "1"]
+    wrong += [f"{name} is no target" for name in pods if name not in up]
+    found = f"{len(up)} targets, not up: {', '.join(wrong) or 'none'}"
+    cluster.expect(bool(up) and not wrong, kinds.NOT_SCRAPED, "exporters that are up", found)
 
 
 def test_metrics_name_pods(cluster: Cluster) -> None:
     """Where a pod holds a GPU, the metrics of that GPU say which."""
-    answer = cluster.prometheus("api/v1/query?query=DCGM_FI_DEV_GPU_UTIL")
-    cluster.need(answer, "Prometheus does not answer through the API server")
-    assert answer
-    series = answer["data"]["result"]
+    series = cluster.prometheus("DCGM_FI_DEV_GPU_UTIL")
+    cluster.need(series is not None, SILENT)
     cluster.need(series, "no metrics of GPUs yet (GF797)")
-    holders = [
-        pod
+    assert series
+    holders = {
+        pod.metadata.name
         for pod in cluster.pods
         if pod.status.phase == "Running"
         and any(RESOURCE in (part.resources.limits or {}) for part in pod.spec.containers)
-    ]
+    }
     cluster.need(holders, "no pod holds a GPU")
-    named = [one for one in series if one["metric"].get("exported_pod")]
-    found = f"none of {len(series)} series"
-    cluster.expect(bool(named), kinds.NO_POD_LABELS, "series with exported_pod", found)
+    # where the exporter's labels are honoured, `pod` is the workload's and not the exporter's
+    labels = [one["metric"] for one in series]
+    named = {found.get("exported_pod") or found.get("pod") for found in labels}
+    found = f"none of {len(series)} series names one of {len(holders)} pods that hold GPUs"
+    cluster.expect(bool(named & holders), kinds.NO_POD_LABELS, "series that name them", found)
 
 
 def test_grafana_port(cluster: Cluster) -> None:

@@ -77,7 +77,7 @@ def _stamp(version: str) -> str:
 def _build_program(wanted: Program, target: Path, module: OwnModule) -> None:
     module.create([wanted.package], f"{wanted.module}@{wanted.version}", {})
     stamp = f" -X {wanted.stamp}={wanted.version}" if wanted.stamp else ""
-    module.build(wanted.package, target, f"-s -w {wanted.linker}{stamp}")
+    module.build(wanted.package, target, f"-s -w {wanted.linker}{stamp}", wanted.tags)
     shutil.rmtree(module.folder)
 
 

@@ -26,7 +26,7 @@ LOOPBACK = "127.0.0.1"
 STAGES = ("stages.yaml", "failing_stages.yaml")
 # Servers below 1.19 never answer client-go's streamed lists.
 # https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/3157-watch-list
-KWOK_ENVIRONMENT = {"KUBE_FEATURE_WatchListClient": "false"}
+CLIENT_ENVIRONMENT = {"KUBE_FEATURE_WatchListClient": "false"}
 
 
 def prepare(folder: Path, version: str, address: str) -> Layout:
@@ -60,7 +60,7 @@ def launch(
         raise not_ready(layout.folder, "kube-apiserver")
     run("kube-controller-manager", control_plane.controller_manager(layout))
     run("kube-scheduler", control_plane.scheduler(layout))
-    run("kwok", control_plane.kwok(layout, _stages(layout.folder)), KWOK_ENVIRONMENT)
+    run("kwok", control_plane.kwok(layout, _stages(layout.folder)), CLIENT_ENVIRONMENT)
 
 
 def not_ready(folder: Path, program: str) -> SandboxError:

@@ -51,10 +51,10 @@ class OwnModule:
         """Change go.mod."""
         self.run("mod", "edit", *edits)
 
-    def build(self, package: str, target: Path, flags: str) -> None:
+    def build(self, package: str, target: Path, flags: str, tags: str = "") -> None:
         """Build a program, which appears as `target` when whole; `flags` are the linker's."""
         partial = self.folder / target.name
-        self.run("build", "-ldflags", flags, "-o", str(partial), package)
+        self.run("build", "-ldflags", flags, "-tags", tags, "-o", str(partial), package)
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.replace(target)
 

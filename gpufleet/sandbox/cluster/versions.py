@@ -108,6 +108,7 @@ class Program(_Entry):
     package: str
     stamp: str = ""
     linker: str = ""
+    tags: str = ""
 
 
 class Versions(BaseModel):
