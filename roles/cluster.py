@@ -5,14 +5,19 @@ from __future__ import annotations
 from importlib import import_module
 
 from gpufleet.operations.stack import Stack
-from roles.monitoring.install import install_adapter, install_exporter, install_prometheus
+from roles.monitoring.install import (
+    install_adapter,
+    install_detector,
+    install_exporter,
+    install_prometheus,
+)
 
 device_plugin = import_module("roles.device-plugin.install")
 gpu_operator = import_module("roles.gpu-operator.install")
 
 
 def bring_stack(stack: Stack) -> None:
-    """Prometheus, then what offers the GPUs and their metrics, then who scales by them."""
+    """Prometheus, then what offers the GPUs and their metrics, then who makes use of them."""
     install_prometheus(stack)
     if stack.uses_operator:
         gpu_operator.install(stack)
@@ -20,3 +25,4 @@ def bring_stack(stack: Stack) -> None:
         device_plugin.install(stack)
         install_exporter(stack)
     install_adapter(stack)
+    install_detector(stack)

@@ -156,7 +156,7 @@ def _remarks(name: str, chart: Chart, version: str, minor: str) -> Iterator[Find
         yield findings.CHART_UNDOCUMENTED(
             chart=name, version=version, minor=minor, documented=f"{said.first}{last}"
         )
-    newest = max(chart.installed, key=_number)
+    newest = max((*chart.installed, *(pick.version for pick in chart.picks)), key=_number)
     if _number(version) > _number(newest):
         yield findings.CHART_UNKNOWN(chart=name, version=version, newest=newest)
 

@@ -36,6 +36,7 @@ _fingerprint = click.option("--repo-key-fingerprint", help="Fingerprint of the m
     lazy={
         "autoscaling": "gpufleet.cli.autoscaling:autoscaling",
         "charts": "gpufleet.cli.charts:charts",
+        "node-problems": "gpufleet.cli.node_problems:node_problems",
     },
 )
 def catalog() -> None:

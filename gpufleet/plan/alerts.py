@@ -7,9 +7,8 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
 from gpufleet.catalog.alerts import Alert, AlertCatalog
+from gpufleet.plan.yaml_text import yaml_text
 
 GROUP = "gpufleet"
 RULE_NAME = "gpufleet-gpu"
@@ -133,19 +132,7 @@ def prometheus_rule(
     }
 
 
-class _Dumper(yaml.SafeDumper):
-    """YAML for people: a text of several lines as a block."""
-
-
-def _block(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    style = "|" if "\n" in text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Dumper.add_representer(str, _block)
-
-
 def rules_file(content: Mapping[str, Any], title: str) -> str:
     """The text of a rules file or of a manifest, with `title` as its first comment."""
-    body = yaml.dump(dict(content), Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
+    body = yaml_text(content)
     return f"# {title}\n{body}"

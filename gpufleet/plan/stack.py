@@ -19,6 +19,7 @@ from gpufleet.plan.counters import collected, counters_csv, fields_of
 from gpufleet.plan.dashboards import plan_dashboards
 from gpufleet.plan.gpu_operator import plan_operator
 from gpufleet.plan.monitors import MonitorPlan, plan_monitors
+from gpufleet.plan.node_problems import plan_detector
 from gpufleet.plan.release_model import CrdPolicy, Release
 from gpufleet.plan.stack_builder import (
     EXPORTER,
@@ -60,7 +61,7 @@ def plan_stack(
         parts.append(plan_operator(build, monitors, named))
     else:
         parts += [_nfd(build, bool(label_nodes)), _plugin(build), _exporter(build, monitors)]
-    parts.append(plan_adapter(build, monitors))
+    parts += [plan_adapter(build, monitors), plan_detector(build, monitors)]
     if not known:
         build.findings.append(_no_gpu_nodes(settings, catalog))
     label, value = next(iter(catalog.gpu_labels.labels.items()))

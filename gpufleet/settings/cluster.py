@@ -15,6 +15,7 @@ CHARTS = (
     "nvidia-device-plugin",
     "dcgm-exporter",
     "prometheus-adapter",
+    "node-problem-detector",
     "gpu-operator",
 )
 
@@ -223,9 +224,17 @@ class MonitoringSettings(RoleSettings):
         description="Prometheus that the adapter asks, as pods reach it. Default: the one that is "
         "installed or joined.",
     )
+    node_problems: bool = Field(
+        False,
+        description="Install node-problem-detector with checks of GPUs, so that nodes have "
+        "conditions and events about them.",
+    )
     values: Values = Field({}, description="Values of kube-prometheus-stack, over our own.")
     exporter_values: Values = Field({}, description="Values of dcgm-exporter, over our own.")
     adapter_values: Values = Field({}, description="Values of prometheus-adapter, over our own.")
+    node_problems_values: Values = Field(
+        {}, description="Values of node-problem-detector, over our own."
+    )
 
 
 class GpuOperatorSettings(RoleSettings):

@@ -7,6 +7,7 @@ from gpufleet.operations import stack as operations
 from gpufleet.operations.operation import role
 from gpufleet.operations.stack import Stack
 from gpufleet.plan.adapter import ADAPTER
+from gpufleet.plan.node_problems import DETECTOR
 from gpufleet.plan.stack_builder import EXPORTER, STACK
 
 
@@ -37,3 +38,9 @@ def install_exporter(stack: Stack) -> None:
 def install_adapter(stack: Stack) -> None:
     """Bring prometheus-adapter to its plan: it gives autoscalers what Prometheus has of GPUs."""
     stack.bring("Give metrics of the GPUs to autoscalers", ADAPTER)
+
+
+@role("Monitoring")
+def install_detector(stack: Stack) -> None:
+    """Bring node-problem-detector to its plan: conditions and events of nodes about their GPUs."""
+    stack.bring("Look for troubles of GPUs on the nodes", DETECTOR)

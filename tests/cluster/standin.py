@@ -54,6 +54,8 @@ CHARTS = (
     StandIn("dcgm-exporter", "4.8.2", ">= 1.19.0-0"),
     StandIn("prometheus-adapter", "3.5.0"),
     StandIn("prometheus-adapter", "5.3.0"),
+    StandIn("node-problem-detector", "2.3.21"),
+    StandIn("node-problem-detector", "2.4.1"),
     StandIn("gpu-operator", "v1.8.2", ">= 1.16.0-0"),
     StandIn("gpu-operator", "v1.9.1", ">= 1.16.0-0"),
     StandIn("gpu-operator", "v25.10.1", ">= 1.16.0-0"),

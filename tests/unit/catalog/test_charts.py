@@ -39,7 +39,7 @@ def blocked(found: ChartChoice) -> bool:
 @pytest.mark.parametrize("chart", CATALOG.charts)
 def test_the_catalog_agrees_with_every_installation(chart: str) -> None:
     rows = [row for row in ROWS if row["chart"] == chart]
-    assert len(rows) > 10
+    assert len(rows) > 10 or not (rows or CATALOG.charts[chart].installed)
     wrong = [
         row
         for row in rows

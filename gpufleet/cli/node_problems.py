@@ -1,0 +1,23 @@
+"""`gpufleet catalog node-problems`: the checks of GPUs for a Node Problem Detector of one's own."""
+
+from __future__ import annotations
+
+import click
+
+from gpufleet.catalog.node_problems import load_node_problems
+from gpufleet.plan.node_problems import definitions
+from gpufleet.plan.yaml_text import yaml_text
+
+
+@click.command("node-problems")
+@click.option("--name", default="gpu-monitor", show_default=True, help="Of the ConfigMap.")
+@click.option("--namespace", default="kube-system", show_default=True)
+def node_problems(name: str, namespace: str) -> None:
+    """A ConfigMap with the monitor of GPUs and its scripts."""
+    catalog = load_node_problems()
+    about = {"name": name, "namespace": namespace}
+    files = definitions(catalog)
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": files}
+    click.echo(f"# mounted at {catalog.folder}; the node's root at {catalog.host}, read-only, and")
+    click.echo(f"# --config.custom-plugin-monitor={catalog.folder}/{catalog.monitor}.json")
+    click.echo(yaml_text(body), nl=False)

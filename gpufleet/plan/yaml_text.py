@@ -1,0 +1,26 @@
+"""YAML for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes a text of several lines as a block."""
+
+
+def _block(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _block)
+
+
+def yaml_text(content: Mapping[str, Any]) -> str:
+    """A manifest or a file: keys in their order, texts as blocks, lines of about 100 characters."""
+    found = yaml.dump(dict(content), Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
+    return str(found)
