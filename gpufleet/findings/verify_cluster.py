@@ -1,4 +1,4 @@
-"""GF784, GF79x: what the checks of clusters in tests/post_deploy report."""
+"""GF777 to GF784 in part, GF79x: what the checks of clusters in tests/post_deploy report."""
 
 from __future__ import annotations
 
@@ -56,4 +56,31 @@ OPERATOR_STATE = _check(
     "GF784",
     "The GPU Operator is not done",
     f"kubectl describe clusterpolicy, and the pods of its namespace, show why; {_CLUSTER}",
+)
+LOAD_ENDED = _check(
+    "GF777",
+    "A load test does not come to its end",
+    "read what the program or the scheduler says; verify_load_image and verify_load_cuda name "
+    "another image and program, verify_load_start_seconds gives the image more time",
+)
+LOAD_SLOW = _check(
+    "GF778",
+    "A GPU computes unsteadily, or slower than its neighbours",
+    "compare clocks, power limit and temperature of the GPUs: "
+    "nvidia-smi -q -d CLOCK,POWER,PERFORMANCE; dcgmi diag -r 3 on the drained node",
+)
+LOAD_UNSEEN = _check(
+    "GF779",
+    "Prometheus saw a GPU idle that was under load",
+    "compare with nvidia-smi dmon on the node: the GPU does not work, or its metrics are wrong",
+)
+LOAD_THROTTLED = _check(
+    "GF782",
+    "Clocks were held down under load",
+    "see to cooling and power supply: nvidia-smi -q -d TEMPERATURE,POWER,PERFORMANCE on the node",
+)
+LOAD_XID = _check(
+    "GF783",
+    "A GPU reported an error under load",
+    "look up the XID in docs/runbooks and in the kernel's log of the node; drain it until then",
 )

@@ -1,0 +1,179 @@
+"""Runs load tests in a cluster: makes their Jobs, waits, gathers what is known, removes them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from kubernetes.client.exceptions import ApiException
+
+from gpufleet.catalog.autoscaling import PodLabels
+from gpufleet.verify.cluster import Cluster
+from gpufleet.verify.load_job import ENDED, Load, Wish
+from gpufleet.verify.load_judge import Series
+
+NAMESPACE = "default"
+POLL = 1.0  # seconds
+WAITING = ("", "Pending")
+TELL = 15.0  # seconds between two lines of progress
+TAIL = 300  # characters of a log in a message
+Progress = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Run:
+    """One load test. `log`: None where no kubelet gives it; `trouble`: why it did not end well."""
+
+    load: Load
+    job: str
+    pod: str = ""
+    phase: str = ""  # of the pod, or what the Job says
+    trouble: str = ""
+    log: str | None = None
+    log_error: str = ""
+    began: datetime | None = None
+    series: list[Series] = field(default_factory=list)
+
+    @property
+    def over(self) -> bool:
+        return self.phase in ENDED
+
+    def __str__(self) -> str:
+        return f"{self.load.node}: {self.phase or 'no pod'}"
+
+
+@contextmanager
+def running(
+    cluster: Cluster, jobs: Sequence[tuple[Load, Mapping[str, Any]]]
+) -> Iterator[list[Run]]:
+    """The Jobs, all at once; they and their pods are gone afterwards, whatever happens."""
+    runs: list[Run] = []
+    batch = cluster.batch
+    try:
+        for load, body in jobs:
+            made = cluster.ask(batch.create_namespaced_job, NAMESPACE, body)
+            runs.append(Run(load, made.metadata.name))
+        yield runs
+    finally:
+        for run in runs:
+            cluster.ask(
+                batch.delete_namespaced_job, run.job, NAMESPACE, propagation_policy="Background"
+            )
+
+
+def wait(cluster: Cluster, runs: Sequence[Run], wish: Wish, tell: Progress) -> None:
+    """Until every Job has ended, or has not begun in its time; says how they are doing."""
+    began = time.monotonic()
+    late, end = began + wish.start_seconds, began + wish.limit
+    told, last = began - TELL, ""
+    while True:
+        for run in runs:
+            if not run.over:
+                _look(cluster, run)
+        now, text = time.monotonic(), ", ".join(map(str, runs))
+        if text != last or now - told >= TELL:
+            tell(f"load test: {text} ({max(0, end - now):.0f} s left)")
+            told, last = now, text
+        left = [run for run in runs if not run.over]
+        if now >= end or all(now >= late and run.phase in WAITING for run in left):
+            break
+        time.sleep(POLL)
+    for run in runs:
+        if not run.over:
+            run.trouble = run.trouble or f"it is still {run.phase or 'without a pod'}"
+        _read_log(cluster, run)
+
+
+def _look(cluster: Cluster, run: Run) -> None:
+    """A Job that exceeds its deadline, or may make no pod, says so itself."""
+    pods = cluster.ask(
+        cluster.core.list_namespaced_pod, NAMESPACE, label_selector=f"job-name={run.job}"
+    ).items
+    if pods:
+        pod = pods[0]
+        run.pod, run.phase = pod.metadata.name, pod.status.phase
+        run.began = run.began or _began(pod)
+        run.trouble = "" if run.phase == "Succeeded" else _trouble(pod)
+        return
+    job = cluster.ask(cluster.batch.read_namespaced_job, run.job, NAMESPACE)
+    failed = [
+        condition.message or condition.reason
+        for condition in (job.status.conditions or () if job else ())
+        if condition.type == "Failed" and condition.status == "True"
+    ]
+    if failed or not job:
+        run.phase = "Failed"
+        run.trouble = "; ".join([*filter(None, [run.trouble]), *failed]) or "the Job was removed"
+    else:
+        run.trouble = _events(cluster, run.job) or run.trouble
+
+
+def _events(cluster: Cluster, job: str) -> str:
+    chosen = f"involvedObject.name={job},type=Warning"
+    events = cluster.ask(cluster.core.list_namespaced_event, NAMESPACE, field_selector=chosen).items
+    return str(events[-1].message) if events else ""
+
+
+def _began(pod: Any) -> datetime | None:
+    """When its container started, as the node's clock has it."""
+    for status in pod.status.container_statuses or ():
+        state = status.state.running or status.state.terminated
+        if state and state.started_at:
+            return state.started_at  # type: ignore[no-any-return]
+    return None
+
+
+def _trouble(pod: Any) -> str:
+    """Why a pod waits or has failed, in words of the scheduler, kubelet or container."""
+    found = [pod.status.message or ""]
+    for status in pod.status.container_statuses or ():
+        if status.state.waiting:
+            found.append(f"{status.state.waiting.reason}: {status.state.waiting.message or ''}")
+        if status.state.terminated and status.state.terminated.exit_code:
+            found.append(f"exit status {status.state.terminated.exit_code}")
+    for condition in pod.status.conditions or ():
+        if condition.type == "PodScheduled" and condition.status != "True":
+            found.append(condition.message or "")
+    return "; ".join(filter(None, found))
+
+
+def _read_log(cluster: Cluster, run: Run) -> None:
+    if not run.pod:
+        run.log_error = "there is no pod"
+        return
+    try:
+        run.log = str(cluster.core.read_namespaced_pod_log(run.pod, NAMESPACE))
+    except ApiException as error:
+        run.log_error = f"no kubelet gives the pod's log: {error.reason}"
+
+
+def read_series(
+    cluster: Cluster, run: Run, metrics: Sequence[str], labels: Sequence[PodLabels]
+) -> bool:
+    """Fill `series` with what Prometheus saw of the pod's GPUs; whether it answers.
+
+    The time is the controller's, whose clock may differ from the node's by seconds.
+    """
+    if run.began is None:
+        return cluster.prometheus("up") is not None
+    span = max(1, math.ceil((datetime.now(timezone.utc) - run.began).total_seconds()))
+    names = "|".join(metrics)
+    for label in labels:
+        matchers = f'__name__=~"{names}",{label.namespace}="{NAMESPACE}",{label.pod}="{run.pod}"'
+        found = cluster.prometheus(f"{{{matchers}}}[{span}s]")
+        if found is None:
+            return False
+        if found:
+            run.series = list(found)
+            return True
+    return True
+
+
+def tail(text: str) -> str:
+    """The last lines of a log, in one."""
+    return " / ".join(line.strip() for line in text[-TAIL:].splitlines() if line.strip())
