@@ -5,6 +5,7 @@ Real are containerd, kubelet, NVIDIA's container runtime and device plugin; NVML
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -52,6 +53,19 @@ class Site:
 
     def phase(self, pod: str) -> str:
         return str(self.core.read_namespaced_pod_status(pod, "default").status.phase)
+
+    def pod_resources(self) -> bytes:
+        """What the kubelet tells exporters of pods and their devices: an answer of its gRPC API.
+
+        The message is protobuf, where names and identifiers are as they are.
+        https://github.com/kubernetes/kubelet/blob/master/pkg/apis/podresources/v1/api.proto
+        """
+        socket = "/var/lib/kubelet/pod-resources/kubelet.sock"
+        ask = f"curl -sS --http2-prior-knowledge --unix-socket {socket} -H 'te: trailers' "
+        ask += "-H 'content-type: application/grpc' --data-binary @- "
+        ask += "http://localhost/v1.PodResourcesLister/List"
+        empty = r"printf '\0\0\0\0\0'"  # not compressed, no bytes
+        return base64.b64decode(self.host.output(f"{empty} | {ask} | base64 -w0"))
 
     def log(self, pod: str) -> str:
         """Read from the node, for nobody told the API server how to reach kubelets."""
@@ -144,7 +158,6 @@ def test_the_host_is_a_real_node(site: Site) -> None:
 def test_the_plugin_offers_what_nvml_shows(provisioned: Site) -> None:
     assert wait_until(lambda: provisioned.gpus() == "1", SECONDS)
     assert len(provisioned.host.output("nvidia-smi -L").splitlines()) == 1
-    provisioned.host.run("test -S /var/lib/kubelet/pod-resources/kubelet.sock")
 
 
 def test_a_pod_gets_the_gpu_and_the_next_one_waits_for_it(
@@ -156,6 +169,8 @@ def test_a_pod_gets_the_gpu_and_the_next_one_waits_for_it(
     assert wait_until(lambda: "nvidia0" in site.log(first), SECONDS)
     uuid = site.host.output("nvidia-smi --query-gpu=uuid --format=csv,noheader")
     assert uuid in site.host.get("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint")
+    told = site.pod_resources()
+    assert all(word.encode() in told for word in (first, "nvidia.com/gpu", uuid)), told
     # what NVIDIA's runtime leaves in the place of the GPUs that it has given to the container
     assert "NVIDIA_VISIBLE_DEVICES=void" in site.log(first)
 
@@ -176,6 +191,8 @@ def test_a_pod_that_asks_for_no_gpu_sees_none(
     assert wait_until(lambda: provisioned.phase(pod) == "Running", SECONDS)
     assert wait_until(lambda: "urandom" in provisioned.log(pod), SECONDS)
     assert "nvidia0" not in provisioned.log(pod)
+    told = provisioned.pod_resources()
+    assert (pod.encode() in told, b"nvidia.com/gpu" in told) == (True, False), told
 
 
 def test_a_second_run_of_both_changes_nothing(provisioned: Site, tmp_path: Path) -> None:
