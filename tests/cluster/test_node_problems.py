@@ -17,7 +17,7 @@ from gpufleet.sandbox.waiting import wait_until
 from tests.cluster import stacking
 from tests.cluster.conftest import KUBERNETES
 from tests.cluster.pods import SECONDS, workload
-from tests.cluster.stacking import Bench
+from tests.cluster.stacking import REAL_CHARTS, Bench
 from tests.unit.node_problems.nodes import OTHER, Node, sound
 
 WANTED = {
@@ -32,6 +32,8 @@ NODE = "gpu-1"
 def bench(request: pytest.FixtureRequest, worker_id: str) -> Iterator[Bench]:
     """A cluster with GPU nodes, for all tests of this file."""
     charts: Path = request.getfixturevalue("charts")
+    if REAL_CHARTS and not list(charts.glob(f"{DETECTOR}-*.tgz")):
+        pytest.skip(f"{REAL_CHARTS} has no chart of {DETECTOR}")
     found = stacking.start(request.param, f"npd-{worker_id}", charts)
     yield found
     found.cluster.down()
