@@ -19,6 +19,7 @@ _RATE = re.compile(
     r"(?:Worker (?P<worker>[\d:/]+) ?\[\d+\]: )?\w+EngineActive: +generated .*"
     r"\((?P<rate>[\d.]+(?:e[+-]?\d+)?) gflops\)"
 )
+_WORKER = re.compile(r"^Worker ([\d:/]+) ?\[", re.MULTILINE)
 _PASSED = re.compile(r"TestField \d+ test PASSED|All Tests Passed")
 _REFUSED = re.compile(
     r".*(?:Wrong version of dcgmproftester|Unable to validate Cuda|FAILED\.|ERROR|Error -?\d+).*"
@@ -29,9 +30,11 @@ Series = Mapping[str, Any]  # of a range query: "metric" -> labels, "values" -> 
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """What dcgmproftester said. `rates`: worker -> gflops in the order of its reports."""
+    """What dcgmproftester said. `rates`: worker -> gflops in the order of its reports; `workers`:
+    one for each GPU, none in the wording of 2.0."""
 
     rates: Mapping[str, tuple[float, ...]]
+    workers: frozenset[str]
     passed: bool
     complaint: str  # the first line that tells of a fault; "" without one
 
@@ -48,6 +51,7 @@ def parse(text: str) -> Printed:
     refused = _REFUSED.search(text)
     return Printed(
         rates={worker: tuple(found) for worker, found in rates.items()},
+        workers=frozenset(_WORKER.findall(text)),
         passed=bool(_PASSED.search(text) or rates) and not refused,
         complaint=refused[0].strip() if refused else "",
     )

@@ -90,6 +90,8 @@ def test_load_comes_to_its_end(cluster: Cluster, loads: Loads) -> None:
             wrong.append(f"{run}: " + "; ".join(filter(None, [run.trouble, said])))
         elif run.log is not None and not printed.passed:
             wrong.append(f"{run}: {printed.complaint or tail(run.log) or 'it printed nothing'}")
+        elif printed.workers and len(printed.workers) != run.load.gpus:
+            wrong.append(f"{run}: {len(printed.workers)} of {run.load.gpus} GPUs were under load")
     cluster.expect(not wrong, kinds.LOAD_ENDED, "a load that passes", ", ".join(wrong))
     need_done(cluster, loads)
 
