@@ -78,8 +78,8 @@ class Bench:
             hosts = json.loads(report.read_text())["hosts"] if report.exists() else {}
         return Outcome(process.returncode, output, seconds, hosts.get("@local", {}))
 
-    def verify(self, **data: Any) -> dict[str, Any]:
-        """`gpufleet verify` on the cluster: check -> outcome, code, message."""
+    def verify(self, only: str = "", **data: Any) -> dict[str, Any]:
+        """`gpufleet verify` on the cluster: check -> outcome, code, message; `only`: its -k."""
         with TemporaryDirectory(prefix="gpufleet-test-") as name:
             inventory, found = Path(name, "inventory.py"), Path(name, "found.json")
             inventory.write_text(INVENTORY.format(data=json.dumps(self.data(**data))))
@@ -89,6 +89,7 @@ class Bench:
                 inventory,
                 "--json",
                 found,
+                *(["-k", only] if only else []),
             ]
             subprocess.run(words, cwd=ROOT, capture_output=True, timeout=SECONDS, check=False)
             checks: dict[str, Any] = json.loads(found.read_text())["hosts"]["@local"]["checks"]

@@ -135,7 +135,7 @@ CHECKS = (
 
 
 def test_on_simulated_nodes_no_check_passes(bench: Bench) -> None:
-    checks = bench.verify(verify_load=True, verify_load_seconds=1, verify_load_start_seconds=20)
+    checks = bench.verify("load", verify_load=True, verify_load_seconds=1)
     assert [checks[name]["outcome"] for name in CHECKS] == ["skipped"] * len(CHECKS), checks
     for name in CHECKS:
         assert "nothing ran: gpu-1: no kubelet gives the pod's log" in checks[name]["message"]
@@ -143,7 +143,7 @@ def test_on_simulated_nodes_no_check_passes(bench: Bench) -> None:
 
 
 def test_nothing_runs_unless_it_is_asked_for(bench: Bench) -> None:
-    checks = bench.verify()
+    checks = bench.verify("load")
     for name in CHECKS:
         found = checks[name]
         assert (found["outcome"], found["message"]) == ("skipped", "verify_load is not set")

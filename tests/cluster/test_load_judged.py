@@ -1,0 +1,207 @@
+"""Verdicts on load tests: real API server and Prometheus; the kubelet and the GPUs are played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpufleet.sandbox.cluster import Cluster
+from gpufleet.sandbox.cluster.processes import end
+from gpufleet.sandbox.waiting import wait_until
+from tests.cluster.autoscaling import sample, serve
+from tests.cluster.played_node import PlayedNode, played_node
+from tests.cluster.pods import SECONDS
+from tests.cluster.scraping import Site, local_addresses
+from tests.cluster.stacking import Bench
+from tests.cluster.test_load import CHECKS, GFD
+from tests.monitoring.programs import Prometheus, start_prometheus
+
+NODE, GPUS = "played", 2
+SCRAPE = {"scrape_interval": "500ms", "scrape_timeout": "500ms"}
+SAMPLES = 4
+HEALTHY = {
+    "DCGM_FI_DEV_GPU_UTIL": 99.0,
+    "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": 0.9,
+    "DCGM_FI_DEV_CLOCKS_EVENT_REASONS": 4,
+    "DCGM_FI_DEV_XID_ERRORS": 0,
+}
+SICK = {
+    "DCGM_FI_DEV_GPU_UTIL": 40.0,
+    "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": 0.3,
+    "DCGM_FI_DEV_CLOCKS_EVENT_REASONS": 4 + 64,
+    "DCGM_FI_DEV_XID_ERRORS": 79,
+}
+LINE = "Worker {gpu}:0 [1004]: TensorEngineActive:  generated ???, dcgm 0 ({rate:.3g} gflops).\n"
+
+
+def printed(*rates: float) -> str:
+    """What dcgmproftester prints where each GPU keeps its rate."""
+    lines = [LINE.format(gpu=gpu, rate=rate) for gpu, rate in enumerate(rates) for _ in range(5)]
+    return "".join(lines) + "GPU 0, TestField 1004 test PASSED.\nAll Tests Passed.\n"
+
+
+@dataclass(slots=True)
+class Stage:
+    """The node, and what its exporter tells: per GPU, of the pod named."""
+
+    bench: Bench
+    node: PlayedNode
+    prometheus: Prometheus | None = None
+    pod: str = ""
+    gpus: list[dict[str, float]] = field(default_factory=list)
+
+    def text(self) -> str:
+        labels = {"namespace": "default", "pod": self.pod}
+        return "".join(
+            sample(name, gpu, value, **labels)
+            for gpu, values in enumerate(self.gpus)
+            for name, value in values.items()
+        )
+
+    def seen(self) -> bool:
+        """Whether Prometheus has asked often enough while the pod ran."""
+        assert self.prometheus
+        counted = f'count_over_time(DCGM_FI_DEV_GPU_UTIL{{pod="{self.pod}"}}[1m])'
+        found = self.prometheus.query(counted)
+        return bool(found) and all(int(one["value"][1]) >= SAMPLES for one in found)
+
+    def run(self, play: Callable[[Any], None]) -> dict[str, Any]:
+        """`gpufleet verify` while `play` does what the node would do with the pod."""
+        self.node.ready()
+        data = {"verify_load": True, "verify_load_seconds": 5, "verify_load_start_seconds": 30}
+        with ThreadPoolExecutor(1) as pool:
+            checks = pool.submit(self.bench.verify, "load", **data)
+            pod = self.node.pod()
+            self.pod = pod.metadata.name
+            play(pod)
+            return checks.result()
+
+
+@pytest.fixture(scope="module")
+def stage(
+    cluster: Cluster, tmp_path_factory: pytest.TempPathFactory, charts: Path
+) -> Iterator[Stage]:
+    """A node with two H100, its exporter, and Prometheus; the simulated nodes are cordoned."""
+    if not cluster.ours:
+        pytest.skip("a foreign API server does not reach a kubelet on this machine")
+    folder = tmp_path_factory.mktemp("load")
+    bench = Bench(cluster, charts)
+    simulated = [node.metadata.name for node in bench.core.list_node().items]
+    with ExitStack() as ends:
+        addresses = ends.enter_context(local_addresses())
+        for name in simulated:
+            bench.core.patch_node(name, {"spec": {"unschedulable": True}})
+            ends.callback(bench.core.patch_node, name, {"spec": {"unschedulable": None}})
+        node = ends.enter_context(played_node(cluster, folder, addresses.pop(), NODE, GPUS, GFD))
+        found = Stage(bench, node)
+        server = serve(found.text)
+        ends.callback(server.shutdown)
+        job = {
+            "job_name": "gpus", "honor_labels": True, **SCRAPE,
+            "static_configs": [{"targets": [f"127.0.0.1:{server.server_port}"]}],
+        }  # fmt: skip
+        config = yaml.safe_dump({"scrape_configs": [job]})
+        address = addresses.pop()
+        process, found.prometheus = start_prometheus(folder, config, address=address, port=9090)
+        ends.callback(end, [process])
+        ends.callback(bench.core.delete_namespace, "metrics")
+        behind_the_api(Site(bench, folder, addresses), address)
+        yield found
+
+
+def behind_the_api(site: Site, address: str) -> None:
+    """A Service like that of a Prometheus in the cluster, with a simulated pod at the address."""
+    labels = {"app.kubernetes.io/name": "prometheus"}
+    site.core.create_namespace({"metadata": {"name": "metrics"}})
+    ports = [{"port": 9090, "targetPort": 9090}]
+    service = {"metadata": {"name": "prometheus"}, "spec": {"selector": labels, "ports": ports}}
+    site.core.create_namespaced_service("metrics", service)
+    tolerations = [{"operator": "Exists"}]
+    site.run_pod(
+        "metrics", "prometheus-0", labels, address, nodeName="gpu-1", tolerations=tolerations
+    )
+
+    def there() -> bool:
+        found = site.core.read_namespaced_endpoints("prometheus", "metrics").subsets or ()
+        return [each.ip for subset in found for each in subset.addresses or ()] == [address]
+
+    assert wait_until(there, SECONDS)
+
+
+def loaded(stage: Stage, *gpus: dict[str, float], log: str) -> dict[str, Any]:
+    """The verdicts where the GPUs go from idle to such values, and the program prints that."""
+
+    def play(pod: Any) -> None:
+        stage.node.log = log
+        stage.gpus = [values | {"DCGM_FI_DEV_XID_ERRORS": 0} for values in gpus]
+        began = stage.node.start(pod)
+        one = f'DCGM_FI_DEV_GPU_UTIL{{pod="{stage.pod}"}}'
+        assert stage.prometheus
+        prometheus = stage.prometheus
+        assert wait_until(lambda: prometheus.query(one), SECONDS)
+        stage.gpus = list(gpus)
+        assert wait_until(stage.seen, SECONDS)
+        stage.node.end(pod, began)
+
+    return stage.run(play)
+
+
+def test_a_healthy_node_passes_every_check(stage: Stage) -> None:
+    checks = loaded(stage, HEALTHY, HEALTHY, log=printed(6.1e5, 6.0e5))
+    outcomes = {name: checks[name]["outcome"] for name in CHECKS}
+    left_out = checks["load_reaches_every_gpu_node"]
+    assert outcomes.pop("load_reaches_every_gpu_node") == "skipped"
+    assert left_out["message"].startswith("not tested: gpu-1: it is cordoned")
+    assert set(outcomes.values()) == {"passed"}, checks
+
+
+def test_a_sick_gpu_fails_each_check_with_its_reason(stage: Stage) -> None:
+    checks = loaded(stage, HEALTHY, SICK, log=printed(6.1e5, 3.0e5))
+    wanted = {
+        "load_is_steady": (
+            "GF778",
+            "played: GPU of worker 1:0 did 300000 gflops, the best one 610000",
+        ),
+        "load_is_seen": ("GF779", "played: GPU 1: its tensor pipe worked 0.30 of the time"),
+        "load_keeps_its_clocks": ("GF782", "played: GPU 1: too hot (hardware)"),
+        "load_brings_no_xid": ("GF783", "played: GPU 1: XID 79"),
+    }
+    assert checks["load_comes_to_its_end"]["outcome"] == "passed"
+    for name, (code, text) in wanted.items():
+        found = checks[name]
+        assert (found["outcome"], found["code"]) == ("failed", code), found
+        assert text in found["message"]
+        assert "GPU 0" not in found["message"]
+
+
+REFUSED = (
+    "Wrong version of dcgmproftester is used. Expected Cuda version is 12. "
+    "Installed Cuda version is 13."
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "log", "said"),
+    [
+        (244, REFUSED, f"exit status 244; {REFUSED}"),
+        (0, printed(6.0e5), "1 of 2 GPUs were under load"),
+        (0, "", "it printed nothing"),
+    ],
+)
+def test_a_program_that_did_not_do_it_is_told(
+    stage: Stage, status: int, log: str, said: str
+) -> None:
+    def play(pod: Any) -> None:
+        stage.node.log = log
+        stage.node.end(pod, stage.node.start(pod), status)
+
+    found = stage.run(play)["load_comes_to_its_end"]
+    assert (found["outcome"], found["code"]) == ("failed", "GF777"), found
+    assert said in found["message"]
