@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib import resources
-from typing import Any
 
-import yaml
-
+from gpufleet.catalog.files import read
 from gpufleet.catalog.models import Catalog
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def read(name: str) -> dict[str, Any]:
-    """One file as a mapping; keys that begin with a dot only hold anchors and are left out."""
-    text = resources.files("gpufleet.catalog").joinpath(f"{name}.yaml").read_bytes()
-    data = yaml.load(text, Loader=_LOADER)
-    return {key: value for key, value in data.items() if not key.startswith(".")}
+__all__ = ["load_catalog", "read"]
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from gpufleet.catalog.base import Entry, Sourced
-from gpufleet.catalog.load import read
+from gpufleet.catalog.files import read
 from gpufleet.catalog.versions import release
 
 Compute = Annotated[str, Field(pattern=r"^\d+\.\d+$")]  # compute capability, "9.0"
@@ -71,8 +71,10 @@ class ActiveLimit(Sourced):
 
 
 class Utilization(Sourced):
-    """`least` percent of the time; `samples`: the fewest that say something."""
+    """`least` percent of the time; `samples`: the fewest that say something; `metrics`: by how
+    much each has to be multiplied to be percent."""
 
+    metrics: dict[str, int]
     least: float
     samples: int
 
@@ -110,6 +112,13 @@ class NodeLabels(Sourced):
     sharing: str
 
 
+class PodLabels(Sourced):
+    """The labels of a series that name its namespace and pod."""
+
+    namespace: str
+    pod: str
+
+
 class LoadTest(Entry):
     """load_test.yaml"""
 
@@ -124,6 +133,7 @@ class LoadTest(Entry):
     throttling: Throttling
     xids: XidMetrics
     labels: NodeLabels
+    series: tuple[PodLabels, ...]
 
     def image(self, cuda: int) -> LoadImage | None:
         """The newest one with a program for a major version of CUDA."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from gpufleet.catalog.autoscaling import Autoscaling
 from gpufleet.catalog.load_test import LoadTest, Rates
 from gpufleet.verify.load_job import Load
 
@@ -97,17 +96,8 @@ def samples(series: Iterable[Series], names: Collection[str]) -> int:
     return min((len(values) for _, values in _values(series, names)), default=0)
 
 
-def utilization(autoscaling: Autoscaling) -> dict[str, int]:
-    """Metric -> by how much it has to be multiplied to be percent."""
-    metric = autoscaling.metric("gpu_utilization_percent")
-    assert metric is not None
-    return {entry.field: entry.scale for entry in metric.fields}
-
-
-def idle(
-    catalog: LoadTest, load: Load, series: Collection[Series], percents: Mapping[str, int]
-) -> list[str]:
-    """GPUs that Prometheus saw too little work on. `percents`: see `utilization`.
+def idle(catalog: LoadTest, load: Load, series: Collection[Series]) -> list[str]:
+    """GPUs that Prometheus saw too little work on.
 
     By the median, for the first and the last sample may be of a moment without load.
     """
@@ -116,7 +106,7 @@ def idle(
     for gpu, values in _values(series, load.field.metrics):
         if median(values) < least:
             found.append(f"{gpu}: its {load.field.title} worked {median(values):.2f} of the time")
-    for name, scale in percents.items():
+    for name, scale in catalog.utilization.metrics.items():
         for gpu, values in _values(series, [name]):
             percent = median(values) * scale
             if percent < catalog.utilization.least:

@@ -12,9 +12,9 @@ from typing import Any
 
 from kubernetes.client.exceptions import ApiException
 
-from gpufleet.catalog.autoscaling import PodLabels
+from gpufleet.catalog.load_test import PodLabels
 from gpufleet.verify.cluster import Cluster
-from gpufleet.verify.load_job import ENDED, Load, Wish
+from gpufleet.verify.load_job import ENDED, LeftOut, Load, Wish
 from gpufleet.verify.load_judge import Series
 
 NAMESPACE = "default"
@@ -45,6 +45,20 @@ class Run:
 
     def __str__(self) -> str:
         return f"{self.load.node}: {self.phase or 'no pod'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """What ran, where nothing could run, and whether Prometheus answered."""
+
+    runs: list[Run]
+    left_out: list[LeftOut]
+    prometheus: bool
+
+    @property
+    def done(self) -> list[Run]:
+        """Those that show by their log that the program ran."""
+        return [run for run in self.runs if run.phase == "Succeeded" and run.log is not None]
 
 
 @contextmanager

@@ -6,35 +6,18 @@ Off unless the inventory has `verify_load = True`: it takes every free GPU for m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import pytest
 
-from gpufleet.catalog.autoscaling import load_autoscaling
 from gpufleet.catalog.load_test import load_load_test
 from gpufleet.findings import verify_cluster as kinds
 from gpufleet.verify import load_judge as judge
 from gpufleet.verify.cluster import Cluster
 from gpufleet.verify.load_job import LeftOut, Load, Wish, choose, job
-from gpufleet.verify.load_run import Run, read_series, running, tail, wait
+from gpufleet.verify.load_run import Loads, Run, read_series, running, tail, wait
 
-CATALOG, AUTOSCALING = load_load_test(), load_autoscaling()
-PERCENTS = judge.utilization(AUTOSCALING)
+CATALOG = load_load_test()
 OFF = "verify_load is not set"
-
-
-@dataclass(frozen=True, slots=True)
-class Loads:
-    """What ran, where nothing could run, and whether Prometheus answered."""
-
-    runs: list[Run]
-    left_out: list[LeftOut]
-    prometheus: bool
-
-    @property
-    def done(self) -> list[Run]:
-        """Those that show by their log that the program ran."""
-        return [run for run in self.runs if run.phase == "Succeeded" and run.log is not None]
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +38,15 @@ def loads(cluster: Cluster, tell: Callable[[str], None]) -> Iterator[Loads]:
     left_out = [choice for choice in choices if isinstance(choice, LeftOut)]
     jobs = [(load, job(CATALOG, load, wish)) for load in choices if isinstance(load, Load)]
     metrics = [name for field in CATALOG.fields for name in field.metrics]
-    metrics += [*PERCENTS, *CATALOG.throttling.metrics, *CATALOG.xids.counts, *CATALOG.xids.last]
+    metrics += [
+        *CATALOG.utilization.metrics,
+        *CATALOG.throttling.metrics,
+        *CATALOG.xids.counts,
+        *CATALOG.xids.last,
+    ]
     with running(cluster, jobs) as runs:
         wait(cluster, runs, wish, tell)
-        answers = [read_series(cluster, run, metrics, AUTOSCALING.labels) for run in runs]
+        answers = [read_series(cluster, run, metrics, CATALOG.series) for run in runs]
         yield Loads(runs, left_out, bool(answers) and all(answers))
 
 
@@ -119,11 +107,13 @@ def test_load_is_seen(cluster: Cluster, loads: Loads) -> None:
     """Prometheus saw the GPUs of the pods at work for as much of the time as they should be."""
     need_series(cluster, loads)
     few = CATALOG.utilization.samples
-    runs = [run for run in loads.done if judge.samples(run.series, PERCENTS) >= few]
+    runs = [
+        run for run in loads.done if judge.samples(run.series, CATALOG.utilization.metrics) >= few
+    ]
     cluster.need(
         runs, f"Prometheus has fewer than {few} samples; verify_load_seconds gives it more"
     )
-    found = lines([(run, judge.idle(CATALOG, run.load, run.series, PERCENTS)) for run in runs])
+    found = lines([(run, judge.idle(CATALOG, run.load, run.series)) for run in runs])
     expected = f"GPUs that are busy {CATALOG.utilization.least:.0f} % of the time"
     cluster.expect(not found, kinds.LOAD_UNSEEN, expected, found)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from gpufleet.catalog.autoscaling import load_autoscaling
 from gpufleet.catalog.load_test import load_load_test
 from gpufleet.verify.load_job import Load
 from gpufleet.verify.load_judge import (
@@ -17,12 +16,11 @@ from gpufleet.verify.load_judge import (
     samples,
     slow,
     throttled,
-    utilization,
     xids,
 )
 
 CATALOG = load_load_test()
-PERCENTS = utilization(load_autoscaling())
+PERCENTS = CATALOG.utilization.metrics
 TENSOR, UTIL = "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_DEV_GPU_UTIL"
 REASONS, XID = "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "DCGM_FI_DEV_XID_ERRORS"
 XIDS = "DCGM_EXP_XID_ERRORS_COUNT"
@@ -123,19 +121,19 @@ def load(compute: str) -> Load:
 )
 def test_the_pipe_has_to_work_as_much_as_its_generation_can(compute: str, least: float) -> None:
     ends = (0.0, least, least, least, 0.0)
-    assert idle(CATALOG, load(compute), [series(TENSOR, *ends)], PERCENTS) == []
+    assert idle(CATALOG, load(compute), [series(TENSOR, *ends)]) == []
     low = [value - 0.01 for value in ends]
-    [found] = idle(CATALOG, load(compute), [series(TENSOR, *low)], PERCENTS)
+    [found] = idle(CATALOG, load(compute), [series(TENSOR, *low)])
     assert found == f"GPU 0: its tensor pipe worked {least - 0.01:.2f} of the time"
 
 
 def test_a_gpu_without_that_metric_is_judged_by_its_utilization() -> None:
     found = [series(UTIL, 0, 100, 98), series(UTIL, 40, 30, 100, gpu=1)]
-    assert idle(CATALOG, load("6.1"), found, PERCENTS) == [
+    assert idle(CATALOG, load("6.1"), found) == [
         "GPU 1 was busy 40 % of the time (DCGM_FI_DEV_GPU_UTIL)"
     ]
     ratio = [series("DCGM_FI_DEV_GPU_UTIL_RATIO", 0.98, 0.98)]
-    assert idle(CATALOG, load("6.1"), ratio, PERCENTS) == []
+    assert idle(CATALOG, load("6.1"), ratio) == []
     assert samples(found, PERCENTS) == 3
     assert samples(ratio, PERCENTS) == 2
     assert samples([], PERCENTS) == 0
