@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 from kubernetes import client
-from kubernetes.client.exceptions import ForbiddenException
+from kubernetes.client.exceptions import ApiException
 
 from gpufleet.sandbox.cluster.build import program
 from gpufleet.sandbox.cluster.launch import CLIENT_ENVIRONMENT
@@ -38,6 +38,8 @@ RULES = ROOT / "templates" / "monitoring" / "alerts" / "rules.yaml"
 NAMESPACE, EXPORTER, PORT = "monitoring", "app.kubernetes.io/name=dcgm-exporter", 9400
 # For measurements between networks (RFC 2544): no machine on the way has any of these.
 BLOCK = ip_network("198.18.0.0/15")
+# What is answered until the controllers have made a namespace's account, and its token (1.18).
+NO_ACCOUNT = (403, 500)
 SCRAPES = 60.0  # seconds: the job's interval is 15
 NEWER, OLDER = "hostname", "Hostname"  # how exporters from 4.8.3 on, and those before, write it
 WORK = Pod("research", "train-1", "gpu-2", tuple(range(8)), 0.9)
@@ -138,9 +140,11 @@ class Site:
         body["spec"] |= spec
 
         def taken() -> bool:
-            try:  # refused until the controllers have made the namespace's account
+            try:
                 self.core.create_namespaced_pod(namespace, body)
-            except ForbiddenException:
+            except ApiException as error:
+                if error.status not in NO_ACCOUNT:
+                    raise
                 return False
             return True
 

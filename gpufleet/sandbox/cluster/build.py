@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from gpufleet.sandbox.cluster.kubernetes_source import repair, replacements
@@ -31,7 +32,10 @@ def kubernetes_servers(
         missing = [name for name in names if not (target / name).exists()]
         if missing:
             progress(f"building Kubernetes {version} from its Go module: about 10 minutes, once")
-            _build_servers(missing, version, target, _own_module(home, target.name, progress))
+            module = _own_module(home, target.name, progress)
+            own = replace(module, environment={**module.environment, "GOCACHE": str(module.cache)})
+            _build_servers(missing, version, target, own)
+            shutil.rmtree(module.cache)  # gigabytes that no other release can use
     return {name: target / name for name in names}
 
 

@@ -33,6 +33,11 @@ class OwnModule:
     environment: Mapping[str, str]
     progress: Callable[[str], None]
 
+    @property
+    def cache(self) -> Path:
+        """A build cache for this module alone; a build that was broken off goes on with it."""
+        return self.folder.with_name(f"{self.folder.name}.build")
+
     def create(self, packages: Sequence[str], require: str, replace: Mapping[str, str]) -> None:
         """Write go.mod and the imports of `packages`, and let go find every version.
 
