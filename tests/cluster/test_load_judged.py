@@ -20,7 +20,7 @@ from tests.cluster.played_node import PlayedNode, played_node
 from tests.cluster.pods import SECONDS
 from tests.cluster.scraping import Site, local_addresses
 from tests.cluster.stacking import Bench
-from tests.cluster.test_load import CHECKS, GFD
+from tests.cluster.test_load_jobs import CHECKS, GFD
 from tests.monitoring.programs import Prometheus, start_prometheus
 
 NODE, GPUS = "played", 2
