@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from paramiko import SSHException
 from pyinfra import host, logger
 from pyinfra.api import FunctionCommand, Host, State, StringCommand
 from pyinfra.api.exceptions import ConnectError
@@ -18,6 +19,7 @@ from gpufleet.operations.shell import explain
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 POLL = 1.0  # seconds between two tries to connect
 REPORT = 15.0  # seconds between two lines of progress
+CUT = (SSHException, OSError, EOFError)  # a connection that ends while it is used
 
 
 @operation
@@ -38,11 +40,12 @@ def when(reason: Callable[[], str], allowed: bool, timeout: int) -> Commands:
 def _reboot(state: State, host: Host, timeout: int) -> bool:
     """pyinfra heeds what a function returns only where it takes `state` and `host`."""
     before = _boot_id(host)
-    ok, _ = host.run_shell_command(
-        # detached: the connection may be cut before the command has returned
-        StringCommand("nohup sh -c 'systemctl reboot' >/dev/null 2>&1 &"),
-        **privileges(host),
-    )
+    try:  # detached, so that it returns; the host may be quicker all the same
+        command = StringCommand("nohup sh -c 'systemctl reboot' >/dev/null 2>&1 &")
+        ok, _ = host.run_shell_command(command, **privileges(host))
+    except CUT as error:
+        logger.debug(f"{host.name} cut the connection: {error}")
+        ok = True
     if ok and before and _wait_for_new_boot(host, before, timeout):
         return True
     problem = findings.REBOOT_FAILED(seconds=timeout if ok and before else 0)
@@ -63,7 +66,7 @@ def _wait_for_new_boot(host: Host, before: str, timeout: int) -> bool:
             # the old boot answers for some seconds after the command: only the id tells
             if _boot_id(host) not in ("", before):
                 return True
-        except (ConnectError, OSError, EOFError) as error:
+        except (ConnectError, *CUT) as error:
             logger.debug(f"{host.name} does not answer yet: {error}")
         time.sleep(POLL)
     return False
