@@ -49,7 +49,7 @@ def test(minor: str) -> Result:
         report = Path(folder, "report.xml")
         words = [sys.executable, "-m", "pytest", "-q", "tests/cluster", f"--junitxml={report}"]
         words += [f"--ignore=tests/cluster/{name}.py" for name in LEFT_OUT]
-        words += ["--numprocesses", "2", "--dist", "loadfile"]
+        words += ["--numprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder"]
         environment = {**os.environ, "GPUFLEET_TEST_KUBERNETES": minor}
         subprocess.run(words, cwd=ROOT, env=environment, check=False)
         suite = next(ElementTree.parse(report).iter("testsuite")).attrib

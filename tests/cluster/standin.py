@@ -53,12 +53,17 @@ CHARTS = (
     StandIn("dcgm-exporter", "3.1.5", ">= 1.19.0-0"),
     StandIn("dcgm-exporter", "4.8.2", ">= 1.19.0-0"),
     StandIn("prometheus-adapter", "3.5.0"),
+    StandIn("prometheus-adapter", "4.14.2"),
     StandIn("prometheus-adapter", "5.3.0"),
     StandIn("node-problem-detector", "2.3.21"),
     StandIn("node-problem-detector", "2.4.1"),
     StandIn("gpu-operator", "v1.8.2", ">= 1.16.0-0"),
     StandIn("gpu-operator", "v1.9.1", ">= 1.16.0-0"),
+    StandIn("gpu-operator", "v23.6.2", ">= 1.16.0-0"),
+    StandIn("gpu-operator", "v23.9.2", ">= 1.16.0-0"),
+    StandIn("gpu-operator", "v24.9.2", ">= 1.16.0-0"),
     StandIn("gpu-operator", "v25.10.1", ">= 1.16.0-0"),
+    StandIn("gpu-operator", "v26.3.3", ">= 1.16.0-0"),
     StandIn("gpu-operator", "v26.7.0", ">= 1.16.0-0"),
 )
 
