@@ -70,6 +70,7 @@ def test_down_leaves_no_process_and_no_file(simulated: Cluster, other: str) -> N
     assert "ended 5 processes" in done.output
     assert not any(process.alive for process in found.processes)
     assert not Path(state["kubeconfig"]).parent.exists()
+    assert found.down() == 0  # as when two commands take it down
     done = runner.invoke(main, ["sandbox", "cluster", "status", "--name", other])
     assert done.exit_code == 1
     assert "GF651" in done.output

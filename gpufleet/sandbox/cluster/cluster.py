@@ -189,7 +189,8 @@ class Cluster:
 
     def _remove(self) -> int:
         ended = end(self.processes[::-1])
-        shutil.rmtree(self.folder)
+        if self.folder.exists():  # else somebody took it down in the meantime
+            shutil.rmtree(self.folder)
         return ended
 
 
