@@ -129,8 +129,9 @@ def behind_the_api(site: Site, address: str) -> None:
     )
 
     def there() -> bool:
-        found = site.core.read_namespaced_endpoints("prometheus", "metrics").subsets or ()
-        return [each.ip for subset in found for each in subset.addresses or ()] == [address]
+        found = site.core.list_namespaced_endpoints("metrics").items  # none, at first
+        subsets = [subset for each in found for subset in each.subsets or ()]
+        return [each.ip for subset in subsets for each in subset.addresses or ()] == [address]
 
     assert wait_until(there, SECONDS)
 
