@@ -88,6 +88,7 @@ def test_without_it_the_field_would_be_lost_or_refused(widgets: Site) -> None:
 
 def test_a_crd_that_went_back_is_brought_up_again(widgets: Site) -> None:
     assert widgets.bring(WIDGET, "1.1.0", edit=newer, crds=POLICY).ok
+    assert "'extra'" in str(described(widgets))
     old = crd(widgets)
     old.metadata.annotations["tiny.example/version"] = "0.1.0"
     del old.spec.versions[0].schema.open_apiv3_schema.properties["spec"].properties["extra"]

@@ -6,10 +6,13 @@ import json
 from dataclasses import replace
 
 import pytest
+import yaml
+from click.testing import CliRunner
 
 from gpufleet.catalog.alerts import load_alerts
 from gpufleet.catalog.charts import choose_charts, load_charts
 from gpufleet.catalog.node_problems import load_node_problems
+from gpufleet.cli import main
 from gpufleet.facts.cluster import ClusterFacts
 from gpufleet.plan.node_problems import DETECTOR, SCRIPTS, definitions, monitor
 from tests.unit.plan.gpu_clusters import FACTS, OLD, codes, names, stack, values, work
@@ -100,3 +103,12 @@ def test_prometheus_reads_it_where_there_are_monitors() -> None:
     own = {"resources": {"limits": {"memory": "80Mi"}}}
     more = stack(monitoring_node_problems=True, monitoring_node_problems_values=own)
     assert values(more, DETECTOR)["resources"] == own["resources"]
+
+
+def test_the_command_prints_them_for_a_detector_of_ones_own() -> None:
+    done = CliRunner().invoke(main, ["catalog", "node-problems", "--namespace", "npd"])
+    assert done.exit_code == 0, done.output
+    printed = yaml.safe_load(done.output)
+    assert (printed["kind"], printed["metadata"]["namespace"]) == ("ConfigMap", "npd")
+    assert printed["data"] == definitions(CATALOG)
+    assert f"--config.custom-plugin-monitor={CATALOG.folder}/{CATALOG.monitor}.json" in done.output
