@@ -16,6 +16,8 @@ from gpufleet.facts.model import CdiSpec, ManagedFile
 from gpufleet.facts.sections import records
 
 PROVENANCE = "/var/lib/gpufleet/provenance.json"
+# Names that a transaction of the driver role was about to install; gone once they are recorded.
+BEGUN = "/var/lib/gpufleet/driver.before.begun"
 _SHA256 = re.compile(r"([0-9a-f]{64})  (/.*)$")
 _MOVED = (
     "the content of {path} has another size than the file: it was cut off, or the file changed "

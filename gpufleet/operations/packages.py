@@ -46,6 +46,7 @@ class Job:
     pins: Callable[[Transaction], list[FileWrite]] = lambda transaction: []
     role: str = ""  # whose transaction it is, where the family's title does not say it
     makes: Sequence[tuple[str, str]] = ()  # files that its packages make: path, sha256 before
+    held: frozenset[str] = frozenset()  # names that are held already
     transaction: Transaction | None = None  # known once `look_up` has run
 
     @property
@@ -123,7 +124,8 @@ def install(job: Job) -> Commands:
     chosen = job.transaction
     if chosen is None:
         return
-    yield command("touch", f"{job.record}.begun")
+    mine = {*chosen.names, *chosen.prerequisites} - job.held
+    yield script("note_begun", f"{job.record}.begun", *sorted(mine))
     pins = job.pins(chosen)
     if pins:
         yield from put(pins)

@@ -9,6 +9,7 @@ from typing import Literal
 from gpufleet.catalog.choice import DriverChoice
 from gpufleet.catalog.driver import resolve_driver
 from gpufleet.catalog.models import Catalog
+from gpufleet.facts.files import BEGUN
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import host as findings
@@ -262,8 +263,7 @@ def _package_findings(
     facts: NodeFacts,
 ) -> list[Finding]:
     found: list[Finding] = []
-    record = (facts.provenance or {}).get("driver") or {}
-    ours = {*record.get("packages", ()), *record.get("added", ())}
+    ours = _ours(facts)
     others = [name for name in installed if name not in packages and name not in ours]
     if others and action in ("replace", "upgrade", "downgrade"):
         found.append(findings.OTHER_PACKAGES(packages=", ".join(others)))
@@ -277,6 +277,14 @@ def _package_findings(
             )
         )
     return found
+
+
+def _ours(facts: NodeFacts) -> set[str]:
+    """Packages that gpufleet installed, also those of a run that was killed before its record."""
+    record = (facts.provenance or {}).get("driver") or {}
+    begun = facts.files.get(BEGUN)
+    noted = (begun.content or "").split() if begun else ()
+    return {*record.get("packages", ()), *record.get("added", ()), *noted}
 
 
 def _disruption(

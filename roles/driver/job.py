@@ -40,4 +40,5 @@ def driver_job(node: Node, plan: DriverPlan) -> Job:
         repair=bool(node.facts.broken),
         before=plan.before,
         pins=pins,
+        held=node.facts.holds,
     )

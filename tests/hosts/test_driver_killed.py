@@ -23,6 +23,7 @@ KILLS = 20
 OPERATIONS = (
     7  # that take long enough to be killed in: up to the installation itself and its checks
 )
+AFTER_HOLD = 8  # the operation after the one that holds the packages
 LONGEST = 2.5  # seconds after the beginning of an operation
 SEED = 20261120
 
@@ -59,6 +60,16 @@ def converge(host: Host, branch: str) -> dict[str, Any]:
     assert done.returncode == 0, done.output
     assert_driver(host, NEWEST[branch])
     return dict(done.report[host.name])
+
+
+def test_what_a_killed_run_held_is_not_taken_for_a_users(
+    bare_host: HostFactory, tmp_path: Path
+) -> None:
+    host = bare_host("ubuntu2204")
+    assert run_and_kill(host, tmp_path, "580", AFTER_HOLD, 0)
+    assert "nvidia-utils-580" in host.output("apt-mark showhold")
+    assert host.output("ls /var/lib/gpufleet/provenance.json || echo none") == "none"
+    converge(host, "550")
 
 
 def test_a_killed_run_is_made_up_for(bare_host: HostFactory, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from gpufleet.facts.files import BEGUN
 from gpufleet.facts.model import (
     GpuProcess,
     Keyring,
@@ -159,6 +160,19 @@ def test_packages_held_by_somebody_else_block_a_move(converged: NodeFacts) -> No
     assert "GF303" not in blocking(converged, driver_version="580.178.04")
     theirs = replace(converged, provenance=None)
     assert "GF303" in blocking(theirs, driver_version="580.178.04")
+
+
+def test_packages_of_a_run_that_was_killed_are_ours(converged: NodeFacts) -> None:
+    names = sorted(converged.packages)
+    begun = ManagedFile(BEGUN, "\n".join(names) + "\n")
+    killed = replace(converged, provenance=None, files={BEGUN: begun})
+    found = codes(plan_for(killed, driver_version="580.178.04"))
+    assert not {"GF303", "GF512"} & found
+    held = next(name for name in names if name in converged.holds)
+    begun = ManagedFile(BEGUN, "\n".join(name for name in names if name != held))
+    theirs = replace(killed, files={BEGUN: begun})
+    blocks = plan_for(theirs, driver_version="580.178.04").findings
+    assert f" {held}." in next(found.message for found in blocks if found.code == "GF303")
 
 
 def test_without_hold_nothing_is_pinned(bare: NodeFacts) -> None:
