@@ -14,6 +14,8 @@ from typing import Any
 
 from kubernetes import client
 
+from gpufleet.catalog.charts import choose_charts, load_charts
+from gpufleet.catalog.versions import release
 from gpufleet.sandbox.cluster import Cluster
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,6 +109,13 @@ class Bench:
             entry = (int(labels["version"]), labels["status"])
             newest[labels["name"]] = max(newest.get(labels["name"], (0, "")), entry)
         return {name: status for name, (_, status) in newest.items()}
+
+
+def choices_of(chart: str, kubernetes: str) -> list[str]:
+    """The careful choices of a chart, oldest first, up to the one for this Kubernetes."""
+    minors = (f"1.{number}" for number in range(18, release(kubernetes)[1] + 1))
+    found = {choose_charts(load_charts(), minor)[chart].version for minor in minors}
+    return sorted(found, key=release)
 
 
 def start(minor: str, worker: str, charts: Path, **options: Any) -> Bench:

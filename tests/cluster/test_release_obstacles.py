@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gpufleet.catalog.versions import release
 from gpufleet.facts.cluster import ReleaseRef
 from gpufleet.plan.release_model import ChartSource, Readiness, Release
 from tests.cluster.tiny import Run, Site, archive
@@ -148,8 +149,8 @@ def test_a_daemonset_on_fewer_nodes_than_expected(place: Site) -> None:
 
 
 def test_a_namespace_that_is_strict(place: Site) -> None:
-    if place.cluster.version.startswith("1.18"):
-        pytest.skip("Kubernetes 1.18 has no pod security admission")
+    if release(place.cluster.version) < (1, 23):
+        pytest.skip(f"Kubernetes {place.cluster.version} has no pod security admission")
     label = {"metadata": {"labels": {POD_SECURITY: "restricted"}}}
     place.core.patch_namespace(place.namespace, label)
     values = {"daemonset": {"enabled": True, "hostPort": 9400}}

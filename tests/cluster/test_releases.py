@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpufleet.catalog.versions import release
 from gpufleet.plan.release_model import Readiness
 from gpufleet.plan.releases import OWNER_LABEL
 from gpufleet.sandbox.waiting import wait_until
@@ -128,7 +129,7 @@ def test_a_field_that_somebody_changed(site: Site) -> None:
     site.apps.patch_namespaced_deployment_scale("one", site.namespace, scale, field_manager="bob")
     wanted = {"settings": {"new": True}}
     run = site.bring(wanted)
-    server_side = site.helm.name == "helm4" and not site.cluster.version.startswith("1.18")
+    server_side = site.helm.name == "helm4" and release(site.cluster.version) >= (1, 20)
     if server_side:
         found = run.finding("GF845")
         assert "bob" in found.message
