@@ -73,9 +73,12 @@ def test_values_of_pods(loop: Loop, namespace: str) -> None:
         sample("DCGM_FI_DEV_GPU_UTIL", 3, 0, **part),
         sample("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 3, 0.25, **part),
     ]
-    assert wait_until(lambda: len(values(loop, namespace, "duty_cycle_current")) == 2, SECONDS)
-    found = {name: values(loop, namespace, name).get(TRAINER) for name in WANTED}
-    assert found == WANTED
+
+    def found() -> dict[str, str | None]:  # each metric comes at a time of its own
+        return {name: values(loop, namespace, name).get(TRAINER) for name in WANTED}
+
+    wait_until(lambda: found() == WANTED, SECONDS)
+    assert found() == WANTED
     assert values(loop, namespace, "duty_cycle_current")[PART] == "25"
     objects: Any = client.CustomObjectsApi(loop.cluster.api)
     whole = objects.get_namespaced_custom_object(
