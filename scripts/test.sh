@@ -3,4 +3,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python scripts/generate_docs.py --check
+export GOGC=400  # helm and the servers are short-lived: their garbage may wait
 exec pytest -q --numprocesses 3 --dist loadfile --no-loadscope-reorder --durations 10 "$@"

@@ -50,7 +50,7 @@ def test(minor: str) -> Result:
         words = [sys.executable, "-m", "pytest", "-q", "tests/cluster", f"--junitxml={report}"]
         words += [f"--ignore=tests/cluster/{name}.py" for name in LEFT_OUT]
         words += ["--numprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder"]
-        environment = {**os.environ, "GPUFLEET_TEST_KUBERNETES": minor}
+        environment = {**os.environ, "GPUFLEET_TEST_KUBERNETES": minor, "GOGC": "400"}
         subprocess.run(words, cwd=ROOT, env=environment, check=False)
         suite = next(ElementTree.parse(report).iter("testsuite")).attrib
     bad = int(suite["failures"]) + int(suite["errors"])
