@@ -56,7 +56,7 @@ def values(loop: Loop, namespace: str, metric: str) -> dict[str, str]:
             "custom.metrics.k8s.io", "v1beta1", f"namespaces/{namespace}/pods/*", metric
         )
     except ApiException as error:
-        if error.status == 404:  # no such metric yet
+        if error.status in (404, 503):  # no such metric, or no such API, yet
             return {}
         raise
     return {item["describedObject"]["name"]: item["value"] for item in answer["items"]}

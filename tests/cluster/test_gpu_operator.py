@@ -58,7 +58,7 @@ def test_a_state_of_before_the_change_does_not_count(current: Bench) -> None:
     broken = {"nvidia-device-plugin-daemonset": {"sandbox.gpufleet/waiting": "ErrImagePull"}}
     with PretendOperator(current.cluster, broken, since=2, lag=30) as operator:  # 3 s
         assert deploy(current).returncode == 0
-        change = {"gpu_operator_values": {"daemonsets": {"annotations": {"a": "b"}}}}
+        change = {"gpu_operator_values": {"daemonsets": {"priorityClassName": "other"}}}
         done = deploy(current, cluster_timeout=20, **change)
         assert done.returncode == 1, done.output
         assert "states not ready: [state-device-plugin]" in message(done, "GF882")
