@@ -33,7 +33,13 @@ LEFT_OUT = (  # what does not depend on the server; `make test` has it on the ne
     "test_release_killed",
     "test_simulated_failures",
 )
-LONGEST = ("test_gpu_stack", "test_scrape", "test_releases", "test_gpu_operator")  # begun first
+LONGEST = (  # begun first
+    "test_gpu_stack",
+    "test_gpu_stack_faults",
+    "test_scrape",
+    "test_releases",
+    "test_gpu_operator",
+)
 HEAD = "| Kubernetes | passed | failed | skipped | seconds | day |\n|---|---|---|---|---|---|\n"
 
 

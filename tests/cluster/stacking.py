@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PYINFRA = Path(sys.executable).with_name("pyinfra")
 INVENTORY = "import json\ngpu_cluster = (['@local'], json.loads({data!r}))\n"
 SECONDS = 300
+STACK = ["kube-prometheus-stack", "node-feature-discovery", "nvidia-device-plugin", "dcgm-exporter"]
 REAL_CHARTS = os.environ.get("GPUFLEET_CHARTS")  # a folder of the real charts' archives
 
 

@@ -12,10 +12,9 @@ from kubernetes import dynamic
 from gpufleet.catalog.charts import choose_charts, load_charts
 from gpufleet.sandbox.waiting import wait_until
 from tests.cluster.conftest import KUBERNETES
-from tests.cluster.stacking import Bench, Outcome, choices_of
+from tests.cluster.stacking import STACK, Bench, Outcome, choices_of
 from tests.cluster.users import LOOK, TOKEN, kubeconfig_of
 
-STACK = ["kube-prometheus-stack", "node-feature-discovery", "nvidia-device-plugin", "dcgm-exporter"]
 # what the control plane and the simulated nodes write by themselves, all the time
 RESTLESS = {"Event", "Lease", "Node", "PodMetrics", "NodeMetrics", "APIService"}
 

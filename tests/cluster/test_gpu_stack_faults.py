@@ -1,0 +1,168 @@
+"""What stands in the way of a GPU stack is told, and made up for: on real control planes."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from gpufleet.sandbox.cluster import Cluster
+from gpufleet.sandbox.waiting import wait_until
+from tests.cluster.conftest import KUBERNETES
+from tests.cluster.stacking import REAL_CHARTS, STACK, Bench, start
+
+
+def test_a_value_that_the_chart_does_not_know_is_refused(current: Bench) -> None:
+    if REAL_CHARTS:
+        done = current.deploy(monitoring_exporter_values={"serviceMonitr": {"enabled": False}})
+        assert "GF836" in done.codes
+        return
+    done = current.deploy(monitoring_exporter_values={"serviceMonitr": {"enabled": False}})
+    assert done.returncode == 1
+    assert "serviceMonitr" in str(done.report)
+    assert "dcgm-exporter" not in current.releases()
+
+
+def test_where_somebody_collects_no_second_exporter_comes(current: Bench) -> None:
+    labels = {"app": "starship"}
+    container = {
+        "name": "x",
+        "image": "a/starship:1",
+        "ports": [{"containerPort": 9400, "hostPort": 9400}],
+    }
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    body = {
+        "metadata": {"name": "starship"},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+    apps: Any = client.AppsV1Api(current.cluster.api)
+    apps.create_namespaced_daemon_set("default", body)
+    done = current.deploy()
+    assert done.returncode == 0, done.output
+    assert "GF872" in done.codes
+    assert "dcgm-exporter" not in current.releases()
+
+
+def test_gpu_nodes_are_labelled_where_nfd_is_not_wanted(worker_id: str, charts: Path) -> None:
+    bench = start(KUBERNETES[0], worker_id, charts, labelled=False)
+    try:
+        done = bench.deploy(device_plugin_label_nodes=True)
+        assert done.returncode == 0, done.output
+        assert "node-feature-discovery" not in bench.releases()
+        for node in bench.core.list_node().items:
+            assert node.metadata.labels["nvidia.com/gpu.present"] == "true"
+        assert bench.verify()["plugin_on_every_gpu_node"]["outcome"] == "passed"
+        assert bench.deploy(device_plugin_label_nodes=True).report["changed"] == 0
+    finally:
+        bench.cluster.down()
+
+
+def test_nodes_without_labels_are_told_with_the_label_that_is_missing(
+    worker_id: str, charts: Path
+) -> None:
+    bench = start(KUBERNETES[0], worker_id, charts, labelled=False)
+    try:
+        done = bench.deploy(device_plugin_nfd=False, cluster_timeout=10)
+        assert done.returncode == 1
+        assert "nvidia.com/gpu.present" in str(done.report["findings"])
+    finally:
+        bench.cluster.down()
+
+
+def without_gpus(bench: Bench, *names: str) -> None:
+    """As where the plugin runs and NVML shows it nothing."""
+    gone = {"status": {kind: {"nvidia.com/gpu": "0"} for kind in ("capacity", "allocatable")}}
+    for name in names:
+        bench.core.patch_node_status(name, gone)
+
+
+def test_a_node_that_offers_no_gpus_is_told_and_stops_nobody(current: Bench) -> None:
+    without_gpus(current, "gpu-2")
+    done = current.deploy(cluster_timeout=20, monitoring_enabled=False)
+    assert done.returncode == 0, done.output
+    told = [found for found in done.report["findings"] if found["code"] == "GF888"]
+    assert len(told) == 1
+    assert told[0]["message"].startswith("gpu-2 offers no GPUs")
+
+
+def test_a_plugin_that_shows_no_gpu_anywhere_is_no_success(current: Bench) -> None:
+    without_gpus(current, "gpu-1", "gpu-2", "gpu-3")
+    done = current.deploy(cluster_timeout=10, monitoring_enabled=False)
+    assert done.returncode == 1
+    assert "node gpu-1 offers no GPUs to pods" in str(done.report["findings"])
+
+
+def test_an_api_that_does_not_answer_is_told(current: Bench, tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    text = current.cluster.kubeconfig.read_text()
+    url = next(line for line in text.splitlines() if "server:" in line)
+    dead = tmp_path / "kubeconfig"
+    dead.write_text(text.replace(url, f"    server: https://127.0.0.1:{port}"))
+    done = current.deploy(cluster_kubeconfig=str(dead))
+    assert done.returncode == 1
+    assert "GF863" in done.codes
+
+
+def test_a_killed_run_is_made_up_for(current: Bench, tmp_path: Path) -> None:
+    """SIGKILL at ten points of the run, each on what the one before left behind."""
+    chance = random.Random(18)
+    whole = 8.0  # seconds that a first run takes, roughly
+    for number in range(10):
+        if number == 5:  # and from a bare cluster again
+            name, version = current.cluster.name, current.cluster.version
+            current.cluster.down()
+            current.cluster = Cluster.up(name, version, progress=print)
+        process = current.start(tmp_path)
+        time.sleep(chance.uniform(0.5, whole))  # the point of the kill is what is tested
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    done = current.deploy()
+    assert done.returncode == 0, done.output
+    assert current.releases() == dict.fromkeys(STACK, "deployed")
+    assert current.deploy().report["changed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("image", "check", "code"),
+    [
+        ("nvidia-device-plugin", "plugin_on_every_gpu_node", "GF793"),
+        ("dcgm-exporter", "exporter_on_every_gpu_node", "GF794"),
+    ],
+)
+def test_a_check_fails_when_what_it_is_for_is_broken(
+    current: Bench, image: str, check: str, code: str
+) -> None:
+    assert current.deploy().returncode == 0
+    apps: Any = client.AppsV1Api(current.cluster.api)
+    (found,) = (
+        one for one in apps.list_daemon_set_for_all_namespaces().items if one.metadata.name == image
+    )
+    nowhere = {"spec": {"template": {"spec": {"nodeSelector": {"no": "where"}}}}}
+    apps.patch_namespaced_daemon_set(image, found.metadata.namespace, nowhere)
+
+    def gone() -> bool:
+        one: Any = apps.read_namespaced_daemon_set(image, found.metadata.namespace)
+        return bool(one.status.desired_number_scheduled == 0 == one.status.current_number_scheduled)
+
+    assert wait_until(gone, 30)
+    checks = current.verify()
+    failed = {name: part["code"] for name, part in checks.items() if part["outcome"] == "failed"}
+    assert failed == {check: code}
+
+
+def test_gpus_that_are_gone_are_told(current: Bench) -> None:
+    assert current.deploy().returncode == 0
+    body = {"status": {"allocatable": {"nvidia.com/gpu": "7"}}}
+    current.core.patch_node_status("gpu-2", body)
+    checks = current.verify()
+    assert checks["gpus_are_offered"]["code"] == "GF792"
+    assert "gpu-2 offers 7 of 8" in checks["gpus_are_offered"]["message"]
