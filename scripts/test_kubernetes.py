@@ -28,18 +28,13 @@ LEFT_OUT = (  # what does not depend on the server; `make test` has it on the ne
     "test_building",
     "test_chart_sources",
     "test_cluster_life",
+    "test_gpu_stack_faults",
     "test_load_judged",
     "test_real_node",
     "test_release_killed",
     "test_simulated_failures",
 )
-LONGEST = (  # begun first
-    "test_gpu_stack",
-    "test_gpu_stack_faults",
-    "test_scrape",
-    "test_releases",
-    "test_gpu_operator",
-)
+LONGEST = ("test_scrape", "test_gpu_stack", "test_releases", "test_gpu_operator")  # begun first
 HEAD = "| Kubernetes | passed | failed | skipped | seconds | day |\n|---|---|---|---|---|---|\n"
 
 
@@ -71,7 +66,7 @@ def test(minor: str) -> Result:
         report = Path(folder, "report.xml")
         words = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}"]
         words += [f"{CLUSTER / name}.py" for name in names()]
-        words += ["--numprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder"]
+        words += ["--numprocesses", "5", "--dist", "loadfile", "--no-loadscope-reorder"]
         environment = {**os.environ, "GPUFLEET_TEST_KUBERNETES": minor, "GOGC": "400"}
         subprocess.run(words, cwd=ROOT, env=environment, check=False)
         suite = next(ElementTree.parse(report).iter("testsuite")).attrib
