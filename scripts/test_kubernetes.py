@@ -28,6 +28,7 @@ LEFT_OUT = (  # what does not depend on the server; `make test` has it on the ne
     "test_building",
     "test_chart_sources",
     "test_cluster_life",
+    "test_gpu_operator_faults",
     "test_gpu_stack_faults",
     "test_load_judged",
     "test_real_node",

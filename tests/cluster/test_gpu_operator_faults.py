@@ -1,0 +1,77 @@
+"""What keeps the GPU Operator from being ready is told, with its reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubernetes import client
+
+from tests.cluster.pretend_operator import PLURAL, PretendOperator
+from tests.cluster.stacking import REAL_CHARTS, Bench
+from tests.cluster.test_gpu_operator import POLICY, deploy, message
+
+CRD = "clusterpolicies.nvidia.com"
+
+
+def test_a_state_of_before_the_change_does_not_count(current: Bench) -> None:
+    """The operator leaves `ready` standing until it comes to the change."""
+    broken = {"nvidia-device-plugin-daemonset": {"sandbox.gpufleet/waiting": "ErrImagePull"}}
+    with PretendOperator(current.cluster, broken, since=2, lag=30) as operator:  # 3 s
+        assert deploy(current).returncode == 0
+        change = {"gpu_operator_values": {"daemonsets": {"priorityClassName": "other"}}}
+        done = deploy(current, cluster_timeout=20, **change)
+        assert done.returncode == 1, done.output
+        assert "states not ready: [state-device-plugin]" in message(done, "GF882")
+        assert operator.states == ["ready", "notReady"]
+
+
+def test_what_is_not_ready_is_told_with_its_reason_and_waited_for_again(bench: Bench) -> None:
+    silent = deploy(bench, cluster_timeout=10)
+    assert silent.returncode == 1
+    assert "the operator has not set its state yet" in message(silent, "GF882")
+    broken = {"nvidia-device-plugin-daemonset": {"sandbox.gpufleet/waiting": "ErrImagePull"}}
+    with PretendOperator(bench.cluster, broken):
+        done = deploy(bench, cluster_timeout=15)
+    assert done.returncode == 1
+    told = message(done, "GF882")
+    assert f"ClusterPolicy {POLICY} is notReady" in told
+    objects: Any = client.CustomObjectsApi(bench.cluster.api)
+    if "conditions" in objects.get_cluster_custom_object(*PLURAL, POLICY)["status"]:
+        assert "states not ready: [state-device-plugin]" in told  # the CRD of v1.8.2 drops them
+    assert "DaemonSet nvidia-device-plugin-daemonset: 0 of 3 pods are ready" in told
+    assert "k8s-device-plugin:1 cannot be pulled (ErrImagePull" in told
+    assert bench.releases() == {"gpu-operator": "deployed"}  # nothing is taken back
+    with PretendOperator(bench.cluster):
+        done = deploy(bench)
+    assert (done.returncode, done.report["changed"]) == (0, 0), done.output
+
+
+def test_a_crd_that_goes_away_is_told_and_brought_back(current: Bench) -> None:
+    with PretendOperator(current.cluster):
+        assert deploy(current).returncode == 0
+        extensions: Any = client.ApiextensionsV1Api(current.cluster.api)
+        extensions.delete_custom_resource_definition(CRD)
+        done = deploy(current)
+        assert done.returncode == 0, done.output
+        assert f"the CRD {CRD} of its ClusterPolicy is no longer there" in done.output
+    objects: Any = client.CustomObjectsApi(current.cluster.api)
+    assert objects.get_cluster_custom_object(*PLURAL, POLICY)["status"]["state"] == "ready"
+
+
+def test_it_does_not_come_beside_plugin_and_exporter(current: Bench) -> None:
+    assert current.deploy(monitoring_prometheus="none").returncode == 0
+    before = current.releases()
+    done = deploy(current)
+    assert done.returncode == 1
+    blockers = [entry for entry in done.report["findings"] if entry["severity"] == "blocker"]
+    assert {entry["code"] for entry in blockers} == {"GF884"}
+    assert "helm -n kube-system uninstall nvidia-device-plugin" in str(blockers)
+    assert "helm -n monitoring uninstall dcgm-exporter" in str(blockers)
+    assert current.releases() == before
+
+
+def test_a_value_that_the_operators_chart_does_not_know_is_told(current: Bench) -> None:
+    done = deploy(current, cluster_timeout=10, gpu_operator_values={"devicePlugn": {}})
+    assert "devicePlugn" in str(done.report["findings"])
+    if not REAL_CHARTS:  # upstream's has no schema: it takes what it does not know
+        assert current.releases() == {}
