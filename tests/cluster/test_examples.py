@@ -66,7 +66,8 @@ def test_the_service_of_the_notebook_finds_it(simulated: Cluster, namespace: str
     core: Any = client.CoreV1Api(simulated.api)
 
     def ports() -> list[int]:
-        found = core.read_namespaced_endpoints("notebook", namespace).subsets or ()
-        return [port.port for subset in found if subset.addresses for port in subset.ports]
+        found = core.list_namespaced_endpoints(namespace).items  # none until their controller ran
+        subsets = [subset for one in found for subset in one.subsets or ()]
+        return [port.port for subset in subsets if subset.addresses for port in subset.ports]
 
     assert wait_until(lambda: ports() == [8888], SECONDS)
