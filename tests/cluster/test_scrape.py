@@ -230,7 +230,8 @@ def test_an_exporter_that_is_down_is_told(site: Site, prometheus: Prometheus) ->
         found = site.bench.verify(**OURS)[CHECKS[0]]
         assert found["code"] == "GF797"
         assert f"not up: {site.pods['gpu-3']}" in found["message"]
-        [alert] = prometheus.query('ALERTS{alertname="GpuExporterDown"}')
+        asked = 'ALERTS{alertname="GpuExporterDown"}'
+        [alert] = wait_until(lambda: prometheus.query(asked), SCRAPES)
         assert (alert["metric"]["node"], alert["metric"]["job"]) == ("gpu-3", "gpu-metrics")
     finally:
         exporter.start()
