@@ -18,14 +18,18 @@ class _Entry(BaseModel):
 
 
 class _Reasoned(_Entry):
-    """An entry that applies to the releases of minors `below` one, or to all of them."""
+    """An entry that applies to the minors from `since` on and `below` another; else to all."""
 
     why: str
+    since: str = ""
     below: str = ""
 
     def applies(self, version: str) -> bool:
         """Whether it is meant for this release (1.18.19)."""
-        return not self.below or minor_of(version) < minor_of(self.below)
+        minor = minor_of(version)
+        if self.since and minor < minor_of(self.since):
+            return False
+        return not self.below or minor < minor_of(self.below)
 
 
 class Pin(_Reasoned):
