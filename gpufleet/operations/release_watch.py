@@ -13,7 +13,8 @@ from gpufleet.facts.cluster_parse import parse_node, parse_workload
 from gpufleet.facts.helm_release import decode_release, histories, newest_revisions
 from gpufleet.findings import Finding
 from gpufleet.findings.releases import OFFERS_NOTHING
-from gpufleet.operations.cluster_api import METADATA_ONLY, ClusterApi
+from gpufleet.operations.cluster_access import ClusterProblem
+from gpufleet.operations.cluster_api import METADATA_ONLY, ApiError, ClusterApi
 from gpufleet.operations.operand_watch import OperandWatch
 from gpufleet.plan.operands import OperandWait
 from gpufleet.plan.pod_reasons import Reason, Stuck, failed_jobs, is_ready, reasons
@@ -30,6 +31,7 @@ POLL = 0.5  # seconds between two looks
 QUIET = 2.0  # seconds before the first line of progress
 REPORT = 5.0  # seconds between two of them
 MAKERS = ("DaemonSet", "ReplicaSet", "StatefulSet", "Job")
+_FORBIDDEN = 403
 
 Say = Callable[[str], None]
 
@@ -43,6 +45,8 @@ class Watch:
     say: Say
     reported: float = field(default=0.0, init=False)
     hook_reasons: list[str] = field(default_factory=list, init=False)
+    _pods_said: dict[str, list[Reason]] = field(default_factory=dict, init=False)  # hook Job -> why
+    _unseen: set[str] = field(default_factory=set, init=False)  # lists that this user may not have
 
     def until_ready(self, expected: Readiness, *, changed: bool = False) -> WaitResult:
         """Wait for every workload of the release; at most `expected.timeout` seconds.
@@ -94,10 +98,17 @@ class Watch:
         return OperandWatch(self.api, self.release.ref, expected.operands, hold)
 
     def during_helm(self, spent: float) -> None:
-        """Say what helm waits for: its hook Jobs. Called again and again while it runs."""
+        """Say what helm waits for: its hook Jobs. Called again and again while it runs.
+
+        Raises nothing of the cluster's: who looks on must not end a helm in the midst of its work.
+        """
         if spent < QUIET or time.monotonic() - self.reported < REPORT:
             return
-        self.hook_reasons = self._hooks()
+        try:
+            self.hook_reasons = self._hooks()
+        except (ApiError, ClusterProblem) as error:
+            self._report(f"{spent:.0f} s: helm is at work; what for cannot be seen: {error}")
+            return
         self._report(f"{spent:.0f} s: helm waits for {'; '.join(self.hook_reasons) or 'the API'}")
 
     def _report(self, line: str) -> None:
@@ -148,7 +159,7 @@ class Watch:
         space = self.release.namespace
         jobs = [
             job
-            for job in self.api.list(f"/apis/batch/v1/namespaces/{space}/jobs")
+            for job in self._explaining(f"/apis/batch/v1/namespaces/{space}/jobs")
             if HOOK in (job["metadata"].get("annotations") or {})
             and not (job.get("status") or {}).get("succeeded")
         ]
@@ -158,6 +169,10 @@ class Watch:
             path = f"/api/v1/namespaces/{space}/pods"
             pods = self.api.list(path, labelSelector=f"job-name={name}")
             why = reasons(pods, self._events({space}, pods, {name}))
+            if pods:
+                self._pods_said[name] = why
+            else:  # a Job that is over may have taken its pods with it
+                why = [*self._pods_said.get(name, ()), *why]
             found.append(f"Job {name}" + (f" ({'; '.join(map(str, why))})" if why else ""))
         return found
 
@@ -167,7 +182,7 @@ class Watch:
         found = []
         for space in sorted(spaces):
             path = f"/api/v1/namespaces/{quote(space)}/events"
-            for event in self.api.list(path, fieldSelector="type=Warning"):
+            for event in self._explaining(path, fieldSelector="type=Warning"):
                 about = event.get("involvedObject") or {}
                 name = str(about.get("name"))
                 made = about.get("kind") in MAKERS and any(
@@ -176,6 +191,18 @@ class Watch:
                 if made or (about.get("kind") == "Pod" and name in waiting):
                     found.append(event)
         return sorted(found, key=_time)
+
+    def _explaining(self, path: str, **query: str) -> list[Any]:
+        """A list of what only explains: empty, and said once, where this user may not have it."""
+        try:
+            return self.api.list(path, **query)
+        except ApiError as error:
+            if error.status != _FORBIDDEN:
+                raise
+            if path not in self._unseen:
+                self._unseen.add(path)
+                self.say(f"what explains a delay cannot be seen: {error.message}")
+            return []
 
 
 def _silence(nodes: Sequence[str]) -> list[str]:
