@@ -5,6 +5,7 @@ Source: the chart file structure and the rules for dependencies and CRDs in Helm
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 import yaml
 
 from gpufleet.facts.manifests import ManifestLoader
+
+_USED = re.compile(rb"\.Values\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
 
 
 class BrokenChart(ValueError):
@@ -39,10 +42,16 @@ class ChartContent:
     values: Mapping[str, Any]  # defaults
     crds: tuple[Mapping[str, Any], ...]  # of its folder crds/, without those of its subcharts
     subcharts: tuple[Subchart, ...] = field(default_factory=tuple)
+    used: tuple[str, ...] = ()  # sorted paths of values that its templates name
 
     def known_values(self) -> dict[str, Any]:
-        """Its default values with those of its subcharts below their keys, and their switches."""
+        """Its default values with those of its subcharts below their keys, and their switches.
+
+        What its templates name is known too: charts have such values in a comment only.
+        """
         known = dict(self.values)
+        for path in self.used:
+            known = _with_name(known, path)
         for sub in self.subcharts:
             own = known.get(sub.key)
             inner = sub.chart.known_values()
@@ -73,6 +82,17 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         else:
             result[key] = value
     return result
+
+
+def _with_name(known: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """`known` with a place for the value at `path`. An empty map takes any key and stays so."""
+    key, _, rest = path.partition(".")
+    below = known.get(key)
+    if key not in known:
+        return {**known, key: _nested(rest, {}) if rest else {}}
+    if rest and isinstance(below, Mapping) and below:
+        return {**known, key: _with_name(below, rest)}
+    return dict(known)
 
 
 def _nested(path: str, value: Any) -> dict[str, Any]:
@@ -122,7 +142,19 @@ def _parse(files: Mapping[str, bytes]) -> ChartContent:
         values=_load(files, "values.yaml"),
         crds=tuple(_crds(files)),
         subcharts=tuple(subcharts),
+        used=tuple(sorted(_used(files))),
     )
+
+
+def _used(files: Mapping[str, bytes]) -> set[str]:
+    """Paths of values in the templates; `global` belongs to all charts, and takes anything."""
+    found = {
+        name.decode()
+        for path, text in files.items()
+        if path.startswith("templates/")
+        for name in _USED.findall(text)
+    }
+    return {name for name in found if name.partition(".")[0] != "global"}
 
 
 def _entries(files: Mapping[str, bytes], metadata: Mapping[str, Any]) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches, unified_diff
 from typing import Any
 
@@ -95,13 +95,8 @@ def _is_secret(key: str) -> bool:
     return bool(_SECRET.search(key)) and not _REFERENCE.search(key)
 
 
-def unknown_values(
-    values: Values, chart: ChartContent, unlisted: Sequence[str] = ()
-) -> list[Finding]:
-    """A finding for every key that the chart does not know, with the one that may be meant.
-
-    `unlisted`: keys, joined by dots, that it knows although its values do not have them.
-    """
+def unknown_values(values: Values, chart: ChartContent) -> list[Finding]:
+    """A finding for every key that the chart does not know, with the one that may be meant."""
     return [
         findings.VALUE_UNKNOWN(
             key=".".join(path),
@@ -109,7 +104,6 @@ def unknown_values(
             suggestion=f"Did you mean {close[0]}?" if close else "",
         )
         for path, known in _unknown(values, chart.known_values())
-        if ".".join(path) not in unlisted
         for close in [get_close_matches(path[-1], known, n=1)]
     ]
 

@@ -88,7 +88,7 @@ class Release:
     existing one that enforces more is a blocker. `adopt`: take over a release of this name and
     chart that something else made, although values of it get lost. `force_conflicts`: take fields
     back that something else changed (helm 4). `downgrade`: an older chart than the installed one
-    is meant. `unlisted`: values that the chart takes although its values.yaml does not have them.
+    is meant.
     """
 
     name: str
@@ -103,7 +103,6 @@ class Release:
     adopt: bool = False
     force_conflicts: bool = False
     downgrade: bool = False
-    unlisted: tuple[str, ...] = ()
 
     @property
     def ref(self) -> ReleaseRef:

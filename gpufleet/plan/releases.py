@@ -84,7 +84,7 @@ def with_chart(
     """The plan, completed with what only the chart tells: its CRDs, the values it knows."""
     wanted = plan.release
     steps, kept = plan_crds(wanted, chart.content, facts, chart.live_crds, catalog)
-    unknown = unknown_values(wanted.values, chart.content, wanted.unlisted)
+    unknown = unknown_values(wanted.values, chart.content)
     return _with_findings(replace(plan, crds=tuple(steps)), [*plan.findings, *kept, *unknown])
 
 

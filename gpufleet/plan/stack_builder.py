@@ -60,7 +60,6 @@ class StackBuilder:
             adopt=access.adopt_releases,
             force_conflicts=access.force_conflicts,
             downgrade=chart in access.chart_versions,  # asked for by version
-            unlisted=self.catalog.charts[chart].unlisted,
         )
 
     def others(self, *images: str, chart: str) -> list[Workload]:

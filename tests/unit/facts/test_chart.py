@@ -53,6 +53,26 @@ def test_what_a_chart_says_of_itself() -> None:
     assert found.kube_version == ">=1.25.0-0"
 
 
+def test_what_templates_name_is_known() -> None:
+    template = (
+        "{{ if .Values.list }}{{ toYaml $.Values.list | nindent 4 }}{{ end }}"
+        "{{ .Values.second.port }} {{ with (.Values.fresh.inner.one) }}{{ .Values.fresh.two }}"
+        "{{ .Values.crds.enabled.deeper }} {{ .Values.global.registry }}"
+    )
+    changes = {
+        "templates/y.yaml": template,
+        "charts/nfd/templates/z.yaml": "{{ .Values.worker.config.free }} {{ .Values.tls.key }}",
+    }
+    known, before = chart(**changes).known_values(), chart().known_values()
+    assert known == {
+        **before,
+        "list": {},
+        "fresh": {"inner": {"one": {}}, "two": {}},
+        "discovery": {**before["discovery"], "tls": {"key": {}}},
+        "second": {**before["second"], "tls": {"key": {}}, "port": {}},
+    }
+
+
 def test_subcharts_stand_below_their_names() -> None:
     known = chart().known_values()
     assert known["discovery"] == {"install": False, "image": "ours", "worker": {"config": {}}}
