@@ -12,11 +12,14 @@ NAMES = {f"gpufleet-dashboard-{name}" for name in ("capacity", "fleet", "gpu", "
 
 
 def config_maps(bench: Bench) -> dict[str, Any]:
-    """What a sidecar with the chart's defaults finds in all namespaces: name -> ConfigMap."""
+    """What a sidecar with the chart's defaults finds beside the chart's own: name -> ConfigMap."""
     sidecar = load_grafana().sidecar
     selector = f"{sidecar.label}={sidecar.value}"
     found = bench.core.list_config_map_for_all_namespaces(label_selector=selector).items
-    return {one.metadata.name: one for one in found}
+    charts = "meta.helm.sh/release-name"  # annotation
+    return {
+        one.metadata.name: one for one in found if charts not in (one.metadata.annotations or {})
+    }
 
 
 def test_the_dashboards_are_loaded_once_and_kept(bench: Bench) -> None:
