@@ -67,7 +67,7 @@ def test(minor: str) -> Result:
         report = Path(folder, "report.xml")
         words = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}"]
         words += [f"{CLUSTER / name}.py" for name in names()]
-        words += ["--numprocesses", "5", "--dist", "loadfile", "--no-loadscope-reorder"]
+        words += ["--numprocesses", "3", "--dist", "loadfile", "--no-loadscope-reorder"]
         environment = {**os.environ, "GPUFLEET_TEST_KUBERNETES": minor, "GOGC": "400"}
         subprocess.run(words, cwd=ROOT, env=environment, check=False)
         suite = next(ElementTree.parse(report).iter("testsuite")).attrib

@@ -101,10 +101,12 @@ def archive(chart: StandIn) -> bytes:
 
 
 def defaults(chart: StandIn) -> dict[str, Any]:
-    """The values of the stand-in's templates, and null for all else that the real chart knows."""
+    """The values of the stand-in's templates, and null for all else that the real chart lists."""
     own = yaml.safe_load((SOURCE / chart.chart / "values.yaml").read_text())
     root: dict[str, Any] = {}
     for path, kind in keys(chart):
+        if kind == "comment":
+            continue
         place = root
         for part in path[:-1]:
             if not isinstance(place.get(part), dict):
@@ -128,7 +130,8 @@ def _known(own: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
 
 
 def keys(chart: StandIn) -> Iterator[tuple[list[str], str]]:
-    """The paths of the values that the real chart has at that version, and map or any."""
+    """The paths of the values that the real chart has at that version; map, any, or comment for
+    one that its templates use and its values.yaml only mentions."""
     with (SOURCE / chart.chart / "keys.tsv").open() as file:
         for path, since, until, kind in csv.reader(file, delimiter="\t"):
             if _between(chart.version, since, until):

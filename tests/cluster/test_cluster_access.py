@@ -98,14 +98,12 @@ def test_a_lone_pod_is_seen_and_those_of_workloads_are_not(place: Site) -> None:
 
 def test_one_pass_takes_well_under_a_second(cluster: Cluster) -> None:
     api = ClusterApi(KubeAccess(str(cluster.kubeconfig)))
-
-    def took() -> float:
-        began = time.monotonic()
-        assert isinstance(gather_cluster(api), ClusterFacts)
-        return time.monotonic() - began
-
-    passes = [took() for _ in range(5)]
-    assert min(passes) < 1.0, f"seconds that passes took beside other tests: {passes}"
+    gather_cluster(api)
+    began = time.monotonic()
+    facts = gather_cluster(api)
+    took = time.monotonic() - began
+    assert isinstance(facts, ClusterFacts)
+    assert took < 1.0, f"one pass took {took:.2f} s"
 
 
 def test_a_server_that_is_too_old(cluster: Cluster) -> None:

@@ -101,7 +101,7 @@ def test_a_failed_installation_stays_and_is_completed_by_the_next_run(site: Site
 
 def test_a_hook_job_that_fails_says_why(site: Site) -> None:
     assert site.bring({}).ok
-    hook = {"enabled": True, "deadline": 12, "annotations": {WAITING: "ImagePullBackOff"}}
+    hook = {"enabled": True, "deadline": 8, "annotations": {WAITING: "ImagePullBackOff"}}
     run = site.bring({"hook": hook, "settings": {"new": True}})
     assert not run.ok
     found = run.finding("GF852")
