@@ -1,4 +1,5 @@
-"""Calls of helm: words, never a shell; values by a private file; secrets never among the words."""
+"""Calls of helm: words, never a shell; values on its standard input, so that neither a process list
+nor a run that is killed shows them."""
 
 from __future__ import annotations
 
@@ -8,8 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -53,14 +53,14 @@ class Helm:
         self, release: Release, archive: Path, strategy: HelmStrategy, timeout: int, tick: Tick
     ) -> HelmResult:
         """Install or upgrade. Hooks are waited for, the rest is not: readiness is our own."""
-        with values_file(release.values) as values:
-            words = [
-                *("upgrade", release.name, str(archive), "--install"),
-                *("--namespace", release.namespace, "--values", values, "--reset-values"),
-                *("--skip-crds", "--labels", f"{OWNER_LABEL}={self.controller}"),
-                *("--timeout", f"{timeout}s", *strategy.flags),
-            ]
-            return self.run(words, timeout=timeout + GRACE, strategy=strategy, tick=tick)
+        words = [
+            *("upgrade", release.name, str(archive), "--install"),
+            *("--namespace", release.namespace, "--values", "-", "--reset-values"),
+            *("--skip-crds", "--labels", f"{OWNER_LABEL}={self.controller}"),
+            *("--timeout", f"{timeout}s", *strategy.flags),
+        ]
+        limit = timeout + GRACE
+        return self.run(words, timeout=limit, values=release.values, strategy=strategy, tick=tick)
 
     def rollback(
         self, release: Release, revision: int, strategy: HelmStrategy, timeout: int, tick: Tick
@@ -77,25 +77,25 @@ class Helm:
     ) -> HelmResult:
         """The objects of a release for a server of that version that serves these APIs; the
         cluster is not asked."""
-        with values_file(release.values) as values:
-            words = [
-                *("template", release.name, str(archive), "--namespace", release.namespace),
-                *("--values", values, "--kube-version", server, "--skip-crds"),
-                *(word for api in apis for word in ("--api-versions", api)),
-            ]
-            return self.run(words, timeout=120)
+        words = [
+            *("template", release.name, str(archive), "--namespace", release.namespace),
+            *("--values", "-", "--kube-version", server, "--skip-crds"),
+            *(word for api in apis for word in ("--api-versions", api)),
+        ]
+        return self.run(words, timeout=120, values=release.values)
 
     def run(
         self,
         words: Sequence[str],
         *,
         timeout: float,
+        values: Mapping[str, Any] | None = None,
         strategy: HelmStrategy | None = None,
         tick: Tick | None = None,
         more: Mapping[str, str] | None = None,
     ) -> HelmResult:
-        """Call helm and wait at most `timeout` seconds; `tick` is called meanwhile. `more`:
-        variables for this call."""
+        """Call helm and wait at most `timeout` seconds; `tick` is called meanwhile. `values`: what
+        `--values -` reads. `more`: variables for this call."""
         environment = {
             **os.environ,
             "KUBECONFIG": self.access.path,
@@ -104,11 +104,17 @@ class Helm:
             **(more or {}),
         }
         command = [str(self.program.path), *words, "--kube-context", self.context]
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        with (
+            tempfile.TemporaryFile() as given,  # without a name: nothing is left of it
+            tempfile.TemporaryFile() as out,
+            tempfile.TemporaryFile() as err,
+        ):
+            given.write(json.dumps(values or {}).encode())  # JSON: YAML without surprises
+            given.seek(0)
             process = subprocess.Popen(
                 command,
                 env=environment,
-                stdin=subprocess.DEVNULL,
+                stdin=given,
                 stdout=out,
                 stderr=err,
                 pass_fds=[self.lock.fileno()] if self.lock else [],
@@ -147,13 +153,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _text(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read().decode("utf-8", "replace")
-
-
-@contextmanager
-def values_file(values: Mapping[str, Any]) -> Iterator[str]:
-    """A file with values that only this user can read, as JSON, which is YAML without surprises."""
-    with tempfile.TemporaryDirectory(prefix="gpufleet-values-") as folder:  # mode 0700
-        path = Path(folder) / "values.json"
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            json.dump(values, file)
-        yield str(path)

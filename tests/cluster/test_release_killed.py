@@ -56,11 +56,19 @@ def begin(site: Site, values: dict[str, Any], version: str = "1.0.0") -> subproc
     return subprocess.Popen(
         [sys.executable, "-c", SCRIPT, *map(str, words)],
         cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(temporary(site))},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
     )
+
+
+def temporary(site: Site) -> Path:
+    """Where the runs of this test put their temporary files."""
+    folder = site.folder / "temporary"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def kill(run: subprocess.Popen[str], *, helm_too: bool = True) -> None:
@@ -84,6 +92,7 @@ def test_an_installation_that_was_killed(site: Site) -> None:
     run = begin(site, hanging())
     assert wait_until(lambda: is_pending(site, "pending-install"), 30)
     kill(run)
+    assert list(temporary(site).iterdir()) == []  # values may hold passwords
     release = found(site)
     assert release
     assert release.labels[OWNER_LABEL] == controller_id()
