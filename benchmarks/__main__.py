@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import cluster, converged, first
+from benchmarks import cluster, converged, first, real_driver
 from benchmarks.ansible_runs import Ansible
 from benchmarks.budget import verdicts
 from benchmarks.fleet import Fleet
@@ -56,6 +56,9 @@ def _measure(options: argparse.Namespace, fleet: Fleet, words: Sequence[str]) ->
         fleet.progress("installing ansible-core")
         ansible.install()
     firsts, rows = [], []
+    if not (options.no_first or options.no_real_driver):
+        real = real_driver.measure(f"{options.name}-real", fleet.work, fleet.progress)
+        firsts += [real] if real else []
     for count in sorted(set(options.hosts)):
         hosts = fleet.grow(count)
         rounds = 0 if options.no_first else FIRST_ROUNDS.get(count, 0)
@@ -99,6 +102,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--keep", action="store_true", help="leave the sandbox up")
     parser.add_argument("--no-ansible", action="store_true", help="without Ansible's minutes")
     parser.add_argument("--no-first", action="store_true", help="without first installations")
+    parser.add_argument("--no-real-driver", action="store_true", help="without DKMS's minutes")
     parser.add_argument("--no-cluster", action="store_true", help="without the control plane")
     parser.add_argument("--page", type=Path, default=PAGE, help="the file to write")
     return parser.parse_args(words)

@@ -74,7 +74,8 @@ def _ansible(row: Converged) -> Verdict:
 
 
 def _first(row: First) -> Verdict:
-    budget = f"first installation, {row.hosts} hosts, within {FIRST_TIMES}x apt on the slowest"
+    name = f"first installation, {row.hosts} hosts, {row.driver} driver"
+    budget = f"{name}, within {FIRST_TIMES}x apt on the slowest"
     look = "The table of its operations above says where the time goes."
     return at_most(budget, row.ours.middle, FIRST_TIMES * row.manager.middle, "s", look)
 

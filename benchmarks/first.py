@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from benchmarks.fleet import Fleet, apt_commands, each, read_file, record, write_file
 from benchmarks.ours import Programs
 from benchmarks.stats import Summary
+from gpufleet.plan import components
 from gpufleet.sandbox.host import Host
 
 LIMIT_SECONDS = 900
@@ -19,12 +21,14 @@ class First:
     """`ours`: gpu_node on bare hosts; `manager`: the slowest host's apt; both in seconds.
 
     `operations`: those of another run of gpu_node on the same bare hosts, with their seconds.
+    `driver`: which.
     """
 
     hosts: int
     ours: Summary
     manager: Summary
     operations: Sequence[tuple[str, float]]
+    driver: str = "the sandbox's"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +41,7 @@ class ByHand:
     @classmethod
     def seen_on(cls, host: Host, before: Sequence[str]) -> ByHand:
         """What ran on `host` since its apt had run `before`, and the files that this needs."""
-        known = record(host)
-        paths = [known[role][key] for role in ("driver", "toolkit") for key in _SOURCES]
-        files = {path: read_file(host, path) for path in paths}
+        files = {path: read_file(host, path) for path in sources(record(host))}
         return cls(files, apt_commands(host)[len(before) :])
 
     @property
@@ -61,7 +63,11 @@ class ByHand:
         return time.monotonic() - began
 
 
-_SOURCES = ("keyring", "source_file")
+def sources(known: Mapping[str, Any]) -> list[str]:
+    """The files that apt needs to know the repositories, by what gpufleet wrote down."""
+    roles = [known[role] for role in ("driver", "toolkit") if role in known]
+    files = [role[key] for role in roles for key in ("keyring", "source_file") if role.get(key)]
+    return files + [path for path in known.get("files", {}) if path == components.PATH]
 
 
 def measure(

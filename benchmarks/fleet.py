@@ -1,4 +1,4 @@
-"""The hosts that are measured: copies of ubuntu2204 in a sandbox of their own."""
+"""The hosts that are measured: copies of one kind in a sandbox of their own."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ class Fleet:
     name: str
     work: Path  # for what the benchmark keeps between its steps
     progress: Callable[[str], None]
+    kind: str = KIND
+    prepare: Callable[[Host], object] | None = None  # done to a bare host
 
     @property
     def box(self) -> Sandbox:
@@ -47,8 +49,8 @@ class Fleet:
 
     def grow(self, count: int) -> list[Host]:
         """`count` hosts; those that are missing are started bare."""
-        self.box.up([KIND], count)
-        hosts = [host for host in self.box.hosts.values() if host.kind.name == KIND]
+        self.box.up([self.kind], count)
+        hosts = [host for host in self.box.hosts.values() if host.kind.name == self.kind]
         if len(hosts) > count:
             raise SystemExit(
                 f"The sandbox {self.name!r} has {len(hosts)} hosts already, {count} are wanted. "
@@ -59,6 +61,8 @@ class Fleet:
     def reset(self, hosts: Iterable[Host]) -> None:
         """Make the hosts bare again."""
         each(hosts, Host.reset)
+        if self.prepare:
+            each(hosts, self.prepare)
 
     def down(self) -> None:
         self.box.down()

@@ -22,12 +22,18 @@ class Programs:
 
     env: dict[str, str]
     work: Path
+    options: Sequence[str] = ()  # of gpu_node's, such as --data
+
+    @property
+    def words(self) -> list[str | Path]:
+        """gpu_node's command."""
+        return [PYINFRA, *COMMAND, *self.options]
 
     def gpu_node(self, changes: bool = False) -> Run:
         """deploys/gpu_node.py once; RunFailed where a host failed, or changed though converged."""
         report = self.work / "report.json"
         run = timed(
-            [PYINFRA, *COMMAND],
+            self.words,
             log=self.work / "gpu_node.log",
             env={**self.env, "GPUFLEET_REPORT": str(report)},
         )
@@ -36,11 +42,11 @@ class Programs:
 
     def gpu_node_by_operation(self) -> list[tuple[str, float]]:
         """gpu_node on bare hosts: its operations in order, with the seconds that each took."""
-        return by_operation(stamped([PYINFRA, *COMMAND], self.env))
+        return by_operation(stamped(self.words, self.env))
 
     def provision(self) -> None:
         """gpu_node on hosts some of which are bare."""
-        timed([PYINFRA, *COMMAND], log=self.work / "provision.log", env=self.env)
+        timed(self.words, log=self.work / "provision.log", env=self.env)
 
     def start(self) -> Run:
         """What the interpreter and pyinfra's imports take: `pyinfra --version`."""

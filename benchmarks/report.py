@@ -75,7 +75,9 @@ timed: what the hosts compute counts for all three. Start, floor and gpufleet ru
 - **apt alone**: the commands that gpufleet gave apt, by apt's own log, typed in over SSH on
   equally bare hosts; the slowest host counts. The sandbox's driver compiles in a second and is
   fetched from the machine itself, so what is not apt's (start, look-up, services, the restart of
-  docker, the CDI spec) weighs more here than beside a real driver's transaction."""
+  docker, the CDI spec) weighs more there than beside a real driver.
+- **Debian's driver**: the archive's real packages and DKMS's real build, on a host whose kernel
+  is the archive's (`driver_source = "distro"`); without the toolkit, which Debian has not."""
 
 _HEAD = ("hosts", "gpufleet", "floor", "interpreter start", "Ansible", "commands per host")
 _RATIO_HEAD = (
@@ -87,7 +89,7 @@ CLUSTER = """\
 simulated by kwok; charts are stand-ins. Seconds of wall time, minimum / median / maximum."""
 _CLUSTER_HEAD = ("Kubernetes", "nodes", "gpu_cluster, nothing to change", "first installation")
 SHOWN_SECONDS = 0.1
-_FIRST_HEAD = ("hosts", "gpufleet, s", "apt alone, s", "ratio", "difference, s")
+_FIRST_HEAD = ("driver", "hosts", "gpufleet, s", "apt alone, s", "ratio", "difference, s")
 
 
 def _row(row: Converged) -> list[str]:
@@ -121,7 +123,7 @@ def _memory(rows: Sequence[Converged]) -> str:
 def _first(row: First) -> list[str]:
     ours, apt = row.ours.middle, row.manager.middle
     times = [_counted(row.ours), _counted(row.manager)]
-    return [str(row.hosts), *times, digits(ours / apt), digits(ours - apt)]
+    return [row.driver, str(row.hosts), *times, digits(ours / apt), digits(ours - apt)]
 
 
 def _operations(row: First) -> tuple[str, str]:
@@ -132,7 +134,7 @@ def _operations(row: First) -> tuple[str, str]:
         *((name.replace(" | ", ": "), spent) for name, spent in shown),
         (f"the other {len(row.operations) - len(shown)}", rest),
     ]
-    title = f"Seconds of each operation in one more run, hosts: {row.hosts}."
+    title = f"Seconds of each operation in one more run, {row.driver} driver, hosts: {row.hosts}."
     return title, table(("operation", "s"), [(name, digits(spent)) for name, spent in lines])
 
 
