@@ -9,9 +9,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from kubernetes import client
 
 from gpufleet.cli import main
 from gpufleet.sandbox import SandboxError
@@ -130,8 +132,12 @@ def test_only_loopback_is_listened_on(simulated: Cluster) -> None:
     def found() -> dict[str, set[str]]:
         return {process.name: listening(process.pid) for process in simulated.processes}
 
-    servers = {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
-    assert wait_until(lambda: {name for name, where in found().items() if where} >= servers, 30)
+    # the controller manager makes this account: when it is there, it would listen already
+    core: Any = client.CoreV1Api(simulated.api)
+    accounts = core.list_namespaced_service_account
+    assert wait_until(lambda: bool(accounts("default").items), 30)
+    servers = {"etcd", "kube-apiserver"}
+    assert {name for name, where in found().items() if where} == servers
     assert set().union(*found().values()) == {loopback}, found()
 
 
@@ -203,6 +209,18 @@ def test_an_api_server_that_ends_is_reported_with_its_words(
     assert not any(process.alive for process in left.processes)
     server.write_text("#!/bin/sh\necho something else\n")
     with pytest.raises(SandboxError, match=r"GF656.*something else"):
+        Cluster.up(other, minor(simulated), nodes=1, progress=print)
+
+
+def test_a_controller_manager_that_ends_is_reported_with_its_words(
+    simulated: Cluster, other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = assets(tmp_path, simulated, "kube-apiserver")
+    manager = folder / "kube-controller-manager"
+    manager.write_text("#!/bin/sh\necho no such controller >&2; exit 1\n")
+    manager.chmod(0o755)
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(folder))
+    with pytest.raises(SandboxError, match=r"GF652.*kube-controller-manager.*no such controller"):
         Cluster.up(other, minor(simulated), nodes=1, progress=print)
 
 

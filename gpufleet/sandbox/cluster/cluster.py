@@ -25,6 +25,7 @@ from gpufleet.sandbox.cluster.launch import (
     launch,
     not_ready,
     prepare,
+    see_that_they_run,
 )
 from gpufleet.sandbox.cluster.processes import Process, end
 from gpufleet.sandbox.errors import SandboxError, kinds
@@ -136,7 +137,10 @@ class Cluster:
             return self._remove()
 
     def add_nodes(self, count: int, *, gpus: int, labelled: bool = True) -> None:
-        """See that it has that many simulated nodes, and wait until they are Ready."""
+        """See that it has that many simulated nodes, and wait until they are Ready.
+
+        SandboxError GF652 where they do not get so, or one of its programs has ended.
+        """
         core: Any = client.CoreV1Api(self.api)
         there = {node.metadata.name for node in core.list_node().items}
         wanted = simulated.names(count)
@@ -145,7 +149,12 @@ class Cluster:
                 core.create_node(
                     simulated.node(name, gpus=gpus, version=self.version, labelled=labelled)
                 )
-        if not wait_until(lambda: self.ready_nodes() >= set(wanted), READY_SECONDS):
+
+        def ready() -> bool:
+            see_that_they_run(self.folder, self.processes)
+            return self.ready_nodes() >= set(wanted)
+
+        if not wait_until(ready, READY_SECONDS):
             raise not_ready(self.folder, "kwok")
 
     def ready_nodes(self) -> set[str]:

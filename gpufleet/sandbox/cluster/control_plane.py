@@ -21,8 +21,6 @@ class Layout:
     api_port: int
     etcd_port: int
     peer_port: int
-    controller_port: int
-    scheduler_port: int
 
     @property
     def url(self) -> str:
@@ -90,15 +88,14 @@ def controller_manager(layout: Layout) -> list[str]:
         "service-account-private-key-file": layout.folder / "service-account.key",
         "root-ca-file": layout.folder / "ca.crt",
         "horizontal-pod-autoscaler-sync-period": "2s",  # instead of 15 s, for tests that wait
-        **_client(layout, layout.controller_port),
+        **_client(layout),
         **_of_version("kube-controller-manager", layout),
     }
     return _flags(flags)
 
 
 def scheduler(layout: Layout) -> list[str]:
-    own = _client(layout, layout.scheduler_port)
-    return _flags({**own, **_of_version("kube-scheduler", layout)})
+    return _flags({**_client(layout), **_of_version("kube-scheduler", layout)})
 
 
 def kwok(layout: Layout, stages: Path) -> list[str]:
@@ -115,15 +112,10 @@ def kwok(layout: Layout, stages: Path) -> list[str]:
     )
 
 
-def _client(layout: Layout, port: int) -> dict[str, object]:
-    """What the controller manager and the scheduler have in common."""
-    return {
-        "kubeconfig": layout.kubeconfig,
-        "leader-elect": "false",
-        "bind-address": "127.0.0.1",
-        "secure-port": port,
-        "cert-dir": layout.folder / f"certificates-{port}",
-    }
+def _client(layout: Layout) -> dict[str, object]:
+    """What the controller manager and the scheduler have in common: they listen on no port, which
+    another program could have taken by the time they start."""
+    return {"kubeconfig": layout.kubeconfig, "leader-elect": "false", "secure-port": 0}
 
 
 def _of_version(program: str, layout: Layout) -> dict[str, str]:

@@ -36,7 +36,7 @@ def prepare(folder: Path, version: str, address: str) -> Layout:
     """An empty folder with the keys and the kubeconfig of a new cluster; ports that are free."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, mode=0o700)
-    layout = Layout(folder, version, address, *free_ports(5))
+    layout = Layout(folder, version, address, *free_ports(3))
     write_keys(folder, address)
     write_access(layout)
     return layout
@@ -85,11 +85,16 @@ def api_of(kubeconfig: Path) -> Any:
     return config.new_client_from_config(str(kubeconfig))
 
 
-def _answers(layout: Layout, processes: Sequence[Process]) -> bool:
-    """Whether the API server is ready; SandboxError when it, or etcd, has ended."""
+def see_that_they_run(folder: Path, processes: Sequence[Process]) -> None:
+    """SandboxError GF652 where one has ended."""
     for process in processes:
         if not process.alive:
-            raise not_ready(layout.folder, process.name)
+            raise not_ready(folder, process.name)
+
+
+def _answers(layout: Layout, processes: Sequence[Process]) -> bool:
+    """Whether the API server is ready; SandboxError when it, or etcd, has ended."""
+    see_that_they_run(layout.folder, processes)
     api = api_of(layout.kubeconfig)
     try:  # both are made after the server began to answer
         client.RbacAuthorizationV1Api(api).read_cluster_role("cluster-admin")

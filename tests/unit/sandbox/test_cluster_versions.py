@@ -33,7 +33,7 @@ def test_an_unknown_minor_is_refused_with_those_there_are() -> None:
 
 
 def layout(version: str) -> Layout:
-    return Layout(Path("/cluster"), version, "127.0.0.1", 1, 2, 3, 4, 5)
+    return Layout(Path("/cluster"), version, "127.0.0.1", 1, 2, 3)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,11 @@ def test_ports_without_tls_are_closed_where_a_version_has_them(
     assert ("--insecure-port=0" in control_plane.api_server(found)) is api_server
     assert ("--port=0" in control_plane.controller_manager(found)) is others
     assert ("--port=0" in control_plane.scheduler(found)) is others
+
+
+def test_controller_manager_and_scheduler_listen_on_no_port() -> None:
+    for program in (control_plane.controller_manager, control_plane.scheduler):
+        assert "--secure-port=0" in program(layout("1.36.3"))
 
 
 def test_pins_for_old_releases_are_not_made_for_new_ones() -> None:
