@@ -24,6 +24,8 @@ RUNGS = {
     "gpu": "7 a real GPU",
 }
 
+FIRST = "test_scrape"  # five minutes: begun late, it would run alone at the end
+
 
 def rung_of(item: pytest.Item) -> str:
     for marker in ("gpu", "slow"):
@@ -34,7 +36,8 @@ def rung_of(item: pytest.Item) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give each test its rung; slow tests run where `-m slow` asks for them, else say so."""
+    """Order, and each test's rung; slow tests run where `-m slow` asks for them, else say so."""
+    items.sort(key=lambda item: Path(item.path).stem != FIRST)
     slow = pytest.mark.skip(reason="takes minutes: `make test-slow` runs it")
     for item in items:
         item.user_properties.append(("rung", rung_of(item)))

@@ -8,6 +8,7 @@ after the ClusterPolicy changed, and sets the state before the conditions.
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timezone
 from types import TracebackType
 from typing import Any
@@ -53,12 +54,13 @@ class PretendOperator:
         self.lag = lag
         self.seen: dict[str, tuple[int, int]] = {}  # policy -> generation, looks since
         self.states: list[str] = []  # as it set them
-        self.failure: Exception | None = None
         self.stop = threading.Event()
-        self.thread = threading.Thread(target=self._run)
+        self.work: Future[None] = Future()  # while it is entered
 
     def __enter__(self) -> PretendOperator:
-        self.thread.start()
+        pool = ThreadPoolExecutor(1)
+        self.work = pool.submit(self._run)
+        pool.shutdown(wait=False)  # nothing more is to come
         return self
 
     def __exit__(
@@ -68,21 +70,18 @@ class PretendOperator:
         at: TracebackType | None,
     ) -> None:
         self.stop.set()
-        self.thread.join()
-        if self.failure and error is None:
-            raise self.failure
+        failure = self.work.exception()  # waits for its end
+        if failure:
+            raise failure from error
 
     def _run(self) -> None:
-        try:
-            while not self.stop.wait(LOOK):
-                try:
-                    for policy in self.custom.list_cluster_custom_object(*PLURAL)["items"]:
-                        self._heed(policy)
-                except ApiException as error:
-                    if error.status not in (404, 409):  # gone or changed in between: it looks again
-                        raise
-        except (ApiException, OSError) as error:
-            self.failure = error
+        while not self.stop.wait(LOOK):
+            try:
+                for policy in self.custom.list_cluster_custom_object(*PLURAL)["items"]:
+                    self._heed(policy)
+            except ApiException as error:
+                if not _passes(error):
+                    raise
 
     def _heed(self, policy: dict[str, Any]) -> None:
         uid, generation = policy["metadata"]["uid"], policy["metadata"]["generation"]
@@ -126,6 +125,12 @@ class PretendOperator:
         self.custom.patch_cluster_custom_object_status(*PLURAL, name, {"status": status})
         if self.states[-1:] != [state]:
             self.states.append(state)
+
+
+def _passes(error: ApiException) -> bool:
+    """Whether it looks again, as operators do: an object is gone or changed in between, or the
+    server has too much to do or cannot answer just now."""
+    return error.status in (404, 409, 429) or error.status >= 500
 
 
 def _condition(kind: str, holds: bool, reason: str, message: str) -> dict[str, str]:

@@ -177,6 +177,13 @@ class Site:
             self.pods[name] = found.metadata.name
             self.place(found, self.exporters[name].address)
 
+    def selector(self, program: str) -> dict[str, str]:
+        """The labels by which the chart's Service finds the pods of a program."""
+        services = self.core.list_namespaced_service(NAMESPACE).items
+        selectors = [service.spec.selector or {} for service in services]
+        [found] = [each for each in selectors if each.get("app.kubernetes.io/name") == program]
+        return dict(found)
+
     def additional_jobs(self) -> list[dict[str, Any]]:
         """The jobs that the chart hands to Prometheus, out of its Secret."""
         key = "additional-scrape-configs.yaml"

@@ -63,7 +63,7 @@ def prometheus(site: Site) -> Iterator[Prometheus]:
         assert wait_until(lambda: all_up(found), SCRAPES), found.get("targets")
         # so that the checks find it as they would find the real chart's
         address = found.url.removeprefix("http://").split(":")[0]
-        site.run_pod(NAMESPACE, "prometheus-0", {"app.kubernetes.io/name": "prometheus"}, address)
+        site.run_pod(NAMESPACE, "prometheus-0", site.selector("prometheus"), address)
         yield found
 
 

@@ -1,0 +1,53 @@
+"""The stand-in for the GPU Operator keeps at its work, and tells what ended it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kubernetes.client.exceptions import ApiException
+
+from gpufleet.sandbox.cluster import Cluster
+from gpufleet.sandbox.waiting import wait_until
+from tests.cluster.pretend_operator import PretendOperator
+
+
+class Answers:
+    """A server that answers each look with the next of these; the last stays."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.looks = 0
+
+    def list_cluster_custom_object(self, *_: str) -> None:
+        self.looks += 1
+        raise self.errors.pop(0) if len(self.errors) > 1 else self.errors[0]
+
+
+@pytest.fixture
+def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PretendOperator:
+    monkeypatch.setattr(Cluster, "api", None)
+    return PretendOperator(Cluster("none", "1.36.3", tmp_path, tmp_path))
+
+
+def test_it_looks_again_where_the_server_cannot_answer_now(operator: PretendOperator) -> None:
+    operator.custom = Answers(*(ApiException(status) for status in (404, 409, 429, 500, 503)))
+    with operator:
+        assert wait_until(lambda: operator.custom.looks > 5, 10)
+
+
+@pytest.mark.parametrize("error", [ApiException(422), KeyError("metadata")])
+def test_what_ended_it_is_told_whatever_else_failed(
+    operator: PretendOperator, error: Exception
+) -> None:
+    operator.custom = Answers(error)
+
+    def a_test() -> None:
+        with operator:
+            assert operator.work.exception(10) is error
+            pytest.fail("no end after 300 s")
+
+    with pytest.raises(type(error)) as told:
+        a_test()
+    assert told.value is error
+    assert isinstance(error.__cause__, pytest.fail.Exception)

@@ -1,0 +1,33 @@
+"""What the tests of deploys say themselves where a run does not end."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from gpufleet.sandbox.cluster import Cluster
+from gpufleet.sandbox.cluster.processes import Process, birth
+from gpufleet.sandbox.waiting import wait_until
+from tests.cluster import stacking
+from tests.cluster.stacking import Bench
+
+
+def test_a_run_without_end_is_ended_with_what_it_started_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    helm = tmp_path / "helm.pid"
+    deploy = tmp_path / "pyinfra"
+    deploy.write_text(f"#!/bin/sh\nsleep 60 & echo $! > {helm}\necho waiting for a pod\nwait\n")
+    deploy.chmod(0o755)
+    monkeypatch.setattr(stacking, "PYINFRA", deploy)
+    gone = Process("kube-scheduler", 1, "never")
+    bench = Bench(Cluster("none", "1.36.3", tmp_path, deploy, [gone]), tmp_path, seconds=1)
+    began = time.monotonic()
+    with pytest.raises(pytest.fail.Exception) as told:
+        bench.deploy()
+    assert time.monotonic() - began < 30  # not when its helm has ended
+    assert "no longer running: kube-scheduler" in str(told.value)
+    assert "waiting for a pod" in str(told.value)
+    assert wait_until(lambda: not birth(int(helm.read_text())), 5)
