@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import pytest
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
@@ -29,6 +30,7 @@ COUNT = "nvidia.com/gpu.count"  # what GFD counted on the node
 MONITORS = ("monitoring.coreos.com", "v1", "servicemonitors")
 PROMETHEUSES = ("monitoring.coreos.com", "v1", "prometheuses")
 OTHER_PURPOSES = ("gpu-feature-discovery", "mps-control-daemon", "config-manager")
+SILENT = "Prometheus does not answer through the API server"
 TIMEOUT = 20  # seconds for one answer
 Answers = dict[str, Any]
 
@@ -121,17 +123,25 @@ class Cluster(Subject):
                 return service.metadata.namespace, service.metadata.name
         return None
 
-    def prometheus(self, query: str) -> list[Answers] | None:
-        """The series of an instant query, asked through the API server; None without an answer."""
+    def prometheus(self, query: str) -> list[Answers] | str:
+        """The series of an instant query, asked through the API server, or in words why there is
+        no answer."""
         if self.prometheus_service is None:
-            return None
+            return "no Service selects the pods of a Prometheus"
         namespace, name = self.prometheus_service
         place = f"/api/v1/namespaces/{namespace}/services/{name}:9090/proxy/api/v1/query"
         try:
             answer = self._get(f"{place}?{urlencode({'query': query})}")
-        except HTTPError:  # the API server waits longer than this for a pod that is silent
-            return None
-        return None if isinstance(answer, str) else list(answer["data"]["result"])
+        except HTTPError as error:  # the API server waits longer than this for a silent pod
+            return str(error)
+        return answer if isinstance(answer, str) else list(answer["data"]["result"])
+
+    def need_series(self, query: str) -> list[Answers]:
+        """The series of an instant query; skips the check, with the reason, without an answer."""
+        answer = self.prometheus(query)
+        if isinstance(answer, str):
+            pytest.skip(f"{SILENT}: {answer}")
+        return answer
 
     def get(self, path: str) -> Answers | str:
         """An answer of the API, or in words why there is none."""

@@ -49,11 +49,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """What ran, where nothing could run, and whether Prometheus answered."""
+    """What ran, where nothing could run, and why Prometheus did not answer, or nothing."""
 
     runs: list[Run]
     left_out: list[LeftOut]
-    prometheus: bool
+    silent: str
 
     @property
     def done(self) -> list[Run]:
@@ -168,24 +168,25 @@ def _read_log(cluster: Cluster, run: Run) -> None:
 
 def read_series(
     cluster: Cluster, run: Run, metrics: Sequence[str], labels: Sequence[PodLabels]
-) -> bool:
-    """Fill `series` with what Prometheus saw of the pod's GPUs; whether it answers.
+) -> str:
+    """Fill `series` with what Prometheus saw of the pod's GPUs; why it does not answer, or nothing.
 
     The time is the controller's, whose clock may differ from the node's by seconds.
     """
     if run.began is None:
-        return cluster.prometheus("up") is not None
+        answer = cluster.prometheus("up")
+        return answer if isinstance(answer, str) else ""
     span = max(1, math.ceil((datetime.now(timezone.utc) - run.began).total_seconds()))
     names = "|".join(metrics)
     for label in labels:
         matchers = f'__name__=~"{names}",{label.namespace}="{NAMESPACE}",{label.pod}="{run.pod}"'
         found = cluster.prometheus(f"{{{matchers}}}[{span}s]")
-        if found is None:
-            return False
+        if isinstance(found, str):
+            return found
         if found:
             run.series = list(found)
-            return True
-    return True
+            break
+    return ""
 
 
 def tail(text: str) -> str:

@@ -38,6 +38,8 @@ def test_a_bare_cluster_becomes_a_gpu_cluster_and_stays_as_it_is(bench: Bench) -
     assert failed == {}
     assert checks["a_pod_with_a_gpu_finishes"]["outcome"] == "passed"
     assert "nothing shows what ran" in checks["vectors_are_added_on_the_gpu"]["message"]
+    silent = "Prometheus does not answer through the API server: 503"
+    assert silent in checks["prometheus_scrapes_the_exporter"]["message"]
 
 
 def test_grafana_has_a_password_that_nobody_prints_or_changes(current: Bench) -> None:
