@@ -8,6 +8,7 @@ from pathlib import Path
 from gpufleet.sandbox.cluster.versions import versions
 
 SERVICES = "10.0.0.0/16"
+LEASE_SECONDS, GRACE_SECONDS = 40, 600  # a node says that it lives; it is given up
 FRONT_PROXY = "front-proxy-client"  # who the API server is for an aggregated API
 
 
@@ -88,6 +89,8 @@ def controller_manager(layout: Layout) -> list[str]:
         "service-account-private-key-file": layout.folder / "service-account.key",
         "root-ca-file": layout.folder / "ca.crt",
         "horizontal-pod-autoscaler-sync-period": "2s",  # instead of 15 s, for tests that wait
+        # where a lease was late, a kubelet sets its pods Ready again; kwok never does
+        "node-monitor-grace-period": f"{GRACE_SECONDS}s",
         **_client(layout),
         **_of_version("kube-controller-manager", layout),
     }
@@ -106,7 +109,7 @@ def kwok(layout: Layout, stages: Path) -> list[str]:
             "config": stages,
             "manage-nodes-with-label-selector": "type=kwok",
             "manage-all-nodes": "false",
-            "node-lease-duration-seconds": 40,
+            "node-lease-duration-seconds": LEASE_SECONDS,
             "server-address": "",
         }
     )

@@ -54,6 +54,12 @@ def test_controller_manager_and_scheduler_listen_on_no_port() -> None:
         assert "--secure-port=0" in program(layout("1.36.3"))
 
 
+def test_a_late_lease_spoils_no_pods() -> None:
+    found = layout("1.18.19")
+    assert "--node-lease-duration-seconds=40" in control_plane.kwok(found, Path("stages.yaml"))
+    assert "--node-monitor-grace-period=600s" in control_plane.controller_manager(found)
+
+
 def test_pins_for_old_releases_are_not_made_for_new_ones() -> None:
     def pinned(version: str) -> set[str]:
         return {pin.module for pin in KUBERNETES.pins if pin.applies(version)}
