@@ -206,3 +206,25 @@ def test_a_program_that_did_not_do_it_is_told(
     found = stage.run(play)["load_comes_to_its_end"]
     assert (found["outcome"], found["code"]) == ("failed", "GF777"), found
     assert said in found["message"]
+
+
+def test_why_prometheus_does_not_answer_is_told(stage: Stage) -> None:
+    core = stage.bench.core
+    core.delete_namespaced_pod("prometheus-0", "metrics")
+
+    def gone() -> bool:
+        [found] = core.list_namespaced_endpoints("metrics").items
+        return not any(subset.addresses for subset in found.subsets or ())
+
+    assert wait_until(gone, SECONDS)
+
+    def play(pod: Any) -> None:
+        stage.node.log = printed(6.1e5, 6.0e5)
+        stage.node.end(pod, stage.node.start(pod))
+
+    checks = stage.run(play)
+    assert checks["load_comes_to_its_end"]["outcome"] == "passed", checks
+    for name in ("load_is_seen", "load_keeps_its_clocks", "load_brings_no_xid"):
+        found = checks[name]
+        assert found["outcome"] == "skipped", found
+        assert "Prometheus does not answer through the API server: 503" in found["message"]

@@ -8,7 +8,8 @@ from pathlib import Path
 from gpufleet.sandbox.cluster.versions import versions
 
 SERVICES = "10.0.0.0/16"
-LEASE_SECONDS, GRACE_SECONDS = 40, 600  # a node says that it lives; it is given up
+LEASE_SECONDS = 40  # kwok renews a node's four times in it
+GRACE_SECONDS = 600  # without a renewal, until the node is NotReady
 FRONT_PROXY = "front-proxy-client"  # who the API server is for an aggregated API
 
 
