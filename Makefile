@@ -3,9 +3,11 @@ SHELL := /bin/bash
 VENV  := .venv
 PY    := $(VENV)/bin/python
 HOSTS ?= 1 10 40
+N     ?= 60
+SEED  ?= 1
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo demo-cluster test test-unit test-hosts test-slow test-kubernetes lint bench alerts dashboards pictures docs clean
+.PHONY: help setup demo demo-cluster test test-all test-profile mutants test-unit test-hosts test-slow test-kubernetes lint bench alerts dashboards pictures docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -21,8 +23,17 @@ demo: $(READY) ## a sandbox of real hosts: provisioned, run again, verified
 demo-cluster: $(READY) ## a GPU stack on a real Kubernetes control plane, run again, checked
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/demo_cluster.sh
 
-test: $(READY) lint ## every test, on real components
-	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/test.sh
+test: $(READY) ## what every change must pass, on real components, on the newest Kubernetes
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/test.sh fast
+
+test-all: $(READY) ## every test: all cases, two Kubernetes minors, real DKMS builds
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/test.sh all
+
+test-profile: $(READY) ## make test, and where its time went: docs/testing.md
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m scripts.test_profile
+
+mutants: $(READY) ## random changes of the product that make test must notice; N=60 SEED=1
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m tests.mutation --count $(N) --seed $(SEED)
 
 test-unit: $(READY) ## the tests that need no hosts
 	@$(VENV)/bin/pytest -q tests/unit tests/roles

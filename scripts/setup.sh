@@ -11,6 +11,16 @@ for package in "${wanted[@]}"; do
     status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || status=absent
     [ "$status" = installed ] || missing+=("$package")
 done
+python=$(command -v python3)
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || {
+    echo "gpufleet needs Python 3.10 or newer; $python is $("$python" --version)." >&2
+    exit 1
+}
+
+debian_packages() { # into $log: one waits for the network where the other computes
+    { $as_root apt-get update -q && DEBIAN_FRONTEND=noninteractive $as_root $install; } >"$log" 2>&1
+}
+
 if [ ${#missing[@]} -gt 0 ]; then
     install="apt-get install -y --no-install-recommends ${missing[*]}"
     if [ "$(id -u)" = 0 ]; then
@@ -24,20 +34,24 @@ if [ ${#missing[@]} -gt 0 ]; then
     fi
     echo "Installing Debian packages: ${missing[*]}"
     log=$(mktemp)
-    if ! { $as_root apt-get update -q && DEBIAN_FRONTEND=noninteractive $as_root $install; } >"$log" 2>&1; then
+    debian_packages &
+fi
+
+[ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+pip() { "$venv/bin/python" -m pip --quiet --disable-pip-version-check "$@" -c constraints.txt; }
+echo "Installing Python packages into $venv"
+pip install uv
+if ! "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" -c constraints.txt -e '.[test]'; then
+    echo "uv could not install them, so pip does, with its own settings"
+    pip install -e '.[test]'
+fi
+
+if [ ${#missing[@]} -gt 0 ]; then
+    wait $! || {
         tail -n 20 "$log" >&2
         echo "The Debian packages could not be installed; the whole output is in $log." >&2
         exit 1
-    fi
+    }
     rm -f "$log"
 fi
-
-python=$(command -v python3)
-"$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || {
-    echo "gpufleet needs Python 3.10 or newer; $python is $("$python" --version)." >&2
-    exit 1
-}
-[ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-echo "Installing Python packages into $venv"
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
 touch "$venv/.ready"

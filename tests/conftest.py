@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.scheduling import ByKind
 
 settings.register_profile(
     "shared-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -24,8 +27,6 @@ RUNGS = {
     "gpu": "7 a real GPU",
 }
 
-FIRST = "test_scrape"  # five minutes: begun late, it would run alone at the end
-
 
 def rung_of(item: pytest.Item) -> str:
     for marker in ("gpu", "slow"):
@@ -36,13 +37,16 @@ def rung_of(item: pytest.Item) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Order, and each test's rung; slow tests run where `-m slow` asks for them, else say so."""
-    items.sort(key=lambda item: Path(item.path).stem != FIRST)
-    slow = pytest.mark.skip(reason="takes minutes: `make test-slow` runs it")
+    """Each test's rung; real DKMS builds run where `-m` speaks of them, else they say so."""
+    slow = pytest.mark.skip(reason="takes minutes: `make test-slow` and `make test-all` run it")
     for item in items:
         item.user_properties.append(("rung", rung_of(item)))
-        if item.get_closest_marker("slow") and config.option.markexpr != "slow":
+        if item.get_closest_marker("slow") and "slow" not in config.option.markexpr:
             item.add_marker(slow)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByKind:
+    return ByKind(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

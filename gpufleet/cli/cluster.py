@@ -14,11 +14,14 @@ from urllib3.exceptions import HTTPError
 
 from gpufleet.sandbox import GPU_KINDS, Sandbox
 from gpufleet.sandbox.cluster import Cluster, every_cluster
+from gpufleet.sandbox.cluster.build import program
 from gpufleet.sandbox.cluster.launch import LOOPBACK
 from gpufleet.sandbox.cluster.node_images import bring, device_plugin, probe
+from gpufleet.sandbox.cluster.programs import choose
 from gpufleet.sandbox.cluster.real_node import join
 from gpufleet.sandbox.cluster.versions import versions
 from gpufleet.sandbox.errors import SandboxError, kinds
+from gpufleet.sandbox.paths import cache_dir
 from gpufleet.sandbox.state import DEFAULT
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,6 +42,11 @@ def _named(command: F) -> F:
             raise click.ClickException(str(error)) from error
 
     return cast(F, wrapped)
+
+
+def _progress() -> Callable[[str], None]:
+    began = time.monotonic()
+    return lambda message: click.echo(f"{time.monotonic() - began:6.1f} s  {message}", err=True)
 
 
 @click.group()
@@ -69,11 +77,7 @@ def up(
     real_node: str | None, sandbox: str,
 ) -> None:  # fmt: skip
     """Start a control plane; its programs are built the first time, which takes minutes."""
-    began = time.monotonic()
-
-    def progress(message: str) -> None:
-        click.echo(f"{time.monotonic() - began:6.1f} s  {message}", err=True)
-
+    progress = _progress()
     host = Sandbox(sandbox, progress).up([real_node]).host(real_node) if real_node else None
     address = host.gateway if host else LOOPBACK
     found = Cluster.up(name, kubernetes, nodes, gpus, labels, progress, address)
@@ -84,6 +88,28 @@ def up(
             progress(f"{host.name} has the image {image.name}")
     progress(f"Kubernetes {found.version} is up with {nodes} simulated nodes")
     click.echo(f"export KUBECONFIG={found.kubeconfig}")
+
+
+@cluster.command()
+@click.option(
+    "--kubernetes", "minors", multiple=True, default=["1.36"], show_default=True, metavar="MINOR",
+)  # fmt: skip
+@click.option("--for-tests", is_flag=True, help="With all that the project's own tests use.")
+def build(minors: tuple[str, ...], for_tests: bool) -> None:
+    """Fetch or build the programs of clusters ahead of `up`.
+
+    Official binaries are fetched where they can be and their checksum is known; the others are
+    built from their Go modules, which takes minutes.
+    """
+    home, progress = cache_dir() / "go", _progress()
+    try:
+        for minor in minors:
+            real = for_tests and minor in versions().kubernetes.real_nodes
+            choose(minor, progress).programs(progress, kubelet=real)
+        for name in versions().programs if for_tests else ("helm",):
+            program(name, home, progress)
+    except SandboxError as error:
+        raise click.ClickException(str(error)) from error
 
 
 @cluster.command()

@@ -1,4 +1,4 @@
-"""Real control planes for the tests: one per Kubernetes version and worker, shared by them."""
+"""Real control planes for the tests: one per Kubernetes version and worker, put back to bare."""
 
 from __future__ import annotations
 
@@ -16,29 +16,33 @@ from gpufleet.sandbox.cluster.build import program
 from gpufleet.sandbox.paths import cache_dir
 from gpufleet.sandbox.waiting import wait_until
 from tests.cluster.pods import SECONDS, pod
-from tests.cluster.stacking import REAL_CHARTS, Bench, start
+from tests.cluster.pool import Pool
+from tests.cluster.stacking import REAL_CHARTS, Bench
 from tests.cluster.standin import write_charts
 from tests.cluster.tiny import Site
 
-# a current server, and one of the time before server-side validation
-KUBERNETES = os.environ.get("GPUFLEET_TEST_KUBERNETES", "1.36 1.18").split()
+# `make test-all` adds 1.18, of the time before server-side validation
+KUBERNETES = os.environ.get("GPUFLEET_TEST_KUBERNETES", "1.36").split()
 EXISTING = os.environ.get("GPUFLEET_TEST_KUBECONFIG")  # a cluster that is there already
 
 
-@pytest.fixture(scope="session", params=["existing"] if EXISTING else KUBERNETES)
-def cluster(request: pytest.FixtureRequest, worker_id: str) -> Iterator[Cluster]:
-    """Three simulated nodes with eight GPUs each, labelled as NFD labels them.
-
-    GPUFLEET_KEEP_SANDBOX=1 leaves it up; GPUFLEET_TEST_KUBERNETES names other versions;
-    GPUFLEET_TEST_KUBECONFIG names a cluster that is used instead, with whatever nodes it has.
-    """
-    if EXISTING:
-        yield Cluster.existing(Path(EXISTING))
-        return
-    found = Cluster.up(f"test-{request.param}-{worker_id}", request.param, progress=print)
+@pytest.fixture(scope="session")
+def pool(worker_id: str) -> Iterator[Pool]:
+    """The worker's control planes; GPUFLEET_KEEP_SANDBOX=1 leaves them up."""
+    found = Pool(worker_id)
     yield found
     if os.environ.get("GPUFLEET_KEEP_SANDBOX") != "1":
-        found.down()
+        found.end()
+
+
+@pytest.fixture(scope="module", params=["existing"] if EXISTING else KUBERNETES)
+def cluster(request: pytest.FixtureRequest, pool: Pool) -> Cluster:
+    """A cluster for all tests of a module, bare at its beginning.
+
+    GPUFLEET_TEST_KUBERNETES names the versions; GPUFLEET_TEST_KUBECONFIG names a cluster that is
+    used instead, with whatever nodes it has.
+    """
+    return Cluster.existing(Path(EXISTING)) if EXISTING else pool.bare(request.param)
 
 
 @pytest.fixture
@@ -74,6 +78,13 @@ def pods_of(cluster: Cluster, namespace: str) -> Callable[[str], list[Any]]:
     return lambda selector: list(core.list_namespaced_pod(namespace, label_selector=selector).items)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`make test` has both helms in test_releases; the rest of their tests with helm 4 is more."""
+    for item in items:
+        if "[helm 4" in item.nodeid and "test_releases.py" not in item.nodeid:
+            item.add_marker("extended")
+
+
 @pytest.fixture(scope="session", params=["helm 3", "helm 4"])
 def helm(request: pytest.FixtureRequest) -> Path:
     """helm of both kinds, built from their Go modules."""
@@ -104,16 +115,20 @@ def charts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=KUBERNETES)
-def bench(request: pytest.FixtureRequest, worker_id: str, charts: Path) -> Iterator[Bench]:
+def bench(request: pytest.FixtureRequest, pool: Pool, charts: Path) -> Iterator[Bench]:
     """A bare cluster for each test."""
-    found = start(request.param, worker_id, charts)
+    found = Bench(pool.bare(request.param), charts)
     yield found
-    found.cluster.down()
+    found.step_back()
 
 
 @pytest.fixture
-def current(worker_id: str, charts: Path) -> Iterator[Bench]:
+def current(pool: Pool, charts: Path) -> Bench:
     """The same, on the newest version alone."""
-    found = start(KUBERNETES[0], worker_id, charts)
-    yield found
-    found.cluster.down()
+    return Bench(pool.bare(KUBERNETES[0]), charts)
+
+
+@pytest.fixture
+def unlabelled(pool: Pool, charts: Path) -> Bench:
+    """The same, and nobody has labelled its nodes."""
+    return Bench(pool.bare(KUBERNETES[0], labelled=False), charts)

@@ -83,6 +83,12 @@ class Bench:
         for server in self.cluster.processes:
             prefer(server.pid)
 
+    def step_back(self) -> None:
+        """The opposite, for the next test that has this cluster."""
+        if self.ahead:
+            for server in self.cluster.processes:
+                prefer(server.pid, 0)
+
     def deploy(self, *options: str, **data: Any) -> Outcome:
         """A run from its start to its end."""
         with TemporaryDirectory(prefix="gpufleet-test-") as name:
@@ -136,14 +142,14 @@ class Bench:
         return {name: status for name, (_, status) in newest.items()}
 
 
-def prefer(pid: int) -> None:
+def prefer(pid: int, nice: int = -10) -> None:
     """Give a process' session more of the processors, where the kernel shares them by session.
 
     Only root may; for others the clock measures what runs beside it, too.
     """
     share = Path(f"/proc/{pid}/autogroup")
     if os.geteuid() == 0 and share.exists():
-        share.write_text("-10")
+        share.write_text(str(nice))
 
 
 def choices_of(chart: str, kubernetes: str) -> list[str]:
@@ -151,12 +157,3 @@ def choices_of(chart: str, kubernetes: str) -> list[str]:
     minors = (f"1.{number}" for number in range(18, release(kubernetes)[1] + 1))
     found = {choose_charts(load_charts(), minor)[chart].version for minor in minors}
     return sorted(found, key=release)
-
-
-def start(minor: str, worker: str, charts: Path, **options: Any) -> Bench:
-    """A bare cluster of a test's own; its start takes seconds."""
-    name = f"stack-{minor}-{worker}"
-    left = Cluster.find(name)
-    if left:
-        left.down()
-    return Bench(Cluster.up(name, minor, progress=print, **options), charts)

@@ -14,8 +14,8 @@ from gpufleet.catalog.autoscaling import load_autoscaling
 from gpufleet.catalog.charts import choose_charts, load_charts
 from gpufleet.plan.adapter import ADAPTER
 from gpufleet.plan.autoscaling import custom_rules, external_rules
-from gpufleet.sandbox.cluster import Cluster
 from tests.cluster.conftest import KUBERNETES
+from tests.cluster.pool import Pool
 from tests.cluster.stacking import Bench
 from tests.cluster.standin import write_charts
 
@@ -30,18 +30,12 @@ CUSTOM, EXTERNAL = "v1beta1.custom.metrics.k8s.io", "v1beta1.external.metrics.k8
 
 @pytest.fixture(scope="module", params=KUBERNETES)
 def bench(
-    request: pytest.FixtureRequest, worker_id: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Bench]:
+    request: pytest.FixtureRequest, pool: Pool, tmp_path_factory: pytest.TempPathFactory
+) -> Bench:
     """A cluster without a GPU stack, for all tests of this file."""
     charts: Path = tmp_path_factory.mktemp("charts")
     write_charts(charts)
-    name = f"adapter-{request.param}-{worker_id}"
-    left = Cluster.find(name)
-    if left:
-        left.down()
-    cluster = Cluster.up(name, request.param, progress=print)
-    yield Bench(cluster, charts)
-    cluster.down()
+    return Bench(pool.bare(request.param), charts)
 
 
 @pytest.fixture

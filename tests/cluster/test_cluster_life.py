@@ -171,6 +171,7 @@ def assets(folder: Path, cluster: Cluster, *names: str) -> Path:
     return folder
 
 
+@pytest.mark.extended
 def test_programs_of_kubebuilder_assets_are_used(
     simulated: Cluster, other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,6 +191,7 @@ def test_programs_of_kubebuilder_assets_are_used(
     assert f"holds Kubernetes {simulated.version}" in said[0]
 
 
+@pytest.mark.extended
 def test_an_api_server_that_ends_is_reported_with_its_words(
     simulated: Cluster, other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +214,7 @@ def test_an_api_server_that_ends_is_reported_with_its_words(
         Cluster.up(other, minor(simulated), nodes=1, progress=print)
 
 
+@pytest.mark.extended
 def test_a_controller_manager_that_ends_is_reported_with_its_words(
     simulated: Cluster, other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

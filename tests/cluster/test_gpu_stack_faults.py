@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from gpufleet.sandbox.cluster import Cluster
 from gpufleet.sandbox.waiting import wait_until
 from tests.cluster.conftest import KUBERNETES
-from tests.cluster.stacking import REAL_CHARTS, STACK, Bench, start
+from tests.cluster.pool import Pool
+from tests.cluster.stacking import REAL_CHARTS, STACK, Bench
 
 
 def test_a_value_that_the_chart_does_not_know_is_refused(current: Bench) -> None:
@@ -50,30 +50,20 @@ def test_where_somebody_collects_no_second_exporter_comes(current: Bench) -> Non
     assert "dcgm-exporter" not in current.releases()
 
 
-def test_gpu_nodes_are_labelled_where_nfd_is_not_wanted(worker_id: str, charts: Path) -> None:
-    bench = start(KUBERNETES[0], worker_id, charts, labelled=False)
-    try:
-        done = bench.deploy(device_plugin_label_nodes=True)
-        assert done.returncode == 0, done.output
-        assert "node-feature-discovery" not in bench.releases()
-        for node in bench.core.list_node().items:
-            assert node.metadata.labels["nvidia.com/gpu.present"] == "true"
-        assert bench.verify()["plugin_on_every_gpu_node"]["outcome"] == "passed"
-        assert bench.deploy(device_plugin_label_nodes=True).report["changed"] == 0
-    finally:
-        bench.cluster.down()
+def test_gpu_nodes_are_labelled_where_nfd_is_not_wanted(unlabelled: Bench) -> None:
+    done = unlabelled.deploy(device_plugin_label_nodes=True)
+    assert done.returncode == 0, done.output
+    assert "node-feature-discovery" not in unlabelled.releases()
+    for node in unlabelled.core.list_node().items:
+        assert node.metadata.labels["nvidia.com/gpu.present"] == "true"
+    assert unlabelled.verify()["plugin_on_every_gpu_node"]["outcome"] == "passed"
+    assert unlabelled.deploy(device_plugin_label_nodes=True).report["changed"] == 0
 
 
-def test_nodes_without_labels_are_told_with_the_label_that_is_missing(
-    worker_id: str, charts: Path
-) -> None:
-    bench = start(KUBERNETES[0], worker_id, charts, labelled=False)
-    try:
-        done = bench.deploy(device_plugin_nfd=False, cluster_timeout=10)
-        assert done.returncode == 1
-        assert "nvidia.com/gpu.present" in str(done.report["findings"])
-    finally:
-        bench.cluster.down()
+def test_nodes_without_labels_are_told_with_the_label_that_is_missing(unlabelled: Bench) -> None:
+    done = unlabelled.deploy(device_plugin_nfd=False, cluster_timeout=10)
+    assert done.returncode == 1
+    assert "nvidia.com/gpu.present" in str(done.report["findings"])
 
 
 def without_gpus(bench: Bench, *names: str) -> None:
@@ -112,15 +102,14 @@ def test_an_api_that_does_not_answer_is_told(current: Bench, tmp_path: Path) -> 
     assert "GF863" in done.codes
 
 
-def test_a_killed_run_is_made_up_for(current: Bench, tmp_path: Path) -> None:
+@pytest.mark.extended
+def test_a_killed_run_is_made_up_for(current: Bench, pool: Pool, tmp_path: Path) -> None:
     """SIGKILL at ten points of the run, each on what the one before left behind."""
     chance = random.Random(18)
     whole = 8.0  # seconds that a first run takes, roughly
     for number in range(10):
         if number == 5:  # and from a bare cluster again
-            name, version = current.cluster.name, current.cluster.version
-            current.cluster.down()
-            current.cluster = Cluster.up(name, version, progress=print)
+            current.cluster = pool.bare(KUBERNETES[0])
         process = current.start(tmp_path)
         time.sleep(chance.uniform(0.5, whole))  # the point of the kill is what is tested
         os.killpg(process.pid, signal.SIGKILL)

@@ -14,9 +14,9 @@ from gpufleet.sandbox.cluster.build import program
 from gpufleet.sandbox.cluster.processes import Process, end, start
 from gpufleet.sandbox.paths import cache_dir
 from gpufleet.sandbox.waiting import wait_until
-from tests.cluster import stacking
 from tests.cluster.conftest import KUBERNETES
 from tests.cluster.pods import SECONDS, workload
+from tests.cluster.pool import Pool
 from tests.cluster.stacking import REAL_CHARTS, Bench
 from tests.unit.node_problems.nodes import OTHER, Node, sound
 
@@ -29,14 +29,12 @@ NODE = "gpu-1"
 
 
 @pytest.fixture(scope="module", params=KUBERNETES)
-def bench(request: pytest.FixtureRequest, worker_id: str) -> Iterator[Bench]:
+def bench(request: pytest.FixtureRequest, pool: Pool) -> Bench:
     """A cluster with GPU nodes, for all tests of this file."""
     charts: Path = request.getfixturevalue("charts")
     if REAL_CHARTS and not list(charts.glob(f"{DETECTOR}-*.tgz")):
         pytest.skip(f"{REAL_CHARTS} has no chart of {DETECTOR}")
-    found = stacking.start(request.param, f"npd-{worker_id}", charts)
-    yield found
-    found.cluster.down()
+    return Bench(pool.bare(request.param), charts)
 
 
 def test_a_detector_of_somebody_else_is_left_alone(bench: Bench) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from gpufleet.sandbox.waiting import wait_until
 from tests.cluster.conftest import KUBERNETES
+from tests.cluster.pool import Pool
 from tests.cluster.scraping import (
     FLEET,
     NAMESPACE,
@@ -21,7 +22,7 @@ from tests.cluster.scraping import (
     local_addresses,
     monitor_job,
 )
-from tests.cluster.stacking import start
+from tests.cluster.stacking import Bench
 from tests.monitoring.fleet import Gpu
 from tests.monitoring.fleet_rows import Choice
 from tests.monitoring.programs import Prometheus
@@ -32,12 +33,12 @@ OURS = {"monitoring_scrape": "scrape-config"}
 
 @pytest.fixture(scope="module", params=KUBERNETES)
 def site(
-    request: pytest.FixtureRequest, worker_id: str, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, pool: Pool, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
     """gpu_cluster on a bare cluster, and exporters behind its pods."""
     folder = tmp_path_factory.mktemp("scrape")
     charts: Path = request.getfixturevalue("charts")
-    bench = start(request.param, f"scrape-{worker_id}", charts)
+    bench = Bench(pool.bare(request.param), charts)
     with local_addresses() as addresses:
         found = Site(bench, folder, addresses)
         try:
@@ -53,7 +54,6 @@ def site(
         finally:
             for exporter in found.exporters.values():
                 exporter.stop()
-            bench.cluster.down()
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpufleet.sandbox import Host
 
+MARK = "== snapshot: "
 TREES = "/etc /usr/share/keyrings /usr/local /boot /lib/modules /var/lib/dkms /var/lib/gpufleet"
 COMMANDS = {
     "packages": "dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\\n' 2>/dev/null"
@@ -25,10 +26,12 @@ def snapshot(host: Host, *leave_out: str) -> dict[str, list[str]]:
 
     `leave_out`: beginnings of paths that may change.
     """
-    found = {}
-    for kind, command in COMMANDS.items():
-        lines = host.output(command).splitlines()
+    script = "\n".join(f"echo '{MARK}{kind}'; {command}" for kind, command in COMMANDS.items())
+    found: dict[str, list[str]] = {}
+    for part in host.output(script).split(MARK)[1:]:
+        kind, *lines = part.strip().splitlines()
         found[kind] = [line for line in lines if not any(path in line for path in leave_out)]
+    assert set(found) == set(COMMANDS)
     assert found["packages"]
     assert found["files"]
     return found

@@ -24,7 +24,7 @@ from gpufleet.verify.probe import HostProbe
 
 pytestmark = pytest.mark.hosts
 ROOT = Path(__file__).parents[2]
-SANDBOX = "checks"
+SANDBOX = f"checks-{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
 
 
 def packages(host: Host, version: str) -> dict[str, str]:

@@ -72,6 +72,7 @@ def test_what_a_killed_run_held_is_not_taken_for_a_users(
     converge(host, "550")
 
 
+@pytest.mark.extended
 def test_a_killed_run_is_made_up_for(bare_host: HostFactory, tmp_path: Path) -> None:
     """Killed in every operation, of the first installation and of changes to and fro."""
     host = bare_host("ubuntu2204")

@@ -76,6 +76,7 @@ def test_gpu_work_is_not_disturbed_unless_that_is_allowed(host: Host) -> None:
         assert host.run("systemctl is-active gpu-job", check=False).returncode != 0
 
 
+@pytest.mark.extended
 def test_a_gpu_off_the_bus_is_not_waited_for(host: Host) -> None:
     with host.fault("gpu-lost"):
         done = run_deploy("gpu_node", [host], **MOVE)
@@ -83,6 +84,7 @@ def test_a_gpu_off_the_bus_is_not_waited_for(host: Host) -> None:
     assert done.report["ubuntu2204"]["changed"] == 0
 
 
+@pytest.mark.extended
 def test_a_new_kernel_gets_its_module(host: Host) -> None:
     """The next boot is into a kernel that has neither headers nor module."""
     with host.fault("new-kernel"):

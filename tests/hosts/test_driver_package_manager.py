@@ -38,6 +38,7 @@ def test_a_lock_that_is_not_released(hosts: list[Host]) -> None:
         assert differences(state, snapshot(host, OURS)) == {}
 
 
+@pytest.mark.extended
 def test_half_done_work_of_others_is_theirs(hosts: list[Host]) -> None:
     host = hosts[0]
     with host.fault("dpkg-interrupted"):
@@ -50,6 +51,7 @@ def test_half_done_work_of_others_is_theirs(hosts: list[Host]) -> None:
     assert differences(before, after) == {}
 
 
+@pytest.mark.extended
 def test_a_full_disk(hosts: list[Host]) -> None:
     before = [snapshot(host, OURS) for host in hosts]
     for host in hosts:
@@ -65,6 +67,7 @@ def test_a_full_disk(hosts: list[Host]) -> None:
         assert differences(state, snapshot(host, OURS)) == {}
 
 
+@pytest.mark.extended
 def test_no_headers_anywhere(hosts: list[Host]) -> None:
     """The repository is added by then; no package and no other file changes."""
     before = [snapshot(host, OURS, *REPOSITORY) for host in hosts]
@@ -124,6 +127,7 @@ def test_a_lock_is_waited_for_with_progress(hosts: list[Host]) -> None:
     assert_driver(host, NEWEST["550"])
 
 
+@pytest.mark.extended
 def test_our_own_half_done_work_is_finished(hosts: list[Host]) -> None:
     """As after a power cut between unpacking and configuring."""
     host = hosts[0]

@@ -14,6 +14,7 @@ BLACKLIST = "etc/modprobe.d/gpufleet-nvidia.conf"
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 
 
+@pytest.mark.extended
 def test_a_reboot_is_asked_for_and_waited_for(bare_host: HostFactory) -> None:
     host = bare_host("ubuntu2404")
     host.set_fault("nouveau", True)

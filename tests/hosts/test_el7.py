@@ -71,6 +71,7 @@ def test_a_downgrade_and_an_upgrade_are_one_transaction_each(el7: Host) -> None:
         assert again.changes() == {"el7": 0}
 
 
+@pytest.mark.extended
 def test_the_other_flavour_leaves_in_the_same_transaction(el7: Host) -> None:
     """Somebody changed to the open modules, which this kernel cannot load: they are replaced."""
     el7.run("yum -q versionlock clear")
@@ -99,6 +100,7 @@ def test_a_foreign_package_that_would_go_too_blocks(el7: Host) -> None:
     el7.run("rpm -e site-render")
 
 
+@pytest.mark.extended
 def test_a_foreign_package_that_forbids_the_move_blocks(el7: Host) -> None:
     assert run_deploy("gpu_node", [el7], **ONLY_DRIVER).returncode == 0
     install_foreign(el7, f"{PROPRIETARY} = 3:{NEW}")
@@ -156,6 +158,7 @@ def archives(mirror_host: Host) -> dict[str, str]:
     }
 
 
+@pytest.mark.extended
 def test_a_stock_host_is_stopped_before_anything_changes(stock: Host) -> None:
     assert stock.run("yum -q makecache", check=False).returncode != 0
     before = snapshot(stock)
@@ -166,6 +169,7 @@ def test_a_stock_host_is_stopped_before_anything_changes(stock: Host) -> None:
     assert differences(before, snapshot(stock)) == {}
 
 
+@pytest.mark.extended
 def test_a_wrong_key_of_the_archive_is_not_trusted(stock: Host, archives: dict[str, str]) -> None:
     before = snapshot(stock, "/var/lib/gpufleet")
     wrong = archives | {"driver_archives_key_fingerprint": "A" * 40}
@@ -176,6 +180,7 @@ def test_a_wrong_key_of_the_archive_is_not_trusted(stock: Host, archives: dict[s
     assert differences(before, snapshot(stock, "/var/lib/gpufleet")) == {}
 
 
+@pytest.mark.extended
 def test_an_archive_that_cannot_be_read_leaves_the_files_as_they_were(
     stock: Host, archives: dict[str, str], mirror_host: Host
 ) -> None:
@@ -213,6 +218,7 @@ def test_the_archives_stand_in_and_go_again(stock: Host, archives: dict[str, str
     assert stock.run("ls /etc/pki/rpm-gpg/*gpufleet*", check=False).returncode != 0
 
 
+@pytest.mark.extended
 def test_the_toolkit_alone_switches_and_locks_too(stock: Host, archives: dict[str, str]) -> None:
     alone = {"driver_enabled": False, "driver_archives": True, **archives}
     done = run_deploy("gpu_node", [stock], **alone)

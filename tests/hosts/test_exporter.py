@@ -114,6 +114,7 @@ def test_the_checks_are_green(fleet: dict[str, Host], installed: Outcome) -> Non
         assert result["checks"]["exporter_metrics"]["outcome"] == "passed", name
 
 
+@pytest.mark.extended
 def test_the_exporter_outlives_a_change_of_the_driver(
     fleet: dict[str, Host], installed: Outcome
 ) -> None:
@@ -138,6 +139,7 @@ def test_the_exporter_outlives_a_change_of_the_driver(
     assert deploy(ubuntu, el7).changes() == {"ubuntu2204": 0, "el7": 0}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_comes_back_after_a_boot_and_after_docker(
     fleet: dict[str, Host], installed: Outcome, kind: str
@@ -154,6 +156,7 @@ def test_it_comes_back_after_a_boot_and_after_docker(
     assert done.changes() == {kind: 0}
 
 
+@pytest.mark.extended
 def test_where_the_driver_waits_for_a_boot_so_does_the_exporter(bare_host: HostFactory) -> None:
     host = bare_host("ubuntu2404")
     done = run_deploy("gpu_node", [host], exporter_enabled=True, driver_reboot="never")
@@ -169,6 +172,7 @@ def test_where_the_driver_waits_for_a_boot_so_does_the_exporter(bare_host: HostF
     assert again.changes() == {host.name: 0}
 
 
+@pytest.mark.extended
 def test_another_version_moves_exporter_and_dcgm_together(
     fleet: dict[str, Host], installed: Outcome
 ) -> None:
@@ -187,6 +191,7 @@ def test_another_version_moves_exporter_and_dcgm_together(
     assert deploy(host).changes() == {host.name: 0}
 
 
+@pytest.mark.extended
 def test_from_packages_to_a_container_and_back(fleet: dict[str, Host], installed: Outcome) -> None:
     host = fleet["ubuntu2204"]
     done = deploy(host, exporter_mode="docker")
@@ -202,6 +207,7 @@ def test_from_packages_to_a_container_and_back(fleet: dict[str, Host], installed
     assert deploy(host, exporter_mode="systemd").changes() == {host.name: 0}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", ["ubuntu2204", "el7"])
 def test_a_removal_that_cannot_be_leaves_it_running(
     fleet: dict[str, Host], installed: Outcome, kind: str

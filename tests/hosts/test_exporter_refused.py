@@ -12,6 +12,7 @@ from snapshots import differences, snapshot
 
 from gpufleet.sandbox import Host
 from tests.hosts.conftest import HostFactory
+from tests.selection import some
 
 pytestmark = pytest.mark.hosts
 
@@ -82,7 +83,9 @@ def deploy(host: Host, enabled: object = True, deploy: str = "gpu_node") -> Outc
     return run_deploy(deploy, [host], exporter_enabled=enabled)
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize(
+    "name", some(RIVALS, ["an exporter of a DaemonSet", "something else at the port"])
+)
 def test_it_is_refused_with_the_reason(host: Host, name: str) -> None:
     _, _, code, *words = RIVALS[name]
     with rival(host, name):
@@ -128,6 +131,7 @@ def test_beside_a_kubelet_it_is_left_to_the_cluster(host: Host) -> None:
         host.run(f"systemctl stop kubelet && rm {unit} && systemctl daemon-reload")
 
 
+@pytest.mark.extended
 def test_dcgm_of_the_third_generation_is_not_pushed_out(host: Host) -> None:
     host.run("apt-get install -y -q datacenter-gpu-manager datacenter-gpu-manager-4-core-")
     try:

@@ -53,6 +53,7 @@ def refusal(host: Host, command: str) -> str:
     return done.stderr.strip()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", GPU_KINDS)
 def test_a_bare_host_shows_its_kernel_and_hardware(bare_host: HostFactory, kind: str) -> None:
     host = bare_host(kind)
@@ -91,6 +92,7 @@ def test_ssh_is_strict_and_leaves_a_trace(sandbox_host: HostFactory) -> None:
     assert "Host key verification failed" in refused.stderr
 
 
+@pytest.mark.extended
 def test_reboot_is_a_new_boot_with_the_same_disk(sandbox_host: HostFactory) -> None:
     host = sandbox_host("ubuntu2204")
     before = host.output(BOOT_ID)
@@ -116,6 +118,7 @@ def test_up_again_changes_nothing(sandbox: Sandbox, sandbox_host: HostFactory) -
     assert sandbox.host("nogpu").output(BOOT_ID) == before
 
 
+@pytest.mark.extended
 def test_a_host_killed_with_its_monitor_is_made_anew(
     sandbox: Sandbox, sandbox_host: HostFactory
 ) -> None:
@@ -133,6 +136,7 @@ def test_a_host_killed_with_its_monitor_is_made_anew(
     assert not sandbox.engine.is_lost(host.state.container)
 
 
+@pytest.mark.extended
 def test_life_of_a_driver(bare_host: HostFactory) -> None:
     """Install, load, upgrade under a loaded module, reboot: rc and text of the real nvidia-smi."""
     host = bare_host("ubuntu2204")
@@ -161,6 +165,7 @@ def test_life_of_a_driver(bare_host: HostFactory) -> None:
     assert host.output("cat /sys/module/nvidia/version") == NEW
 
 
+@pytest.mark.extended
 def test_faults_of_a_driver_that_runs(sandbox_host: HostFactory) -> None:
     """Goes on with the host of test_life_of_a_driver."""
     host = sandbox_host("ubuntu2204")
@@ -197,6 +202,7 @@ def test_faults_of_a_driver_that_runs(sandbox_host: HostFactory) -> None:
     assert smi(host)[0] == 0
 
 
+@pytest.mark.extended
 def test_a_blacklist_counts_once_it_is_in_the_initramfs(bare_host: HostFactory) -> None:
     host = bare_host("ubuntu2404")
     assert "nouveau" in host.output("lsmod")
@@ -211,6 +217,7 @@ def test_a_blacklist_counts_once_it_is_in_the_initramfs(bare_host: HostFactory) 
     assert "nouveau" not in host.output("lsmod")
 
 
+@pytest.mark.extended
 def test_el7_blacklist_and_dracut(bare_host: HostFactory) -> None:
     host = bare_host("el7")
     with host.fault("nouveau"):
@@ -231,6 +238,7 @@ APT_FAULTS = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("fault", APT_FAULTS)
 def test_faults_of_apt(bare_host: HostFactory, fault: str) -> None:
     host = bare_host("debian12")
@@ -243,6 +251,7 @@ def test_faults_of_apt(bare_host: HostFactory, fault: str) -> None:
     host.run(install)
 
 
+@pytest.mark.extended
 def test_faults_of_yum(bare_host: HostFactory) -> None:
     host = bare_host("el7")
     install = "timeout 5 yum -y install kernel-devel-$(uname -r) 2>&1"
@@ -253,6 +262,7 @@ def test_faults_of_yum(bare_host: HostFactory) -> None:
     host.run(install)
 
 
+@pytest.mark.extended
 def test_boot_without_space(bare_host: HostFactory) -> None:
     host = bare_host("debian12")
     with host.fault("boot-full"):
@@ -262,6 +272,7 @@ def test_boot_without_space(bare_host: HostFactory) -> None:
     host.run("update-initramfs -u")
 
 
+@pytest.mark.extended
 def test_clock_skew(sandbox_host: HostFactory) -> None:
     host = sandbox_host("nogpu")
     now = int(host.output("date +%s"))
@@ -270,6 +281,7 @@ def test_clock_skew(sandbox_host: HostFactory) -> None:
     assert int(host.ssh("date +%s").stdout) >= now
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("fault", ["unreachable", "frozen"])
 def test_a_host_that_does_not_answer(sandbox_host: HostFactory, fault: str) -> None:
     host = sandbox_host("nogpu")
@@ -286,6 +298,7 @@ MIRROR_FAULTS = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("fault", MIRROR_FAULTS)
 def test_faults_of_the_mirror(sandbox_host: HostFactory, mirror_host: Host, fault: str) -> None:
     host = sandbox_host("nogpu")

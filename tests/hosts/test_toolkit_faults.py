@@ -57,6 +57,7 @@ def test_invalid_files_are_left_as_they_are(fleet: dict[str, Host], first: Outco
     assert fleet["ubuntu2204"].output("docker info --format '{{.Runtimes.nvidia}}'") != "<no value>"
 
 
+@pytest.mark.extended
 def test_a_repository_of_another_signature_is_in_the_way(
     fleet: dict[str, Host], first: Outcome
 ) -> None:
@@ -89,6 +90,7 @@ def test_a_runtime_that_does_not_come_up_gets_its_old_file_back(
     assert "nvidia" in host.output("docker info --format '{{json .Runtimes}}'")
 
 
+@pytest.mark.extended
 def test_a_file_that_the_parser_refuses_stays(fleet: dict[str, Host], first: Outcome) -> None:
     host = fleet["ubuntu2404"]
     host.put(CONFIG_TOML, REFUSED_TOML)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -22,6 +23,47 @@ def test_a_test_that_the_page_names_exists(file: str, name: str) -> None:
     assert path.exists(), f"{file} is named in docs/verification.md and does not exist"
     if name:
         assert re.search(rf"^def {name}\(", path.read_text(), re.MULTILINE), f"{file} has no {name}"
+
+
+def fast_tests(path: Path) -> set[str]:
+    """Names of a file's tests that `make test` runs, in some of their cases at least."""
+    tree = ast.parse(path.read_text())
+    left_out = ("extended", "slow", "gpu")
+
+    def marks(nodes: list[ast.expr]) -> set[str]:
+        """The names in decorators such as `pytest.mark.extended`; not in their parameters."""
+        return {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+
+    return {
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+        and node.name.startswith("test_")
+        and not marks(node.decorator_list).intersection(left_out)
+    }
+
+
+def claims() -> list[tuple[str, str, str]]:
+    """Claim, its tests, and who runs them, of the first table."""
+    lines = PAGE.read_text().split("## Verified")[1].split("\n## ")[0].splitlines()
+    rows = [line.strip("| ").split(" | ") for line in lines if REFERENCE.search(line)]
+    return [(row[0], row[2], row[3]) for row in rows if len(row) == 4]
+
+
+def test_every_claim_has_a_row_of_four_cells() -> None:
+    text = PAGE.read_text().split("## Verified")[1].split("\n## ")[0]
+    assert len(claims()) == sum(
+        bool(REFERENCE.search(line)) for line in text.splitlines() if line.startswith("| ")
+    )
+
+
+@pytest.mark.parametrize(("claim", "tests", "run_by"), claims())
+def test_the_page_says_who_runs_a_claims_tests(claim: str, tests: str, run_by: str) -> None:
+    fast = [
+        name in fast_tests(ROOT / file) if name else bool(fast_tests(ROOT / file))
+        for file, name in REFERENCE.findall(tests)
+    ]
+    assert run_by == ("`make test`" if any(fast) else "`make test-all`"), claim
 
 
 def test_the_page_has_both_tables() -> None:

@@ -1,15 +1,19 @@
-"""Programs of test clusters, built from Go modules once and kept in the cache."""
+"""Programs of test clusters: official binaries where they can be fetched, else built, and kept."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from gpufleet.sandbox.cluster import official
+from gpufleet.sandbox.cluster.cached import believe, is_believed
 from gpufleet.sandbox.cluster.kubernetes_source import repair, replacements
 from gpufleet.sandbox.cluster.modules import OwnModule
+from gpufleet.sandbox.cluster.official import Binary, NotFetched
 from gpufleet.sandbox.cluster.openapi import generate_definitions
 from gpufleet.sandbox.cluster.versions import Program, minor_of, versions
 from gpufleet.sandbox.errors import SandboxError, kinds
@@ -17,6 +21,7 @@ from gpufleet.sandbox.golang import go_command, go_environment
 from gpufleet.sandbox.locks import exclusive
 
 VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+FETCHES_AT_ONCE = 4
 Progress = Callable[[str], None]
 
 
@@ -25,29 +30,61 @@ def kubernetes_servers(
 ) -> dict[str, Path]:
     """Servers of a Kubernetes release (1.36.3), name -> binary; minutes, the first time.
 
-    SandboxError GF654 where one cannot be built.
+    SandboxError GF654 where one cannot be had.
     """
     target = home / f"kubernetes-{version}"
     with exclusive(home, target.name, progress), _failing_as(f"Kubernetes {version}"):
-        missing = [name for name in names if not (target / name).exists()]
+        wanted = [name for name in names if not is_believed(target / name, version, progress)]
+        sources = {name: official.server(name, version) for name in wanted}
+        missing = _fetched(f"Kubernetes {version}", sources, target, progress)
         if missing:
             progress(f"building Kubernetes {version} from its Go module: about 10 minutes, once")
             module = _own_module(home, target.name, progress)
             own = replace(module, environment={**module.environment, "GOCACHE": str(module.cache)})
             _build_servers(missing, version, target, own)
             shutil.rmtree(module.cache)  # gigabytes that no other release can use
+        for name in wanted:
+            believe(target / name, version)
     return {name: target / name for name in names}
 
 
 def program(name: str, home: Path, progress: Progress) -> Path:
-    """A program of versions.yaml: its binary. SandboxError GF654 where it cannot be built."""
+    """A program of versions.yaml: its binary. SandboxError GF654 where it cannot be had."""
     wanted = versions().programs[name]
     target = home / f"{name}-{wanted.version}" / name
     with exclusive(home, name, progress), _failing_as(f"{name} {wanted.version}"):
-        if not target.exists():
-            progress(f"building {name} {wanted.version} from its Go module")
-            _build_program(wanted, target, _own_module(home, target.parent.name, progress))
+        if not is_believed(target, wanted.said, progress):
+            source = official.program(name, wanted.version)
+            if _fetched(f"{name} {wanted.version}", {name: source}, target.parent, progress):
+                progress(f"building {name} {wanted.version} from its Go module")
+                _build_program(wanted, target, _own_module(home, target.parent.name, progress))
+            believe(target, wanted.said)
     return target
+
+
+def _fetched(
+    what: str, sources: dict[str, Binary | None], target: Path, progress: Progress
+) -> list[str]:
+    """Fetch the official binaries; the names of those that have to be built after all."""
+
+    def reason(name: str) -> str:
+        source = sources[name]
+        if source is None:
+            return f"no checksum of an official {name} is known"
+        try:
+            official.fetch(source, target / name)
+        except NotFetched as error:
+            return str(error)
+        return ""
+
+    known = [name for name, source in sources.items() if source]
+    if known:
+        progress(f"fetching {what}: {', '.join(known)}")
+    with ThreadPoolExecutor(FETCHES_AT_ONCE) as pool:
+        reasons = dict(zip(sources, pool.map(reason, sources), strict=True))
+    for text in sorted({text for name, text in reasons.items() if text and name in known}):
+        progress(text)
+    return [name for name, text in reasons.items() if text]
 
 
 def _build_servers(names: Sequence[str], version: str, target: Path, module: OwnModule) -> None:
@@ -58,9 +95,8 @@ def _build_servers(names: Sequence[str], version: str, target: Path, module: Own
     module.create(list(packages.values()), require, replacements(module, version))
     repair(module, version)
     generate_definitions(module)
-    for name, package in packages.items():
-        module.progress(f"building {name} {version}")
-        module.build(package, target / name, f"-checklinkname=0 {_stamp(version)}")
+    flags = f"-checklinkname=0 {_stamp(version)}"
+    module.build(f"Kubernetes {version}", packages, target, flags)
     shutil.rmtree(module.folder)
 
 
@@ -81,7 +117,9 @@ def _stamp(version: str) -> str:
 def _build_program(wanted: Program, target: Path, module: OwnModule) -> None:
     module.create([wanted.package], f"{wanted.module}@{wanted.version}", {})
     stamp = f" -X {wanted.stamp}={wanted.version}" if wanted.stamp else ""
-    module.build(wanted.package, target, f"-s -w {wanted.linker}{stamp}", wanted.tags)
+    flags = f"-s -w {wanted.linker}{stamp}"
+    packages = {target.name: wanted.package}
+    module.build(target.name, packages, target.parent, flags, wanted.tags)
     shutil.rmtree(module.folder)
 
 

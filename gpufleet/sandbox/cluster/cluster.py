@@ -28,6 +28,7 @@ from gpufleet.sandbox.cluster.launch import (
     see_that_they_run,
 )
 from gpufleet.sandbox.cluster.processes import Process, end
+from gpufleet.sandbox.cluster.snapshot import Objects, Store
 from gpufleet.sandbox.errors import SandboxError, kinds
 from gpufleet.sandbox.locks import exclusive
 from gpufleet.sandbox.paths import cache_dir
@@ -48,6 +49,7 @@ class Cluster:
     processes: list[Process] = field(default_factory=list)
     started: bool = False  # whether all of them were
     ours: bool = True
+    etcd: str = ""  # its URL, of a cluster of ours
 
     @classmethod
     def up(
@@ -157,6 +159,14 @@ class Cluster:
         if not wait_until(ready, READY_SECONDS):
             raise not_ready(self.folder, "kwok")
 
+    def objects_at_rest(self) -> Objects:
+        """Everything that it consists of, once its controllers add nothing more."""
+        return Store(self.etcd).objects_at_rest()
+
+    def put_back(self, objects: Objects) -> None:
+        """Make it consist of `objects` again, while its servers run: what came since goes."""
+        Store(self.etcd).put_back(objects)
+
     def ready_nodes(self) -> set[str]:
         """Names of the nodes that are Ready."""
         core: Any = client.CoreV1Api(self.api)
@@ -175,7 +185,7 @@ class Cluster:
         helm = programs.helm(3, progress)
         progress(f"starting Kubernetes {choice.version}")
         layout = prepare(_folder(name), choice.version, address)
-        cluster = cls(name, choice.version, layout.kubeconfig, helm)
+        cluster = cls(name, choice.version, layout.kubeconfig, helm, etcd=layout.etcd_url)
         try:
             launch(layout, binaries, cluster._add)
             cluster.started = True

@@ -29,13 +29,17 @@ class Layout:
         return f"https://{self.address}:{self.api_port}"
 
     @property
+    def etcd_url(self) -> str:
+        return f"http://127.0.0.1:{self.etcd_port}"
+
+    @property
     def kubeconfig(self) -> Path:
         return self.folder / "kubeconfig"
 
 
 def etcd(layout: Layout) -> list[str]:
     """etcd with its data in the cluster's folder; what is lost with the machine may be lost."""
-    client, peer = (f"http://127.0.0.1:{port}" for port in (layout.etcd_port, layout.peer_port))
+    client, peer = layout.etcd_url, f"http://127.0.0.1:{layout.peer_port}"
     return [
         "--data-dir", str(layout.folder / "etcd"), "--unsafe-no-fsync", "--name", "sandbox",
         "--listen-client-urls", client, "--advertise-client-urls", client,
@@ -48,7 +52,7 @@ def api_server(layout: Layout) -> list[str]:
     """kube-apiserver with RBAC, tokens from a file, certificates of nodes, no own Endpoints."""
     folder = layout.folder
     flags = {
-        "etcd-servers": f"http://127.0.0.1:{layout.etcd_port}",
+        "etcd-servers": layout.etcd_url,
         "bind-address": layout.address,
         "advertise-address": layout.address,
         "secure-port": layout.api_port,

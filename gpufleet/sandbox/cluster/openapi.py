@@ -34,7 +34,7 @@ def generate_definitions(module: OwnModule) -> None:
     gopath.mkdir()
     (module.folder / "vendor").rename(gopath / "src")
     generator = module.folder / "generator" / "openapi-gen"
-    module.build(GENERATOR, generator, "-s -w")
+    module.build(generator.name, {generator.name: GENERATOR}, generator.parent, "-s -w")
     copy = copied(module, kubernetes, source)
     (copy / GENERATED).write_bytes(_generate(module, kubernetes, generator, gopath).read_bytes())
     shutil.rmtree(gopath)

@@ -105,10 +105,11 @@ class Kubernetes(_Entry):
 
 
 class Program(_Entry):
-    """A Go program at one version."""
+    """A Go program at one version; `said`: what of it the program prints when asked for it."""
 
     module: str
     version: str
+    said: str
     package: str
     stamp: str = ""
     linker: str = ""

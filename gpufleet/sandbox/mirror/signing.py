@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from gpufleet.sandbox.process import run
 
@@ -38,10 +39,11 @@ class KeyRing:
 
     def public(self, name: str, *, armor: bool = True) -> bytes:
         """The public key, as text (a `.pub` or `.asc` file) or binary (a keyring for apt)."""
-        target = self.home / f"{name}.{'asc' if armor else 'gpg'}"
         words = ["--armor"] if armor else []
-        _gpg(self.home, *words, "--yes", "-o", target, "--export", self.keys[name].fingerprint)
-        return target.read_bytes()
+        with TemporaryDirectory(dir=self.home) as folder:  # other threads ask at the same time
+            target = Path(folder, "key")
+            _gpg(self.home, *words, "-o", target, "--export", self.keys[name].fingerprint)
+            return target.read_bytes()
 
     def sign(self, name: str, file: Path, output: Path, *, clear: bool = False) -> None:
         """Sign `file` into `output`: inline (`clear`, InRelease) or detached and armored."""

@@ -1,0 +1,42 @@
+"""Where `make test` spends its time: python -m scripts.test_profile writes docs/testing.md."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from datetime import date
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.profiling import table
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "testing.md"
+BEGIN, END = "<!-- profile -->\n", "<!-- /profile -->\n"
+
+
+def busy() -> float:
+    """Seconds that this machine's processors have worked since its start, together."""
+    fields = [int(text) for text in Path("/proc/stat").read_text().split("\n")[0].split()[1:]]
+    user, nice, system, _, _, irq, softirq, *_ = fields
+    return (user + nice + system + irq + softirq) / 100
+
+
+def main() -> None:
+    with TemporaryDirectory() as folder:
+        began, cpu = time.monotonic(), busy()
+        words = ["scripts/test.sh", "fast", "-p", "tests.profiling", "--profile-to", folder]
+        done = subprocess.run([*words, *sys.argv[1:]], cwd=ROOT, check=False)
+        seconds, used = time.monotonic() - began, busy() - cpu
+        found = table(Path(folder))
+    line = (
+        f"{date.today()}: {seconds:.0f} s, in which the machine worked {used:.0f} CPU seconds.\n\n"
+    )
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}{line}{found}{END}{rest.partition(END)[2]}")
+    sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Control planes that are started once per worker and put back to bare for every test."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kubernetes import client
+
+from gpufleet.sandbox.cluster import Cluster
+from gpufleet.sandbox.cluster.nodes import GPU_LABELS
+from gpufleet.sandbox.cluster.snapshot import Objects
+from gpufleet.sandbox.waiting import wait_until
+
+SECONDS = 60.0
+DISCOVERED = Path.home() / ".kube" / "cache" / "discovery"  # what helm remembers of a server's APIs
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """A cluster, and what it consisted of when its controllers had come to rest."""
+
+    cluster: Cluster
+    objects: Objects
+    groups: frozenset[str]  # of its API
+
+
+@dataclass(slots=True)
+class Pool:
+    """One control plane per Kubernetes minor, for one worker of pytest-xdist."""
+
+    worker: str
+    running: dict[str, Fresh] = field(default_factory=dict)
+
+    def bare(self, minor: str, *, labelled: bool = True) -> Cluster:
+        """Three simulated nodes with eight GPUs each and nothing else; `labelled` as by NFD.
+
+        Whoever had it before has it no longer. A test that stops servers makes its own.
+        """
+        found = self.running.get(minor)
+        if found is None or not found.cluster.alive:
+            found = self.running[minor] = self._start(minor)
+        else:
+            found.cluster.put_back(found.objects)
+            shutil.rmtree(DISCOVERED / _place(found.cluster), ignore_errors=True)
+            assert wait_until(lambda: groups(found.cluster) == found.groups, SECONDS)
+        if not labelled:
+            core: Any = client.CoreV1Api(found.cluster.api)
+            for node in found.cluster.ready_nodes():
+                core.patch_node(node, {"metadata": {"labels": dict.fromkeys(GPU_LABELS)}})
+        return found.cluster
+
+    def end(self) -> None:
+        for found in self.running.values():
+            found.cluster.down()
+
+    def _start(self, minor: str) -> Fresh:
+        name = f"pool-{minor}-{self.worker}"
+        left = Cluster.find(name)
+        if left:
+            left.down()
+        cluster = Cluster.up(name, minor, progress=print)
+        core: Any = client.CoreV1Api(cluster.api)
+
+        def settled() -> bool:
+            """Every namespace has the account that its pods need, on old servers its token too."""
+            accounts = core.list_service_account_for_all_namespaces().items
+            ready = {one.metadata.namespace for one in accounts if one.metadata.name == "default"}
+            return ready == {one.metadata.name for one in core.list_namespace().items}
+
+        assert wait_until(settled, SECONDS)
+        return Fresh(cluster, cluster.objects_at_rest(), groups(cluster))
+
+
+def groups(cluster: Cluster) -> frozenset[str]:
+    """The groups of APIs that it serves."""
+    found: Any = client.ApisApi(cluster.api).get_api_versions()
+    return frozenset(group.name for group in found.groups)
+
+
+def _place(cluster: Cluster) -> str:
+    """How helm names its folder for an API server."""
+    host: str = cluster.api.configuration.host
+    return host.removeprefix("https://").replace(":", "_")

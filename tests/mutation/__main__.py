@@ -1,0 +1,189 @@
+"""`make mutants N=60 SEED=1`: how many random changes of the product `make test` notices.
+
+The changes are spread over the rooms of the product by their lines. One run of the tests on a copy
+in which the changed functions report themselves tells which tests reach which change; then each
+change is made in the copy and those tests are run, the pure ones first, of the others whole files.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from tests.mutation.mutate import Mutant, marked, mutants
+
+ROOT = Path(__file__).resolve().parents[2]
+PRODUCT = ("gpufleet", "roles", "deploys")
+LEFT_OUT = ("gpufleet/sandbox/", "gpufleet/cli/sandbox.py", "gpufleet/cli/cluster.py")
+FAST = ("tests/unit/", "tests/roles/", "tests/monitoring/")
+SELECTED = "not extended and not slow and not gpu"
+REACHED = '''\
+"""Notes which test has come to which mutant."""
+import os
+
+
+def reached(number):
+    path = os.path.join(os.environ["GPUFLEET_MUTANTS"], str(number))
+    with open(path, "a") as file:
+        file.write(os.environ.get("PYTEST_CURRENT_TEST", "") + "\\n")
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one mutant: `killer` is the test that failed, "" where none did."""
+
+    mutant: Mutant
+    killer: str
+    tests: int
+    seconds: float
+
+    def __str__(self) -> str:
+        fate = f"killed by {self.killer}" if self.killer else f"SURVIVED {self.tests} tests"
+        return f"{self.mutant}: {fate} ({self.seconds:.0f} s)"
+
+
+def product_files() -> list[str]:
+    words = ["git", "ls-files", *(f"{folder}/*.py" for folder in PRODUCT)]
+    listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [name for name in listed.splitlines() if not name.startswith(LEFT_OUT)]
+
+
+def room_of(path: str) -> str:
+    """gpufleet/plan of gpufleet/plan/driver.py; roles of roles/driver/install.py."""
+    parts = path.split("/")
+    return "/".join(parts[:2]) if parts[0] == "gpufleet" and len(parts) > 2 else parts[0]
+
+
+def choose(files: Sequence[str], count: int, seed: int) -> list[Mutant]:
+    """`count` mutants, each room with its share by the lines that can be changed."""
+    chance = random.Random(seed)
+    found: dict[str, list[Mutant]] = defaultdict(list)
+    for name in files:
+        found[room_of(name)] += mutants(name, (ROOT / name).read_text())
+    lines = {room: len({(one.path, one.line) for one in found[room]}) for room in found}
+    shares = {room: count * lines[room] / sum(lines.values()) for room in sorted(found)}
+    counts = {room: int(share) for room, share in shares.items()}
+    by_rest = sorted(shares, key=lambda room: counts[room] - shares[room])
+    for room in by_rest[: count - sum(counts.values())]:
+        counts[room] += 1
+    return [one for room, number in counts.items() for one in chance.sample(found[room], number)]
+
+
+class Copy:
+    """A copy of the project in which changes are made; its tests use this one's environment."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "copy"
+        self.reached = folder / "reached"
+        self.reached.mkdir()
+        self.numbers: dict[tuple[str, int], int] = {}  # of the functions that report themselves
+        words = ["git", "ls-files", "-z"]
+        listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+        for name in filter(None, listed.stdout.split("\0")):
+            target = self.root / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target)
+        (self.root / "mutant_reached.py").write_text(REACHED)
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": str(self.root),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "GPUFLEET_MUTANTS": str(self.reached),
+            "GOGC": "400",
+        }
+
+    def pytest(self, tests: Sequence[str], workers: int, *more: str) -> tuple[int, str]:
+        """Exit status, and the first test that failed."""
+        words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *more]
+        if workers > 1:
+            words += ["-n", str(workers), "--dist", "loadfile"]
+        done = subprocess.run(
+            [*words, *tests], cwd=self.root, env=self.environment, capture_output=True, text=True
+        )
+        failed = [
+            line.split(" - ")[0].partition(" ")[2]
+            for line in done.stdout.splitlines()
+            if line.startswith(("FAILED ", "ERROR "))
+        ]
+        return done.returncode, failed[0] if failed else done.stdout[-1500:] + done.stderr[-500:]
+
+    def mark(self, chosen: Sequence[Mutant]) -> None:
+        """Let every function that has a mutant report itself."""
+        for mutant in chosen:
+            self.numbers.setdefault((mutant.path, mutant.function), len(self.numbers))
+        for path in {mutant.path for mutant in chosen}:
+            marks = {line: n for (name, line), n in self.numbers.items() if name == path}
+            target = self.root / path
+            target.write_text(marked(target.read_text(), marks))
+
+    def restore(self, path: str) -> None:
+        shutil.copy2(ROOT / path, self.root / path)
+
+    def tests_of(self, mutant: Mutant) -> tuple[list[str], list[str]]:
+        """Pure tests that reach it, and the files of the others."""
+        note = self.reached / str(self.numbers[mutant.path, mutant.function])
+        lines = note.read_text().splitlines() if note.exists() else []
+        ids = {line.rpartition(" ")[0] for line in lines}
+        fast = sorted(one for one in ids if one.startswith(FAST))
+        files = {one.split("::")[0] for one in ids if one and not one.startswith(FAST)}
+        return fast, sorted(files)
+
+
+def judge(copy: Copy, mutant: Mutant) -> Verdict:
+    began = time.monotonic()
+    fast, files = copy.tests_of(mutant)
+    target = copy.root / mutant.path
+    target.write_text(mutant.applied((ROOT / mutant.path).read_text()))
+    killer = ""
+    try:
+        for tests, workers in ((fast, 2 if len(fast) > 60 else 1), (files, 3)):
+            if tests and not killer:
+                status, first = copy.pytest(tests, workers, "-x", "-m", SELECTED)
+                killer = first if status else ""
+    finally:
+        copy.restore(mutant.path)
+    return Verdict(mutant, killer, len(fast) + len(files), time.monotonic() - began)
+
+
+@click.command()
+@click.option("--count", default=60, show_default=True)
+@click.option("--seed", default=1, show_default=True)
+@click.option("--only", help="Text that the path of a mutant must contain.", default="")
+def main(count: int, seed: int, only: str) -> None:
+    """Say which mutants survive; exit status 1 where fewer than nine of ten are killed."""
+    chosen = choose([name for name in product_files() if only in name], count, seed)
+    with TemporaryDirectory(prefix="gpufleet-mutants-") as folder:
+        copy = Copy(Path(folder))
+        print(f"{len(chosen)} mutants; finding the tests that reach them", flush=True)
+        copy.mark(chosen)
+        status, first = copy.pytest([], 4, "-m", SELECTED)
+        if status:
+            sys.exit(f"the tests fail without any mutant: {first}")
+        for path in {mutant.path for mutant in chosen}:
+            copy.restore(path)
+        verdicts = []
+        for mutant in chosen:
+            verdicts.append(judge(copy, mutant))
+            print(f"{len(verdicts):3} {verdicts[-1]}", flush=True)
+    killed = sum(bool(one.killer) for one in verdicts)
+    print(f"\n{killed} of {len(verdicts)} killed; survivors:")
+    for one in verdicts:
+        if not one.killer:
+            print(f"  {one}")
+    sys.exit(killed < 0.9 * len(verdicts))
+
+
+if __name__ == "__main__":
+    main()

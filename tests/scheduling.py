@@ -1,0 +1,52 @@
+"""Which worker runs which file: hosts and control planes are started once for as many as possible.
+
+Every other worker begins with the tests on hosts, the rest with those on clusters; a worker without
+any of its kind takes what is left. Long files come first, and while programs of clusters are being
+built, clusters come last.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from xdist.scheduler import LoadFileScheduling
+
+HOSTS, CLUSTER = "tests/hosts/", "tests/cluster/"
+LONG = (  # of several minutes, the longest first
+    "tests/cluster/test_scrape.py",
+    "tests/cluster/test_releases.py",
+    "tests/cluster/test_gpu_stack.py",
+    "tests/cluster/test_gpu_stack_faults.py",
+    "tests/cluster/test_real_node.py",
+    "tests/hosts/test_sandbox.py",
+    "tests/hosts/test_el7.py",
+    "tests/hosts/test_driver_install.py",
+    "tests/hosts/test_exporter.py",
+    "tests/hosts/test_driver_package_manager.py",
+    "tests/hosts/test_driver_killed.py",
+    "tests/hosts/test_removal.py",
+    "tests/monitoring/test_dashboards.py",
+    "tests/monitoring/test_dashboard_values.py",
+)
+BUILDING = "GPUFLEET_TEST_BUILDING"  # set while programs of clusters are built beside the tests
+
+
+class ByKind(LoadFileScheduling):  # type: ignore[misc]  # xdist is not typed here
+    """Whole files, those of a worker's kind first."""
+
+    def _assign_work_unit(self, node: Any) -> None:
+        number = int(str(node.gateway.id).removeprefix("gw"))
+        own = HOSTS if number % 2 == 0 else CLUSTER
+        best = min(self.workqueue, key=lambda scope: preference(scope, own))
+        self.workqueue.move_to_end(best, last=False)
+        super()._assign_work_unit(node)
+
+
+def preference(file: str, own: str, building: bool | None = None) -> tuple[bool, bool, int]:
+    """The lower, the sooner a worker takes a file; `own`: the folder that it prefers."""
+    if building is None:
+        building = bool(os.environ.get(BUILDING))
+    late = building and file.startswith(CLUSTER)
+    place = LONG.index(file) if file in LONG else len(LONG)
+    return late, not file.startswith(own), place

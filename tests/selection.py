@@ -1,0 +1,19 @@
+"""Which cases `make test` runs: the others are marked `extended`, and `make test-all` has them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import pytest
+
+
+def some(values: Iterable[Any], kept: Collection[Any]) -> list[Any]:
+    """Parameters of which `make test` runs those that are `kept`."""
+    found = list(values)
+    missing = [value for value in kept if value not in found]
+    assert not missing, f"{missing} are none of the parameters"
+    return [
+        value if value in kept else pytest.param(value, marks=pytest.mark.extended)
+        for value in found
+    ]

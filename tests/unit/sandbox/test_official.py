@@ -1,0 +1,212 @@
+"""Official binaries from a server on loopback: good, missing, damaged, slow, and in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import tarfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from gpufleet.sandbox.cluster import build, official
+from gpufleet.sandbox.cluster.cached import believe, is_believed
+from gpufleet.sandbox.cluster.modules import progress_line
+from gpufleet.sandbox.cluster.official import Binary, NotFetched, Patience, fetch
+from gpufleet.sandbox.cluster.programs import SERVERS
+from gpufleet.sandbox.cluster.versions import versions
+from gpufleet.sandbox.errors import SandboxError
+
+PROGRAM = b"#!/bin/sh\necho Kubernetes v1.36.3\n"
+PATH = "/release/v1.36.3/bin/linux/amd64/kube-apiserver"
+URL = f"https://dl.example{PATH}"
+
+
+@dataclass
+class Site:
+    """What a server has: path -> content; `drip`: it sends a byte at a time, without end."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    drip: bool = False
+    asked: list[str] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
+
+
+class Handler(BaseHTTPRequestHandler):
+    def __init__(self, site: Site, *words: object) -> None:
+        self.site = site
+        super().__init__(*words)  # type: ignore[arg-type]
+
+    def do_GET(self) -> None:
+        self.site.asked.append(self.path)
+        content = self.site.files.get(self.path)
+        if content is None:
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content) if not self.site.drip else 10**9))
+        self.end_headers()
+        self.wfile.write(content)
+        while self.site.drip and not self.site.over.wait(0.01):
+            self.wfile.write(b"x")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """A mirror of the official sites on loopback."""
+    found = Site({PATH: PROGRAM})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, found))
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    monkeypatch.setenv(official.SITE, f"http://127.0.0.1:{server.server_port}/")
+    yield found
+    found.over.set()
+    server.shutdown()
+    server.server_close()
+
+
+def binary(content: bytes, member: str = "") -> Binary:
+    return Binary(URL, hashlib.sha256(content).hexdigest(), member)
+
+
+def test_a_good_one_is_whole_and_can_be_run(site: Site, tmp_path: Path) -> None:
+    target = tmp_path / "there" / "kube-apiserver"
+    fetch(binary(PROGRAM), target)
+    assert target.read_bytes() == PROGRAM
+    assert target.stat().st_mode & 0o111 == 0o111
+    assert site.asked == [PATH]
+
+
+def test_one_out_of_an_archive(site: Site, tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as files:
+        for name, content in (("a/other", b"no"), ("a/kube-apiserver", PROGRAM)):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            files.addfile(entry, io.BytesIO(content))
+    site.files[PATH] = packed.getvalue()
+    fetch(binary(packed.getvalue(), "a/kube-apiserver"), tmp_path / "there" / "kube-apiserver")
+    assert (tmp_path / "there" / "kube-apiserver").read_bytes() == PROGRAM
+
+
+@pytest.mark.parametrize("content", [b"", PROGRAM[:-1], PROGRAM + b"#", b"<html>login</html>"])
+def test_a_damaged_one_is_refused(site: Site, tmp_path: Path, content: bytes) -> None:
+    site.files[PATH] = content
+    found = hashlib.sha256(content).hexdigest()
+    with pytest.raises(NotFetched, match=found):
+        fetch(binary(PROGRAM), tmp_path / "there" / "kube-apiserver")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_one_is_named_with_its_url(site: Site, tmp_path: Path) -> None:
+    del site.files[PATH]
+    with pytest.raises(NotFetched, match=re.escape(PATH) + ".*404"):
+        fetch(binary(PROGRAM), tmp_path / "there" / "kube-apiserver")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_that_never_comes_to_its_end_is_given_up(site: Site, tmp_path: Path) -> None:
+    site.drip = True
+    with pytest.raises(NotFetched, match="KiB a second"):
+        fetch(
+            binary(PROGRAM), tmp_path / "there" / "kube-apiserver", Patience(rate=10**9, after=0.1)
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_server_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(official.SITE, "http://127.0.0.1:1")
+    with pytest.raises(NotFetched, match="refused"):
+        fetch(binary(PROGRAM), tmp_path / "there" / "kube-apiserver")
+
+
+def test_servers_are_fetched_by_the_catalogs_digests_and_not_built(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`kubernetes_servers` from a site with the official layout; a second call asks nobody."""
+    monkeypatch.setattr(official, "_architecture", lambda: "amd64")
+    layout = "/release/v1.36.3/bin/linux/amd64/{}"
+    site.files = {layout.format(name): PROGRAM for name in SERVERS}
+    digest = hashlib.sha256(PROGRAM).hexdigest()
+    known = official.official().model_copy(deep=True)
+    for name in SERVERS:
+        dict.__setitem__(known.kubernetes.releases["1.36.3"].amd64, name, digest)  # type: ignore[index]
+    monkeypatch.setattr(official, "official", lambda: known)
+    said: list[str] = []
+    found = build.kubernetes_servers(SERVERS, "1.36.3", tmp_path, said.append)
+    assert all(path.read_bytes() == PROGRAM for path in found.values())
+    assert not [line for line in said if "building" in line]
+    asked = list(site.asked)
+    assert sorted(asked) == sorted(site.files)
+    build.kubernetes_servers(SERVERS, "1.36.3", tmp_path, said.append)
+    assert site.asked == asked
+
+
+def test_where_none_can_be_fetched_the_reason_is_said_before_it_is_built(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.files = {}
+    monkeypatch.setenv("GOPROXY", "off")
+    said: list[str] = []
+    with pytest.raises(SandboxError, match="GF654"):
+        build.kubernetes_servers(SERVERS, "1.36.3", tmp_path, said.append)
+    places = [number for number, line in enumerate(said) if "404" in line]
+    assert len(places) == len(SERVERS)
+    assert max(places) < said.index(next(line for line in said if "building" in line))
+
+
+@pytest.mark.parametrize("damage", [b"", PROGRAM[:10], b"#!/bin/sh\necho Kubernetes v1.0.0\n"])
+def test_a_damaged_cache_is_noticed(tmp_path: Path, damage: bytes) -> None:
+    path = tmp_path / "kube-apiserver"
+    said: list[str] = []
+    assert not is_believed(path, "1.36.3", said.append)
+    path.write_bytes(PROGRAM)
+    path.chmod(0o755)
+    believe(path, "1.36.3")
+    assert is_believed(path, "1.36.3", said.append)
+    path.write_bytes(damage)
+    assert not is_believed(path, "1.36.3", said.append)
+    assert not path.exists()
+    assert said == [f"{path} is damaged: it is fetched or built again"]
+
+
+def test_one_that_tells_no_version_is_believed_by_its_note(tmp_path: Path) -> None:
+    path = tmp_path / "node-problem-detector"
+    path.write_bytes(b"first")
+    believe(path, "")
+    assert is_believed(path, "", print)
+    path.write_bytes(b"second")
+    assert not is_believed(path, "", print)
+
+
+def test_what_does_not_tell_its_version_never_comes_into_the_cache(tmp_path: Path) -> None:
+    path = tmp_path / "kube-apiserver"
+    path.write_bytes(PROGRAM)
+    path.chmod(0o755)
+    with pytest.raises(SandboxError, match=r"GF602.*version 1\.35"):
+        believe(path, "1.35.0")
+    assert not path.exists()
+
+
+def test_digests_belong_to_versions_that_are_used() -> None:
+    """A version that moves without its digest would silently be built from source."""
+    data = official.official()
+    for name, program in data.programs.items():
+        assert versions().programs[name].version == program.version
+    assert set(data.kubernetes.releases) <= set(versions().kubernetes.releases.values())
+    assert "1.36.3" in data.kubernetes.releases
+
+
+def test_progress_of_a_build() -> None:
+    assert progress_line("etcd", 400, 1000, 60) == (
+        "building etcd: 38% of 1000 packages, about 2 min left"
+    )
+    assert progress_line("etcd", 0, 1000, 15) == "building etcd: 0% of 1000 packages"
