@@ -26,7 +26,7 @@ def busy() -> float:
 def main() -> None:
     with TemporaryDirectory() as folder:
         began, cpu = time.monotonic(), busy()
-        words = ["scripts/test.sh", "fast", "-p", "tests.profiling", "--profile-to", folder]
+        words = ["scripts/test.sh", "fast", "-p", "tests.profiling", f"--profile-to={folder}"]
         done = subprocess.run([*words, *sys.argv[1:]], cwd=ROOT, check=False)
         seconds, used = time.monotonic() - began, busy() - cpu
         found = table(Path(folder))

@@ -14,10 +14,15 @@ from urllib3.exceptions import HTTPError
 
 from gpufleet.sandbox import GPU_KINDS, Sandbox
 from gpufleet.sandbox.cluster import Cluster, every_cluster
-from gpufleet.sandbox.cluster.build import program
+from gpufleet.sandbox.cluster.build import (
+    have_program,
+    have_server,
+    kubernetes_servers,
+    program,
+)
 from gpufleet.sandbox.cluster.launch import LOOPBACK
 from gpufleet.sandbox.cluster.node_images import bring, device_plugin, probe
-from gpufleet.sandbox.cluster.programs import choose
+from gpufleet.sandbox.cluster.programs import BESIDE, SERVERS, choose
 from gpufleet.sandbox.cluster.real_node import join
 from gpufleet.sandbox.cluster.versions import versions
 from gpufleet.sandbox.errors import SandboxError, kinds
@@ -95,21 +100,39 @@ def up(
     "--kubernetes", "minors", multiple=True, default=["1.36"], show_default=True, metavar="MINOR",
 )  # fmt: skip
 @click.option("--for-tests", is_flag=True, help="With all that the project's own tests use.")
-def build(minors: tuple[str, ...], for_tests: bool) -> None:
+@click.option("--check", is_flag=True, help="Only say what is missing; exit status 1 where it is.")
+def build(minors: tuple[str, ...], for_tests: bool, check: bool) -> None:
     """Fetch or build the programs of clusters ahead of `up`.
 
     Official binaries are fetched where they can be and their checksum is known; the others are
     built from their Go modules, which takes minutes.
     """
     home, progress = cache_dir() / "go", _progress()
+    names = list(versions().programs) if for_tests else [*BESIDE, "helm"]
     try:
-        for minor in minors:
-            real = for_tests and minor in versions().kubernetes.real_nodes
-            choose(minor, progress).programs(progress, kubelet=real)
-        for name in versions().programs if for_tests else ("helm",):
+        choices = [(choose(minor, progress), _servers(minor, for_tests)) for minor in minors]
+        if check:
+            missing = [name for name in names if not have_program(name, home)]
+            missing += [
+                f"{name} {choice.version}"
+                for choice, servers in choices
+                for name in servers
+                if name not in choice.given and not have_server(name, choice.version, home)
+            ]
+            click.echo("\n".join(missing) or "nothing is missing")
+            raise SystemExit(bool(missing))
+        for choice, servers in choices:
+            kubernetes_servers(servers, choice.version, home, progress)
+        for name in names:
             program(name, home, progress)
     except SandboxError as error:
         raise click.ClickException(str(error)) from error
+
+
+def _servers(minor: str, for_tests: bool) -> list[str]:
+    """The servers of a release; for tests with the kubelet of real nodes."""
+    real = for_tests and minor in versions().kubernetes.real_nodes
+    return [*SERVERS, "kubelet"] if real else [*SERVERS]
 
 
 @cluster.command()

@@ -13,7 +13,7 @@ from gpufleet.sandbox.addresses import free_address
 from gpufleet.sandbox.engine import LABEL, Engine, find_engine
 from gpufleet.sandbox.errors import SandboxError, kinds
 from gpufleet.sandbox.host import Host
-from gpufleet.sandbox.images import Image, ImageStore, Progress
+from gpufleet.sandbox.images import Image, ImageStore, Progress, build_base
 from gpufleet.sandbox.inotify import raise_limit, restore_limit
 from gpufleet.sandbox.keys import install_keys, known_hosts_line, make_key
 from gpufleet.sandbox.kinds import GPU_KINDS, KINDS, MIRROR, HostKind
@@ -24,6 +24,7 @@ from gpufleet.sandbox.state import DEFAULT, HostState, SandboxState, load_state,
 from gpufleet.sandbox.waiting import wait_until
 
 STARTS_AT_ONCE = 4
+BUILDS_AT_ONCE = 3
 
 
 def _quiet(_message: str) -> None:
@@ -113,14 +114,15 @@ class Sandbox:
         return SandboxState(self.name, self.engine.name, "imitation", network, subnet)
 
     def _prepare(self, wanted: set[HostKind], with_mirror: bool) -> dict[str, Image]:
-        """Images by name; the mirror is built meanwhile, one waits where the other computes."""
-        store = ImageStore(
-            self.engine, cache_dir(), machine.build(cache_dir()), self.progress, self.images
-        )
-        with ThreadPoolExecutor(1) as pool:
+        """Images by name, and the mirror: all that does not need each other at the same time."""
+        by_image = {kind.image: kind for kind in sorted(wanted, key=lambda kind: kind.name)}
+        with ThreadPoolExecutor(BUILDS_AT_ONCE) as pool:
+            base = pool.submit(build_base, self.engine, cache_dir(), self.progress)
             tree = pool.submit(mirror.build, cache_dir(), self.progress) if with_mirror else None
-            by_image = {kind.image: kind for kind in sorted(wanted, key=lambda kind: kind.name)}
-            images = {name: store.image(kind) for name, kind in by_image.items()}
+            machine_dir = machine.build(cache_dir())
+            base.result()
+            store = ImageStore(self.engine, cache_dir(), machine_dir, self.progress, self.images)
+            images = dict(zip(by_image, pool.map(store.image, by_image.values()), strict=True))
             if tree is not None:
                 tree.result()
         return images

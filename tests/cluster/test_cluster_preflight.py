@@ -93,6 +93,7 @@ def test_what_would_be_done_is_said_and_nothing_is_done(
     assert everything(bench) == before
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("bench", KUBERNETES[:1], indirect=True)
 def test_an_upgrade_is_shown_with_its_crds_and_values(
     bench: Bench, look: Callable[..., Outcome]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from gpufleet.catalog.grafana import load_grafana
 from tests.cluster.stacking import Bench
 
@@ -58,6 +60,7 @@ def test_one_that_somebody_changed_is_put_back_and_others_are_left_alone(current
     assert set(config_maps(current)) == {"theirs"}
 
 
+@pytest.mark.extended
 def test_without_our_grafana_they_come_only_where_asked_for(current: Bench) -> None:
     assert current.deploy(monitoring_prometheus="none").returncode == 0
     assert config_maps(current) == {}

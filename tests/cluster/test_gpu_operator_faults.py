@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from kubernetes import client
 
 from tests.cluster.pretend_operator import PLURAL, PretendOperator
@@ -13,6 +14,7 @@ from tests.cluster.test_gpu_operator import POLICY, deploy, message
 CRD = "clusterpolicies.nvidia.com"
 
 
+@pytest.mark.extended
 def test_a_state_of_before_the_change_does_not_count(current: Bench) -> None:
     """The operator leaves `ready` standing until it comes to the change."""
     broken = {"nvidia-device-plugin-daemonset": {"sandbox.gpufleet/waiting": "ErrImagePull"}}
@@ -25,6 +27,7 @@ def test_a_state_of_before_the_change_does_not_count(current: Bench) -> None:
         assert operator.states == ["ready", "notReady"]
 
 
+@pytest.mark.extended
 def test_what_is_not_ready_is_told_with_its_reason_and_waited_for_again(bench: Bench) -> None:
     silent = deploy(bench, cluster_timeout=10)
     assert silent.returncode == 1

@@ -121,6 +121,7 @@ UPGRADES = [  # careful choices, oldest first; not beyond the cluster's own
 ]  # fmt: skip
 
 
+@pytest.mark.extended
 def test_every_choice_can_be_upgraded_to_the_next(current: Bench) -> None:
     before: dict[str, str] = {}
     chosen = choose_charts(load_charts(), current.cluster.version)

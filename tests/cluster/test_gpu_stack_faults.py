@@ -73,6 +73,7 @@ def without_gpus(bench: Bench, *names: str) -> None:
         bench.core.patch_node_status(name, gone)
 
 
+@pytest.mark.extended
 def test_a_node_that_offers_no_gpus_is_told_and_stops_nobody(current: Bench) -> None:
     without_gpus(current, "gpu-2")
     done = current.deploy(cluster_timeout=20, monitoring_enabled=False)
@@ -148,6 +149,7 @@ def test_a_check_fails_when_what_it_is_for_is_broken(
     assert failed == {check: code}
 
 
+@pytest.mark.extended
 def test_gpus_that_are_gone_are_told(current: Bench) -> None:
     assert current.deploy().returncode == 0
     body = {"status": {"allocatable": {"nvidia.com/gpu": "7"}}}

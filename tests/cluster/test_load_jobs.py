@@ -88,6 +88,7 @@ def test_a_job_takes_all_gpus_of_each_node_and_goes(bench: Bench, verified: Veri
     assert wait_until(lambda: nothing_is_left(bench), SECONDS)
 
 
+@pytest.mark.extended
 def test_a_load_that_fails_is_told_with_its_exit_status(bench: Bench, verified: Verified) -> None:
     def fail(body: dict[str, Any]) -> None:
         body["spec"]["template"]["metadata"]["annotations"] = {"sandbox.gpufleet/fail": "244"}
@@ -97,6 +98,7 @@ def test_a_load_that_fails_is_told_with_its_exit_status(bench: Bench, verified: 
     assert wait_until(lambda: nothing_is_left(bench), SECONDS)
 
 
+@pytest.mark.extended
 def test_a_load_that_fits_nowhere_is_given_up_and_told(bench: Bench, verified: Verified) -> None:
     def ask_for_more(body: dict[str, Any]) -> None:
         container = body["spec"]["template"]["spec"]["containers"][0]
@@ -108,6 +110,7 @@ def test_a_load_that_fits_nowhere_is_given_up_and_told(bench: Bench, verified: V
     assert wait_until(lambda: nothing_is_left(bench), SECONDS)
 
 
+@pytest.mark.extended
 def test_a_job_that_may_make_no_pod_says_why(bench: Bench, verified: Verified) -> None:
     quota = {"metadata": {"name": "no-gpus"}, "spec": {"hard": {"requests.nvidia.com/gpu": "0"}}}
     bench.core.create_namespaced_resource_quota("default", quota)
@@ -142,6 +145,7 @@ def test_on_simulated_nodes_no_check_passes(bench: Bench) -> None:
     assert wait_until(lambda: nothing_is_left(bench), SECONDS)
 
 
+@pytest.mark.extended
 def test_nothing_runs_unless_it_is_asked_for(bench: Bench) -> None:
     checks = bench.verify("load")
     for name in CHECKS:

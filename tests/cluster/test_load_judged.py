@@ -188,6 +188,7 @@ REFUSED = (
 )
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("status", "log", "said"),
     [
@@ -208,6 +209,7 @@ def test_a_program_that_did_not_do_it_is_told(
     assert said in found["message"]
 
 
+@pytest.mark.extended
 def test_why_prometheus_does_not_answer_is_told(stage: Stage) -> None:
     core = stage.bench.core
     core.delete_namespaced_pod("prometheus-0", "metrics")

@@ -19,7 +19,6 @@ from gpufleet.operations.cluster_lock import controller_id
 from gpufleet.plan.releases import OWNER_LABEL
 from gpufleet.sandbox.waiting import wait_until
 from tests.cluster.tiny import Site, archive
-from tests.selection import some
 
 WAITING = "sandbox.gpufleet/waiting"
 # a run of its own, in a process of its own: what is killed is a whole gpufleet
@@ -156,7 +155,8 @@ def test_a_helm_that_outlives_its_run_is_waited_for(place: Site) -> None:
         opened.helm.lock.close()
 
 
-@pytest.mark.parametrize("what", some(["install", "upgrade"], ["upgrade"]))
+@pytest.mark.extended
+@pytest.mark.parametrize("what", ["install", "upgrade"])
 def test_killed_at_random_points(place: Site, what: str) -> None:
     """Ten runs, each killed at another moment; after each the next one finishes the work."""
     chance = random.Random(f"{what}-{place.cluster.version}")

@@ -165,6 +165,7 @@ def test_a_panel_shows_what_a_namespace_makes_of_its_gpus(prometheus: Prometheus
     assert (found["metric"], found["value"][1]) == ({"namespace": "research"}, "0.9")
 
 
+@pytest.mark.extended
 def test_the_monitors_targets_have_the_labels_too(site: Site) -> None:
     """The other way to find exporters: a ServiceMonitor, as the operator would translate it."""
     values = site.values("dcgm-exporter")["serviceMonitor"]
@@ -184,6 +185,7 @@ def test_the_monitors_targets_have_the_labels_too(site: Site) -> None:
         assert {series["metric"]["node"] for series in workload} == {"gpu-2"}
 
 
+@pytest.mark.extended
 def test_the_operators_exporter_is_found_by_the_same_job(
     site: Site, prometheus: Prometheus
 ) -> None:
@@ -240,6 +242,7 @@ def test_an_exporter_that_is_down_is_told(site: Site, prometheus: Prometheus) ->
     assert wait_until(lambda: all_up(prometheus), SCRAPES)
 
 
+@pytest.mark.extended
 def test_an_exporter_that_is_no_target_is_told(site: Site, prometheus: Prometheus) -> None:
     def call_service(name: str | None) -> None:
         labels = {"app.kubernetes.io/name": name}
@@ -256,6 +259,7 @@ def test_an_exporter_that_is_no_target_is_told(site: Site, prometheus: Prometheu
     assert wait_until(lambda: targets(prometheus) and all_up(prometheus), SCRAPES)
 
 
+@pytest.mark.extended
 def test_metrics_that_name_no_pod_are_told(site: Site, prometheus: Prometheus) -> None:
     for exporter in site.exporters.values():
         exporter.names_pods = False

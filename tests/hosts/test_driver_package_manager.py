@@ -23,6 +23,7 @@ def hosts(bare_host: HostFactory) -> list[Host]:
     return [bare_host(kind) for kind in LOCKS]
 
 
+@pytest.mark.extended
 def test_a_lock_that_is_not_released(hosts: list[Host]) -> None:
     before = [snapshot(host, OURS) for host in hosts]
     for host in hosts:

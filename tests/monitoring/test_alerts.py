@@ -74,10 +74,17 @@ def test_every_alert_has_cases() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_alert(name: str, tmp_path: Path) -> None:
-    """The rule passes its cases; none of its mutants does, but for those that are the same."""
+    """The rule passes its cases."""
+    cases = [group(name, case, [name]) for case in TESTS[name]]
+    assert promtool_says(tmp_path, [ALERTS[name]], cases) == ""
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("name", NAMES)
+def test_a_changed_rule_is_noticed(name: str, tmp_path: Path) -> None:
+    """None of its mutants passes its cases, but for those that are the same."""
     changed = {f"{name}{i}": what for i, what in enumerate(mutants(ALERTS[name]))}
-    rules = {name: ALERTS[name]}
-    rules |= {key: {**rule, "alert": key} for key, (_, rule) in changed.items()}
+    rules = {key: {**rule, "alert": key} for key, (_, rule) in changed.items()}
     noticed: set[str] = set()
     errors = {""}
     while errors:  # a change that makes the rule an error hides the others
@@ -86,8 +93,5 @@ def test_alert(name: str, tmp_path: Path) -> None:
         said = promtool_says(tmp_path, [rules[key] for key in left], cases)
         errors = set(re.findall(r"rule: (\w+), time", said))
         noticed |= errors or set(re.findall(r"alertname: ?(\w+), ", said))
-    if name in noticed:
-        alone = [group(name, case, [name]) for case in TESTS[name]]
-        pytest.fail(promtool_says(tmp_path, [ALERTS[name]], alone), pytrace=False)
     unnoticed = {what for key, (what, _) in changed.items() if key not in noticed}
     assert unnoticed == set(same_rules()[name])

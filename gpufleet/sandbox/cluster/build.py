@@ -62,6 +62,21 @@ def program(name: str, home: Path, progress: Progress) -> Path:
     return target
 
 
+def have_program(name: str, home: Path) -> bool:
+    """Whether `program` would find it in the cache."""
+    wanted = versions().programs[name]
+    return is_believed(home / f"{name}-{wanted.version}" / name, wanted.said, _nobody)
+
+
+def have_server(name: str, version: str, home: Path) -> bool:
+    """The same for a server of a Kubernetes release."""
+    return is_believed(home / f"kubernetes-{version}" / name, version, _nobody)
+
+
+def _nobody(_message: str) -> None:
+    """No progress wanted."""
+
+
 def _fetched(
     what: str, sources: dict[str, Binary | None], target: Path, progress: Progress
 ) -> list[str]:

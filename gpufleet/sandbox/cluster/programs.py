@@ -26,14 +26,10 @@ class Choice:
     version: str  # 1.36.3
     given: Mapping[str, Path]
 
-    def programs(self, progress: Progress, *, kubelet: bool = False) -> Mapping[str, Path]:
-        """Every program that a control plane runs; those that are not given are fetched or built.
-
-        `kubelet`: that of real nodes too, which costs little where the others are built.
-        """
+    def programs(self, progress: Progress) -> Mapping[str, Path]:
+        """Every program that a control plane runs; those not given are fetched or built."""
         home = cache_dir() / "go"
         missing = [name for name in SERVERS if name not in self.given]
-        missing += ["kubelet"] if kubelet else []
         built = kubernetes_servers(missing, self.version, home, progress) if missing else {}
         for name in BESIDE:
             if name not in self.given:

@@ -64,9 +64,9 @@ class ImageStore:
         script = (RECIPES / "common.sh").read_text() + (RECIPES / f"{name}.sh").read_text()
         base = f"localhost/gpufleet-base:{_base_version()}"
         tag = f"localhost/gpufleet-{name}:{_digest(base, script, *self._kernel())}"
-        with exclusive(self.cache / "images", "build", self.progress):
+        with exclusive(self.cache / "images", name, self.progress):
             if not self.engine.has_image(tag):
-                self._base(base)
+                build_base(self.engine, self.cache, self.progress)
                 self._layer(base, tag, name, script, "none")
         return tag
 
@@ -98,16 +98,6 @@ class ImageStore:
         files += [path for path in (self.machine / "kernels").rglob("*") if path.is_file()]
         return [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(files)]
 
-    def _base(self, tag: str) -> None:
-        if self.engine.has_image(tag):
-            return
-        archive = self.cache / "images" / f"base-{_base_version()}.tar"
-        if not archive.exists():
-            self.progress("building the base image (about a minute, once)")
-            _bootstrap(machine_sources(), archive)
-        self.progress("loading the base image")
-        self.engine("import", "--change", f"LABEL {LABEL}.image=1", archive, tag)
-
     def _layer(self, base: str, tag: str, name: str, script: str, network: str) -> None:
         self.progress(f"building the image {name}")
         container = f"gpufleet-build-{name}"
@@ -117,6 +107,20 @@ class ImageStore:
         self.engine("run", *labels, *options, base, "/bin/bash", "-c", script, timeout=900)
         self.engine("commit", "-q", container, tag)
         self.engine.remove(container)
+
+
+def build_base(engine: Engine, cache: Path, progress: Progress) -> None:
+    """The image that every imitation begins with; nothing of the simulated machine is in it."""
+    tag = f"localhost/gpufleet-base:{_base_version()}"
+    with exclusive(cache / "images", "base"):
+        if engine.has_image(tag):
+            return
+        archive = cache / "images" / f"base-{_base_version()}.tar"
+        if not archive.exists():
+            progress("building the base image (about a minute, once)")
+            _bootstrap(machine_sources(), archive)
+        progress("loading the base image")
+        engine("import", "--change", f"LABEL {LABEL}.image=1", archive, tag)
 
 
 def _bootstrap(sources: AptSources, archive: Path) -> None:

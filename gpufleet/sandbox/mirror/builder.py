@@ -6,9 +6,11 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from gpufleet.catalog.load import load_catalog
+from gpufleet.sandbox.errors import SandboxError, kinds
 from gpufleet.sandbox.locks import exclusive
 from gpufleet.sandbox.machine import build as build_machine
 from gpufleet.sandbox.machine import nvidia_smi
@@ -33,24 +35,51 @@ def build(cache: Path, progress: Callable[[str], None]) -> Path:
     home = cache / "mirror"
     tree = home / "tree"
     with exclusive(home, "build"):
-        ring = key_ring(home / "gnupg")
-        machine = build_machine(cache)
-        state = _state(machine, ring)
+        with ThreadPoolExecutor(1) as pool:  # Go compiles while packages are fetched
+            programs = pool.submit(_programs, cache, progress)
+            ring = key_ring(home / "gnupg")
+            machine = build_machine(cache)
+            programs.result()
+        made_from = _state(machine, ring)
         done = home / "state"
-        if not (done.exists() and done.read_text() == state):
+        if not (done.exists() and done.read_text() == f"{made_from} {_contents(tree)}"):
             done.unlink(missing_ok=True)
             try:
                 _build(cache, machine, ring, home, progress)
             finally:
                 ring.close()
-            done.write_text(state)
+            _require_whole(tree)
+            done.write_text(f"{made_from} {_contents(tree)}")
     return tree
+
+
+def _contents(tree: Path) -> str:
+    """A hash of the names and sizes of all files: what was cut off, emptied or lost is noticed."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in tree.rglob("*") if path.is_file()):
+        digest.update(f"{path.relative_to(tree)} {path.stat().st_size}\n".encode())
+    return digest.hexdigest()
+
+
+def _require_whole(tree: Path) -> None:
+    """SandboxError GF602 where a repository came out with an empty file."""
+    empty = [str(path) for path in tree.rglob("*") if path.is_file() and not path.stat().st_size]
+    if empty:
+        output = f"these files are empty: {', '.join(sorted(empty))}"
+        raise SandboxError(
+            kinds.COMMAND_FAILED(command="building the mirror", status=1, output=output)
+        )
+
+
+def _programs(cache: Path, progress: Callable[[str], None]) -> dict[str, Path]:
+    """Version of the container toolkit -> the folder with its programs."""
+    return {v: toolkit_programs(v, cache, progress) for v in contents()["toolkit"]}
 
 
 def _build(
     cache: Path, machine: Path, ring: KeyRing, home: Path, progress: Callable[[str], None]
 ) -> None:
-    programs = {v: toolkit_programs(v, cache, progress) for v in contents()["toolkit"]}
+    programs = _programs(cache, progress)
     progress("building the mirror's packages")
     with tempfile.TemporaryDirectory(dir=home, prefix="work-") as name:
         work = Path(name)

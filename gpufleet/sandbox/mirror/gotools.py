@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from gpufleet.sandbox.golang import go_command, go_environment
+from gpufleet.sandbox.golang import COMPILER, go_command, go_environment
 from gpufleet.sandbox.locks import exclusive
 from gpufleet.sandbox.process import run
 
@@ -39,5 +39,6 @@ def _install(go: Path, version: str, home: Path, target: Path) -> None:
     flags = f"-s -w {stamp} -extldflags=-Wl,-z,lazy"
     environment = go_environment(home, "-trimpath", GOBIN=str(partial), CGO_ENABLED="1")
     sources = [f"{MODULE}/cmd/{name}@v{version}" for name in PROGRAMS]
-    run([go, "install", "-ldflags", flags, *sources], env=environment, timeout=1800)
+    words = ["install", "-gcflags", COMPILER, "-ldflags", flags]
+    run([go, *words, *sources], env=environment, timeout=1800)
     partial.rename(target)
