@@ -23,10 +23,10 @@ demo: $(READY) ## a sandbox of real hosts: provisioned, run again, verified
 demo-cluster: $(READY) ## a GPU stack on a real Kubernetes control plane, run again, checked
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/demo_cluster.sh
 
-test: $(READY) ## what every change must pass, on real components, on the newest Kubernetes
+test: $(READY) ## what every change must pass, on real components and Kubernetes 1.36
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/test.sh fast
 
-test-all: $(READY) ## every test: all cases, two Kubernetes minors, real DKMS builds
+test-all: $(READY) ## every test: all cases, Kubernetes 1.36 and 1.18, real DKMS builds
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/test.sh all
 
 test-profile: $(READY) ## make test, and where its time went: docs/testing.md

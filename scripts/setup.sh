@@ -17,16 +17,26 @@ python=$(command -v python3)
     exit 1
 }
 
-debian_packages() { # into $log: one waits for the network where the other computes
-    { $as_root apt-get update -q && DEBIAN_FRONTEND=noninteractive $as_root $install; } >"$log" 2>&1
+apt=
+log=
+finish() { # apt is never left behind, whatever else fails
+    [ -n "$apt" ] || return 0
+    if ! wait "$apt"; then
+        tail -n 20 "$log" >&2
+        echo "The Debian packages could not be installed; the whole output is in $log." >&2
+        exit 1
+    fi
+    rm -f "$log"
 }
+trap finish EXIT
 
 if [ ${#missing[@]} -gt 0 ]; then
     install="apt-get install -y --no-install-recommends ${missing[*]}"
+    update="apt-get update -q"
     if [ "$(id -u)" = 0 ]; then
         as_root=""
     elif sudo -n true 2>/dev/null; then
-        as_root="sudo"
+        as_root="sudo -n"
     else
         echo "gpufleet's sandbox needs Debian packages that only root can install. Type this once:" >&2
         echo "  sudo apt-get update && sudo $install" >&2
@@ -34,24 +44,20 @@ if [ ${#missing[@]} -gt 0 ]; then
     fi
     echo "Installing Debian packages: ${missing[*]}"
     log=$(mktemp)
-    debian_packages &
+    quiet="env DEBIAN_FRONTEND=noninteractive"
+    { $as_root $update && $as_root $quiet $install; } >"$log" 2>&1 </dev/null & # beside pip
+    apt=$!
 fi
 
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-pip() { "$venv/bin/python" -m pip --quiet --disable-pip-version-check "$@" -c constraints.txt; }
+pip() { "$venv/bin/python" -m pip --quiet --disable-pip-version-check "$@"; }
+uv() { "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" "$@"; }
 echo "Installing Python packages into $venv"
-pip install uv
-if ! "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" -c constraints.txt -e '.[test]'; then
-    echo "uv could not install them, so pip does, with its own settings"
-    pip install -e '.[test]'
+# uv does not read pip's settings: where they name an index, pip keeps to it
+if pip config list | grep -q index || ! pip install -c constraints.txt uv ||
+    ! uv -c constraints.txt -e '.[test]'; then
+    pip install -c constraints.txt -e '.[test]'
 fi
-
-if [ ${#missing[@]} -gt 0 ]; then
-    wait $! || {
-        tail -n 20 "$log" >&2
-        echo "The Debian packages could not be installed; the whole output is in $log." >&2
-        exit 1
-    }
-    rm -f "$log"
-fi
+trap - EXIT
+finish
 touch "$venv/.ready"

@@ -1,7 +1,7 @@
 """Where the time of a test run goes, by module: a pytest plugin, `make test-profile`.
 
-Every process that a test starts inherits two variables of pytest's (which test, which worker), and
-so do its children; processes in containers are found by their ancestors. Each worker looks at all
+Every process that a test starts inherits the variable with the name of its worker, and so do its
+children; processes in containers are found by their ancestors. Each worker looks at all
 of its processes four times a second and charges what they have used since to the module that it is
 running. What a process uses after it was last seen is missed, and so is one that lives shorter.
 """
@@ -78,7 +78,7 @@ class Sampler:
     """Charges a worker's processes to its current module."""
 
     def __init__(self, worker: str) -> None:
-        self.mark = f"PYTEST_XDIST_WORKER={worker}".encode()
+        self.mark = f"PYTEST_XDIST_WORKER={worker}\0".encode()
         self.host = f"-{worker}-".encode()  # in the name of a sandbox host
         self.modules: dict[str, Usage] = defaultdict(Usage)
         self.module = ""
@@ -214,9 +214,3 @@ def table(folder: Path) -> str:
         counts = [str(one.started[kind]) for kind in COUNTED]
         lines.append("| " + " | ".join([name, str(one.passed), *times, *counts]) + " |")
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    import sys
-
-    print(table(Path(sys.argv[1])), end="")

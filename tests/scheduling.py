@@ -29,7 +29,7 @@ LONG = (  # of several minutes, the longest first
     "tests/monitoring/test_dashboards.py",
     "tests/monitoring/test_dashboard_values.py",
 )
-BUILDING = "GPUFLEET_TEST_BUILDING"  # set while programs of clusters are built beside the tests
+BUILDING = "GPUFLEET_TEST_BUILDING"  # set where programs of clusters were missing at the start
 
 
 class ByKind(LoadFileScheduling):  # type: ignore[misc]  # xdist is not typed here
@@ -38,15 +38,14 @@ class ByKind(LoadFileScheduling):  # type: ignore[misc]  # xdist is not typed he
     def _assign_work_unit(self, node: Any) -> None:
         number = int(str(node.gateway.id).removeprefix("gw"))
         own = HOSTS if number % 2 == 0 else CLUSTER
-        best = min(self.workqueue, key=lambda scope: preference(scope, own))
+        building = bool(os.environ.get(BUILDING))
+        best = min(self.workqueue, key=lambda scope: preference(scope, own, building))
         self.workqueue.move_to_end(best, last=False)
         super()._assign_work_unit(node)
 
 
-def preference(file: str, own: str, building: bool | None = None) -> tuple[bool, bool, int]:
+def preference(file: str, own: str, building: bool) -> tuple[bool, bool, int]:
     """The lower, the sooner a worker takes a file; `own`: the folder that it prefers."""
-    if building is None:
-        building = bool(os.environ.get(BUILDING))
     late = building and file.startswith(CLUSTER)
     place = LONG.index(file) if file in LONG else len(LONG)
     return late, not file.startswith(own), place

@@ -22,7 +22,7 @@ from gpufleet.sandbox.cluster.build import (
 )
 from gpufleet.sandbox.cluster.launch import LOOPBACK
 from gpufleet.sandbox.cluster.node_images import bring, device_plugin, probe
-from gpufleet.sandbox.cluster.programs import BESIDE, SERVERS, choose
+from gpufleet.sandbox.cluster.programs import BESIDE, SERVERS, Choice, choose
 from gpufleet.sandbox.cluster.real_node import join
 from gpufleet.sandbox.cluster.versions import versions
 from gpufleet.sandbox.errors import SandboxError, kinds
@@ -81,7 +81,7 @@ def up(
     name: str, kubernetes: str, nodes: int, gpus: int, labels: bool,
     real_node: str | None, sandbox: str,
 ) -> None:  # fmt: skip
-    """Start a control plane; its programs are built the first time, which takes minutes."""
+    """Start a control plane; the first run fetches or builds its programs."""
     progress = _progress()
     host = Sandbox(sandbox, progress).up([real_node]).host(real_node) if real_node else None
     address = host.gateway if host else LOOPBACK
@@ -99,8 +99,16 @@ def up(
 @click.option(
     "--kubernetes", "minors", multiple=True, default=["1.36"], show_default=True, metavar="MINOR",
 )  # fmt: skip
-@click.option("--for-tests", is_flag=True, help="With all that the project's own tests use.")
-@click.option("--check", is_flag=True, help="Only say what is missing; exit status 1 where it is.")
+@click.option(
+    "--for-tests",
+    is_flag=True,
+    help="Also what this project's tests use: all programs, and the kubelet.",
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Print what is missing and change nothing; exit status 1 if anything is.",
+)
 def build(minors: tuple[str, ...], for_tests: bool, check: bool) -> None:
     """Fetch or build the programs of clusters ahead of `up`.
 
@@ -110,29 +118,31 @@ def build(minors: tuple[str, ...], for_tests: bool, check: bool) -> None:
     home, progress = cache_dir() / "go", _progress()
     names = list(versions().programs) if for_tests else [*BESIDE, "helm"]
     try:
-        choices = [(choose(minor, progress), _servers(minor, for_tests)) for minor in minors]
+        servers = dict(_servers(choose(minor, progress), for_tests) for minor in minors)
         if check:
             missing = [name for name in names if not have_program(name, home)]
             missing += [
-                f"{name} {choice.version}"
-                for choice, servers in choices
-                for name in servers
-                if name not in choice.given and not have_server(name, choice.version, home)
+                f"{name} {version}"
+                for version, wanted in servers.items()
+                for name in wanted
+                if not have_server(name, version, home)
             ]
-            click.echo("\n".join(missing) or "nothing is missing")
+            click.echo("\n".join(missing), nl=bool(missing))
             raise SystemExit(bool(missing))
-        for choice, servers in choices:
-            kubernetes_servers(servers, choice.version, home, progress)
+        for version, wanted in servers.items():
+            kubernetes_servers(wanted, version, home, progress)
         for name in names:
             program(name, home, progress)
     except SandboxError as error:
         raise click.ClickException(str(error)) from error
 
 
-def _servers(minor: str, for_tests: bool) -> list[str]:
-    """The servers of a release; for tests with the kubelet of real nodes."""
+def _servers(choice: Choice, for_tests: bool) -> tuple[str, list[str]]:
+    """Version, and the servers that the user has not given; for tests the kubelet of real nodes."""
+    minor = choice.version.rpartition(".")[0]
     real = for_tests and minor in versions().kubernetes.real_nodes
-    return [*SERVERS, "kubelet"] if real else [*SERVERS]
+    wanted = [*SERVERS, "kubelet"] if real else SERVERS
+    return choice.version, [name for name in wanted if name not in choice.given]
 
 
 @cluster.command()

@@ -38,7 +38,7 @@ def run(
         )
     except subprocess.TimeoutExpired:
         done = subprocess.CompletedProcess(words, 124, "", f"no end after {timeout} seconds")
-    except OSError as error:  # there is none, or it is no program
+    except OSError as error:  # missing or not executable
         done = subprocess.CompletedProcess(words, 127, "", str(error))
     if check and done.returncode != 0:
         raise SandboxError(

@@ -82,7 +82,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """`make test` has helm 4 where it behaves otherwise; all else with it is one more case."""
     otherwise = ("test_a_field_that_somebody_changed", "test_a_second_run_changes_nothing")
     for item in items:
-        if "[helm 4" in item.nodeid and not item.name.startswith(otherwise):
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        if parameters.get("helm") == "helm 4" and not item.name.startswith(otherwise):
             item.add_marker("extended")
 
 
@@ -131,5 +132,5 @@ def current(pool: Pool, charts: Path) -> Bench:
 
 @pytest.fixture
 def unlabelled(pool: Pool, charts: Path) -> Bench:
-    """The same, and nobody has labelled its nodes."""
+    """The same, with nodes that lack NFD's labels."""
     return Bench(pool.bare(KUBERNETES[0], labelled=False), charts)

@@ -37,7 +37,8 @@ class Pool:
     def bare(self, minor: str, *, labelled: bool = True) -> Cluster:
         """Three simulated nodes with eight GPUs each and nothing else; `labelled` as by NFD.
 
-        Whoever had it before has it no longer. A test that stops servers makes its own.
+        Invalidates the cluster that was returned before. Tests that stop servers start their own.
+        TimeoutError where it does not come back to bare.
         """
         found = self.running.get(minor)
         if found is None or not found.cluster.alive:
@@ -65,7 +66,7 @@ class Pool:
         core: Any = client.CoreV1Api(cluster.api)
 
         def settled() -> bool:
-            """Every namespace has the account that its pods need, on old servers its token too."""
+            """Every namespace has its default service account."""
             accounts = core.list_service_account_for_all_namespaces().items
             ready = {one.metadata.namespace for one in accounts if one.metadata.name == "default"}
             return ready == {one.metadata.name for one in core.list_namespace().items}

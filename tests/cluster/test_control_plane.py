@@ -10,13 +10,47 @@ from kubernetes.client.exceptions import ApiException
 
 from gpufleet.sandbox.cluster import Cluster
 from gpufleet.sandbox.waiting import wait_until
+from tests.cluster.conftest import KUBERNETES
 from tests.cluster.pods import SECONDS, Pods, phases, pod, workload
+from tests.cluster.pool import Pool, groups
 
 
 def test_the_version_is_the_one_asked_for(cluster: Cluster) -> None:
     answer: Any = client.VersionApi(cluster.api).get_code()
     assert answer.git_version == f"v{cluster.version}"
     assert f"{answer.major}.{answer.minor}".rstrip("+") == cluster.version.rpartition(".")[0]
+
+
+def test_put_back_it_consists_of_what_it_was_made_of(pool: Pool) -> None:
+    """Whatever came goes, and whatever went or changed comes back, while the servers run."""
+    minor = KUBERNETES[0]
+    found = pool.bare(minor)
+    core, apps = client.CoreV1Api(found.api), client.AppsV1Api(found.api)
+    extensions = client.ApiextensionsV1Api(found.api)
+    core.create_namespace({"metadata": {"name": "made"}})
+    apps.create_namespaced_deployment("default", workload("left", replicas=3))
+    names = {"plural": "things", "singular": "thing", "kind": "Thing"}
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    spec = {"group": "left.example", "names": names, "scope": "Cluster", "versions": [version]}
+    extensions.create_custom_resource_definition(
+        {"metadata": {"name": "things.left.example"}, "spec": spec}
+    )
+    core.patch_node("gpu-1", {"metadata": {"labels": {"nvidia.com/gpu.present": None}}})
+    core.delete_node("gpu-2")
+    assert wait_until(lambda: "left.example" in groups(found), SECONDS)
+    again = pool.bare(minor)
+    assert again.processes == found.processes
+    assert {one.metadata.name for one in core.list_namespace().items} == {
+        "default", "kube-node-lease", "kube-public", "kube-system",
+    }  # fmt: skip
+    assert apps.list_deployment_for_all_namespaces().items == []
+    assert core.list_pod_for_all_namespaces().items == []
+    assert extensions.list_custom_resource_definition().items == []
+    assert "left.example" not in groups(found)
+    nodes = {node.metadata.name: node.metadata.labels for node in core.list_node().items}
+    assert set(nodes) == {"gpu-1", "gpu-2", "gpu-3"}
+    assert nodes["gpu-1"]["nvidia.com/gpu.present"] == "true"
 
 
 def test_nodes_are_ready_and_have_gpus(simulated: Cluster) -> None:

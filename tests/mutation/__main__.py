@@ -1,8 +1,9 @@
 """`make mutants N=60 SEED=1`: how many random changes of the product `make test` notices.
 
-The changes are spread over the rooms of the product by their lines. One run of the tests on a copy
-in which the changed functions report themselves tells which tests reach which change; then each
-change is made in the copy and those tests are run, the pure ones first, of the others whole files.
+The changes are spread over the packages of the product by their lines; the sandbox is left out. The
+tests run once on a copy in which the changed functions report themselves: that tells which tests
+reach which change. Then each change is made in the copy and those tests are run: first the pure
+ones, then whole files of the others.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("gpufleet", "roles", "deploys")
 LEFT_OUT = ("gpufleet/sandbox/", "gpufleet/cli/sandbox.py", "gpufleet/cli/cluster.py")
 FAST = ("tests/unit/", "tests/roles/", "tests/monitoring/")
+LIMIT_SECONDS = 1800  # a mutant that never comes to an end is killed by it
+TIMED_OUT = (124, 137)
 SELECTED = "not extended and not slow and not gpu"
 REACHED = '''\
 """Notes which test has come to which mutant."""
@@ -50,7 +53,8 @@ class Verdict:
     seconds: float
 
     def __str__(self) -> str:
-        fate = f"killed by {self.killer}" if self.killer else f"SURVIVED {self.tests} tests"
+        survived = f"SURVIVED {self.tests} tests and files"
+        fate = f"killed by {self.killer}" if self.killer else survived
         return f"{self.mutant}: {fate} ({self.seconds:.0f} s)"
 
 
@@ -109,9 +113,14 @@ class Copy:
         words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *more]
         if workers > 1:
             words += ["-n", str(workers), "--dist", "loadfile"]
+        words = ["timeout", "--kill-after=30", str(LIMIT_SECONDS), *words, *tests]
         done = subprocess.run(
-            [*words, *tests], cwd=self.root, env=self.environment, capture_output=True, text=True
+            words, cwd=self.root, env=self.environment, capture_output=True, text=True
         )
+        if done.returncode not in (0, 1, 2, *TIMED_OUT):  # pytest itself could not do it
+            sys.exit(
+                f"pytest ended with {done.returncode}: {done.stdout[-1500:]}{done.stderr[-500:]}"
+            )
         failed = [
             line.split(" - ")[0].partition(" ")[2]
             for line in done.stdout.splitlines()
@@ -177,6 +186,8 @@ def main(count: int, seed: int, only: str) -> None:
         for mutant in chosen:
             verdicts.append(judge(copy, mutant))
             print(f"{len(verdicts):3} {verdicts[-1]}", flush=True)
+    if not verdicts:
+        sys.exit(f"no file of the product has {only!r} in its path")
     killed = sum(bool(one.killer) for one in verdicts)
     print(f"\n{killed} of {len(verdicts)} killed; survivors:")
     for one in verdicts:

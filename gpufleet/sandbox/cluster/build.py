@@ -34,15 +34,17 @@ def kubernetes_servers(
     """
     target = home / f"kubernetes-{version}"
     with exclusive(home, target.name, progress), _failing_as(f"Kubernetes {version}"):
-        wanted = [name for name in names if not is_believed(target / name, version, progress)]
+        wanted = [name for name in names if not _is_there(target / name, progress)]
         sources = {name: official.server(name, version) for name in wanted}
         missing = _fetched(f"Kubernetes {version}", sources, target, progress)
         if missing:
             progress(f"building Kubernetes {version} from its Go module: about 10 minutes, once")
             module = _own_module(home, target.name, progress)
-            own = replace(module, environment={**module.environment, "GOCACHE": str(module.cache)})
+            cache = str(_cache_of(home, target.name))
+            own = replace(module, environment={**module.environment, "GOCACHE": cache})
             _build_servers(missing, version, target, own)
-            shutil.rmtree(module.cache)  # gigabytes that no other release can use
+        # gigabytes that no other release can use, of this build or of one that was broken off
+        shutil.rmtree(_cache_of(home, target.name), ignore_errors=True)
         for name in wanted:
             believe(target / name, version)
     return {name: target / name for name in names}
@@ -53,7 +55,7 @@ def program(name: str, home: Path, progress: Progress) -> Path:
     wanted = versions().programs[name]
     target = home / f"{name}-{wanted.version}" / name
     with exclusive(home, name, progress), _failing_as(f"{name} {wanted.version}"):
-        if not is_believed(target, wanted.said, progress):
+        if not _is_there(target, progress):
             source = official.program(name, wanted.version)
             if _fetched(f"{name} {wanted.version}", {name: source}, target.parent, progress):
                 progress(f"building {name} {wanted.version} from its Go module")
@@ -65,16 +67,21 @@ def program(name: str, home: Path, progress: Progress) -> Path:
 def have_program(name: str, home: Path) -> bool:
     """Whether `program` would find it in the cache."""
     wanted = versions().programs[name]
-    return is_believed(home / f"{name}-{wanted.version}" / name, wanted.said, _nobody)
+    return is_believed(home / f"{name}-{wanted.version}" / name)
 
 
 def have_server(name: str, version: str, home: Path) -> bool:
     """The same for a server of a Kubernetes release."""
-    return is_believed(home / f"kubernetes-{version}" / name, version, _nobody)
+    return is_believed(home / f"kubernetes-{version}" / name)
 
 
-def _nobody(_message: str) -> None:
-    """No progress wanted."""
+def _is_there(path: Path, progress: Progress) -> bool:
+    """The same; says so where a program is there and not believed."""
+    if is_believed(path):
+        return True
+    if path.exists():
+        progress(f"{path} is damaged, or of an older gpufleet: it is fetched or built again")
+    return False
 
 
 def _fetched(
@@ -97,7 +104,7 @@ def _fetched(
         progress(f"fetching {what}: {', '.join(known)}")
     with ThreadPoolExecutor(FETCHES_AT_ONCE) as pool:
         reasons = dict(zip(sources, pool.map(reason, sources), strict=True))
-    for text in sorted({text for name, text in reasons.items() if text and name in known}):
+    for text in sorted({text for text in reasons.values() if text}):
         progress(text)
     return [name for name, text in reasons.items() if text]
 
@@ -136,6 +143,11 @@ def _build_program(wanted: Program, target: Path, module: OwnModule) -> None:
     packages = {target.name: wanted.package}
     module.build(target.name, packages, target.parent, flags, wanted.tags)
     shutil.rmtree(module.folder)
+
+
+def _cache_of(home: Path, name: str) -> Path:
+    """The build cache of one release alone; a build that was broken off goes on with it."""
+    return home / "modules" / f"{name}.build"
 
 
 def _own_module(home: Path, name: str, progress: Progress) -> OwnModule:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
 from pathlib import Path
 
 from gpufleet.sandbox.errors import SandboxError, kinds
@@ -12,46 +12,35 @@ SECONDS = 60.0
 QUESTIONS = {"helm": ("version", "--short"), "helm4": ("version", "--short")}
 
 
-def is_believed(path: Path, version: str, progress: Callable[[str], None]) -> bool:
-    """Whether it has the size and time of change that were noted, or tells its version again.
+def is_believed(path: Path) -> bool:
+    """Whether it has the size and time of change that were noted, or else the noted content.
 
-    One that does neither is removed, and `progress` hears of it. `version` is "" where a program
-    does not tell it: then the note alone counts.
+    Changes nothing and runs nothing. A program without a note is not believed.
     """
-    if not path.exists():
-        return False
     note = _note(path)
-    if note.exists() and note.read_text() == _identity(path):
-        return True
-    if not version or not _tells(path, version):
-        progress(f"{path} is damaged: it is fetched or built again")
-        path.unlink()
+    if not (path.exists() and note.exists()):
         return False
-    note.write_text(_identity(path))
-    return True
+    identity, _, digest = note.read_text().partition("\n")
+    return identity == _identity(path) or digest.strip() == _sha256(path)
 
 
 def believe(path: Path, version: str) -> None:
-    """Note a program that has just come there. SandboxError where it does not tell its version."""
-    if version and not _tells(path, version):
-        path.unlink()
-        raise SandboxError(
-            kinds.COMMAND_FAILED(
-                command=f"{path} {' '.join(_question(path))}",
-                status=1,
-                output=f"it does not say that it is version {version}",
+    """Note a program that has just come there, which prints `version` when it is asked for it.
+
+    "" where it prints none. SandboxError GF602 where it prints something else.
+    """
+    question = QUESTIONS.get(path.name, ("--version",))
+    if version:
+        done = run([path, *question], timeout=SECONDS)
+        if version not in done.stdout + done.stderr:
+            raise SandboxError(
+                kinds.COMMAND_FAILED(
+                    command=f"{path} {' '.join(question)}",
+                    status=done.returncode,
+                    output=f"expected version {version}; it prints {done.stdout.strip()[:200]!r}",
+                )
             )
-        )
-    _note(path).write_text(_identity(path))
-
-
-def _tells(path: Path, version: str) -> bool:
-    done = run([path, *_question(path)], check=False, timeout=SECONDS)
-    return done.returncode == 0 and version in done.stdout + done.stderr
-
-
-def _question(path: Path) -> tuple[str, ...]:
-    return QUESTIONS.get(path.name, ("--version",))
+    _note(path).write_text(f"{_identity(path)}\n{_sha256(path)}\n")
 
 
 def _note(path: Path) -> Path:
@@ -60,4 +49,12 @@ def _note(path: Path) -> Path:
 
 def _identity(path: Path) -> str:
     found = path.stat()
-    return f"{found.st_size} {found.st_mtime_ns}\n"
+    return f"{found.st_size} {found.st_mtime_ns}"
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()

@@ -164,7 +164,11 @@ class Cluster:
         return Store(self.etcd).objects_at_rest()
 
     def put_back(self, objects: Objects) -> None:
-        """Make it consist of `objects` again, while its servers run: what came since goes."""
+        """Make it consist of `objects` again, while its servers run: what came since goes.
+
+        SandboxError GF652 where one of its programs has ended: its etcd's port may be another's.
+        """
+        see_that_they_run(self.folder, self.processes)
         Store(self.etcd).put_back(objects)
 
     def ready_nodes(self) -> set[str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 from gpufleet.sandbox.errors import SandboxError, kinds
@@ -39,11 +40,6 @@ class OwnModule:
     folder: Path
     environment: Mapping[str, str]
     progress: Callable[[str], None]
-
-    @property
-    def cache(self) -> Path:
-        """A build cache for this module alone; a build that was broken off goes on with it."""
-        return self.folder.with_name(f"{self.folder.name}.build")
 
     def create(self, packages: Sequence[str], require: str, replace: Mapping[str, str]) -> None:
         """Write go.mod and the imports of `packages`, and let go find every version.
@@ -128,11 +124,14 @@ class OwnModule:
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         ) as process:  # fmt: skip
             assert process.stderr
+            watchdog = Timer(BUILD_SECONDS, process.kill)
+            watchdog.start()
             for number, line in enumerate(process.stderr):
                 last.append(line)
                 if time.monotonic() - said >= SAY_EVERY:
                     said = time.monotonic()
                     self.progress(progress_line(what, number, total, said - began))
+            watchdog.cancel()
         if process.returncode:
             raise SandboxError(
                 kinds.COMMAND_FAILED(

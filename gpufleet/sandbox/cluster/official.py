@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import shutil
 import tarfile
 import time
 import urllib.request
@@ -74,10 +75,11 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How slow a server may be: bytes a second, from a number of seconds on."""
+    """The lowest `rate` in bytes a second, from `after` seconds on; and the `most` bytes."""
 
     rate: float = 256 * 1024
     after: float = 20.0
+    most: int = 1 << 30
 
 
 class NotFetched(Exception):
@@ -117,11 +119,15 @@ def fetch(wanted: Binary, target: Path, patience: Patience = Patience()) -> None
         url = os.environ[SITE].rstrip("/") + "/" + url.split("/", 3)[3]
     home = target.parent.parent
     home.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=home, prefix=".fetching-") as folder:
+    mark = f".fetching-{target.parent.name}-{target.name}-"
+    for left in home.glob(f"{mark}*"):  # by a run that was killed; the caller holds the lock
+        shutil.rmtree(left)
+    with TemporaryDirectory(dir=home, prefix=mark) as folder:
         partial = Path(folder, "partial")
         found = _download(url, partial, patience)
         if found != wanted.sha256:
-            raise NotFetched(f"{url} has the sha256 {found} instead of {wanted.sha256}")
+            reason = f"has the sha256 {found} instead of {wanted.sha256}"
+            raise NotFetched(f"{_shown(url)} {reason}")
         if wanted.member:
             partial = _unpacked(partial, wanted.member)
         partial.chmod(0o755)
@@ -144,20 +150,31 @@ def _download(url: str, target: Path, patience: Patience) -> str:
                 size += file.write(chunk)
                 seconds = time.monotonic() - began
                 if seconds > patience.after and size / seconds < patience.rate:
-                    raise NotFetched(f"{url} sends only {size / seconds / 1024:.0f} KiB a second")
-    except (OSError, HTTPException) as error:
-        raise NotFetched(f"{url} cannot be read: {error}") from error
+                    rate = f"{size / seconds / 1024:.0f} KiB a second"
+                    raise NotFetched(f"{_shown(url)} sends only {rate}")
+                if size > patience.most:
+                    raise NotFetched(f"{_shown(url)} sends more than {patience.most} bytes")
+    except (OSError, HTTPException, ValueError) as error:
+        raise NotFetched(f"{_shown(url)} cannot be read: {error}") from error
     return digest.hexdigest()
+
+
+def _shown(url: str) -> str:
+    """A URL without the login that it may hold."""
+    scheme, _, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}" if rest else "the URL"
 
 
 def _unpacked(archive: Path, member: str) -> Path:
     """One file out of an archive whose checksum is right."""
-    with tarfile.open(archive) as files:
-        source = files.extractfile(member)
-        if source is None:
-            raise NotFetched(f"{member} is no file of the archive")
-        target = archive.with_name("member")
-        with open(target, "wb") as file:
-            while data := source.read(CHUNK):
-                file.write(data)
+    target = archive.with_name("member")
+    try:
+        with tarfile.open(archive) as files, open(target, "wb") as file:
+            source = files.extractfile(member)
+            if source is None:
+                raise NotFetched(f"{member} is no file of the archive")
+            shutil.copyfileobj(source, file)
+    except (tarfile.TarError, KeyError, EOFError) as error:
+        raise NotFetched(f"{member} is not in the archive: {error}") from error
     return target

@@ -35,29 +35,29 @@ def build(cache: Path, progress: Callable[[str], None]) -> Path:
     home = cache / "mirror"
     tree = home / "tree"
     with exclusive(home, "build"):
-        with ThreadPoolExecutor(1) as pool:  # Go compiles while packages are fetched
-            programs = pool.submit(_programs, cache, progress)
+        done = home / "state"
+        with ThreadPoolExecutor(1) as pool:
+            if not done.exists():  # Go compiles while packages are fetched
+                pool.submit(_programs, cache, progress)
             ring = key_ring(home / "gnupg")
             machine = build_machine(cache)
-            programs.result()
         made_from = _state(machine, ring)
-        done = home / "state"
         if not (done.exists() and done.read_text() == f"{made_from} {_contents(tree)}"):
             done.unlink(missing_ok=True)
             try:
                 _build(cache, machine, ring, home, progress)
             finally:
                 ring.close()
-            _require_whole(tree)
             done.write_text(f"{made_from} {_contents(tree)}")
     return tree
 
 
 def _contents(tree: Path) -> str:
-    """A hash of the names and sizes of all files: what was cut off, emptied or lost is noticed."""
+    """A hash of all files' names, sizes and times of change: damage is noticed."""
     digest = hashlib.sha256()
     for path in sorted(path for path in tree.rglob("*") if path.is_file()):
-        digest.update(f"{path.relative_to(tree)} {path.stat().st_size}\n".encode())
+        found = path.stat()
+        digest.update(f"{path.relative_to(tree)} {found.st_size} {found.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
 
@@ -97,6 +97,7 @@ def _build(
         target = work / "tree" / IMAGE_PROGRAM
         target.parent.mkdir()
         shutil.copy2(image_program(work / "compiled"), target)
+        _require_whole(work / "tree")
         _swap(work / "tree", home / "tree", work / "old")
     (home / "fingerprint").write_text(ring.keys["vendor"].fingerprint + "\n")
     for armor, suffix in ((False, "gpg"), (True, "asc")):

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from gpufleet.sandbox.cluster.cached import believe, is_believed
 from gpufleet.sandbox.golang import COMPILER, go_command, go_environment
 from gpufleet.sandbox.locks import exclusive
 from gpufleet.sandbox.process import run
@@ -24,7 +25,7 @@ def toolkit_programs(version: str, cache: Path, progress: Callable[[str], None])
     home = cache / "go"
     target = home / f"nvidia-container-toolkit-{version}"
     with exclusive(home, "build"):
-        if not target.exists():
+        if not all(is_believed(target / name) for name in PROGRAMS):
             progress(f"building the NVIDIA container toolkit {version} with Go")
             _install(go_command(home, progress), version, home, target)
     return target
@@ -41,4 +42,7 @@ def _install(go: Path, version: str, home: Path, target: Path) -> None:
     sources = [f"{MODULE}/cmd/{name}@v{version}" for name in PROGRAMS]
     words = ["install", "-gcflags", COMPILER, "-ldflags", flags]
     run([go, *words, *sources], env=environment, timeout=1800)
+    for name in PROGRAMS:
+        believe(partial / name, version if name == "nvidia-ctk" else "")
+    shutil.rmtree(target, ignore_errors=True)
     partial.rename(target)

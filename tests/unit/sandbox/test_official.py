@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import re
 import tarfile
 import threading
@@ -63,6 +64,8 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """A mirror of the official sites on loopback."""
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
     found = Site({PATH: PROGRAM})
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, found))
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
@@ -163,37 +166,81 @@ def test_where_none_can_be_fetched_the_reason_is_said_before_it_is_built(
     assert max(places) < said.index(next(line for line in said if "building" in line))
 
 
-@pytest.mark.parametrize("damage", [b"", PROGRAM[:10], b"#!/bin/sh\necho Kubernetes v1.0.0\n"])
-def test_a_damaged_cache_is_noticed(tmp_path: Path, damage: bytes) -> None:
+DAMAGES = [b"", PROGRAM[:10], b"#!/bin/sh\necho Kubernetes v1.36.30 is no better\n"]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_cache_is_noticed_without_running_it(tmp_path: Path, damage: bytes) -> None:
     path = tmp_path / "kube-apiserver"
-    said: list[str] = []
-    assert not is_believed(path, "1.36.3", said.append)
+    assert not is_believed(path)
     path.write_bytes(PROGRAM)
     path.chmod(0o755)
+    assert not is_believed(path), "nobody noted it"
     believe(path, "1.36.3")
-    assert is_believed(path, "1.36.3", said.append)
+    assert is_believed(path)
+    os.utime(path)
+    assert is_believed(path), "copied, with the same content"
     path.write_bytes(damage)
-    assert not is_believed(path, "1.36.3", said.append)
-    assert not path.exists()
-    assert said == [f"{path} is damaged: it is fetched or built again"]
+    assert not is_believed(path)
+    assert path.read_bytes() == damage, "a look changes nothing"
 
 
-def test_one_that_tells_no_version_is_believed_by_its_note(tmp_path: Path) -> None:
+def test_one_that_prints_no_version_is_believed_by_its_note(tmp_path: Path) -> None:
     path = tmp_path / "node-problem-detector"
     path.write_bytes(b"first")
     believe(path, "")
-    assert is_believed(path, "", print)
+    assert is_believed(path)
     path.write_bytes(b"second")
-    assert not is_believed(path, "", print)
+    assert not is_believed(path)
 
 
-def test_what_does_not_tell_its_version_never_comes_into_the_cache(tmp_path: Path) -> None:
+def test_what_prints_another_version_is_not_noted(tmp_path: Path) -> None:
     path = tmp_path / "kube-apiserver"
     path.write_bytes(PROGRAM)
     path.chmod(0o755)
-    with pytest.raises(SandboxError, match=r"GF602.*version 1\.35"):
+    with pytest.raises(SandboxError, match=r"GF602.*expected version 1\.35\.0"):
         believe(path, "1.35.0")
-    assert not path.exists()
+    assert not is_believed(path)
+
+
+def test_a_damaged_program_is_fetched_again(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = binary(PROGRAM)
+    monkeypatch.setattr(official, "server", lambda name, version: source)
+    said: list[str] = []
+    found = build.kubernetes_servers(["kube-apiserver"], "1.36.3", tmp_path, said.append)
+    found["kube-apiserver"].write_bytes(PROGRAM[:5])
+    assert not build.have_server("kube-apiserver", "1.36.3", tmp_path)
+    build.kubernetes_servers(["kube-apiserver"], "1.36.3", tmp_path, said.append)
+    assert found["kube-apiserver"].read_bytes() == PROGRAM
+    assert any("is damaged" in line for line in said)
+    assert build.have_server("kube-apiserver", "1.36.3", tmp_path)
+
+
+def test_too_much_is_given_up(site: Site, tmp_path: Path) -> None:
+    with pytest.raises(NotFetched, match="more than 8 bytes"):
+        fetch(binary(PROGRAM), tmp_path / "there" / "kube-apiserver", Patience(most=8))
+
+
+@pytest.mark.parametrize("content", [b"no archive", None])
+def test_an_archive_without_the_program(site: Site, tmp_path: Path, content: bytes | None) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz"):
+        pass
+    site.files[PATH] = content or packed.getvalue()
+    with pytest.raises(NotFetched, match="a/kube-apiserver is not in the archive"):
+        fetch(binary(site.files[PATH], "a/kube-apiserver"), tmp_path / "there" / "program")
+
+
+@pytest.mark.parametrize("where", ["nonsense", "http://user:s3cret@127.0.0.1:1"])
+def test_a_mirror_that_cannot_be_is_named_without_its_login(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(official.SITE, where)
+    with pytest.raises(NotFetched, match="cannot be read") as caught:
+        fetch(binary(PROGRAM), tmp_path / "there" / "program")
+    assert "s3cret" not in str(caught.value)
 
 
 def test_digests_belong_to_versions_that_are_used() -> None:

@@ -1,0 +1,76 @@
+"""The tools of the tests themselves: order of files, selected cases, mutants."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.mutate import marked, mutants
+from tests.scheduling import CLUSTER, HOSTS, LONG, preference
+from tests.selection import some
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_long_files_exist() -> None:
+    assert [name for name in LONG if not (ROOT / name).exists()] == []
+
+
+def test_a_worker_prefers_its_kind_then_long_files_and_waits_for_programs() -> None:
+    files = [LONG[0], "tests/cluster/test_a.py", "tests/hosts/test_sandbox.py", "tests/unit/a.py"]
+    ready = sorted(files, key=lambda file: preference(file, CLUSTER, building=False))
+    assert ready[:2] == files[:2]
+    assert sorted(files, key=lambda file: preference(file, HOSTS, building=False))[0] == files[2]
+    building = sorted(files, key=lambda file: preference(file, CLUSTER, building=True))
+    assert building[2:] == files[:2]
+
+
+def test_some_parameters_are_extended_and_a_wrong_name_is_an_error() -> None:
+    kept, extended = some(["a", "b"], ["a"])
+    assert kept == "a"
+    assert [mark.name for mark in extended.marks] == ["extended"]
+    with pytest.raises(AssertionError, match="none of the parameters"):
+        some(["a"], ["c"])
+
+
+CODE = '''\
+LIMIT = 3
+
+
+def judge(value: int, *, strict: bool = False) -> str | None:
+    """Says é."""
+    if value > LIMIT and not strict:
+        note(value + 1)
+        return "é" if value in (4, 5) else None
+    return None
+'''
+CHANGES = {
+    ("value > LIMIT", "(value <= LIMIT)"),
+    ("not strict", "bool(strict)"),
+    ("value > LIMIT and not strict", "((value > LIMIT) or (not strict))"),
+    ("note(value + 1)", "pass"),
+    ("value + 1", "(value - 1)"),
+    ("value in (4, 5)", "(value not in (4, 5))"),
+    ("1", "2"), ("4", "5"), ("5", "6"),
+    ('return "é" if value in (4, 5) else None', "return None"),
+    ("value > LIMIT and not strict", "(not (value > LIMIT and not strict))"),
+}  # fmt: skip
+
+
+def test_mutants_of_a_function() -> None:
+    found = list(mutants("a.py", CODE))
+    assert {(one.old, one.new) for one in found} == CHANGES
+    for one in found:
+        changed = one.applied(CODE)
+        ast.parse(changed)
+        assert changed != CODE
+        assert "LIMIT = 3" in changed, "data outside of functions stays"
+        assert one.function == 6
+
+
+def test_a_marked_function_reports_itself() -> None:
+    lines = marked(CODE, {6: 7}).splitlines()
+    assert lines[5] == '    __import__("mutant_reached").reached(7)'
+    ast.parse("\n".join(lines))
