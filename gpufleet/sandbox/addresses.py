@@ -16,3 +16,8 @@ def free_address(subnet: str, used: Collection[str]) -> str:
         if str(address) not in used and str(address) != gateway(subnet):
             return str(address)
     raise ValueError(f"no free address left in {subnet}")
+
+
+def hardware_address(address: str) -> str:
+    """The MAC address that belongs to an IPv4 address here: 02:67:0a:59:00:02 for 10.89.0.2."""
+    return "02:67:" + ":".join(f"{byte:02x}" for byte in ipaddress.ip_address(address).packed)

@@ -63,16 +63,8 @@ class Host:
         self, command: str, *, check: bool = True, timeout: float = 120, stdin: str | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run a shell command as root. With `check`, another status than 0 raises SandboxError."""
-        words = ["exec"] if stdin is None else ["exec", "-i"]
-        return self.engine(
-            *words,
-            self.state.container,
-            "sh",
-            "-c",
-            command,
-            check=check,
-            timeout=timeout,
-            stdin=stdin,
+        return self.engine.shell(
+            self.state.container, command, check=check, timeout=timeout, stdin=stdin
         )
 
     def output(self, command: str, *, timeout: float = 120) -> str:

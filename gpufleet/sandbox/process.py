@@ -40,7 +40,14 @@ def run(
         done = subprocess.CompletedProcess(words, 124, "", f"no end after {timeout} seconds")
     except OSError as error:  # missing or not executable
         done = subprocess.CompletedProcess(words, 127, "", str(error))
-    if check and done.returncode != 0:
+    return checked(words, done) if check else done
+
+
+def checked(
+    words: Sequence[str], done: subprocess.CompletedProcess[str]
+) -> subprocess.CompletedProcess[str]:
+    """The same again; SandboxError with the last lines where its status is not 0."""
+    if done.returncode != 0:
         raise SandboxError(
             kinds.COMMAND_FAILED(
                 command=shlex.join(words)[:300],

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpufleet.sandbox import machine, mirror
-from gpufleet.sandbox.addresses import free_address
+from gpufleet.sandbox.addresses import free_address, hardware_address
 from gpufleet.sandbox.engine import LABEL, Engine, find_engine
 from gpufleet.sandbox.errors import SandboxError, kinds
 from gpufleet.sandbox.host import Host
@@ -189,6 +189,8 @@ class Sandbox:
         machine_dir = machine.build(cache_dir())
         words = ["--name", host.container, "--hostname", host.name]
         words += ["--label", f"{LABEL}={self.name}", "--network", f"gpufleet-{self.name}"]
+        # with another one, this machine would send to the old container's for half a minute
+        words += ["--mac-address", hardware_address(host.address)]
         words += ["--ip", host.address, *self.engine.host_options()]
         words += ["-v", f"{machine_dir}:/usr/lib/sim:ro", "-v", f"{scenario}:/etc/sim"]
         if kind.name == MIRROR:

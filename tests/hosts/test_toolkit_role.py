@@ -53,7 +53,7 @@ SystemdCgroup = true
 BinaryName = "/usr/bin/nvidia-container-runtime"
 """
 # every command line of the host, as long as the unit runs
-WATCH = "while :; do cat /proc/[0-9]*/cmdline 2>/dev/null; done >/tmp/commands"
+WATCH = "while :; do cat /proc/[0-9]*/cmdline 2>/dev/null; sleep 0.05; done >/tmp/commands"
 SPEC_VERSION = "grep -oE 'libnvidia-ml.so.[0-9]+[.][0-9.]+' {} | sort -u | cut -d. -f3-"
 OLD_DRIVER, NEW_DRIVER, EL7_OLD, EL7_NEW = "550.163.01", "580.178.04", "550.144.03", "550.163.01"
 
