@@ -47,12 +47,6 @@ def at_most(budget: str, measured: float, limit: float, unit: str, look: str) ->
     return Verdict(budget, text, measured <= limit, look)
 
 
-def times_faster(budget: str, slow: float, fast: float, factor: float, look: str) -> Verdict:
-    """Kept where `slow` is at least `factor` times `fast`, both in seconds."""
-    text = f"{digits(slow)} s / {digits(fast)} s = {digits(slow / fast)}x"
-    return Verdict(budget, text, slow >= factor * fast, look)
-
-
 def growth(points: dict[int, float]) -> float | None:
     """Growth per host between the smallest and the largest number of hosts; None with just one."""
     first, last = min(points), max(points)

@@ -24,15 +24,16 @@ def seconds(*values: float) -> Summary:
 
 ROW = Converged(
     hosts=40,
-    ours=seconds(6.3),
+    ours=seconds(2.9),
     floor=seconds(2.0),
     start=seconds(0.3),
-    ours_cpu=seconds(3.0),
-    floor_cpu=seconds(1.0),
-    memory=120.0,
+    ours_cpu=seconds(2.49),
+    floor_cpu=seconds(1.4),
+    memory=87.9,
     commands=1,
     ansible=seconds(600.0),
 )
+ONE = replace(ROW, hosts=1, ours_cpu=seconds(1.0), floor_cpu=seconds(0.4), memory=80.2)
 
 
 SPENT = (("start", 0.5), ("Install", 9.25), ("Hold", 0.02), ("Record", 0.03))
@@ -42,35 +43,31 @@ def missed(*rows: Converged, first: tuple[First, ...] = ()) -> list[str]:
     return [verdict.budget for verdict in verdicts(rows, first) if not verdict.kept]
 
 
-def test_three_floors_and_the_start_are_allowed() -> None:
+def test_the_floor_and_a_third_and_the_start_are_allowed() -> None:
     assert missed(ROW) == []
-    (budget,) = missed(replace(ROW, ours=seconds(6.31)))
-    assert budget == "converged, 40 hosts, within 3x the floor + interpreter start"
+    (budget,) = missed(replace(ROW, ours=seconds(2.91)))
+    assert budget == "converged, 40 hosts, within 1.3x the floor + interpreter start"
 
 
 def test_wall_time_and_memory_have_a_budget_at_40_hosts_only() -> None:
     few = replace(ROW, hosts=10, ours=seconds(7.0), memory=300.0, ansible=None)
-    assert [verdict.budget for verdict in verdicts([few], [])] == ["commands per host, 10 hosts"]
+    assert [verdict.budget for verdict in verdicts([few], [])] == ["commands per host, hosts: 10"]
     assert missed(replace(ROW, memory=200.5)) == ["memory at 40 hosts"]
 
 
-def test_a_third_command_is_too_many() -> None:
-    assert missed(replace(ROW, commands=2)) == []
-    assert missed(replace(ROW, commands=3)) == ["commands per host, 40 hosts"]
+def test_a_second_command_is_too_many() -> None:
+    assert missed(replace(ROW, commands=2)) == ["commands per host, hosts: 40"]
 
 
-def test_ansible_is_judged_at_10_hosts() -> None:
-    row = replace(ROW, hosts=10, ours=seconds(1.0), ansible=seconds(100.0))
-    assert missed(row) == []
-    assert len(missed(replace(row, ansible=seconds(99.0)))) == 1
+def test_a_host_more_may_cost_half_more_than_the_floors_and_a_fifth_of_a_mib() -> None:
+    assert missed(ONE, ROW) == []
+    (budget,) = missed(ONE, replace(ROW, ours_cpu=seconds(2.51)))
+    assert budget == "CPU of the controller per host, within 1.5x the floor's"
+    assert missed(ONE, replace(ROW, memory=88.1)) == ["memory per host"]
 
 
-def test_a_floor_that_is_too_slow_itself_is_told() -> None:
-    row = replace(ROW, hosts=10, ours=seconds(1.0), floor=seconds(0.8), ansible=seconds(40.0))
-    (verdict,) = (verdict for verdict in verdicts([row], []) if not verdict.kept)
-    assert "The floor, which manages nothing, is 50.0x as fast" in verdict.look
-    (verdict,) = (v for v in verdicts([replace(row, floor=seconds(0.4))], []) if not v.kept)
-    assert "The floor" not in verdict.look
+def test_ansible_is_no_budget() -> None:
+    assert missed(replace(ROW, hosts=10, ansible=seconds(0.1))) == []
 
 
 def test_an_operation_lasts_until_the_next_begins() -> None:
@@ -84,20 +81,28 @@ def test_an_operation_lasts_until_the_next_begins() -> None:
     ]  # fmt: skip
 
 
-def test_a_first_installation_may_take_15_percent_more_than_apt() -> None:
-    assert missed(first=(First(1, seconds(11.5), seconds(10.0), SPENT),)) == []
-    (budget,) = missed(first=(First(1, seconds(11.6), seconds(10.0), SPENT, "Debian's 535"),))
-    assert budget.startswith("first installation, 1 hosts, Debian's 535 driver, within 1.15x")
+def test_a_real_driver_takes_no_longer_than_the_package_manager_alone() -> None:
+    assert missed(first=(First(1, seconds(10.0), seconds(10.0), SPENT, "Debian's 535"),)) == []
+    (budget,) = missed(first=(First(1, seconds(10.1), seconds(10.0), SPENT, "Debian's 535"),))
+    assert budget.startswith("first installation, Debian's 535 driver, hosts: 1, within 1.0x")
 
 
-def test_a_converged_cluster_may_take_five_seconds() -> None:
-    row = ConvergedCluster("1.36.3", 8, 10.0, seconds(5.0))
+def test_our_own_part_of_a_first_installation_is_five_seconds_on_one_host() -> None:
+    assert missed(first=(First(1, seconds(15.0), seconds(10.0), SPENT),)) == []
+    (budget,) = missed(first=(First(1, seconds(15.1), seconds(10.0), SPENT),))
+    assert budget.endswith("our own part")
+    assert missed(first=(First(10, seconds(50.0), seconds(10.0), SPENT),)) == []
+
+
+def test_a_converged_cluster_may_take_two_seconds() -> None:
+    row = ConvergedCluster("1.36.3", 8, 10.0, seconds(2.0))
     assert [verdict.kept for verdict in verdicts([], [], [row])] == [True]
-    assert not verdicts([], [], [replace(row, ours=seconds(5.1))])[0].kept
+    assert not verdicts([], [], [replace(row, ours=seconds(2.1))])[0].kept
 
 
 def test_the_page_has_ratios_and_the_command_that_made_it() -> None:
-    rows = [replace(ROW, hosts=1, memory=81.0), ROW]
+    few = {"ours": seconds(6.3), "ours_cpu": seconds(3.0), "floor_cpu": seconds(1.0)}
+    rows = [replace(ROW, hosts=1, memory=81.0), replace(ROW, memory=120.0, **few)]
     about = Circumstances("make bench", "2026-11-21", "2 cores", "Python 3", (0.1, 2.0))
     first = [First(1, seconds(11.0, 12.0), seconds(10.0), SPENT)]
     cluster = ConvergedCluster("1.36.3", 8, 10.0, seconds(1.1, 1.2, 1.3))
