@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+import pytest
 import yaml
 from kubernetes import client
 
@@ -32,6 +33,7 @@ def secret(bench: Bench, name: str) -> dict[str, str]:
     return {key: base64.b64decode(value).decode() for key, value in data.items()}
 
 
+@pytest.mark.extended
 def test_alerts_are_written_once_put_back_and_taken_away(current: Bench) -> None:
     done = current.deploy()
     assert done.returncode == 0, done.output

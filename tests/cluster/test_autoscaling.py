@@ -113,6 +113,7 @@ WRONG = {  # a Deployment, the metric that its autoscaler asks for, its labels, 
 }
 
 
+@pytest.mark.extended
 def test_an_unknown_metric_is_explained(
     loop: Loop, namespace: str, autoscaled: Callable[..., Watch]
 ) -> None:

@@ -93,6 +93,7 @@ def test_two_commands_at_once_start_one_cluster(simulated: Cluster, other: str) 
     assert sum("waiting for another process" in progress for _, progress in said) == 1
 
 
+@pytest.mark.extended
 def test_a_cluster_with_a_dead_server_is_started_anew(simulated: Cluster, other: str) -> None:
     first = Cluster.up(other, minor(simulated), nodes=1, progress=print)
     assert end(first.processes[1:2]) == 1

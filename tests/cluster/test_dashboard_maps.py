@@ -42,6 +42,7 @@ def test_the_dashboards_are_loaded_once_and_kept(bench: Bench) -> None:
     assert {name: one.metadata.resource_version for name, one in after.items()} == versions
 
 
+@pytest.mark.extended
 def test_one_that_somebody_changed_is_put_back_and_others_are_left_alone(current: Bench) -> None:
     assert current.deploy().returncode == 0
     before = config_maps(current)["gpufleet-dashboard-node"].data

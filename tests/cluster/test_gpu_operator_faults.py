@@ -49,6 +49,7 @@ def test_what_is_not_ready_is_told_with_its_reason_and_waited_for_again(bench: B
     assert (done.returncode, done.report["changed"]) == (0, 0), done.output
 
 
+@pytest.mark.extended
 def test_a_crd_that_goes_away_is_told_and_brought_back(current: Bench) -> None:
     with PretendOperator(current.cluster):
         assert deploy(current).returncode == 0

@@ -66,6 +66,7 @@ def test_a_dry_run_shows_what_would_be_done_and_does_nothing(current: Bench) -> 
     assert "monitoring" not in namespaces
 
 
+@pytest.mark.extended
 def test_a_pin_that_cannot_work_stops_everything_before_it_begins(bench: Bench) -> None:
     pins = {"kube-prometheus-stack": "46.2.0", "dcgm-exporter": "3.1.5"}
     old = bench.cluster.version.startswith("1.18")
@@ -86,6 +87,7 @@ def test_a_pin_that_cannot_work_stops_everything_before_it_begins(bench: Bench) 
 OPERATOR = {"45.10.1": None, "72.9.1": "0.82.2", "88.5.3": "0.93.1"}
 
 
+@pytest.mark.extended
 def test_crds_come_before_the_chart_that_needs_them(current: Bench) -> None:
     choices = choices_of("kube-prometheus-stack", current.cluster.version)
     if len(choices) < 2:

@@ -50,6 +50,7 @@ def test_where_somebody_collects_no_second_exporter_comes(current: Bench) -> Non
     assert "dcgm-exporter" not in current.releases()
 
 
+@pytest.mark.extended
 def test_gpu_nodes_are_labelled_where_nfd_is_not_wanted(unlabelled: Bench) -> None:
     done = unlabelled.deploy(device_plugin_label_nodes=True)
     assert done.returncode == 0, done.output
@@ -60,6 +61,7 @@ def test_gpu_nodes_are_labelled_where_nfd_is_not_wanted(unlabelled: Bench) -> No
     assert unlabelled.deploy(device_plugin_label_nodes=True).report["changed"] == 0
 
 
+@pytest.mark.extended
 def test_nodes_without_labels_are_told_with_the_label_that_is_missing(unlabelled: Bench) -> None:
     done = unlabelled.deploy(device_plugin_nfd=False, cluster_timeout=10)
     assert done.returncode == 1
@@ -83,6 +85,7 @@ def test_a_node_that_offers_no_gpus_is_told_and_stops_nobody(current: Bench) -> 
     assert told[0]["message"].startswith("gpu-2 offers no GPUs")
 
 
+@pytest.mark.extended
 def test_a_plugin_that_shows_no_gpu_anywhere_is_no_success(current: Bench) -> None:
     without_gpus(current, "gpu-1", "gpu-2", "gpu-3")
     done = current.deploy(cluster_timeout=10, monitoring_enabled=False)
@@ -124,7 +127,9 @@ def test_a_killed_run_is_made_up_for(current: Bench, pool: Pool, tmp_path: Path)
 @pytest.mark.parametrize(
     ("image", "check", "code"),
     [
-        ("nvidia-device-plugin", "plugin_on_every_gpu_node", "GF793"),
+        pytest.param(
+            "nvidia-device-plugin", "plugin_on_every_gpu_node", "GF793", marks=pytest.mark.extended
+        ),
         ("dcgm-exporter", "exporter_on_every_gpu_node", "GF794"),
     ],
 )

@@ -154,6 +154,7 @@ def loaded(stage: Stage, *gpus: dict[str, float], log: str) -> dict[str, Any]:
     return stage.run(play)
 
 
+@pytest.mark.extended
 def test_a_healthy_node_passes_every_check(stage: Stage) -> None:
     checks = loaded(stage, HEALTHY, HEALTHY, log=printed(6.1e5, 6.0e5))
     outcomes = {name: checks[name]["outcome"] for name in CHECKS}

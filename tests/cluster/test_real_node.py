@@ -181,6 +181,7 @@ def test_a_pod_gets_the_gpu_and_the_next_one_waits_for_it(
     assert wait_until(lambda: site.phase("second") == "Running", SECONDS)
 
 
+@pytest.mark.extended
 def test_a_pod_that_asks_for_no_gpu_sees_none(
     provisioned: Site, run_pod: Callable[..., str]
 ) -> None:
@@ -200,6 +201,7 @@ def test_a_second_run_of_both_changes_nothing(provisioned: Site, tmp_path: Path)
     assert wait_until(lambda: HOST in provisioned.cluster.ready_nodes(), SECONDS)
 
 
+@pytest.mark.extended
 def test_a_second_join_is_harmless(provisioned: Site) -> None:
     join(provisioned.cluster, provisioned.host)
     assert wait_until(lambda: provisioned.gpus() == "1", SECONDS)

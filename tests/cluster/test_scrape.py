@@ -226,6 +226,7 @@ def test_the_checks_pass(site: Site, prometheus: Prometheus) -> None:
     assert verdicts(site) == [("passed", ""), ("passed", "")]
 
 
+@pytest.mark.extended
 def test_an_exporter_that_is_down_is_told(site: Site, prometheus: Prometheus) -> None:
     exporter = site.exporters["gpu-3"]
     exporter.stop()

@@ -146,6 +146,7 @@ def test_a_move_to_another_branch_and_a_refusal(fleet: dict[str, Host]) -> None:
     assert run_deploy("gpu_node", [ubuntu], **ONLY_DRIVER).changes() == {"ubuntu2204": 0}
 
 
+@pytest.mark.extended
 def test_an_unknown_version_is_refused_with_those_there_are(fleet: dict[str, Host]) -> None:
     hosts = [fleet["debian12"], fleet["el7"]]
     before = [snapshot(host, OURS) for host in hosts]

@@ -87,6 +87,7 @@ def test_the_other_flavour_leaves_in_the_same_transaction(el7: Host) -> None:
     assert transactions(el7) == before + 1
 
 
+@pytest.mark.extended
 def test_a_foreign_package_that_would_go_too_blocks(el7: Host) -> None:
     el7.run("yum -q versionlock clear")
     el7.run(f"printf 'remove {PROPRIETARY}\\ninstall {OPEN}-{NEW}\\nrun\\n' | yum -y shell")

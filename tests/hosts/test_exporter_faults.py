@@ -16,9 +16,8 @@ from exporting import COUNTERS, gpus, scrape, temperatures
 
 from gpufleet.sandbox import Host
 from tests.hosts.conftest import HostFactory
-from tests.selection import some
 
-pytestmark = pytest.mark.hosts
+pytestmark = [pytest.mark.hosts, pytest.mark.extended]
 
 RECORD = "/var/lib/gpufleet/provenance.json"
 DROP_IN = "/etc/systemd/system/nvidia-dcgm-exporter.service.d/gpufleet.conf"
@@ -75,7 +74,7 @@ BREAKAGES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", some(BREAKAGES, ["exporter stopped", "listens for everybody"]))
+@pytest.mark.parametrize("name", BREAKAGES)
 def test_what_is_broken_is_found_by_its_own_check(host: Host, name: str) -> None:
     broken, mended, found_by = BREAKAGES[name]
     host.run(f"set -e\n{broken}")
@@ -89,7 +88,6 @@ def test_what_is_broken_is_found_by_its_own_check(host: Host, name: str) -> None
     assert failed == found_by
 
 
-@pytest.mark.extended
 def test_a_version_that_the_repository_lacks(host: Host) -> None:
     done = deploy(host, exporter_version="4.8.1")
     assert done.returncode == 1
@@ -99,7 +97,6 @@ def test_a_version_that_the_repository_lacks(host: Host) -> None:
     assert deploy(host).returncode == 0
 
 
-@pytest.mark.extended
 def test_an_image_that_cannot_be_had(host: Host) -> None:
     done = deploy(host, exporter_mode="docker", exporter_image="registry.invalid/none:1")
     assert done.returncode == 1
@@ -108,7 +105,6 @@ def test_an_image_that_cannot_be_had(host: Host) -> None:
     assert deploy(host).changes() == {host.name: 0}
 
 
-@pytest.mark.extended
 def test_an_exporter_that_does_not_come_up(host: Host) -> None:
     host.run("mv /usr/bin/dcgm-exporter /root/kept && ln -s /bin/false /usr/bin/dcgm-exporter")
     host.run("systemctl stop nvidia-dcgm-exporter")
@@ -124,7 +120,7 @@ def test_an_exporter_that_does_not_come_up(host: Host) -> None:
 
 @pytest.mark.parametrize(
     "sentence",
-    some(["Install DCGM", "Install dcgm-exporter", "Start it", "Record"], ["Start it"]),
+    ["Install DCGM", "Install dcgm-exporter", "Start it", "Record"],
 )
 def test_a_killed_run_is_made_up_for(host: Host, tmp_path: Path, sentence: str) -> None:
     """Killed as an operation of the exporter begins, or a moment later."""

@@ -104,6 +104,7 @@ def test_it_is_refused_with_the_reason(host: Host, name: str) -> None:
         assert differences(was, snapshot(host)) == {}
 
 
+@pytest.mark.extended
 def test_preflight_says_so_and_what_would_be_done(host: Host) -> None:
     was = snapshot(host)
     with rival(host, "an exporter of another unit at another port"):

@@ -237,6 +237,7 @@ def test_restarts_are_the_users_where_they_want_it(
     assert "GF414" not in done.codes(host.name)
 
 
+@pytest.mark.extended
 def test_live_restore_keeps_containers_through_a_restart(
     fleet: dict[str, Host], installed: Outcome
 ) -> None:
