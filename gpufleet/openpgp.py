@@ -11,10 +11,15 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from pysequoia import Cert
+
+UNKNOWN = "UNKNOWN"
 _PUBLIC_KEY = 6
 _SIGNATURE = 2
+_OF_CERTIFICATES = {2, 6, 13, 14, 17}  # signatures, keys, user ids and attributes, subkeys
 _KEY_EXPIRATION = 9
 _SELF_SIGNATURES = (0x10, 0x11, 0x12, 0x13, 0x1F)
 _KEY_REVOCATION = 0x20
@@ -23,6 +28,45 @@ _CRC24_START, _CRC24_POLYNOMIAL = 0xB704CE, 0x864CFB
 
 class OpenPgpError(ValueError):
     """The data is not a public key that can be read; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """One primary key with what is bound to it, and nothing beside it.
+
+    `fingerprint`: 40 or 64 hexadecimal digits, upper case; `binary`: as an apt keyring holds it.
+    """
+
+    fingerprint: str
+    binary: bytes
+
+    @property
+    def armored(self) -> bytes:
+        """As rpm imports it: with the checksum that rpm of EL 7 asks for."""
+        lines = base64.encodebytes(self.binary).decode().replace("\n", "")
+        rows = [lines[first : first + 64] for first in range(0, len(lines), 64)]
+        checksum = base64.b64encode(_crc24(self.binary).to_bytes(3, "big")).decode()
+        begin, end = (f"-----{word} PGP PUBLIC KEY BLOCK-----" for word in ("BEGIN", "END"))
+        return "\n".join([begin, "", *rows, f"={checksum}", end, ""]).encode()
+
+
+def certificate(data: bytes) -> Certificate:
+    """The one certificate that armored or binary `data` consists of.
+
+    OpenPgpError for anything else: a second certificate, a packet that does not belong to it, a
+    second armor, garbage. Its bytes are written anew, so that nothing else can hide in them.
+    """
+    if data.count(b"-----BEGIN PGP") > 1:
+        raise OpenPgpError("more than one armored block")
+    try:
+        found = Cert.from_bytes(dearmor(data))
+    except RuntimeError as error:  # pysequoia's, with a stack trace below the first line
+        raise OpenPgpError(str(error).partition("\n")[0]) from None
+    binary = bytes(found)
+    strange = {tag for tag, _ in _packets(binary)} - _OF_CERTIFICATES
+    if strange:
+        raise OpenPgpError(f"packets that no certificate has: {sorted(strange)}")
+    return Certificate(found.fingerprint.upper(), binary)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +85,20 @@ def fingerprints(data: bytes) -> tuple[str, ...]:
     Raises OpenPgpError when `data` is neither, or cut off.
     """
     return tuple(key.fingerprint for key in public_keys(data))
+
+
+def keyring_fingerprints(data: bytes) -> tuple[str, ...]:
+    """Fingerprints of the keys in a keyring; UNKNOWN among them where it holds anything else.
+
+    () for data that is no keyring. A keyring that is to be trusted has exactly one, an expected.
+    """
+    with suppress(OpenPgpError):
+        return (certificate(data).fingerprint,)
+    try:
+        found = fingerprints(data)
+    except OpenPgpError:
+        return ()
+    return found if len(found) > 1 else (*found, UNKNOWN)
 
 
 def public_keys(data: bytes) -> tuple[PublicKey, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpufleet.facts.model import Keyring, ManagedFile, OsRelease, Package, PackageManager, Service
-from gpufleet.openpgp import OpenPgpError, fingerprints
+from gpufleet.openpgp import keyring_fingerprints
 
 _GONE = ("not-installed", "config-files")
 _PERIODIC = re.compile(
@@ -125,10 +125,7 @@ def _short_id(name: str) -> tuple[str, ...]:
 
 
 def _fingerprints(data: bytes) -> tuple[str, ...]:
-    try:
-        return fingerprints(data) if data.strip() else ()
-    except OpenPgpError:
-        return ()
+    return keyring_fingerprints(data) if data.strip() else ()
 
 
 def keyring(path: str, data: bytes) -> Keyring:

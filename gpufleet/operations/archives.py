@@ -35,7 +35,7 @@ def use(node: Node, plan: ArchivesPlan) -> Commands:
         if isinstance(key, Finding):
             yield stop(host.name, key)
             return
-        keys.append(FileWrite(wanted.path, key))
+        keys.append(FileWrite(wanted.path, key.armored))
     show_diff(node.facts, plan.files)
     written = [*keys, *plan.files]
     paths = [file.path for file in written]

@@ -8,7 +8,7 @@ from pyinfra import host
 
 from gpufleet.findings import Finding
 from gpufleet.findings import packages as findings
-from gpufleet.openpgp import OpenPgpError, dearmor, fingerprints
+from gpufleet.openpgp import Certificate, OpenPgpError, certificate, keyring_fingerprints
 from gpufleet.operations.files import HOME, put
 from gpufleet.operations.locks import wait_for_lock
 from gpufleet.operations.operation import Commands, operation
@@ -40,7 +40,7 @@ def trust(plan: RepositoryPlan, role: str, lock_timeout: int) -> Commands:
     if isinstance(key, Finding):
         yield stop(host.name, key)
         return
-    trusted = dearmor(key) if repository.manager == "apt" else key
+    trusted = key.binary if repository.manager == "apt" else key.armored
     files = (repository.file, repository.keyring)
     yield script("keep_files", KEPT, *files)
     yield from put([FileWrite(repository.keyring, trusted), plan.source])
@@ -48,23 +48,26 @@ def trust(plan: RepositoryPlan, role: str, lock_timeout: int) -> Commands:
     yield script("try_repository", repository.manager, message, repository.name, KEPT, *files)
 
 
-def fetch_key(url: str, expected: Sequence[str], settings: str) -> bytes | Finding:
+def fetch_key(url: str, expected: Sequence[str], settings: str) -> Certificate | Finding:
     """The key at `url`, fetched by the host, or why it is not to be trusted.
 
-    `settings`: beginning of the settings that name a mirror and the fingerprint of its key.
+    A file with the expected key and anything beside it is refused as a whole. `settings`: beginning
+    of the settings that name a mirror and the fingerprint of its key.
     """
     key = host.get_fact(Fetched, url)
     if isinstance(key, str):
         return findings.KEY_UNREACHABLE(url=url, problem=key, setting=f"{settings}_url")
     try:
-        found = fingerprints(key)
-    except OpenPgpError:  # a mirror's error page, say: an exception would end the whole run
-        found = ()
-    if set(found) & set(expected):
-        return key
+        found = certificate(key)
+    except OpenPgpError:  # a mirror's error page, say, or a second key
+        shown = ", ".join(keyring_fingerprints(key))
+    else:
+        if found.fingerprint in expected:
+            return found
+        shown = found.fingerprint
     return findings.WRONG_KEY(
         url=url,
-        found=", ".join(found) or "none (not an OpenPGP key)",
+        found=shown or "none (not an OpenPGP key)",
         expected=" or ".join(expected),
         setting=f"{settings}_key_fingerprint",
     )

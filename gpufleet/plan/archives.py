@@ -176,5 +176,9 @@ def _placed(archive: ExtraRepository, settings: DriverSettings) -> ExtraReposito
 
 
 def _is_trusted(key: TrustedKey, facts: NodeFacts) -> bool:
-    wanted = set(key.fingerprints)
-    return any(k.path == key.path and wanted & set(k.fingerprints) for k in facts.keyrings)
+    return any(
+        found.path == key.path
+        and len(found.fingerprints) == 1
+        and found.fingerprints[0] in key.fingerprints
+        for found in facts.keyrings
+    )

@@ -49,9 +49,11 @@ def source_file(repository: Repository) -> FileWrite:
 
 
 def _key_is_trusted(repository: Repository, facts: NodeFacts) -> bool:
-    wanted = set(repository.key_fingerprints)
+    """Whether the keyring holds exactly one key, and that one is expected."""
     return any(
-        keyring.path == repository.keyring and wanted & set(keyring.fingerprints)
+        keyring.path == repository.keyring
+        and len(keyring.fingerprints) == 1
+        and keyring.fingerprints[0] in repository.key_fingerprints
         for keyring in facts.keyrings
     )
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from pysequoia import Tsk
 
 from gpufleet.operations import repository
 from tests.unit.plan.hosts import bare_host, plan_for
@@ -33,3 +35,30 @@ def test_what_is_no_key_stops_the_host_before_a_file_is_written(
     # the fake host has no shell: that this last command fails is in test_quoting.py
     assert "exit 1" in host.commands[-1]
     assert "GF310" in host.commands[-1] or "GF311" in host.commands[-1]
+
+
+def test_the_right_key_with_another_beside_it_stops_the_host(
+    carry_out: Callable[..., Any], two_keys: tuple[str, bytes]
+) -> None:
+    """S1: `set(found) & set(expected)` took such a file as it was; a rogue key was trusted."""
+    expected, both = two_keys
+    found = plan_for(bare_host()).repository
+    assert found.repository
+    known = replace(found.repository, key_fingerprints=(expected,))
+    plan = replace(found, repository=known)
+    answer = base64.b64encode(both).decode()
+    host = carry_out(
+        lambda: repository.trust("Trust", plan, "driver", 5), {"gpufleet-fetch": answer}
+    )
+    assert not any("put_files" in command for command in host.commands)
+    assert "GF310" in host.commands[-1]
+
+
+@pytest.fixture
+def two_keys() -> tuple[str, bytes]:
+    """The fingerprint of the first, and both in one file."""
+    first, second = (
+        Tsk.generate(f"{name} <{name}@example.com>").extract_certificate()
+        for name in ("one", "two")
+    )
+    return first.fingerprint.upper(), bytes(first) + bytes(second)

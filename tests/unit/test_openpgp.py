@@ -12,7 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufleet.openpgp import OpenPgpError, dearmor, fingerprints, public_keys
+from gpufleet.openpgp import (
+    UNKNOWN,
+    OpenPgpError,
+    certificate,
+    dearmor,
+    fingerprints,
+    keyring_fingerprints,
+    public_keys,
+)
 
 Gpg = Callable[..., bytes]
 
@@ -109,3 +117,59 @@ def test_any_bytes_give_keys_or_an_error(data: bytes) -> None:
     except OpenPgpError:
         return
     assert all(len(fingerprint) == 40 for fingerprint in found)
+
+
+ONE, TWO = "=one <one@example.com>", "=two <two@example.com>"  # the whole name: others contain it
+
+
+def packet(tag: int, body: bytes) -> bytes:
+    return bytes([0xC0 | tag, 0xFF]) + len(body).to_bytes(4, "big") + body
+
+
+@pytest.mark.parametrize("armor", [[], ["--armor"]], ids=["binary", "armored"])
+def test_a_certificate_is_one_key_in_both_forms(gpg: Gpg, armor: list[str], tmp_path: Path) -> None:
+    (fingerprint,) = fingerprints(gpg("--export", ONE))
+    found = certificate(gpg(*armor, "--export", ONE))
+    assert found.fingerprint == fingerprint
+    assert fingerprints(found.binary) == (fingerprint,)
+    assert dearmor(found.armored) == found.binary, "its checksum is right"
+    assert keyring_fingerprints(found.binary) == (fingerprint,)
+
+
+# what a mirror could put beside the right key, and what a look at such a keyring shows
+BESIDE = {
+    "another key": (lambda one, two: one + two, 2),
+    "another key before it": (lambda one, two: two + one, 2),
+    "a key of version 3": (lambda one, two: one + packet(6, b"\x03" + two[10:60]), 2),
+    "a key of version 6": (lambda one, two: one + packet(6, b"\x06" + two[10:60]), 2),
+    "a packet for private use": (lambda one, two: one + packet(60, b"x"), 2),
+    "garbage": (lambda one, two: one + b"garbage", 0),
+    "an end that is missing": (lambda one, two: one[:-5], 0),
+}
+
+
+@pytest.mark.parametrize("what", BESIDE)
+def test_a_key_with_anything_beside_it_is_no_certificate(gpg: Gpg, what: str) -> None:
+    """S1: the right key and a rogue one used to become the keyring together."""
+    make, seen = BESIDE[what]
+    data = make(gpg("--export", ONE), gpg("--export", TWO))
+    with pytest.raises(OpenPgpError) as refused:
+        certificate(data)
+    assert "\n" not in str(refused.value), "no stack trace"
+    found = keyring_fingerprints(data)
+    assert len(found) == seen, found
+    assert len(set(found) - {UNKNOWN}) != 1 or UNKNOWN in found
+
+
+def test_two_armored_keys_are_no_certificate(gpg: Gpg) -> None:
+    both = b"".join(gpg("--armor", "--export", name) for name in (ONE, TWO))
+    with pytest.raises(OpenPgpError, match="more than one"):
+        certificate(both)
+    assert len(keyring_fingerprints(both)) == 2
+
+
+@pytest.mark.parametrize("data", [b"", b"<html>", b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n\xff\n"])
+def test_what_is_no_key_has_no_fingerprints(data: bytes) -> None:
+    with pytest.raises(OpenPgpError):
+        certificate(data)
+    assert keyring_fingerprints(data) == () or UNKNOWN in keyring_fingerprints(data)
