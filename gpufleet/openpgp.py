@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from pysequoia import Cert
-
 UNKNOWN = "UNKNOWN"
 _PUBLIC_KEY = 6
 _SIGNATURE = 2
@@ -32,9 +30,9 @@ class OpenPgpError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """One primary key with what is bound to it, and nothing beside it.
+    """One primary key with its packets, and no other key.
 
-    `fingerprint`: 40 or 64 hexadecimal digits, upper case; `binary`: as an apt keyring holds it.
+    `fingerprint`: 40 hexadecimal digits, upper case; `binary`: as an apt keyring holds it.
     """
 
     fingerprint: str
@@ -53,20 +51,22 @@ class Certificate:
 def certificate(data: bytes) -> Certificate:
     """The one certificate that armored or binary `data` consists of.
 
-    OpenPgpError for anything else: a second certificate, a packet that does not belong to it, a
-    second armor, garbage. Its bytes are written anew, so that nothing else can hide in them.
+    OpenPgpError for anything else: a second primary key of whatever version, a packet that no
+    certificate has, a second armor, garbage.
     """
     if data.count(b"-----BEGIN PGP") > 1:
         raise OpenPgpError("more than one armored block")
-    try:
-        found = Cert.from_bytes(dearmor(data))
-    except RuntimeError as error:  # pysequoia's, with a stack trace below the first line
-        raise OpenPgpError(str(error).partition("\n")[0]) from None
-    binary = bytes(found)
-    strange = {tag for tag, _ in _packets(binary)} - _OF_CERTIFICATES
+    binary = dearmor(data)
+    packets = list(_packets(binary))
+    strange = {tag for tag, _ in packets} - _OF_CERTIFICATES
     if strange:
         raise OpenPgpError(f"packets that no certificate has: {sorted(strange)}")
-    return Certificate(found.fingerprint.upper(), binary)
+    primaries = [body for tag, body in packets if tag == _PUBLIC_KEY]
+    if len(primaries) != 1 or packets[0][0] != _PUBLIC_KEY:
+        raise OpenPgpError(f"{len(primaries)} primary keys instead of one")
+    if len(primaries[0]) < 6 or primaries[0][0] != 4:
+        raise OpenPgpError("its primary key is not of version 4")
+    return Certificate(_public_key(primaries[0]).fingerprint, binary)
 
 
 @dataclass(frozen=True, slots=True)
