@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test.sh fast|all [PYTEST ARGS]. fast: not `extended`, not `slow`, on Kubernetes 1.36; within ten minutes
-# on two cores. all: every test, on Kubernetes 1.36 and 1.18, with real DKMS builds.
+# test.sh fast|all [PYTEST ARGS]. fast: not `extended`, not `slow`, on Kubernetes 1.36 (docs/testing.md has
+# its time). all: every test, on Kubernetes 1.36 and 1.18, with real DKMS builds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=$1
