@@ -8,7 +8,6 @@ whether a key is the one that the catalog names, and its fingerprint alone says 
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -152,7 +151,7 @@ def _armored_block(lines: Iterator[str]) -> bytes:
     try:
         binary = base64.b64decode(encoded, validate=True)
         expected = base64.b64decode(checksum, validate=True)
-    except binascii.Error as error:
+    except ValueError as error:  # binascii's too; text that is not ASCII is another one
         raise OpenPgpError(f"the armor is damaged: {error}") from None
     if expected and int.from_bytes(expected, "big") != _crc24(binary):
         raise OpenPgpError("the armor is damaged: its checksum does not match")
@@ -207,6 +206,8 @@ def _length(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _public_key(body: bytes) -> PublicKey:
+    if len(body) > 0xFFFF:
+        raise OpenPgpError("a key packet is too long")
     prefix = b"\x99" + len(body).to_bytes(2, "big")
     # SHA-1 is what the format says a fingerprint is; it protects nothing by itself here.
     digest = hashlib.sha1(prefix + body, usedforsecurity=False).hexdigest()

@@ -173,3 +173,18 @@ def test_what_is_no_key_has_no_fingerprints(data: bytes) -> None:
     with pytest.raises(OpenPgpError):
         certificate(data)
     assert keyring_fingerprints(data) == () or UNKNOWN in keyring_fingerprints(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n\xffAAA\n-----END PGP PUBLIC KEY BLOCK-----\n",
+        packet(6, b"\x04" + bytes(69999)),
+    ],
+    ids=["not ASCII", "packet of 70,000 bytes"],
+)
+def test_a_hostile_key_is_refused_and_raises_nothing_else(data: bytes) -> None:
+    """S5: another exception than OpenPgpError ended the run of every host."""
+    with pytest.raises(OpenPgpError):
+        certificate(data)
+    assert keyring_fingerprints(data) == ()
