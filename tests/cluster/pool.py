@@ -13,6 +13,7 @@ from gpufleet.sandbox.cluster import Cluster
 from gpufleet.sandbox.cluster.nodes import GPU_LABELS
 from gpufleet.sandbox.cluster.snapshot import Objects
 from gpufleet.sandbox.waiting import wait_until
+from tests.naming import RUN
 
 SECONDS = 60.0
 DISCOVERED = Path.home() / ".kube" / "cache" / "discovery"  # what helm remembers of a server's APIs
@@ -58,7 +59,7 @@ class Pool:
             found.cluster.down()
 
     def _start(self, minor: str) -> Fresh:
-        name = f"pool-{minor}-{self.worker}"
+        name = f"{RUN}-{minor}-{self.worker}"
         left = Cluster.find(name)
         if left:
             left.down()

@@ -25,6 +25,7 @@ from gpufleet.sandbox.inventory import group_data, nodes
 from gpufleet.sandbox.waiting import wait_until
 from tests.cluster.stacking import PYINFRA, ROOT
 from tests.cluster.standin import write_charts
+from tests.naming import RUN
 
 HOST = "ubuntu2404"  # containerd, one H100
 SECONDS = 120
@@ -75,7 +76,7 @@ class Site:
 @pytest.fixture(scope="module")
 def site(worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A bare host joined to a fresh cluster, then gpu_node, then gpu_cluster."""
-    name = f"node-{worker_id}"
+    name = f"{RUN}-node-{worker_id}"
     sandbox = Sandbox(name, progress=print, images="imitation")
     sandbox.down()
     sandbox.up([HOST])

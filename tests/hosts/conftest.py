@@ -8,19 +8,15 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gpufleet.sandbox import Host, Sandbox
+from tests.naming import RUN
 
 HostFactory = Callable[[str], Host]
 
 
 @pytest.fixture(scope="session")
 def sandbox(worker_id: str) -> Iterator[Sandbox]:
-    """The sandbox `test`, one per worker of pytest-xdist; GPUFLEET_KEEP_SANDBOX=1 leaves it up.
-
-    GPUFLEET_TEST_SANDBOX gives it another name.
-    """
-    base = os.environ.get("GPUFLEET_TEST_SANDBOX", "test")
-    name = base if worker_id == "master" else f"{base}-{worker_id}"
-    box = Sandbox(name, progress=print, images="imitation")
+    """One per worker of pytest-xdist; GPUFLEET_KEEP_SANDBOX=1 leaves it up."""
+    box = Sandbox(f"{RUN}-{worker_id}", progress=print, images="imitation")
     box.up([])
     yield box
     if os.environ.get("GPUFLEET_KEEP_SANDBOX") != "1":
