@@ -96,6 +96,7 @@ def inventory(hosts: Sequence[Host]) -> dict[str, Any]:
                 host.name: {
                     "ansible_host": host.address,
                     "ansible_user": host.state.user,
+                    "ansible_become": host.state.user != "root",
                     "ansible_ssh_private_key_file": host.state.key,
                     "ansible_ssh_common_args": f"-o UserKnownHostsFile={host.state.known_hosts}",
                     "ansible_python_interpreter": "/usr/bin/python3",

@@ -53,7 +53,10 @@ def main() -> None:
     job = json.load(sys.stdin)
     command = f"sh -c {shlex.quote(job['command'])}"
     hosts = job["hosts"]
-    asked = [spawn(ask, host, command) for host in hosts]
+    asked = [
+        spawn(ask, host, command if host["user"] == "root" else f"sudo -H -n {command}")
+        for host in hosts
+    ]
     joinall(asked, raise_error=True)
     print(f"{len(asked)} hosts, {sum(task.value for task in asked)} bytes")
 

@@ -17,13 +17,15 @@ def nodes(sandbox: str) -> list[tuple[str, dict[str, Any]]]:
 
 def _data(host: HostState) -> dict[str, Any]:
     """How to reach the host, and the driver branch that goes with its kind."""
-    data = {
+    data: dict[str, Any] = {
         "ssh_hostname": host.address,
         "ssh_user": host.user,
         "ssh_key": host.key,
         "ssh_known_hosts_file": host.known_hosts,
         "ssh_strict_host_key_checking": "yes",
     }
+    if host.user != "root":
+        data["_sudo"] = True
     branch = KINDS[host.kind].driver_branch
     return {**data, "driver_branch": branch} if branch else data
 

@@ -26,7 +26,10 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class HostKind:
-    """One kind of host. `next_kernel` is what the fault new-kernel installs."""
+    """One kind of host. `next_kernel` is what the fault new-kernel installs.
+
+    `user` logs in over SSH: admin, who needs sudo, or root.
+    """
 
     name: str
     summary: str
@@ -37,6 +40,7 @@ class HostKind:
     archive: str = ""  # folder of the distribution's archive on the mirror
     driver_branch: str = ""  # what inventories/sandbox.py asks for
     efi: bool = True
+    user: str = "admin"
 
     @property
     def is_rpm(self) -> bool:
@@ -81,6 +85,7 @@ _KINDS = (
         devices=(BOARD, H100[0]),
         archive="ubuntu2404",
         driver_branch="580",
+        user="root",
     ),
     HostKind(
         name="debian12",
@@ -107,6 +112,7 @@ _KINDS = (
         name="nogpu",
         summary="Ubuntu 22.04, docker, no GPU",
         devices=(BOARD,),
+        user="root",
         **UBUNTU2204,  # type: ignore[arg-type]
     ),
     HostKind(

@@ -139,6 +139,7 @@ class Sandbox:
             image=images[kind.image].tag,
             key=str(self.folder / "id_ed25519"),
             known_hosts=str(self.folder / "known_hosts"),
+            user=kind.user,
         )
 
     def _host_key(self, name: str) -> Path:

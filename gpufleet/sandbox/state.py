@@ -23,7 +23,7 @@ class HostState:
     image: str
     key: str
     known_hosts: str
-    user: str = "root"
+    user: str
 
 
 @dataclass(slots=True)

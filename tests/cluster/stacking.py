@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event, Timer
 from typing import Any, NoReturn
 
 import pytest
@@ -19,6 +21,7 @@ from kubernetes import client
 from gpufleet.catalog.charts import choose_charts, load_charts
 from gpufleet.catalog.versions import release
 from gpufleet.sandbox.cluster import Cluster
+from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 PYINFRA = Path(sys.executable).with_name("pyinfra")
@@ -64,11 +67,7 @@ class Bench:
         self, folder: Path, *options: str, deploy: str = "gpu_cluster", **data: Any
     ) -> subprocess.Popen[str]:
         """Begin a run of deploys/DEPLOY.py, in a session of its own."""
-        inventory = folder / "inventory.py"
-        inventory.write_text(INVENTORY.format(data=json.dumps(self.data(**data))))
-        sure = [] if "--dry" in options else ["-y"]
-        words = [str(PYINFRA), *sure, *options, str(inventory), f"deploys/{deploy}.py"]
-        environment = {**os.environ, "GPUFLEET_REPORT": str(folder / "report.json")}
+        words, environment = self._command(folder, options, deploy, data)
         process = subprocess.Popen(
             words, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, start_new_session=True,
@@ -76,6 +75,16 @@ class Bench:
         if self.ahead:
             prefer(process.pid)
         return process
+
+    def _command(
+        self, folder: Path, options: Sequence[str], deploy: str, data: dict[str, Any]
+    ) -> tuple[list[str], dict[str, str]]:
+        """Words and environment of a run whose inventory and report are in `folder`."""
+        inventory = folder / "inventory.py"
+        inventory.write_text(INVENTORY.format(data=json.dumps(self.data(**data))))
+        sure = [] if "--dry" in options else ["-y"]
+        words = [str(PYINFRA), *sure, *options, str(inventory), f"deploys/{deploy}.py"]
+        return words, {**os.environ, "GPUFLEET_REPORT": str(folder / "report.json")}
 
     def go_ahead(self) -> None:
         """From here on this cluster and the runs on it go before what other tests have at work."""
@@ -89,24 +98,31 @@ class Bench:
             for server in self.cluster.processes:
                 prefer(server.pid, 0)
 
-    def deploy(self, *options: str, **data: Any) -> Outcome:
+    def deploy(self, *options: str, deploy: str = "gpu_cluster", **data: Any) -> Outcome:
         """A run from its start to its end."""
         with TemporaryDirectory(prefix="gpufleet-test-") as name:
             began = time.monotonic()
-            process = self.start(Path(name), *options, **data)
-            try:
-                output, _ = process.communicate(timeout=self.seconds)
-            except subprocess.TimeoutExpired:
-                self._give_up(process)
+            words, environment = self._command(Path(name), options, deploy, data)
+            printed = Path(name, "printed")
+            with printed.open("wb") as file:
+                run = warm.begin(words, ROOT, environment, file.fileno())
+            if self.ahead:
+                prefer(run.pid)
+            late = Event()
+            watchdog = Timer(self.seconds, lambda: (late.set(), os.killpg(run.pid, signal.SIGKILL)))
+            watchdog.start()
+            status = run.wait()
+            watchdog.cancel()
+            output = printed.read_text(errors="replace")
+            if late.is_set():
+                self._give_up(output)
             seconds = time.monotonic() - began
             report = Path(name, "report.json")
             hosts = json.loads(report.read_text())["hosts"] if report.exists() else {}
-        return Outcome(process.returncode, output, seconds, hosts.get("@local", {}))
+        return Outcome(status, output, seconds, hosts.get("@local", {}))
 
-    def _give_up(self, process: subprocess.Popen[str]) -> NoReturn:
-        """End a run, helm and all, that takes too long; say how far it came, and what it lacks."""
-        os.killpg(process.pid, signal.SIGKILL)
-        output, _ = process.communicate()
+    def _give_up(self, output: str) -> NoReturn:
+        """Say how far a run came that takes too long, and what it lacks."""
         ended = [each.name for each in self.cluster.processes if not each.alive]
         dead = f"; no longer running: {', '.join(ended)}" if ended else ""
         pytest.fail(f"no end after {self.seconds} s{dead}; it printed:\n{output}")

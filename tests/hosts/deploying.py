@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from threading import Timer
 from typing import Any
 
 from gpufleet.sandbox import Host
+from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 PYINFRA = Path(sys.executable).with_name("pyinfra")
@@ -86,19 +87,18 @@ def _run(
 ) -> tuple[int, str]:
     """Exit status and output; a command that takes longer than `timeout` seconds is killed."""
     lines = []
-    with subprocess.Popen(
-        command, cwd=ROOT, env={**os.environ, **variables}, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    ) as process:  # fmt: skip
-        watchdog = Timer(timeout, process.kill)
-        watchdog.start()
-        assert process.stdout
-        for line in process.stdout:
+    reader, writer = os.pipe()
+    run = warm.begin(command, ROOT, {**os.environ, **variables}, writer)
+    os.close(writer)
+    watchdog = Timer(timeout, os.killpg, (run.pid, signal.SIGKILL))
+    watchdog.start()
+    with open(reader, errors="replace") as output:
+        for line in output:
             lines.append(line)
             if on_line:
                 on_line(line)
-        watchdog.cancel()
-    return process.returncode, "".join(lines)
+    watchdog.cancel()
+    return run.wait(), "".join(lines)
 
 
 def deploy_command(

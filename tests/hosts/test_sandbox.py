@@ -82,7 +82,7 @@ def test_a_host_can_reach_neither_real_modules_nor_real_disks(sandbox_host: Host
 def test_ssh_is_strict_and_leaves_a_trace(sandbox_host: HostFactory) -> None:
     host = sandbox_host("ubuntu2204")
     before = len(host.sessions())
-    assert host.ssh("id -un").stdout == "root\n"
+    assert host.ssh("id -un && sudo -n id -un").stdout == "admin\nroot\n"
     assert len(host.sessions()) == before + 1
     words = host.ssh_command("true")
     place = words.index(f"UserKnownHostsFile={host.state.known_hosts}")

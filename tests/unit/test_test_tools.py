@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import os
+import signal
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.mutation.mutate import marked, mutants
 from tests.scheduling import CLUSTER, HOSTS, LONG, preference
 from tests.selection import some
@@ -74,3 +78,35 @@ def test_a_marked_function_reports_itself() -> None:
     lines = marked(CODE, {6: 7}).splitlines()
     assert lines[5] == '    __import__("mutant_reached").reached(7)'
     ast.parse("\n".join(lines))
+
+
+def test_a_warm_pyinfra_is_like_a_cold_one(tmp_path: Path) -> None:
+    """Words, folder, environment, output and exit status are those of the run."""
+    (tmp_path / "deploy.py").write_text("")
+    text = "import os\nprint(os.getcwd(), os.environ['MINE'])\nhosts = []\n"
+    (tmp_path / "inventory.py").write_text(text)
+    command = [str(Path(sys.executable).with_name("pyinfra")), "inventory.py", "deploy.py"]
+    for _ in range(2):
+        printed = tmp_path / "printed"
+        with printed.open("wb") as file:
+            run = warm.begin(command, tmp_path, {**os.environ, "MINE": "mine"}, file.fileno())
+        status = run.wait()
+        assert f"{tmp_path} mine" in printed.read_text()
+        assert status == 1, "there are no hosts"
+    read, write = os.pipe()
+    run = warm.begin([command[0], "--version"], tmp_path, os.environ, write)
+    os.close(write)
+    assert os.getsid(run.pid) == run.pid
+    with open(read) as output:
+        assert output.read().startswith("pyinfra: v")
+    assert run.wait() == 0
+
+
+def test_a_warm_pyinfra_that_is_killed_says_so(tmp_path: Path) -> None:
+    (tmp_path / "inventory.py").write_text("import signal\nsignal.pause()\n")
+    (tmp_path / "deploy.py").write_text("")
+    command = [str(Path(sys.executable).with_name("pyinfra")), "inventory.py", "deploy.py"]
+    with (tmp_path / "printed").open("wb") as file:
+        run = warm.begin(command, tmp_path, os.environ, file.fileno())
+    os.killpg(run.pid, signal.SIGKILL)
+    assert run.wait() == -signal.SIGKILL

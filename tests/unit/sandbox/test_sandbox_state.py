@@ -28,7 +28,9 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def host_state(name: str, address: str) -> HostState:
-    return HostState(name, name, address, f"gpufleet-x-{name}", "image", "/key", "/known_hosts")
+    return HostState(
+        name, name, address, f"gpufleet-x-{name}", "image", "/key", "/known_hosts", "admin"
+    )
 
 
 def test_addresses_leave_out_the_gateway_and_those_in_use() -> None:
