@@ -5,9 +5,10 @@ PY    := $(VENV)/bin/python
 HOSTS ?= 1 10 40
 N     ?= 60
 SEED  ?= 1
+FUZZ  ?= 1000000
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo demo-cluster test test-all test-profile mutants test-unit test-hosts test-slow test-kubernetes lint bench alerts dashboards pictures docs clean
+.PHONY: help setup demo demo-cluster test test-all test-profile mutants fuzz test-unit test-hosts test-slow test-kubernetes lint bench alerts dashboards pictures docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -34,6 +35,9 @@ test-profile: $(READY) ## make test, and where its time went: docs/testing.md
 
 mutants: $(READY) ## random changes of the product that make test must notice; N=60 SEED=1
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m tests.mutation --count $(N) --seed $(SEED)
+
+fuzz: $(READY) ## damaged input for every parser of foreign text; FUZZ=1000000 SEED=1
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m tests.fuzz --inputs $(FUZZ) --seed $(SEED)
 
 test-unit: $(READY) ## the tests that need no hosts
 	@$(VENV)/bin/pytest -q tests/unit tests/roles

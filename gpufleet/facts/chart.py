@@ -191,7 +191,7 @@ def _is_whole(crd: Mapping[str, Any]) -> bool:
 def _documents(path: str, data: bytes) -> list[Mapping[str, Any]]:
     try:
         return [d for d in yaml.load_all(data, Loader=ManifestLoader) if isinstance(d, dict)]
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise BrokenChart(f"{path} does not parse: {' '.join(str(error).split())}") from error
 
 

@@ -41,7 +41,7 @@ def parse_index(text: bytes, chart: str) -> tuple[IndexEntry, ...]:
                 return tuple(_entries(events, chart))
             if isinstance(event, yaml.NodeEvent):
                 break
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise BrokenIndex(" ".join(str(error).split())) from error
     raise BrokenIndex("it is no mapping, as an index is")
 

@@ -15,13 +15,14 @@ from gpufleet.verify.load_job import Load
 # Worker 0:1[1004]: TensorEngineActive: generated ???, dcgm 0.000 (250362.2 gflops)
 # before DCGM 2.1 without the worker, since 3.2 as 1.89e+05
 _RATE = re.compile(
-    r"(?:Worker (?P<worker>[\d:/]+) ?\[\d+\]: )?\w+EngineActive: +generated .*"
-    r"\((?P<rate>[\d.]+(?:e[+-]?\d+)?) gflops\)"
+    r"(?:Worker (?P<worker>[\d:/]+) ?\[\d+\]: )?\b\w+EngineActive: +generated .*"
+    r"\((?P<rate>\d+(?:\.\d*)?(?:e[+-]?\d+)?) gflops\)"
 )
 _WORKER = re.compile(r"^Worker ([\d:/]+) ?\[", re.MULTILINE)
 _PASSED = re.compile(r"TestField \d+ test PASSED|All Tests Passed")
 _REFUSED = re.compile(
-    r".*(?:Wrong version of dcgmproftester|Unable to validate Cuda|FAILED\.|ERROR|Error -?\d+).*"
+    r"^.*(?:Wrong version of dcgmproftester|Unable to validate Cuda|FAILED\.|ERROR|Error -?\d+).*",
+    re.MULTILINE,
 )
 _ENDS = 1  # reports at the beginning and at the end of which only a part was under load
 Series = Mapping[str, Any]  # of a range query: "metric" -> labels, "values" -> [time, text]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from ipaddress import ip_address
 from typing import Any
 
 import tomlkit
+from tomlkit.exceptions import TOMLKitError
 
 # Any package of the driver's family carries the driver's own version, whatever its name is.
 DRIVER_NAME = re.compile(r"nvidia|^cuda-drivers|^libcuda1$")
@@ -17,6 +18,8 @@ DRIVER_VERSION = re.compile(r"^\d{3}\.\d+(\.\d+)?$")
 DKMS_LINE = re.compile(
     r"^(?P<name>nvidia[^,/]*)[,/] ?(?P<version>[^,]+), (?P<kernel>[^,]+), .*: (?P<state>\w+)"
 )
+# an address of 4 or 16 bytes and a port, as /proc/net/tcp and tcp6 have them
+SOCKET = re.compile(r"^([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4})$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +88,32 @@ def locked(lock: str, name: str, version: str, architecture: str) -> bool:
 
 
 def lock_lines(text: str) -> list[str]:
-    """The entries of a versionlock list; of dnf 5's versionlock.toml, written like the others."""
+    """The entries of a versionlock list; of dnf 5's versionlock.toml, written like the others.
+
+    ValueError for a versionlock.toml that cannot be read.
+    """
     if "[[packages]]" not in text:
         return [
             line.strip()
             for line in text.splitlines()
             if line.strip() and not line.lstrip().startswith(("#", "!"))
         ]
-    entries = []
-    for package in tomlkit.parse(text).unwrap().get("packages", []):
+    try:
+        return [_lock_line(*found) for found in _locked_packages(tomlkit.parse(text).unwrap())]
+    except (TOMLKitError, KeyError, AttributeError, TypeError) as error:
+        raise ValueError(f"versionlock.toml cannot be read: {error!r}") from error
+
+
+def _locked_packages(lock: dict[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Name and condition of each package of versionlock.toml that is locked at one version."""
+    for package in lock.get("packages", []):
         for condition in package.get("conditions", []):
             if condition.get("key") in ("evr", "version") and condition.get("comparator") == "=":
-                tail = "" if condition["key"] == "evr" else "-*"
-                entries.append(f"{package['name']}-{condition['value']}{tail}")
-    return entries
+                yield package["name"], condition
+
+
+def _lock_line(name: str, condition: dict[str, str]) -> str:
+    return f"{name}-{condition['value']}{'' if condition['key'] == 'evr' else '-*'}"
 
 
 def units(text: str) -> dict[str, dict[str, str]]:
@@ -124,10 +139,9 @@ def dkms_states(text: str, kernel: str) -> dict[str, str]:
 
 
 def listening(text: str) -> set[tuple[str, str]]:
-    """Addresses of /proc/net/tcp, `0100007F:24B8` -> ("127.0.0.1", "9400")."""
+    """Addresses of /proc/net/tcp, `0100007F:24B8` -> ("127.0.0.1", "9400"); others are skipped."""
     found = set()
-    for line in text.split():
-        host, _, port = line.partition(":")
+    for host, port in SOCKET.findall(text):
         words = [bytes.fromhex(host[at : at + 8])[::-1] for at in range(0, len(host), 8)]
         found.add((str(ip_address(b"".join(words))), str(int(port, 16))))
     return found

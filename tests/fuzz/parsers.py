@@ -1,0 +1,203 @@
+"""Everything that reads text from outside, with good inputs and the errors that refuse bad ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from gpufleet.facts.chart import BrokenChart, parse_chart
+from gpufleet.facts.chart_index import BrokenIndex, parse_index
+from gpufleet.facts.parse import FactsError, parse_node_facts
+from gpufleet.openpgp import OpenPgpError, certificate
+from gpufleet.plan.helm_output import error_line
+from gpufleet.plan.rpm_trial import read_trial
+from gpufleet.runtimes import containerd, crio, docker
+from gpufleet.runtimes.model import RuntimeWish
+from gpufleet.verify import parse as verify
+from gpufleet.verify.load_judge import parse as parse_load
+from tests.fuzz.inputs import damaged, odd_tree
+
+UNIT = Path(__file__).resolve().parents[1] / "unit"
+FINDS = Path(__file__).with_name("finds")
+WISH = RuntimeWish(file="/etc/x", binary="nvidia-container-runtime", default=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Parser:
+    """`parse` takes any bytes: it returns, or raises one of `refusals`.
+
+    `variant` makes an input out of good ones, the same for the same state of the generator.
+    """
+
+    name: str
+    parse: Callable[[bytes], object]
+    variant: Callable[[Random], bytes]
+    refusals: tuple[type[Exception], ...] = ()
+
+    def broken_by(self, data: bytes) -> Exception | None:
+        """The error that `data` causes and that is no refusal."""
+        try:
+            self.parse(data)
+        except self.refusals:
+            return None
+        except Exception as error:  # noqa: BLE001 what is looked for
+            return error
+        return None
+
+
+def of_texts(*good: bytes) -> Callable[[Random], bytes]:
+    return lambda chance: damaged(chance.choice(good), good, chance)
+
+
+def of_files(folder: Path, pattern: str) -> Callable[[Random], bytes]:
+    """Variants of the files; they are read when the first is asked for."""
+
+    @cache
+    def good() -> tuple[bytes, ...]:
+        return tuple(path.read_bytes() for path in sorted(folder.glob(pattern)))
+
+    return lambda chance: damaged(chance.choice(good()), good(), chance)
+
+
+def of_trees(*good: Any) -> Callable[[Random], bytes]:
+    """Variants of JSON: half of them well-formed with odd values, half damaged text."""
+    texts = [json.dumps(tree).encode() for tree in good]
+
+    def variant(chance: Random) -> bytes:
+        if chance.random() < 0.5:
+            return damaged(chance.choice(texts), texts, chance)
+        return json.dumps(odd_tree(chance.choice(good), chance)).encode()
+
+    return variant
+
+
+def text_of(data: bytes) -> str:
+    """As pyinfra decodes what a host prints."""
+    return data.decode("utf-8", "replace")
+
+
+def _chart_files(data: bytes) -> dict[str, bytes]:
+    """Bytes as an archive's files: each begins with a line `==> PATH`."""
+    parts = [part.partition(b"\n") for part in data.split(b"==> ") if part]
+    return {path.decode("utf-8", "replace"): text for path, _, text in parts}
+
+
+CHART = b"""==> Chart.yaml
+name: stack
+version: 1.2.3
+appVersion: v0.9
+kubeVersion: '>=1.25.0-0'
+dependencies:
+  - {name: nfd, alias: discovery, condition: 'discovery.install, other.path'}
+==> values.yaml
+discovery: {install: false, image: ours}
+==> crds/own.yaml
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: a.example}
+spec: {group: example.com, names: {kind: Thing}}
+==> templates/x.yaml
+{{ .Values.discovery.image }}
+==> charts/nfd/Chart.yaml
+name: nfd
+version: 0.19.0
+==> charts/nfd/values.yaml
+worker: {config: {}}
+"""
+INDEX = b"""apiVersion: v1
+entries:
+  other: [{version: 1.0.0, urls: [other-1.0.0.tgz]}]
+  dcgm-exporter:
+    - version: 4.8.2
+      urls: [https://charts.example/dcgm-exporter-4.8.2.tgz]
+      digest: 0000000000000000000000000000000000000000000000000000000000000000
+    - {version: 2.6.10, urls: ["dcgm-exporter-2.6.10.tgz"]}
+generated: "2026-01-01T00:00:00Z"
+"""
+DAEMON = (
+    b'{"log-driver": "json-file", "runtimes": {"kata": {"path": "/x"}}, "features": {"cdi": true}}',
+    b'{"default-runtime": "nvidia", "runtimes": {"nvidia": {"args": [], "path": "/x"}}}',
+)
+CONTAINERD = (
+    b"""version = 2
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+SystemdCgroup = true
+""",
+    b"""version = 3
+imports = ["/etc/containerd/conf.d/*.toml"]
+[plugins.'io.containerd.cri.v1.runtime'.containerd]
+default_runtime_name = 'runc'
+""",
+)
+CRIO = (
+    b"""[crio.runtime]
+default_runtime = "runc"
+[crio.runtime.runtimes.runc]
+runtime_path = "/usr/bin/runc"
+""",
+)
+TRIAL = (
+    b"Resolving Dependencies\n--> Running transaction check\nError: Package: a-1 (repo)\n"
+    b"           Requires: b >= 2\nError: Unable to find a match: nvidia-driver\n",
+)
+LISTS = (
+    b"nvidia-driver-580\t580.95.05-1\tamd64\thold ok installed\n(none)\t1\n",
+    b'version = "1.0"\n[[packages]]\nname = "nvidia-driver"\n[[packages.conditions]]\nkey = "evr"\n'
+    b'comparator = "="\nvalue = "3:580.95.05-1.fc41"\n',
+    b"nvidia/580.95.05, 5.15.0-122-generic, x86_64: installed\n",
+    b"0100007F:24B8\n00000000000000000000000001000000:1F90\n",
+    b"Id=docker.service\nActiveState=active\n\nId=x\n",
+)
+
+
+def _parse_lists(data: bytes) -> None:
+    text = text_of(data)
+    verify.dpkg_packages(text)
+    verify.rpm_packages(text, verify.lock_lines(text))
+    verify.units(text)
+    verify.dkms_states(text, "5.15.0-122-generic")
+    verify.listening(text)
+
+
+PARSERS: Sequence[Parser] = (
+    Parser(
+        "facts",
+        lambda data: parse_node_facts(text_of(data).splitlines()),
+        of_files(UNIT / "facts" / "captures", "*-handwritten.txt"),
+        (FactsError,),
+    ),
+    Parser("openpgp", certificate, of_files(FINDS.with_name("keys"), "*"), (OpenPgpError,)),
+    Parser(
+        "chart-index",
+        lambda data: parse_index(data, "dcgm-exporter"),
+        of_texts(INDEX),
+        (BrokenIndex,),
+    ),
+    Parser("chart", lambda data: parse_chart(_chart_files(data)), of_texts(CHART), (BrokenChart,)),
+    Parser("daemon-json", lambda data: docker.merge(text_of(data), WISH), of_texts(*DAEMON)),
+    Parser(
+        "containerd-toml",
+        lambda data: containerd.merge(text_of(data), WISH),
+        of_texts(*CONTAINERD),
+    ),
+    Parser("crio-toml", lambda data: crio.merge(text_of(data), WISH), of_texts(*CRIO)),
+    Parser("yum-trial", lambda data: read_trial(text_of(data).splitlines()), of_texts(*TRIAL)),
+    Parser(
+        "helm-output",
+        lambda data: error_line(text_of(data)),
+        of_files(UNIT / "plan" / "helm_output", "*"),
+    ),
+    Parser("verify-lists", _parse_lists, of_texts(*LISTS), (ValueError,)),
+    Parser(
+        "load-output",
+        lambda data: parse_load(text_of(data)),
+        of_files(UNIT / "verify" / "load_outputs", "*"),
+    ),
+)
