@@ -1,21 +1,26 @@
 """OpenPGP public keys: fingerprints and expiry, read without gpg.
 
 RFC 4880 (and RFC 9580, which keeps its version 4 format): packets, armor, key expiration.
-Signatures are not verified: that is the package manager's work. What is read here decides
-whether a key is the one that the catalog names, and its fingerprint alone says that.
+Of the signatures, those that bind subkeys are verified, for a fingerprint says nothing of subkeys;
+all others are the package manager's work. What is read here decides whether a key is the one that
+the catalog names.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import takewhile
+
+from gpufleet.openpgp_bindings import binds
 
 UNKNOWN = "UNKNOWN"
 _PUBLIC_KEY = 6
 _SIGNATURE = 2
+_SUBKEY = 14
 _OF_CERTIFICATES = {2, 6, 13, 14, 17}  # signatures, keys, user ids and attributes, subkeys
 _KEY_EXPIRATION = 9
 _SELF_SIGNATURES = (0x10, 0x11, 0x12, 0x13, 0x1F)
@@ -29,7 +34,7 @@ class OpenPgpError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """One primary key with its packets, and no other key.
+    """One primary key with what belongs to it, and no other key.
 
     `fingerprint`: 40 hexadecimal digits, upper case; `binary`: as an apt keyring holds it.
     """
@@ -50,8 +55,8 @@ class Certificate:
 def certificate(data: bytes) -> Certificate:
     """The one certificate that armored or binary `data` consists of.
 
-    OpenPgpError for anything else: a second primary key of whatever version, a packet that no
-    certificate has, a second armor, garbage.
+    OpenPgpError for anything else: a second primary key of whatever version, a subkey that the
+    primary key did not sign, a packet that no certificate has, a second armor, garbage.
     """
     if data.count(b"-----BEGIN PGP") > 1:
         raise OpenPgpError("more than one armored block")
@@ -65,7 +70,19 @@ def certificate(data: bytes) -> Certificate:
         raise OpenPgpError(f"{len(primaries)} primary keys instead of one")
     if len(primaries[0]) < 6 or primaries[0][0] != 4:
         raise OpenPgpError("its primary key is not of version 4")
+    _require_bound(packets)
     return Certificate(_public_key(primaries[0]).fingerprint, binary)
+
+
+def _require_bound(packets: Sequence[tuple[int, bytes]]) -> None:
+    """OpenPgpError where a subkey has no binding signature of the first packet's key."""
+    primary = packets[0][1]
+    for place, (tag, subkey) in enumerate(packets):
+        if tag != _SUBKEY:
+            continue
+        own = takewhile(lambda packet: packet[0] == _SIGNATURE, packets[place + 1 :])
+        if len(subkey) > 0xFFFF or not any(binds(body, primary, subkey) for _, body in own):
+            raise OpenPgpError("it has a subkey that its primary key did not sign")
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,25 @@ WRONG_KEY = Kind(
     "repository may not be what it says.",
 )
 
+FOREIGN_KEY = Kind(
+    "GF324",
+    Severity.BLOCKER,
+    "A foreign key is trusted beside the repository's",
+    "{keyring} holds {foreign} beside the expected key {expected}: whoever has that key can sign "
+    "packages for this host. It is trusted in {where}.",
+    "Find out where it came from and what was installed since. Then take it away on the host "
+    "({commands}), and run again.",
+)
+
+KEY_REPLACED = Kind(
+    "GF325",
+    Severity.WARNING,
+    "The keyring holds another key",
+    "{keyring} holds {found} and not the expected key {expected}, which takes its place.",
+    "Nothing to do where the mirror or its key has changed; if not, find out where that key came "
+    "from.",
+)
+
 KEY_UNREACHABLE = Kind(
     "GF311",
     Severity.BLOCKER,

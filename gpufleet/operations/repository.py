@@ -59,15 +59,15 @@ def fetch_key(url: str, expected: Sequence[str], settings: str) -> Certificate |
         return findings.KEY_UNREACHABLE(url=url, problem=key, setting=f"{settings}_url")
     try:
         found = certificate(key)
-    except OpenPgpError:  # a mirror's error page, say, or a second key
-        shown = ", ".join(keyring_fingerprints(key))
+    except OpenPgpError as error:  # a mirror's error page, say, or a second key
+        shown = f"{', '.join(keyring_fingerprints(key)) or 'none'} ({error})"
     else:
         if found.fingerprint in expected:
             return found
         shown = found.fingerprint
     return findings.WRONG_KEY(
         url=url,
-        found=shown or "none (not an OpenPGP key)",
+        found=shown,
         expected=" or ".join(expected),
         setting=f"{settings}_key_fingerprint",
     )

@@ -16,6 +16,7 @@ from gpufleet.findings import Finding
 from gpufleet.findings import packages as findings
 from gpufleet.plan.files import FileWrite
 from gpufleet.plan.render import render
+from gpufleet.plan.repository import foreign_keys, key_is_trusted
 from gpufleet.plan.yumfiles import FOLDER, Section, read_sections, switch_off, switched_off
 from gpufleet.settings import DriverSettings
 
@@ -156,8 +157,11 @@ def _switch(
     )
     return ArchivesPlan(
         files=tuple(file for file in files if not file.is_on(facts)),
-        keys=tuple(key for key in keys if not _is_trusted(key, facts)),
-        findings=used if placed or off else (),
+        keys=tuple(k for k in keys if not key_is_trusted(k.path, k.fingerprints, facts)),
+        findings=(
+            *(f for key in keys for f in foreign_keys(key.path, key.fingerprints, facts)),
+            *(used if placed or off else ()),
+        ),
     )
 
 
@@ -172,13 +176,4 @@ def _placed(archive: ExtraRepository, settings: DriverSettings) -> ExtraReposito
             "key_url": archive.key_path and f"{settings.archives_url}/{archive.key_path}",
             "fingerprints": (own,) if own else archive.fingerprints,
         }
-    )
-
-
-def _is_trusted(key: TrustedKey, facts: NodeFacts) -> bool:
-    return any(
-        found.path == key.path
-        and len(found.fingerprints) == 1
-        and found.fingerprints[0] in key.fingerprints
-        for found in facts.keyrings
     )

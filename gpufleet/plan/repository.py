@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpufleet.catalog.choice import Repository
 from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import packages as findings
+from gpufleet.openpgp import UNKNOWN
 from gpufleet.plan.files import FileWrite
 from gpufleet.plan.render import render
 
@@ -33,12 +35,16 @@ def plan_repository(
         return RepositoryPlan(None, None, needed=False)
     source = source_file(repository)
     conflicts = _conflicts(repository, facts)
-    right = source.is_on(facts) and _key_is_trusted(repository, facts)
+    expected = repository.key_fingerprints
+    right = source.is_on(facts) and key_is_trusted(repository.keyring, expected, facts)
     return RepositoryPlan(
         repository,
         source,
         needed=not right,
-        findings=_findings(repository, conflicts) if wanted or not right else (),
+        findings=(
+            *foreign_keys(repository.keyring, expected, facts),
+            *(_findings(repository, conflicts) if wanted or not right else ()),
+        ),
     )
 
 
@@ -48,13 +54,40 @@ def source_file(repository: Repository) -> FileWrite:
     return FileWrite(repository.file, render(template, repository=repository))
 
 
-def _key_is_trusted(repository: Repository, facts: NodeFacts) -> bool:
-    """Whether the keyring holds exactly one key, and that one is expected."""
+def key_is_trusted(path: str, expected: Sequence[str], facts: NodeFacts) -> bool:
+    """Whether the keyring at `path` holds exactly one key, and that one is expected."""
     return any(
-        keyring.path == repository.keyring
+        keyring.path == path
         and len(keyring.fingerprints) == 1
-        and keyring.fingerprints[0] in repository.key_fingerprints
+        and keyring.fingerprints[0] in expected
         for keyring in facts.keyrings
+    )
+
+
+def foreign_keys(path: str, expected: Sequence[str], facts: NodeFacts) -> tuple[Finding, ...]:
+    """What is said of keys in our own keyring at `path` that are not expected there."""
+    found = [f for keyring in facts.keyrings if keyring.path == path for f in keyring.fingerprints]
+    foreign = [fingerprint for fingerprint in found if fingerprint not in expected]
+    if not foreign:
+        return ()
+    shown, wanted = ", ".join(foreign), " or ".join(expected)
+    if len(foreign) == len(found):
+        return (findings.KEY_REPLACED(keyring=path, found=shown, expected=wanted),)
+    known = set(foreign) - {UNKNOWN}
+    packages = [
+        keyring.path
+        for keyring in facts.keyrings
+        if keyring.path.startswith("gpg-pubkey-") and known & set(keyring.fingerprints)
+    ]
+    commands = [f"rm {path}", *(f"rpm -e {package}" for package in packages)]
+    return (
+        findings.FOREIGN_KEY(
+            keyring=path,
+            foreign=shown,
+            expected=", ".join(f for f in found if f in expected),
+            where=" and ".join([path, *packages]),
+            commands="; ".join(commands),
+        ),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,10 +12,13 @@ from typing import TYPE_CHECKING, Protocol
 from gpufleet.sandbox.addresses import gateway
 from gpufleet.sandbox.errors import SandboxError, kinds
 from gpufleet.sandbox.kinds import MIRROR, HostKind
+from gpufleet.sandbox.mirror.signing import key_ring
+from gpufleet.sandbox.paths import cache_dir
 
 if TYPE_CHECKING:
     from gpufleet.sandbox.host import Host
 
+KEY_FILES = r"(\.pub|/gpgkey)$"  # in the mirror's tree
 SCRIPTS = Path(__file__).parent / "fault_scripts"
 
 
@@ -85,6 +89,35 @@ class Served:
         (host.scenario / "faults.json").unlink(missing_ok=True)
 
 
+def _armored(binary: bytes) -> bytes:
+    begin, end = (f"-----{word} PGP PUBLIC KEY BLOCK-----\n" for word in ("BEGIN", "END"))
+    return begin.encode() + b"\n" + base64.encodebytes(binary) + end.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class RogueKey:
+    """The files with the vendor's key hold a stranger's as well, who has signed the rest.
+
+    `order`: the names of the keys as signing.py has them; a list in it is one armored block.
+    """
+
+    name: str
+    summary: str
+    order: tuple[tuple[str, ...], ...]
+    where: str = MIRROR
+
+    def on(self, host: Host) -> None:
+        ring = key_ring(cache_dir() / "mirror" / "gnupg")
+        blocks = [b"".join(ring.public(n, armor=False) for n in names) for names in self.order]
+        (host.scenario / "rogue-key").write_bytes(b"".join(map(_armored, blocks)))
+        keys = {"mode": "other-file", "path": KEY_FILES, "file": "rogue-key"}
+        (host.scenario / "faults.json").write_text(json.dumps([keys, {"mode": "wrong-signature"}]))
+
+    def off(self, host: Host) -> None:
+        for name in ("faults.json", "rogue-key"):
+            (host.scenario / name).unlink(missing_ok=True)
+
+
 FAULTS: tuple[Fault, ...] = (
     ScriptFault("apt", "apt-lock", "another process holds apt's locks"),
     ScriptFault("rpm", "yum-lock", "another process holds yum's locks"),
@@ -108,6 +141,9 @@ FAULTS: tuple[Fault, ...] = (
     Served("slow", "each answer takes 5 seconds longer", {"mode": "slow", "delay": 5}),
     Served("wrong-signature", "signed by a stranger's key", {"mode": "wrong-signature"}),
     Served("expired-key", "signed by a key that has expired", {"mode": "expired-key"}),
+    RogueKey("rogue-key-after", "a stranger's key after the right one", (("vendor",), ("other",))),
+    RogueKey("rogue-key-first", "a stranger's key before the right one", (("other",), ("vendor",))),
+    RogueKey("rogue-key-inside", "a stranger's key in the same armor", (("vendor", "other"),)),
 )
 
 

@@ -58,6 +58,33 @@ def test_an_expired_key_changes_nothing(hosts: list[Host], mirror_host: Host) ->
     assert differences(before, snapshot(host, OURS)) == {}
 
 
+ROGUE = ["rogue-key-after", "rogue-key-first", "rogue-key-inside"]
+
+
+@pytest.mark.parametrize("fault", some(ROGUE, ["rogue-key-inside"]))
+def test_a_strangers_key_beside_the_right_one_is_not_trusted(
+    bare_host: HostFactory, mirror_host: Host, fault: str
+) -> None:
+    """The stranger signed everything there is: whoever trusts that key installs its packages."""
+    kinds = (
+        ["debian12", "el7"] if fault == "rogue-key-inside" else ["debian12", "el7", "ubuntu2204"]
+    )
+    hosts = [bare_host(kind) for kind in kinds]
+    before = [snapshot(host, OURS) for host in hosts]
+    trusted = hosts[1].output("rpm -qa gpg-pubkey")
+    with mirror_host.fault(fault):
+        for only in (ONLY_DRIVER, {"driver_enabled": False}):
+            done = run_deploy("gpu_node", hosts, **only)
+            assert done.returncode == 1
+            assert done.failures() == kinds, done.output
+            for name in kinds:
+                assert "GF310" in done.codes(name), done.output
+                assert "GF312" not in done.codes(name), "it went no further than the key"
+    for host, state in zip(hosts, before, strict=True):
+        assert differences(state, snapshot(host, OURS)) == {}, host.name
+    assert hosts[1].output("rpm -qa gpg-pubkey") == trusted
+
+
 def test_a_wrong_key_is_not_trusted_and_others_go_on(hosts: list[Host]) -> None:
     debian, el7, _ = hosts
     before = snapshot(debian, OURS)

@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 from gpufleet.openpgp import (
     UNKNOWN,
     OpenPgpError,
+    _packets,
     certificate,
     dearmor,
     fingerprints,
     keyring_fingerprints,
     public_keys,
 )
+from gpufleet.openpgp_bindings import binds
 
 Gpg = Callable[..., bytes]
 
@@ -150,7 +152,7 @@ BESIDE = {
 
 @pytest.mark.parametrize("what", BESIDE)
 def test_a_key_with_anything_beside_it_is_no_certificate(gpg: Gpg, what: str) -> None:
-    """S1: the right key and a rogue one used to become the keyring together."""
+    """The right key and a rogue one used to become the keyring together."""
     make, seen = BESIDE[what]
     data = make(gpg("--export", ONE), gpg("--export", TWO))
     with pytest.raises(OpenPgpError) as refused:
@@ -159,6 +161,55 @@ def test_a_key_with_anything_beside_it_is_no_certificate(gpg: Gpg, what: str) ->
     found = keyring_fingerprints(data)
     assert len(found) == seen, found
     assert len(set(found) - {UNKNOWN}) != 1 or UNKNOWN in found
+
+
+def certificate_with_subkey(gpg: Gpg, name: str, algorithm: str) -> bytes:
+    """A new certificate: primary key, user id and its signature, subkey and its signature."""
+    gpg("--quick-gen-key", f"{name} <{name}@example.com>", algorithm, "sign", "never")
+    chosen = f"={name} <{name}@example.com>"
+    (fingerprint,) = fingerprints(gpg("--export", chosen))
+    gpg("--quick-add-key", fingerprint, "ed25519", "sign", "never")
+    return gpg("--export", chosen)
+
+
+@pytest.mark.parametrize("algorithm", ["rsa2048", "ed25519", "nistp256", "nistp384", "nistp521"])
+def test_a_subkey_counts_only_with_its_primary_keys_signature(gpg: Gpg, algorithm: str) -> None:
+    data = certificate_with_subkey(gpg, algorithm, algorithm)
+    assert certificate(data).binary == data
+    primary, user, of_user, (tag, subkey), of_subkey = packets = list(_packets(data))
+    assert [tag for tag, _ in packets] == [6, 13, 2, 14, 2]
+    changed = bytearray(of_subkey[1])
+    changed[-1] ^= 1
+    rogue = next(body for _, body in _packets(gpg("--export", TWO)))
+    for unbound in (
+        [primary, user, of_user, (tag, subkey)],
+        [primary, user, of_user, (tag, subkey), of_user],
+        [primary, user, of_user, (tag, subkey), (2, bytes(changed))],
+        [primary, user, of_user, (tag, rogue), of_subkey],
+        [*packets, (tag, rogue)],
+        [primary, (tag, rogue), user, of_user, (tag, subkey), of_subkey],
+        [*packets, (tag, b"\x06" + subkey[1:])],
+        [*packets, (tag, b"")],
+        [*packets, (tag, bytes(70_000)), of_subkey],
+    ):
+        written = b"".join(packet(tag, body) for tag, body in unbound)
+        with pytest.raises(OpenPgpError, match="did not sign"):
+            certificate(written)
+        assert UNKNOWN in keyring_fingerprints(written)
+
+
+def test_another_certificates_subkey_does_not_pass_with_its_own_signature(gpg: Gpg) -> None:
+    rogue = list(_packets(certificate_with_subkey(gpg, "rogue", "rsa2048")))
+    moved = b"".join(packet(tag, body) for tag, body in rogue[3:])
+    with pytest.raises(OpenPgpError, match="did not sign"):
+        certificate(gpg("--export", ONE) + moved)
+
+
+@given(st.binary(max_size=300), st.binary(min_size=6, max_size=300), st.sampled_from([1, 19, 22]))
+def test_any_bytes_bind_nothing_and_raise_nothing(data: bytes, key: bytes, kind: int) -> None:
+    head = bytes([4, 0x18, kind, 8, 0, 0, 0, 0, 0, 0])
+    assert not binds(data, key, key)
+    assert not binds(head + data, key[:5] + bytes([kind]) + key[6:], key)
 
 
 def test_two_armored_keys_are_no_certificate(gpg: Gpg) -> None:
@@ -184,7 +235,7 @@ def test_what_is_no_key_has_no_fingerprints(data: bytes) -> None:
     ids=["not ASCII", "packet of 70,000 bytes"],
 )
 def test_a_hostile_key_is_refused_and_raises_nothing_else(data: bytes) -> None:
-    """S5: another exception than OpenPgpError ended the run of every host."""
+    """Another exception than OpenPgpError ended the run of every host."""
     with pytest.raises(OpenPgpError):
         certificate(data)
     assert keyring_fingerprints(data) == ()

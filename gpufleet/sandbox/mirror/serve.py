@@ -7,7 +7,8 @@ FILE, read again at each request, holds one fault or a list of faults as JSON:
 {"mode": "404", "path": "ubuntu2204", "delay": 2}. `path` is a regular expression searched in the
 request's path (default: every path); the first fault that matches counts. Modes: ok, 404, slow
 (the answer takes `delay` seconds longer), wrong-signature and expired-key (repositories signed by
-a stranger's key, or by a key that has expired). A missing FILE means no fault.
+a stranger's key, or by a key that has expired), other-file (the file `file` beside FILE is sent). A
+missing FILE means no fault.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 ALTERNATIVES = ".alternatives"  # below ROOT, one folder per mode that serves other files
-MODES = ("ok", "404", "slow", "wrong-signature", "expired-key")
+MODES = ("ok", "404", "slow", "wrong-signature", "expired-key", "other-file")
 
 
-def fault_for(faults: Path | None, path: str) -> tuple[str, float]:
-    """Mode and delay (seconds) for the request `path`; an unknown mode raises ValueError."""
+def entry_for(faults: Path | None, path: str) -> dict[str, object]:
+    """What FILE says of the request `path`; an unknown mode raises ValueError."""
     if faults is None or not faults.exists():
-        return "ok", 0.0
+        return {"mode": "ok"}
     text = faults.read_text().strip()
     listed = json.loads(text) if text else []
     for fault in [listed] if isinstance(listed, dict) else listed:
@@ -37,8 +38,15 @@ def fault_for(faults: Path | None, path: str) -> tuple[str, float]:
             mode = fault.get("mode", "ok")
             if mode not in MODES:
                 raise ValueError(f"unknown mode {mode!r}; there are {', '.join(MODES)}")
-            return mode, float(fault.get("delay", 2.0)) if mode == "slow" else 0.0
-    return "ok", 0.0
+            return {**fault, "mode": mode}
+    return {"mode": "ok"}
+
+
+def fault_for(faults: Path | None, path: str) -> tuple[str, float]:
+    """Mode and delay (seconds) for the request `path`; an unknown mode raises ValueError."""
+    found = entry_for(faults, path)
+    mode = str(found["mode"])
+    return mode, float(str(found.get("delay", 2.0))) if mode == "slow" else 0.0
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -49,7 +57,7 @@ class Handler(SimpleHTTPRequestHandler):
 
     def __init__(self, *args: object, faults: Path | None = None, **kwargs: object) -> None:
         self.faults = faults
-        self.alternative = ""
+        self.alternative = self.other_file = ""
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
 
     def send_head(self):  # type: ignore[no-untyped-def]  # the type of the base class is private
@@ -67,10 +75,13 @@ class Handler(SimpleHTTPRequestHandler):
             threading.Event().wait(delay)  # the fault is the delay itself
         if mode not in ("ok", "slow"):
             self.alternative = mode
+            self.other_file = str(entry_for(self.faults, path).get("file", ""))
             del self.headers["If-Modified-Since"]  # a client's copy of the right file is no answer
         return super().send_head()
 
     def translate_path(self, path: str) -> str:
+        if self.alternative == "other-file" and self.faults:
+            return str(self.faults.with_name(self.other_file))
         if self.alternative:
             other = super().translate_path(f"/{ALTERNATIVES}/{self.alternative}{path}")
             if Path(other).is_file():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -103,6 +104,16 @@ def test_a_stock_host_is_stopped_and_told_about_the_setting() -> None:
     assert "centosplus" not in plan.findings[0].message
     assert "driver_archives" in plan.findings[0].remedy
     assert "driver_archives" in plan.findings[1].remedy
+
+
+def test_a_foreign_key_beside_the_archives_is_a_blocker() -> None:
+    facts = el7(CentOS_Base=STOCK)
+    done = after(facts, plan_for(facts, driver_archives=True))
+    assert codes(plan_for(done, driver_archives=True)) == []
+    keyrings = tuple(Keyring(k.path, (*k.fingerprints[:1], "B" * 40)) for k in done.keyrings)
+    plan = plan_for(replace(done, keyrings=keyrings), driver_archives=True)
+    assert codes(plan) == ["GF324"]
+    assert plan.keys, "and it is not taken for converged"
 
 
 def test_a_host_that_needs_no_package_is_left_alone() -> None:

@@ -137,6 +137,7 @@ def test_faults_fit_their_hosts() -> None:
     assert "secure-boot" not in faults.available(KINDS["el7"])
     assert "gpu-busy" not in faults.available(KINDS["nogpu"])
     mirror = {"down", "404", "slow", "wrong-signature", "expired-key"}
+    mirror |= {f"rogue-key-{place}" for place in ("after", "first", "inside")}
     assert set(faults.available(KINDS["mirror"])) == mirror
 
 
