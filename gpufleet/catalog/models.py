@@ -33,6 +33,7 @@ class Archive(Sourced):
     """What a distribution's own archive has, and which of its components are needed."""
 
     components: tuple[str, ...] = ()
+    third_parties: tuple[str, ...] = ()  # regular expressions of addresses laid out like it
     branches: tuple[ArchiveBranch, ...] = ()
 
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from pyinfra import host
 
+from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import packages as findings
 from gpufleet.openpgp import Certificate, OpenPgpError, certificate, keyring_fingerprints
-from gpufleet.operations.files import HOME, put
+from gpufleet.operations.files import HOME, put, show_diff
 from gpufleet.operations.locks import wait_for_lock
 from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.reading import Fetched
@@ -46,6 +47,26 @@ def trust(plan: RepositoryPlan, role: str, lock_timeout: int) -> Commands:
     yield from put([FileWrite(repository.keyring, trusted), plan.source])
     message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=repository.url))
     yield script("try_repository", repository.manager, message, repository.name, KEPT, *files)
+
+
+@operation
+def open_components(facts: NodeFacts, source: FileWrite | None, lock_timeout: int) -> Commands:
+    """
+    Open more of the distribution's own archive; what apt cannot read does not stay.
+
+    + facts: what the host is, for the differences that --diff shows
+    + source: the source file that is missing; None is no change
+    + lock_timeout: seconds to wait for another package manager
+    """
+    if source is None:
+        host.noop("the distribution's archive is open")
+        return
+    yield wait_for_lock(lock_timeout)
+    show_diff(facts, [source])
+    yield script("keep_files", KEPT, source.path)
+    yield from put([source])
+    message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=f"what {source.path} names"))
+    yield script("try_repository", "apt", message, "", KEPT, source.path)
 
 
 def fetch_key(url: str, expected: Sequence[str], settings: str) -> Certificate | Finding:

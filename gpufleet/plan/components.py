@@ -2,89 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
 
-from gpufleet.facts.model import ManagedFile, NodeFacts
+from gpufleet.facts.model import NodeFacts
+from gpufleet.plan.aptsources import Entry, read_entries
 from gpufleet.plan.files import FileWrite
 
-PATH = "/etc/apt/sources.list.d/gpufleet-components.list"
+PATH = "/etc/apt/sources.list.d/gpufleet-components.sources"
+HEAD = "# Written by gpufleet: the driver's packages.\n"
+_MOVING = ("stable", "oldstable", "oldoldstable")  # suites by Debian's other names
+_OWN_FILES = re.compile(r"/etc/apt/sources\.list(\.d/(debian|ubuntu)\.sources)?")
+_OWN_KEYRINGS = re.compile(r"/usr/share/keyrings/(debian|ubuntu)-archive-keyring\.[a-z]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One binary source of apt: an archive, a suite, and the components that are open."""
+def component_sources(
+    wanted: tuple[str, ...], facts: NodeFacts, third_parties: Sequence[str] = ()
+) -> FileWrite | None:
+    """A source file that opens the missing `wanted` components; None where all are open.
 
-    url: str
-    suite: str
-    components: tuple[str, ...]
-    signed_by: str = ""
-
-
-def component_sources(wanted: tuple[str, ...], facts: NodeFacts) -> FileWrite | None:
-    """A source list that opens the missing `wanted` components; None where all are open.
-
-    The archives and suites are those that the host uses already for `main`.
+    The archives, suites and options are those that the host uses already for the distribution's
+    own `main`. `third_parties`: regular expressions of addresses that are never the distribution's.
     """
-    entries = [entry for file in facts.files.values() for entry in _entries(file)]
-    lines = []
-    for base in dict.fromkeys(
-        (e.url, e.suite, e.signed_by) for e in entries if "main" in e.components
-    ):
-        there = {
-            component
-            for entry in entries
-            if (entry.url, entry.suite) == base[:2]
-            for component in entry.components
-        }
-        missing = [component for component in wanted if component not in there]
-        if missing:
-            option = f"[signed-by={base[2]}] " if base[2] else ""
-            lines.append(f"deb {option}{base[0]} {base[1]} {' '.join(missing)}")
-    if not lines:
-        return None
-    return FileWrite(
-        PATH, "# Written by gpufleet: the driver's packages.\n" + "\n".join(lines) + "\n"
-    )
-
-
-def _entries(file: ManagedFile) -> Iterable[Entry]:
-    if not file.path.startswith("/etc/apt/sources.list") or not file.content:
-        return ()
-    if file.path.endswith(".sources"):
-        return [entry for block in file.content.split("\n\n") for entry in _deb822(block)]
-    return [entry for line in file.content.splitlines() for entry in _one_line(line)]
-
-
-def _one_line(line: str) -> Iterable[Entry]:
-    words = line.split("#", 1)[0].split()
-    if len(words) < 4 or words[0] != "deb":
-        return
-    signed_by = ""
-    if words[1].startswith("["):
-        end = next((place for place, word in enumerate(words) if word.endswith("]")), 0)
-        options = " ".join(words[1 : end + 1]).strip("[] ").split()
-        signed_by = next((o[10:] for o in options if o.startswith("signed-by=")), "")
-        words = [words[0], *words[end + 1 :]]
-    if len(words) >= 4:
-        yield Entry(words[1], words[2], tuple(words[3:]), signed_by)
-
-
-def _deb822(block: str) -> Iterable[Entry]:
-    fields: dict[str, list[str]] = {}
-    key = ""
-    for line in block.splitlines():
-        if line.startswith("#"):
+    entries = read_entries(facts.files)
+    stanzas: dict[tuple[Entry, tuple[str, ...]], list[str]] = {}
+    for entry in entries:
+        if not _is_own(entry, facts.os.codename, third_parties):
             continue
-        if line[:1] in (" ", "\t"):
-            fields.setdefault(key, []).extend(line.split())
-        elif ":" in line:
-            key, _, value = line.partition(":")
-            key = key.strip().lower()
-            fields[key] = value.split()
-    if fields.get("enabled") == ["no"] or "deb" not in fields.get("types", []):
-        return
-    signed_by = " ".join(fields.get("signed-by", []))
-    for url in fields.get("uris", []):
-        for suite in fields.get("suites", []):
-            yield Entry(url, suite, tuple(fields.get("components", ())), signed_by)
+        missing = tuple(name for name in wanted if name not in _open(entry, entries))
+        if missing:
+            place = Entry("", entry.url, "", (), entry.options)
+            suites = stanzas.setdefault((place, missing), [])
+            suites += [entry.suite] if entry.suite not in suites else []
+    if not stanzas:
+        return None
+    written = [_stanza(place, suites, names) for (place, names), suites in stanzas.items()]
+    return FileWrite(PATH, HEAD + "\n".join(written))
+
+
+def _is_own(entry: Entry, codename: str, third_parties: Sequence[str]) -> bool:
+    """Whether it is the distribution's own main archive: by its file or by its keyring."""
+    suite = re.split("[-/]", entry.suite)[0]
+    if "main" not in entry.components or suite not in (codename, *_MOVING):
+        return False
+    if any(re.search(pattern, entry.url) for pattern in third_parties):
+        return False
+    keyring = _OWN_KEYRINGS.fullmatch(entry.option("Signed-By"))
+    return bool(keyring or _OWN_FILES.fullmatch(entry.path))
+
+
+def _open(entry: Entry, entries: Sequence[Entry]) -> set[str]:
+    """Components of the same archive and suite that any source opens."""
+    return {
+        component
+        for other in entries
+        if (other.url.rstrip("/"), other.suite) == (entry.url.rstrip("/"), entry.suite)
+        for component in other.components
+    }
+
+
+def _stanza(place: Entry, suites: Sequence[str], components: Sequence[str]) -> str:
+    fields = [
+        ("Types", "deb"),
+        ("URIs", place.url),
+        ("Suites", " ".join(suites)),
+        ("Components", " ".join(components)),
+        *place.options,
+    ]
+    return "".join(f"{name}: {value}\n".replace(": \n", ":\n") for name, value in fields)

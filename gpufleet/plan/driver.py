@@ -119,7 +119,7 @@ def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) ->
         packages=packages,
         companions=companions,
         modules=modules,
-        components=component_sources(choice.components, facts),
+        components=component_sources(choice.components, facts, _third_parties(facts, catalog)),
         installed=installed,
         prerequisites=_prerequisites(choice, facts) + plugin,
         repository=repository,
@@ -139,6 +139,13 @@ def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) ->
             *_disruption(settings, facts, catalog, target, choice),
         ),
     )
+
+
+def _third_parties(facts: NodeFacts, catalog: Catalog) -> tuple[str, ...]:
+    """Addresses of repositories that look like the distribution's own archive and are not."""
+    distribution = catalog.distribution(facts.distribution)
+    archive = distribution.archive if distribution else None
+    return archive.third_parties if archive else ()
 
 
 def _family(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:

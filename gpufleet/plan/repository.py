@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpufleet.catalog.choice import Repository
-from gpufleet.facts.model import ManagedFile, NodeFacts
+from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import packages as findings
 from gpufleet.openpgp import UNKNOWN
+from gpufleet.plan.aptsources import Entry, read_entries
 from gpufleet.plan.files import FileWrite
 from gpufleet.plan.render import render
-
-APT_ENTRY = re.compile(r"^\s*deb\s+(?:\[(?P<options>[^]]*)\]\s+)?(?P<url>\S+)\s", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,23 +93,13 @@ def _conflicts(repository: Repository, facts: NodeFacts) -> list[str]:
     """Other apt source files that name the same URL with another signed-by, or none."""
     if repository.manager != "apt":
         return []
-    return [
-        file.path
-        for file in facts.files.values()
-        if file.path != repository.file and _names_otherwise(repository, file)
-    ]
+    others = (e for e in read_entries(facts.files) if e.path != repository.file)
+    return sorted({entry.path for entry in others if _names_otherwise(repository, entry)})
 
 
-def _names_otherwise(repository: Repository, file: ManagedFile) -> bool:
-    if not file.path.startswith("/etc/apt/sources.list") or not file.content:
-        return False
-    for entry in APT_ENTRY.finditer(file.content):
-        same_url = entry["url"].rstrip("/") == repository.url.rstrip("/")
-        if same_url and f"signed-by={repository.keyring}" not in (entry["options"] or ""):
-            return True
-    if file.path.endswith(".sources"):
-        return repository.url.rstrip("/") in file.content and repository.keyring not in file.content
-    return False
+def _names_otherwise(repository: Repository, entry: Entry) -> bool:
+    same_url = entry.url.rstrip("/") == repository.url.rstrip("/")
+    return same_url and repository.keyring not in entry.option("Signed-By").split()
 
 
 def _findings(repository: Repository, conflicts: list[str]) -> tuple[Finding, ...]:

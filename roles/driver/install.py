@@ -31,11 +31,12 @@ def install(node: Node) -> None:
     if settled and provenance.is_current(node, conclude(node, plan, job)):
         return  # steps that have nothing to do cost more than asking the host
     load = job.needed or plan.load
-    opened = [plan.components] if plan.components else []
     settings = node.settings.driver
 
     archives.use("Switch repositories that are gone to their archives", node, gone)
-    files.write("Open the distribution's own archive", node.facts, opened)
+    repository.open_components(
+        "Open the distribution's own archive", node.facts, plan.components, settings.lock_timeout
+    )
     repository.trust(
         "Trust NVIDIA's driver repository", plan.repository, "driver", settings.lock_timeout
     )

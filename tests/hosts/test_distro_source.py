@@ -35,7 +35,7 @@ def test_debians_own_driver_is_built_and_loaded(bare_host: Callable[[str], Host]
     size = int(host.output("stat -c %s $(modinfo -n nvidia-current)"))
     assert size > 10_000_000, "a real module is tens of megabytes"
     assert host.output("cat /sys/module/nvidia/version").strip() == version
-    assert "non-free" in host.output("cat /etc/apt/sources.list.d/gpufleet-components.list")
+    assert "non-free" in host.output("cat /etc/apt/sources.list.d/gpufleet-components.sources")
     assert host.output("nvidia-smi --query-gpu=driver_version --format=csv,noheader").split()[
         0
     ] == (version)

@@ -58,6 +58,12 @@ def test_an_expired_key_changes_nothing(hosts: list[Host], mirror_host: Host) ->
     assert differences(before, snapshot(host, OURS)) == {}
 
 
+UNREADABLE = """Types: deb
+URIs: http://mirror/archive/nothing
+Suites: bookworm
+Components: main
+Signed-By: /usr/share/keyrings/distribution-archive-keyring.gpg
+"""
 ROGUE = ["rogue-key-after", "rogue-key-first", "rogue-key-inside"]
 
 
@@ -104,3 +110,18 @@ def test_a_wrong_key_is_not_trusted_and_others_go_on(hosts: list[Host]) -> None:
     assert done.returncode == 0, done.output
     assert done.report["el7"]["changed"] == 0
     assert_driver(debian, NEWEST["580"])
+
+
+def test_an_archive_that_cannot_be_read_does_not_stay(hosts: list[Host]) -> None:
+    """apt would fail as a whole, for every user of the host, as long as the file is there."""
+    host = hosts[0]
+    host.reset()
+    host.put("/etc/apt/sources.list.d/debian.sources", UNREADABLE)
+    before = snapshot(host, OURS)
+    done = run_deploy(
+        "gpu_node", [host], driver_source="distro", driver_branch="535", **ONLY_DRIVER
+    )
+    assert done.returncode == 1
+    assert "GF312" in done.codes("debian12"), done.output
+    assert "gpufleet-components.sources" in done.report["debian12"]["errors"][0]
+    assert differences(before, snapshot(host, OURS)) == {}

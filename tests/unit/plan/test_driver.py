@@ -194,6 +194,40 @@ def test_a_second_source_for_the_same_url_blocks(bare: NodeFacts) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("docker.list", "deb [signed-by=/k.gpg] https://docker.example/ubuntu jammy stable\n"),
+        ("cuda.list", "# deb {url} /\n"),
+        ("cuda.list", "deb-src {url} /\n"),
+        ("cuda.list", "deb {url}/older /\n"),
+        ("cuda.list", "deb [signed-by={keyring}] {url}/ /\n"),
+        ("cuda.sources", "Types: deb\nURIs: {url}\nSuites: /\nEnabled: no\n"),
+        ("cuda.sources", "# {url}\nTypes: deb\nURIs: https://a/\nSuites: /\n"),
+        ("cuda.sources", "Types: deb\nURIs: {url}\nSuites: /\nSigned-By: {keyring}\n"),
+    ],
+)
+def test_a_source_that_is_no_rival_does_not_block(bare: NodeFacts, name: str, text: str) -> None:
+    repository = plan_for(bare).repository.repository
+    assert repository
+    path = f"/etc/apt/sources.list.d/{name}"
+    text = text.format(url=repository.url, keyring=repository.keyring)
+    facts = replace(bare, files={path: ManagedFile(path, text)})
+    assert [finding for finding in plan_for(facts).findings if finding.blocks] == []
+
+
+@pytest.mark.parametrize(
+    "key", ["", "Signed-By: /other.gpg\n", "Signed-By:\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n"]
+)
+def test_a_second_stanza_for_the_same_url_blocks(bare: NodeFacts, key: str) -> None:
+    repository = plan_for(bare).repository.repository
+    assert repository
+    path = "/etc/apt/sources.list.d/cuda.sources"
+    text = f"Types: deb\nURIs: {repository.url}\nSuites: /\n{key}"
+    facts = replace(bare, files={path: ManagedFile(path, text)})
+    assert [f.code for f in plan_for(facts).findings if f.blocks] == ["GF301"]
+
+
+@pytest.mark.parametrize(
     ("changes", "code"),
     [
         ({"runfile_install": True}, "GF510"),

@@ -1,0 +1,93 @@
+"""apt's sources as its files hold them: single lines and deb822 stanzas. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from gpufleet.facts.model import ManagedFile
+
+FOLDER = "/etc/apt/sources.list"  # what the paths of all source files begin with
+_LINE = re.compile(r"^\s*deb\s+(?:\[(?P<options>[^]]*)\]\s*)?(?P<words>[^#]*)", re.MULTILINE)
+_OFF = ("no", "false", "without", "off", "disable", "0")  # as apt reads a switch
+_PLACE = ("types", "uris", "suites", "components", "enabled")  # fields that are no options
+_RENAMED = {"arch": "Architectures", "lang": "Languages", "target": "Targets"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One binary source: an archive, a suite, its open components, and the source's options.
+
+    `options`: fields as deb822 has them, name and value; a value can have several lines.
+    """
+
+    path: str
+    url: str
+    suite: str
+    components: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+
+    def option(self, name: str) -> str:
+        """The value of an option, "" where it is not set. Case does not count in names."""
+        return next((value for key, value in self.options if key.lower() == name.lower()), "")
+
+
+def read_entries(files: Mapping[str, ManagedFile]) -> list[Entry]:
+    """The binary sources of a host that are switched on."""
+    return [entry for file in files.values() for entry in _entries(file)]
+
+
+def _entries(file: ManagedFile) -> Iterator[Entry]:
+    if not file.path.startswith(FOLDER) or not file.content:
+        return
+    if file.path.endswith(".sources"):
+        for stanza in re.split(r"\n[ \t]*\n", file.content):
+            yield from _stanza(file.path, _fields(stanza))
+        return
+    for line in _LINE.finditer(file.content):
+        words = line["words"].split()
+        # a disc has blanks in its address and cannot be had over the network
+        if len(words) >= 2 and not words[0].startswith("cdrom:"):
+            yield Entry(file.path, words[0], words[1], tuple(words[2:]), _options(line["options"]))
+
+
+def _options(text: str | None) -> tuple[tuple[str, str], ...]:
+    """`arch=amd64,i386 signed-by=/k.gpg` as fields of deb822."""
+    found = []
+    for name, _, value in (word.partition("=") for word in (text or "").split()):
+        plain = name.rstrip("+-")
+        change = {"+": "-Add", "-": "-Remove"}.get(name[-1:], "")
+        field = _RENAMED.get(plain, "-".join(part.capitalize() for part in plain.split("-")))
+        found.append((field + change, value.replace(",", " ")))
+    return tuple(found)
+
+
+def _fields(stanza: str) -> dict[str, str]:
+    """Name of a field -> its value, with the line breaks that it has."""
+    fields: dict[str, str] = {}
+    name = ""
+    for line in stanza.splitlines():
+        if line.startswith("#"):
+            continue
+        if line[:1] in (" ", "\t") and name:
+            fields[name] += "\n" + line.rstrip()
+        elif ":" in line:
+            name, _, value = line.partition(":")
+            fields[name] = value.strip()
+    return fields
+
+
+def _stanza(path: str, fields: Mapping[str, str]) -> Iterator[Entry]:
+    place = {name.lower(): value.split() for name, value in fields.items()}
+    switch = " ".join(place.get("enabled", ["yes"])).lower()
+    if switch in _OFF or "deb" not in place.get("types", []):
+        return
+    options = tuple(
+        (name, value)
+        for name, value in fields.items()
+        if name.lower() not in _PLACE and not name.lower().startswith("x-")
+    )
+    for url in place.get("uris", []):
+        for suite in place.get("suites", []):
+            yield Entry(path, url, suite, tuple(place.get("components", ())), options)
