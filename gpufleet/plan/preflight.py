@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import host as findings
@@ -19,6 +21,7 @@ NEEDED_MB = {
 CLOCK_TOLERANCE = 300  # seconds; signatures and TLS mind more than that
 TRIGGERED = ("initramfs-tools", "libc-bin", "man-db", "dbus")  # by a driver's packages, on apt
 INTERRUPTED = "an interrupted run of dpkg"  # as the facts say it
+DKMS_PLACE = re.compile(r"/lib/modules/[^/]+/(updates|extra)/")  # dkms(8), dest_module_location
 CARRIED_OUT_WITH = ("apt", "dnf", "yum")
 
 
@@ -64,13 +67,29 @@ def inspect_driver(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan)
 
 
 def _secure_boot_refuses(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan) -> bool:
-    """Modules built here have no key that the firmware knows, unless one is loaded already."""
+    """Whether a module would be built here and the firmware knows no key that it is signed with."""
     return (
         facts.kernel.secure_boot is True
-        and settings.build == "dkms"
+        and plan.choice.build == "dkms"
+        and (plan.changes_packages or plan.load)
         and not settings.mok_enrolled
-        and facts.loaded_driver is None
+        and not _loaded_was_built_here(facts)
     )
+
+
+def _loaded_was_built_here(facts: NodeFacts) -> bool:
+    """Whether DKMS built and signed the module that the kernel took: then it takes the next, too.
+
+    A module that the distribution signed says nothing of DKMS's key.
+    """
+    module, loaded = facts.module_on_disk, facts.loaded_driver
+    if loaded is None or module is None or module.version != loaded or not module.signer:
+        return False
+    built = any(
+        (found.version, found.kernel, found.state) == (loaded, facts.kernel.release, "installed")
+        for found in facts.dkms
+    )
+    return built and DKMS_PLACE.search(module.path) is not None
 
 
 def _obstacles(facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
