@@ -17,17 +17,22 @@ from tests.cluster.stacking import Bench
 def test_a_run_without_end_is_ended_with_what_it_started_and_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    helm = tmp_path / "helm.pid"
-    deploy = tmp_path / "pyinfra"
-    deploy.write_text(f"#!/bin/sh\nsleep 60 & echo $! > {helm}\necho waiting for a pod\nwait\n")
-    deploy.chmod(0o755)
-    monkeypatch.setattr(stacking, "PYINFRA", deploy)
+    helm, deploys = tmp_path / "helm.pid", tmp_path / "deploys"
+    deploys.mkdir()
+    (deploys / "gpu_cluster.py").write_text(
+        "import pathlib, subprocess\n"
+        "started = subprocess.Popen(['sleep', '60'])\n"
+        f"pathlib.Path({str(helm)!r}).write_text(str(started.pid))\n"
+        "print('waiting for a pod', flush=True)\n"
+        "started.wait()\n"
+    )
+    monkeypatch.setattr(stacking, "ROOT", tmp_path)
     gone = Process("kube-scheduler", 1, "never")
-    bench = Bench(Cluster("none", "1.36.3", tmp_path, deploy, [gone]), tmp_path, seconds=1)
+    bench = Bench(Cluster("none", "1.36.3", tmp_path, helm, [gone]), tmp_path, seconds=10)
     began = time.monotonic()
     with pytest.raises(pytest.fail.Exception) as told:
         bench.deploy()
-    assert time.monotonic() - began < 30  # not when its helm has ended
+    assert time.monotonic() - began < 50  # not when its helm has ended
     assert "no longer running: kube-scheduler" in str(told.value)
     assert "waiting for a pod" in str(told.value)
     assert wait_until(lambda: not birth(int(helm.read_text())), 5)
