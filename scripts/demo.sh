@@ -2,6 +2,7 @@
 # The main job, on a sandbox of systemd hosts: provision, run again with no change, verify.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+mkdir -p build
 export GPUFLEET_SANDBOX=demo
 began=$SECONDS
 step() { printf '\n\033[1m== %s\033[0m\n' "$*"; }

@@ -4,6 +4,7 @@
 # KUBERNETES: the minor, 1.36 by default.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+mkdir -p build
 export GPUFLEET_CLUSTER=demo
 kubernetes=${KUBERNETES:-1.36}
 began=$SECONDS

@@ -26,6 +26,7 @@ from gpufleet.settings.model import RoleSettings
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- keys: begin (make docs) -->", "<!-- keys: end -->"
 TOPICS = {
+    "0": "The run",
     "1": "Driver, GPU, distribution",
     "2": "Settings",
     "3": "Repositories and packages",

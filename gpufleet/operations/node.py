@@ -57,6 +57,11 @@ class Node:
             return self.driver_job.transaction.version
         return self.plan.driver.target if self.plan.driver else self.facts.loaded_driver
 
+    def saw(self, role: str, version: str | None) -> None:
+        """Note for the report what a role has brought; what is only planned is not noted."""
+        if state.is_executing:
+            self.report.seen[role] = version
+
 
 def current_node(*, patient: bool = True) -> Node | None:
     """The host of this deploy, or None where a blocker stops it; the others go on.
@@ -133,6 +138,7 @@ def _fill(part: HostReport, node: Node) -> None:
     plan = node.plan
     part.findings += plan.all_findings
     part.plan = describe(plan)
+    part.examined = True
     if plan.driver:
         after = plan.driver.target or plan.driver.choice.newest_known
         part.driver = {"before": plan.driver.before, "after": after}

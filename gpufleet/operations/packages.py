@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pyinfra import host
+from pyinfra import host, state
 from pyinfra.api import StringCommand
 
 from gpufleet.facts.model import PackageManager
@@ -16,6 +16,7 @@ from gpufleet.operations.files import HOME, put
 from gpufleet.operations.locks import wait_for_lock
 from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.reading import AvailableVersions, RpmTrial, Simulation
+from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.repository import refresh
 from gpufleet.operations.shell import command, explain, script, stop
 from gpufleet.plan import apt_trial
@@ -45,6 +46,7 @@ class Job:
     before: str | None = None  # version of the family that is installed
     pins: Callable[[Transaction], list[FileWrite]] = lambda transaction: []
     role: str = ""  # whose transaction it is, where the family's title does not say it
+    product: str = ""  # what the report says is there once the family is: driver, toolkit, …
     makes: Sequence[tuple[str, str]] = ()  # files that its packages make: path, sha256 before
     held: frozenset[str] = frozenset()  # names that are held already
     transaction: Transaction | None = None  # known once `look_up` has run
@@ -134,6 +136,8 @@ def install(job: Job) -> Commands:
         words = install_words(job.manager, first, job.lock_timeout)
         yield _apt(chosen, words) if job.manager == "apt" else command(*words)
     yield from _carry_out(job, chosen)
+    if state.is_executing and job.product:
+        RunReport.of(state).host(host.name).seen[job.product] = chosen.version
     for path, before in job.makes:
         yield script("note_made", HOME, path, before)
 

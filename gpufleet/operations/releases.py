@@ -115,6 +115,7 @@ def current_cluster(
         report.block(host, list(problem.findings))
         return None
     part.seconds += time.monotonic() - began
+    part.examined = True
     return ClusterRun(settings, cluster, part, preview)
 
 
@@ -170,13 +171,11 @@ def _carry_out(state: State, host: Host, run: ClusterRun, planned: PlannedReleas
     """pyinfra heeds what a function returns only where it takes `state` and `host`."""
     outcome = run.cluster.carry_out(planned, _say(host))
     ok = _conclude(run, outcome)
-    if not ok:
-        before = planned.plan.before
-        name = planned.plan.release.name
-        run.report.releases[name]["after"] = before.chart_version if before else None
-        for found in outcome.findings:
-            if found.blocks:
-                logger.error(explain(host.name, found))
+    if ok:
+        run.report.seen[planned.plan.release.name] = planned.plan.release.version
+    for found in outcome.findings if not ok else ():
+        if found.blocks:
+            logger.error(explain(host.name, found))
     return ok
 
 

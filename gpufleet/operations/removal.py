@@ -48,17 +48,17 @@ def leaving_node() -> LeavingNode | None:
     part = report.host(host.name)
     part.findings += plan.findings
     part.plan = plan.describe()
+    part.examined = part.leaves = True
     part.runtimes = {plan.key: "without nvidia" for plan in plan.runtimes if plan.change}
-    record = facts.provenance or {}
-    movements = [("driver", part.driver), ("toolkit", part.toolkit)]
-    movements += [("exporter", part.exporter)] if record.get("exporter") else []
-    for role, versions in movements:
-        version = (record.get(role) or {}).get("version")
-        versions.update(before=version, after=None)
+    movements = {role: recorded.movement for role, recorded in plan.roles}
+    nothing: dict[str, str | None] = {"before": None, "after": None}
+    part.driver = movements.get("driver", nothing)
+    part.toolkit = movements.get("toolkit", dict(nothing))
+    part.exporter = movements.get("exporter", {})
     part.seconds = time.monotonic() - began
     if plan.blockers:
-        for _, versions in movements:
-            versions["after"] = versions["before"]
+        part.runtimes = {}
+        part.settle()
         report.block(host, [])
         return None
     return LeavingNode(settings, facts, plan, part) if facts.provenance else None
@@ -109,6 +109,7 @@ def packages(node: LeavingNode) -> Commands:
         yield script("release", manager, *plan.held)
     message = explain(host.name, found.PACKAGES_STAY())
     yield script("purge", manager, message, *plan.packages)
+    _note_gone(node)
 
 
 @operation
@@ -147,6 +148,7 @@ def forget(node: LeavingNode, *steps: OperationMeta) -> Commands:
     told = [findings.FILE_CHANGED(path=path) for path in _named("changed ", said)]
     if kept := _named("kept ", said):
         told.append(findings.STILL_NEEDED(packages=", ".join(kept)))
+    _note_gone(node)
     stays = any(finding.code in LEFT_BY_USERS for finding in (*told, *node.report.findings))
     if stays:
         told.append(found.BACKUPS_KEPT(folder=BACKUPS))
@@ -164,6 +166,13 @@ def forget(node: LeavingNode, *steps: OperationMeta) -> Commands:
         yield command("find", HOME, "-mindepth", "1", "-not", "-path", f"{BACKUPS}*", "-delete")
     else:
         yield command("rm", "-rf", HOME)
+
+
+def _note_gone(node: LeavingNode) -> None:
+    """Say in the report what is there by now; nothing went while the run only asks what would."""
+    if state.is_executing:
+        gone = {role: recorded.movement["after"] for role, recorded in node.plan.roles}
+        node.report.seen.update(gone)
 
 
 def _named(word: str, said: list[str]) -> list[str]:

@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-import atexit
-import os
 import time
-from pathlib import Path
+from typing import ClassVar
 
+from gevent import getcurrent
 from pyinfra.api import BaseStateCallback, Host, State
-from rich.console import Console
+from pyinfra.api.exceptions import PyinfraError
 
+from gpufleet.exit_status import ExitStatus
 from gpufleet.findings import Finding
-from gpufleet.report import HostReport, show, write_json
+from gpufleet.findings import run as findings
+from gpufleet.operations.run import Run
+from gpufleet.report import BAD, HostReport
 
-UNREACHABLE = (
-    "it could not be reached, or its facts could not be read: pyinfra's lines above say why.\n"
-    "  See that `ssh` reaches it with the inventory's user and key; then run again with --limit."
-)
-ENDED_EARLY = (
-    "the run ended before this operation did: what it had begun may be half done.\n"
-    "  See the error above, then run again: what is there already is not done twice."
-)
 ERROR_LINES = 12  # of a failed operation's output that the report repeats
 
 
 class RunReport(BaseStateCallback):
     """The report of one run; one per pyinfra state."""
 
-    def __init__(self, state: State) -> None:
+    begun: ClassVar[RunReport | None] = None  # by config.py, before pyinfra has an inventory
+
+    def __init__(self, state: State, run: Run | None = None) -> None:
         self.state = state
+        self.run = run or Run()
         self.hosts: dict[str, HostReport] = {}
         self.began: dict[str, float] = {}
+        self.touched: set[str] = set()  # hosts of which an operation was started
         self.plan_only = False
         self.left_out: set[str] = set()
+
+    @classmethod
+    def begin(cls, state: State) -> RunReport:
+        """The report of the run that starts now; it is written when the process ends.
+
+        A run whose report could not be written ends here, before it touches a host.
+        """
+        report = cls(state, Run.start())
+        report.run.at_end(report.close, report.abandon)
+        return report
 
     @classmethod
     def of(cls, state: State) -> RunReport:
@@ -40,9 +48,9 @@ class RunReport(BaseStateCallback):
         for handler in state.callback_handlers:
             if isinstance(handler, cls):
                 return handler
-        report = cls(state)
+        report = RunReport.begun or cls.begin(state)
+        RunReport.begun = None
         state.add_callback_handler(report)
-        atexit.register(report.close)
         return report
 
     @classmethod
@@ -61,7 +69,16 @@ class RunReport(BaseStateCallback):
         part = self.host(host.name)
         part.findings += [problem for problem in problems if problem not in part.findings]
         part.failed = True
-        self.state.fail_hosts({self.state.inventory.get_host(host.name)})
+        try:
+            self.state.fail_hosts({self.state.inventory.get_host(host.name)})
+        except PyinfraError as error:  # no host is left, or more failed than --fail-percent allows
+            self.run.stop_early(error)
+
+    def abandon(self) -> None:
+        """Wait no more for hosts that are asked or changed at this moment."""
+        if self.state.initialised:
+            for greenlet in self.state.pool.greenlets - {getcurrent()}:
+                greenlet.kill(block=False)
 
     def leave_out(self, name: str) -> None:
         """Say nothing of a host that the deploy is not for."""
@@ -71,6 +88,8 @@ class RunReport(BaseStateCallback):
         self, state: State, host: Host, op_hash: str
     ) -> None:
         self.began[host.name] = time.monotonic()
+        if op_hash in self.state.ops[host]:
+            self.touched.add(host.name)
 
     def operation_host_success(  # type: ignore[override]
         self, state: State, host: Host, op_hash: str, retry_count: int = 0
@@ -86,15 +105,54 @@ class RunReport(BaseStateCallback):
         """Add the time of one operation; waiting for other hosts in between does not count."""
         self.host(name).seconds += time.monotonic() - self.began.pop(name)
 
+    @property
+    def dry(self) -> bool:
+        """Whether the run was only to say what would be done, or was called off when it had."""
+        if self.plan_only or self.run.invocation.dry:
+            return True
+        went_well = not self.state.failed_hosts and not self.run.interrupted
+        examined = all(self.host(host.name).examined for host in self._taking_part())
+        return not self.state.is_executing and went_well and examined
+
     def gather(self) -> list[HostReport]:
-        """Every host of the run, with what its operations did."""
+        """Every host of the run, with what its operations did and how it stands."""
+        dry = self.dry
         for host in self._taking_part():
             part = self.host(host.name)
             part.failed = part.failed or host in self.state.failed_hosts
             self._add_operations(host, part)
-            if part.failed and not part.errors and not part.findings:
-                part.errors.append(UNREACHABLE)
+            self._judge(host, part, dry=dry)
+            if not dry:
+                part.settle()
         return sorted(self.hosts.values(), key=lambda part: self._position(part.name))
+
+    def _judge(self, host: Host, part: HostReport, *, dry: bool) -> None:
+        """Say how a host stands, and why where nothing else has said it."""
+        if dry:
+            part.changed = 0 if part.failed else len(part.steps)
+        if part.failed and host not in self.state.activated_hosts:
+            part.status = "not reached"
+            part.findings.append(findings.UNREACHABLE(host=part.name))
+        elif part.failed:
+            part.status = "failed"
+            if not part.errors and not any(found.blocks for found in part.findings):
+                part.findings.append(findings.NO_ANSWER(host=part.name))
+        elif self._awaits_its_turn(host, part, dry=dry):
+            part.status = "not reached"
+            part.findings.append(findings.NOT_BEGUN(host=part.name))
+        elif part.changed:
+            part.status = "planned" if dry else "changed"
+        else:
+            part.status = "converged"
+        part.failed = part.status in BAD
+
+    def _awaits_its_turn(self, host: Host, part: HostReport, *, dry: bool) -> bool:
+        """Whether the run ended before it did anything that it was to do on a host."""
+        if host.name in self.touched:
+            return False
+        if not part.examined:
+            return True
+        return bool(self.state.ops[host]) and not dry
 
     def _add_operations(self, host: Host, part: HostReport) -> None:
         """Count what changed; say what failed, or what an end of the whole run cut short."""
@@ -102,9 +160,9 @@ class RunReport(BaseStateCallback):
             meta = data.operation_meta
             name = ", ".join(self.state.get_op_meta(op_hash).names)
             if not meta.is_complete():
-                if self.state.is_executing and not part.failed:
+                if host.name in self.touched and not part.failed:
                     part.failed = True
-                    part.errors.append(f"{name}: {ENDED_EARLY}")
+                    part.findings.append(findings.CUT_SHORT(operation=name))
             elif meta.did_change():
                 part.changed += 1
             elif meta.did_error():
@@ -113,6 +171,8 @@ class RunReport(BaseStateCallback):
 
     def _taking_part(self) -> list[Host]:
         """The hosts that --limit left in the run, in the inventory's order."""
+        if not self.state.initialised:
+            return []
         limit = self.state.limit_hosts
         return [
             host
@@ -125,17 +185,16 @@ class RunReport(BaseStateCallback):
 
     def close(self) -> None:
         """Show the table on standard error and write the JSON that GPUFLEET_REPORT asks for."""
-        hosts = self.gather()
-        dry = self.plan_only or not self.state.is_executing
-        if dry:
-            for part in hosts:
-                part.changed = len(part.steps)
-        show(Console(stderr=True, width=_width()), hosts, dry=dry)
-        path = os.environ.get("GPUFLEET_REPORT")
-        if path:
-            write_json(Path(path), hosts)
+        if not self.state.initialised:
+            self.run.finish([], ExitStatus.FAILED)
+        elif self._selects_none():
+            self.run.finish([], ExitStatus.NOTHING)
+        else:
+            hosts = self.gather()
+            failed = any(host.status in BAD for host in hosts)
+            status = ExitStatus.FAILED if failed else ExitStatus.CONVERGED
+            self.run.finish(hosts, status, dry=self.dry)
 
-
-def _width() -> int | None:
-    """Wide enough for the table where there is no terminal to ask."""
-    return None if os.isatty(2) else 140
+    def _selects_none(self) -> bool:
+        limit = self.state.limit_hosts
+        return not (self.state.inventory if limit is None else limit)

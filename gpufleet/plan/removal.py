@@ -23,6 +23,19 @@ LOADED_NAMES = ("nvidia", "nvidia_uvm")  # where an old record does not name the
 
 
 @dataclass(frozen=True, slots=True)
+class Recorded:
+    """A role's entry in the host's record. `stays`: its packages were all there before."""
+
+    version: str | None
+    stays: bool = False
+
+    @property
+    def movement(self) -> dict[str, str | None]:
+        """`before` and `after` of the removal, for the report."""
+        return {"before": self.version, "after": self.version if self.stays else None}
+
+
+@dataclass(frozen=True, slots=True)
 class RemovalPlan:
     """What is taken away, in this order; all empty where there is no record."""
 
@@ -38,6 +51,7 @@ class RemovalPlan:
     files: tuple[tuple[str, str], ...] = ()  # path, sha256 of what gpufleet wrote
     initramfs: str = ""  # file that it must not hold any more
     findings: tuple[Finding, ...] = ()
+    roles: tuple[tuple[str, Recorded], ...] = ()  # by name
 
     @property
     def blockers(self) -> tuple[Finding, ...]:
@@ -47,6 +61,7 @@ class RemovalPlan:
     def describe(self) -> dict[str, Any]:
         """The plan as data for the JSON report."""
         return {
+            "steps": self.steps(),
             "runtimes": {runtime.key: runtime.describe() for runtime in self.runtimes},
             "cdi": list(self.specs),
             "exporter": list(self.exporter),
@@ -54,6 +69,21 @@ class RemovalPlan:
             "files": [path for path, _ in self.files],
             "unload": self.unload,
         }
+
+    def steps(self) -> list[str]:
+        """What would be done, a sentence each; nothing where there is no record."""
+        taken = [runtime.key for runtime in self.runtimes if runtime.change]
+        done = {
+            "unload the NVIDIA modules": self.unload,
+            f"stop {', '.join(self.exporter)}": self.exporter,
+            f"take nvidia out of {', '.join(taken)}": taken,
+            f"remove the CDI spec {', '.join(self.specs)}": self.specs,
+            f"release and remove the packages {', '.join(self.packages)}": self.packages,
+            f"remove {', '.join(path for path, _ in self.files)}": self.files,
+            f"rebuild the initramfs without {self.initramfs}": self.initramfs,
+            "remove the record": self.roles or self.files,
+        }
+        return [f"removal: {step}" for step, needed in done.items() if needed]
 
 
 def plan_removal(settings: NodeSettings, facts: NodeFacts, catalog: Catalog) -> RemovalPlan:
@@ -84,7 +114,14 @@ def plan_removal(settings: NodeSettings, facts: NodeFacts, catalog: Catalog) -> 
             *(findings.FILE_CHANGED(path=path) for path in changed),
             *((found.THERE_BEFORE(packages=", ".join(kept)),) if kept else ()),
         ),
+        roles=tuple((role, _recorded(record[role])) for role in ROLES if record.get(role)),
     )
+
+
+def _recorded(part: dict[str, Any]) -> Recorded:
+    version = part.get("version")
+    stays = bool(part.get("packages")) and not part.get("added")
+    return Recorded(str(version) if version else None, stays)
 
 
 def _work(settings: NodeSettings, facts: NodeFacts, catalog: Catalog) -> tuple[Finding, ...]:

@@ -13,7 +13,7 @@ from gpufleet.plan.toolkit import ToolkitPlan
 
 def conclude(node: Node, plan: ToolkitPlan, job: Job) -> dict[str, Any]:
     """The provenance of the toolkit; also completes the host's line in the report."""
-    node.report.toolkit["after"] = plan.target
+    node.saw("toolkit", plan.target)
     for runtime in plan.runtimes:
         node.report.runtimes[runtime.key] = _state(runtime)
         need = f"restart {runtime.unit}: {runtime.reason}"

@@ -30,5 +30,6 @@ def toolkit_job(node: Node, plan: ToolkitPlan) -> Job:
         lock_timeout=node.settings.driver.lock_timeout,
         repair=bool(node.facts.broken),
         before=plan.before,
+        product="toolkit",
         makes=[(CONFIG, there.sha256 if (there := node.facts.files.get(CONFIG)) else "")],
     )

@@ -17,7 +17,7 @@ from gpufleet.plan.files import FileWrite
 def conclude(node: Node, plan: DriverPlan, job: Job) -> dict[str, Any]:
     """The provenance of the driver; also completes the host's line in the report."""
     version = job.transaction.version if job.transaction else plan.target
-    node.report.driver["after"] = version
+    node.saw("driver", version)
     if node.waits_for_reboot:
         node.report.needs.append(f"reboot: {node.reboot}")
         node.report.findings.append(findings.REBOOT_NEEDED(why=node.reboot))

@@ -39,6 +39,7 @@ def driver_job(node: Node, plan: DriverPlan) -> Job:
         lock_timeout=node.settings.driver.lock_timeout,
         repair=bool(node.facts.broken),
         before=plan.before,
+        product="driver",
         pins=pins,
         held=node.facts.holds,
     )

@@ -20,7 +20,7 @@ def conclude(node: Node, plan: ExporterPlan, jobs: Sequence[Job]) -> dict[str, A
         version = jobs[-1].transaction.version
     elif plan.before:
         version = plan.before
-    node.report.exporter["after"] = version
+    node.saw("exporter", version)
     if node.waits_for_reboot:
         need = "run gpu_node again after the reboot: the exporter could not be started"
         node.report.needs += [need] if need not in node.report.needs else []

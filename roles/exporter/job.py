@@ -34,6 +34,7 @@ def exporter_jobs(node: Node, plan: ExporterPlan) -> list[Job]:
             repair=bool(node.facts.broken),
             before=packages.before,
             role="exporter",
+            product="exporter" if title == TITLES[-1] else "",
         )
         for title, packages in zip(TITLES, plan.packages, strict=True)
     ]

@@ -53,6 +53,7 @@ def test_a_run_that_went_through_has_no_errors() -> None:
 
 def test_a_run_that_broke_off_fails_its_hosts_and_names_what_was_cut_short() -> None:
     for part in run("Ada", "", "Grace").gather():
-        assert (part.failed, part.changed) == (True, 1)
-        (error,) = part.errors
-        assert error.startswith("Greet nobody: the run ended before")
+        assert (part.failed, part.status, part.changed) == (True, "failed", 1)
+        (finding,) = part.findings
+        assert finding.code == "GF007"
+        assert '"Greet nobody"' in finding.message

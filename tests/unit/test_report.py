@@ -4,22 +4,43 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
+import jsonschema
+import pytest
 from rich.console import Console
 
+import gpufleet
 from gpufleet.findings import host as findings
-from gpufleet.report import HostReport, as_json, show
+from gpufleet.report import HostReport, RunFacts, as_json
+from gpufleet.report_table import show
+
+RUN = RunFacts(
+    "inventories/prod.py",
+    ("deploys/gpu_node.py",),
+    datetime(2026, 11, 22, 9, 0, tzinfo=timezone(timedelta(hours=1))),
+    datetime(2026, 11, 22, 8, 1, tzinfo=timezone.utc),
+    dry=False,
+    exit_status=1,
+)
+SCHEMA = json.loads(Path(gpufleet.__file__).with_name("report.schema.json").read_text())
 
 
 def hosts() -> list[HostReport]:
-    moved = HostReport("gpu-01", changed=7, driver={"before": "550.163.01", "after": "580.178.04"})
+    moved = HostReport(
+        "gpu-01",
+        status="changed",
+        changed=7,
+        driver={"before": "550.163.01", "after": "580.178.04"},
+    )
     moved.toolkit = {"before": None, "after": "1.20.1"}
     moved.runtimes = {"docker": "configured"}
     moved.needs = ["reboot: nouveau holds the GPU"]
-    blocked = HostReport("gpu-02", failed=True)
+    blocked = HostReport("gpu-02", status="failed", failed=True)
     blocked.findings = [findings.MODULE_BUSY(), findings.NO_GPU()]
     blocked.errors = ["Load the modules\n  [brackets] are shown as they are"]
-    return [moved, blocked, HostReport("gpu-03")]
+    return [moved, blocked, HostReport("gpu-03", status="converged")]
 
 
 def shown(*, dry: bool = False) -> str:
@@ -29,7 +50,11 @@ def shown(*, dry: bool = False) -> str:
 
 
 def test_json_has_what_scripts_ask_for() -> None:
-    data = json.loads(as_json(hosts()))["hosts"]
+    report = json.loads(as_json(hosts(), RUN))
+    jsonschema.validate(report, SCHEMA)
+    assert report["started"] == "2026-11-22T08:00:00Z"
+    assert (report["dry"], report["exit_status"]) == (False, 1)
+    data = report["hosts"]
     assert list(data) == ["gpu-01", "gpu-02", "gpu-03"]
     assert data["gpu-01"]["driver"] == {"before": "550.163.01", "after": "580.178.04"}
     assert data["gpu-02"]["failed"] is True
@@ -37,6 +62,51 @@ def test_json_has_what_scripts_ask_for() -> None:
     for part in data.values():
         assert {"changed", "failed", "driver", "toolkit", "runtimes", "needs", "findings",
                 "seconds"} <= set(part)  # fmt: skip
+
+
+def test_the_schema_refuses_what_it_does_not_know() -> None:
+    report = json.loads(as_json(hosts(), RUN))
+    for spoilt in (
+        report | {"schema": 2},
+        report | {"news": 1},
+        report | {"started": "yesterday"},
+        report | {"hosts": {"a": report["hosts"]["gpu-01"] | {"status": "fine"}}},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(spoilt, SCHEMA)
+
+
+def test_after_is_what_was_seen_and_else_what_was_there_before() -> None:
+    host = HostReport("gpu-01", driver={"before": "550.163.01", "after": "580.178.04"})
+    host.toolkit = {"before": None, "after": "1.20.1"}
+    host.releases = {"dcgm": {"before": "4.8.1", "after": "4.8.2"}}
+    host.seen["toolkit"] = "1.20.1"
+    host.settle()
+    assert host.driver == {"before": "550.163.01", "after": "550.163.01"}
+    assert host.toolkit == {"before": None, "after": "1.20.1"}
+    assert host.releases == {"dcgm": {"before": "4.8.1", "after": "4.8.1"}}
+    assert host.exporter == {}
+
+
+@pytest.mark.parametrize("name", ["[/red]", "[bold]gpu[/bold]", "a[b", ":smile:"])
+def test_names_are_never_markup(name: str) -> None:
+    out = io.StringIO()
+    host = HostReport(name, status="failed", findings=[findings.MODULE_BUSY()], errors=[name])
+    host.driver = {"before": name, "after": None}
+    host.steps.append(name)
+    host.needs.append(name)
+    cluster = HostReport(name, kind="cluster", releases={name: host.driver}, needs=[name])
+    show(Console(file=out, width=200), [host, cluster], dry=True)
+    assert out.getvalue().count(name) == 12
+
+
+def test_an_unknown_version_of_a_plan_is_not_none() -> None:
+    upgrade = HostReport("a", status="planned", driver={"before": "550.163.01", "after": None})
+    removal = HostReport("b", status="planned", leaves=True, driver=dict(upgrade.driver))
+    out = io.StringIO()
+    show(Console(file=out, width=200), [upgrade, removal], dry=True)
+    assert "550.163.01 -> newest" in out.getvalue()
+    assert out.getvalue().count("-> none") == 1
 
 
 def test_the_table_says_what_moved_and_what_is_left_to_do() -> None:

@@ -62,6 +62,24 @@ def test_what_the_record_names_goes_and_nothing_else() -> None:
     assert not done.blockers
 
 
+def test_every_part_of_a_removal_is_a_step() -> None:
+    done = plan(host())
+    steps = done.describe()["steps"]
+    assert steps == done.steps()
+    text = "\n".join(steps)
+    for part in ("unload", "/etc/cdi/nvidia.yaml", "t, a, lib", MODPROBE_FILE, "the record"):
+        assert part in text
+    assert plan(host(provenance=None)).steps() == []
+
+
+def test_a_driver_that_was_there_before_does_not_go() -> None:
+    before = {"version": "580.159.03", "packages": {"a": "1"}, "added": []}
+    ours = {"version": "1.20.1", "packages": {"t": "1"}, "added": ["t"]}
+    roles = dict(plan(host(provenance={"driver": before, "toolkit": ours})).roles)
+    assert roles["driver"].movement == {"before": "580.159.03", "after": "580.159.03"}
+    assert roles["toolkit"].movement == {"before": "1.20.1", "after": None}
+
+
 def test_no_record_is_no_change() -> None:
     done = plan(host(provenance=None))
     assert done == RemovalPlan(findings=done.findings)

@@ -1,0 +1,47 @@
+"""The file that a run's report goes to: checked before the run, private, never half written."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+
+class ReportFile:
+    """One report at `path`; a relative path counts from the working directory of the start."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+
+    def prepare(self) -> None:
+        """Remove an old report and see that a new one can be written. Raises OSError."""
+        if self.path.is_dir():
+            raise IsADirectoryError("it is a directory")
+        if not self.path.parent.is_dir():
+            raise NotADirectoryError(f"there is no folder {self.path.parent}")
+        if self.path.exists() and not self.path.is_file():
+            raise OSError("it is not a regular file")
+        os.unlink(self._temporary(""))
+        self.path.unlink(missing_ok=True)
+
+    def write(self, text: str) -> None:
+        """Put the report in its place, whole or not at all, mode 0600. Raises OSError."""
+        temporary = self._temporary(text)
+        try:
+            os.replace(temporary, self.path)
+        except OSError:
+            os.unlink(temporary)
+            raise
+
+    def _temporary(self, text: str) -> str:
+        """A file beside the report that only its owner can read, with `text` in it."""
+        handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+        except OSError:
+            with suppress(FileNotFoundError):
+                os.unlink(name)
+            raise
+        return name

@@ -1,0 +1,194 @@
+"""The pyinfra command on our deploys: exit statuses and the report, on hosts that are not real."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import gpufleet
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = Path(gpufleet.__file__).with_name("report.schema.json")
+PYINFRA = Path(sys.executable).with_name("pyinfra")
+BAD = {"driver_branch": "no branch"}  # stops a host before it is asked anything
+QUICK = {"fake_delay": 0.0, "fake_delay_jitter": 0.0}
+
+
+@dataclass
+class Ended:
+    """A run: how it ended, what it printed, what it reported (None: no report)."""
+
+    status: int
+    output: str
+    report: dict[str, Any] | None
+
+    def statuses(self) -> dict[str, str]:
+        assert self.report
+        return {name: part["status"] for name, part in self.report["hosts"].items()}
+
+
+class Bench:
+    """Inventories and reports in a folder of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.report = folder / "report.json"
+        self.inventory = folder / "inventory.py"
+        self.hosts()
+
+    def hosts(self, before: str = "", **hosts: dict[str, Any]) -> None:
+        """Make the inventory: name -> data. `before` is Python that runs when it is loaded."""
+        group = [(f"@fake/{name}", QUICK | data) for name, data in hosts.items()]
+        self.inventory.write_text(f"{before}\ngpu_nodes = {group!r}\n")
+
+    def command(self, deploy: str, *options: str) -> list[str]:
+        return [str(PYINFRA), *options, str(self.inventory), f"deploys/{deploy}.py"]
+
+    def environment(self, report: Path) -> dict[str, str]:
+        return {**os.environ, "GPUFLEET_REPORT": str(report)}
+
+    def run(self, deploy: str, *options: str, report: Path | None = None) -> Ended:
+        path = report or self.report
+        done = subprocess.run(
+            self.command(deploy, *options),
+            cwd=ROOT,
+            env=self.environment(path),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        return Ended(done.returncode, done.stdout + done.stderr, self.read(path))
+
+    def read(self, path: Path) -> dict[str, Any] | None:
+        """The report, which has to fit the schema."""
+        if not path.is_file():
+            return None
+        report: dict[str, Any] = json.loads(path.read_text())
+        jsonschema.validate(report, json.loads(SCHEMA.read_text()))
+        return report
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_a_host_that_is_stopped_is_failed_and_the_run_says_no_line_of_code(bench: Bench) -> None:
+    bench.hosts(one=BAD)
+    done = bench.run("gpu_node", "-y")
+    assert done.status == 1
+    assert done.statuses() == {"@fake/one": "failed"}
+    assert done.report
+    head = {key: done.report[key] for key in ("schema", "inventory", "dry", "exit_status")}
+    assert head == {"schema": 1, "inventory": str(bench.inventory), "dry": False, "exit_status": 1}
+    assert done.report["gpufleet"] == gpufleet.__version__
+    assert done.report["started"] <= done.report["finished"]
+    assert "pyinfra error" not in done.output
+    assert ".py line" not in done.output
+    assert "GF202" in done.output
+    assert bench.report.stat().st_mode & 0o777 == 0o600
+
+
+def test_hosts_after_an_abort_are_not_reached(bench: Bench) -> None:
+    slow = {"fake_delay": 30.0}
+    bench.hosts(one=BAD, two=slow, three=slow)
+    done = bench.run("gpu_node", "-y", "--serial", "--fail-percent", "10")
+    assert done.status == 1
+    assert done.statuses() == {
+        "@fake/one": "failed", "@fake/two": "not reached", "@fake/three": "not reached",
+    }  # fmt: skip
+    assert "no changes │" not in done.output
+    assert "1 failed, 2 not reached" in done.output
+    assert ".py line" not in done.output
+
+
+@pytest.mark.parametrize("option", ["--limit", "--exclude"])
+def test_a_limit_that_matches_nothing_is_status_4(bench: Bench, option: str) -> None:
+    bench.hosts(one=BAD)
+    done = bench.run("gpu_node", "-y", option, "nosuch" if option == "--limit" else "gpu_nodes")
+    assert done.status == 4
+    assert "GF004" in done.output
+    assert done.report
+    assert (done.report["exit_status"], done.report["hosts"]) == (4, {})
+
+
+def test_an_inventory_that_is_not_there_is_wrong_usage(bench: Bench) -> None:
+    bench.inventory.unlink()
+    done = bench.run("gpu_node", "-y")
+    assert (done.status, done.report) == (2, None)
+    assert "GF003" in done.output
+
+
+@pytest.mark.parametrize("place", ["folder", "missing", "proc"])
+def test_a_report_that_cannot_be_written_stops_the_run_before_a_host(
+    bench: Bench, place: str
+) -> None:
+    loaded = bench.folder / "loaded"
+    bench.hosts(f"open({str(loaded)!r}, 'w').close()", one={})
+    path = {
+        "folder": bench.folder, "missing": bench.folder / "none" / "report.json",
+        "proc": Path("/proc/report.json"),
+    }[place]  # fmt: skip
+    done = bench.run("gpu_node", "-y", report=path)
+    assert done.status == 2
+    assert "GF001" in done.output
+    assert "Traceback" not in done.output
+    assert not loaded.exists(), "not even the inventory is loaded"
+
+
+def test_an_old_report_is_gone_when_the_run_begins(bench: Bench) -> None:
+    bench.report.write_text("old")
+    bench.hosts(f"import os; assert not os.path.exists({str(bench.report)!r})", one=BAD)
+    assert bench.run("gpu_node", "-y").statuses() == {"@fake/one": "failed"}
+
+
+def test_a_report_that_is_lost_at_the_end_is_status_1(bench: Bench) -> None:
+    folder = bench.folder / "reports"
+    folder.mkdir()
+    bench.hosts(f"import os; os.rmdir({str(folder)!r})")
+    without_a_host = bench.run("gpu_node", "-y", report=folder / "report.json")
+    assert without_a_host.status == 4, "that nothing was done counts more"
+    folder.mkdir()
+    bench.hosts(f"import os; os.rmdir({str(folder)!r})", one={"driver_enabled": False})
+    done = bench.run("preflight", "-y", report=folder / "report.json")
+    assert done.status == 1
+    assert "GF002" in done.output
+    assert "Traceback" not in done.output
+
+
+def test_an_interrupted_run_is_status_130(bench: Bench) -> None:
+    bench.hosts(one={"fake_delay": 30.0})
+    with subprocess.Popen(
+        bench.command("gpu_node", "-y"), cwd=ROOT, env=bench.environment(bench.report),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout
+        output = _until(process.stdout, lambda line: "Loading: deploys" in line)
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=20)
+    assert process.returncode == 130, [*output, rest]
+    report = bench.read(bench.report)
+    assert report
+    assert report["exit_status"] == 130
+    assert report["hosts"]["@fake/one"]["status"] == "not reached"
+
+
+def _until(lines: Any, wanted: Callable[[str], bool]) -> Sequence[str]:
+    read = []
+    for line in lines:
+        read.append(line)
+        if wanted(line):
+            break
+    return read
