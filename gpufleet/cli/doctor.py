@@ -14,10 +14,12 @@ from rich.text import Text
 
 from gpufleet.catalog.load import load_catalog
 from gpufleet.catalog.models import Catalog
+from gpufleet.exit_status import ExitStatus
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings.host import FACTS_UNREADABLE
-from gpufleet.operations.gather import Gathered, NoSuchHost, gather
+from gpufleet.findings.run import NOT_A_HOST
+from gpufleet.operations.gather import Gathered, NoInventory, NoSuchHost, gather
 from gpufleet.plan.exporter_files import in_words
 from gpufleet.plan.node import plan_node
 from gpufleet.settings import load_settings
@@ -32,14 +34,18 @@ _COLOURS = {"blocker": "red", "warning": "yellow", "info": "cyan"}
 def doctor(inventory: str, limit: tuple[str, ...], as_json: bool) -> None:
     """Say what the hosts of INVENTORY are and what is wrong with them; changes nothing.
 
-    Exit status: 0 every host answered, whatever was found; 1 one did not; 2 wrong usage.
+    Exit status: 0 every host answered, whatever was found; 1 one did not; 2 wrong usage; 4 the
+    limit matches nothing.
     """
     from pyinfra.api.exceptions import PyinfraError
     from pyinfra_cli.exceptions import CliError
 
     try:
         hosts = gather(inventory, limit)
-    except (NoSuchHost, PyinfraError, CliError) as error:
+    except NoSuchHost as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(ExitStatus.NOTHING)
+    except (NoInventory, PyinfraError, CliError) as error:
         raise click.UsageError(str(error)) from error
     catalog = load_catalog()
     described = {host.name: describe(host, catalog) for host in hosts}
@@ -49,12 +55,15 @@ def doctor(inventory: str, limit: tuple[str, ...], as_json: bool) -> None:
         console = Console(highlight=False)
         for name, parts in described.items():
             show(console, name, parts)
-    sys.exit(0 if all(host.facts for host in hosts) else 1)
+    answered = all(host.facts or host.cluster for host in hosts)
+    sys.exit(ExitStatus.CONVERGED if answered else ExitStatus.FAILED)
 
 
 def describe(host: Gathered, catalog: Catalog) -> dict[str, Any]:
     """A host as JSON types: one entry per topic, and `findings`. Nothing of a file's content."""
     facts = host.facts
+    if host.cluster:
+        return {"findings": [NOT_A_HOST().as_dict()]}
     if facts is None:
         return {"findings": [FACTS_UNREADABLE(problem=host.problem).as_dict()]}
     settings, problems = load_settings(host.data)

@@ -3,19 +3,51 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import click
 import pytest
 
 import gpufleet
-from gpufleet.findings.verify import CHECKS_MISSING
+from gpufleet.exit_status import ExitStatus
+from gpufleet.findings.verify import CHECKS_MISSING, LIMIT
 from gpufleet.verify.inventory import VerifyError
 
 EPILOG = (
-    "Exit status: 0 all checks passed or were skipped; 1 a check failed; 2 interrupted; 3 internal "
-    "error; 4 wrong usage, inventory or --limit; 5 no check was selected."
+    "Exit status: 0 all checks passed or were skipped; 1 a check failed; 2 wrong usage; 4 --limit "
+    "or -k matches nothing; 130 interrupted."
 )
+STATUSES = {
+    pytest.ExitCode.OK: ExitStatus.CONVERGED,
+    pytest.ExitCode.TESTS_FAILED: ExitStatus.FAILED,
+    pytest.ExitCode.INTERRUPTED: ExitStatus.INTERRUPTED,
+    pytest.ExitCode.INTERNAL_ERROR: ExitStatus.FAILED,
+    pytest.ExitCode.USAGE_ERROR: ExitStatus.USAGE,
+    pytest.ExitCode.NO_TESTS_COLLECTED: ExitStatus.NOTHING,
+}
+
+
+class Refusal:
+    """A pytest plugin that notes why the checks refused to run."""
+
+    def __init__(self) -> None:
+        self.cause: BaseException | None = None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_cmdline_main(self) -> Generator[None, object, object]:
+        try:
+            return (yield)
+        except pytest.UsageError as error:
+            self.cause = error.__cause__
+            raise
+
+    def status(self, code: int) -> ExitStatus:
+        """gpufleet's exit status for pytest's `code`."""
+        cause = self.cause
+        if isinstance(cause, VerifyError) and cause.finding.code == LIMIT.code:
+            return ExitStatus.NOTHING
+        return STATUSES.get(pytest.ExitCode(code), ExitStatus.FAILED)
 
 
 def checks_folder(package: Path) -> Path:
@@ -70,7 +102,7 @@ def verify(
         folder = checks_folder(Path(gpufleet.__file__).parent)
     except VerifyError as error:
         click.echo(str(error), err=True)
-        sys.exit(pytest.ExitCode.USAGE_ERROR)
-    sys.exit(
-        pytest.main(pytest_arguments(folder, inventory, limit, junit, json_report, expression))
-    )
+        sys.exit(ExitStatus.USAGE)
+    refusal = Refusal()
+    arguments = pytest_arguments(folder, inventory, limit, junit, json_report, expression)
+    sys.exit(refusal.status(pytest.main(arguments, plugins=[refusal])))

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from gpufleet.findings import Kind, Severity
 
+CLUSTER_STAYS = Kind(
+    "GF571",
+    Severity.BLOCKER,
+    "Nothing is removed from a cluster",
+    "this is a cluster, and deploys/remove.py takes away only what was installed on hosts; nothing "
+    "was removed from the cluster.",
+    "Run it with --limit gpu_nodes. Releases that gpufleet made are listed by `helm list -A`, and "
+    "`helm uninstall RELEASE -n NAMESPACE` removes one; custom resource definitions stay.",
+)
+
 CONTAINERS_RUN = Kind(
     "GF564",
     Severity.BLOCKER,

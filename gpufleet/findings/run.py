@@ -54,6 +54,23 @@ NOT_BEGUN = Kind(
     "See above what ended the run, then run again with --limit {host}.",
 )
 
+WRONG_DEPLOY = Kind(
+    "GF009",
+    Severity.BLOCKER,
+    "The deploy is not for these hosts",
+    "{deploys} leaves alone every host that this run has: {hosts}. Nothing was done.",
+    "deploys/gpu_cluster.py is for the group gpu_cluster, deploys/gpu_node.py for every other "
+    "host; choose with --limit, or put the host into the group it belongs to.",
+)
+
+NOT_A_HOST = Kind(
+    "GF010",
+    Severity.INFO,
+    "A cluster, not a host",
+    "the inventory has this as a cluster (group gpu_cluster), so it was not asked what a host is.",
+    "`gpufleet verify` checks a cluster; deploys/preflight.py says what would be done with it.",
+)
+
 CUT_SHORT = Kind(
     "GF007",
     Severity.BLOCKER,

@@ -20,16 +20,21 @@ class Gathered:
     data: dict[str, Any]
     facts: NodeFacts | None
     problem: str = ""
+    cluster: bool = False  # it is no host, and was not asked
 
 
 class NoSuchHost(Exception):
     """No host and no group of the inventory has the name that was asked for."""
 
 
+class NoInventory(Exception):
+    """There is no such inventory, or it has no hosts."""
+
+
 def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
     """Facts of every host of `inventory`, or of the hosts and groups that `limit` names.
 
-    Raises NoSuchHost, and what pyinfra raises for an inventory that it cannot load.
+    Raises NoSuchHost, NoInventory, and what pyinfra raises for an inventory that it cannot load.
     """
     # Imported here because pyinfra_cli makes gevent replace parts of the standard library.
     from pyinfra.api import Config, State
@@ -40,7 +45,10 @@ def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
     from pyinfra_cli.inventory import make_inventory
 
     from gpufleet.operations.facts import NodeFactsFact
+    from gpufleet.operations.groups import is_cluster
 
+    if inventory.endswith(".py") and not Path(inventory).is_file():
+        raise NoInventory(f"there is no inventory file {inventory}")  # pyinfra takes it for a host
     cwd = str(Path.cwd())
     if cwd not in sys.path:
         sys.path.append(cwd)  # as pyinfra's own command does: inventories import their project
@@ -49,7 +57,11 @@ def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
     hosts = make_inventory(inventory, cwd=cwd)
     ctx_inventory.set(hosts)
     wanted = _limited(hosts, limit)
-    state.init(hosts, Config(), initial_limit=wanted)
+    clusters = [host for host in wanted if is_cluster(host)]
+    asked = [host for host in wanted if host not in clusters]
+    state.init(hosts, Config(), initial_limit=asked)
+    if not asked:
+        return [Gathered(host.name, {}, None, cluster=True) for host in clusters]
     state.set_stage(StateStage.Connect)
     connect_all(state)
     state.set_stage(StateStage.Prepare)
@@ -58,14 +70,16 @@ def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
     finally:
         disconnect_all(state)
     return [
-        Gathered(host.name, host.data.dict(), found.get(host), _problem(host, found))
+        Gathered(host.name, {}, None, cluster=True)
+        if host in clusters
+        else Gathered(host.name, host.data.dict(), found.get(host), _problem(host, found))
         for host in wanted
     ]
 
 
 def _limited(hosts: Any, limit: Sequence[str]) -> list[Any]:
     if not len(hosts):
-        raise NoSuchHost("there is no such inventory, or it has no hosts")
+        raise NoInventory("there is no such inventory, or it has no hosts")
     if not limit:
         return list(hosts)
     wanted: dict[str, Any] = {}

@@ -14,6 +14,7 @@ from gpufleet.findings import host as findings
 from gpufleet.findings import removal as found
 from gpufleet.findings import toolkit as toolkit_findings
 from gpufleet.operations.files import BACKUPS, HOME
+from gpufleet.operations.groups import is_cluster
 from gpufleet.operations.locks import wait_for_lock
 from gpufleet.operations.node import settings_and_facts
 from gpufleet.operations.operation import Commands, operation
@@ -39,6 +40,10 @@ class LeavingNode:
 def leaving_node() -> LeavingNode | None:
     """The host of this deploy; None where a blocker stops it or where there is nothing of ours."""
     began = time.monotonic()
+    if is_cluster(host):
+        RunReport.of(state).host(host.name).kind = "cluster"
+        RunReport.of(state).block(host, [found.CLUSTER_STAYS()])
+        return None
     known = settings_and_facts()
     if known is None:
         return None

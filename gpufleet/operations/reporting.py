@@ -189,6 +189,8 @@ class RunReport(BaseStateCallback):
             self.run.finish([], ExitStatus.FAILED)
         elif self._selects_none():
             self.run.finish([], ExitStatus.NOTHING)
+        elif self.left_out and not self._taking_part():
+            self.run.finish([], ExitStatus.USAGE, names=sorted(self.left_out))
         else:
             hosts = self.gather()
             failed = any(host.status in BAD for host in hosts)

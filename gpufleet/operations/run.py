@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -78,19 +78,31 @@ class Run:
         self.abandon()
         sys.exit(ExitStatus.FAILED)
 
-    def finish(self, hosts: list[HostReport], status: ExitStatus, *, dry: bool = False) -> None:
+    def finish(
+        self,
+        hosts: list[HostReport],
+        status: ExitStatus,
+        *,
+        dry: bool = False,
+        names: Sequence[str] = (),
+    ) -> None:
         """Show and write the report of a run that ends with `status`, or was interrupted.
+
+        `names`: of hosts that the deploy is not for, where there are no others.
 
         pyinfra has set its exit status by now: where that says too little, the process ends here.
         """
         status = ExitStatus.INTERRUPTED if self.interrupted else status
         if status is ExitStatus.NOTHING:
             say(self._nothing())
+        elif names:
+            asked = " ".join(self.invocation.deploys) or "The deploy"
+            say(findings.WRONG_DEPLOY(deploys=asked, hosts=", ".join(names)))
         elif hosts:
             width = None if os.isatty(2) else WIDTH
             show(Console(stderr=True, width=width), hosts, dry=dry)
         written = self._write(hosts, status, dry=dry)
-        if status is ExitStatus.NOTHING or not written:
+        if status in (ExitStatus.NOTHING, ExitStatus.USAGE) or not written:
             end(status or ExitStatus.FAILED)
 
     def _nothing(self) -> Finding:

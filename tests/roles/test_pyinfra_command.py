@@ -168,6 +168,46 @@ def test_a_report_that_is_lost_at_the_end_is_status_1(bench: Bench) -> None:
     assert "Traceback" not in done.output
 
 
+def test_a_deploy_that_is_for_none_of_the_hosts_is_wrong_usage(bench: Bench) -> None:
+    bench.inventory.write_text("gpu_cluster = ['@fake/a']\n")
+    done = bench.run("gpu_node", "-y")
+    assert done.status == 2
+    assert "GF009" in done.output
+    assert done.report
+    assert done.report["exit_status"] == 2
+    bench.hosts(one={})
+    assert bench.run("gpu_cluster", "-y").status == 2
+
+
+def test_a_removal_says_that_a_cluster_stays(bench: Bench) -> None:
+    bench.inventory.write_text("gpu_cluster = ['@fake/a']\n")
+    done = bench.run("remove", "-y")
+    assert (done.status, done.statuses()) == (1, {"@fake/a": "failed"})
+    assert "GF571" in done.output
+
+
+def doctor(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(PYINFRA.with_name("gpufleet")), "doctor", *words],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+def test_doctor_ends_with_the_same_statuses(bench: Bench) -> None:
+    bench.hosts(one={})
+    assert doctor(str(bench.inventory), "--limit", "nosuch").returncode == 4
+    assert doctor(str(bench.folder / "nosuch.py")).returncode == 2
+    assert doctor(str(bench.inventory), "--nosuch").returncode == 2
+
+
+def test_doctor_does_not_ask_a_cluster_what_a_host_is(bench: Bench) -> None:
+    bench.inventory.write_text("gpu_cluster = ['@local']\n")
+    done = doctor(str(bench.inventory))
+    assert done.returncode == 0
+    assert "GF010 info: the inventory has this as a cluster" in " ".join(done.stdout.split())
+    assert "kernel" not in done.stdout
+
+
 def test_an_interrupted_run_is_status_130(bench: Bench) -> None:
     bench.hosts(one={"fake_delay": 30.0})
     with subprocess.Popen(

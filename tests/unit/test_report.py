@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 import gpufleet
+from gpufleet.exit_status import ExitStatus
 from gpufleet.findings import host as findings
 from gpufleet.report import HostReport, RunFacts, as_json
 from gpufleet.report_table import show
@@ -24,6 +25,7 @@ RUN = RunFacts(
     dry=False,
     exit_status=1,
 )
+ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads(Path(gpufleet.__file__).with_name("report.schema.json").read_text())
 
 
@@ -138,3 +140,17 @@ def test_blockers_and_errors_are_told_with_what_to_do() -> None:
 def test_notes_are_for_the_preflight() -> None:
     assert "GF501" not in shown()
     assert "GF501" in shown(dry=True)
+
+
+def test_the_page_about_the_report_names_every_key() -> None:
+    page = (ROOT / "docs/report.md").read_text()
+    host = SCHEMA["$defs"]["host"]["properties"]
+    for key in (*SCHEMA["properties"], *host, *host["status"]["enum"]):
+        assert f"`{key}`" in page
+
+
+def test_every_exit_status_is_in_the_table() -> None:
+    rows = (ROOT / "docs/exit-status.md").read_text().splitlines()
+    told = {row.split("|")[1].strip() for row in rows if row.startswith("| ")} - {"status"}
+    assert told == {str(int(status)) for status in ExitStatus}
+    assert set(SCHEMA["properties"]["exit_status"]["enum"]) == set(ExitStatus)

@@ -15,7 +15,7 @@ import pytest
 import testinfra
 from verify_paper import healthy
 
-from gpufleet.cli.verify import checks_folder
+from gpufleet.cli.verify import Refusal, checks_folder
 from gpufleet.verify.inventory import VerifyError
 from gpufleet.verify.probe import HostProbe
 
@@ -143,11 +143,23 @@ def test_good_host_is_asked_in_few_commands(run: Run) -> None:
     assert run.connections.count("down") == 1
 
 
-def test_wrong_limit_is_a_usage_error(tmp_path: Path) -> None:
+def test_wrong_limit_matches_nothing(tmp_path: Path) -> None:
     (tmp_path / "fleet.py").write_text('gpu_nodes = ["a"]\n')
     done = command("fleet.py", "--limit", "nobody", folder=tmp_path)
     assert done.returncode == 4
     assert "GF702 --limit nobody" in done.stderr
+
+
+def test_the_same_statuses_as_the_other_commands(tmp_path: Path) -> None:
+    (tmp_path / "fleet.py").write_text('gpu_nodes = ["a"]\n')
+    missing = command("nosuch.py", folder=tmp_path)
+    assert (missing.returncode, "GF701" in missing.stderr) == (2, True)
+    assert command("fleet.py", "-k", "no_such_check", folder=tmp_path).returncode == 4
+    assert command("fleet.py", "--nosuch", folder=tmp_path).returncode == 2
+
+
+def test_an_interruption_is_status_130() -> None:
+    assert Refusal().status(pytest.ExitCode.INTERRUPTED) == 130
 
 
 def test_package_without_the_checks(tmp_path: Path) -> None:
