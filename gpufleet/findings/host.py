@@ -104,8 +104,8 @@ GPU_BUSY = Kind(
     Severity.BLOCKER,
     "GPUs are in use",
     "the driver would change from {before} to {after} under running GPU work ({work}).",
-    "Use deploys/upgrade_driver.py, which drains the host first; or stop the work; or set "
-    "driver_allow_disruption = True if it may be killed.",
+    "Stop the work (on a Kubernetes node: kubectl drain), then run again; or set "
+    "driver_allow_disruption = True for this host if the work may be killed.",
 )
 
 KUBERNETES_GPU_PODS = Kind(
@@ -113,9 +113,9 @@ KUBERNETES_GPU_PODS = Kind(
     Severity.BLOCKER,
     "GPU pods run on this Kubernetes node",
     "the driver would change from {before} to {after}, and {pods} pods hold GPUs on this node.",
-    "Use deploys/upgrade_driver.py, which cordons and drains the node; or set "
-    "driver_allow_disruption "
-    "= True if the pods may be killed.",
+    "Drain the node by hand: kubectl drain NODE --ignore-daemonsets --delete-emptydir-data; then "
+    "run again, and kubectl uncordon NODE; or set driver_allow_disruption = True for this host if "
+    "the pods may be killed.",
 )
 
 DISK_SPACE = Kind(

@@ -46,8 +46,8 @@ PROVENANCE = _check("GF711", "No record of what was installed", _PROVISION)
 AS_WANTED = _check(
     "GF712",
     "Not the driver that the inventory asks for",
-    "run deploys/gpu_node.py, or deploys/upgrade_driver.py where the node has work; or correct "
-    "driver_branch and driver_version in the inventory",
+    "drain the node where it has work, then run deploys/gpu_node.py; or correct driver_branch and "
+    "driver_version in the inventory",
 )
 PACKAGE_MANAGER = _check(
     "GF713",

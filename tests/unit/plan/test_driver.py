@@ -109,7 +109,7 @@ def test_gpu_pods_block_a_change_and_name_the_upgrade(converged: NodeFacts) -> N
     plan = plan_for(replace(converged, kubelet=True, gpu_pods=2), driver_version="580.178.04")
     (finding,) = [finding for finding in plan.findings if finding.blocks]
     assert finding.code == "GF531"
-    assert "upgrade_driver" in finding.remedy
+    assert "drain" in finding.remedy
 
 
 def test_the_drivers_own_daemons_are_not_work(converged: NodeFacts) -> None:

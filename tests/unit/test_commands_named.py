@@ -1,0 +1,103 @@
+"""No message, README, page or runbook names a deploy, command or target that is not there."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+import gpufleet.findings
+from gpufleet.cli import main
+from gpufleet.findings import KINDS
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = re.compile(r"\b(?:deploys|inventories)/[\w/-]+\.py\b")
+INLINE = re.compile(r"`([^`\n]+)`")
+MAKE = re.compile(r"^make ([a-z][a-z-]*)")
+COMMAND = re.compile(r"(?:^|[\s(=])(gpufleet|pyinfra) ([^|;&#()…]*)")
+USERS_OWN = ("inventories/mine.py",)  # the name of an example
+
+
+def texts() -> dict[str, str]:
+    """Every text that users read: what it is -> the text."""
+    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("roles/*/README.md")]
+    pages += [*ROOT.glob("inventories/**/*.py"), *ROOT.glob("gpufleet/catalog/*.yaml")]
+    pages += ROOT.glob("deploys/*.py")
+    found = {str(page.relative_to(ROOT)): page.read_text() for page in sorted(pages)}
+    for module in pkgutil.iter_modules(gpufleet.findings.__path__):
+        importlib.import_module(f"gpufleet.findings.{module.name}")
+    return found | {code: f"{kind.message}\n{kind.remedy}" for code, kind in KINDS.items()}
+
+
+def code(text: str, blocks: bool = True) -> Iterator[str]:
+    """Inline code, and the lines of blocks of code where the text is Markdown."""
+    fenced = False
+    for line in text.splitlines():
+        if line.startswith("```"):
+            fenced = not fenced
+        elif blocks and (fenced or line.startswith("    ")):
+            yield line.strip()
+        else:
+            yield from INLINE.findall(line)
+    yield from re.findall(r"with: (gpufleet .*)", text)
+
+
+def program(name: str) -> click.Command:
+    if name == "gpufleet":
+        return main
+    from pyinfra_cli.cli import cli
+
+    return cli
+
+
+def wrong_words(name: str, arguments: str) -> list[str]:
+    """Subcommands and options that the program of that name does not have."""
+    try:
+        words = shlex.split(arguments.replace("[", " ").replace("]", " "))
+    except ValueError:
+        words = arguments.split()
+    command, wrong = program(name), []
+    for word in words:
+        if isinstance(command, click.Group) and re.fullmatch("[a-z][a-z-]*", word):
+            context = click.Context(command)
+            found = command.get_command(context, word)
+            if found is None:
+                return [f"{name} {word}"]
+            command = found
+        elif word == "--":
+            break
+        elif re.match("--[a-z]", word):
+            options = {option for found in command.params for option in found.opts}
+            options |= {option for found in command.params for option in found.secondary_opts}
+            if word.split("=")[0] not in options | {"--help", "--version"}:
+                wrong.append(f"{name} … {command.name} {word}")
+    return wrong
+
+
+@pytest.mark.parametrize("name", sorted(texts()))
+def test_what_a_text_names_is_there(name: str) -> None:
+    text = texts()[name]
+    named = [path for path in FILES.findall(text) if path not in USERS_OWN]
+    wrong = [path for path in named if not (ROOT / path).is_file()]
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for snippet in code(text, blocks=not name.endswith((".py", ".yaml"))):
+        if (make := MAKE.match(snippet)) and make[1] not in targets:
+            wrong.append(f"make {make[1]}")
+        for command, arguments in COMMAND.findall(snippet):
+            wrong += wrong_words(command, arguments)
+    assert not wrong
+
+
+def test_the_check_sees_what_is_not_there() -> None:
+    assert FILES.findall("run deploys/upgrade_driver.py again") == ["deploys/upgrade_driver.py"]
+    assert list(code("see `make nothing`\n\n    gpufleet up\n")) == ["make nothing", "gpufleet up"]
+    assert wrong_words("gpufleet", "upgrade inventories/prod.py") == ["gpufleet upgrade"]
+    assert wrong_words("gpufleet", "doctor INVENTORY --fleet") == ["gpufleet … doctor --fleet"]
+    assert wrong_words("gpufleet", "catalog charts --kubernetes 1.18") == []
+    assert wrong_words("pyinfra", "-y prod.py deploys/a.py --limt x") == ["pyinfra … cli --limt"]
