@@ -6,7 +6,10 @@ import importlib
 import pkgutil
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import click
@@ -48,12 +51,18 @@ def code(text: str, blocks: bool = True) -> Iterator[str]:
     yield from re.findall(r"with: (gpufleet .*)", text)
 
 
-def program(name: str) -> click.Command:
-    if name == "gpufleet":
-        return main
-    from pyinfra_cli.cli import cli
+@cache
+def pyinfra() -> click.Command:
+    """Options of the pyinfra command; its own module would let gevent change this process."""
+    words = [Path(sys.executable).with_name("pyinfra"), "--help"]
+    text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    found = re.findall(r"^ +(?:-\w+, )?(--[a-z-]+)", text, re.MULTILINE)
+    assert "--limit" in found
+    return click.Command("pyinfra", params=[click.Option([option]) for option in found])
 
-    return cli
+
+def program(name: str) -> click.Command:
+    return main if name == "gpufleet" else pyinfra()
 
 
 def wrong_words(name: str, arguments: str) -> list[str]:
@@ -100,4 +109,4 @@ def test_the_check_sees_what_is_not_there() -> None:
     assert wrong_words("gpufleet", "upgrade inventories/prod.py") == ["gpufleet upgrade"]
     assert wrong_words("gpufleet", "doctor INVENTORY --fleet") == ["gpufleet … doctor --fleet"]
     assert wrong_words("gpufleet", "catalog charts --kubernetes 1.18") == []
-    assert wrong_words("pyinfra", "-y prod.py deploys/a.py --limt x") == ["pyinfra … cli --limt"]
+    assert wrong_words("pyinfra", "-y prod.py deploys/a.py --limt x") == ["pyinfra … pyinfra --limt"]
