@@ -295,6 +295,14 @@ next=
 done
 set +f
 
+# Files that hold what an earlier run wrote: the record has each on a line of its own.
+while read -r key text; do
+case $key$text in '"config":"/'*) ;; *) continue ;; esac
+text=${text#\"}
+text=${text%,}
+configs="$configs$nl${text%\"}"
+done </var/lib/gpufleet/provenance.json
+
 section gpu
 # One walk over all open files serves two questions: who holds a GPU, and whose are the sockets that
 # listen on the ports in question. The kernel lists the listening ones before all others.

@@ -244,6 +244,12 @@ class NodeFacts:
     received: int = 0  # seconds since 1970 by the controller's clock; 0 where unknown
 
     @property
+    def texts(self) -> dict[str, str]:
+        """The text of every configuration file that could be read, by path."""
+        files = self.files.items()
+        return {path: file.content for path, file in files if file.content is not None}
+
+    @property
     def gpus(self) -> tuple[PciDevice, ...]:
         return tuple(device for device in self.pci if device.is_gpu)
 

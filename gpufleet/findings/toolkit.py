@@ -220,8 +220,35 @@ RUNTIME_DOWN = Kind(
     "GF432",
     Severity.BLOCKER,
     "A runtime did not come up",
-    "{unit} did not come up with the new {file}; the old file was put back.",
-    "What its log says follows; with that put right, run again.",
+    "{unit} does not work with the new {file} as it did before; the old file was put back.",
+    "What is missing and what its log says follows; with that put right, run again.",
+)
+
+NOT_TAKEN_UP = Kind(
+    "GF436",
+    Severity.BLOCKER,
+    "The runtime does not heed its configuration",
+    "{runtime} reads the new {file}, and the runtime nvidia is not in the configuration that it "
+    "prints; the old file is in place.",
+    "See what replaces it: an imported file, or a `version` that the program does not know.",
+)
+
+NEEDED_BY_OTHERS = Kind(
+    "GF434",
+    Severity.WARNING,
+    "A setting of gpufleet's is needed by others",
+    "{setting} in {file} was written by gpufleet and stays: {user}, which gpufleet did not write, "
+    "would not work without it.",
+    "Nothing to do; it goes by hand together with {user}.",
+)
+
+RUNTIME_STILL_NAMED = Kind(
+    "GF435",
+    Severity.BLOCKER,
+    "A configuration would name a runtime that is gone",
+    "{setting} of {runtime} names the runtime {name}, and {name} goes when {file} loses what "
+    "gpufleet wrote: {runtime} would not work any more. {file} is left as it is.",
+    "Let {setting} name another runtime, or remove that line, then run again.",
 )
 
 CDI_FAILED = Kind(

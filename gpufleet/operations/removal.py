@@ -54,7 +54,7 @@ def leaving_node() -> LeavingNode | None:
     part.findings += plan.findings
     part.plan = plan.describe()
     part.examined = part.leaves = True
-    part.runtimes = {plan.key: "without nvidia" for plan in plan.runtimes if plan.change}
+    part.runtimes = {plan.key: "without nvidia" for plan in plan.runtimes if plan.changes}
     movements = {role: recorded.movement for role, recorded in plan.roles}
     nothing: dict[str, str | None] = {"before": None, "after": None}
     part.driver = movements.get("driver", nothing)

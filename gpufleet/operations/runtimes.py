@@ -41,20 +41,25 @@ def configure(facts: NodeFacts, plan: RuntimePlan | None) -> Commands:
     + facts: what the host is, for the differences that --diff shows
     + plan: the change and how it is activated; None where the host has no such runtime
     """
-    if plan is None or (plan.change is None and plan.activation == "none"):
+    if plan is None or (not plan.changes and plan.activation == "none"):
         host.noop("the runtime is configured" if plan else "the host has no such runtime")
         return
-    change = plan.change
     mark = stamp()
-    backup = f"{BACKUPS}/{mark}{change.path}" if change else ""
-    if change:
+    backups = {change.path: f"{BACKUPS}/{mark}{change.path}" for change in plan.changes}
+    for number, change in enumerate(plan.changes):
         show_diff(facts, [change.write or FileWrite(change.path, "")])
-        yield from _put(plan, change, mark, backup)
+        yield from _put(plan, change, f"{mark}-{number}", backups[change.path])
     if plan.activation != "none":
-        path = change.path if change else ""
         message = findings.RUNTIME_DOWN(unit=plan.unit, file=plan.config)
         yield script(
-            "activate", plan.unit, plan.activation, path, backup, explain(host.name, message)
+            "activate",
+            plan.unit,
+            plan.activation,
+            plan.name,
+            plan.socket,
+            "nvidia" if plan.serves else "",
+            explain(host.name, message),
+            *(word for pair in backups.items() for word in pair),
         )
 
 
@@ -73,6 +78,10 @@ def _put(plan: RuntimePlan, change: ConfigChange, mark: str, backup: str) -> Com
         backup,
         explain(host.name, findings.CONFIG_MOVED(file=change.path)),
         explain(host.name, findings.PARSER_REFUSES(runtime=plan.name, file=change.path)),
+        explain(host.name, findings.NOT_TAKEN_UP(runtime=plan.name, file=change.path)),
+        change.expected,
+        str(len(change.read_back)),
+        *change.read_back,
         *(change.validate if change.after is not None else ()),
     )
 

@@ -157,6 +157,7 @@ def _toolkit_steps(node: NodePlan) -> list[str]:
     }
     for runtime in plan.runtimes:
         done[f"write {runtime.config}"] = runtime.change is not None
+        done |= {f"clean {change.path}": True for change in runtime.others}
         done[f"{runtime.activation} {runtime.unit}"] = runtime.activation != "none"
     return [f"toolkit: {step}" for step, needed in done.items() if needed]
 

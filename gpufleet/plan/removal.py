@@ -14,7 +14,7 @@ from gpufleet.plan.driver import DAEMONS
 from gpufleet.plan.driver_files import MODPROBE_FILE
 from gpufleet.plan.exporter_files import gpu_work, units
 from gpufleet.plan.runtime_model import RuntimePlan
-from gpufleet.plan.runtimes import plan_runtime_removal
+from gpufleet.plan.runtime_removal import plan_runtime_removal
 from gpufleet.settings import NodeSettings, ToolkitSettings
 
 PERSISTENCE_OVERRIDE = "/etc/systemd/system/nvidia-persistenced.service.d/gpufleet.conf"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -34,6 +35,8 @@ class ConfigChange:
     mode: int
     sha256: str
     validate: tuple[str, ...]
+    read_back: tuple[str, ...] = ()  # prints the configuration as the runtime takes it
+    expected: str = ""  # extended regular expression of a line that it must print then
 
     @property
     def write(self) -> FileWrite | None:
@@ -57,6 +60,15 @@ class RuntimePlan:
     record: Record
     findings: tuple[Finding, ...] = ()
     started: str = ""  # when the unit was started last, in microseconds since the boot
+    others: tuple[ConfigChange, ...] = ()  # of files that the runtime read in an earlier run
+    earlier: tuple[tuple[str, Record], ...] = ()  # such files that still hold what is ours
+    socket: str = ""  # containerd's, where its plugins can be asked for
+    serves: bool = False  # the unit knows the runtime nvidia afterwards
+
+    @property
+    def changes(self) -> tuple[ConfigChange, ...]:
+        """Every file that is written or removed, the one that counts last."""
+        return (*self.others, *((self.change,) if self.change else ()))
 
     @property
     def managed(self) -> bool:
@@ -67,7 +79,7 @@ class RuntimePlan:
         """The plan as data for preflight's JSON."""
         return {
             "config": self.config,
-            "changes": self.change is not None,
+            "changes": bool(self.changes),
             "activation": self.activation,
             "reason": self.reason,
             "postponed": self.postponed,
@@ -75,12 +87,14 @@ class RuntimePlan:
 
     def as_record(self) -> dict[str, Any]:
         """What provenance keeps of this runtime."""
-        return {
+        entry = {
             "config": self.config,
             "default": self.default,
             "user_keys": list(self.user_keys),
             "changes": self.record.as_dict(),
         }
+        earlier = [{"config": path, "changes": record.as_dict()} for path, record in self.earlier]
+        return {**entry, "earlier": earlier} if earlier else entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +114,32 @@ class Context:
         since = self.known(runtime).minimum(feature)
         return bool(since) and release(runtime.version) >= release(since)
 
-    def record(self, key: str) -> Record:
+    def files(self, key: str) -> dict[str, Record]:
+        """By path, what the host's record says that we changed in each file of a runtime.
+
+        The file that counted in the last run comes first, then those of runs before it.
+        """
         toolkit = (self.facts.provenance or {}).get("toolkit") or {}
-        return Record.from_dict((toolkit.get("runtimes") or {}).get(key, {}).get("changes"))
+        entry = (toolkit.get("runtimes") or {}).get(key) or {}
+        written = [entry, *entry.get("earlier", ())]
+        records = {
+            str(each["config"]): Record.from_dict(each.get("changes"))
+            for each in written
+            if each.get("config")
+        }
+        return {path: record for path, record in records.items() if record}
+
+    def record(self, key: str, path: str) -> Record:
+        """What we changed in the file at `path`, under this name or another one."""
+        real = self.real_path(path)
+        files = self.files(key)
+        return next((files[name] for name in files if self.real_path(name) == real), Record())
+
+    def real_path(self, path: str) -> str:
+        """Where a file is, when its path is a symbolic link; one step is followed."""
+        file = self.facts.files.get(path)
+        link = file.link if file else ""
+        return posixpath.normpath(posixpath.join(posixpath.dirname(path), link)) if link else path
 
     def pending(self, unit: str) -> str:
         """Why an earlier run said that the unit needs a restart; "" once it was started anew."""

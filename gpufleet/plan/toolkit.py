@@ -50,11 +50,9 @@ class ToolkitPlan:
 
     @property
     def files(self) -> tuple[FileWrite, ...]:
-        """The configuration files to write; see RuntimePlan.change for how each is checked."""
+        """The configuration files to write; see ConfigChange for how each is checked."""
         return tuple(
-            runtime.change.write
-            for runtime in self.runtimes
-            if runtime.change and runtime.change.write
+            change.write for runtime in self.runtimes for change in runtime.changes if change.write
         )
 
     def converged(self, driver: str | None) -> bool:
@@ -63,7 +61,7 @@ class ToolkitPlan:
             self.changes_packages
             or self.repository.needed
             or self.hold
-            or any(r.change or r.activation != "none" for r in self.runtimes)
+            or any(r.changes or r.activation != "none" for r in self.runtimes)
             or self.cdi.stale(driver)
         )
 

@@ -37,6 +37,7 @@ CRI = {
 # Names under which `disabled_plugins` can name it or, from version 3 on, one of its parts.
 CRI_NAMES = frozenset({*CRI.values(), "io.containerd.cri.v1.images"})
 SHIM = "io.containerd.runc.v2"
+BUILT_IN = "runc"  # runtime and default of a containerd whose files name none
 VERSION: Path = ("version",)
 DROP_IN = "99-gpufleet-nvidia.toml"
 
@@ -59,9 +60,35 @@ def merge(
     return merge_tables(text, skeleton, wish, done, wanted_of, "containerd")
 
 
-def unmerge(text: str | None, record: Record, file: str = "config.toml") -> Merged:
-    """The file without what the record says is ours; None where we had created it."""
-    return unmerge_tables(text, record, file, "containerd")
+def unmerge(
+    text: str | None, record: Record, file: str = "config.toml", fills_maps: bool = False
+) -> Merged:
+    """The file without what the record says is ours; None where we had created it.
+
+    What the user's own settings have come to need stays: the version that they are written in,
+    and the built-in runtime that containerd 1.x forgets (see `fills_maps` of RuntimeWish).
+    """
+
+    def needed_by(rest: Data, record: Record) -> dict[Path, str]:
+        return _needed_by(rest, record, fills_maps)
+
+    return unmerge_tables(text, record, file, "containerd", needed_by)
+
+
+def _needed_by(rest: Data, record: Record, fills_maps: bool) -> dict[Path, str]:
+    """Settings of ours that the `rest` of a file cannot do without, and what needs them."""
+    needed: dict[Path, str] = {}
+    others = [key for key in rest if key != VERSION[0]]
+    if VERSION in record.values and VERSION[0] not in rest and others:
+        needed[VERSION] = ", ".join(others)
+    for path in record.values:
+        if fills_maps or path[-2:] != ("runtimes", record.inherits):
+            continue
+        runtimes = lookup(rest, path[:-1], {})
+        default = lookup(rest, (*path[:-2], "default_runtime_name"), BUILT_IN)
+        if runtimes and path[-1] == default and default not in runtimes:
+            needed[path] = ", ".join(runtimes)
+    return needed
 
 
 def file_version(text: str) -> int:

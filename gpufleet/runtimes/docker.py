@@ -59,6 +59,11 @@ def unmerge(text: str | None, record: Record, file: str = "daemon.json") -> Merg
     return Merged(bom + settled.text, bom + settled.text != text, notes)
 
 
+def data(text: str | None) -> Data:
+    """The settings of a daemon.json. Raises NotUnderstood."""
+    return JSON.parse(_split(text or "")[1])
+
+
 def _split(text: str) -> tuple[str, str]:
     return (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
 
@@ -144,6 +149,17 @@ def used_flags(exec_start: str, keys: Mapping[str, tuple[str, ...]]) -> dict[str
     return used
 
 
+def flag_values(exec_start: str, flag: str) -> list[str]:
+    """The values that the unit's command line gives to a long flag, in order."""
+    values = []
+    words = _words(exec_start)
+    for word, after in zip(words, [*words[1:], ""], strict=False):
+        name, equals, value = word.partition("=")
+        if name == flag:
+            values.append(value if equals else after)
+    return values
+
+
 def conflicts(
     text: str | None, exec_start: str, keys: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
@@ -151,9 +167,9 @@ def conflicts(
 
     `runtimes` is free of this (dockerd adds both together). The text must parse.
     """
-    data = JSON.parse(_split(text or "")[1])
+    there = data(text)
     used = used_flags(exec_start, keys)
-    return tuple(sorted({f"{used[key]} ({key})" for key in used if key in data}))
+    return tuple(sorted({f"{used[key]} ({key})" for key in used if key in there}))
 
 
 def _words(command: str) -> list[str]:

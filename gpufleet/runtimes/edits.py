@@ -8,7 +8,7 @@ order and spacing stay, and a text that is not understood is never written.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -174,10 +174,10 @@ def _stays(edit: Edit, wanted: dict[Path, Any]) -> bool:
     return edit.path in wanted and same(wanted[edit.path], edit.value)
 
 
-def retract(text: str, record: Record, fmt: Format) -> Settled:
-    """Take back everything of ours that nobody has changed since."""
-    text, _, left = _retract(text, record.edits, fmt, lambda edit: False)
-    return Settled(text, Record(), tuple(left))
+def retract(text: str, record: Record, fmt: Format, stay: Collection[Path] = ()) -> Settled:
+    """Take back everything of ours that nobody has changed since, but for the paths in `stay`."""
+    text, kept, left = _retract(text, record.edits, fmt, lambda edit: edit.path in stay)
+    return Settled(text, Record(edits=tuple(kept)), tuple(left))
 
 
 def _retract(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from gpufleet.findings import Finding
 from gpufleet.findings import toolkit as found
 from gpufleet.runtimes.edits import Data, NotUnderstood, Refused, lookup, retract, same, settle
 from gpufleet.runtimes.model import Merged, Path, Record, RuntimeWish
-from gpufleet.runtimes.tomltext import TOML
+from gpufleet.runtimes.tomltext import TOML, without_comment
 
 
 class Wanted(NamedTuple):
@@ -60,16 +61,36 @@ def merge_tables(
     return Merged(settled.text, settled.text != text, notes, done)
 
 
-def unmerge_tables(text: str | None, record: Record, file: str, runtime: str) -> Merged:
-    """The text without what is ours; None where we had created it and nobody has added to it."""
+def unmerge_tables(
+    text: str | None,
+    record: Record,
+    file: str,
+    runtime: str,
+    needed_by: Callable[[Data, Record], dict[Path, str]] = lambda rest, record: {},
+) -> Merged:
+    """The text without what is ours; None where we had created it and nobody has added to it.
+
+    `needed_by` names the settings of ours that what stays cannot do without, and who needs each:
+    they stay too, as the user's from then on.
+    """
     if text is None:
         return Merged(None, False)
     try:
         settled = retract(text, record, TOML)
+        needed = needed_by(TOML.parse(settled.text), record)
+        if needed:
+            settled = retract(text, record, TOML, needed)
+            settled = replace(settled, text=without_comment(settled.text))
     except NotUnderstood as error:
         note = found.CONFIG_INVALID(file=file, language="TOML", reason=error, runtime=runtime)
         return Merged(text, False, (note,), record)
-    notes = tuple(found.LEFT_CHANGED(setting=".".join(p), file=file) for p in settled.left)
+    notes = (
+        *(found.LEFT_CHANGED(setting=".".join(p), file=file) for p in settled.left),
+        *(
+            found.NEEDED_BY_OTHERS(setting=".".join(edit.path), file=file, user=needed[edit.path])
+            for edit in settled.record.edits
+        ),
+    )
     if record.created and same(TOML.parse(settled.text), TOML.parse(record.skeleton)):
         return Merged(None, True, notes)
     return Merged(settled.text, settled.text != text, notes)

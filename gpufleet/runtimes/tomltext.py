@@ -80,6 +80,12 @@ def _appended(text: str, block: str) -> Splice:
     return Splice(len(text), "", lead + comment + block.replace("\n", newline))
 
 
+def without_comment(text: str) -> str:
+    """The text without our comment: what stands below it is the user's from now on."""
+    lines = text.splitlines(keepends=True)
+    return "".join(line for line in lines if line.strip() != COMMENT)
+
+
 def _inserted(text: str, path: Path, value: Any) -> Iterator[Splice]:
     line = f"{_dotted((path[-1],))} = {tomlkit.item(value).as_string()}"
     for header in _HEADER.finditer(text):

@@ -1,12 +1,53 @@
-# activate.sh UNIT VERB PATH BACKUP MESSAGE: reload or restart UNIT. When it does not come up, PATH is
-# put back to what BACKUP holds (no BACKUP: taken away), and UNIT is started with that.
-unit=$1 verb=$2 path=$3 backup=$4 message=$5
+# activate.sh UNIT VERB KIND SOCKET NAME MESSAGE [PATH BACKUP]...: reload or restart UNIT, a runtime of
+# the KIND docker, containerd (which listens at SOCKET) or crio. It has to work afterwards as it did before,
+# by its own word, and to know the runtime NAME ("": none). Otherwise each PATH is put back to what BACKUP
+# holds (no BACKUP: taken away), and UNIT is started with that.
+unit=$1 verb=$2 kind=$3 socket=$4 name=$5 message=$6; shift 6
+
+works() { # what answers now, a word for each part
+    case $kind in
+        docker) timeout 30 docker info >/dev/null 2>&1 && echo docker-info ;;
+        containerd) # the plugins that a kubelet talks to: TYPE ID PLATFORMS STATUS
+            [ -n "$socket" ] && has ctr && ctr -a "$socket" plugins ls 2>/dev/null |
+                awk '($1 ~ /cri/ || $2 == "cri") && $NF == "ok" { print $1 "/" $2 }' ;;
+    esac
+}
+knows() { # whether a docker that answers serves the runtime NAME; the others have printed it before
+    [ "$kind" = docker ] && [ -n "$name" ] || return 0
+    names=$(timeout 30 docker info --format '{{range $name, $entry := .Runtimes}}{{println $name}}{{end}}' 2>/dev/null) ||
+        return 0
+    printf '%s\n' "$names" | grep -qxF "$name"
+}
+missing() { # what worked before and does not now, or what should be new and is not
+    systemctl is-active -q "$unit" || echo "$unit"
+    now=$(works)
+    for part in $before; do
+        printf '%s\n' "$now" | grep -qxF "$part" || echo "$part"
+    done
+    knows || echo "runtime $name"
+}
+
+before=$(works)
 systemctl reset-failed "$unit" 2>/dev/null
-if systemctl "$verb" "$unit" && systemctl is-active -q "$unit"; then exit 0; fi
+systemctl "$verb" "$unit"
+tries=0
+# a reload is taken up some time after it was asked for
+while lost=$(missing); [ -n "$lost" ] && [ "$verb" = reload ] && [ $tries -lt 50 ]; do
+    tries=$((tries + 1))
+    sleep 0.2
+done
+[ -n "$lost" ] || exit 0
 why=$(journalctl -u "$unit" -n 8 --no-pager -o cat 2>&1)
-if [ -n "$path" ]; then
-    if [ -e "$backup" ]; then cp -p "$backup" "$(readlink -f "$path")"; else rm -f "$path"; fi
+if [ $# -gt 0 ]; then
+    while [ $# -gt 1 ]; do
+        target=$(readlink -f "$1")
+        if [ -e "$2" ]; then cp -p "$2" "$target"; else rm -f "$target"; fi
+        shift 2
+    done
     systemctl reset-failed "$unit" 2>/dev/null
     systemctl restart "$unit"
 fi
-fail "$message" "$unit is now: $(systemctl is-active "$unit")" "$why"
+name=''
+rest=$(missing)
+fail "$message" "not as before: $(printf '%s\n' "$lost" | tr '\n' ' ')" \
+    "$unit is now: $(systemctl is-active "$unit")${rest:+; still missing: $(printf '%s\n' "$rest" | tr '\n' ' ')}" "$why"

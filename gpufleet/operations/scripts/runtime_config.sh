@@ -1,18 +1,41 @@
-# runtime_config.sh PATH STAGED SHA256 MODE BACKUP CHANGED INVALID [PARSER...]: put STAGED in the place
-# of PATH, if PATH still has SHA256 ("": is not there) and the runtime's own PARSER accepts the new
-# file ({path} stands for it). An empty STAGED takes PATH away. A copy of PATH goes to BACKUP.
-path=$1 staged=$2 digest=$3 mode=$4 backup=$5 changed=$6 invalid=$7; shift 7
+# runtime_config.sh PATH STAGED SHA256 MODE BACKUP CHANGED INVALID IGNORED EXPECTED N READER... PARSER...:
+# put STAGED in the place of PATH, if PATH still has SHA256 ("": is not there) and the runtime's own
+# PARSER accepts the new file ({path} stands for it). An empty STAGED takes PATH away. A copy of PATH goes
+# to BACKUP. READER, N words, then prints the configuration as the runtime takes it: where no line matches
+# EXPECTED, PATH is put back.
+path=$1 staged=$2 digest=$3 mode=$4 backup=$5 changed=$6 invalid=$7 ignored=$8; shift 8
+expected=$1 words=$2; shift 2
 now=$(sha256sum "$path" 2>/dev/null | cut -d' ' -f1)
 [ "$now" = "$digest" ] || fail "$changed" "sha256 now: ${now:-no file}"
 mkdir -p -m 700 "$(dirname "$backup")" || exit 1
-target=$(readlink -f "$path")
 if [ -e "$path" ]; then cp -p "$path" "$backup" || exit 1; fi
-if [ -z "$staged" ]; then rm -f "$path"; exit; fi
+mkdir -p "$(dirname "$path")" || exit 1
+target=$(readlink -f "$path") && [ -n "$target" ] || fail "$changed" "$path leads nowhere"
+if [ -z "$staged" ]; then rm -f "$target"; exit; fi
 mkdir -p "$(dirname "$target")" || exit 1
 beside=$target.gpufleet-new
-cp "$staged" "$beside" && rm -f "$staged" && chmod "$mode" "$beside" && chown 0:0 "$beside" || exit 1
-if [ -e "$target" ]; then chown --reference="$target" "$beside" && chmod --reference="$target" "$beside" || exit 1; fi
-if [ $# -gt 0 ]; then
+trap 'rm -f "$beside"' EXIT
+# for nobody else to read until it has its owner and mode
+(umask 077 && cat "$staged" >"$beside") && rm -f "$staged" || exit 1
+if [ -e "$target" ]; then
+    chown --reference="$target" "$beside" && chmod --reference="$target" "$beside" || exit 1
+else
+    chown 0:0 "$beside" && chmod "$mode" "$beside" || exit 1
+fi
+read_back() { # WORD...: whether the first $words of them print what is expected
+    [ -n "$expected" ] || return 0
+    left=$(($# - words)) i=$#
+    while [ "$i" -gt 0 ]; do # the first words to the end, the others away
+        word=$1; shift
+        [ "$i" -le "$left" ] || set -- "$@" "$word"
+        i=$((i - 1))
+    done
+    out=$("$@" 2>&1)
+    printf '%s\n' "$out" | grep -qE "$expected"
+}
+accepted() { # WORD...: whether the words after the first $words accept the new file
+    shift "$words"
+    [ $# -gt 0 ] || return 0
     i=$#
     while [ "$i" -gt 0 ]; do
         word=$1; shift
@@ -20,11 +43,13 @@ if [ $# -gt 0 ]; then
         set -- "$@" "$word"
         i=$((i - 1))
     done
-    if ! out=$("$@" 2>&1 >/dev/null); then
-        rm -f "$beside"
-        fail "$invalid" "$out"
-    fi
-fi
+    out=$("$@" 2>&1 >/dev/null)
+}
+accepted "$@" || fail "$invalid" "$out"
 mv -f "$beside" "$target" || exit 1
 if has restorecon; then restorecon "$target"; fi
+if ! read_back "$@"; then
+    if [ -e "$backup" ]; then cp -p "$backup" "$target"; else rm -f "$target"; fi
+    fail "$ignored" "$(printf '%s\n' "$out" | grep -iE 'error|warn|fail|level=' | tail -n 3)"
+fi
 exit 0

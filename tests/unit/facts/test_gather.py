@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 
 import pytest
@@ -353,3 +354,17 @@ def test_effective_configuration(host: FakeHost, shell: tuple[str, ...]) -> None
     assert facts(host, shell).runtimes["containerd"].effective == ""
     asked = parse_node_facts(host.gather(shell, effective=True))
     assert asked.runtimes["containerd"].effective == "version = 2 # ü\n"
+
+
+def test_files_on_record_are_read(host: FakeHost, shell: tuple[str, ...]) -> None:
+    """A runtime's configuration can have moved since: the old file still holds what is ours."""
+    entry = {
+        "config": "/srv/old.toml",
+        "earlier": [{"config": "/srv/older one.toml"}, {"config": "x"}],
+    }
+    record = json.dumps({"toolkit": {"runtimes": {"containerd": entry}}}, indent=2, sort_keys=True)
+    host.file("/var/lib/gpufleet/provenance.json", record + "\n")
+    found = facts(host, shell)
+    assert found.files["/srv/old.toml"].content is None
+    assert found.files["/srv/older one.toml"].content is None
+    assert "x" not in found.files

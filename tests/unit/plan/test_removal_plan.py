@@ -13,8 +13,9 @@ from gpufleet.plan.removal import RemovalPlan, plan_removal
 from gpufleet.settings import load_settings
 from tests.unit.plan.hosts import bare_host
 
+DAEMON = "/etc/docker/daemon.json"
 RUNTIME = {
-    "config": "/etc/docker/daemon.json",
+    "config": DAEMON,
     "changes": {"created": True, "skeleton": "", "edits": []},
 }
 RECORD: dict[str, Any] = {
@@ -31,11 +32,12 @@ RECORD: dict[str, Any] = {
 
 
 def host(**changes: Any) -> NodeFacts:
-    docker = Runtime("docker", "27.5.1", "docker.service", "/etc/docker/daemon.json", running=True)
+    docker = Runtime("docker", "27.5.1", "docker.service", DAEMON, running=True)
     facts = bare_host(
         provenance=RECORD,
         modules={"nvidia": LoadedModule("nvidia", "580.159.03", 0)},
         runtimes={"docker": docker},
+        files={DAEMON: ManagedFile(DAEMON, None)},
     )
     return replace(facts, **changes)
 

@@ -19,7 +19,7 @@ from gpufleet.facts.model import (
     Runtime,
     Service,
 )
-from gpufleet.plan.runtimes import plan_runtime_removal
+from gpufleet.plan.runtime_removal import plan_runtime_removal
 from gpufleet.plan.toolkit import ToolkitPlan, plan_toolkit
 from gpufleet.settings import ToolkitSettings
 from tests.unit.plan.hosts import bare_host
@@ -65,9 +65,8 @@ def installed(facts: NodeFacts, version: str) -> NodeFacts:
 def carried_out(facts: NodeFacts, done: ToolkitPlan) -> NodeFacts:
     """The host after the plan: packages, files, record, CDI spec, enabled units."""
     files = dict(facts.files)
-    for each in done.runtimes:
-        if each.change:
-            files |= file(each.change.path, each.change.after, each.change.mode)
+    for change in (change for each in done.runtimes for change in each.changes):
+        files |= file(change.path, change.after, change.mode)
     after = installed(facts, done.target)
     return replace(
         after,
@@ -142,7 +141,8 @@ def test_removal_after_the_runtime_itself_went() -> None:
 
 
 def test_a_wish_taken_back_is_undone() -> None:
-    facts = docker_host('{"default-runtime": "kata"}')
+    kata = '"runtimes": {"kata": {"path": "/usr/bin/kata"}}'
+    facts = docker_host(f'{{"default-runtime": "kata", {kata}}}')
     after = carried_out(facts, plan(facts, default_runtime=True))
     again = plan(after)
     assert again.runtimes[0].change is not None

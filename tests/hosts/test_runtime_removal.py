@@ -1,0 +1,76 @@
+"""A removal leaves docker and containerd as healthy as they were, by their own word."""
+
+from __future__ import annotations
+
+import pytest
+from deploying import Outcome, run_deploy
+from snapshots import differences, snapshot
+
+from gpufleet.sandbox import Host
+from tests.hosts.conftest import HostFactory
+
+pytestmark = pytest.mark.hosts
+
+DAEMON_JSON, CONFIG_TOML = "/etc/docker/daemon.json", "/etc/containerd/config.toml"
+NAMED = '[plugins."io.containerd.grpc.v1.cri".containerd]\ndefault_runtime_name = "nvidia"\n'
+KATA = """[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.kata]
+runtime_type = "io.containerd.kata.v2"
+"""
+
+
+@pytest.fixture(scope="module")
+def host(bare_host: HostFactory) -> Host:
+    found = bare_host("debian12")
+    found.run(f"rm -f {CONFIG_TOML} && systemctl restart containerd")
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(host: Host) -> Outcome:
+    done = run_deploy("gpu_node", [host])
+    assert done.returncode == 0, done.output
+    return done
+
+
+def cri(host: Host) -> str:
+    """containerd's word for the plugin that a kubelet talks to."""
+    return host.output("ctr plugins ls | awk '$2 == \"cri\" { print $NF }'").strip()
+
+
+def test_a_default_of_the_user_s_stops_it_before_anything_is_touched(
+    host: Host, installed: Outcome
+) -> None:
+    """Both runtimes would name a default that is gone; nothing of the host changes."""
+    ours, docker = host.get(CONFIG_TOML), host.get(DAEMON_JSON)
+    host.put(CONFIG_TOML, ours + NAMED)
+    host.put(DAEMON_JSON, '{"default-runtime": "nvidia",' + docker.lstrip()[1:])
+    host.run("systemctl restart containerd docker")
+    was = snapshot(host)
+    done = run_deploy("remove", [host])
+    assert done.returncode == 1, done.output
+    told = [f["message"] for f in done.report[host.name]["findings"] if f["code"] == "GF435"]
+    assert sorted(message.split()[0] for message in told) == [
+        "default-runtime",
+        "default_runtime_name",
+    ]
+    assert differences(was, snapshot(host)) == {}
+    assert cri(host) == "ok"
+    host.put(CONFIG_TOML, ours)
+    host.put(DAEMON_JSON, docker)
+
+
+def test_a_runtime_of_the_user_s_keeps_what_it_needs(host: Host, installed: Outcome) -> None:
+    """containerd 1.x forgets runc as soon as a file names another runtime: ours stays then."""
+    host.put(CONFIG_TOML, host.get(CONFIG_TOML) + KATA)
+    host.run("systemctl restart containerd docker")
+    assert cri(host) == "ok"
+    done = run_deploy("remove", [host])
+    assert done.returncode == 0, done.output
+    assert "GF434" in done.codes(host.name)
+    left = host.get(CONFIG_TOML)
+    assert "nvidia" not in left
+    assert "gpufleet" not in left
+    assert "runtimes.runc]" in left
+    assert left.endswith(KATA)
+    assert cri(host) == "ok"
+    assert host.output("docker info --format '{{.DefaultRuntime}}'").strip() == "runc"
