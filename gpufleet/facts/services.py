@@ -37,6 +37,7 @@ _CONFIG = {
     "containerd": "/etc/containerd/config.toml",
     "crio": "/etc/crio/crio.conf",
 }
+_LOCAL = "/usr/local/"  # programs there came without a package, beside which one may stand
 _COMMAND = {"docker": "dockerd", "containerd": "containerd", "crio": "crio"}
 _ARGV = re.compile(r"argv\[\]=(.*?) ; ignore_errors=")
 _OPTION = re.compile(r"--config(?:-file)?[= ](\S+)")
@@ -113,9 +114,10 @@ def parse_runtimes(
         command = _COMMAND[name]
         if command not in told.commands and (service is None or service.load == "not-found"):
             continue
-        version = _package_version(name, packages) or _find(
-            _VERSION, told.versions.get(command, "")
-        )
+        packaged = _package_version(name, packages)
+        local = _find(_VERSION, told.versions.get(command, ""))
+        by_hand = service is not None and service.exec_start.startswith(_LOCAL)
+        version = (local or packaged) if by_hand else (packaged or local)
         runtimes[name] = replace(
             _runtime(name, version, service, files),
             containers=told.containers.get(name, 0),
@@ -172,8 +174,8 @@ def _live_restore(file: ManagedFile | None, command: str) -> bool:
     if re.search(r"--live-restore(?![-=\w])|--live-restore=true", command):
         return True
     try:
-        config = json.loads(file.content) if file and file.content else {}
-    except ValueError:
+        config = json.loads(file.content.lstrip("\ufeff")) if file and file.content else {}
+    except (ValueError, RecursionError):
         # Preflight reports an invalid daemon.json; here it only means that nothing is known.
         return False
     return isinstance(config, dict) and config.get("live-restore") is True

@@ -251,6 +251,32 @@ RUNTIME_STILL_NAMED = Kind(
     "Let {setting} name another runtime, or remove that line, then run again.",
 )
 
+MARK_DROPPED = Kind(
+    "GF437",
+    Severity.WARNING,
+    "A byte order mark is dropped",
+    "{file} begins with a byte order mark, and this version of dockerd does not start with one: "
+    "the file is written without it.",
+    "Nothing to do; save the file as UTF-8 without a mark.",
+)
+
+BLANK_REPLACED = Kind(
+    "GF438",
+    Severity.INFO,
+    "An empty configuration becomes an empty object",
+    "Without gpufleet's settings {file} would be empty, and this version of dockerd does not start "
+    "with an empty file: it holds {{}} now, which means the same.",
+    "Nothing to do.",
+)
+
+RUNTIME_FAILED = Kind(
+    "GF439",
+    Severity.WARNING,
+    "A runtime does not run",
+    "{unit} has failed. Its configuration is looked after, and nothing has tried it.",
+    "See `systemctl status {unit}`, start it, and run again.",
+)
+
 CDI_FAILED = Kind(
     "GF433",
     Severity.BLOCKER,

@@ -48,6 +48,8 @@ def _needed(plan: RuntimePlan, runtime: Runtime, context: Context) -> tuple[Acti
         return "restart", "docker looks for the toolkit, for `--gpus`, only when it starts"
     if plan.change is None:
         return "none", ""
+    if not plan.serves:
+        return "restart", "a reload does not take settings away"
     before, after = (_parsed_docker(text) for text in (plan.change.before, plan.change.after))
     if has(after, docker.CDI) != has(before, docker.CDI):
         return "restart", "docker looks at features.cdi only when it starts"

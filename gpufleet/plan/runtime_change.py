@@ -62,6 +62,9 @@ def assemble(
     """The plan of a runtime whose one file changes, before it is known how that comes to count."""
     merged = target.merged
     findings = list(merged.notes)
+    service = context.facts.services.get(runtime.unit)
+    if service and service.active == "failed":
+        findings.append(found.RUNTIME_FAILED(unit=runtime.unit))
     if context.settings.cdi and runtime.name != "crio" and not context.has(runtime, "cdi"):
         since = context.known(runtime).minimum("cdi")
         findings.append(
@@ -81,6 +84,7 @@ def assemble(
         record=merged.record,
         findings=tuple(findings),
         socket=_socket(key, runtime, context),
+        running=runtime.running,
         serves=serving,
     )
 

@@ -13,7 +13,8 @@ from gpufleet.facts.model import NodeFacts, Runtime
 from gpufleet.findings import Finding
 from gpufleet.findings import toolkit as found
 from gpufleet.plan.files import FileWrite
-from gpufleet.runtimes.model import Record
+from gpufleet.runtimes import containerd
+from gpufleet.runtimes.model import Reads, Record
 from gpufleet.settings import ToolkitSettings
 
 CRI_DISABLED = found.CRI_DISABLED.code
@@ -63,6 +64,7 @@ class RuntimePlan:
     others: tuple[ConfigChange, ...] = ()  # of files that the runtime read in an earlier run
     earlier: tuple[tuple[str, Record], ...] = ()  # such files that still hold what is ours
     socket: str = ""  # containerd's, where its plugins can be asked for
+    running: bool = True
     serves: bool = False  # the unit knows the runtime nvidia afterwards
 
     @property
@@ -113,6 +115,19 @@ class Context:
         """Whether the runtime's version has a feature of runtimes.yaml; unknown counts as no."""
         since = self.known(runtime).minimum(feature)
         return bool(since) and release(runtime.version) >= release(since)
+
+    def newest_version(self, runtime: Runtime) -> int:
+        """containerd: the newest version of its file that the program knows; older names it heeds.
+
+        1.x takes a file of version 3 for one of version 2, and ignores the names of version 3.
+        """
+        if not runtime.version:
+            return containerd.NEWEST
+        return 4 if self.has(runtime, "config-v4") else 3 if self.has(runtime, "config-v3") else 2
+
+    def reads(self, runtime: Runtime) -> Reads:
+        """What docker's version reads beside JSON."""
+        return Reads(self.has(runtime, "blank-file"), self.has(runtime, "byte-order-mark"))
 
     def files(self, key: str) -> dict[str, Record]:
         """By path, what the host's record says that we changed in each file of a runtime.

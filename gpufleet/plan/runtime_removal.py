@@ -100,7 +100,7 @@ def _unmerged(
         return containerd.unmerge(text, record, path, fills_maps)
     if runtime.name == "crio":
         return crio.unmerge(text, record, path)
-    return docker.unmerge(text, record, path)
+    return docker.unmerge(text, record, path, context.reads(runtime))
 
 
 def _changes(

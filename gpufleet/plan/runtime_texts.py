@@ -96,5 +96,6 @@ def _unresolved(
         main = path  # a file that this containerd does not read: judged by itself
     imports = imported_texts(texts.get(main), main, texts)
     deep = context.has(runtime, "drop-ins-merged")
-    data = containerd.effective(texts.get(main), imports.values(), deep)
+    newest = context.newest_version(runtime)
+    data = containerd.effective(texts.get(main), imports.values(), deep, newest)
     return references.containerd(data, context.has(runtime, "config-v3"))

@@ -60,7 +60,8 @@ def _wish(path: str, runtime: Runtime, context: Context) -> RuntimeWish:
 def _docker(key: str, runtime: Runtime, path: str, context: Context) -> Target:
     text = text_of(context.facts, path)
     record = context.record(key, path)
-    merged = docker.merge(text, _wish(path, runtime, context), record)
+    wish = replace(_wish(path, runtime, context), reads=context.reads(runtime))
+    merged = docker.merge(text, wish, record)
     service = context.facts.services.get(runtime.unit)
     if not merged.blocked and service:
         flags = dockerd_options().exclusive_flags()
@@ -76,11 +77,13 @@ def _containerd(key: str, runtime: Runtime, path: str, context: Context) -> Targ
     main = text_of(facts, path)
     deep = context.has(runtime, "drop-ins-merged")
     v3 = context.has(runtime, "config-v3")
+    newest = context.newest_version(runtime)
     own = containerd.drop_in(main, path, deep)
     imports = imported_texts(main, path, facts.texts, without=own)
     wish = replace(
         _wish(path, runtime, context),
-        effective=containerd.effective(main, imports.values(), deep),
+        effective=containerd.effective(main, imports.values(), deep, newest),
+        newest_version=newest,
         fills_maps=v3,
         new_version=3 if v3 else 2,
     )
@@ -111,7 +114,8 @@ def _hindered(
 ) -> Merged:
     """The merge, or none of it where containerd would not heed the file."""
     since = context.known(runtime).minimum("drop-ins-merged")
-    other = containerd.replaced_by(imports, context.has(runtime, "drop-ins-merged"))
+    deep, newest = context.has(runtime, "drop-ins-merged"), context.newest_version(runtime)
+    other = containerd.replaced_by(imports, deep, newest)
     note = None
     if other:
         note = found.NOT_EFFECTIVE(file=path, other=other, since=since)
@@ -178,4 +182,5 @@ def _untouched(key: str, runtime: Runtime, path: str, findings: tuple[Finding, .
         user_keys=(),
         record=Record(),
         findings=findings,
+        running=runtime.running,
     )

@@ -35,6 +35,7 @@ CRI = {
     4: "io.containerd.cri.v1.runtime",
 }
 # Names under which `disabled_plugins` can name it or, from version 3 on, one of its parts.
+NEWEST = max(CRI)
 CRI_NAMES = frozenset({*CRI.values(), "io.containerd.cri.v1.images"})
 SHIM = "io.containerd.runc.v2"
 BUILT_IN = "runc"  # runtime and default of a containerd whose files name none
@@ -127,23 +128,29 @@ def _matches(path: str, pattern: str) -> bool:
     return same_depth and fnmatch.fnmatchcase(path, pattern)
 
 
-def effective(main: str | None, imports: Iterable[str], deep_merge: bool) -> Data:
+def effective(
+    main: str | None, imports: Iterable[str], deep_merge: bool, newest_version: int = NEWEST
+) -> Data:
     """The CRI plugin's configuration of a main file and the files it imports, in their order.
 
-    Before 2.1 an import that names the plugin replaces all that was said of it.
+    Before 2.1 an import that names the plugin replaces all that was said of it. A program heeds the
+    names of the versions up to its `newest_version`.
     """
-    table = cri_table(parsed(main))
+    table = cri_table(parsed(main), newest_version)
     for text in imports:
-        other = cri_table(parsed(text))
+        other = cri_table(parsed(text), newest_version)
         table = overlaid(table, other) if deep_merge or not other else other
     return {"plugins": {CRI[3]: table}} if table else {}
 
 
-def replaced_by(imports: Mapping[str, str], deep_merge: bool) -> str | None:
+def replaced_by(
+    imports: Mapping[str, str], deep_merge: bool, newest_version: int = NEWEST
+) -> str | None:
     """Path of an imported file that makes containerd ignore the main file's CRI settings."""
     if deep_merge:
         return None
-    return next((path for path, text in imports.items() if cri_table(parsed(text))), None)
+    tables = {path: cri_table(parsed(text), newest_version) for path, text in imports.items()}
+    return next((path for path, table in tables.items() if table), None)
 
 
 def cri_disabled(text: str | None) -> bool:
@@ -154,10 +161,10 @@ def cri_disabled(text: str | None) -> bool:
     )
 
 
-def cri_table(data: Mapping[str, Any]) -> Data:
-    """The CRI plugin's table, whichever version the configuration has."""
+def cri_table(data: Mapping[str, Any], newest_version: int = NEWEST) -> Data:
+    """The CRI plugin's table, whichever version up to the newest the configuration has."""
     plugins = data.get("plugins")
-    for name in CRI.values():
+    for name in (name for version, name in CRI.items() if version <= newest_version):
         table = lookup(plugins, (name,))
         if isinstance(table, dict):
             return table
@@ -170,14 +177,14 @@ def _wanted(data: Data, outer: Data, wish: RuntimeWish, record: Record) -> Wante
     if not data or is_ours(data, VERSION, record):  # blank: containerd would take it for version 1
         wanted[VERSION] = record.values.get(VERSION, wish.new_version)
     version = wanted.get(VERSION) or data.get("version", 1)
-    plugin = CRI.get(version) if isinstance(version, int) else None
-    if plugin is None:
+    if not isinstance(version, int) or version not in CRI:
         raise NotUnderstood(f"configuration version {version!r} is not known")
+    plugin = CRI[min(version, wish.newest_version)]
     cri: Path = ("plugins", plugin)
     own = lookup(data, cri, {})
     if not isinstance(own, dict):
         raise NotUnderstood(f"plugins.{plugin} is not a table")
-    tables = (own, cri_table(outer), cri_table(wish.effective))
+    tables = (own, cri_table(outer, wish.newest_version), cri_table(wish.effective))
     name, base = _base(tables, wish.name, record.inherits)
     notes: list[Finding] = []
     runtime = (*cri, "containerd", "runtimes", wish.name)

@@ -10,11 +10,13 @@ from gpufleet.findings import Finding, Severity
 from gpufleet.findings import toolkit as found
 from gpufleet.runtimes.edits import Data, NotUnderstood, Refused, has, lookup, retract, same, settle
 from gpufleet.runtimes.jsontext import JSON, duplicates
-from gpufleet.runtimes.model import Merged, Path, Record, RuntimeWish
+from gpufleet.runtimes.model import Merged, Path, Reads, Record, RuntimeWish
 
 DEFAULT: Path = ("default-runtime",)
 CDI: Path = ("features", "cdi")
-_BOM = "\ufeff"  # dockerd accepts it; Python's parser does not
+EVERYTHING = Reads()
+BLANK = "{}\n"  # what an empty file means, for every dockerd
+_BOM = "\ufeff"  # newer versions of dockerd accept it; Python's parser does not
 
 
 def merge(text: str | None, wish: RuntimeWish, record: Record | None = None) -> Merged:
@@ -24,7 +26,8 @@ def merge(text: str | None, wish: RuntimeWish, record: Record | None = None) -> 
     a blocker among the notes.
     """
     record = record or Record()
-    bom, body = _split(text or "")
+    mark, body = _split(text or "")
+    bom = mark if wish.reads.mark else ""
     try:
         data = JSON.parse(body)
         wanted, notes = _wanted(data, body, wish, record)
@@ -39,15 +42,22 @@ def merge(text: str | None, wish: RuntimeWish, record: Record | None = None) -> 
         return Merged(text, False, (note,), record)
     created = record.created or (text is None and bool(settled.record.edits))
     new = bom + settled.text if settled.text or text is not None else None
+    notes = (*notes, *_dropped(mark, bom, wish.file))
     done = Record(created, "", settled.record.edits)
     return Merged(new, new != text, notes, done)
 
 
-def unmerge(text: str | None, record: Record, file: str = "daemon.json") -> Merged:
-    """daemon.json without what the record says is ours; None where we had created the file."""
+def unmerge(
+    text: str | None, record: Record, file: str = "daemon.json", reads: Reads = EVERYTHING
+) -> Merged:
+    """daemon.json without what the record says is ours; None where we had created the file.
+
+    Where the program does not read what was there before us, it gets what means the same.
+    """
     if text is None:
         return Merged(None, False)
-    bom, body = _split(text)
+    mark, body = _split(text)
+    bom = mark if reads.mark else ""
     try:
         settled = retract(body, record, JSON)
     except NotUnderstood as error:
@@ -56,7 +66,15 @@ def unmerge(text: str | None, record: Record, file: str = "daemon.json") -> Merg
     notes = tuple(found.LEFT_CHANGED(setting=".".join(p), file=file) for p in settled.left)
     if record.created and JSON.parse(settled.text) == {}:
         return Merged(None, True, notes)
-    return Merged(bom + settled.text, bom + settled.text != text, notes)
+    rest = settled.text
+    if not rest.strip() and not reads.blank:
+        rest, notes = BLANK, (*notes, found.BLANK_REPLACED(file=file))
+    notes = (*notes, *_dropped(mark, bom, file))
+    return Merged(bom + rest, bom + rest != text, notes)
+
+
+def _dropped(mark: str, kept: str, file: str) -> tuple[Finding, ...]:
+    return () if mark == kept else (found.MARK_DROPPED(file=file),)
 
 
 def data(text: str | None) -> Data:

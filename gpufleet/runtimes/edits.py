@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from gpufleet.runtimes.model import Edit, Path, Record
 
 Data = dict[str, Any]
+MAX_DEPTH = 100  # levels of a file that a person wrote; Python's recursion ends at some hundreds
 
 
 class NotUnderstood(ValueError):
@@ -44,6 +45,20 @@ class Format:
     parse: Callable[[str], Data]  # raises NotUnderstood
     put: Callable[[str, Data, Path, Any], Iterable[Splice]]
     remove: Callable[[str, Path], Iterable[Splice]]
+
+
+def deeper(data: Any, levels: int) -> bool:
+    """Whether tables and lists are nested more than `levels` deep."""
+    layer = [data]
+    while levels >= 0 and layer:
+        layer = [
+            inner
+            for outer in layer
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        levels -= 1
+    return bool(layer)
 
 
 def lookup(data: Any, path: Path, default: Any = None) -> Any:

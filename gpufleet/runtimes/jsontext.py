@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gpufleet.runtimes.edits import Data, Format, NotUnderstood, Splice, has
+from gpufleet.runtimes.edits import MAX_DEPTH, Data, Format, NotUnderstood, Splice, deeper, has
 from gpufleet.runtimes.model import Path
 
 NEW_FILE_INDENT = "    "
 _SPACE = re.compile(r"[ \t\r\n]*")
-_DECODER = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +43,11 @@ def parse(text: str) -> Data:
     if not text.strip():
         return {}
     try:
-        data = json.loads(text, parse_int=_number, parse_float=_number, parse_constant=_no_constant)
+        data = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise NotUnderstood(str(error)) from error
+    if deeper(data, MAX_DEPTH):
+        raise NotUnderstood(f"it is nested more than {MAX_DEPTH} levels deep")
     if not isinstance(data, dict):
         raise NotUnderstood("the file holds no object, but a list or a single value")
     return data
@@ -64,6 +65,11 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
+_DECODER = json.JSONDecoder(
+    parse_int=_number, parse_float=_number, parse_constant=_no_constant
+)  # fmt: skip
+
+
 def duplicates(text: str) -> list[str]:
     """Keys that stand twice in one object, each once, in order; the text must parse."""
     found: dict[str, None] = {}
@@ -77,7 +83,7 @@ def duplicates(text: str) -> list[str]:
         return dict(pairs)
 
     if text.strip():
-        json.loads(text, object_pairs_hook=collect)
+        json.loads(text, object_pairs_hook=collect, parse_int=_number, parse_float=_number)
     return list(found)
 
 

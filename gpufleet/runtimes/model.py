@@ -58,6 +58,14 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Reads:
+    """docker: texts that are no JSON, and that the program reads all the same."""
+
+    blank: bool = True  # nothing, or white space alone
+    mark: bool = True  # a byte order mark before the object
+
+
+@dataclass(frozen=True, slots=True)
 class RuntimeWish:
     """What one runtime should be able to do. The plan fills it from settings, facts and catalog."""
 
@@ -69,6 +77,8 @@ class RuntimeWish:
     effective: Mapping[str, Any] = field(default_factory=dict)  # all files together, as read
     fills_maps: bool = True  # containerd: built-in runtimes stay when a file names another one
     new_version: int = 2  # containerd: `version` of a configuration file that we create
+    newest_version: int = 4  # containerd: the newest `version` that the program knows
+    reads: Reads = Reads()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any
 import tomlkit
 import tomlkit.exceptions
 
-from gpufleet.runtimes.edits import Data, Format, NotUnderstood, Splice, has
+from gpufleet.runtimes.edits import MAX_DEPTH, Data, Format, NotUnderstood, Splice, deeper, has
 from gpufleet.runtimes.model import Path
 
 if sys.version_info >= (3, 11):
@@ -31,9 +31,12 @@ _VALUE = r"""(?P<value>"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|true|false)"""
 def parse(text: str) -> Data:
     """The file's tables."""
     try:
-        return tomllib.loads(text)
+        data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError
         raise NotUnderstood(str(error)) from error
+    if deeper(data, MAX_DEPTH):
+        raise NotUnderstood(f"it is nested more than {MAX_DEPTH} levels deep")
+    return data
 
 
 def render(path: Path, table: dict[str, Any]) -> str:

@@ -34,6 +34,8 @@ def conclude(node: Node, plan: ToolkitPlan, job: Job) -> dict[str, Any]:
 def _state(runtime: RuntimePlan) -> str:
     if not runtime.managed:
         return "not managed"
+    if not runtime.running:
+        return "not running"
     if runtime.postponed:
         return "waits for a restart"
     if runtime.change or runtime.activation != "none":
