@@ -57,6 +57,14 @@ INITRAMFS_KEEPS = Kind(
     "Rebuild it by hand (update-initramfs -u, dracut --force), or run remove again.",
 )
 
+KEY_NEEDED = Kind(
+    "GF570",
+    Severity.INFO,
+    "A repository's key is still needed",
+    "{path} stays: a package source that somebody changed, and that stays too, names it.",
+    "Nothing to do; it goes by hand together with that source.",
+)
+
 PACKAGES_STAY = Kind(
     "GF569",
     Severity.BLOCKER,

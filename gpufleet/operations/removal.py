@@ -151,6 +151,7 @@ def forget(node: LeavingNode, *steps: OperationMeta) -> Commands:
     """
     said = [line for step in steps if step.is_complete() for line in step.stdout_lines]
     told = [findings.FILE_CHANGED(path=path) for path in _named("changed ", said)]
+    told += [found.KEY_NEEDED(path=path) for path in _named("needed ", said)]
     if kept := _named("kept ", said):
         told.append(findings.STILL_NEEDED(packages=", ".join(kept)))
     _note_gone(node)

@@ -26,14 +26,14 @@ version = 2
 # what a removal leaves: docs/removal.md
 LEFT = (
     "/boot/initr",  # made anew, so other bytes
-    "/etc/nvidia-container-toolkit",  # folders that the sandbox's rpm packages do not own
     "/etc/dnf/plugins/versionlock.list",  # dnf drops the comments; the locks are compared
-    "/lib/modules/3.10.0-1160.119.1.el7.x86_64/build",
 )
 RECORD = "/var/lib/gpufleet/provenance.json"
 OVERRIDE = "/etc/modules-load.d/gpufleet-nvidia.conf"
 TOOLKIT_CONFIG = "/etc/nvidia-container-runtime/config.toml"
 USERS_LIST = "/etc/apt/sources.list.d/cuda-debian12-x86_64.list"
+TOOLKIT_LIST = "/etc/apt/sources.list.d/nvidia-container-toolkit.list"
+TOOLKIT_KEY = "/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg"
 NEEDY = """
 mkdir -p /tmp/needy/DEBIAN && cd /tmp
 printf 'Package: needy\nVersion: 1\nArchitecture: all\n' > needy/DEBIAN/control
@@ -133,7 +133,9 @@ def test_a_removal_on_el7(fleet: dict[str, Host], before: dict[str, Snapshot]) -
 def test_what_users_changed_stays(fleet: dict[str, Host], before: dict[str, Snapshot]) -> None:
     host = fleet["debian12"]
     host.run(NEEDY)
-    host.run(f"echo '# mine' >> {OVERRIDE} && echo '# mine' >> {TOOLKIT_CONFIG}")
+    host.run(
+        f"for file in {OVERRIDE} {TOOLKIT_CONFIG} {TOOLKIT_LIST}; do echo '# mine' >> $file; done"
+    )
     edited = host.get("/etc/docker/daemon.json").replace("10m", "99m")
     host.put("/etc/docker/daemon.json", edited)
     with host.fault("module-busy"):
@@ -143,7 +145,10 @@ def test_what_users_changed_stays(fleet: dict[str, Host], before: dict[str, Snap
     findings = {f["code"]: f["message"] for f in done.report[host.name]["findings"]}
     assert findings["GF562"].endswith("need them: nvidia-modprobe.")
     told = [f["message"] for f in done.report[host.name]["findings"] if f["code"] == "GF561"]
-    assert sorted(message.split()[0] for message in told) == [OVERRIDE, TOOLKIT_CONFIG]
+    changed = [TOOLKIT_LIST, OVERRIDE, TOOLKIT_CONFIG]
+    assert sorted(message.split()[0] for message in told) == changed
+    assert findings["GF570"].startswith(TOOLKIT_KEY)
+    host.run("apt-get update -q -o APT::Update::Error-Mode=any")
     assert "GF567" in findings
     assert host.get("/etc/docker/daemon.json") == DAEMON.replace("10m", "99m")
     assert host.get(USERS_LIST) == "# nothing from here yet\n"

@@ -1,5 +1,7 @@
-# Shared by every script: plain POSIX sh, C locale, no questions.
+# Shared by every script: plain POSIX sh, C locale, no questions; folders and files that all may read,
+# whatever the login's umask: what nobody else may read says so where it is made.
 set -u
+umask 022
 LC_ALL=C DEBIAN_FRONTEND=noninteractive
 export LC_ALL DEBIAN_FRONTEND
 PATH=/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin

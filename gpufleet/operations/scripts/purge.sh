@@ -40,6 +40,9 @@ done
 # package and unit names have no spaces: splitting is meant
 # shellcheck disable=SC2086
 set -- $wanted
+# folders of configuration that an rpm package made and does not own stay when it goes; dpkg takes them
+folders=''
+[ "$manager" = apt ] || folders=$(rpm -ql "$@" 2>/dev/null | sed -n 's#^\(/etc/.*\)/[^/]*$#\1#p' | sort -ru)
 enabled=''
 for unit in $(units "$@"); do
     systemctl is-enabled -q "$unit" 2>/dev/null || continue
@@ -70,6 +73,9 @@ fi
 systemctl daemon-reload
 for unit in $enabled; do # of a package that stays
     if systemctl cat "$unit" >/dev/null 2>&1; then systemctl -q enable --now "$unit" 2>/dev/null; fi
+done
+for folder in $folders; do # the names of packages' folders have no spaces
+    if ! rpm -qf "$folder" >/dev/null 2>&1; then rmdir "$folder" 2>/dev/null; fi
 done
 if [ -n "$kept" ]; then
     printf '%s\n' "$out" | grep -qE 'dependency problems|is needed by' || fail "$message" "$out"

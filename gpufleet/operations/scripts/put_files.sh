@@ -5,21 +5,23 @@ archive=$1 backup=$2; shift 2
 staging=$archive.d written=${backup%/*/*}/written
 digest() { sha256sum "$1" 2>/dev/null | cut -d' ' -f1; }
 mkdir -m 700 -p "$staging" || exit 1
-trap 'rm -rf "$staging" "$archive"' EXIT
+beside=$staging/none
+trap 'rm -rf "$staging" "$archive" "$beside"' EXIT
 tar -x -p -f "$archive" -C "$staging" || exit 1
 for path; do
-    target=$(readlink -f "$path" 2>/dev/null) || target=$path
-    [ -n "$target" ] || target=$path
+    mkdir -p "$(dirname "$path")" || exit 1
+    target=$(readlink -f "$path") && [ -n "$target" ] || fail "$path leads nowhere"
     mkdir -p "$(dirname "$target")" || exit 1
     if [ -e "$target" ]; then
         mkdir -p -m 700 "$backup$(dirname "$target")" || exit 1
         cp -p "$target" "$backup$target" || exit 1
     fi
     beside=$target.gpufleet-new
-    cp -p "$staging$path" "$beside" && chown 0:0 "$beside" || exit 1
-    if [ -e "$target" ]; then
-        chown --reference="$target" "$beside" && chmod --reference="$target" "$beside" || exit 1
-    fi
+    # for nobody else to read until it has its owner and mode
+    rm -f "$beside" && (umask 077 && cat "$staging$path" >"$beside") || exit 1
+    like=$staging$path
+    if [ -e "$target" ]; then like=$target; fi
+    chown --reference="$like" "$beside" && chmod --reference="$like" "$beside" || exit 1
     printf '%s\t%s\t%s\n' "$path" "$(digest "$target")" "$(digest "$beside")" >>"$written" || exit 1
     mv -f "$beside" "$target" || exit 1
     if has restorecon; then restorecon "$target"; fi

@@ -1,6 +1,7 @@
 # remove_files.sh HOME [PATH SHA256]...: take away what gpufleet wrote: these files, and those that
 # HOME/written names. Where another file was in the place, it is put back from HOME/backup.
-# What somebody changed since stays: `changed PATH`.
+# What somebody changed since stays: `changed PATH`. So does the key of a repository that a source which
+# stays names: `needed PATH`.
 home=$1; shift
 tab=$(printf '\t')
 list=$(mktemp) || exit 1
@@ -8,17 +9,25 @@ trap 'rm -f "$list"' EXIT
 while [ $# -gt 1 ]; do printf '%s\t\t%s\n' "$1" "$2"; shift 2; done >"$list"
 [ ! -e "$home/written" ] || cat "$home/written" >>"$list"
 
-# put_back PATH SHA256: the copy with this content takes its place again, with its own mode and owner
+# put_back PATH TARGET SHA256: the copy with this content takes its place again, with its own mode and
+# owner. It is kept under the name of TARGET, where PATH, which may be a symbolic link, leads.
 put_back() {
-    for copy in "$home"/backup/*"$1"; do
-        [ "$(sha256sum "$copy" 2>/dev/null | cut -d' ' -f1)" = "$2" ] || continue
-        cp -p "$copy" "$1.gpufleet-new" && mv -f "$1.gpufleet-new" "$1"
+    for copy in "$home"/backup/*"$2" "$home"/backup/*"$1"; do
+        [ "$(sha256sum "$copy" 2>/dev/null | cut -d' ' -f1)" = "$3" ] || continue
+        cp -p "$copy" "$2.gpufleet-new" && mv -f "$2.gpufleet-new" "$2"
         return
     done
     return 1
 }
-
-cut -f1 "$list" | sort -u | while IFS= read -r path; do
+# named PATH: whether a source of apt, yum or dnf that is still there names the key at PATH
+named() {
+    grep -rqsF -e "$1" /etc/apt/sources.list /etc/apt/sources.list.d /etc/yum.repos.d /etc/zypp/repos.d
+}
+# keys last: the sources that name them are gone by then, or stay
+{
+    cut -f1 "$list" | sort -u | grep -vE '/(keyrings|rpm-gpg)/'
+    cut -f1 "$list" | sort -u | grep -E '/(keyrings|rpm-gpg)/'
+} | while IFS= read -r path; do
     case $path in "$home"/*) continue ;; esac
     now=$(sha256sum "$path" 2>/dev/null | cut -d' ' -f1)
     [ -n "$now" ] || continue
@@ -28,9 +37,13 @@ cut -f1 "$list" | sort -u | while IFS= read -r path; do
         [ "$now" = "$before" ] || echo "changed $path"
         continue
     fi
+    case $path in
+        */keyrings/* | */rpm-gpg/*) if named "$path"; then echo "needed $path"; continue; fi ;;
+    esac
+    target=$(readlink -f "$path")
     before=$(awk -F"$tab" -v path="$path" '$1 == path && NF == 3 { print $2 }' "$home/written" 2>/dev/null | head -n 1)
-    if [ -z "$before" ]; then rm -f "$path" || exit 1
-    elif [ "$before" != "$now" ]; then put_back "$path" "$before" || exit 1
+    if [ -z "$before" ]; then rm -f "$target" || exit 1
+    elif [ "$before" != "$now" ]; then put_back "$path" "$target" "$before" || exit 1
     fi
     case $path in
         *.service.d/gpufleet.conf)

@@ -16,7 +16,7 @@ mkdir -p "$(dirname "$target")" || exit 1
 beside=$target.gpufleet-new
 trap 'rm -f "$beside"' EXIT
 # for nobody else to read until it has its owner and mode
-(umask 077 && cat "$staged" >"$beside") && rm -f "$staged" || exit 1
+rm -f "$beside" && (umask 077 && cat "$staged" >"$beside") && rm -f "$staged" || exit 1
 if [ -e "$target" ]; then
     chown --reference="$target" "$beside" && chmod --reference="$target" "$beside" || exit 1
 else

@@ -97,7 +97,10 @@ def _el7_kernels(releases: Mapping[str, str], kernels: Path) -> Iterator[Package
             },
             files=_headers(folder, release),
             # On EL the link belongs to the kernel; here the image may have none.
-            scripts={"post": f"ln -sfn {folder} /lib/modules/{release}/build"},
+            scripts={
+                "post": f"ln -sfn {folder} /lib/modules/{release}/build",
+                "postun": f'[ "$1" != 0 ] || rm -f /lib/modules/{release}/build',
+            },
         )  # fmt: skip
         note = {f"/usr/share/doc/kernel-headers-{version}/README": File("imitation\n")}
         yield Package("rpm", "kernel-headers", version, "kernel headers for user space", files=note)
