@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints
@@ -36,6 +37,18 @@ Url = Annotated[
     StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`$\\]+$"),
     AfterValidator(_check_url),
 ]
+
+
+def _check_path(value: str) -> str:
+    """Paths that every shell, unit and configuration file takes as one word."""
+    if not re.fullmatch(r"/[A-Za-z0-9_.@+:,/-]+", value, re.ASCII) or value.endswith("/"):
+        raise ValueError(
+            "must be the absolute path of a file, of letters, digits and _ . @ + : , / - alone"
+        )
+    return value
+
+
+HostFile = Annotated[str, AfterValidator(_check_path)]
 
 
 class RoleSettings(BaseModel):

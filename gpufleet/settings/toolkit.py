@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from gpufleet.settings.model import RoleSettings, Url, Version
+from gpufleet.settings.model import HostFile, RoleSettings, Url, Version
 
 Runtime = Literal["docker", "containerd", "crio"]
 
@@ -27,10 +27,8 @@ class ToolkitSettings(RoleSettings):
         False, description="Make `nvidia` the default runtime of docker, containerd and CRI-O."
     )
     cdi: bool = Field(True, description="Write CDI specs and switch CDI on where it can be.")
-    containerd_config: str | None = Field(
-        None,
-        description="containerd's configuration file, where it is not found by itself.",
-        pattern=r"^/",
+    containerd_config: HostFile | None = Field(
+        None, description="containerd's configuration file, where it is not found by itself."
     )
     restart: bool = Field(
         True, description="Restart a runtime whose configuration changed; else say it is needed."

@@ -9,6 +9,7 @@ import pytest
 from gpufleet.facts.model import Package, Runtime, Service
 from gpufleet.facts.services import parse_runtimes
 from gpufleet.runtimes.jsontext import MAX_DEPTH
+from tests.unit.plan.hosts import bare_host
 from tests.unit.plan.test_runtime_removal import edited, provisioned, removal, told
 from tests.unit.plan.test_toolkit import (
     CONFIG,
@@ -16,6 +17,7 @@ from tests.unit.plan.test_toolkit import (
     codes,
     containerd_host,
     docker_host,
+    file,
     plan,
     runtime,
 )
@@ -115,6 +117,23 @@ def test_the_result_is_read_back() -> None:
     gone = removal(provisioned(facts)).change
     assert gone is not None
     assert (gone.read_back, gone.expected) == ((), "")
+
+
+def test_each_runtime_s_own_parser_judges_the_new_file() -> None:
+    crio = "/etc/crio/crio.conf"
+    files = file(crio, None) | file("/etc/crio/crio.conf.d/99-nvidia.toml", None)
+    change = plan(bare_host(files=files, runtimes=runtime("crio", "1.34.0"))).runtimes[0].change
+    assert change is not None
+    assert change.validate == ("crio", "--config", "{path}", "config")
+    assert (change.read_back, bool(change.expected)) == (("crio", "config"), True)
+    change = plan(containerd_host(None, "1.7.24")).runtimes[0].change
+    assert change is not None
+    assert change.validate == ("containerd", "--config", "{path}", "config", "dump")
+    words = {"27.5.1": ("dockerd", "--validate", "--config-file", "{path}"), OLD: ()}
+    for version, expected in words.items():
+        change = plan(docker_host("{}", version=version)).runtimes[0].change
+        assert change is not None
+        assert (change.validate, change.read_back) == (expected, ())
 
 
 @pytest.mark.parametrize(

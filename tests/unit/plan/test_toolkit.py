@@ -314,6 +314,21 @@ class TestCdi:
         assert "GF416" in codes(plan(replace(docker_host(), cdi_specs=(old,))))
 
 
+def test_another_tool_s_spec_says_nothing_of_ours() -> None:
+    """Ours is stale beside a current one of theirs, and current beside a stale one of theirs."""
+    facts = docker_host()
+    after = carried_out(facts, plan(facts))
+    ours, theirs = after.cdi_specs[0], CdiSpec("/etc/cdi/theirs.yaml", 1, "", DRIVER)
+    stale = replace(ours, driver="550.1")
+    for specs in ((theirs, stale), (stale, theirs), (theirs,)):
+        assert plan(replace(after, cdi_specs=specs)).cdi.stale(DRIVER)
+    old = replace(theirs, driver="550.1")
+    for specs in ((old, ours), (ours, old)):
+        assert not plan(replace(after, cdi_specs=specs)).cdi.stale(DRIVER)
+    renamed = replace(ours, path=ours.path.removeprefix("/var"))  # /var/run is a link
+    assert not plan(replace(after, cdi_specs=(renamed,))).cdi.stale(DRIVER)
+
+
 def test_a_postponed_restart_is_over_once_somebody_restarted_the_runtime() -> None:
     facts = replace(docker_host(containers=2), services=docker_service("1000"))
     after = carried_out(facts, plan(facts))

@@ -79,3 +79,22 @@ def test_any_data_gives_settings_or_reasons(data: dict[str, Any]) -> None:
     settings, found = load_settings(data)
     assert (settings is None) == bool(found)
     assert all(finding.blocks and finding.message and finding.remedy for finding in found)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "etc/a.toml",
+        "/etc/my file.toml",
+        "/etc/a\n/etc/b",
+        "/etc/a\n",
+        "/etc/$HOME",
+        "/etc/é",
+        "/etc/",
+    ],
+)
+def test_a_path_that_is_not_one_plain_word_is_refused(path: str) -> None:
+    (problem,) = problems({"toolkit_containerd_config": path})
+    assert "absolute path" in problem
+    settings, _ = load_settings({"toolkit_containerd_config": "/srv/k0s/containerd-1.7@b.toml"})
+    assert settings is not None
