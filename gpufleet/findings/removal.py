@@ -57,6 +57,16 @@ INITRAMFS_KEEPS = Kind(
     "Rebuild it by hand (update-initramfs -u, dracut --force), or run remove again.",
 )
 
+RECORD_MOVED = Kind(
+    "GF574",
+    Severity.BLOCKER,
+    "Another run wrote the host's record meanwhile",
+    "{file} changed between being read and being written, or is no JSON any more: what this run "
+    "did is not on record yet.",
+    "See that no other run works on this host, then run again: what is there already is not done "
+    "twice, and comes on record.",
+)
+
 KEY_NEEDED = Kind(
     "GF570",
     Severity.INFO,

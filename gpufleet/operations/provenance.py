@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
 
 from pyinfra import host
+from pyinfra.api import FileUploadCommand
 
 from gpufleet import __version__
-from gpufleet.operations.files import HOME, put
+from gpufleet.findings import removal as found
+from gpufleet.operations.files import BACKUPS, HOME, INCOMING, stamp
 from gpufleet.operations.node import Node
 from gpufleet.operations.operation import Commands, operation
-from gpufleet.operations.reading import AddedPackages
-from gpufleet.operations.shell import command
-from gpufleet.plan.files import FileWrite
+from gpufleet.operations.reading import AddedPackages, RecordOnHost
+from gpufleet.operations.shell import command, explain, script, stop
 
 PATH = f"{HOME}/provenance.json"
 SCHEMA = 1
@@ -43,6 +46,45 @@ def merge(old: dict[str, Any] | None, part: dict[str, Any], now: str) -> dict[st
         entry["exporter"] = version
     merged["history"] = [*before.get("history", []), entry][-KEPT_HISTORY:]
     return merged
+
+
+def onto(theirs: Any, base: Any, ours: Any) -> Any:
+    """What we made of `base`, made of `theirs`: what another run has written since stays.
+
+    Tables are followed key by key; where both changed the same value, it is ours. None is no value.
+    """
+    if ours == base or theirs == ours:
+        return theirs
+    if not (isinstance(ours, dict) and isinstance(theirs, dict)):
+        return ours
+    before = base if isinstance(base, dict) else {}
+    keys = [*theirs, *(key for key in ours if key not in theirs)]
+    made = {key: onto(theirs.get(key), before.get(key), ours.get(key)) for key in keys}
+    return {key: value for key, value in made.items() if key in ours or value is not None}
+
+
+def combined(
+    theirs: dict[str, Any] | None, base: dict[str, Any] | None, ours: dict[str, Any]
+) -> dict[str, Any]:
+    """The record to write where the host has `theirs`, we began from `base` and want `ours`."""
+    if theirs is None or theirs == base:
+        return ours
+    record: dict[str, Any] = onto(theirs, base or {}, ours)
+    entry = ours["history"][-1]
+    record["history"] = [*theirs.get("history", []), entry][-KEPT_HISTORY:]
+    for role, part in record.items():
+        there = theirs.get(role)
+        if isinstance(part, dict) and isinstance(there, dict) and "added" in part:
+            part["added"] = sorted({*part["added"], *there.get("added", ())})
+    return record
+
+
+def parse(content: bytes) -> dict[str, Any] | None:
+    """The record in a file's bytes; None where there are none. Raises ValueError."""
+    record = json.loads(content) if content.strip() else None
+    if record is not None and not isinstance(record, dict):
+        raise ValueError("the record is no object")
+    return record
 
 
 def _version(record: dict[str, Any], role: str) -> str | None:
@@ -73,6 +115,18 @@ def record(node: Node, role: str, part: Callable[[], dict[str, Any]]) -> Command
     entry = merged[role]
     # asked for here, so that a run that was killed after its transaction is made up for by the next
     entry["added"] = sorted({*entry["added"], *host.get_fact(AddedPackages, before)})
-    yield from put([FileWrite(PATH, json.dumps(merged, indent=2, sort_keys=True) + "\n")])
+    moved = found.RECORD_MOVED(file=PATH)
+    content = host.get_fact(RecordOnHost, PATH)  # the facts are from before all that was done
+    try:
+        merged = combined(parse(content), node.record, merged)
+    except (ValueError, RecursionError):
+        yield stop(host.name, moved)
+        return
+    staged = f"{INCOMING}/{stamp()}"
+    text = json.dumps(merged, indent=2, sort_keys=True) + "\n"
+    yield command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS)
+    yield FileUploadCommand(io.BytesIO(text.encode()), staged)
+    digest = hashlib.sha256(content).hexdigest() if content else ""
+    yield script("put_record", staged, PATH, digest, explain(host.name, moved))
     yield command("rm", "-f", before, f"{before}.begun")
     node.record = merged

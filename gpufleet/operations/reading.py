@@ -83,6 +83,20 @@ class AddedPackages(FactBase[list[str]]):
         return [line.strip() for line in output if line.strip()]
 
 
+class RecordOnHost(FactBase[bytes]):
+    """The bytes of the host's record as it is now; none where there is no record."""
+
+    @staticmethod
+    def default() -> bytes:
+        return b""
+
+    def command(self, path: str) -> StringCommand:
+        return script("read_record", path)
+
+    def process(self, output: Iterable[str]) -> bytes:
+        return base64.b64decode("".join(output))
+
+
 class LockHolder(FactBase[str]):
     """The process that holds the package manager's lock, as `name (pid)`; "" when it is free."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import os
 import subprocess
@@ -148,3 +149,33 @@ def test_the_errors_of_a_fetch_are_nowhere_that_others_can_write(run: Run, tmp_p
     assert done.stdout.startswith("error ")
     assert log.read_text().splitlines() == ["directory 700"]
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+class TestRecord:
+    """Written only over the record that was read."""
+
+    def put(self, run: Run, tmp_path: Path, digest: str) -> subprocess.CompletedProcess[str]:
+        staged = tmp_path / "home/incoming/3"
+        staged.write_text("ours")
+        done = run("put_record", str(staged), str(tmp_path / "home/record"), digest, "GF574 moved")
+        assert not staged.exists()
+        return done
+
+    def test_over_what_was_read(self, run: Run, tmp_path: Path) -> None:
+        assert self.put(run, tmp_path, "").returncode == 0
+        assert (tmp_path / "home/record").read_text() == "ours"
+        assert self.put(run, tmp_path, hashlib.sha256(b"ours").hexdigest()).returncode == 0
+
+    def test_not_over_what_another_run_wrote(self, run: Run, tmp_path: Path) -> None:
+        record = tmp_path / "home/record"
+        record.write_text("theirs")
+        for digest in ("", hashlib.sha256(b"before").hexdigest()):
+            done = self.put(run, tmp_path, digest)
+            assert (done.returncode, record.read_text()) == (1, "theirs")
+            assert "GF574" in done.stderr
+
+    def test_it_is_read_as_it_is(self, run: Run, tmp_path: Path) -> None:
+        record = tmp_path / "home/record"
+        assert run("read_record", str(record)).stdout == ""
+        record.write_text("größe")
+        assert base64.b64decode(run("read_record", str(record)).stdout).decode() == "größe"

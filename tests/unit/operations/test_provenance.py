@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpufleet.operations.provenance import KEPT_HISTORY, merge
+import pytest
+
+from gpufleet.operations.provenance import KEPT_HISTORY, combined, merge, parse
 
 DRIVER: dict[str, Any] = {"version": "580.159.03", "packages": {"a": "1"}, "edits": ("x", "y")}
 
@@ -49,3 +51,57 @@ def test_the_history_does_not_grow_for_ever() -> None:
     assert record is not None
     assert len(record["history"]) == KEPT_HISTORY
     assert record["history"][-1]["driver"] == f"580.{KEPT_HISTORY + 4}.0"
+
+
+class TestTwoControllers:
+    """Both began from the same record; the other one has written meanwhile."""
+
+    base: dict[str, Any] = merge(None, part(), "begin") or {}
+
+    def ours(self, more: dict[str, Any]) -> dict[str, Any]:
+        return merge(self.base, more, "ours") or {}
+
+    def theirs(self, more: dict[str, Any]) -> dict[str, Any]:
+        return merge(self.base, more, "theirs") or {}
+
+    def test_another_role_of_theirs_stays(self) -> None:
+        theirs = self.theirs({"exporter": {"version": "4.8"}, "files": {"/etc/b": "2"}})
+        ours = self.ours({"toolkit": {"version": "1.20.1"}, "files": {"/etc/c": "3"}})
+        both = combined(theirs, self.base, ours)
+        assert (both["exporter"], both["toolkit"]) == (theirs["exporter"], ours["toolkit"])
+        assert both["driver"] == self.base["driver"]
+        assert both["files"] == {"/etc/a": "1", "/etc/b": "2", "/etc/c": "3"}
+        assert [entry["time"] for entry in both["history"]] == ["begin", "theirs", "ours"]
+
+    def test_so_does_another_runtime_of_the_same_role(self) -> None:
+        def toolkit(runtime: str, added: list[str]) -> dict[str, Any]:
+            return {"toolkit": {"version": "1", "runtimes": {runtime: {"x": 1}}, "added": added}}
+
+        theirs, ours = self.theirs(toolkit("docker", ["a"])), self.ours(toolkit("crio", ["b"]))
+        both = combined(theirs, self.base, ours)["toolkit"]
+        assert both == {
+            "version": "1",
+            "runtimes": {"docker": {"x": 1}, "crio": {"x": 1}},
+            "added": ["a", "b"],
+        }
+
+    def test_where_both_changed_the_same_it_is_ours(self) -> None:
+        both = combined(self.theirs(part("590.1")), self.base, self.ours(part("585.1")))
+        assert both["driver"]["version"] == "585.1"
+
+    def test_what_we_took_away_goes(self) -> None:
+        ours = self.ours({"driver": {"version": "585.1"}})
+        both = combined(self.theirs({"exporter": {"version": "4"}}), self.base, ours)
+        assert both["driver"] == {"version": "585.1"}
+
+    def test_alone_ours_is_written_as_it_is(self) -> None:
+        ours = self.ours(part("585.1"))
+        assert combined(None, None, ours) == ours
+        assert combined(self.base, self.base, ours) == ours
+
+
+def test_a_record_that_is_none() -> None:
+    assert (parse(b""), parse(b"\n"), parse(b"{}")) == (None, None, {})
+    for content in (b"{", b"[]", b"\xff"):
+        with pytest.raises(ValueError, match=r"."):
+            parse(content)
