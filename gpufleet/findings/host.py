@@ -118,6 +118,17 @@ KUBERNETES_GPU_PODS = Kind(
     "the pods may be killed.",
 )
 
+LOWER_DRIVER = Kind(
+    "GF532",
+    Severity.BLOCKER,
+    "The driver would move down",
+    "driver {there} is {how}, and this run would replace it by {wanted}, which is lower; a driver "
+    "moves down only where driver_version asks for it exactly. Nothing was changed.",
+    'To keep it, set driver_branch = "{branch}" (or driver_version = "{there}") for this host in '
+    "the inventory: what --data sets counts for one run. To move down, set driver_version to an "
+    "exact version{example}.",
+)
+
 DISK_SPACE = Kind(
     "GF540",
     Severity.BLOCKER,

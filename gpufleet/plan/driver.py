@@ -22,6 +22,7 @@ from gpufleet.plan.driver_files import (
     preferences,
     wanted_files,
 )
+from gpufleet.plan.driver_moves import lower_driver, numbers
 from gpufleet.plan.exporter_files import gpu_work
 from gpufleet.plan.files import FileWrite
 from gpufleet.plan.packages import lock_plugin, to_hold
@@ -136,6 +137,7 @@ def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) ->
             *choice.findings,
             *repository.findings,
             *_package_findings(choice, packages, installed, action, facts),
+            *lower_driver(settings, facts, before, target, choice),
             *_disruption(settings, facts, catalog, target, choice),
         ),
     )
@@ -213,13 +215,9 @@ def _action(
 def _move(before: str, target: str | None) -> tuple[Action, str]:
     if target is None:
         return "replace", f"Driver {before} is of another branch."
-    down = _numbers(target) < _numbers(before)
+    down = numbers(target) < numbers(before)
     verb: Action = "downgrade" if down else "upgrade"
     return verb, f"Driver {before} is installed, {target} is asked for."
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
 def _prerequisites(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.hosts
 OURS = "/var/lib/gpufleet"  # working files of a run; nothing that the host looks at
 KINDS = ("ubuntu2204", "debian12", "el7", "nvswitch", "nogpu")
 KEYS = {
-    "kind", "changed", "failed", "driver", "toolkit", "exporter", "runtimes", "releases", "needs",
+    "kind", "changed", "status", "failed", "driver", "toolkit", "exporter", "runtimes", "releases", "needs",
     "findings", "errors", "plan", "seconds",
 }  # fmt: skip
 
@@ -119,6 +119,12 @@ def test_a_move_to_another_branch_and_a_refusal(fleet: dict[str, Host]) -> None:
     """550 -> 580 takes the old family away in one transaction; el7 cannot have 580 and says so."""
     ubuntu, el7 = fleet["ubuntu2204"], fleet["el7"]
     wish = {"ubuntu2204": {"driver_branch": "550"}}
+    refused = run_deploy("gpu_node", [ubuntu], per_host=wish, **ONLY_DRIVER)
+    assert refused.returncode == 1
+    assert "GF532" in refused.codes("ubuntu2204"), "a branch does not move a driver down"
+    there = refused.report["ubuntu2204"]["driver"]
+    assert there["before"] == there["after"] == OLD_580
+    wish = {"ubuntu2204": {"driver_version": NEWEST["550"]}}
     down = run_deploy("gpu_node", [ubuntu], per_host=wish, **ONLY_DRIVER)
     assert down.returncode == 0, down.output
     assert_driver(ubuntu, NEWEST["550"])

@@ -28,12 +28,17 @@ LONGEST = 2.5  # seconds after the beginning of an operation
 SEED = 20261120
 
 
+def asking(branch: str) -> dict[str, str]:
+    """The setting that moves a driver to a branch: down, only an exact version does."""
+    return {"driver_branch": "580"} if branch == "580" else {"driver_version": NEWEST[branch]}
+
+
 def run_and_kill(host: Host, folder: Path, branch: str, operation: int, delay: float) -> bool:
     """Start a change to `branch`, and SIGKILL it `delay` seconds after an operation has begun.
 
     Returns whether it was killed: False where it had ended by itself.
     """
-    wish = {host.name: {"driver_branch": branch}}
+    wish = {host.name: asking(branch)}
     command = deploy_command("gpu_node", [host], folder, wish, ONLY_DRIVER)
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -55,7 +60,7 @@ def run_and_kill(host: Host, folder: Path, branch: str, operation: int, delay: f
 
 def converge(host: Host, branch: str) -> dict[str, Any]:
     """A run to `branch` that nobody kills; the host's part of its report."""
-    wish = {"per_host": {host.name: {"driver_branch": branch}}, **ONLY_DRIVER}
+    wish = {"per_host": {host.name: asking(branch)}, **ONLY_DRIVER}
     done = run_deploy("gpu_node", [host], **wish)
     assert done.returncode == 0, done.output
     assert_driver(host, NEWEST[branch])

@@ -91,6 +91,32 @@ def test_another_version_is_a_move_with_a_direction(
     assert plan.stale_module
 
 
+@pytest.mark.parametrize("data", [{}, {"driver_branch": "550"}])
+def test_a_driver_moves_down_only_where_a_version_asks_for_it(data: dict[str, str]) -> None:
+    canary = converged_host("595.58.03")
+    (finding,) = [finding for finding in plan_for(canary, **data).findings if finding.blocks]
+    assert finding.code == "GF532"
+    assert "595.58.03 is installed" in finding.message
+    assert 'driver_branch = "595"' in finding.remedy
+    assert "driver_version" in finding.remedy
+    assert "GF532" not in blocking(canary, driver_branch="595")
+    assert "GF532" not in blocking(canary, driver_version="580.159.03")
+    assert "GF532" not in blocking(canary, driver_version="595.58.03")
+
+
+def test_the_loaded_module_counts_as_the_packages_do() -> None:
+    old = converged_host("580.95.05")
+    newer = replace(old, modules={**old.modules, "nvidia": LoadedModule("nvidia", "580.178.04", 0)})
+    assert "GF532" in blocking(newer)
+    assert "GF532" not in blocking(newer, driver_version="580.95.05")
+    assert "GF532" not in blocking(old)
+    only_loaded = replace(newer, packages={}, module_on_disk=None)
+    assert "GF532" in blocking(only_loaded, driver_branch="550")
+    assert "GF532" not in blocking(only_loaded, driver_branch="580"), (
+        "its newest may be newer still"
+    )
+
+
 def test_a_change_of_branch_replaces_the_old_family() -> None:
     plan = plan_for(converged_host(OLD), driver_branch="580")
     assert plan.action == "replace"
