@@ -32,6 +32,12 @@ def needs(catalog: AlertCatalog, counters: CounterCatalog, alert: Alert) -> str:
     return ", ".join(found) or "-"
 
 
+def threshold(alert: Alert) -> str:
+    """Why the threshold is what it is, with a link to the page that it is from."""
+    page = alert.source.split(" (")[0]
+    return f"{alert.reason} ([page]({page}))" if page else alert.reason
+
+
 def table(catalog: AlertCatalog, counters: CounterCatalog) -> str:
     """The alerts by topic, each with its page, and where its threshold comes from."""
     lines: list[str] = []
@@ -41,7 +47,7 @@ def table(catalog: AlertCatalog, counters: CounterCatalog) -> str:
         lines += [
             f"| [{alert.name}](runbooks/{alert.name}.md) | {alert.severity} | "
             f"{'at once' if alert.for_ == '0m' else alert.for_} | "
-            f"{needs(catalog, counters, alert)} | {alert.source} |"
+            f"{needs(catalog, counters, alert)} | {threshold(alert)} |"
             for alert in catalog.alerts
             if alert.topic == topic
         ]

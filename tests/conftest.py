@@ -16,7 +16,7 @@ settings.register_profile(
 )
 settings.load_profile("shared-machine")
 
-# DESIGN §10: what is real on each rung
+# What is real on each rung: docs/testing.md
 RUNGS = {
     "unit": "1 pure functions",
     "roles": "2 roles on pyinfra's fake connector",

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from gpufleet.catalog.base import Entry, Sourced
+from gpufleet.catalog.base import Entry
 from gpufleet.catalog.load import read
 
 Duration = Annotated[str, StringConstraints(pattern=r"^\d+[smhd]$")]
@@ -34,8 +34,8 @@ class Record(Entry):
     about: str
 
 
-class Alert(Sourced):
-    """One rule. `source` says where its threshold comes from."""
+class Alert(Entry):
+    """One rule. `reason`: why its threshold is what it is; `source`: the page that it is from."""
 
     name: Annotated[str, StringConstraints(pattern=r"^Gpu[A-Za-z]+$")]
     topic: str
@@ -44,6 +44,8 @@ class Alert(Sourced):
     severity: Severity
     summary: str
     description: str
+    reason: str
+    source: str = ""
     optional: tuple[str, ...] = ()  # fields without which the alert works as well
 
 

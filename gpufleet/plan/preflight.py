@@ -12,7 +12,7 @@ from gpufleet.plan.driver import DriverPlan
 from gpufleet.plan.driver_files import RIVALS
 from gpufleet.settings import DriverSettings
 
-REVOKED_KEY = "7FA2AF80"  # rotated by NVIDIA in April 2022; nvidia.md 2.2
+REVOKED_KEY = "7FA2AF80"  # rotated by NVIDIA in April 2022: gpufleet/catalog/repositories.yaml
 NEEDED_MB = {
     "/usr": 2000,
     "/var": 1500,

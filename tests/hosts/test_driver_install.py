@@ -17,8 +17,8 @@ pytestmark = pytest.mark.hosts
 OURS = "/var/lib/gpufleet"  # working files of a run; nothing that the host looks at
 KINDS = ("ubuntu2204", "debian12", "el7", "nvswitch", "nogpu")
 KEYS = {
-    "kind", "changed", "status", "failed", "driver", "toolkit", "exporter", "runtimes", "releases", "needs",
-    "findings", "errors", "plan", "seconds",
+    "kind", "status", "changed", "failed", "driver", "toolkit", "exporter", "runtimes", "releases",
+    "needs", "findings", "errors", "plan", "seconds",
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Who may import whom (DESIGN §3): a rule that is broken names the file and the import."""
+"""Who may import whom: a rule that is broken names the file and the import."""
 
 from __future__ import annotations
 

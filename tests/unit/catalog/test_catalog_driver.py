@@ -190,12 +190,33 @@ def test_an_unknown_version_only_warns() -> None:
     assert not choice.blocked
     (finding,) = choice.findings
     assert finding.code == "GF119"
-    assert "2026-11-20" in finding.message
+    assert str(load_catalog().branches.as_of) in finding.message
+
+
+@pytest.mark.parametrize("gpu", [0x1B38, 0x13F2, V100])
+def test_the_last_branch_of_old_gpus_is_580(gpu: int) -> None:
+    """620 has no proprietary modules, which Maxwell, Pascal and Volta need."""
+    for branch in ("595", "615", "620"):
+        assert choose("ubuntu2204", gpu, branch=branch).blocked
+    kept = choose("ubuntu2204", gpu, branch="580")
+    assert (kept.blocked, kept.modules) == (False, "proprietary")
+
+
+def test_branch_620_has_open_modules_alone() -> None:
+    choice = choose("ubuntu2204", T4, branch="620")
+    assert (choice.blocked, choice.modules, choice.newest_known) == (False, "open", "")
+    assert choose("ubuntu2204", T4, branch="620", modules="proprietary").blocked
+
+
+def test_ends_of_life_as_nvidia_has_them() -> None:
+    over = {b.branch: str(b.end_of_life) for b in load_catalog().branches.branches}
+    wanted = {535: "2026-06-30", 580: "2028-06-30", 595: "2027-03-31", 610: "2026-08-31"}
+    assert {branch: over[branch] for branch in wanted} == wanted
 
 
 def test_unknown_branches() -> None:
     assert codes(choose("ubuntu2204", T4, branch="585")) == ["GF110"]
-    newer = choose("ubuntu2204", T4, branch="620")
+    newer = choose("ubuntu2204", T4, branch="625")
     assert (newer.blocked, codes(newer)[0]) == (False, "GF111")
     assert "nvidia-dkms-open" in newer.packages.install
 

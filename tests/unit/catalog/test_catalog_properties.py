@@ -18,7 +18,7 @@ from gpufleet.settings.toolkit import ToolkitSettings
 CATALOG = load_catalog()
 CODES = [d.code for d in CATALOG.distributions]
 BRANCHES = [str(b.branch) for b in CATALOG.branches.branches]
-VERSIONS = [v for b in CATALOG.branches.branches for v in (b.newest, *b.versions)]
+VERSIONS = [v for b in CATALOG.branches.branches for v in (b.newest, *b.versions) if v]
 
 versions = st.one_of(
     st.sampled_from(VERSIONS),
