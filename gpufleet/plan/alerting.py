@@ -8,7 +8,7 @@ from gpufleet.catalog.alerts import AlertCatalog, load_alerts
 from gpufleet.facts.cluster import ClusterFacts, PrometheusInstance
 from gpufleet.findings import Finding
 from gpufleet.findings import monitoring as findings
-from gpufleet.plan.alerts import RUNBOOKS, prometheus_rule, rule_groups
+from gpufleet.plan.alerts import prometheus_rule, rule_groups
 from gpufleet.plan.monitors import MonitorPlan
 from gpufleet.plan.objects import ObjectSet
 from gpufleet.settings.cluster import MonitoringSettings
@@ -33,7 +33,7 @@ def plan_alerts(
     if wanted.enabled and wanted.alerts and (monitors.install or facts.serves(RULE_CRD)):
         labels, found = _labels(wanted, facts, monitors)
         found += _silent(catalog, collected)
-        groups = rule_groups(catalog, wanted.runbook_url or RUNBOOKS)
+        groups = rule_groups(catalog, wanted.runbook_base)
         objects = [prometheus_rule(groups, wanted.namespace, labels)]
     path = f"/apis/monitoring.coreos.com/v1/namespaces/{wanted.namespace}/prometheusrules"
     return ObjectSet(wanted.namespace, path, PART, tuple(objects)), found

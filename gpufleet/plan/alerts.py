@@ -12,7 +12,6 @@ from gpufleet.plan.yaml_text import yaml_text
 
 GROUP = "gpufleet"
 RULE_NAME = "gpufleet-gpu"
-RUNBOOKS = "docs/runbooks"
 API_VERSION = "monitoring.coreos.com/v1"
 _MACRO = re.compile(r"\[\[(\w+)(?: (.+?))?\]\]")
 
@@ -26,8 +25,8 @@ _PODS = (
 )
 
 
-def rule_groups(catalog: AlertCatalog, runbooks: str = RUNBOOKS) -> list[dict[str, Any]]:
-    """`groups` of a rules file. `runbooks`: where the pages are, a URL or a path.
+def rule_groups(catalog: AlertCatalog, runbooks: str | None = None) -> list[dict[str, Any]]:
+    """`groups` of a rules file. `runbooks`: URL of the pages' folder; None: alerts have no link.
 
     One group: Prometheus evaluates it in order, so alerts see the recorded series of their moment.
     """
@@ -48,7 +47,7 @@ def _recorded(catalog: AlertCatalog, expr: str) -> set[str]:
     return {field for text in texts for field in pattern.findall(text)}
 
 
-def _rule(catalog: AlertCatalog, alert: Alert, runbooks: str) -> dict[str, Any]:
+def _rule(catalog: AlertCatalog, alert: Alert, runbooks: str | None) -> dict[str, Any]:
     return {
         "alert": alert.name,
         "expr": expanded(catalog, alert.expr),
@@ -57,7 +56,7 @@ def _rule(catalog: AlertCatalog, alert: Alert, runbooks: str) -> dict[str, Any]:
         "annotations": {
             "summary": expanded(catalog, alert.summary),
             "description": expanded(catalog, alert.description),
-            "runbook_url": f"{runbooks.rstrip('/')}/{alert.name}.md",
+            **({"runbook_url": f"{runbooks.rstrip('/')}/{alert.name}.md"} if runbooks else {}),
         },
     }
 

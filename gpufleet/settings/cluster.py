@@ -204,8 +204,10 @@ class MonitoringSettings(RoleSettings):
     rule_labels: dict[str, str] = Field(
         {}, description="Labels of the alerts' rules, as an existing Prometheus selects them."
     )
-    runbook_url: Url | None = Field(
-        None, description="Where docs/runbooks is to be read, for the links in alerts."
+    runbook_base: Url | None = Field(
+        None,
+        description="URL of the folder where docs/runbooks can be read by whoever gets an alert: "
+        "`runbook_url` of each alert is BASE/NAME.md. Default: alerts have no link.",
     )
     alert_receivers: Name | None = Field(
         None,

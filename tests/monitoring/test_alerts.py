@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from gpufleet.catalog.alerts import load_alerts
-from gpufleet.plan.alerts import RUNBOOKS, rule_groups
+from gpufleet.plan.alerts import rule_groups
 from gpufleet.sandbox.debian import debian_program
 from tests.monitoring.alert_cases import Case, as_promtool, load_cases, same_rules
 from tests.monitoring.mutants import Rule, mutants
@@ -60,7 +60,6 @@ def group(name: str, case: Case, names: list[str]) -> dict[str, Any]:
     texts = {
         "summary": alert.summary,
         "description": alert.description,
-        "runbook_url": f"{RUNBOOKS}/{name}.md",
     }
     return as_promtool(names, case, alert.severity, texts)
 

@@ -107,6 +107,20 @@ def test_alerts_that_never_fire_are_told() -> None:
     assert "GF897" in codes(stack(monitoring_counters=few))
 
 
+@pytest.mark.parametrize("base", ["https://wiki.example.com/gpu", "https://wiki.example.com/gpu/"])
+def test_links_to_runbooks_are_absolute_or_absent(base: str) -> None:
+    def links(**settings: Any) -> set[str]:
+        [written] = rules(**settings)
+        alerts = [rule for rule in written["spec"]["groups"][0]["rules"] if "alert" in rule]
+        return {rule["annotations"].get("runbook_url", "") for rule in alerts}
+
+    assert links() == {""}
+    found = links(monitoring_runbook_base=base)
+    assert "https://wiki.example.com/gpu/GpuXidDriver.md" in found
+    names = {link.removeprefix("https://wiki.example.com/gpu/") for link in found}
+    assert names == {path.name for path in PAGES.glob("*.md")}
+
+
 def test_receivers() -> None:
     receivers = parse_receivers("[{name: default}, {name: critical, webhook_configs: []}]")
     config = alertmanager_config(receivers)
