@@ -340,7 +340,14 @@ owners="$owners$nl$pid ${device%?}"
 *)
 line "$path/comm"
 echo "process $pid $device $line"
-case " $holders " in *" $path "*) ;; *) holders="$holders $path" ;; esac
+case " $holders " in
+*" $path "*) ;;
+*)
+    holders="$holders $path"
+    [ -r "$path/cmdline" ] && printf 'command %s %s\n' "$pid" \
+        "$(head -c 1000 "$path/cmdline" | LC_ALL=C tr -c '[:print:]' '[ *]')"
+    ;;
+esac
 ;;
 esac
 done <<END

@@ -148,6 +148,11 @@ class GpuProcess:
     pid: int
     command: str  # as the kernel keeps it: at most 15 characters ("nvidia-persiste")
     devices: tuple[str, ...] = ()  # /dev/nvidia0, /dev/nvidiactl, …
+    arguments: str = ""  # its command line, shortened and without secrets
+
+    def __str__(self) -> str:
+        """As a person looks for it: command line and process id."""
+        return f"{self.arguments or self.command} ({self.pid})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Literal
 
 from gpufleet.facts.model import GpuProcess, ManagedFile, Package, Runtime, Service
 from gpufleet.facts.sections import records
+from gpufleet.redact import redact_command
 
 RUNS = ("active", "activating", "reloading")
 _RANCHER = {
@@ -184,17 +185,22 @@ def _live_restore(file: ManagedFile | None, command: str) -> bool:
 def parse_gpu(lines: Sequence[str]) -> tuple[tuple[GpuProcess, ...], int]:
     """Processes that have a device open, driver daemons among them, and the number of GPU pods."""
     commands: dict[int, str] = {}
+    arguments: dict[int, str] = {}
     devices: dict[int, set[str]] = {}
     pods: set[str] = set()
     for word, rest in records(lines):
         if word == "pod":
             pods.add(rest)
+        elif word == "command":
+            number, _, line = rest.partition(" ")
+            arguments[int(number)] = redact_command(line)
         elif word == "process":
             text, device, *command = rest.split(" ", 2)
             pid = int(text)
             commands[pid] = command[0] if command else ""
             devices.setdefault(pid, set()).add(device)
     processes = tuple(
-        GpuProcess(pid, commands[pid], tuple(sorted(devices[pid]))) for pid in sorted(commands)
+        GpuProcess(pid, commands[pid], tuple(sorted(devices[pid])), arguments.get(pid, ""))
+        for pid in sorted(commands)
     )
     return processes, len(pods)

@@ -313,6 +313,6 @@ def _disruption(
         ]
     work = gpu_work(facts, catalog, DAEMONS)
     if work:
-        names = ", ".join(f"{process.command} ({process.pid})" for process in work[:5])
+        names = ", ".join(str(process) for process in work[:5])
         return [findings.GPU_BUSY(before=facts.loaded_driver, after=after, work=names)]
     return []

@@ -128,7 +128,7 @@ def _work(settings: NodeSettings, facts: NodeFacts, catalog: Catalog) -> tuple[F
     work = gpu_work(facts, catalog, DAEMONS)
     if settings.driver.allow_disruption or not (work or facts.gpu_pods):
         return ()
-    names = ", ".join(f"{process.command} ({process.pid})" for process in work[:5])
+    names = ", ".join(str(process) for process in work[:5])
     return (findings.GPU_BUSY_REMOVAL(work=names or f"{facts.gpu_pods} pods"),)
 
 

@@ -124,8 +124,8 @@ def test_a_move_to_another_branch_and_a_refusal(fleet: dict[str, Host]) -> None:
     assert "GF532" in refused.codes("ubuntu2204"), "a branch does not move a driver down"
     there = refused.report["ubuntu2204"]["driver"]
     assert there["before"] == there["after"] == OLD_580
-    wish = {"ubuntu2204": {"driver_version": NEWEST["550"]}}
-    down = run_deploy("gpu_node", [ubuntu], per_host=wish, **ONLY_DRIVER)
+    exact = {"ubuntu2204": {"driver_branch": None, "driver_version": NEWEST["550"]}}
+    down = run_deploy("gpu_node", [ubuntu], per_host=exact, **ONLY_DRIVER)
     assert down.returncode == 0, down.output
     assert_driver(ubuntu, NEWEST["550"])
     before = snapshot(el7)

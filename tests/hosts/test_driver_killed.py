@@ -28,9 +28,13 @@ LONGEST = 2.5  # seconds after the beginning of an operation
 SEED = 20261120
 
 
-def asking(branch: str) -> dict[str, str]:
+def asking(branch: str) -> dict[str, str | None]:
     """The setting that moves a driver to a branch: down, only an exact version does."""
-    return {"driver_branch": "580"} if branch == "580" else {"driver_version": NEWEST[branch]}
+    return (
+        {"driver_branch": "580"}
+        if branch == "580"
+        else {"driver_branch": None, "driver_version": NEWEST[branch]}
+    )
 
 
 def run_and_kill(host: Host, folder: Path, branch: str, operation: int, delay: float) -> bool:

@@ -119,7 +119,10 @@ def test_a_lock_is_waited_for_with_progress(hosts: list[Host]) -> None:
         if "waiting for" in line:
             host.set_fault("apt-lock", False)
 
-    wish = {"per_host": {"debian12": {"driver_version": NEWEST["550"]}}, **ONLY_DRIVER}
+    wish = {
+        "per_host": {"debian12": {"driver_branch": None, "driver_version": NEWEST["550"]}},
+        **ONLY_DRIVER,
+    }
     with host.fault("apt-lock"):
         done = run_deploy("gpu_node", [host], driver_lock_timeout=60, on_line=release, **wish)
     assert done.returncode == 0, done.output
@@ -136,7 +139,10 @@ def test_our_own_half_done_work_is_finished(hosts: list[Host]) -> None:
     host.run(f"apt-mark unhold {names} && cd /tmp && apt-get -q download {names}")
     host.run("dpkg --unpack /tmp/*nvidia*.deb && rm /tmp/*.deb", check=False)
     assert "iU" in host.output("dpkg-query -W -f '${db:Status-Abbrev}' '*nvidia*'")
-    wish = {"per_host": {"debian12": {"driver_version": NEWEST["550"]}}, **ONLY_DRIVER}
+    wish = {
+        "per_host": {"debian12": {"driver_branch": None, "driver_version": NEWEST["550"]}},
+        **ONLY_DRIVER,
+    }
     done = run_deploy("gpu_node", [host], **wish)
     assert done.returncode == 0, done.output
     assert "GF307" in done.codes("debian12")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufleet.redact import redact
+from gpufleet.redact import redact, redact_command
 
 SECRET = "hunter2hunter2"
 
@@ -26,6 +26,34 @@ def test_secrets_are_masked(text: str) -> None:
     masked = redact(text)
     assert SECRET not in masked
     assert "***" in masked
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"train --password {SECRET} --epochs 3",
+        f"train --hf-token={SECRET} --epochs 3",
+        f"serve --api-key {SECRET}",
+        f"curl -H 'Authorization: Bearer {SECRET}' https://host",
+        f"git clone https://{SECRET}@host/repository",
+        f"mlflow --uri postgresql://user:{SECRET}@host/base",
+        f"env WANDB_API_KEY={SECRET} python3 train.py",
+        f"client hf_{SECRET}",
+        f"first line\n--token\n{SECRET}",
+    ],
+)
+def test_command_lines_have_no_secrets(line: str) -> None:
+    shown = redact_command(line)
+    assert SECRET not in shown
+    assert "***" in shown
+    assert "\n" not in shown
+
+
+def test_command_lines_stay_short_and_say_what_runs() -> None:
+    plain = "python3 -m vllm.entrypoints.openai.api_server --model meta/llama --port 8000"
+    assert redact_command(plain) == plain
+    assert redact_command("python3 " + "x" * 500) == "python3 " + "x" * 71 + "…"
+    assert redact_command("") == ""
 
 
 @pytest.mark.parametrize(

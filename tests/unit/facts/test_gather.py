@@ -105,6 +105,8 @@ def test_modules_and_devices(host: FakeHost, shell: tuple[str, ...]) -> None:
 def test_gpu_processes_and_pods(host: FakeHost, shell: tuple[str, ...]) -> None:
     host.device("/dev/nvidiactl")
     host.file("/proc/812/comm", "my train er\n")
+    command = b"python3\0-m\0train\0--api-key\0hunter2hunter2\0say\nend\t\x1b[31m\xff\0"
+    host.file("/proc/812/cmdline", command + b"--more\0" * 40)
     host.link("/proc/812/fd/3", "/dev/nvidia0")
     host.link("/proc/812/fd/4", "/dev/nvidia0")
     host.link("/proc/812/fd/5", "/dev/nvidiactl")
@@ -131,6 +133,9 @@ def test_gpu_processes_and_pods(host: FakeHost, shell: tuple[str, ...]) -> None:
     (process,) = found.gpu_processes
     assert (process.pid, process.command) == (812, "my train er")
     assert process.devices == ("/dev/nvidia0", "/dev/nvidiactl")
+    assert process.arguments.startswith("python3 -m train --api-key *** say end [31m --more")
+    assert len(process.arguments) <= 80
+    assert str(process).endswith("… (812)")
     assert found.gpu_pods == 2
 
 
