@@ -64,11 +64,26 @@ WRONG_KEY = Kind(
     "GF310",
     Severity.BLOCKER,
     "Wrong repository key",
-    "the key at {url} has the fingerprint {found}, expected {expected}: it is not trusted, and "
-    "nothing "
-    "was changed.",
+    "{what}, expected {expected}: it is not trusted, and no package was changed.",
     "If this is your own mirror, set {setting} to its fingerprint; if not, do not go on: the "
     "repository may not be what it says.",
+)
+
+KEY_EMPTY = Kind(
+    "GF328",
+    Severity.BLOCKER,
+    "Repository key is an empty file",
+    "the file at {url} is empty, so there is no key; no package was changed.",
+    "See that the mirror has the whole file (an upload that broke off, a proxy), or set {setting} "
+    "to another mirror.",
+)
+
+KEY_NOT_KEPT = Kind(
+    "GF329",
+    Severity.BLOCKER,
+    "The host cannot keep a download",
+    "the key at {url} could not be kept in the host's temporary folder: {problem}.",
+    "Make room in /tmp, or make it writable (df -h /tmp; mount), then run again.",
 )
 
 FOREIGN_KEY = Kind(
@@ -180,7 +195,8 @@ TRANSACTION_REFUSED = Kind(
     Severity.BLOCKER,
     "The package manager cannot carry out the transaction",
     "{manager} says: {problem}",
-    "Nothing was changed. Remove what conflicts or add what is missing by hand, then run again.",
+    "Nothing was changed. No space left: make room (apt-get clean, yum clean all, old kernels). "
+    "Conflicts: remove what conflicts or add what is missing by hand. Then run again.",
 )
 
 TRANSACTION_FAILED = Kind(
@@ -188,8 +204,8 @@ TRANSACTION_FAILED = Kind(
     Severity.BLOCKER,
     "The package manager failed",
     "{manager} failed while packages were fetched or changed; what it said follows.",
-    "Run gpu_node again: it finishes what was begun. When it fails again, correct what the package "
-    "manager complains of.",
+    "Run gpu_node again: it finishes what was begun. No space left: make room first (apt-get "
+    "clean, yum clean all, old kernels). Else correct what the package manager complains of.",
 )
 
 HEADERS_MISSING = Kind(

@@ -25,6 +25,10 @@ class AvailableVersions(FactBase[Available]):
         return parse_available(output)
 
 
+class NotKept(str):
+    """Why the host could not keep what it fetched."""
+
+
 class Fetched(FactBase[bytes | str]):
     """The bytes at a URL, fetched by the host; a str is the reason why it could not be."""
 
@@ -39,6 +43,10 @@ class Fetched(FactBase[bytes | str]):
         lines = list(output)
         if lines and lines[0].startswith("error "):
             return lines[0].removeprefix("error ").strip()
+        if lines and lines[0].startswith("full "):
+            return NotKept(lines[0].removeprefix("full ").strip())
+        if lines == ["empty"]:
+            return b""
         try:
             return base64.b64decode("".join(lines), validate=True)
         except binascii.Error as error:

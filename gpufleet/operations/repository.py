@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pyinfra import host
 
+from gpufleet.catalog.choice import Repository
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import packages as findings
@@ -13,7 +14,7 @@ from gpufleet.openpgp import Certificate, OpenPgpError, certificate, keyring_fin
 from gpufleet.operations.files import HOME, put, show_diff
 from gpufleet.operations.locks import wait_for_lock
 from gpufleet.operations.operation import Commands, operation
-from gpufleet.operations.reading import Fetched
+from gpufleet.operations.reading import Fetched, NotKept
 from gpufleet.operations.shell import explain, script, stop
 from gpufleet.plan.files import FileWrite
 from gpufleet.plan.repository import RepositoryPlan
@@ -76,8 +77,12 @@ def fetch_key(url: str, expected: Sequence[str], settings: str) -> Certificate |
     of the settings that name a mirror and the fingerprint of its key.
     """
     key = host.get_fact(Fetched, url)
+    if isinstance(key, NotKept):
+        return findings.KEY_NOT_KEPT(url=url, problem=key)
     if isinstance(key, str):
         return findings.KEY_UNREACHABLE(url=url, problem=key, setting=f"{settings}_url")
+    if not key:
+        return findings.KEY_EMPTY(url=url, setting=f"{settings}_url")
     try:
         found = certificate(key)
     except OpenPgpError as error:  # a mirror's error page, say, or a second key
@@ -87,8 +92,7 @@ def fetch_key(url: str, expected: Sequence[str], settings: str) -> Certificate |
             return found
         shown = found.fingerprint
     return findings.WRONG_KEY(
-        url=url,
-        found=shown,
+        what=f"the key at {url} has the fingerprint {shown}",
         expected=" or ".join(expected),
         setting=f"{settings}_key_fingerprint",
     )
@@ -99,10 +103,21 @@ def refresh(plan: RepositoryPlan, manager: str) -> Commands:
     repository = plan.repository
     if repository is None:
         if manager == "apt":
-            yield script("refresh_apt", "")
+            yield script("refresh_apt", "", "")
         return
     message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=repository.url))
+    swapped = explain(host.name, _signed_by_another(repository))
     if manager == "apt":
-        yield script("refresh_apt", message, repository.file)
+        yield script("refresh_apt", message, swapped, repository.file)
     else:
-        yield script("refresh_rpm", message, repository.name)
+        yield script("refresh_rpm", message, swapped, repository.name)
+
+
+def _signed_by_another(repository: Repository) -> Finding:
+    """Of a repository that was trusted before: its key was changed since."""
+    role = "toolkit" if "toolkit" in repository.name else "driver"
+    return findings.WRONG_KEY(
+        what=f"the metadata of {repository.url} is signed by another key than the one trusted here",
+        expected=" or ".join(repository.key_fingerprints),
+        setting=f"{role}_repo_key_fingerprint",
+    )

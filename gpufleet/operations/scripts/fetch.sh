@@ -1,5 +1,6 @@
-# fetch.sh URL: the bytes at URL as base64, or `error TEXT`. Always exits 0: the reader decides.
-folder=$(mktemp -d) || exit 1 # a name of our own beside another file could be anybody's link
+# fetch.sh URL: the bytes at URL as base64, `empty`, `error TEXT`, or `full TEXT` where the host cannot keep
+# them. Always exits 0: the reader decides.
+folder=$(mktemp -d 2>&1) || { printf 'full %s\n' "$folder"; exit 0; } # a name beside a file could be a link
 trap 'rm -rf "$folder"' EXIT
 file=$folder/answer errors=$folder/errors
 if has curl; then
@@ -13,7 +14,13 @@ else
 fi
 rc=$?
 if [ $rc -ne 0 ]; then
+    # what curl and wget say of a disk, and nothing of the network
+    if grep -qiE 'no space left|fail(ed|ure) writing|cannot write|read-only file system' "$errors" ||
+        ! { printf x >>"$file"; } 2>/dev/null; then
+        printf 'full %s\n' "$(tr '\n' ' ' <"$errors")"
+        exit 0
+    fi
     printf 'error %s\n' "$(tr '\n' ' ' <"$errors") (exit status $rc)"
     exit 0
 fi
-base64 "$file"
+if [ -s "$file" ]; then base64 "$file"; else echo empty; fi

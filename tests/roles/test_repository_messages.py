@@ -1,0 +1,131 @@
+"""What is said of a key or a repository fits what is wrong with it."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpufleet.findings import KINDS
+from gpufleet.operations import repository
+from gpufleet.operations.operation import Commands, operation
+from gpufleet.operations.reading import Fetched, NotKept
+from gpufleet.operations.shell import SCRIPTS
+from gpufleet.plan.repository import RepositoryPlan
+from tests.unit.plan.hosts import bare_host, converged_host, plan_for
+
+PATH = "PATH=/usr/local/sbin"
+
+
+def run(name: str, *arguments: str, programs: Path | None = None, **variables: str) -> Any:
+    """scripts/NAME.sh in a shell that finds `programs` first."""
+    source = (SCRIPTS / "prelude.sh").read_text() + (SCRIPTS / f"{name}.sh").read_text()
+    if programs:
+        source = source.replace(PATH, f"PATH={programs}:/usr/local/sbin", 1)
+    return subprocess.run(
+        ["sh", "-c", source, name, *arguments],
+        env=variables, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+def fetched(url: str, **options: Any) -> bytes | str:
+    done = run("fetch", url, **options)
+    assert done.returncode == 0, done.stderr
+    return Fetched().process(done.stdout.splitlines())
+
+
+def program(folder: Path, name: str, text: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_a_download_that_is_there(tmp_path: Path) -> None:
+    program(tmp_path, "curl", 'while [ "$1" != -o ]; do shift; done; printf key >"$2"')
+    assert fetched("https://mirror/key", programs=tmp_path) == b"key"
+
+
+def test_an_empty_download_is_empty(tmp_path: Path) -> None:
+    program(tmp_path, "curl", "exit 0")
+    assert fetched("https://mirror/key", programs=tmp_path) == b""
+
+
+def test_an_unreachable_mirror_is_unreachable(tmp_path: Path) -> None:
+    program(tmp_path, "curl", 'echo "curl: (7) Failed to connect" >&2; exit 7')
+    problem = fetched("https://mirror/key", programs=tmp_path)
+    assert isinstance(problem, str)
+    assert not isinstance(problem, NotKept)
+    assert "Failed to connect" in problem
+
+
+def test_a_full_or_missing_temporary_folder_is_no_matter_of_the_network(tmp_path: Path) -> None:
+    nowhere = fetched("https://mirror/key", TMPDIR=str(tmp_path / "none"))
+    assert isinstance(nowhere, NotKept)
+    program(
+        tmp_path, "curl", 'echo "curl: (23) Failure writing output to destination" >&2; exit 23'
+    )
+    full = fetched("https://mirror/key", programs=tmp_path)
+    assert isinstance(full, NotKept)
+    assert "Failure writing" in full
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ("empty", "GF328"),
+        ("full mktemp: No space left on device", "GF329"),
+        ("error curl: (7) Failed to connect", "GF311"),
+        (base64.b64encode(b"no key").decode(), "GF310"),
+    ],
+)
+def test_each_has_its_finding(carry_out: Callable[..., Any], answer: str, code: str) -> None:
+    plan = plan_for(bare_host()).repository
+    host = carry_out(
+        lambda: repository.trust("Trust", plan, "driver", 5), {"gpufleet-fetch": answer}
+    )
+    assert code in host.commands[-1]
+
+
+@pytest.mark.parametrize(
+    ("manager", "said", "told"),
+    [
+        ("apt", "W: GPG error: https://mirror InRelease: NO_PUBKEY A4B46996", "swapped"),
+        ("apt", "E: Failed to fetch https://mirror/InRelease  404", "message"),
+        ("rpm", "repomd.xml signature could not be verified for cuda", "swapped"),
+        ("rpm", "Cannot download repomd.xml", "message"),
+    ],
+)
+def test_a_key_that_was_swapped_is_told_from_a_repository_that_cannot_be_read(
+    tmp_path: Path, manager: str, said: str, told: str
+) -> None:
+    for name in ("apt-get", "yum"):
+        program(tmp_path, name, f'case "$*" in *clean*) exit 0 ;; esac; echo "{said}"; exit 100')
+    done = run(f"refresh_{manager}", "message", "swapped", "cuda", programs=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [told, said]
+
+
+@operation
+def refresh(plan: RepositoryPlan) -> Commands:
+    """
+    Refresh the package lists.
+
+    + plan: of one repository
+    """
+    yield from repository.refresh(plan, "apt")
+
+
+def test_a_refresh_tells_of_a_swapped_key_by_its_own_code(carry_out: Callable[..., Any]) -> None:
+    plan = plan_for(converged_host("580.159.03")).repository
+    (command,) = carry_out(lambda: refresh("Refresh", plan)).commands
+    assert "GF310" in command
+    assert "driver_repo_key_fingerprint" in command
+
+
+@pytest.mark.parametrize("code", ["GF319", "GF322"])
+def test_a_full_disk_has_its_remedy(code: str) -> None:
+    assert "No space left: make room" in KINDS[code].remedy
