@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from gpufleet.operations.cluster_boundary import cluster_boundary
 from gpufleet.operations.stack import Stack
 from roles.monitoring.install import (
     install_adapter,
@@ -18,11 +19,12 @@ gpu_operator = import_module("roles.gpu-operator.install")
 
 def bring_stack(stack: Stack) -> None:
     """Prometheus, then what offers the GPUs and their metrics, then who makes use of them."""
-    install_prometheus(stack)
-    if stack.uses_operator:
-        gpu_operator.install(stack)
-    else:
-        device_plugin.install(stack)
-        install_exporter(stack)
-    install_adapter(stack)
-    install_detector(stack)
+    with cluster_boundary():
+        install_prometheus(stack)
+        if stack.uses_operator:
+            gpu_operator.install(stack)
+        else:
+            device_plugin.install(stack)
+            install_exporter(stack)
+        install_adapter(stack)
+        install_detector(stack)

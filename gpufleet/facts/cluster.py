@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -104,9 +104,9 @@ class HelmRelease:
     app_version: str
     values: Mapping[str, Any] = field(repr=False)  # what its user supplied: may hold secrets
     description: str = ""
-    updated: int = 0  # when it began, in seconds since 1970; 0 where unknown
     apply_method: str = ""  # "ssa", "csa"; "" where Helm 3 made it
     labels: Mapping[str, str] = field(default_factory=dict)  # of the Secret, without Helm's own
+    created: int = 0  # the Secret, by the server's clock: seconds since 1970; 0 where unknown
     history: tuple[Revision, ...] = ()  # every revision that is kept, oldest first
     workloads: tuple[ObjectRef, ...] = ()  # DaemonSets, Deployments, StatefulSets of its manifest
 
@@ -124,6 +124,12 @@ class HelmRelease:
         """The newest revision that was deployed once, before this one if this one is not."""
         good = [r.number for r in self.history if r.status in ("deployed", "superseded")]
         return max(good, default=None)
+
+    def among(self, workloads: Iterable[Workload]) -> tuple[Workload, ...]:
+        """Those of the workloads that are this release's: its manifest has them, and Helm noted
+        the release on them. Anybody may write such a note."""
+        ours = set(self.workloads)
+        return tuple(w for w in workloads if w.release == self.ref and w.ref in ours)
 
     def with_history(self, history: tuple[Revision, ...]) -> HelmRelease:
         return replace(self, history=history)
@@ -158,6 +164,13 @@ class Workload:
     release: ReleaseRef | None = None
     owner: ObjectRef | None = None  # what controls it: a custom resource, where an operator made it
     labels: Mapping[str, str] = field(default_factory=dict)
+    host_paths: tuple[str, ...] = ()  # of its nodes that its pods mount
+
+    @property
+    def uses_node(self) -> bool:
+        """Whether its pods take paths, ports or the network of their node, as everything does that
+        offers GPUs or reads all of them, and as pod security `baseline` allows nobody."""
+        return bool(self.host_paths or self.host_ports or self.host_network)
 
     @property
     def ref(self) -> ObjectRef:
@@ -250,7 +263,8 @@ class ClusterFacts:
     apis: frozenset[str] = frozenset()  # group/version of everything but the core API
     nodes: tuple[ClusterNode, ...] = ()
     crds: Mapping[str, Crd] = field(default_factory=dict)  # by name
-    releases: tuple[HelmRelease, ...] = ()
+    releases: tuple[HelmRelease, ...] = ()  # those that were asked for
+    unreadable: Mapping[ReleaseRef, str] = field(default_factory=dict)  # releases -> why
     workloads: tuple[Workload, ...] = ()
     namespaces: Mapping[str, Namespace] = field(default_factory=dict)  # by name
     node_ports: tuple[NodePort, ...] = ()
@@ -276,7 +290,9 @@ class ClusterFacts:
         return api_version == "v1" or api_version in self.apis
 
     def workloads_of(self, release: ReleaseRef) -> tuple[Workload, ...]:
-        return tuple(work for work in self.workloads if work.release == release)
+        """The workloads of a release's manifest that are there and that Helm made."""
+        found = self.release(release.namespace, release.name)
+        return found.among(self.workloads) if found else ()
 
     def on_host_port(self, port: int) -> tuple[Workload, ...]:
         """Workloads whose pods take `port` of their node."""

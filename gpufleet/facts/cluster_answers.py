@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpufleet.facts.api_services import parse_api_services
-from gpufleet.facts.cluster import ClusterFacts, HelmRelease, Workload, WorkloadKind
+from gpufleet.facts.cluster import (
+    ClusterFacts,
+    HelmRelease,
+    ReleaseRef,
+    Workload,
+    WorkloadKind,
+)
 from gpufleet.facts.cluster_parse import (
     parse_apis,
     parse_cluster_policy,
@@ -20,7 +26,12 @@ from gpufleet.facts.cluster_parse import (
     parse_version,
     parse_workload,
 )
-from gpufleet.facts.helm_release import decode_release, histories
+from gpufleet.facts.helm_release import (
+    UndecodableRelease,
+    decode_release,
+    histories,
+    revision_of,
+)
 
 KINDS: tuple[WorkloadKind, ...] = ("DaemonSet", "Deployment", "StatefulSet")
 Items = Sequence[Mapping[str, Any]]
@@ -38,8 +49,8 @@ class Answers:
     pods: Items
     workloads: Mapping[str, Items]  # kind -> objects
     crds: Items  # metadata only
-    secrets: Items  # metadata only: every revision of every Helm release
-    releases: Items  # Secrets: the newest revision of each release
+    secrets: Items  # metadata only: every revision of the Helm releases asked for
+    releases: Items  # Secrets: the newest revision of each of them
     resources: Mapping[str, Mapping[str, Any]]  # group/version -> APIResourceList
     prometheuses: Items = field(default=())
     cluster_policies: Items = field(default=())
@@ -47,14 +58,16 @@ class Answers:
 
 
 def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
-    """Facts of the cluster that gave these answers. Raises UndecodableRelease."""
+    """Facts of the cluster that gave these answers."""
+    releases, unreadable = _releases(answers)
     return ClusterFacts(
         context=context,
         server=parse_version(answers.version),
         apis=parse_apis(answers.groups),
         nodes=tuple(parse_node(item) for item in answers.nodes),
         crds=parse_crds(answers.crds, answers.resources),
-        releases=_releases(answers),
+        releases=releases,
+        unreadable=unreadable,
         workloads=_workloads(answers),
         namespaces={item["metadata"]["name"]: parse_namespace(item) for item in answers.namespaces},
         node_ports=tuple(port for item in answers.services for port in parse_node_ports(item)),
@@ -64,10 +77,20 @@ def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
     )
 
 
-def _releases(answers: Answers) -> tuple[HelmRelease, ...]:
+def _releases(answers: Answers) -> tuple[tuple[HelmRelease, ...], dict[ReleaseRef, str]]:
+    """The releases, and why others cannot be read."""
     revisions = histories(answers.secrets)
-    decoded = [decode_release(secret) for secret in answers.releases]
-    return tuple(release.with_history(revisions.get(release.ref, ())) for release in decoded)
+    found: list[HelmRelease] = []
+    unreadable: dict[ReleaseRef, str] = {}
+    for secret in answers.releases:
+        known = revision_of(secret)
+        if known is None:
+            continue
+        try:
+            found.append(decode_release(secret).with_history(revisions.get(known[0], ())))
+        except UndecodableRelease as error:
+            unreadable[known[0]] = str(error)
+    return tuple(found), unreadable
 
 
 def _workloads(answers: Answers) -> tuple[Workload, ...]:

@@ -205,6 +205,11 @@ def _of_pod(spec: Answer) -> dict[str, Any]:
         "images": tuple(container.get("image") or "" for container in containers),
         "host_ports": tuple(sorted(port for port in host if port)),
         "host_network": network,
+        "host_paths": tuple(
+            str(volume["hostPath"].get("path") or "")
+            for volume in spec.get("volumes") or ()
+            if volume.get("hostPath")
+        ),
         "placement": _placement(spec),
     }
 

@@ -76,6 +76,22 @@ ANSWER_UNREADABLE = Kind(
     "{request} of context {context!r} was answered with {reason}.",
     "Try again; if it stays, look at the API server's log.",
 )
+NAMED_TWICE = Kind(
+    "GF822",
+    Severity.BLOCKER,
+    "Two clusters have one name",
+    "The inventory has {name} more than once in gpu_cluster: pyinfra takes them for one host, with "
+    "the data of the last one.",
+    'Name each cluster: ("@cluster/prod", {{"cluster_context": "prod"}}), ("@cluster/lab", …).',
+)
+UNEXPECTED = Kind(
+    "GF821",
+    Severity.BLOCKER,
+    "Something unexpected stopped the work on a cluster",
+    "At {place}: {error}.",
+    "Nothing more was done in this cluster; other clusters and hosts went on. An odd answer of its "
+    "API is the likely cause: see what that line reads, put it right and run again.",
+)
 RUN_IN_PROGRESS = Kind(
     "GF899",
     Severity.BLOCKER,

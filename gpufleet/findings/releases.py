@@ -235,6 +235,14 @@ NEWER_INSTALLED = Kind(
     "Nothing of it is changed.",
     "Pin the version {version} to go back, or {newer} to go on with it.",
 )
+RELEASE_UNREADABLE = Kind(
+    "GF820",
+    Severity.BLOCKER,
+    "Helm's record of a release cannot be read",
+    "What Helm notes of release {release} cannot be relied on: {reason}.",
+    "Find out who wrote that Secret (kubectl get secret -o yaml). Restore it from a backup, or "
+    "delete it: the revision before it counts then.",
+)
 RECREATED = Kind(
     "GF881",
     Severity.WARNING,

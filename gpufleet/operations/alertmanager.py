@@ -13,8 +13,9 @@ from gpufleet.findings import Finding
 from gpufleet.findings.monitoring import RECEIVERS_WRONG
 from gpufleet.findings.stack import WRITE_REFUSED
 from gpufleet.operations.cluster_api import ApiError, ClusterApi
+from gpufleet.operations.cluster_boundary import cluster_operation
 from gpufleet.operations.objects import MANAGER
-from gpufleet.operations.operation import Commands, operation
+from gpufleet.operations.operation import Commands
 from gpufleet.operations.shell import explain
 from gpufleet.plan.alertmanager import (
     CONFIG_KEY,
@@ -27,7 +28,7 @@ from gpufleet.plan.alertmanager import (
 from gpufleet.plan.objects import OURS
 
 
-@operation
+@cluster_operation
 def keep_config(api: ClusterApi, receivers: tuple[str, str] | None) -> Commands:
     """
     Bring Alertmanager's configuration to its plan; what is in it is shown nowhere.

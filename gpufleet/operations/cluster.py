@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from gpufleet.catalog.helm import helm_catalog
-from gpufleet.facts.cluster import ClusterFacts, ServerVersion
+from gpufleet.facts.cluster import ClusterFacts, ReleaseRef, ServerVersion
 from gpufleet.facts.manifests import ManifestLoader
 from gpufleet.operations.charts import chart_archive, read_chart
 from gpufleet.operations.cluster_access import ClusterProblem, KubeAccess
@@ -67,7 +67,7 @@ class Cluster:
         except ClusterProblem as problem:
             return PlannedRelease(_blocked(plan, problem))
         except ApiError as error:
-            return PlannedRelease(_blocked(plan, ClusterProblem(*refusals(self.api, [error]))))
+            return PlannedRelease(_blocked(plan, ClusterProblem(*refusals([error]))))
 
     def _complete(self, plan: ReleasePlan) -> PlannedRelease:
         archive = chart_archive(plan.release, self.helm, cache_dir())
@@ -106,6 +106,7 @@ class Cluster:
 def open_cluster(
     name: str,
     access: KubeAccess,
+    releases: Collection[ReleaseRef],
     *,
     helm: str = "",
     helm_site: str = "",
@@ -115,6 +116,7 @@ def open_cluster(
 ) -> Cluster:
     """Reach a cluster and gather its facts. Raises ClusterProblem.
 
+    `releases`: those that may be planned; what others look like is none of our business.
     `helm`: path of the program, "" to find it. `helm_site`: URL of the folder from which a missing
     one is fetched, "" for its project's. `oldest`: the oldest server that is served.
     `lock`: keep other runs of this machine off the cluster until this process ends; a run that
@@ -124,9 +126,9 @@ def open_cluster(
     try:
         system = api.get("/api/v1/namespaces/kube-system")
     except ApiError as error:
-        raise ClusterProblem(*refusals(api, [error])) from error
+        raise ClusterProblem(*refusals([error])) from error
     held = lock_cluster(system["metadata"]["uid"], cache_dir() / "locks", say) if lock else None
-    facts = gather_cluster(api, oldest)
+    facts = gather_cluster(api, oldest, releases)
     program = find_helm(helm, helm_catalog(), cache_dir(), helm_site)
     controller = Controller(controller_id(), int(time.time()), program.version)
     return Cluster(

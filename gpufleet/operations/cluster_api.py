@@ -33,10 +33,12 @@ _LATER = 429  # nothing was done: too much is asked, or a kind is so new that it
 
 
 class ApiError(Exception):
-    """The API server refused a request. `reason` as the server words it (Forbidden, NotFound)."""
+    """The API server refused a request. `reason` as the server words it (Forbidden, NotFound);
+    `context`: of the kubeconfig."""
 
-    def __init__(self, request: str, status: int, answer: Mapping[str, Any]) -> None:
+    def __init__(self, request: str, status: int, answer: Mapping[str, Any], context: str) -> None:
         self.request = request
+        self.context = context
         self.status = status
         self.reason = str(answer.get("reason") or "")
         self.message = str(answer.get("message") or "")
@@ -160,7 +162,7 @@ class ClusterApi:
                 )
             answer = {"message": data[:200].decode("utf-8", "replace").strip()}
         if status >= 400:
-            raise ApiError(request, status, answer)
+            raise ApiError(request, status, answer, self.context)
         return answer
 
     def _unauthorized(self) -> Finding:

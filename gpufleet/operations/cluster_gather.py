@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpufleet.facts.cluster import ClusterFacts, ServerVersion
+from gpufleet.facts.cluster import ClusterFacts, ReleaseRef, ServerVersion
 from gpufleet.facts.cluster_answers import KINDS, Answers, cluster_facts
 from gpufleet.facts.cluster_parse import crd_groups, parse_version
-from gpufleet.facts.helm_release import UndecodableRelease, newest_revisions
+from gpufleet.facts.helm_release import RELEASE_TYPE, newest_revisions
 from gpufleet.findings import Finding
 from gpufleet.findings import cluster as findings
 from gpufleet.operations.cluster_access import ClusterProblem
@@ -36,8 +36,6 @@ FIRST = {
     "namespaces": Ask("/api/v1/namespaces"),
     "services": Ask("/api/v1/services"),
     "pods": Ask("/api/v1/pods"),
-    # without their content, which holds each chart whole: only the newest of a release is read
-    "secrets": Ask("/api/v1/secrets", accept=METADATA_ONLY, query={"labelSelector": "owner=helm"}),
     "crds": Ask("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", accept=METADATA_ONLY),
     "groups": Ask("/apis", many=False),
     "DaemonSet": Ask("/apis/apps/v1/daemonsets"),
@@ -53,8 +51,13 @@ CUSTOM = {
 }
 
 
-def gather_cluster(api: ClusterApi, oldest: ServerVersion | None = None) -> ClusterFacts:
-    """Facts of the cluster behind `api`.
+def gather_cluster(
+    api: ClusterApi,
+    oldest: ServerVersion | None = None,
+    releases: Collection[ReleaseRef] = (),
+) -> ClusterFacts:
+    """Facts of the cluster behind `api`. `releases`: the Helm releases that matter; Secrets of
+    others are not read, whoever wrote them.
 
     Raises ClusterProblem where it cannot be reached, where it is older than `oldest`, and where
     permissions are missing (all of them at once).
@@ -63,20 +66,17 @@ def gather_cluster(api: ClusterApi, oldest: ServerVersion | None = None) -> Clus
     server = parse_version(version)
     if oldest and server < oldest:
         raise ClusterProblem(findings.SERVER_TOO_OLD(version=server.full, oldest=oldest))
-    try:
-        return cluster_facts(api.context, gather_answers(api, version))
-    except UndecodableRelease as error:
-        raise ClusterProblem(
-            findings.ANSWER_UNREADABLE(
-                request="a Helm release", context=api.context, reason=str(error)
-            )
-        ) from error
+    return cluster_facts(api.context, gather_answers(api, version, releases))
 
 
-def gather_answers(api: ClusterApi, version: Mapping[str, Any]) -> Answers:
+def gather_answers(
+    api: ClusterApi, version: Mapping[str, Any], releases: Collection[ReleaseRef]
+) -> Answers:
     """Everything that ClusterFacts are made of. `version`: the answer of /version."""
-    first = ask_all(api, FIRST)
-    secrets = _newest_secrets(first["secrets"])
+    histories = {f"secrets {ref}": _history(ref) for ref in releases}
+    first = ask_all(api, {**FIRST, **histories})
+    revisions = [item for name in histories for item in first[name]]
+    secrets = _newest_secrets(revisions)
     groups = {name: _resources(name) for name in crd_groups(first["crds"], first["groups"])}
     there = {item["metadata"]["name"] for item in first["crds"]}
     custom = {name: ask for name, ask in CUSTOM.items() if name in there}
@@ -91,12 +91,24 @@ def gather_answers(api: ClusterApi, version: Mapping[str, Any]) -> Answers:
         pods=first["pods"],
         workloads={kind: first[kind] for kind in KINDS},
         crds=first["crds"],
-        secrets=first["secrets"],
+        secrets=revisions,
         releases=[secret for secret in found if secret],  # the others went since the list was made
         resources={name: second[name] for name in groups},
         prometheuses=second.get(PROMETHEUSES) or (),
         cluster_policies=second.get(CLUSTER_POLICIES) or (),
         api_services=first["api_services"],
+    )
+
+
+def _history(ref: ReleaseRef) -> Ask:
+    """Every revision of a release; without the content, which holds the chart whole."""
+    return Ask(
+        f"/api/v1/namespaces/{ref.namespace}/secrets",
+        accept=METADATA_ONLY,
+        query={
+            "labelSelector": f"owner=helm,name={ref.name}",
+            "fieldSelector": f"type={RELEASE_TYPE}",
+        },
     )
 
 
@@ -124,7 +136,7 @@ def ask_all(api: ClusterApi, asks: Mapping[str, Ask]) -> dict[str, Any]:
         except ApiError as error:
             refused.append(error)
     if refused:
-        raise ClusterProblem(*refusals(api, refused))
+        raise ClusterProblem(*refusals(refused))
     return answers
 
 
@@ -138,17 +150,19 @@ def _ask(api: ClusterApi, ask: Ask) -> Any:
         raise
 
 
-def refusals(api: ClusterApi, errors: list[ApiError]) -> list[Finding]:
+def refusals(errors: list[ApiError]) -> list[Finding]:
+    """What one server refused, as findings: all missing permissions in one."""
     forbidden = [error for error in errors if error.status == 403]
     found = [
         findings.ANSWER_UNREADABLE(
             request=error.request,
-            context=api.context,
+            context=error.context,
             reason=f"{error.status} {error.message or error.reason}",
         )
         for error in errors
         if error not in forbidden
     ]
     if forbidden:
-        found.append(missing_permissions(api.context, [error.message for error in forbidden]))
+        messages = [error.message for error in forbidden]
+        found.append(missing_permissions(forbidden[0].context, messages))
     return found

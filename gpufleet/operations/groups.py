@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from pyinfra.api import Host
 
-CLUSTERS = "gpu_cluster"  # each host of it is a cluster, reached from this machine
-NODES = "gpu_nodes"
+from gpufleet.inventory import CLUSTERS, NODES, cluster_named_twice
 
 
 def is_cluster(host: Host) -> bool:
     """Whether the inventory has it as a cluster: then nothing may be installed on the host."""
     return CLUSTERS in host.groups and NODES not in host.groups
+
+
+def named_twice(host: Host) -> bool:
+    """Whether the inventory has more than one cluster of its name."""
+    return cluster_named_twice(host.name, host.groups)
+
+
+__all__ = ["CLUSTERS", "NODES", "is_cluster", "named_twice"]

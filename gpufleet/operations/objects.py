@@ -7,7 +7,8 @@ from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.findings.stack import WRITE_REFUSED
 from gpufleet.operations.cluster_api import ApiError, ClusterApi
-from gpufleet.operations.operation import Commands, operation
+from gpufleet.operations.cluster_boundary import cluster_operation
+from gpufleet.operations.operation import Commands
 from gpufleet.operations.shell import explain
 from gpufleet.plan.objects import ObjectChange, ObjectSet, changes
 
@@ -25,7 +26,7 @@ def pending(api: ClusterApi, wanted: ObjectSet) -> tuple[ObjectChange, ...]:
     return changes(wanted, live)
 
 
-@operation
+@cluster_operation
 def keep(api: ClusterApi, wanted: ObjectSet | None) -> Commands:
     """
     Bring a set of objects to its plan; what is ours and no longer wanted is deleted.

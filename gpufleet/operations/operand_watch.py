@@ -65,8 +65,10 @@ class OperandWatch:
             raise
 
     def _operands(self) -> list[Workload]:
-        found = self.api.list("/apis/apps/v1/daemonsets")
-        return owned(self.expected, [parse_workload("DaemonSet", item) for item in found])
+        space = self.release.namespace
+        found = self.api.list(f"/apis/apps/v1/namespaces/{space}/daemonsets")
+        made = [parse_workload("DaemonSet", item) for item in found]
+        return owned(self.expected, self.release, made)
 
     def _nodes(self, operands: Sequence[Workload]) -> list[ClusterNode]:
         """Nodes as they are now, where they tell why a DaemonSet has no pod: the operator labels

@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 from pyinfra import host, state
 
-from gpufleet.operations.cluster_api import ApiError
-from gpufleet.operations.cluster_gather import refusals
 from gpufleet.operations.groups import CLUSTERS, is_cluster
 from gpufleet.operations.node import preview_node
 from gpufleet.operations.reporting import RunReport
@@ -27,10 +25,6 @@ def preview(roles_of_clusters: Callable[[Stack], None]) -> None:
     stack = current_stack(preview=True) if CLUSTERS in host.groups else None
     if stack is None:
         return
-    try:
-        roles_of_clusters(stack)
-    except ApiError as error:
-        report.block(host, refusals(stack.run.cluster.api, [error]))
-    else:
-        if stack.run.blocked:
-            report.block(host, [])
+    roles_of_clusters(stack)
+    if stack.run.blocked and not stack.run.report.failed:
+        report.block(host, [])

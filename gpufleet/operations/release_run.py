@@ -57,7 +57,7 @@ class ReleaseRun:
         except ClusterProblem as problem:
             outcome.fail(*problem.findings)
         except ApiError as error:
-            outcome.fail(*refusals(self.api, [error]))
+            outcome.fail(*refusals([error]))
         return outcome
 
     def _carry_out(self, outcome: Outcome) -> None:

@@ -8,11 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from gpufleet.facts.cluster import ClusterNode, HelmRelease, ReleaseRef, Workload, WorkloadKind
+from gpufleet.facts.cluster import ClusterNode, HelmRelease, Workload, WorkloadKind
 from gpufleet.facts.cluster_parse import parse_node, parse_workload
-from gpufleet.facts.helm_release import decode_release, histories, newest_revisions
+from gpufleet.facts.helm_release import (
+    RELEASE_TYPE,
+    UndecodableRelease,
+    decode_release,
+    histories,
+    newest_revisions,
+)
 from gpufleet.findings import Finding
-from gpufleet.findings.releases import OFFERS_NOTHING
+from gpufleet.findings.releases import OFFERS_NOTHING, RELEASE_UNREADABLE
 from gpufleet.operations.cluster_access import ClusterProblem
 from gpufleet.operations.cluster_api import METADATA_ONLY, ApiError, ClusterApi
 from gpufleet.operations.operand_watch import OperandWatch
@@ -100,13 +106,13 @@ class Watch:
     def during_helm(self, spent: float) -> None:
         """Say what helm waits for: its hook Jobs. Called again and again while it runs.
 
-        Raises nothing of the cluster's: who looks on must not end a helm in the midst of its work.
+        Raises nothing: who looks on must not end a helm in the midst of its work.
         """
         if spent < QUIET or time.monotonic() - self.reported < REPORT:
             return
         try:
             self.hook_reasons = self._hooks()
-        except (ApiError, ClusterProblem) as error:
+        except Exception as error:  # noqa: BLE001 an odd answer is no reason either
             self._report(f"{spent:.0f} s: helm is at work; what for cannot be seen: {error}")
             return
         self._report(f"{spent:.0f} s: helm waits for {'; '.join(self.hook_reasons) or 'the API'}")
@@ -120,28 +126,33 @@ class Watch:
     def workloads(self) -> list[Workload]:
         """The workloads of the release as they are now, in every namespace where it has some."""
         found = self.current()
-        spaces = {self.release.namespace}
-        if found:
-            spaces |= {ref.namespace for ref in found.workloads}
+        if found is None:
+            return []
         made = [
             parse_workload(kind, item)
-            for space in sorted(spaces)
+            for space in sorted({ref.namespace for ref in found.workloads})
             for kind, resource in RESOURCES.items()
             for item in self.api.list(f"/apis/apps/v1/namespaces/{space}/{resource}")
         ]
-        ours = ReleaseRef(self.release.namespace, self.release.name)
-        return [work for work in made if work.release == ours]
+        return list(found.among(made))
 
     def current(self) -> HelmRelease | None:
-        """The newest revision of the release, as Helm notes it."""
+        """The newest revision of the release, as Helm notes it. ClusterProblem where it cannot be
+        read."""
         secrets = f"/api/v1/namespaces/{self.release.namespace}/secrets"
         selector = f"owner=helm,name={self.release.name}"
-        metadata = self.api.list(secrets, METADATA_ONLY, labelSelector=selector)
+        metadata = self.api.list(
+            secrets, METADATA_ONLY, labelSelector=selector, fieldSelector=f"type={RELEASE_TYPE}"
+        )
         ref = self.release.ref
-        if not metadata:
+        newest = newest_revisions(metadata).get(ref)
+        if newest is None:
             return None
-        secret = self.api.get(f"{secrets}/{newest_revisions(metadata)[ref]}")
-        return decode_release(secret).with_history(histories(metadata)[ref])
+        secret = self.api.get(f"{secrets}/{newest}")
+        try:
+            return decode_release(secret).with_history(histories(metadata)[ref])
+        except UndecodableRelease as error:
+            raise ClusterProblem(RELEASE_UNREADABLE(release=ref, reason=error)) from error
 
     def why(self, workloads: Sequence[Workload], also: Sequence[Any] = ()) -> list[Reason]:
         """Why the pods of these workloads, and `also` these, do not come up, by their states and

@@ -14,11 +14,13 @@ from gpufleet.facts.cluster import ClusterFacts, ServerVersion
 from gpufleet.findings.releases import KIND_MISSING
 from gpufleet.operations.cluster import Cluster, PlannedRelease, open_cluster
 from gpufleet.operations.cluster_access import ClusterProblem, KubeAccess
-from gpufleet.operations.operation import Commands, operation
+from gpufleet.operations.cluster_boundary import cluster_operation
+from gpufleet.operations.operation import Commands
 from gpufleet.operations.release_run import Outcome
 from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.shell import explain, stop
 from gpufleet.plan.release_model import Release, ReleasePlan
+from gpufleet.plan.stack_builder import our_releases
 from gpufleet.report import HostReport
 from gpufleet.settings import ClusterSettings, load_cluster_settings
 
@@ -105,6 +107,7 @@ def current_cluster(
         cluster = open_cluster(
             host.name,
             KubeAccess(wanted.kubeconfig or "", wanted.context or ""),
+            our_releases(settings),
             helm=wanted.helm or "",
             helm_site=wanted.helm_url or "",
             oldest=oldest,
@@ -147,7 +150,7 @@ def _say_only(run: ClusterRun, plan: ReleasePlan) -> ReleasePlan:
     return plan
 
 
-@operation
+@cluster_operation
 def _bring(run: ClusterRun, planned: PlannedRelease) -> Commands:
     """
     Bring one Helm release to its plan; ready counts as part of it.

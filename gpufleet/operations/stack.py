@@ -13,10 +13,12 @@ from pyinfra.api.exceptions import NoGroupError
 
 from gpufleet.catalog.charts import cluster_findings, load_charts
 from gpufleet.facts.cluster import ServerVersion
+from gpufleet.findings.cluster import NAMED_TWICE
 from gpufleet.findings.stack import WRITE_REFUSED
 from gpufleet.operations.cluster_api import ApiError, ClusterApi
-from gpufleet.operations.groups import CLUSTERS, NODES
-from gpufleet.operations.operation import Commands, operation
+from gpufleet.operations.cluster_boundary import cluster_boundary, cluster_operation
+from gpufleet.operations.groups import CLUSTERS, NODES, named_twice
+from gpufleet.operations.operation import Commands
 from gpufleet.operations.releases import ClusterRun, bring, current_cluster
 from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.shell import explain
@@ -60,6 +62,17 @@ def current_stack(*, preview: bool = False) -> Stack | None:
     if CLUSTERS not in host.groups:
         report.leave_out(host.name)
         return None
+    with cluster_boundary():
+        return _stack(preview=preview)
+    return None
+
+
+def _stack(*, preview: bool) -> Stack | None:
+    report = RunReport.of(state)
+    if named_twice(host):
+        report.host(host.name).kind = "cluster"
+        report.block(host, [NAMED_TWICE(name=host.name)])
+        return None
     catalog = load_charts()
     major, minor = next(iter(catalog.kubernetes)).split(".")
     run = current_cluster(ServerVersion(int(major), int(minor)), preview=preview)
@@ -83,7 +96,7 @@ def _node_names() -> list[str]:
     return [name for found in hosts for name in {found.name, found.name.split(".")[0]}]
 
 
-@operation
+@cluster_operation
 def label_nodes(api: ClusterApi, names: Sequence[str], label: str, value: str) -> Commands:
     """
     Give nodes the label by which charts select nodes with GPUs.
@@ -110,7 +123,7 @@ def _label(
     return True
 
 
-@operation
+@cluster_operation
 def keep_runtime_class(api: ClusterApi, name: str | None) -> Commands:
     """
     Make the RuntimeClass by which pods ask for the container runtime of that name.
@@ -142,7 +155,7 @@ def _create(
     return True
 
 
-@operation
+@cluster_operation
 def keep_password(api: ClusterApi, secret: tuple[str, str] | None) -> Commands:
     """
     Make Grafana's password, once; it is in the Secret and nowhere else.

@@ -9,9 +9,7 @@ from gpufleet.findings import autoscaling as findings
 from gpufleet.plan.autoscaling import custom_rules, external_rules
 from gpufleet.plan.monitors import MonitorPlan
 from gpufleet.plan.release_model import Release
-from gpufleet.plan.stack_builder import STACK, StackBuilder, chart_values
-
-ADAPTER = "prometheus-adapter"
+from gpufleet.plan.stack_builder import ADAPTER, STACK, StackBuilder, chart_values
 
 
 def plan_adapter(build: StackBuilder, monitors: MonitorPlan) -> Release | None:

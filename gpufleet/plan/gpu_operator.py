@@ -16,6 +16,10 @@ from gpufleet.plan.release_model import Operands, Release
 from gpufleet.plan.stack_builder import EXPORTER, OPERATOR, PLUGIN, StackBuilder, chart_values
 
 PATIENCE = 180  # seconds: operands crash and start again until driver and toolkit are validated
+COLLISIONS = {  # chart -> why not beside the operator
+    PLUGIN: "both would offer the same GPUs",
+    EXPORTER: "everything would be counted twice, and profiling counters go to one alone",
+}
 SWITCH, MONITOR_SWITCH = "dcgmExporter.enabled", "dcgmExporter.serviceMonitor"
 
 
@@ -82,23 +86,29 @@ def _policy(build: StackBuilder, ref: ReleaseRef) -> ClusterPolicy | None:
 
 def _refuse_collisions(build: StackBuilder) -> None:
     """Two device plugins would offer the same GPUs, two exporters count everything twice."""
-    reasons = {
-        PLUGIN: "both would offer the same GPUs",
-        EXPORTER: "everything would be counted twice, and profiling counters go to one alone",
-    }
-    for chart, why in reasons.items():
-        for found in build.facts.releases_of(chart):
+    for chart, why in COLLISIONS.items():
+        for ref in _releases_of(build, chart):
             build.findings.append(
                 findings.OPERATOR_COLLIDES(
-                    found=f"Release {found.ref}",
+                    found=f"Release {ref}",
                     chart=chart,
                     why=why,
-                    remove=f"helm -n {found.namespace} uninstall {found.name}",
+                    remove=f"helm -n {ref.namespace} uninstall {ref.name}",
                 )
             )
     for work in _rivals(build, *build.catalog.plugin_images.names):
         if work.release is None:
             build.findings.append(PLUGIN_THERE(found=work.ref))
+
+
+def _releases_of(build: StackBuilder, chart: str) -> list[ReleaseRef]:
+    """Releases of plugin or exporter: our own, and those whose pods run on nodes."""
+    images = build.catalog.plugin_images if chart == PLUGIN else build.catalog.exporter_images
+    ours = [found.ref for found in build.facts.releases_of(chart)]
+    rivals = [work.release for work in _rivals(build, *images.names) if work.release]
+    if chart == EXPORTER:  # one that the operator's can stay beside keeps it off: see below
+        rivals = [ref for ref in rivals if ref.name == EXPORTER]
+    return list(dict.fromkeys([*ours, *rivals]))
 
 
 def _rivals(build: StackBuilder, *images: str) -> list[Workload]:

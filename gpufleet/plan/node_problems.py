@@ -16,9 +16,8 @@ from gpufleet.findings import node_problems as findings
 from gpufleet.plan.monitors import MonitorPlan
 from gpufleet.plan.release_model import Release
 from gpufleet.plan.render import TEMPLATES
-from gpufleet.plan.stack_builder import StackBuilder, chart_values
+from gpufleet.plan.stack_builder import DETECTOR, StackBuilder, chart_values
 
-DETECTOR = "node-problem-detector"
 SCRIPTS = TEMPLATES / "monitoring" / "node-problems"
 
 

@@ -41,9 +41,15 @@ def policy_of(release: ReleaseRef, policies: Sequence[ClusterPolicy]) -> Cluster
     return next((policy for policy in policies if policy.release == release), None)
 
 
-def owned(expected: Operands, workloads: Sequence[Workload]) -> list[Workload]:
-    """The DaemonSets that the operator made."""
-    return [work for work in workloads if work.owner and work.owner.kind in expected.known.owners]
+def owned(expected: Operands, release: ReleaseRef, workloads: Sequence[Workload]) -> list[Workload]:
+    """The DaemonSets that the operator of a release made: it makes them beside itself."""
+    return [
+        work
+        for work in workloads
+        if work.namespace == release.namespace
+        and work.owner
+        and work.owner.kind in expected.known.owners
+    ]
 
 
 def operand_wait(
@@ -85,7 +91,7 @@ def operands_of(wanted: Release, facts: ClusterFacts) -> OperandWait:
     if expected is None:
         return OperandWait()
     policies = facts.cluster_policies if facts.serves(expected.known.crd) else None
-    operands = owned(expected, facts.workloads)
+    operands = owned(expected, wanted.ref, facts.workloads)
     return operand_wait(expected, wanted.ref, policies, operands, facts.nodes)
 
 

@@ -117,6 +117,10 @@ def _with_findings(plan: ReleasePlan, found: list[Finding]) -> ReleasePlan:
 def _decide(
     wanted: Release, found: HelmRelease | None, facts: ClusterFacts, controller: Controller
 ) -> tuple[Action, str, list[Finding]]:
+    unreadable = facts.unreadable.get(wanted.ref)
+    if unreadable:
+        told = findings.RELEASE_UNREADABLE(release=wanted.ref, reason=unreadable)
+        return "blocked", "Helm's record of it cannot be read", [told]
     if found is None:
         return "install", f"there is no release {wanted.ref}", []
     if found.chart != wanted.chart:
@@ -166,7 +170,7 @@ def _differences(wanted: Release, found: HelmRelease) -> Iterator[str]:
 
 
 def _pending(found: HelmRelease, controller: Controller) -> tuple[Action, str, list[Finding]]:
-    age = max(controller.now - found.updated, 0)
+    age = max(controller.now - found.created, 0)
     if found.labels.get(OWNER_LABEL) == controller.id or age >= STALE:
         return "repair-pending", f"a helm that was at work on it ended ({found.status})", []
     busy = findings.BUSY(

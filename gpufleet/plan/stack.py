@@ -149,7 +149,7 @@ def _exporter(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
     others += [
         work
         for work in build.facts.on_host_port(images.port)
-        if work not in others and (work.release is None or work.release.name != EXPORTER)
+        if work not in others and not build.is_ours(work, EXPORTER)
     ]
     if others:
         build.findings.append(findings.EXPORTER_THERE(found=others[0].ref))

@@ -10,7 +10,7 @@ import yaml
 
 from gpufleet.catalog.chart_models import ChartCatalog
 from gpufleet.catalog.charts import ChartChoice, merged
-from gpufleet.facts.cluster import ClusterFacts, Workload
+from gpufleet.facts.cluster import ClusterFacts, ReleaseRef, Workload
 from gpufleet.findings import Finding
 from gpufleet.plan.chart_source import chart_source
 from gpufleet.plan.release_model import CrdPolicy, Readiness, Release
@@ -19,6 +19,7 @@ from gpufleet.settings import ClusterSettings
 
 STACK, NFD, PLUGIN = "kube-prometheus-stack", "node-feature-discovery", "nvidia-device-plugin"
 EXPORTER, OPERATOR = "dcgm-exporter", "gpu-operator"
+ADAPTER, DETECTOR = "prometheus-adapter", "node-problem-detector"
 ANY_CRDS = CrdPolicy()
 
 
@@ -63,12 +64,34 @@ class StackBuilder:
         )
 
     def others(self, *images: str, chart: str) -> list[Workload]:
-        """What runs one of these images and belongs to no release of that chart which is ours."""
+        """What runs one of these images on its nodes and is not our release of that chart. An
+        image's name alone says nothing: anybody may give it to a pod."""
         return [
             work
             for work in self.facts.running(*images)
-            if work.release is None or work.release.name != chart
+            if work.uses_node and not self.is_ours(work, chart)
         ]
+
+    def is_ours(self, work: Workload, chart: str) -> bool:
+        """Whether a workload is of our release of that chart."""
+        (ref,) = (ref for ref in our_releases(self.settings) if ref.name == chart)
+        return work in self.facts.workloads_of(ref)
+
+
+def our_releases(settings: ClusterSettings) -> tuple[ReleaseRef, ...]:
+    """Every release that gpufleet may make of a cluster, wanted or not: each has its chart's
+    name."""
+    plugin, monitoring = settings.device_plugin, settings.monitoring.namespace
+    spaces = {
+        STACK: monitoring,
+        NFD: plugin.nfd_namespace,
+        PLUGIN: plugin.namespace,
+        EXPORTER: monitoring,
+        ADAPTER: monitoring,
+        DETECTOR: monitoring,
+        OPERATOR: settings.gpu_operator.namespace,
+    }
+    return tuple(ReleaseRef(space, name) for name, space in spaces.items())
 
 
 def chart_values(template: str, **known: object) -> dict[str, Any]:

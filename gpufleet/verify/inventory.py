@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from gpufleet.findings import Finding
+from gpufleet.findings.cluster import NAMED_TWICE
 from gpufleet.findings.verify import INVENTORY, LIMIT
-
-NODES, CLUSTERS = "gpu_nodes", "gpu_cluster"  # groups that deploys go by
+from gpufleet.inventory import CLUSTERS, NODES, cluster_named_twice
 
 
 class VerifyError(Exception):
@@ -75,6 +75,9 @@ def load_targets(inventory: str) -> list[Target]:
         raise VerifyError(INVENTORY(path=inventory, why=why)) from error
     if not targets:
         raise VerifyError(INVENTORY(path=inventory, why=why or "it names no host"))
+    for target in targets:
+        if cluster_named_twice(target.name, target.groups):
+            raise VerifyError(NAMED_TWICE(name=target.name))
     return targets
 
 

@@ -6,9 +6,7 @@ from gpufleet.operations import alertmanager, objects
 from gpufleet.operations import stack as operations
 from gpufleet.operations.operation import role
 from gpufleet.operations.stack import Stack
-from gpufleet.plan.adapter import ADAPTER
-from gpufleet.plan.node_problems import DETECTOR
-from gpufleet.plan.stack_builder import EXPORTER, STACK
+from gpufleet.plan.stack_builder import ADAPTER, DETECTOR, EXPORTER, STACK
 
 
 @role("Monitoring")

@@ -70,12 +70,12 @@ def test_a_missing_helm_is_fetched_and_used(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     access = KubeAccess(str(place.cluster.kubeconfig))
     with chart_repository(site) as served:
-        opened = operations.open_cluster("c", access, helm_site=served.url, lock=False)
+        opened = operations.open_cluster("c", access, (), helm_site=served.url, lock=False)
     program = opened.helm.program.path
     assert program.is_relative_to(tmp_path / "cache")
     assert program.stat().st_mode & 0o7777 == 0o755
     assert opened.carry_out(opened.plan(place.release()), print).ok
-    again = operations.open_cluster("c", access, helm_site=served.url, lock=False)
+    again = operations.open_cluster("c", access, (), helm_site=served.url, lock=False)
     assert again.helm.program == opened.helm.program
     assert again.plan(place.release()).plan.action == "no-op"
     assert served.asked == [f"/{HELM_ARCHIVE}"]

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from gpufleet.facts.cluster import ClusterFacts, ServerVersion
+from gpufleet.facts.cluster import ClusterFacts, ReleaseRef, ServerVersion
 from gpufleet.findings import Finding
 from gpufleet.operations.cluster_access import ClusterProblem, KubeAccess
 from gpufleet.operations.cluster_api import ClusterApi
@@ -47,10 +47,13 @@ def variant(cluster: Cluster, tmp_path: Path) -> Callable[[Edit], KubeAccess]:
     return make
 
 
+OURS = [ReleaseRef("monitoring", "dcgm-exporter")]
+
+
 def problem(access: KubeAccess) -> Finding:
     """The one finding of a cluster that cannot be read."""
     with pytest.raises(ClusterProblem) as caught:
-        gather_cluster(ClusterApi(access))
+        gather_cluster(ClusterApi(access), releases=OURS)
     assert len(caught.value.findings) == 1
     return caught.value.findings[0]
 
@@ -264,7 +267,7 @@ def test_every_permission_that_is_missing_is_named(
     rules = [dict(READ[0], resources=["nodes", "namespaces", "services", "pods"]), READ[1]]
     found = problem(as_user(rules))
     assert found.code == "GF866"
-    assert "list secrets anywhere" in found.message
+    assert "list secrets in namespace monitoring" in found.message
     assert "list customresourcedefinitions.apiextensions.k8s.io anywhere" in found.message
     assert "nodes" not in found.message
     assert "kubectl auth can-i list" in found.remedy

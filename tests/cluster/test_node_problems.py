@@ -40,9 +40,9 @@ def bench(request: pytest.FixtureRequest, pool: Pool) -> Bench:
 def test_a_detector_of_somebody_else_is_left_alone(bench: Bench) -> None:
     apps = client.AppsV1Api(bench.cluster.api)
     theirs = workload("npd")
-    theirs["spec"]["template"]["spec"]["containers"][0]["image"] = (
-        "x.example/node-problem-detector:1"
-    )
+    spec = theirs["spec"]["template"]["spec"]
+    spec["containers"][0]["image"] = "x.example/node-problem-detector:1"
+    spec["volumes"] = [{"name": "log", "hostPath": {"path": "/var/log"}}]
     apps.create_namespaced_daemon_set("kube-system", theirs)
     try:
         done = bench.deploy(**WANTED)

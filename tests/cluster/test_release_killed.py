@@ -24,11 +24,13 @@ WAITING = "sandbox.gpufleet/waiting"
 # a run of its own, in a process of its own: what is killed is a whole gpufleet
 SCRIPT = """
 import json, sys
+from gpufleet.facts.cluster import ReleaseRef
 from gpufleet.operations.cluster import open_cluster
 from gpufleet.operations.cluster_access import KubeAccess
 from gpufleet.plan.release_model import ChartSource, Release
 kubeconfig, helm, namespace, archive, version, values = sys.argv[1:]
-cluster = open_cluster("c", KubeAccess(kubeconfig), helm=helm)
+ours = [ReleaseRef(namespace, "one")]
+cluster = open_cluster("c", KubeAccess(kubeconfig), ours, helm=helm)
 wanted = Release("one", namespace, "tiny", version, ChartSource("archive", archive),
                  json.loads(values))
 planned = cluster.plan(wanted)

@@ -12,6 +12,7 @@ from typing import Any
 
 from kubernetes import client
 
+from gpufleet.facts.cluster import ReleaseRef
 from gpufleet.findings import Finding
 from gpufleet.operations.cluster import Cluster as Opened
 from gpufleet.operations.cluster import open_cluster
@@ -87,9 +88,11 @@ class Site:
         name = wanted.pop("name", self.name)
         return Release(name, self.namespace, "tiny", version, source, values or {}, **wanted)
 
-    def open(self, **more: Any) -> Opened:
+    def open(self, *names: str, **more: Any) -> Opened:
+        """The cluster with facts of the releases of these names; without any, of ours."""
         access = KubeAccess(str(self.cluster.kubeconfig))
-        return open_cluster("c", access, helm=str(self.helm), **{"lock": False, **more})
+        ours = [ReleaseRef(self.namespace, name) for name in names or (self.name,)]
+        return open_cluster("c", access, ours, helm=str(self.helm), **{"lock": False, **more})
 
     def bring(
         self, values: dict[str, Any] | None = None, version: str = "1.0.0", **more: Any
@@ -98,7 +101,7 @@ class Site:
 
     def run(self, release: Release) -> Run:
         lines: list[str] = []
-        opened = self.open(say=lines.append)
+        opened = self.open(release.name, say=lines.append)
         planned = opened.plan(release)
         if not planned.plan.needed:
             return Run(planned.plan, None, lines)

@@ -10,6 +10,7 @@ from gpufleet.facts.cluster import (
     ClusterFacts,
     ClusterNode,
     Crd,
+    HelmRelease,
     Placement,
     PrometheusInstance,
     ReleaseRef,
@@ -38,6 +39,7 @@ OLD = replace(FACTS, server=ServerVersion(1, 18, "v1.18.19"))
 
 
 def work(name: str, image: str, *, release: str = "", ports: tuple[int, ...] = ()) -> Workload:
+    """A DaemonSet in the namespace `elsewhere` that mounts a path of its nodes."""
     return Workload(
         kind="DaemonSet",
         namespace="elsewhere",
@@ -53,7 +55,17 @@ def work(name: str, image: str, *, release: str = "", ports: tuple[int, ...] = (
         selector={},
         placement=Placement(),
         release=ReleaseRef("elsewhere", release) if release else None,
+        host_paths=("/var/lib/kubelet",),
     )
+
+
+def released(found: Workload, chart: str) -> ClusterFacts:
+    """A cluster with a release of that chart, under its name, whose manifest has the workload."""
+    made = replace(found, release=ReleaseRef(found.namespace, chart))
+    record = HelmRelease(
+        chart, found.namespace, 1, "deployed", chart, "1.0.0", "1", {}, workloads=(found.ref,)
+    )
+    return replace(FACTS, workloads=(made,), releases=(record,))
 
 
 def prometheus(selector: dict[str, Any] | None) -> ClusterFacts:

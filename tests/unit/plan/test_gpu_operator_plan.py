@@ -83,6 +83,9 @@ def test_releases_of_plugin_and_exporter_are_blockers() -> None:
     plan = operator(replace(FACTS, releases=there))
     assert [found.code for found in plan.blockers] == ["GF884", "GF884"]
     assert "helm -n monitoring uninstall dcgm-exporter" in plan.blockers[1].remedy
+    theirs = work("plugin", "k8s-device-plugin", release="nvdp")
+    (found,) = operator(replace(FACTS, workloads=(theirs,))).blockers
+    assert (found.code, "helm -n elsewhere uninstall nvdp" in found.remedy) == ("GF884", True)
 
 
 def test_a_plugin_that_somebody_made_is_a_blocker_and_the_operators_own_is_not() -> None:

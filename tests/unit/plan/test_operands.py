@@ -34,9 +34,13 @@ def policies(case: str) -> list[ClusterPolicy]:
 
 
 def operands(case: str) -> list[Workload]:
-    return owned(
-        EXPECTED, [parse_workload("DaemonSet", item) for item in CASES[case]["daemonsets"]]
-    )
+    made = [parse_workload("DaemonSet", item) for item in CASES[case]["daemonsets"]]
+    return owned(EXPECTED, OURS, made)
+
+
+def test_a_daemonset_elsewhere_is_none_of_the_operators_whatever_it_says() -> None:
+    first, *_ = operands("ready")
+    assert owned(EXPECTED, OURS, [replace(first, namespace="tenant")]) == []
 
 
 def wait(case: str, **changed: Any) -> OperandWait:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpufleet.facts.cluster import ClusterFacts, Placement, ReleaseRef, ServerVersion, Workload
+from gpufleet.facts.cluster import (
+    ClusterFacts,
+    HelmRelease,
+    Placement,
+    ReleaseRef,
+    ServerVersion,
+    Workload,
+)
 from gpufleet.plan.recreate import recreated
 from gpufleet.plan.release_model import ChartSource, Release, ReleasePlan
 
@@ -40,7 +47,11 @@ def rendered(name: str, selector: dict[str, str], kind: str = "DaemonSet") -> di
 
 
 def anew(works: list[Workload], objects: list[dict[str, Any]]) -> list[str]:
-    facts = ClusterFacts("test", ServerVersion(1, 36), workloads=tuple(works))
+    manifest = tuple(found.ref for found in works)
+    record = HelmRelease(
+        "one", "space", 1, "deployed", "chart", "1.0.0", "1", {}, workloads=manifest
+    )
+    facts = ClusterFacts("test", ServerVersion(1, 36), workloads=tuple(works), releases=(record,))
     return [found.name for found in recreated(PLAN, objects, facts)]
 
 

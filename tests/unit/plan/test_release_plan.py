@@ -117,6 +117,26 @@ def test_a_workload_is_gone(facts: ClusterFacts) -> None:
     assert (found.action, found.reason) == ("repair", "Deployment byhand/byhand is no longer there")
 
 
+def test_a_workload_that_only_says_that_it_is_the_releases_is_not_waited_for(
+    facts: ClusterFacts,
+) -> None:
+    (ours,) = (work for work in facts.workloads if work.name == "byhand")
+    forged = [
+        replace(ours, name="forged", ready=0),
+        replace(ours, namespace="tenant", ready=0),
+    ]
+    found = plan(release(), replace(facts, workloads=(*facts.workloads, *forged)))
+    assert found.action == "no-op"
+
+
+def test_a_record_that_cannot_be_read_blocks_its_release_alone(facts: ClusterFacts) -> None:
+    bad = replace(facts, unreadable={ReleaseRef("byhand", "byhand"): "Secret s is garbled"})
+    found = plan(release(), bad)
+    assert (found.action, codes(found)) == ("blocked", ["GF820"])
+    assert "Secret s is garbled" in found.findings[0].message
+    assert plan(release("new", namespace="new"), bad).action == "install"
+
+
 def test_a_workload_is_not_ready(facts: ClusterFacts) -> None:
     works = tuple(replace(w, ready=1) if w.name == "byhand" else w for w in facts.workloads)
     found = plan(release(), replace(facts, workloads=works))
@@ -149,7 +169,7 @@ PENDING = [
 @pytest.mark.parametrize(("owner", "age", "action"), PENDING)
 def test_pending(facts: ClusterFacts, owner: str | None, age: int, action: str) -> None:
     labels = {"gpufleet": owner} if owner else {}
-    pending = changed(facts, "stuck", labels=labels, updated=NOW - age)
+    pending = changed(facts, "stuck", labels=labels, created=NOW - age)
     found = plan(release("stuck", values={}, adopt=True), pending)
     assert found.action == action
     assert codes(found) == (["GF832"] if action == "blocked" else [])
@@ -158,7 +178,7 @@ def test_pending(facts: ClusterFacts, owner: str | None, age: int, action: str) 
 
 def test_a_pending_upgrade_goes_back_to_what_was_good(facts: ClusterFacts) -> None:
     history = (Revision(4, "superseded"), Revision(5, "deployed"), Revision(6, "pending-upgrade"))
-    pending = changed(facts, status="pending-upgrade", revision=6, history=history, updated=0)
+    pending = changed(facts, status="pending-upgrade", revision=6, history=history, created=0)
     assert plan(release(adopt=True), pending).rollback_to == 5
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,13 @@ from gpufleet.facts.cluster import (
     ClusterFacts,
     ClusterPolicy,
     HelmRelease,
+    ReleaseRef,
     ServerVersion,
+    Workload,
 )
 from gpufleet.plan.counters import fields_of
+from gpufleet.plan.stack_builder import our_releases
+from gpufleet.settings import load_cluster_settings
 from tests.unit.plan.gpu_clusters import (
     FACTS,
     LABEL,
@@ -21,6 +26,7 @@ from tests.unit.plan.gpu_clusters import (
     names,
     node,
     prometheus,
+    released,
     stack,
     values,
     work,
@@ -119,8 +125,51 @@ def test_where_somebody_collects_no_second_exporter_comes(image: str) -> None:
     plan = stack(replace(FACTS, workloads=(work("theirs", image),)))
     assert "dcgm-exporter" not in names(plan)
     assert codes(plan) == {"GF872"}
-    ours = work("dcgm-exporter", "dcgm-exporter", release="dcgm-exporter", ports=(9400,))
-    assert "dcgm-exporter" in names(stack(replace(FACTS, workloads=(ours,))))
+    ours = replace(work("dcgm-exporter", image, ports=(9400,)), namespace="monitoring")
+    assert "dcgm-exporter" in names(stack(released(ours, "dcgm-exporter")))
+
+
+def unprivileged(name: str, image: str, **more: Any) -> Workload:
+    """What somebody may run who may only run pods: its image's name is anything."""
+    return replace(work(name, image, **more), host_paths=())
+
+
+@pytest.mark.parametrize(
+    "image",
+    ["k8s-device-plugin", "dcgm-exporter", "node-feature-discovery", "node-problem-detector"],
+)
+def test_a_pod_with_the_name_of_an_image_keeps_nothing_out(image: str) -> None:
+    theirs = replace(FACTS, workloads=(unprivileged("theirs", image),))
+    wanted = stack(monitoring_node_problems=True)
+    plan = stack(theirs, monitoring_node_problems=True)
+    assert (names(plan), codes(plan)) == (names(wanted), set())
+    assert codes(stack(theirs, cluster_stack="gpu-operator")) == set()
+
+
+def test_a_note_of_helm_does_not_make_a_workload_ours() -> None:
+    theirs = work("theirs", "k8s-device-plugin", release="nvidia-device-plugin")
+    noted = replace(theirs, release=ReleaseRef("kube-system", "nvidia-device-plugin"))
+    for found in (theirs, noted):
+        facts = replace(FACTS, workloads=(found,))
+        assert [finding.code for finding in stack(facts).blockers] == ["GF871"]
+    ours = replace(theirs, namespace="kube-system")
+    assert stack(released(ours, "nvidia-device-plugin")).blockers == ()
+
+
+def test_every_release_of_a_plan_is_one_that_facts_are_gathered_of() -> None:
+    data = {
+        "monitoring_autoscaling": True,
+        "monitoring_node_problems": True,
+        "monitoring_namespace": "watch",
+        "device_plugin_namespace": "gpus",
+        "device_plugin_nfd_namespace": "labels",
+        "gpu_operator_namespace": "operator",
+    }
+    settings, _ = load_cluster_settings(data)
+    assert settings
+    known = set(our_releases(settings))
+    plans = [stack(**data), stack(cluster_stack="gpu-operator", **data)]
+    assert {release.ref for plan in plans for release in plan.releases} == known
 
 
 def test_who_has_the_port_collects_too() -> None:

@@ -1,0 +1,118 @@
+"""Several clusters in one inventory: each is one of its own, and an odd one stops itself alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.3"}
+SYSTEM = {"metadata": {"name": "kube-system", "uid": "uid-of-the-test"}}
+ITEMS = {"items": [], "groups": []}
+SOUND = {"/version": VERSION, "/api/v1/namespaces/kube-system": SYSTEM}
+
+
+@contextmanager
+def api(answers: dict[str, Any]) -> Iterator[str]:
+    """An API server that gives these answers, by path, and else SOUND ones; its URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path = self.path.split("?")[0]
+            body = json.dumps({**SOUND, **answers}.get(path, ITEMS)).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing: the test's output stays readable."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def data(folder: Path, name: str, url: str) -> dict[str, str]:
+    """An inventory's data of a cluster; nothing is fetched for it."""
+    helm = folder / "helm"
+    helm.write_text("#!/bin/sh\necho v3.22.0\n")
+    helm.chmod(0o755)
+    path = folder / name
+    config = {
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": {"server": url}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "users": [{"name": name, "user": {"token": "of-the-test"}}],
+    }
+    path.write_text(json.dumps(config))
+    return {
+        "cluster_kubeconfig": str(path),
+        "cluster_helm": str(helm),
+        "cluster_chart_dir": str(folder),
+    }
+
+
+def preflight(folder: Path, clusters: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    """The report of deploys/preflight.py: host -> its part."""
+    inventory = folder / "inventory.py"
+    inventory.write_text(f"gpu_cluster = {clusters!r}\n")
+    report = folder / "report.json"
+    subprocess.run(
+        [Path(sys.executable).with_name("pyinfra"), "-y", inventory, "deploys/preflight.py"],
+        cwd=ROOT,
+        env={**os.environ, "GPUFLEET_REPORT": str(report)},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    return dict(json.loads(report.read_text())["hosts"])
+
+
+def codes(part: dict[str, Any]) -> list[str]:
+    return [finding["code"] for finding in part["findings"]]
+
+
+ODD: dict[str, dict[str, Any]] = {
+    "version": {"/version": {**VERSION, "major": "one"}},
+    "long": {"/version": {**VERSION, "minor": "9" * 5000}},
+    "node": {"/api/v1/nodes": {"items": [{"metadata": {}}]}},
+    "text": {"/api/v1/services": {"items": ["text"]}},
+}
+
+
+def test_an_odd_answer_stops_its_cluster_alone_and_its_place_is_told(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        clusters = [
+            (f"@cluster/{name}", data(tmp_path, name, stack.enter_context(api(answers))))
+            for name, answers in {**ODD, "sound": {}}.items()
+        ]
+        found = preflight(tmp_path, clusters)
+    sound = found.pop("@cluster/sound")
+    assert len(found) == len(ODD)
+    for name, part in found.items():
+        assert codes(part) == ["GF821"], name
+        assert "gpufleet/facts/cluster_parse.py:" in part["findings"][0]["message"]
+    assert "GF821" not in codes(sound)
+    assert len(sound["plan"]["releases"]) == 4
+
+
+def test_two_clusters_of_one_name_are_refused(tmp_path: Path) -> None:
+    with api({}) as sound:
+        one = data(tmp_path, "sound", sound)
+        other = {**one, "cluster_timeout": 20}
+        names = ("@local", "@cluster/prod")
+        clusters = [(name, found) for name in names for found in (one, other)]
+        found = preflight(tmp_path, [*clusters, ("@cluster/lab", one)])
+    assert [codes(found[name]) for name in names] == [["GF822"], ["GF822"]]
+    assert "GF822" not in codes(found["@cluster/lab"])
