@@ -96,7 +96,24 @@ RUN_IN_PROGRESS = Kind(
     "GF899",
     Severity.BLOCKER,
     "Another run is at work on the cluster",
-    "Another gpufleet run on this machine, or a helm that it started, was still at work on this "
-    "cluster after {seconds} s.",
-    "Let it finish, or end it, then run again.",
+    "{holder} is still at work on this cluster after {seconds} s. Nothing was changed.",
+    "Let that run finish, or end it, then run again; cluster_lock_timeout says how long to wait. "
+    "It is noted in the cluster: kubectl -n kube-system get lease gpufleet -o yaml",
+)
+LEASE_LOST = Kind(
+    "GF823",
+    Severity.BLOCKER,
+    "Another run has taken over the cluster",
+    "This run has not told the cluster for half a minute that it is at work, as where the machine "
+    "slept, and {holder} is at work there now. The rest of this run was not carried out.",
+    "Let that run finish, then run again: it converges.",
+)
+WRONG_CLUSTER = Kind(
+    "GF824",
+    Severity.BLOCKER,
+    "This is another cluster",
+    "Context {context!r} leads to {url}, whose namespace kube-system has the uid {found}; "
+    "cluster_uid is {wanted}. Nothing was changed.",
+    "Choose the context of the cluster that is meant. Where it was made anew, set cluster_uid to: "
+    "kubectl get namespace kube-system -o jsonpath={{.metadata.uid}}",
 )

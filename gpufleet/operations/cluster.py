@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import time
+import hashlib
+import platform
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,11 +14,12 @@ import yaml
 from gpufleet.catalog.helm import helm_catalog
 from gpufleet.facts.cluster import ClusterFacts, ReleaseRef, ServerVersion
 from gpufleet.facts.manifests import ManifestLoader
+from gpufleet.findings.cluster import WRONG_CLUSTER
 from gpufleet.operations.charts import chart_archive, read_chart
 from gpufleet.operations.cluster_access import ClusterProblem, KubeAccess
 from gpufleet.operations.cluster_api import ApiError, ClusterApi
 from gpufleet.operations.cluster_gather import gather_cluster, refusals
-from gpufleet.operations.cluster_lock import controller_id, lock_cluster
+from gpufleet.operations.cluster_lease import at_work, take_lease
 from gpufleet.operations.crds import live_crds
 from gpufleet.operations.helm import Helm
 from gpufleet.operations.helm_program import find_helm
@@ -111,33 +113,52 @@ def open_cluster(
     helm: str = "",
     helm_site: str = "",
     oldest: ServerVersion | None = None,
-    lock: bool = True,
+    uid: str = "",
+    wait: float | None = 600,
     say: Callable[[str], None] = lambda line: None,
 ) -> Cluster:
     """Reach a cluster and gather its facts. Raises ClusterProblem.
 
     `releases`: those that may be planned; what others look like is none of our business.
     `helm`: path of the program, "" to find it. `helm_site`: URL of the folder from which a missing
-    one is fetched, "" for its project's. `oldest`: the oldest server that is served.
-    `lock`: keep other runs of this machine off the cluster until this process ends; a run that
-    changes nothing needs no lock.
+    one is fetched, "" for its project's. `oldest`: the oldest server that is served. `uid`: of the
+    namespace kube-system, which tells this cluster from all others; "" for any. `wait`: seconds to
+    wait for another run that is at work; other runs are kept off the cluster until this process
+    ends. None: nothing will be changed, and nobody is kept off.
     """
     api = ClusterApi(access)
     try:
         system = api.get("/api/v1/namespaces/kube-system")
     except ApiError as error:
         raise ClusterProblem(*refusals([error])) from error
-    held = lock_cluster(system["metadata"]["uid"], cache_dir() / "locks", say) if lock else None
-    facts = gather_cluster(api, oldest, releases)
-    program = find_helm(helm, helm_catalog(), cache_dir(), helm_site)
-    controller = Controller(controller_id(), int(time.time()), program.version)
+    _require(system["metadata"]["uid"], uid, api)
+    lease = take_lease(api, wait, say) if wait is not None else None
+    try:
+        facts = gather_cluster(api, oldest, releases)
+        program = find_helm(helm, helm_catalog(), cache_dir(), helm_site)
+        alone = bool(lease) or not at_work(api)
+    except BaseException:
+        if lease:
+            lease.give_back()
+        raise
+    controller = Controller(controller_id(), api.clock, program.version, alone=alone)
     return Cluster(
-        name,
-        api,
-        Helm(program, access, api.context, controller.id, held),
-        facts,
-        controller,
+        name, api, Helm(program, api.kubeconfig, controller.id, lease), facts, controller
     )
+
+
+def controller_id() -> str:
+    """What tells this machine from others, fit for a label: no name, so that nothing leaks."""
+    machine = Path("/etc/machine-id")
+    known = machine.read_text() if machine.is_file() else ""
+    return hashlib.sha256(f"{known}{platform.node()}".encode()).hexdigest()[:16]
+
+
+def _require(found: str, wanted: str, api: ClusterApi) -> None:
+    if wanted and found != wanted:
+        raise ClusterProblem(
+            WRONG_CLUSTER(context=api.context, url=api.url, found=found, wanted=wanted)
+        )
 
 
 def _blocked(plan: ReleasePlan, problem: ClusterProblem) -> ReleasePlan:

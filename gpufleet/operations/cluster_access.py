@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from difflib import get_close_matches
@@ -15,11 +15,19 @@ from cryptography import x509
 
 from gpufleet.findings import Finding
 from gpufleet.findings import cluster as findings
+from gpufleet.kubeconfig import (
+    Kubeconfig,
+    KubeconfigError,
+    NoKubeconfig,
+    UnknownContext,
+    kubeconfig_paths,
+    open_client,
+    read_kubeconfig,
+)
 
 if TYPE_CHECKING:  # at run time imported when it is needed: it takes a quarter of a second
     from kubernetes.client import ApiClient
 
-DEFAULT = "~/.kube/config"
 # what OpenSSL makes of a certificate -> what to do about it
 _ADVICE = {
     10: "Renew it on the control plane (kubeadm certs renew apiserver).",  # it has expired
@@ -45,47 +53,39 @@ class KubeAccess:
     kubeconfig: str = ""
     context: str = ""
 
-    @property
-    def path(self) -> str:
-        """The kubeconfig files, in the form of the variable KUBECONFIG."""
-        chosen = self.kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT
-        return os.pathsep.join(str(Path(part).expanduser()) for part in _parts(chosen))
+    def read(self) -> Kubeconfig:
+        """The context and what it needs. Raises ClusterProblem."""
+        paths = kubeconfig_paths(self.kubeconfig)
+        try:
+            return read_kubeconfig(paths, self.context)
+        except NoKubeconfig as error:
+            shown = paths.replace(os.pathsep, ", ")
+            raise ClusterProblem(findings.KUBECONFIG_MISSING(paths=shown)) from error
+        except UnknownContext as error:
+            raise ClusterProblem(_unknown_context(paths, error.name, error.known)) from error
+        except KubeconfigError as error:
+            raise ClusterProblem(
+                findings.KUBECONFIG_INVALID(path=paths, reason=str(error).rstrip("."))
+            ) from error
 
 
-def _parts(paths: str) -> Iterator[str]:
-    yield from (part for part in paths.split(os.pathsep) if part)
-
-
-def open_client(access: KubeAccess) -> tuple[ApiClient, str]:
-    """A client for the cluster and the name of its context. Raises ClusterProblem."""
-    from kubernetes import config
-    from kubernetes.client import ApiClient, Configuration
-    from yaml import YAMLError
-
-    path = access.path
-    if not any(Path(part).is_file() for part in _parts(path)):
-        raise ClusterProblem(findings.KUBECONFIG_MISSING(paths=path.replace(os.pathsep, ", ")))
+def client_of(kubeconfig: Kubeconfig) -> ApiClient:
+    """A client for the cluster of a context. Raises ClusterProblem."""
     try:
-        contexts, active = config.list_kube_config_contexts(config_file=path)
-        names = [str(context["name"]) for context in contexts]
-        chosen = access.context or str(active["name"])
-        if chosen not in names:
-            raise ClusterProblem(_unknown_context(path, chosen, names))
-        settings = Configuration()
-        config.load_kube_config(path, chosen, client_configuration=settings)
-        settings.retries = False  # urllib3 would print a warning for each: see ClusterApi
-    except (config.ConfigException, YAMLError, OSError, KeyError, TypeError, ValueError) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise ClusterProblem(findings.KUBECONFIG_INVALID(path=path, reason=reason)) from error
-    return ApiClient(settings), chosen
+        return open_client(kubeconfig)
+    except KubeconfigError as error:
+        context = f"of context {kubeconfig.context}"
+        raise ClusterProblem(
+            findings.KUBECONFIG_INVALID(path=context, reason=str(error).rstrip("."))
+        ) from error
 
 
-def _unknown_context(path: str, context: str, names: list[str]) -> Finding:
+def _unknown_context(path: str, context: str, names: Sequence[str]) -> Finding:
     close = get_close_matches(context, names, n=1)
     return findings.CONTEXT_UNKNOWN(
         path=path,
         context=context,
-        known=", ".join(sorted(names)) or "none",
+        known=", ".join(names) or "none",
         suggestion=f"Did you mean {close[0]!r}?" if close else "",
     )
 

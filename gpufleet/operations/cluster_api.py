@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,11 +15,12 @@ from kubernetes.client.exceptions import ApiException
 
 from gpufleet.findings import Finding
 from gpufleet.findings import cluster as findings
+from gpufleet.kubeconfig import Kubeconfig
 from gpufleet.operations.cluster_access import (
     ClusterProblem,
     KubeAccess,
+    client_of,
     expired_client_certificate,
-    open_client,
     refused_certificate,
 )
 
@@ -52,9 +54,13 @@ class ClusterApi:
     reached or does not know the user.
     """
 
-    def __init__(self, access: KubeAccess) -> None:
-        self._client, self.context = open_client(access)
+    def __init__(self, access: KubeAccess | Kubeconfig) -> None:
+        self.kubeconfig = access if isinstance(access, Kubeconfig) else access.read()
+        self.context = self.kubeconfig.context
+        self._client = client_of(self.kubeconfig)
         self.url = str(self._client.configuration.host)
+        self.clock = 0  # seconds since 1970, as the server's last answer says; 0: it does not
+        self.before_write: Callable[[], None] = lambda: None
         self._reached = False
 
     def get(self, path: str, accept: str = "application/json", **query: str) -> dict[str, Any]:
@@ -114,6 +120,8 @@ class ClusterApi:
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
+        if method != "GET":
+            self.before_write()
         url = self.url + path + (f"?{urlencode(query)}" if query else "")
         headers = {"Accept": accept, "Accept-Encoding": "gzip", "User-Agent": "gpufleet"}
         if body is not None:
@@ -142,6 +150,7 @@ class ClusterApi:
                 time.sleep(PAUSE)
             else:
                 self._reached = True
+                self.clock = _clock(response.headers)
                 return response
         raise AssertionError("there is at least one try")
 
@@ -176,6 +185,13 @@ class ClusterApi:
                 return refused_certificate(cause, self.context, self.url)
         reason = str(causes[-1]) or type(causes[-1]).__name__
         return findings.API_UNREACHABLE(context=self.context, url=self.url, reason=reason)
+
+
+def _clock(headers: Mapping[str, str]) -> int:
+    try:
+        return int(parsedate_to_datetime(headers.get("Date") or "").timestamp())
+    except (ValueError, TypeError, OverflowError):
+        return 0
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

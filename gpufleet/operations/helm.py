@@ -5,22 +5,28 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from gpufleet.operations.cluster_access import KubeAccess
+import yaml
+
+from gpufleet.kubeconfig import Kubeconfig, private_folder
+from gpufleet.operations.cluster_lease import HeldLease
 from gpufleet.operations.helm_program import HelmProgram
 from gpufleet.plan.release_model import HelmStrategy, Release
 from gpufleet.plan.releases import OWNER_LABEL
 
 LOOK_EVERY = 0.1  # seconds between two looks at a helm that runs
 GRACE = 10  # seconds that helm has to end after SIGTERM, before SIGKILL
+OVERRIDES = "HELM_KUBE"  # variables by which helm would go to another cluster or as another user
 
 Tick = Callable[[float], None]  # called while helm runs, with the seconds it has run
 
@@ -40,14 +46,13 @@ class HelmResult:
 
 @dataclass(frozen=True, slots=True)
 class Helm:
-    """helm for one cluster. `controller`: what the label of our releases says. `lock`: the
-    cluster's lock, which every helm inherits."""
+    """helm for one cluster. `controller`: what the label of our releases says. `lease`: the
+    cluster's, which is kept as long as any helm lives."""
 
     program: HelmProgram
-    access: KubeAccess
-    context: str
+    kubeconfig: Kubeconfig = field(repr=False)
     controller: str
-    lock: IO[str] | None = None
+    lease: HeldLease | None = None
 
     def upgrade(
         self, release: Release, archive: Path, strategy: HelmStrategy, timeout: int, tick: Tick
@@ -60,7 +65,14 @@ class Helm:
             *("--timeout", f"{timeout}s", *strategy.flags),
         ]
         limit = timeout + GRACE
-        return self.run(words, timeout=limit, values=release.values, strategy=strategy, tick=tick)
+        with self._cluster() as where:
+            return self.run(
+                words,
+                timeout=limit,
+                values=release.values,
+                tick=tick,
+                more={**where, **strategy.environment},
+            )
 
     def rollback(
         self, release: Release, revision: int, strategy: HelmStrategy, timeout: int, tick: Tick
@@ -70,7 +82,27 @@ class Helm:
             *("rollback", release.name, str(revision), "--namespace", release.namespace),
             *("--timeout", f"{timeout}s", *strategy.flags),
         ]
-        return self.run(words, timeout=timeout + GRACE, strategy=strategy, tick=tick)
+        with self._cluster() as where:
+            return self.run(
+                words,
+                timeout=timeout + GRACE,
+                tick=tick,
+                more={**where, **strategy.environment},
+            )
+
+    @contextmanager
+    def _cluster(self) -> Iterator[dict[str, str]]:
+        """Variables by which helm reaches the cluster whose facts we have, and no other: a
+        kubeconfig of that context alone, which this user alone can read while helm runs."""
+        if self.lease:
+            self.lease.confirm()
+        path = private_folder() / f"kubeconfig-{secrets.token_hex(4)}"
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            yaml.safe_dump(dict(self.kubeconfig.content), file)
+        try:
+            yield {"KUBECONFIG": str(path)}
+        finally:
+            path.unlink()
 
     def render(
         self, release: Release, archive: Path, server: str, apis: Sequence[str]
@@ -90,20 +122,22 @@ class Helm:
         *,
         timeout: float,
         values: Mapping[str, Any] | None = None,
-        strategy: HelmStrategy | None = None,
         tick: Tick | None = None,
         more: Mapping[str, str] | None = None,
     ) -> HelmResult:
         """Call helm and wait at most `timeout` seconds; `tick` is called meanwhile. `values`: what
-        `--values -` reads. `more`: variables for this call."""
+        `--values -` reads. `more`: variables for this call; without a kubeconfig among them helm
+        knows no cluster."""
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith(OVERRIDES)
+        }
         environment = {
-            **os.environ,
-            "KUBECONFIG": self.access.path,
+            **inherited,
+            "KUBECONFIG": os.devnull,
             "HELM_DRIVER": "secret",  # where ClusterFacts looks for releases
-            **(strategy.environment if strategy else {}),
             **(more or {}),
         }
-        command = [str(self.program.path), *words, "--kube-context", self.context]
+        command = [str(self.program.path), *words]
         with (
             tempfile.TemporaryFile() as given,  # without a name: nothing is left of it
             tempfile.TemporaryFile() as out,
@@ -117,7 +151,7 @@ class Helm:
                 stdin=given,
                 stdout=out,
                 stderr=err,
-                pass_fds=[self.lock.fileno()] if self.lock else [],
+                pass_fds=[self.lease.lifeline] if self.lease else [],
             )
             try:
                 code = _wait(process, timeout, tick)

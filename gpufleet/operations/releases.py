@@ -47,7 +47,7 @@ class ClusterRun:
     @property
     def today(self) -> date:
         """The day of the run."""
-        return date.fromtimestamp(self.cluster.controller.now)
+        return date.today()
 
     def note(self, planned: ReleasePlan) -> None:
         """Put a plan into the report."""
@@ -111,7 +111,8 @@ def current_cluster(
             helm=wanted.helm or "",
             helm_site=wanted.helm_url or "",
             oldest=oldest,
-            lock=not preview,
+            uid=wanted.uid or "",
+            wait=None if preview or report.run.invocation.dry else wanted.lock_timeout,
             say=_say(host),
         )
     except ClusterProblem as problem:

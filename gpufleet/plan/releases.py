@@ -28,14 +28,15 @@ LEVELS = ("privileged", "baseline", "restricted")  # of pod security, least stri
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """The machine that gpufleet runs on. `now`: seconds since 1970.
-
-    Only one run of a controller works on a cluster at a time, so what it left pending is dead.
+    """The machine that gpufleet runs on. `now`: seconds since 1970 by the API server's clock, 0
+    where it does not tell. `alone`: no other run is at work on the cluster, so that what a run of
+    gpufleet left pending, here or elsewhere, is dead.
     """
 
     id: str
     now: int
     helm: HelmVersion
+    alone: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +171,9 @@ def _differences(wanted: Release, found: HelmRelease) -> Iterator[str]:
 
 
 def _pending(found: HelmRelease, controller: Controller) -> tuple[Action, str, list[Finding]]:
-    age = max(controller.now - found.created, 0)
-    if found.labels.get(OWNER_LABEL) == controller.id or age >= STALE:
+    known = controller.now and found.created  # both by the server's clock
+    age = max(controller.now - found.created, 0) if known else 0
+    if (OWNER_LABEL in found.labels and controller.alone) or age >= STALE:
         return "repair-pending", f"a helm that was at work on it ended ({found.status})", []
     busy = findings.BUSY(
         release=found.ref,

@@ -64,6 +64,18 @@ class ClusterAccess(RoleSettings):
         None, description="Path of the kubeconfig. Default: $KUBECONFIG, then ~/.kube/config."
     )
     context: str | None = Field(None, description="Context in it. Default: its current one.")
+    uid: str | None = Field(
+        None,
+        description="uid of the namespace kube-system: no other cluster is touched, whatever the "
+        "kubeconfig says.",
+    )
+    lock_timeout: int = Field(
+        600,
+        ge=0,
+        le=7200,
+        description="Seconds to wait for another run of gpufleet that is at work on the cluster. "
+        "One that was killed without a trace is gone after 30.",
+    )
     charts: Literal["careful", "newest"] = Field(
         "careful",
         description="`careful`: the versions that upstream documents for this Kubernetes and that "
@@ -87,7 +99,9 @@ class ClusterAccess(RoleSettings):
         "readable by its owner alone.",
     )
     chart_plain_http: bool = Field(
-        False, description="Talk to OCI registries without TLS, where yours has none."
+        False,
+        description="Talk to OCI registries without TLS, and take http:// repositories, where "
+        "yours have none: whoever is between can change what is installed.",
     )
     stack: Literal["device-plugin", "gpu-operator"] = Field(
         "device-plugin",

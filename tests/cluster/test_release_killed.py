@@ -15,7 +15,10 @@ from typing import Any
 import pytest
 
 from gpufleet.facts.cluster import HelmRelease
-from gpufleet.operations.cluster_lock import controller_id
+from gpufleet.operations.cluster import controller_id
+from gpufleet.operations.cluster_access import KubeAccess
+from gpufleet.operations.cluster_api import ClusterApi
+from gpufleet.operations.cluster_lease import at_work
 from gpufleet.plan.releases import OWNER_LABEL
 from gpufleet.sandbox.waiting import wait_until
 from tests.cluster.tiny import Site, archive
@@ -73,12 +76,12 @@ def temporary(site: Site) -> Path:
     return folder
 
 
-def kill(run: subprocess.Popen[str], *, helm_too: bool = True) -> None:
-    if helm_too:
-        os.killpg(run.pid, signal.SIGKILL)
-    else:
-        run.kill()
+def kill(site: Site, run: subprocess.Popen[str]) -> None:
+    """Kill a run and its helm; the cluster knows at once that they are gone."""
+    os.killpg(run.pid, signal.SIGKILL)
     run.communicate()
+    api = ClusterApi(KubeAccess(str(site.cluster.kubeconfig)))
+    assert wait_until(lambda: not at_work(api), 15)
 
 
 def found(site: Site) -> HelmRelease | None:
@@ -93,8 +96,8 @@ def is_pending(site: Site, status: str) -> bool:
 def test_an_installation_that_was_killed(site: Site) -> None:
     run = begin(site, hanging())
     assert wait_until(lambda: is_pending(site, "pending-install"), 30)
-    kill(run)
-    assert list(temporary(site).iterdir()) == []  # values may hold passwords
+    kill(site, run)
+    assert wait_until(lambda: not list(temporary(site).iterdir()), 10)  # passwords and keys
     release = found(site)
     assert release
     assert release.labels[OWNER_LABEL] == controller_id()
@@ -109,7 +112,7 @@ def test_an_upgrade_that_was_killed(site: Site) -> None:
     pod = site.core.list_namespaced_pod(site.namespace, label_selector="app=one").items[0]
     run = begin(site, hanging(), "1.1.0")
     assert wait_until(lambda: is_pending(site, "pending-upgrade"), 30)
-    kill(run)
+    kill(site, run)
     again = site.bring({"settings": {"a": 2}}, "1.1.0")
     assert (again.plan.action, again.plan.rollback_to) == ("repair-pending", 1)
     assert again.ok, again.findings
@@ -124,9 +127,9 @@ def test_somebody_elses_pending_release_is_left_alone(place: Site) -> None:
     assert place.bring({}).ok
     run = begin(place, hanging())
     assert wait_until(lambda: is_pending(place, "pending-upgrade"), 30)
-    kill(run)
+    kill(place, run)
     secret = f"sh.helm.release.v1.one.v{found(place).revision}"  # type: ignore[union-attr]
-    label = {"metadata": {"labels": {OWNER_LABEL: "another-machine"}}}
+    label = {"metadata": {"labels": {OWNER_LABEL: None}}}
     place.core.patch_namespaced_secret(secret, place.namespace, label)
     busy = place.bring({})
     assert busy.plan.action == "blocked"
@@ -135,17 +138,18 @@ def test_somebody_elses_pending_release_is_left_alone(place: Site) -> None:
     opened.controller = type(opened.controller)(
         "me", opened.controller.now + 16 * 60, opened.controller.helm
     )
-    assert opened.plan(place.release({})).plan.action == "repair-pending"
+    assert opened.plan(place.release({}, adopt=True)).plan.action == "repair-pending"
 
 
 def test_a_helm_that_outlives_its_run_is_waited_for(place: Site) -> None:
     run = begin(place, hanging(deadline=6))
     assert wait_until(lambda: is_pending(place, "pending-install"), 30)
-    kill(run, helm_too=False)
+    run.kill()
+    run.communicate()
     lines: list[str] = []
-    opened = place.open(lock=True, say=lines.append)
+    opened = place.open(wait=60, say=lines.append)
     try:
-        assert any("waiting for another run" in line for line in lines)
+        assert any(f", process {run.pid}, since" in line for line in lines)
         release = opened.facts.release(place.namespace, "one")
         assert release
         assert release.status == "failed"
@@ -153,8 +157,8 @@ def test_a_helm_that_outlives_its_run_is_waited_for(place: Site) -> None:
         assert planned.plan.action == "repair-failed"
         assert opened.carry_out(planned, lines.append).ok
     finally:
-        assert opened.helm.lock
-        opened.helm.lock.close()
+        assert opened.helm.lease
+        opened.helm.lease.give_back()
 
 
 @pytest.mark.extended
@@ -172,7 +176,7 @@ def test_killed_at_random_points(place: Site, what: str) -> None:
         run = begin(place, BOTH, version)
         # one in each tenth of a run, and a little beyond, for a run may be slower than measured
         time.sleep((attempt + chance.random()) / 10 * 1.2 * took)
-        kill(run)
+        kill(place, run)
         again = place.bring(BOTH, version)
         seen.append(again.plan.action)
         assert again.ok, (attempt, again.findings, again.lines)

@@ -92,7 +92,7 @@ class Site:
         """The cluster with facts of the releases of these names; without any, of ours."""
         access = KubeAccess(str(self.cluster.kubeconfig))
         ours = [ReleaseRef(self.namespace, name) for name in names or (self.name,)]
-        return open_cluster("c", access, ours, helm=str(self.helm), **{"lock": False, **more})
+        return open_cluster("c", access, ours, helm=str(self.helm), **{"wait": None, **more})
 
     def bring(
         self, values: dict[str, Any] | None = None, version: str = "1.0.0", **more: Any

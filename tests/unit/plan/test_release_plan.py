@@ -156,21 +156,27 @@ def test_failed_at_its_first_installation(facts: ClusterFacts) -> None:
     assert (found.action, found.rollback_to) == ("repair-failed", None)
 
 
+BUSY = replace(ME, alone=False)
 PENDING = [
-    # made by, seconds ago, action
-    ("me", 1, "repair-pending"),
-    ("another", 1, "blocked"),
-    ("another", STALE, "repair-pending"),
-    (None, 1, "blocked"),
-    (None, STALE + 1, "repair-pending"),
+    # made by gpufleet, seconds ago, who asks, action
+    (True, 1, ME, "repair-pending"),
+    (True, 1, replace(ME, id="another machine"), "repair-pending"),
+    (True, 1, BUSY, "blocked"),
+    (True, STALE, BUSY, "repair-pending"),
+    (False, 1, ME, "blocked"),
+    (False, STALE + 1, ME, "repair-pending"),
+    (False, STALE + 1, replace(ME, now=0), "blocked"),  # the server does not tell the time
+    (False, NOW, ME, "blocked"),  # nor when it began
 ]
 
 
-@pytest.mark.parametrize(("owner", "age", "action"), PENDING)
-def test_pending(facts: ClusterFacts, owner: str | None, age: int, action: str) -> None:
-    labels = {"gpufleet": owner} if owner else {}
+@pytest.mark.parametrize(("ours", "age", "controller", "action"), PENDING)
+def test_pending(
+    facts: ClusterFacts, ours: bool, age: int, controller: Controller, action: str
+) -> None:
+    labels = {"gpufleet": "me"} if ours else {}
     pending = changed(facts, "stuck", labels=labels, created=NOW - age)
-    found = plan(release("stuck", values={}, adopt=True), pending)
+    found = plan(release("stuck", values={}, adopt=True), pending, controller)
     assert found.action == action
     assert codes(found) == (["GF832"] if action == "blocked" else [])
     assert found.rollback_to == (1 if action == "repair-pending" else None)
@@ -178,7 +184,7 @@ def test_pending(facts: ClusterFacts, owner: str | None, age: int, action: str) 
 
 def test_a_pending_upgrade_goes_back_to_what_was_good(facts: ClusterFacts) -> None:
     history = (Revision(4, "superseded"), Revision(5, "deployed"), Revision(6, "pending-upgrade"))
-    pending = changed(facts, status="pending-upgrade", revision=6, history=history, created=0)
+    pending = changed(facts, status="pending-upgrade", revision=6, history=history, created=1)
     assert plan(release(adopt=True), pending).rollback_to == 5
 
 
