@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from kubernetes import client, config
+from kubernetes import client
 from kubernetes.client.exceptions import ApiException
-from kubernetes.config import ConfigException
 from urllib3.exceptions import HTTPError
 
 from gpufleet.findings.verify_cluster import CLUSTER_SILENT
+from gpufleet.kubeconfig import KubeconfigError, kubeconfig_paths, open_client, read_kubeconfig
 from gpufleet.verify.inventory import Target
 from gpufleet.verify.subject import CheckFailed, Subject
 
@@ -31,7 +29,7 @@ MONITORS = ("monitoring.coreos.com", "v1", "servicemonitors")
 PROMETHEUSES = ("monitoring.coreos.com", "v1", "prometheuses")
 OTHER_PURPOSES = ("gpu-feature-discovery", "mps-control-daemon", "config-manager")
 SILENT = "Prometheus does not answer through the API server"
-TIMEOUT = 20  # seconds for one answer
+TIMEOUT = (5, 20)  # seconds to connect, and for one answer
 Answers = dict[str, Any]
 
 
@@ -40,32 +38,45 @@ class Cluster(Subject):
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
+        self._gone = ""  # why the API is not there, once that is known
 
     @cached_property
     def api(self) -> Any:
         """A kubernetes.client.ApiClient; fails the check where there is no way to make one."""
-        path = self.data.get("cluster_kubeconfig") or os.environ.get("KUBECONFIG")
+        self.need_api()
         try:
-            return config.new_client_from_config(
-                str(Path(path).expanduser()) if path else None,
-                context=self.data.get("cluster_context"),
-            )
-        except ConfigException as error:
-            raise self.silent(str(error)) from error
+            paths = kubeconfig_paths(self.data.get("cluster_kubeconfig") or "")
+            return open_client(read_kubeconfig(paths, self.data.get("cluster_context") or ""))
+        except KubeconfigError as error:
+            raise self.gone(f"the kubeconfig cannot be used: {error}") from error
 
     def silent(self, why: str) -> CheckFailed:
+        """The API did not answer one question."""
         return CheckFailed(self.name, CLUSTER_SILENT(None, why=why))
+
+    def gone(self, error: Exception | str) -> CheckFailed:
+        """The API is not there: this check fails, and those that follow are skipped with that."""
+        self._gone = _cause(error) if isinstance(error, Exception) else error
+        return self.silent(self._gone)
+
+    def need_api(self) -> None:
+        """Skips the check where the API was found not to be there."""
+        if self._gone:
+            pytest.skip(f"the API of the cluster gives no answer ({CLUSTER_SILENT.code})")
 
     def ask(self, call: Any, *words: Any, **more: Any) -> Any:
         """An answer of the API; None where it has no such thing."""
+        self.need_api()
         try:
             return call(*words, _request_timeout=TIMEOUT, **more)
         except ApiException as error:
             if error.status == 404:
                 return None
+            if not error.status:  # TLS: there was no answer
+                raise self.gone(error) from error
             raise self.silent(f"{error.status} {error.reason}") from error
         except HTTPError as error:
-            raise self.silent(str(error)) from error
+            raise self.gone(error) from error
 
     @cached_property
     def core(self) -> Any:
@@ -145,10 +156,11 @@ class Cluster(Subject):
 
     def get(self, path: str) -> Answers | str:
         """An answer of the API, or in words why there is none."""
+        self.need_api()
         try:
             return self._get(path)
-        except HTTPError as error:
-            raise self.silent(str(error)) from error
+        except (HTTPError, ApiException) as error:
+            raise self.gone(error) from error
 
     def _get(self, path: str) -> Answers | str:
         """By a path as it is: the client's own calls write / and ? behind a proxy as %2F, %3F."""
@@ -163,6 +175,16 @@ class Cluster(Subject):
             return f"{response.status} {data[:200].decode('utf-8', 'replace').strip()}"
         found: Answers = json.loads(data)
         return found
+
+
+def _cause(error: BaseException) -> str:
+    """What is at the bottom of an error, on one line: urllib3 wraps it with its own objects."""
+    while True:
+        inner = getattr(error, "reason", None)
+        inner = inner if isinstance(inner, BaseException) else error.__cause__
+        if inner is None:
+            return " ".join(str(error).split()) or type(error).__name__
+        error = inner
 
 
 def _runs(container: Any, image: str) -> bool:
