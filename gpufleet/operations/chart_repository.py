@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 from gpufleet.facts.chart_index import BrokenIndex, IndexEntry, parse_index
 from gpufleet.findings import charts
 from gpufleet.findings import releases as findings
 from gpufleet.operations.cluster_access import ClusterProblem
-from gpufleet.operations.download import DownloadFailed, Login, download
+from gpufleet.operations.download import DownloadFailed, Login, download, leaves_tls, same_origin
 from gpufleet.plan.helm_output import login_refused
 from gpufleet.plan.release_model import Release
 
@@ -26,8 +26,10 @@ def archive_from_repository(release: Release, login: Login | None) -> bytes:
     base = release.source.location.rstrip("/") + "/"
     entry = _entry(release, base + "index.yaml", login)
     url = urljoin(base, entry.url)
-    same_host = urlsplit(url).netloc == urlsplit(base).netloc
-    data = _get(release, url, login if same_host else None)
+    if leaves_tls(base, url):
+        reason = f"its index leads from https to {url}"
+        raise ClusterProblem(findings.CHART_UNREACHABLE(**_names(release), error=reason))
+    data = _get(release, url, login if same_origin(base, url) else None)
     digest = hashlib.sha256(data).hexdigest()
     if entry.digest and digest != entry.digest:
         raise ClusterProblem(

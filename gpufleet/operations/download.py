@@ -6,13 +6,15 @@ import re
 import ssl
 from dataclasses import dataclass
 from ipaddress import ip_address
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import urllib3
 
 TIMEOUT = urllib3.Timeout(connect=10, read=60)
-REDIRECTS = urllib3.Retry(connect=0, read=0, redirect=5, status=0, other=0)
+REDIRECTS = 5
+MOVED = (301, 302, 303, 307, 308)
+PORTS = {"http": 80, "https": 443}
 _WHERE = re.compile(r"^(<[^>]*>|HTTPS?Connection\([^)]*\)): ")  # urllib3's own objects
 
 
@@ -35,23 +37,54 @@ class Login:
         return f"Login({self.user!r}, ***)"
 
 
+def same_origin(one: str, other: str) -> bool:
+    """Whether two URLs have the same scheme, host and port: a login for one is for the other."""
+    return _origin(one) == _origin(other)
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname or "", parts.port or PORTS.get(parts.scheme)
+
+
+def leaves_tls(old: str, new: str) -> bool:
+    """Whether who follows from one URL to another gives up TLS."""
+    return urlsplit(old).scheme == "https" and urlsplit(new).scheme != "https"
+
+
 def download(url: str, login: Login | None = None) -> bytes:
     """What is at a URL, whole. Raises DownloadFailed.
 
-    The login goes to the URL's host alone: a redirect to another one is followed without it.
+    The login goes to the URL's scheme, host and port alone: a redirect elsewhere is followed
+    without it, and one from https to http is not followed.
     """
+    here = url
+    for _ in range(REDIRECTS + 1):
+        answer = _answer(here, login)
+        if answer.status == 200:
+            return answer.data
+        location = answer.headers.get("Location")
+        if answer.status not in MOVED or not location:
+            raise DownloadFailed(
+                f"it answers {answer.status} {answer.reason or ''}".strip(), answer.status
+            )
+        there = urljoin(here, location)
+        if leaves_tls(here, there):
+            raise DownloadFailed(f"it leads from https to {there}")
+        if not same_origin(here, there):
+            login = None
+        here = there
+    raise DownloadFailed("too many redirects")
+
+
+def _answer(url: str, login: Login | None) -> urllib3.BaseHTTPResponse:
     headers = urllib3.make_headers(
         basic_auth=f"{login.user}:{login.password}" if login else None, user_agent="gpufleet"
     )
     try:
-        answer = _pool(url).request("GET", url, headers=headers, timeout=TIMEOUT, retries=REDIRECTS)
-    except (urllib3.exceptions.HTTPError, ssl.SSLError, OSError) as error:
+        return _pool(url).request("GET", url, headers=headers, timeout=TIMEOUT, retries=False)
+    except (urllib3.exceptions.HTTPError, ssl.SSLError, OSError, ValueError) as error:
         raise DownloadFailed(_reason(error)) from error
-    if answer.status != 200:
-        raise DownloadFailed(
-            f"it answers {answer.status} {answer.reason or ''}".strip(), answer.status
-        )
-    return answer.data
 
 
 def _pool(url: str) -> urllib3.PoolManager:

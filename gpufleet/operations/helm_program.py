@@ -80,14 +80,13 @@ def _checked(path: Path, catalog: HelmCatalog) -> HelmProgram:
 
 
 def _fetched(catalog: HelmCatalog, cache: Path, site: str, looked: str) -> Path:
-    """The helm of the catalog, in `cache`; its checksum is verified before it is unpacked.
+    """The helm of the catalog, in `cache`. Its archive is kept beside it, and at each use the one
+    is compared with the catalog's checksum, and the program with the archive.
 
     `looked`: where none was found, for people.
     """
     wanted = catalog.download
-    target = cache / f"helm-{wanted.version}" / "helm"
-    if target.exists():
-        return target
+    folder = cache / f"helm-{wanted.version}"
 
     def missing(reason: str) -> ClusterProblem:
         oldest = catalog.oldest.version
@@ -98,26 +97,42 @@ def _fetched(catalog: HelmCatalog, cache: Path, site: str, looked: str) -> Path:
     if checksum is None:
         raise missing(f"the catalog has no checksum of helm for {system}")
     name = wanted.archive.format(version=wanted.version, platform=system)
-    url = f"{site or wanted.site}/{name}"
-    try:
-        data = download(url)
-    except DownloadFailed as error:
-        raise missing(f"{url}: {error}") from error
-    found = hashlib.sha256(data).hexdigest()
-    if found != checksum:
-        raise ClusterProblem(findings.HELM_CHECKSUM(url=url, found=found, wanted=checksum))
-    _unpack(data, wanted.member.format(platform=system), target)
+    data = _kept(folder / name, checksum)
+    if data is None:
+        url = f"{site or wanted.site}/{name}"
+        try:
+            data = download(url)
+        except DownloadFailed as error:
+            raise missing(f"{url}: {error}") from error
+        found = hashlib.sha256(data).hexdigest()
+        if found != checksum:
+            raise ClusterProblem(findings.HELM_CHECKSUM(url=url, found=found, wanted=checksum))
+        _write(folder / name, data, 0o644)
+    program = _member(data, wanted.member.format(platform=system))
+    target = folder / "helm"
+    if not target.is_file() or target.read_bytes() != program:
+        _write(target, program, 0o755)
     return target
 
 
-def _unpack(archive: bytes, member: str, target: Path) -> None:
+def _kept(archive: Path, checksum: str) -> bytes | None:
+    """The archive that was fetched before; None where there is none of that checksum."""
+    data = archive.read_bytes() if archive.is_file() else b""
+    return data if hashlib.sha256(data).hexdigest() == checksum else None
+
+
+def _member(archive: bytes, name: str) -> bytes:
+    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as files:
+        source = files.extractfile(name)
+        assert source is not None, f"{name} is in the archive that has the right checksum"
+        return source.read()
+
+
+def _write(target: Path, data: bytes, mode: int) -> None:
     """Whole or not at all: a run that is killed leaves nothing that looks like a helm."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        partial = Path(folder) / "helm"
-        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as files:
-            source = files.extractfile(member)
-            assert source is not None, f"{member} is in the archive that has the right checksum"
-            partial.write_bytes(source.read())
-        partial.chmod(0o755)
+        partial = Path(folder) / target.name
+        partial.write_bytes(data)
+        partial.chmod(mode)
         partial.replace(target)

@@ -82,6 +82,8 @@ def load_cluster_settings(
     gpu_operator = _load(GpuOperatorSettings, data, problems)
     if cluster and cluster.chart_dir and isinstance(cluster.chart_repository, str):
         problems.append(_two_places(cluster.chart_dir, cluster.chart_repository))
+    if cluster and not cluster.chart_plain_http:
+        problems += [_without_tls(url) for url in _repositories(cluster) if _is_plain(url)]
     if problems or not (cluster and device_plugin and monitoring and gpu_operator):
         return None, problems
     return ClusterSettings(cluster, device_plugin, monitoring, gpu_operator), []
@@ -151,6 +153,24 @@ def _contradictions(driver: DriverSettings) -> list[Finding]:
             )
         ]
     return []
+
+
+def _repositories(cluster: ClusterAccess) -> list[str]:
+    named = cluster.chart_repository
+    return list(named.values()) if isinstance(named, dict) else [named] if named else []
+
+
+def _is_plain(url: str) -> bool:
+    return url.startswith("http://")
+
+
+def _without_tls(url: str) -> Finding:
+    return findings.CONTRADICTION(
+        first=f'cluster_chart_repository = "{url}"',
+        second="cluster_chart_plain_http = False",
+        problem="without TLS anybody between can change charts; use https://, or allow it where "
+        "the network is yours alone",
+    )
 
 
 def _two_places(folder: str, repository: str) -> Finding:

@@ -12,6 +12,7 @@ import pytest
 
 from gpufleet.catalog.charts import choose_charts, load_charts
 from gpufleet.catalog.helm import helm_catalog
+from gpufleet.facts.cluster import ReleaseRef
 from gpufleet.operations import cluster as operations
 from gpufleet.operations.cluster_access import KubeAccess
 from tests.cluster.conftest import KUBERNETES
@@ -44,7 +45,11 @@ def test_one_chart_that_is_not_as_announced_stops_all_of_them(current: Bench, ch
         offered.index(current.cluster.helm)
         (path,) = chosen.glob(f"{EXPORTER}-*.tgz")
         path.write_bytes(path.read_bytes() + b"more")
-        data = {"cluster_chart_dir": None, "cluster_chart_repository": offered.url}
+        data = {
+            "cluster_chart_dir": None,
+            "cluster_chart_repository": offered.url,
+            "cluster_chart_plain_http": True,
+        }
         done = current.deploy(**data)
     assert done.returncode == 1
     assert "GF812" in done.codes
@@ -69,13 +74,14 @@ def test_a_missing_helm_is_fetched_and_used(
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     access = KubeAccess(str(place.cluster.kubeconfig))
+    ours = [ReleaseRef(place.namespace, "one")]
     with chart_repository(site) as served:
-        opened = operations.open_cluster("c", access, (), helm_site=served.url, lock=False)
+        opened = operations.open_cluster("c", access, ours, helm_site=served.url, wait=None)
     program = opened.helm.program.path
     assert program.is_relative_to(tmp_path / "cache")
     assert program.stat().st_mode & 0o7777 == 0o755
     assert opened.carry_out(opened.plan(place.release()), print).ok
-    again = operations.open_cluster("c", access, (), helm_site=served.url, lock=False)
+    again = operations.open_cluster("c", access, ours, helm_site=served.url, wait=None)
     assert again.helm.program == opened.helm.program
     assert again.plan(place.release()).plan.action == "no-op"
     assert served.asked == [f"/{HELM_ARCHIVE}"]

@@ -122,7 +122,7 @@ def test_an_upgrade_is_shown_with_its_crds_and_values(
 def test_every_blocker_is_told_at_once_and_the_run_fails(
     bench: Bench, look: Callable[..., Outcome]
 ) -> None:
-    nowhere = {"cluster_chart_dir": None, "cluster_chart_repository": "http://127.0.0.1:9/charts"}
+    nowhere = {"cluster_chart_dir": None, "cluster_chart_repository": "https://127.0.0.1:9/charts"}
     said = look(**nowhere)
     assert said.returncode == 1
     assert blockers(said) == ["GF841"] * 4

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+import urllib3
 
-from gpufleet.operations.download import DownloadFailed, Login, download
+from gpufleet.operations.download import DownloadFailed, Login, download, same_origin
 
 LOGIN = Login("carrier", "p4ss: of the test")
 BASIC = "Basic " + base64.b64encode(b"carrier:p4ss: of the test").decode()
@@ -95,6 +96,52 @@ def test_a_login_stays_with_its_host() -> None:
         assert site.asked == [("/there", BASIC), ("/moved", BASIC)]
         assert other.asked == [("/there", None)]
     assert LOGIN.password not in repr(LOGIN)
+
+
+def test_a_login_does_not_come_back_from_another_host() -> None:
+    with serve() as site, serve() as other:
+        site.elsewhere = f"{other.url}/moved"
+        other.elsewhere = f"{site.url}/there"
+        assert download(f"{site.url}/moved", LOGIN) == b"content"
+        assert site.asked == [("/moved", BASIC), ("/there", None)]
+
+
+def test_redirects_end() -> None:
+    with serve() as site:
+        site.elsewhere = f"{site.url}/moved"
+        with pytest.raises(DownloadFailed, match="too many redirects"):
+            download(f"{site.url}/moved")
+        assert len(site.asked) == 6
+
+
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        ("https://charts.example/x", True),
+        ("https://CHARTS.example:443/x", True),
+        ("http://charts.example/x", False),
+        ("http://charts.example:443/x", False),
+        ("https://charts.example:8443/x", False),
+        ("https://charts.example.org/x", False),
+        ("https://charts.example@evil.example/x", False),
+    ],
+)
+def test_what_counts_as_the_same_place(other: str, same: bool) -> None:
+    assert same_origin("https://charts.example/index.yaml", other) == same
+
+
+def test_a_redirect_from_https_to_http_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, Login | None]] = []
+
+    def answer(url: str, login: Login | None) -> urllib3.HTTPResponse:
+        asked.append((url, login))
+        headers = {"Location": "http://charts.example/x"}
+        return urllib3.HTTPResponse(body=b"", headers=headers, status=302)
+
+    monkeypatch.setattr("gpufleet.operations.download._answer", answer)
+    with pytest.raises(DownloadFailed, match=r"from https to http://charts\.example/x"):
+        download("https://charts.example/x", LOGIN)
+    assert asked == [("https://charts.example/x", LOGIN)]
 
 
 def test_a_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,10 +120,24 @@ def test_it_is_fetched_once_and_checked(tmp_path: Path, served: str) -> None:
     assert found.version == HelmVersion(3, 21)
     assert found.path.stat().st_mode & 0o7777 == 0o755
     there = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
-    assert there == [found.path]
+    assert sorted(there) == sorted([found.path, found.path.with_name(NAME)])
     before = found.path.stat().st_mtime_ns
     assert find_helm("", GOOD, tmp_path / "cache", DEAD) == found
     assert found.path.stat().st_mtime_ns == before
+
+
+def test_what_is_kept_is_checked_at_each_use(tmp_path: Path, served: str) -> None:
+    cache = tmp_path / "cache"
+    path = find_helm("", GOOD, cache, served).path
+    sound = path.read_bytes()
+    path.write_text("#!/bin/sh\necho v3.21.3+evil\n")
+    assert find_helm("", GOOD, cache, DEAD).path.read_bytes() == sound
+    kept = path.with_name(NAME)
+    kept.write_bytes(archive("#!/bin/sh\necho v3.21.3+evil\n"))
+    path.write_text("#!/bin/sh\necho v3.21.3+evil\n")
+    assert code_of("", GOOD, cache)[0] == "GF854"
+    assert find_helm("", GOOD, cache, served).path.read_bytes() == sound
+    assert kept.read_bytes() == ARCHIVE
 
 
 def test_one_on_path_that_is_too_old_is_left_alone_and_ours_is_used(

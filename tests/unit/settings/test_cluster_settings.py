@@ -61,6 +61,15 @@ def test_where_charts_come_from() -> None:
     assert "there are kube-prometheus-stack" in message
 
 
+def test_charts_without_tls_are_asked_for_explicitly() -> None:
+    plain = "http://charts.example.com"
+    for wanted in (plain, {"gpu-operator": plain}):
+        (message,) = problems(cluster_chart_repository=wanted)
+        assert plain in message
+        assert "cluster_chart_plain_http" in message
+        assert problems(cluster_chart_repository=wanted, cluster_chart_plain_http=True) == []
+
+
 def test_a_password_in_a_url_is_refused_and_not_repeated() -> None:
     (message,) = problems(cluster_chart_repository="https://carrier:secret@charts.example.com")
     assert "cluster_chart_logins" in message
