@@ -113,6 +113,10 @@ def test_jobs_that_failed() -> None:
     jobs = [
         {"metadata": {"name": "hook"}, "status": {"conditions": [condition]}},
         {"metadata": {"name": "done"}, "status": {"succeeded": 1}},
+        *(
+            {"metadata": {"name": "other"}, "status": {"conditions": [{**condition, **changed}]}}
+            for changed in ({"type": "Complete"}, {"type": "Suspended"}, {"status": "False"})
+        ),
     ]
     assert failed_jobs(jobs) == [
         "Job hook failed: DeadlineExceeded: Job was active longer than specified deadline"
