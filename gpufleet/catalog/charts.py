@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from gpufleet.catalog.chart_models import Break, Chart, ChartCatalog, Documented, Pick
-from gpufleet.catalog.load import read
+from gpufleet.catalog.files import read
 from gpufleet.catalog.versions import release
 from gpufleet.findings import Finding
 from gpufleet.findings import charts as findings

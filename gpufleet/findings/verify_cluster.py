@@ -1,4 +1,4 @@
-"""GF777 to GF784 in part, GF79x: what the checks of clusters in tests/post_deploy report."""
+"""GF758, GF777 to GF784 in part, GF79x: what the checks of clusters in tests/post_deploy report."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ GPUS_MISSING = _check(
     "A node offers fewer GPUs than it has",
     "read the log of the device plugin on that node, and `nvidia-smi` there",
 )
+CHART_VERSION = _check("GF758", "A release is of another chart version", _CLUSTER)
 PLUGIN_PODS = _check("GF793", "The device plugin is not on every GPU node", _CLUSTER)
 EXPORTER_PODS = _check("GF794", "The exporter is not on every GPU node", _CLUSTER)
 GPU_POD = _check(

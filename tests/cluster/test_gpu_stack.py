@@ -37,6 +37,10 @@ def test_a_bare_cluster_becomes_a_gpu_cluster_and_stays_as_it_is(bench: Bench) -
     }
     assert failed == {}
     assert checks["a_pod_with_a_gpu_finishes"]["outcome"] == "passed"
+    assert checks["charts_are_of_the_versions_wanted"]["outcome"] == "passed"
+    pins = {"dcgm-exporter": "3.1.5"}
+    moved = bench.verify("charts_are", cluster_chart_versions=pins)
+    assert moved["charts_are_of_the_versions_wanted"]["code"] == "GF758"
     assert "nothing shows what ran" in checks["vectors_are_added_on_the_gpu"]["message"]
     silent = "Prometheus does not answer through the API server: 503"
     assert silent in checks["prometheus_scrapes_the_exporter"]["message"]

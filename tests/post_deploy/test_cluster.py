@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from gpufleet.findings import verify_cluster as kinds
 from gpufleet.verify.cluster import COUNT, MONITORS, PROMETHEUSES, RESOURCE, Cluster
+from gpufleet.verify.releases import SPACES, deployed, wrong_versions
 
 PLUGIN, EXPORTER = "k8s-device-plugin", "dcgm-exporter"
 POLICIES = ("nvidia.com", "v1", "clusterpolicies")
@@ -37,6 +39,16 @@ def test_gpus_are_offered(cluster: Cluster) -> None:
         if offered == 0 or offered < max(capacity, counted):
             wrong.append(f"{node.metadata.name} offers {offered} of {max(capacity, counted)}")
     cluster.expect(not wrong, kinds.GPUS_MISSING, "all GPUs of every node", ", ".join(wrong))
+
+
+def test_charts_are_of_the_versions_wanted(cluster: Cluster) -> None:
+    """Each release that is there is deployed, of the chart version that the inventory wants."""
+    found = {chart: deployed(cluster, chart) for chart in SPACES}
+    there = {chart: release for chart, release in found.items() if release}
+    cluster.need(there, "there is no release of these charts")
+    server = cluster.ask(client.VersionApi(cluster.api).get_code).git_version
+    wrong = wrong_versions(cluster.data, server, there)
+    cluster.expect(not wrong, kinds.CHART_VERSION, "the inventory's versions", "; ".join(wrong))
 
 
 def test_plugin_on_every_gpu_node(cluster: Cluster) -> None:

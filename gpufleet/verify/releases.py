@@ -1,0 +1,97 @@
+"""Helm releases as the checks see them: what Helm itself noted in the cluster.
+
+Read apart from the code that installs: its own reading is what is checked.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpufleet.catalog.charts import choose_charts, load_charts
+from gpufleet.catalog.versions import release as numbers
+from gpufleet.verify.cluster import Cluster
+
+LARGEST = 32 * 2**20  # bytes of a record, unpacked
+UNREADABLE = "a record that cannot be read"
+# data key of the namespace, and its default
+SPACES = {
+    "kube-prometheus-stack": ("monitoring_namespace", "monitoring"),
+    "dcgm-exporter": ("monitoring_namespace", "monitoring"),
+    "prometheus-adapter": ("monitoring_namespace", "monitoring"),
+    "node-problem-detector": ("monitoring_namespace", "monitoring"),
+    "nvidia-device-plugin": ("device_plugin_namespace", "kube-system"),
+    "node-feature-discovery": ("device_plugin_nfd_namespace", "node-feature-discovery"),
+    "gpu-operator": ("gpu_operator_namespace", "gpu-operator"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """The newest revision of a release. `version`: of its chart; "" where it cannot be read."""
+
+    version: str
+    status: str
+
+    def __str__(self) -> str:
+        return f"{self.version or UNREADABLE}, {self.status}"
+
+
+def deployed(cluster: Cluster, chart: str) -> Deployed | None:
+    """The release of a chart under its name, where the inventory puts it; None without one."""
+    key, usual = SPACES[chart]
+    space = cluster.data.get(key) or usual
+    listed = cluster.ask(
+        cluster.core.list_namespaced_secret,
+        space,
+        label_selector=f"owner=helm,name={chart}",
+        field_selector="type=helm.sh/release.v1",
+    )
+    revisions = {
+        int(match[1]): secret
+        for secret in (listed.items if listed else ())
+        if (match := re.fullmatch(rf"sh\.helm\.release\.v1\.{chart}\.v(\d{{1,9}})", _name(secret)))
+    }
+    if not revisions:
+        return None
+    secret = revisions[max(revisions)]
+    return Deployed(_version(secret, chart), (secret.metadata.labels or {}).get("status") or "?")
+
+
+def _name(secret: Any) -> str:
+    return str(secret.metadata.name)
+
+
+def _version(secret: Any, chart: str) -> str:
+    try:
+        packed = base64.b64decode(base64.b64decode((secret.data or {})["release"]))
+        content = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(packed, LARGEST)
+        about = json.loads(content)["chart"]["metadata"]
+        return str(about["version"]) if about["name"] == chart else ""
+    except (KeyError, TypeError, ValueError, RecursionError, zlib.error):
+        return ""
+
+
+def wrong_versions(
+    data: Mapping[str, Any], server: str, found: Mapping[str, Deployed]
+) -> list[str]:
+    """Releases that are not what the inventory wants on a server of that version, in words.
+
+    A version that the inventory names must be there; one that gpufleet chooses, or a newer one,
+    which a deploy leaves as it is.
+    """
+    pins = data.get("cluster_chart_versions") or {}
+    chosen = choose_charts(load_charts(), server, data.get("cluster_charts") or "careful", pins)
+    wrong = []
+    for chart, release in found.items():
+        wanted = chosen[chart].version
+        have, want = release.version.removeprefix("v"), wanted.removeprefix("v")
+        fits = have == want or (chart not in pins and numbers(have) > numbers(want))
+        if not fits or release.status != "deployed":
+            wrong.append(f"{chart} is {release}, wanted is {wanted}")
+    return wrong

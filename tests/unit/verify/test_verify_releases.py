@@ -1,0 +1,85 @@
+"""Chart versions in a cluster, compared with what an inventory wants."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpufleet.catalog.charts import choose_charts, load_charts
+from gpufleet.verify.releases import LARGEST, SPACES, Deployed, deployed, wrong_versions
+
+SERVER = "v1.36.3"
+CHART = "dcgm-exporter"
+WANTED = choose_charts(load_charts(), SERVER)[CHART].version
+
+
+@pytest.mark.parametrize(
+    ("data", "found", "right"),
+    [
+        ({}, Deployed(WANTED, "deployed"), True),
+        ({}, Deployed(f"v{WANTED}", "deployed"), True),
+        ({}, Deployed("999.0.0", "deployed"), True),
+        ({}, Deployed("0.0.1", "deployed"), False),
+        ({}, Deployed(WANTED, "failed"), False),
+        ({}, Deployed("", "deployed"), False),
+        ({"cluster_chart_versions": {CHART: WANTED}}, Deployed("999.0.0", "deployed"), False),
+        ({"cluster_chart_versions": {CHART: WANTED}}, Deployed(WANTED, "deployed"), True),
+        ({"cluster_chart_versions": {CHART: "0.0.1"}}, Deployed(WANTED, "deployed"), False),
+    ],
+)
+def test_what_is_deployed_is_compared_with_what_is_wanted(
+    data: dict[str, Any], found: Deployed, right: bool
+) -> None:
+    wrong = wrong_versions(data, SERVER, {CHART: found})
+    assert (wrong == []) == right
+    assert all(str(found) in line for line in wrong)
+
+
+def test_every_chart_of_the_catalog_is_looked_for() -> None:
+    assert set(SPACES) == set(load_charts().charts)
+
+
+def secret(number: int, content: Any, **data: Any) -> Any:
+    packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(content).encode())))
+    name = data.pop("name", f"sh.helm.release.v1.{CHART}.v{number}")
+    metadata = SimpleNamespace(name=name, labels={"status": f"of {number}"})
+    return SimpleNamespace(metadata=metadata, data={"release": packed.decode(), **data})
+
+
+def version(number: str, chart: str = CHART) -> Any:
+    return {"chart": {"metadata": {"name": chart, "version": number}}}
+
+
+def found(*secrets: Any) -> Deployed | None:
+    """What is found in a cluster with these Secrets."""
+    asked: list[Any] = []
+
+    def ask(call: Any, space: str, **more: Any) -> Any:
+        asked.append((space, more["label_selector"], more["field_selector"]))
+        return SimpleNamespace(items=list(secrets))
+
+    core = SimpleNamespace(list_namespaced_secret=None)
+    cluster: Any = SimpleNamespace(ask=ask, core=core, data={"monitoring_namespace": "watch"})
+    result = deployed(cluster, CHART)
+    assert asked == [("watch", f"owner=helm,name={CHART}", "type=helm.sh/release.v1")]
+    return result
+
+
+def test_the_newest_revision_counts() -> None:
+    assert found() is None
+    two = [secret(9, version("1.0.0")), secret(10, version("2.0.0"))]
+    assert found(*two) == Deployed("2.0.0", "of 10")
+    assert found(*two, secret(11, version("9"), name="anything")) == Deployed("2.0.0", "of 10")
+
+
+@pytest.mark.parametrize(
+    "content", [{}, [], version("1.0.0", "other"), "x" * (LARGEST + 1), {"chart": None}], ids=type
+)
+def test_a_record_that_cannot_be_read_is_not_taken_for_one(content: Any) -> None:
+    assert found(secret(1, content)) == Deployed("", "of 1")
+    assert found(secret(1, {}, release="garbled")) == Deployed("", "of 1")
