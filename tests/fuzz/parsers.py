@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +14,8 @@ from typing import Any
 
 from gpufleet.facts.chart import BrokenChart, parse_chart
 from gpufleet.facts.chart_index import BrokenIndex, parse_index
+from gpufleet.facts.cluster_answers import Answers, cluster_facts
+from gpufleet.facts.helm_release import UndecodableRelease, decode_release
 from gpufleet.facts.parse import FactsError, parse_node_facts
 from gpufleet.openpgp import OpenPgpError, certificate
 from gpufleet.plan.helm_output import error_line
@@ -79,6 +83,58 @@ def of_trees(*good: Any) -> Callable[[Random], bytes]:
 def text_of(data: bytes) -> str:
     """As pyinfra decodes what a host prints."""
     return data.decode("utf-8", "replace")
+
+
+@cache
+def _answers() -> tuple[dict[str, Any], ...]:
+    """Two real clusters' answers, two objects of each kind: more of them only cost time."""
+    found = []
+    for path in sorted((UNIT / "facts" / "captures").glob("cluster-*.answers.json")):
+        answers = json.loads(path.read_text())
+        for name, part in answers.items():
+            if isinstance(part, list):
+                answers[name] = part[:2]
+        answers["workloads"] = {kind: items[:1] for kind, items in answers["workloads"].items()}
+        found.append(answers)
+    return tuple(found)
+
+
+def _odd_answers(chance: Random) -> bytes:
+    answers = chance.choice(_answers())
+    part = chance.choice([name for name in answers if answers[name]])
+    return json.dumps({**answers, part: odd_tree(answers[part], chance)}).encode()
+
+
+# of an answer that has not the form of its kind: the boundary of a cluster makes it a finding
+NOT_OF_ITS_KIND = (KeyError, TypeError, AttributeError, ValueError)
+
+
+def _parse_answers(data: bytes) -> object:
+    return cluster_facts("fuzzed", Answers(**json.loads(data)))
+
+
+@cache
+def _secrets() -> tuple[dict[str, Any], ...]:
+    return tuple(secret for answers in _answers() for secret in answers["releases"])
+
+
+def _odd_secret(chance: Random) -> bytes:
+    """A Secret of a Helm release with odd metadata, packing or content."""
+    secret = chance.choice(_secrets())
+    packed = base64.b64decode(base64.b64decode(secret["data"]["release"]))
+    way = chance.random()
+    if way < 0.3:  # the API server vouches for the form of the rest
+        labels = {name: chance.choice(("", "x", "9" * 40, "-1")) for name in ("name", "version")}
+        metadata = {**secret["metadata"], "labels": {**secret["metadata"]["labels"], **labels}}
+        odd = {"data": odd_tree(secret["data"], chance), "metadata": metadata}
+        return json.dumps({**secret, **odd}).encode()
+    content = gzip.decompress(packed)
+    if way < 0.5:
+        packed = damaged(packed, [packed, content], chance)
+    else:
+        packed = gzip.compress(json.dumps(odd_tree(json.loads(content), chance)).encode(), 1)
+    text = base64.b64encode(base64.b64encode(packed)).decode()
+    return json.dumps({**secret, "data": {"release": text}}).encode()
 
 
 def _chart_files(data: bytes) -> dict[str, bytes]:
@@ -174,6 +230,13 @@ PARSERS: Sequence[Parser] = (
         (FactsError,),
     ),
     Parser("openpgp", certificate, of_files(FINDS.with_name("keys"), "*"), (OpenPgpError,)),
+    Parser("cluster-answers", _parse_answers, _odd_answers, NOT_OF_ITS_KIND),
+    Parser(
+        "helm-release",
+        lambda data: decode_release(json.loads(data)),
+        _odd_secret,
+        (UndecodableRelease,),
+    ),
     Parser(
         "chart-index",
         lambda data: parse_index(data, "dcgm-exporter"),
