@@ -114,6 +114,6 @@ WRONG_CLUSTER = Kind(
     "This is another cluster",
     "Context {context!r} leads to {url}, whose namespace kube-system has the uid {found}; "
     "cluster_uid is {wanted}. Nothing was changed.",
-    "Choose the context of the cluster that is meant. Where it was made anew, set cluster_uid to: "
+    "Choose the context of the cluster that is meant. Where it was rebuilt, set cluster_uid to: "
     "kubectl get namespace kube-system -o jsonpath={{.metadata.uid}}",
 )

@@ -31,8 +31,8 @@ NAMESPACE, NAME = "kube-system", "gpufleet"
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 DURATION = 30  # seconds without a renewal after which a holder counts as gone
 LONGEST = 300  # seconds that a Lease may ask others to wait for a renewal
-POLL = 1.0  # seconds between two looks at somebody else's Lease
-GAP = 10.0  # seconds between two looks after which watching begins anew: the API was away
+POLL = 1.0  # seconds between two looks at another run's Lease
+GAP = 10.0  # seconds between two looks after which watching starts again: the API was away
 REPORT = 10.0  # seconds between two lines of progress
 TRIES = 5  # of a renewal that collides with another one of the same run
 _CONFLICT = 409
@@ -59,7 +59,7 @@ def shown(identity: str) -> str:
 
 @dataclass(slots=True)
 class Watched:
-    """Somebody else's Lease, looked at again and again on this machine's monotonic clock."""
+    """Another run's Lease, read again and again on this machine's monotonic clock."""
 
     version: str | None = None
     since: float = 0.0  # when this version was first seen
@@ -93,7 +93,7 @@ class Lease:
     confirmed: float = field(default=float("-inf"), init=False)  # when it was last renewed here
 
     def take(self, wait: float, say: Callable[[str], None]) -> None:
-        """Take it, at most `wait` seconds after it was first seen with somebody else. Raises
+        """Take it, at most `wait` seconds after it was first seen with another run. Raises
         ClusterProblem where that one keeps it."""
         began = time.monotonic()
         reported = began - REPORT
@@ -128,7 +128,7 @@ class Lease:
     def confirm(self) -> None:
         """Before something is written to the cluster: the Lease is ours for some time to come.
 
-        Raises ClusterProblem where somebody else has it, as after a machine slept.
+        Raises ClusterProblem where another run has it, as after a machine slept.
         """
         if time.monotonic() - self.confirmed < RENEW:
             return
@@ -153,7 +153,7 @@ class Lease:
             return None
 
     def _write(self, lease: Mapping[str, Any] | None, holder: str | None) -> bool:
-        """Put `holder` into the Lease as it was read; False where somebody was faster."""
+        """Put `holder` into the Lease as it was read; False where another run was faster."""
         body = _body(lease, holder)
         try:
             if lease is None:
@@ -202,7 +202,7 @@ class HeldLease:
         return self.keeper.lifeline
 
     def confirm(self) -> None:
-        """Before every write. Raises ClusterProblem where the Lease is somebody else's."""
+        """Before every write. Raises ClusterProblem where another run has the Lease."""
         self.lease.confirm()
         self.keeper.ensure()
 

@@ -38,7 +38,7 @@ class Keeper:
     process: subprocess.Popen[bytes] | None = None
 
     def ensure(self) -> None:
-        """Start the process; anew, where something ended it."""
+        """Start the process, or start it again where something ended it."""
         if self.process is not None and self.process.poll() is None:
             return
         self.process = subprocess.Popen(
@@ -104,7 +104,7 @@ def _keep(order: Mapping[str, Any]) -> None:
     while lives:
         renewed = _renewed(lease)
         if renewed is False:
-            return  # it is somebody else's: the run finds out before it writes
+            return  # another run has it: ours finds out before it writes
         lives = _lives(RENEW if renewed else AGAIN)
     _give_back(lease)
 

@@ -106,7 +106,7 @@ class Watch:
     def during_helm(self, spent: float) -> None:
         """Say what helm waits for: its hook Jobs. Called again and again while it runs.
 
-        Raises nothing: who looks on must not end a helm in the midst of its work.
+        Raises nothing: a report must not end a helm in the midst of its work.
         """
         if spent < QUIET or time.monotonic() - self.reported < REPORT:
             return

@@ -91,7 +91,7 @@ def test_one_user_is_at_work_at_a_time_and_a_killed_one_keeps_nobody_waiting(pla
     ada.communicate()
 
 
-def test_a_run_whose_lease_somebody_took_changes_nothing_more(place: Site) -> None:
+def test_a_run_that_lost_its_lease_changes_nothing_more(place: Site) -> None:
     opened = place.open(wait=10)
     planned = opened.plan(place.release({}))
     leases: Any = client.CoordinationV1Api(place.cluster.api)

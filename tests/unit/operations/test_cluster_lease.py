@@ -130,7 +130,7 @@ def test_one_that_nobody_renews_is_taken_over_by_our_own_clock(
     assert seconds <= clock.now - 1000 < seconds + 2
 
 
-def test_watching_begins_anew_after_the_api_was_away() -> None:
+def test_watching_starts_again_after_the_api_was_away() -> None:
     """Its holder could not renew it either."""
     watched = Watched()
     found = {"metadata": {"resourceVersion": "1"}, "spec": {"leaseDurationSeconds": 30}}
