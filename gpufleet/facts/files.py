@@ -7,7 +7,7 @@ import binascii
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from gpufleet.facts.model import CdiSpec, ManagedFile
 from gpufleet.facts.sections import records
 
 PROVENANCE = "/var/lib/gpufleet/provenance.json"
+NOTES = "/var/lib/gpufleet/runtimes"  # folder of a file for each runtime, as its part of the record
 # Names that a transaction of the driver role was about to install; gone once they are recorded.
 BEGUN = "/var/lib/gpufleet/driver.before.begun"
 _SHA256 = re.compile(r"([0-9a-f]{64})  (/.*)$")
@@ -124,6 +125,22 @@ def parse_cdi(lines: Sequence[str]) -> tuple[CdiSpec, ...]:
         CdiSpec(path, size, sums.get(path, ""), drivers.get(path, ""))
         for path, size in sizes.items()
     )
+
+
+def parse_notes(files: Mapping[str, ManagedFile]) -> dict[str, Any]:
+    """By runtime, what a run noted before it wrote, and did not come to record; damaged: none."""
+    notes: dict[str, Any] = {}
+    for path, file in files.items():
+        folder, _, name = path.rpartition("/")
+        if folder != NOTES or file.content is None:
+            continue
+        try:
+            note = json.loads(file.content)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(note, dict):
+            notes[name.removesuffix(".json")] = note
+    return notes
 
 
 def parse_provenance(file: ManagedFile | None) -> tuple[dict[str, Any] | None, str]:

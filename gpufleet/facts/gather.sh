@@ -296,12 +296,14 @@ done
 set +f
 
 # Files that hold what an earlier run wrote: the record has each on a line of its own.
+for path in /var/lib/gpufleet/provenance.json /var/lib/gpufleet/runtimes/*.json; do
 while read -r key text; do
 case $key$text in '"config":"/'*) ;; *) continue ;; esac
 text=${text#\"}
 text=${text%,}
 configs="$configs$nl${text%\"}"
-done </var/lib/gpufleet/provenance.json
+done <"$path"
+done
 
 section gpu
 # One walk over all open files serves two questions: who holds a GPU, and whose are the sockets that
@@ -440,7 +442,7 @@ done
 }
 want /etc/docker/daemon.json /etc/containerd/config.toml /etc/crio/crio.conf \
 /etc/nvidia-container-runtime/config.toml /var/lib/gpufleet/provenance.json \
-/var/lib/gpufleet/driver.before.begun \
+/var/lib/gpufleet/driver.before.begun /var/lib/gpufleet/runtimes/*.json \
 /etc/containerd/conf.d/*.toml /etc/crio/crio.conf.d/* \
 /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources \
 /etc/yum/pluginconf.d/versionlock.* /etc/dnf/plugins/versionlock.* /etc/dnf/versionlock.toml \

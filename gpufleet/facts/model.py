@@ -238,6 +238,8 @@ class NodeFacts:
     kubelet: bool = False  # a kubelet (or k3s, RKE2) runs here
     gpu_pods: int = 0  # pods on this host that hold a GPU device, as far as the host can tell
     provenance: dict[str, Any] | None = None  # /var/lib/gpufleet/provenance.json
+    # parts of `provenance` that an unfinished run noted before it wrote, by runtime
+    noted_runtimes: dict[str, Any] = field(default_factory=dict)
     free_bytes: dict[str, int] = field(default_factory=dict)  # by path: /, /boot, /var, /usr
     unattended_upgrades: bool = False
     runfile_install: bool = False  # installed by NVIDIA's .run file
@@ -247,6 +249,13 @@ class NodeFacts:
     cdi_specs: tuple[CdiSpec, ...] = ()
     privileged: bool = True  # gathered as root; if not, much of the above is incomplete
     received: int = 0  # seconds since 1970 by the controller's clock; 0 where unknown
+
+    @property
+    def recorded_runtimes(self) -> dict[str, Any]:
+        """What gpufleet wrote for each runtime: by the notes of a run that is not on record yet,
+        else by the record."""
+        recorded = ((self.provenance or {}).get("toolkit") or {}).get("runtimes") or {}
+        return {**recorded, **self.noted_runtimes}
 
     @property
     def texts(self) -> dict[str, str]:

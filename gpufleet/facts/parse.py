@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpufleet.facts.collectors import parse_collectors
-from gpufleet.facts.files import PROVENANCE, parse_cdi, parse_files, parse_provenance
+from gpufleet.facts.files import (
+    PROVENANCE,
+    parse_cdi,
+    parse_files,
+    parse_notes,
+    parse_provenance,
+)
 from gpufleet.facts.hardware import (
     parse_dkms,
     parse_kernel,
@@ -101,6 +107,7 @@ def parse_node_facts(
         kubelet=runs_kubelet(services),
         gpu_pods=pods,
         provenance=provenance,
+        noted_runtimes=parse_notes(files),
         free_bytes=sections.parse("space", _parse_space),
         unattended_upgrades=unattended(packages, files, services),
         runfile_install=_runfile(oddities, packages.packages, on_disk, library),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime, timezone
 from typing import Any
 
@@ -13,6 +13,7 @@ from pyinfra import host
 from pyinfra.api import FileUploadCommand
 
 from gpufleet import __version__
+from gpufleet.facts.files import NOTES
 from gpufleet.findings import removal as found
 from gpufleet.operations.files import BACKUPS, HOME, INCOMING, stamp
 from gpufleet.operations.node import Node
@@ -98,18 +99,25 @@ def is_current(node: Node, part: dict[str, Any]) -> bool:
 
 
 @operation
-def record(node: Node, role: str, part: Callable[[], dict[str, Any]]) -> Commands:
+def record(
+    node: Node, role: str, part: Callable[[], dict[str, Any]], notes: Collection[str] = ()
+) -> Commands:
     """
     Write down what gpufleet installed on this host.
 
     + node: the host; its record is brought up to date
     + role: driver, toolkit or exporter
     + part: what the role learned, known at its end
+    + notes: runtimes of which it was noted what is about to be written; it is on record now
     """
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     merged = merge(node.record, part(), now)
-    if merged is None:
+    noted = [f"{NOTES}/{key}.json" for key in notes]
+    if merged is None and not noted:
         host.noop("the record is up to date")
+        return
+    if merged is None:
+        yield command("rm", "-f", *noted)
         return
     before = f"{HOME}/{role}.before"
     entry = merged[role]
@@ -128,5 +136,5 @@ def record(node: Node, role: str, part: Callable[[], dict[str, Any]]) -> Command
     yield FileUploadCommand(io.BytesIO(text.encode()), staged)
     digest = hashlib.sha256(content).hexdigest() if content else ""
     yield script("put_record", staged, PATH, digest, explain(host.name, moved))
-    yield command("rm", "-f", before, f"{before}.begun")
+    yield command("rm", "-f", before, f"{before}.begun", *noted)
     node.record = merged

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable, Sequence
 
 from pyinfra import host
 from pyinfra.api import FileUploadCommand
 
+from gpufleet.facts.files import NOTES
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import toolkit as findings
@@ -46,9 +48,17 @@ def configure(facts: NodeFacts, plan: RuntimePlan | None) -> Commands:
         return
     mark = stamp()
     backups = {change.path: f"{BACKUPS}/{mark}{change.path}" for change in plan.changes}
+    if plan.changes:
+        yield command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS, NOTES)
+    note = f"{NOTES}/{plan.key}.json" if plan.changes and plan.serves else ""
+    if note:  # what goes again is on record until all of it is gone
+        backups[note] = f"{BACKUPS}/{mark}{note}"
+        yield from _note(plan, note, mark, backups[note])
     for number, change in enumerate(plan.changes):
         show_diff(facts, [change.write or FileWrite(change.path, "")])
-        yield from _put(plan, change, f"{mark}-{number}", backups[change.path])
+        yield from _put(
+            plan, change, f"{mark}-{number}", backups[change.path], (note, backups.get(note, ""))
+        )
     if plan.activation != "none":
         message = findings.RUNTIME_DOWN(unit=plan.unit, file=plan.config)
         yield script(
@@ -63,8 +73,17 @@ def configure(facts: NodeFacts, plan: RuntimePlan | None) -> Commands:
         )
 
 
-def _put(plan: RuntimePlan, change: ConfigChange, mark: str, backup: str) -> Commands:
-    yield command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS)
+def _note(plan: RuntimePlan, note: str, mark: str, backup: str) -> Commands:
+    """Write down what is about to be written: a run that fails or is killed may not record it."""
+    staged = f"{INCOMING}/{mark}-note"
+    text = json.dumps(plan.as_record(), indent=2, sort_keys=True) + "\n"
+    yield FileUploadCommand(io.BytesIO(text.encode()), staged)
+    yield script("note_runtime", staged, note, backup)
+
+
+def _put(
+    plan: RuntimePlan, change: ConfigChange, mark: str, backup: str, note: tuple[str, str]
+) -> Commands:
     staged = ""
     if change.after is not None:
         staged = f"{INCOMING}/{mark}"
@@ -79,6 +98,7 @@ def _put(plan: RuntimePlan, change: ConfigChange, mark: str, backup: str) -> Com
         explain(host.name, findings.CONFIG_MOVED(file=change.path)),
         explain(host.name, findings.PARSER_REFUSES(runtime=plan.name, file=change.path)),
         explain(host.name, findings.NOT_TAKEN_UP(runtime=plan.name, file=change.path)),
+        *note,
         change.expected,
         str(len(change.read_back)),
         *change.read_back,

@@ -134,8 +134,7 @@ class Context:
 
         The file that counted in the last run comes first, then those of runs before it.
         """
-        toolkit = (self.facts.provenance or {}).get("toolkit") or {}
-        entry = (toolkit.get("runtimes") or {}).get(key) or {}
+        entry = self.facts.recorded_runtimes.get(key) or {}
         written = [entry, *entry.get("earlier", ())]
         records = {
             str(each["config"]): Record.from_dict(each.get("changes"))

@@ -23,7 +23,7 @@ def plan_runtime_removal(
 ) -> tuple[RuntimePlan, ...]:
     """How each recorded runtime loses what is ours, in every file that ever held any of it."""
     context = Context(settings, facts, catalog, first=False)
-    recorded = ((facts.provenance or {}).get("toolkit") or {}).get("runtimes") or {}
+    recorded = facts.recorded_runtimes
     return tuple(_plan_removal(key, context) for key in recorded if context.files(key))
 
 

@@ -183,4 +183,5 @@ def _untouched(key: str, runtime: Runtime, path: str, findings: tuple[Finding, .
         record=Record(),
         findings=findings,
         running=runtime.running,
+        serves=True,
     )

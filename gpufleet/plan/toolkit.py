@@ -137,7 +137,7 @@ def plan_toolkit(settings: ToolkitSettings, facts: NodeFacts, catalog: Catalog) 
         runtimes=runtimes,
         cdi=cdi,
         boot_id=facts.boot_id,
-        earlier=((facts.provenance or {}).get("toolkit") or {}).get("runtimes") or {},
+        earlier=facts.recorded_runtimes,
         reasons=(choice.reason, reason),
         findings=(
             *choice.findings,

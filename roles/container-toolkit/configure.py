@@ -43,8 +43,13 @@ def configure(node: Node) -> None:
     runtimes.configure("Configure k3s", node.facts, by_key.get("k3s"))
     runtimes.configure("Configure RKE2", node.facts, by_key.get("rke2"))
     runtimes.describe_devices("Describe the GPUs for CDI", plan.cdi, lambda: node.driver_version)
+    written = {runtime.key for runtime in plan.runtimes if runtime.changes}
     provenance.record(
-        "Record what was installed", node, "toolkit", lambda: conclude.conclude(node, plan, job)
+        "Record what was installed",
+        node,
+        "toolkit",
+        lambda: conclude.conclude(node, plan, job),
+        sorted(written | set(node.facts.noted_runtimes)),
     )
 
 

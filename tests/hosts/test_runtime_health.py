@@ -75,6 +75,7 @@ def test_a_plugin_that_does_not_load_gets_the_old_file_back(host: Host, installe
     assert "GF432" in done.codes(host.name)
     assert "io.containerd.grpc.v1/cri" in done.output
     assert host.get(CONFIG_TOML) == IMPORTING
+    assert host.output("ls /var/lib/gpufleet/runtimes") == ""
     assert host.output(CRI).strip() == "ok"
     host.run(f"rm -r {DROP_IN} /run/late /etc/late.toml && systemctl daemon-reload")
 

@@ -1,16 +1,22 @@
-# runtime_config.sh PATH STAGED SHA256 MODE BACKUP CHANGED INVALID IGNORED EXPECTED N READER... PARSER...:
+# runtime_config.sh PATH STAGED SHA256 MODE BACKUP CHANGED INVALID IGNORED NOTE NOTED EXPECTED N READER... PARSER...:
 # put STAGED in the place of PATH, if PATH still has SHA256 ("": is not there) and the runtime's own
 # PARSER accepts the new file ({path} stands for it). An empty STAGED takes PATH away. A copy of PATH goes
 # to BACKUP. READER, N words, then prints the configuration as the runtime takes it: where no line matches
-# EXPECTED, PATH is put back.
+# EXPECTED, PATH is put back. NOTE says already that PATH is changed: where it is not, NOTE becomes what NOTED
+# holds (no NOTED: is taken away).
 path=$1 staged=$2 digest=$3 mode=$4 backup=$5 changed=$6 invalid=$7 ignored=$8; shift 8
-expected=$1 words=$2; shift 2
+note=$1 noted=$2 expected=$3 words=$4; shift 4
+refuse() {
+    if [ -z "$note" ]; then fail "$@"; fi
+    if [ -e "$noted" ]; then cp -p "$noted" "$note"; else rm -f "$note"; fi
+    fail "$@"
+}
 now=$(sha256sum "$path" 2>/dev/null | cut -d' ' -f1)
-[ "$now" = "$digest" ] || fail "$changed" "sha256 now: ${now:-no file}"
+[ "$now" = "$digest" ] || refuse "$changed" "sha256 now: ${now:-no file}"
 mkdir -p -m 700 "$(dirname "$backup")" || exit 1
 if [ -e "$path" ]; then cp -p "$path" "$backup" || exit 1; fi
 mkdir -p "$(dirname "$path")" || exit 1
-target=$(readlink -f "$path") && [ -n "$target" ] || fail "$changed" "$path leads nowhere"
+target=$(readlink -f "$path") && [ -n "$target" ] || refuse "$changed" "$path leads nowhere"
 if [ -z "$staged" ]; then rm -f "$target"; exit; fi
 mkdir -p "$(dirname "$target")" || exit 1
 beside=$target.gpufleet-new
@@ -45,11 +51,11 @@ accepted() { # WORD...: whether the words after the first $words accept the new 
     done
     out=$("$@" 2>&1 >/dev/null)
 }
-accepted "$@" || fail "$invalid" "$out"
+accepted "$@" || refuse "$invalid" "$out"
 mv -f "$beside" "$target" || exit 1
 if has restorecon; then restorecon "$target"; fi
 if ! read_back "$@"; then
     if [ -e "$backup" ]; then cp -p "$backup" "$target"; else rm -f "$target"; fi
-    fail "$ignored" "$(printf '%s\n' "$out" | grep -iE 'error|warn|fail|level=' | tail -n 3)"
+    refuse "$ignored" "$(printf '%s\n' "$out" | grep -iE 'error|warn|fail|level=' | tail -n 3)"
 fi
 exit 0

@@ -373,3 +373,14 @@ def test_files_on_record_are_read(host: FakeHost, shell: tuple[str, ...]) -> Non
     assert found.files["/srv/old.toml"].content is None
     assert found.files["/srv/older one.toml"].content is None
     assert "x" not in found.files
+    assert found.noted_runtimes == {}
+
+
+def test_what_an_unfinished_run_wrote_is_known(host: FakeHost, shell: tuple[str, ...]) -> None:
+    note = json.dumps({"config": "/srv/noted.toml"}, indent=2)
+    host.file("/var/lib/gpufleet/runtimes/containerd.json", note + "\n")
+    host.file("/var/lib/gpufleet/runtimes/docker.json", "{")
+    found = facts(host, shell)
+    assert found.noted_runtimes == {"containerd": {"config": "/srv/noted.toml"}}
+    assert found.recorded_runtimes == found.noted_runtimes
+    assert found.files["/srv/noted.toml"].content is None

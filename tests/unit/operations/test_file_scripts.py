@@ -76,7 +76,7 @@ def put_runtime_config(run: Run, tmp_path: Path, path: Path, wanted: int) -> Non
     staged.write_text("new")
     digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else ""
     backup = f"{tmp_path}/home/backup/2{path}"
-    words = (str(path), str(staged), digest, oct(wanted)[2:], backup, "", "", "", "", "0")
+    words = (str(path), str(staged), digest, oct(wanted)[2:], backup, "", "", "", "", "", "", "0")
     done = run("runtime_config", *words)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -149,6 +149,31 @@ def test_the_errors_of_a_fetch_are_nowhere_that_others_can_write(run: Run, tmp_p
     assert done.stdout.startswith("error ")
     assert log.read_text().splitlines() == ["directory 700"]
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("before", ["", "earlier"])
+def test_a_refused_configuration_is_not_noted(run: Run, tmp_path: Path, before: str) -> None:
+    """The note is put down first; where the file then stays as it is, so does the note."""
+    note, backup = tmp_path / "home/docker.json", f"{tmp_path}/home/backup/1/docker.json"
+    if before:
+        note.write_text(before)
+    staged = tmp_path / "home/incoming/note"
+    staged.write_text("now")
+    assert run("note_runtime", str(staged), str(note), backup).returncode == 0
+    assert note.read_text() == "now"
+    for digest, parser in (("moved", "true"), ("", "false")):
+        config = tmp_path / "home/incoming/config"
+        config.write_text("{}")
+        words = [
+            str(tmp_path / "etc/d.json"),
+            str(config),
+            digest,
+            "644",
+            f"{tmp_path}/home/backup/1/d",
+        ]
+        done = run("runtime_config", *words, "", "", "", str(note), backup, "", "0", parser)
+        assert done.returncode == 1
+        assert (note.read_text() if note.exists() else "") == before
 
 
 class TestRecord:

@@ -226,6 +226,37 @@ class TestPathThatChanges:
         assert [(c.path, c.after) for c in done.changes] == [(CONFIG, CRI_1)]
 
 
+class TestRunThatDidNotComeToItsRecord:
+    """It was killed, or a later step failed: the files are written, and noted before that."""
+
+    def unfinished(self) -> NodeFacts:
+        facts = provisioned(containerd_host(CRI_1, "1.7.24"))
+        noted = (facts.provenance or {})["toolkit"]["runtimes"]
+        older: dict[str, Any] = {"toolkit": {"runtimes": {}, "version": "1"}}
+        return replace(facts, provenance=older, noted_runtimes=noted)
+
+    def test_the_next_run_records_it(self) -> None:
+        facts = self.unfinished()
+        done = plan(facts)
+        assert codes(done) == []  # in particular, nothing is taken for the user's own (GF406)
+        assert done.runtimes[0].changes == ()
+        assert done.record("1", {})["runtimes"] == facts.noted_runtimes
+
+    def test_so_does_a_run_that_leaves_this_runtime_out(self) -> None:
+        facts = self.unfinished()
+        done = plan(facts, runtimes=("docker",))
+        assert done.record("1", {})["runtimes"] == facts.noted_runtimes
+
+    def test_the_removal_undoes_it(self) -> None:
+        assert [(c.path, c.after) for c in removal(self.unfinished()).changes] == [(CONFIG, CRI_1)]
+
+    def test_a_note_that_was_not_carried_out_does_no_harm(self) -> None:
+        facts = edited(self.unfinished(), CONFIG, CRI_1)
+        assert (removal(facts).changes, told(removal(facts))) == ((), [])
+        assert plan(facts).runtimes[0].change is not None
+        assert [c.after for c in removal(provisioned(facts)).changes] == [CRI_1]
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_a_file_that_cannot_be_read_stops_the_removal(there: bool) -> None:
     facts = provisioned(containerd_host(CRI_1, "1.7.24"))
