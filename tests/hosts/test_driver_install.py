@@ -128,6 +128,10 @@ def test_a_move_to_another_branch_and_a_refusal(fleet: dict[str, Host]) -> None:
     down = run_deploy("gpu_node", [ubuntu], per_host=exact, **ONLY_DRIVER)
     assert down.returncode == 0, down.output
     assert_driver(ubuntu, NEWEST["550"])
+    up = {"ubuntu2204": {"driver_branch": "580"}}
+    planned = run_deploy("gpu_node", [ubuntu], per_host=up, options=["--dry"], **ONLY_DRIVER)
+    moves = planned.report["ubuntu2204"]["driver"]
+    assert moves == {"before": NEWEST["550"], "after": NEWEST["580"]}, "it does not go away"
     before = snapshot(el7)
     lines = int(ubuntu.output("wc -l < /var/log/apt/history.log"))
     done = run_deploy(

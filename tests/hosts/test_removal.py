@@ -73,6 +73,17 @@ def test_gpufleet_comes(fleet: dict[str, Host], before: dict[str, Snapshot]) -> 
         assert set(changed) >= {"packages", "holds", "files", "modules", "units", "devices"}
 
 
+def test_a_dry_removal_says_what_would_go(fleet: dict[str, Host]) -> None:
+    host = fleet["debian12"]
+    was = snapshot(host)
+    done = run_deploy("remove", [host], options=["--dry"])
+    assert done.returncode == 0, done.output
+    assert done.report["debian12"]["status"] == "planned"
+    assert done.report["debian12"]["driver"]["after"] is None
+    assert "would debian12: removal: release and remove the packages" in done.output
+    assert differences(was, snapshot(host)) == {}
+
+
 @pytest.mark.parametrize("fault", some(["gpu-busy", "module-busy"], ["gpu-busy"]))
 def test_nothing_is_taken_from_under_running_work(fleet: dict[str, Host], fault: str) -> None:
     host = fleet["ubuntu2204"]
