@@ -7,6 +7,7 @@ before the first check; with xdist (`-n 4 --dist loadgroup`) a host's checks sta
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpufleet.report_file import ReportFile
 from gpufleet.verify.connection import Connections, Unusable
 from gpufleet.verify.inventory import Target, VerifyError, load_targets, select
 from gpufleet.verify.node import Node
@@ -75,6 +77,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[TARGETS] = select(load_targets(inventory), config.option.limit, inventory)
     except VerifyError as error:
         raise pytest.UsageError(str(error)) from error
+    if config.option.json_report:
+        try:
+            ReportFile(Path(config.option.json_report)).prepare()
+        except OSError as error:
+            why = error.strerror or error
+            raise pytest.UsageError(f"--json {config.option.json_report}: {why}") from error
     config.stash[REPORT].hosts = {target.name: {} for target in config.stash[TARGETS]}
 
 
@@ -203,4 +211,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     path = getattr(session.config.option, "json_report", None)
     if path and not hasattr(session.config, "workerinput"):
         text = json.dumps(session.config.stash[REPORT].as_dict(), indent=2)
-        Path(path).write_text(text + "\n", encoding="utf-8")
+        try:
+            ReportFile(Path(path)).write(text + "\n")
+        except OSError as error:
+            print(f"--json {path} could not be written: {error.strerror or error}", file=sys.stderr)
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED

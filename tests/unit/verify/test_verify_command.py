@@ -50,6 +50,7 @@ class Run:
     report: dict[str, Any]
     cases: list[ET.Element]
     connections: list[str]
+    mode: int  # of the report
 
 
 def answer(folder: Path, host: str, *, loaded: str) -> None:
@@ -95,11 +96,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         json.loads((folder / "report.json").read_text())["hosts"],
         list(ET.parse(folder / "report.xml").getroot().iter("testcase")),
         (folder / "log").read_text().split(),
+        (folder / "report.json").stat().st_mode & 0o777,
     )
 
 
 def test_status_is_1_when_a_check_failed(run: Run) -> None:
     assert run.status == 1, run.output
+
+
+def test_the_report_is_private(run: Run) -> None:
+    assert run.mode == 0o600
 
 
 def test_only_the_group_is_checked_in_its_order(run: Run) -> None:
@@ -156,6 +162,15 @@ def test_the_same_statuses_as_the_other_commands(tmp_path: Path) -> None:
     assert (missing.returncode, "GF701" in missing.stderr) == (2, True)
     assert command("fleet.py", "-k", "no_such_check", folder=tmp_path).returncode == 4
     assert command("fleet.py", "--nosuch", folder=tmp_path).returncode == 2
+
+
+def test_a_report_that_cannot_be_written_is_wrong_usage(tmp_path: Path) -> None:
+    (tmp_path / "fleet.py").write_text('gpu_nodes = ["a"]\n')
+    for place in (".", "none/report.json", "/proc/report.json"):
+        done = command("fleet.py", "--json", place, folder=tmp_path)
+        assert done.returncode == 2
+        assert f"--json {place}: " in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_an_interruption_is_status_130() -> None:
