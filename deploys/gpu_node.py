@@ -2,14 +2,16 @@
 
 from importlib import import_module
 
+from gpufleet.operations.boundary import one_host
 from gpufleet.operations.node import current_node
 from roles.driver.install import install
 from roles.exporter import run as exporter
 
 container_toolkit = import_module("roles.container-toolkit.configure")
 
-node = current_node()  # settings checked, one fact gathered; a blocker stops this host alone
-if node and node.has_gpu:
-    install(node)
-    container_toolkit.configure(node)
-    exporter.run(node)  # where exporter_enabled asks for one
+with one_host():  # what goes wrong with one host stops this host alone
+    node = current_node()  # settings checked, one fact gathered
+    if node and node.has_gpu:
+        install(node)
+        container_toolkit.configure(node)
+        exporter.run(node)  # where exporter_enabled asks for one

@@ -17,7 +17,6 @@ from gpufleet.catalog.models import Catalog
 from gpufleet.exit_status import ExitStatus
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
-from gpufleet.findings.host import FACTS_UNREADABLE
 from gpufleet.findings.run import NOT_A_HOST
 from gpufleet.operations.gather import Gathered, NoInventory, NoSuchHost, gather
 from gpufleet.plan.exporter_files import in_words
@@ -65,7 +64,7 @@ def describe(host: Gathered, catalog: Catalog) -> dict[str, Any]:
     if host.cluster:
         return {"findings": [NOT_A_HOST().as_dict()]}
     if facts is None:
-        return {"findings": [FACTS_UNREADABLE(problem=host.problem).as_dict()]}
+        return {"findings": [host.problem.as_dict()]}
     settings, problems = load_settings(host.data)
     findings: list[Finding] = problems
     if settings:

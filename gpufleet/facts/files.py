@@ -13,6 +13,7 @@ from typing import Any
 
 from gpufleet.facts.hardware import library_version
 from gpufleet.facts.model import CdiSpec, ManagedFile
+from gpufleet.facts.record import trouble_with
 from gpufleet.facts.sections import records
 
 PROVENANCE = "/var/lib/gpufleet/provenance.json"
@@ -94,7 +95,7 @@ def _sort(lines: Sequence[str]) -> _Raw:
         elif word == "hex":
             raw.content += bytes.fromhex(rest)
         elif line.strip():
-            raise ValueError(f"unexpected line {line[:80]!r}")
+            raise ValueError("there is a line of no known kind")  # it may hold what a file holds
     return raw
 
 
@@ -151,6 +152,7 @@ def parse_provenance(file: ManagedFile | None) -> tuple[dict[str, Any] | None, s
         record = json.loads(file.content)
     except ValueError as error:
         return None, f"it is not valid JSON: {error}"
-    if not isinstance(record, dict):
-        return None, "it is not a JSON object"
-    return record, ""
+    except RecursionError:
+        return None, "it is not valid JSON: its values are nested too deep"
+    trouble = trouble_with(record)
+    return (None, trouble) if trouble else (record, "")

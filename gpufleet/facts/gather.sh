@@ -3,10 +3,12 @@
 # Runs as `sh -c` on hosts without Python: POSIX sh, the coreutils, grep, awk and sed of EL 7.
 # A process costs about a millisecond, so one process serves many items and the shell's own
 # globs and `read` do the rest. Comment lines and leading blanks are removed before it is sent.
-# Three variables are set before: `configs` names further files to print, one per line; `effective`
-# asks for the runtimes' effective configuration, which takes 60 milliseconds each; `ports` are TCP
-# ports in hexadecimal, apart by |, of which is told who listens there.
-# Every section is printed, empty or not: a missing one means that the output was cut off.
+# Four variables are set before: `mark` begins the line above every section and is the whole of the
+# last line; `configs` names further files to print, one per line; `effective` asks for the
+# runtimes' effective configuration, which takes 60 milliseconds each; `ports` are TCP ports in
+# hexadecimal, apart by |, of which is told who listens there.
+# Every section is printed, empty or not: a missing one means that the output was cut off. What
+# stands outside of them, for example what a user's .bashrc prints, is not read.
 #
 # The output goes through tr because pyinfra refuses a line that is not UTF-8; the content of
 # files is in base64, so no byte of it is lost.
@@ -19,7 +21,9 @@ nl='
 '
 blank=$IFS
 
-section() { printf '\n@@%s\n' "$1"; }
+section() { printf '\n%s%s\n' "$mark" "$1"; }
+# say WORD...: one line. echo would not do: dash's makes a line break of \n in a process's name.
+say() { printf '%s\n' "$*"; }
 have() { command -v "$1" >/dev/null; }
 
 # The functions use variables that nothing else does: sh has no local ones.
@@ -54,7 +58,7 @@ dump() {
 runtime=$1
 shift
 text=$("$@" | base64 -w 0)
-[ "$text" ] && echo "effective $runtime $text"
+[ "$text" ] && say "effective $runtime $text"
 }
 
 gather() {
@@ -78,27 +82,27 @@ esac
 section kernel
 # uname prints these in an order of its own: name, release, architecture.
 set -- $(uname -nrm)
-echo "uname $*"
+say "uname $*"
 release=$2
 for path in /lib/modules/*; do
 [ -e "$path/modules.order" ] || [ "${path##*/}" = "$release" ] || continue
 headers=no
 [ -d "$path/build" ] && headers=yes
-echo "installed $headers ${path##*/}"
+say "installed $headers ${path##*/}"
 done
 path=/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c
-[ -r "$path" ] && echo "secureboot" $(od -An -tu1 "$path")
+[ -r "$path" ] && say "secureboot" $(od -An -tu1 "$path")
 
 section identity
 line /proc/sys/kernel/random/boot_id
-echo "boot $line"
+say "boot $line"
 line /etc/machine-id
-echo "machine $line"
+say "machine $line"
 user=
 while read -r key user text; do
 [ "$key" = Uid: ] && break
 done </proc/self/status
-echo "user $user"
+say "user $user"
 
 section pci
 IFS=$nl
@@ -109,21 +113,21 @@ device=$line
 line "$path/class"
 driver=-
 cd -P "$path/driver" && driver=${PWD##*/}
-echo "${path##*/} $device $line $driver"
+say "${path##*/} $device $line $driver"
 done
 IFS=$blank
 cd /
 
 section modules
 grep -sE '^(nvidia|nouveau|nova|i2c_core |ipmi_msghandler |ipmi_devintf )' /proc/modules
-echo
+say
 for path in /sys/module/nvidia* /sys/module/nouveau /sys/module/nova* \
 /sys/module/i2c_core /sys/module/ipmi_msghandler /sys/module/ipmi_devintf; do
 [ -d "$path" ] || continue
 line "$path/version"
 version=$line
 line "$path/refcnt"
-echo "module ${path##*/} ${line:--} $version"
+say "module ${path##*/} ${line:--} $version"
 done
 
 section modinfo
@@ -139,7 +143,7 @@ printf 'file %s\n' $*
 # The loader's link says which of several is used; with one file there is nothing to ask.
 [ $# -gt 1 ] && for path in $(exist /usr/lib/*-linux-gnu/libnvidia-ml.so.1 \
 /usr/lib64/libnvidia-ml.so.1 /usr/lib/libnvidia-ml.so.1); do
-echo "used $(readlink -f "$path")"
+say "used $(readlink -f "$path")"
 done
 
 section dkms
@@ -158,15 +162,15 @@ kernel=${built%/*}
 kernel=${kernel##*/}
 state=built
 [ "${path%/*}/kernel-$kernel-$arch" -ef "$built" ] && state=installed
-echo "$name/${path##*/}, $kernel, $arch: $state"
+say "$name/${path##*/}, $kernel, $arch: $state"
 done
-[ $state = added ] && echo "$name/${path##*/}: added"
+[ $state = added ] && say "$name/${path##*/}: added"
 done
 # Its tree can have been moved, by /etc/dkms/framework.conf.
 [ -d /var/lib/dkms ] || { have dkms && dkms status; }
 
 section devices
-for path in /dev/nvidia*; do [ -c "$path" ] && echo "$path"; done
+for path in /dev/nvidia*; do [ -c "$path" ] && say "$path"; done
 
 section packages
 # What plan functions ask for, and whatever dpkg has not fully installed or holds.
@@ -175,8 +179,8 @@ families="$families|^(dkms|gcc(-[0-9.]+)?|make|mokutil|epel-release|elfutils-lib
 families="$families|^(linux|kernel)-(image|headers|modules|devel)|^kernel(-uek|-core)?\$"
 families="$families|^(docker|containerd|cri-o|moby|runc|crun|podman|kubelet|datacenter-gpu)"
 families="$families|unattended-upgrades|dnf-automatic|yum-cron|versionlock|modules-extra"
-echo "format $format"
-for path in apt-get dnf yum zypper; do have "$path" && echo "tool $path"; done
+say "format $format"
+for path in apt-get dnf yum zypper; do have "$path" && say "tool $path"; done
 case $format in
 dpkg)
 dpkg-query -W -f '${Package}\t${Architecture}\t${Version}\t${Status}\n' |
@@ -192,7 +196,7 @@ count /var/lib/yum/transaction-all*
 ;;
 *) total=0 ;;
 esac
-[ "$total" -gt 0 ] && echo "journal $total"
+[ "$total" -gt 0 ] && say "journal $total"
 
 section trust
 [ "$format" = rpm ] &&
@@ -216,7 +220,7 @@ case "$nl$inodes$nl" in *"$nl${place##*:}$nl"*) ;; *) continue ;; esac
 for path in /proc/"$pid"/fd/*; do
 IFS=$nl
 for lock in $locks; do
-[ "$path" -ef "$lock" ] && line "/proc/$pid/comm" && echo "$pid $line" && break 2
+[ "$path" -ef "$lock" ] && line "/proc/$pid/comm" && say "$pid $line" && break 2
 done
 done
 IFS=$blank
@@ -226,7 +230,7 @@ for path in /var/run/yum.pid /run/zypp.pid /var/cache/dnf/metadata_lock.pid \
 /var/lib/dnf/rpmdb_lock.pid; do
 line "$path"
 [ "$line" ] && [ -r "/proc/$line/comm" ] && pid=$line && line "/proc/$pid/comm" &&
-echo "$pid $line"
+say "$pid $line"
 done
 
 section services
@@ -254,8 +258,8 @@ printf '%s\n' "$units"
 section runtimes
 # Packages say their version; what lies in /usr/local came without one.
 for path in dockerd containerd crio; do
-have "$path" && echo "command $path"
-[ -x "/usr/local/bin/$path" ] && echo "version $path $("/usr/local/bin/$path" --version)"
+have "$path" && say "command $path"
+[ -x "/usr/local/bin/$path" ] && say "version $path $("/usr/local/bin/$path" --version)"
 done
 count /run/containerd/io.containerd.runtime.*/moby/*
 moby=$total
@@ -272,13 +276,13 @@ cri=$total
 count /run/containerd/io.containerd.runtime.*/default/*
 cri=$((cri + total))
 count /run/k3s/containerd/io.containerd.runtime.*/k8s.io/*
-echo "containers docker $moby"
-echo "containers containerd $cri"
-echo "containers k3s $total"
+say "containers docker $moby"
+say "containers containerd $cri"
+say "containers k3s $total"
 count /run/containers/storage/overlay-containers/*/userdata
-echo "containers crio $total"
+say "containers crio $total"
 for path in /var/lib/rancher/*/data/*/bin/containerd; do
-[ -x "$path" ] && echo "version rancher $("$path" --version)" && break
+[ -x "$path" ] && say "version rancher $("$path" --version)" && break
 done
 [ "$effective" ] && have containerd && dump containerd containerd config dump
 [ "$effective" ] && [ -S /var/run/crio/crio.sock ] && dump crio crio status config
@@ -327,7 +331,8 @@ for text in $sockets; do
 case $text in *:*) ;; *) set -- "$@" ${1:+-o} -lname "socket:\\[$text\\]" ;; esac
 done
 held=
-[ $# -gt 0 ] && held=$(find /proc/[0-9]*/fd -maxdepth 1 \( "$@" \) -printf '%h %l\n')
+[ $# -gt 0 ] && held=$(find /proc/[0-9]*/fd -maxdepth 1 \( "$@" \) ! -lname "*$nl*" \
+-printf '%h %l\n')
 holders=
 owners=
 while read -r path device; do
@@ -341,7 +346,7 @@ owners="$owners$nl$pid ${device%?}"
 ;;
 *)
 line "$path/comm"
-echo "process $pid $device $line"
+say "process $pid $device $line"
 case " $holders " in
 *" $path "*) ;;
 *)
@@ -362,7 +367,7 @@ IFS=$nl
 text=${text#*:\"}
 text=${text%%\"*}
 # The checkpoint keeps pods that are gone until the next pod is admitted.
-[ -d "/var/lib/kubelet/pods/$text" ] && echo "pod $text"
+[ -d "/var/lib/kubelet/pods/$text" ] && say "pod $text"
 done
 IFS=$blank
 
@@ -377,9 +382,9 @@ line "$path/comm"
 done
 set -- "$@" $(grep -lsxE 'nv-hostengine|dcgm-exporter' /proc/[0-9]*/comm) -
 IFS=$nl
-for text in $sockets; do echo "listen $text"; done
+for text in $sockets; do say "listen $text"; done
 for text in $owners; do
-echo "owner $text"
+say "owner $text"
 set -- "$@" "/proc/${text%% *}/comm"
 done
 IFS=$blank
@@ -396,20 +401,20 @@ pid=${path##*/}
 case " $known " in *" $pid "*) continue ;; esac
 known="$known $pid"
 line "$path/comm"
-echo "$word $pid $line"
+say "$word $pid $line"
 group "$path/cgroup"
-[ "$group" ] && echo "cgroup $pid ${group#"$base"}"
+[ "$group" ] && say "cgroup $pid ${group#"$base"}"
 done
 
 section space
 stat -f -c '%a %S %n' / /boot /var /usr /tmp
 
 section oddities
-[ -x /usr/bin/nvidia-uninstall ] && echo "runfile uninstaller"
-[ -e /var/log/nvidia-installer.log ] && echo "runfile log"
+[ -x /usr/bin/nvidia-uninstall ] && say "runfile uninstaller"
+[ -e /var/log/nvidia-installer.log ] && say "runfile log"
 count /run/nvidia/driver/*
-[ "$total" -gt 0 ] && echo operator-driver
-[ -e /run/reboot-required ] || [ -e /var/run/reboot-required ] && echo reboot-required
+[ "$total" -gt 0 ] && say operator-driver
+[ -e /run/reboot-required ] || [ -e /var/run/reboot-required ] && say reboot-required
 
 section cdi
 IFS=$nl
@@ -428,15 +433,15 @@ want() {
 for item; do
 case "$nl$files" in *"$nl$item$nl"*) continue ;; esac
 if [ -L "$item" ]; then
-echo "link $item"
+say "link $item"
 readlink "$item"
 fi
 if [ -f "$item" ]; then
 files="$files$item$nl"
 elif [ -e "$item" ] || [ -L "$item" ]; then
-echo "odd $item"
+say "odd $item"
 else
-case $item in *[*?]*) ;; *) echo "absent $item" ;; esac
+case $item in *[*?]*) ;; *) say "absent $item" ;; esac
 fi
 done
 }
@@ -499,12 +504,12 @@ set --
 for text in $(stat -L -c '%s %a %U %n' $files); do
 path=${text#* * * }
 if [ "${text%% *}" -gt 131072 ]; then
-echo "large $text"
+say "large $text"
 elif [ -r "$path" ]; then
-echo "file $text"
+say "file $text"
 set -- "$@" "$path"
 else
-echo "unreadable $text"
+say "unreadable $text"
 fi
 done
 if [ $# -gt 0 ]; then
@@ -520,6 +525,7 @@ set +f
 
 section end
 date '+clock %s'
+say "$mark"
 }
 
 gather | tr -c '\11\12\40-\176' '?'

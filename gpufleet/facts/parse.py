@@ -30,6 +30,7 @@ from gpufleet.facts.packages import (
     unattended,
     versionlocks,
 )
+from gpufleet.facts.script import CAPTURE_MARK
 from gpufleet.facts.sections import FactsError, Sections, records
 from gpufleet.facts.services import parse_gpu, parse_runtimes, parse_services, runs_kubelet
 
@@ -52,16 +53,20 @@ class _Identity:
 
 
 def parse_node_facts(
-    lines: Sequence[str], *, controller_machine_id: str = "", controller_boot_id: str = ""
+    lines: Sequence[str],
+    *,
+    mark: str = CAPTURE_MARK,
+    controller_machine_id: str = "",
+    controller_boot_id: str = "",
 ) -> NodeFacts:
-    """The facts in the lines that gather.sh printed.
+    """The facts in the lines that gather.sh printed, which was told the same `mark`.
 
     The host is the controller when both its machine id and its boot id are the controller's:
     containers share the boot id of their machine, and clones its machine id, but not both.
 
     Raises FactsError, which names the section, when one is missing or malformed.
     """
-    sections = Sections(lines)
+    sections = Sections(lines, mark)
     os = sections.parse("os", _parse_os)
     kernel, hostname = sections.parse("kernel", parse_kernel)
     identity = sections.parse("identity", _parse_identity)

@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources import files
 
 MAX_ARGUMENT = 128 * 1024  # MAX_ARG_STRLEN of Linux: the longest argument of a command
+CAPTURE_MARK = "@@"  # in output that is kept in a file; a run has one that nobody can know
 
 
 @cache
@@ -19,10 +20,15 @@ def _script() -> str:
 
 
 def gather_command(
-    paths: Sequence[str] = (), effective: bool = False, ports: Sequence[int] = ()
+    paths: Sequence[str] = (),
+    effective: bool = False,
+    ports: Sequence[int] = (),
+    *,
+    mark: str = CAPTURE_MARK,
 ) -> str:
     """The command to run, which also reads the files `paths` (absolute).
 
+    `mark` tells the lines between sections from all others; parse_node_facts needs the same.
     With `effective` it asks every runtime for its effective configuration; `ports` are TCP ports
     of which is told who listens there.
 
@@ -34,7 +40,8 @@ def gather_command(
             raise ValueError(f"not an absolute path on one line: {path!r}")
     listed = shlex.quote("\n".join(paths))
     asked = shlex.quote("|".join(f"{port:04X}" for port in ports))
-    command = f"configs={listed}\neffective={int(effective) or ''}\nports={asked}\n{_script()}"
+    variables = f"mark={mark}\nconfigs={listed}\neffective={int(effective) or ''}\nports={asked}"
+    command = f"{variables}\n{_script()}"
     if len(shlex.quote(command)) >= MAX_ARGUMENT:
         raise ValueError(f"{len(paths)} paths are more than fit into one command")
     return command

@@ -28,7 +28,6 @@ SECTIONS = (
     "files",
     "end",
 )
-_MARK = "@@"
 T = TypeVar("T")
 
 
@@ -43,17 +42,25 @@ class FactsError(Exception):
 class Sections:
     """The lines of every section, and a way to parse one that names it when it is malformed."""
 
-    def __init__(self, lines: Iterable[str]) -> None:
-        """Raises FactsError where a section is missing, as in output that was cut off."""
+    def __init__(self, lines: Iterable[str], mark: str) -> None:
+        """`mark`: what gather.sh was told to begin the lines between sections with; what comes
+        before the first and after the last of them is of others, and is left out.
+
+        Raises FactsError where a section is missing, as in output that was cut off.
+        """
         self._lines: dict[str, list[str]] = {}
         current: list[str] = []
+        ended = False
         for line in lines:
-            if line.startswith(_MARK) and line[len(_MARK) :] in SECTIONS:
-                current = self._lines.setdefault(line[len(_MARK) :], [])
+            if line == mark:
+                ended = True
+                break
+            if line.startswith(mark) and line[len(mark) :] in SECTIONS:
+                current = self._lines.setdefault(line[len(mark) :], [])
             else:
                 current.append(line)
         for name in SECTIONS:
-            if name not in self._lines:
+            if name not in self._lines or (name == SECTIONS[-1] and not ended):
                 raise FactsError(name, "it is missing: the output of the host was cut off")
 
     def parse(self, name: str, parser: Callable[[Sequence[str]], T]) -> T:

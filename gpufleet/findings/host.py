@@ -16,8 +16,8 @@ NO_GPU = Kind(
 FACTS_UNREADABLE = Kind(
     "GF502",
     Severity.BLOCKER,
-    "The host's facts could not be read",
-    "the host did not answer the one command that describes it: {problem}.",
+    "The host's answer could not be read",
+    "the host gave no answer that can be read, {doing}: {problem}.",
     "Run it by hand with: gpufleet doctor INVENTORY --limit HOST",
 )
 

@@ -1,4 +1,4 @@
-"""The one fact that gpufleet gathers of a host, as a pyinfra fact."""
+"""The facts of a host: one command, whose answer is shown to nobody."""
 
 from __future__ import annotations
 
@@ -8,40 +8,58 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from pyinfra.api.exceptions import FactProcessError
-from pyinfra.api.facts import FactBase
+from pyinfra.api import Host, StringCommand
 
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.script import gather_command
 from gpufleet.facts.sections import FactsError
+from gpufleet.findings import Finding
+from gpufleet.findings.host import FACTS_UNREADABLE
+from gpufleet.operations.asking import MARK, arguments
+from gpufleet.operations.trouble import explain_error, refusal
+
+DOING = "while its facts were gathered"
 
 
-class NodeFactsFact(FactBase[NodeFacts | None]):
-    """NodeFacts of a host, in one command.
+def read_facts(
+    host: Host, paths: Sequence[str] = (), effective: bool = False, ports: Sequence[int] = ()
+) -> NodeFacts | Finding:
+    """NodeFacts of a host, or the blocker that says why there are none; raises nothing.
 
-    None where the host's output cannot be read: pyinfra then fails this host alone, and says
-    which section was malformed. `paths` are further files to read, for example a containerd
-    configuration that is not in its usual place. `effective` asks every runtime for its effective
-    configuration too, at the price of about 60 ms on the host for each. `ports` are TCP ports of
-    which is told who listens there.
+    `paths` are further files to read, for example a containerd configuration that is not in its
+    usual place. `effective` asks every runtime for its effective configuration too, at the price of
+    about 60 ms on the host for each. `ports` are TCP ports of which is told who listens there.
     """
+    try:
+        command = StringCommand(gather_command(paths, effective, ports, mark=MARK))
+        # Never printed, not even at -vvv: whole files are in it, with their passwords.
+        ok, output = host.run_shell_command(command, print_output=False, **arguments(host))
+        if not ok:
+            return refusal(host, [*output.stderr_lines, *_outside(output.stdout_lines)], DOING)
+        return _parse(output.stdout_lines)
+    except Exception as error:  # noqa: BLE001 - the boundary
+        return explain_error(host, error, DOING)
 
-    def command(
-        self, paths: Sequence[str] = (), effective: bool = False, ports: Sequence[int] = ()
-    ) -> str:
-        return gather_command(paths, effective, ports)
 
-    def process(self, output: list[str]) -> NodeFacts:
-        machine_id, boot_id = _controller()
-        try:
-            facts = parse_node_facts(
-                output, controller_machine_id=machine_id, controller_boot_id=boot_id
-            )
-        except FactsError as error:
-            # Any other exception would end the run for the whole fleet.
-            raise FactProcessError(str(error)) from error
-        return replace(facts, received=int(time.time()))
+def _parse(lines: Sequence[str]) -> NodeFacts | Finding:
+    machine_id, boot_id = _controller()
+    try:
+        facts = parse_node_facts(
+            lines,
+            mark=MARK,
+            controller_machine_id=machine_id,
+            controller_boot_id=boot_id,
+        )
+    except FactsError as error:
+        return FACTS_UNREADABLE(doing=DOING, problem=str(error))
+    return replace(facts, received=int(time.time()))
+
+
+def _outside(lines: Sequence[str]) -> Sequence[str]:
+    """What was printed before the facts began: of nologin, for example."""
+    start = next((i for i, line in enumerate(lines) if MARK in line), len(lines))
+    return lines[:start]
 
 
 @cache

@@ -10,6 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from gpufleet.facts.model import NodeFacts
+from gpufleet.findings import Finding
+from gpufleet.findings.host import FACTS_UNREADABLE
+
+UNREACHED = FACTS_UNREADABLE(
+    doing="because there is no connection to it", problem="see the error above"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +25,7 @@ class Gathered:
     name: str
     data: dict[str, Any]
     facts: NodeFacts | None
-    problem: str = ""
+    problem: Finding = UNREACHED  # counts where facts is None
     cluster: bool = False  # it is no host, and was not asked
 
 
@@ -39,12 +45,11 @@ def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
     # Imported here because pyinfra_cli makes gevent replace parts of the standard library.
     from pyinfra.api import Config, State
     from pyinfra.api.connect import connect_all, disconnect_all
-    from pyinfra.api.facts import get_facts
     from pyinfra.api.state import StateStage
     from pyinfra.context import ctx_inventory, ctx_state
     from pyinfra_cli.inventory import make_inventory
 
-    from gpufleet.operations.facts import NodeFactsFact
+    from gpufleet.operations.facts import read_facts
     from gpufleet.operations.groups import is_cluster
 
     if inventory.endswith(".py") and not Path(inventory).is_file():
@@ -66,13 +71,14 @@ def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
     connect_all(state)
     state.set_stage(StateStage.Prepare)
     try:
-        found = get_facts(state, NodeFactsFact)
+        answers = {host: state.pool.spawn(read_facts, host) for host in asked if host.connected}
+        found = {host: greenlet.get() for host, greenlet in answers.items()}
     finally:
         disconnect_all(state)
     return [
         Gathered(host.name, {}, None, cluster=True)
         if host in clusters
-        else Gathered(host.name, host.data.dict(), found.get(host), _problem(host, found))
+        else _gathered(host, found.get(host))
         for host in wanted
     ]
 
@@ -92,7 +98,8 @@ def _limited(hosts: Any, limit: Sequence[str]) -> list[Any]:
     return list(wanted.values())
 
 
-def _problem(host: Any, found: dict[Any, Any]) -> str:
-    if host not in found:
-        return "it could not be reached; see the error above"
-    return "" if found[host] else "its answer could not be read; see the error above"
+def _gathered(host: Any, answer: NodeFacts | Finding | None) -> Gathered:
+    data = host.data.dict()
+    if isinstance(answer, NodeFacts):
+        return Gathered(host.name, data, answer)
+    return Gathered(host.name, data, None, answer or UNREACHED)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from pyinfra import logger
 from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.findings import Finding
 from gpufleet.findings import packages as findings
-from gpufleet.operations.reading import LockHolder
+from gpufleet.operations.asking import privileges
+from gpufleet.operations.reading import LockHolder, read
 from gpufleet.operations.reporting import RunReport
-from gpufleet.operations.shell import explain, script
+from gpufleet.operations.shell import explain
 
 POLL = 2.0  # seconds between two looks
 REPORT = 10.0  # seconds between two lines of progress
@@ -26,7 +26,7 @@ def wait_for_lock(timeout: int) -> FunctionCommand:
 
 def wait_before_planning(host: Host, timeout: int) -> Finding | None:
     """Wait, outside any operation, until the package manager is free; or why that was in vain."""
-    return _until_free(host, timeout, lambda: str(host.get_fact(LockHolder)))
+    return _until_free(host, timeout, lambda: read(LockHolder))
 
 
 def _wait(state: State, host: Host, timeout: int) -> bool:
@@ -59,14 +59,6 @@ def _until_free(host: Host, timeout: int, look: Callable[[], str]) -> Finding | 
 def _holder(state: State, host: Host) -> str:
     """The process that holds the lock now, "" when it is free."""
     ok, output = host.run_shell_command(
-        script("lock_holder"), print_output=state.print_output, **privileges(host)
+        LockHolder().command(), print_output=state.print_output, **privileges(host)
     )
-    return str(output.stdout).strip() if ok else ""
-
-
-def privileges(host: Host) -> dict[str, Any]:
-    """The sudo and su arguments of the operation that runs now on `host`."""
-    arguments: dict[str, Any] = dict(host.current_op_global_arguments or {})
-    return {
-        key: value for key, value in arguments.items() if key.startswith(("_sudo", "_su_", "_use"))
-    }
+    return LockHolder().process(output.stdout_lines) if ok else ""

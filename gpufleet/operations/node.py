@@ -9,9 +9,11 @@ from typing import Any
 from pyinfra import host, state
 
 from gpufleet.catalog.load import load_catalog
+from gpufleet.facts.files import PROVENANCE
 from gpufleet.facts.model import NodeFacts
-from gpufleet.findings import host as findings
-from gpufleet.operations.facts import NodeFactsFact
+from gpufleet.findings import Finding, access
+from gpufleet.operations.facts import read_facts
+from gpufleet.operations.files import BACKUPS
 from gpufleet.operations.groups import is_cluster
 from gpufleet.operations.locks import wait_before_planning
 from gpufleet.operations.packages import Job
@@ -108,12 +110,25 @@ def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
         report.block(host, problems)
         return None
     began = time.monotonic()
-    facts = host.get_fact(NodeFactsFact, paths=_further_files(settings), ports=_ports(settings))
+    facts = read_facts(host, _further_files(settings), ports=_ports(settings))
     part.seconds += time.monotonic() - began
-    if facts is None:
-        report.block(host, [findings.FACTS_UNREADABLE(problem="see its output above")])
+    if isinstance(facts, Finding):
+        report.block(host, [facts])
+        return None
+    if problems := _unfit(facts):
+        report.block(host, problems)
         return None
     return settings, facts
+
+
+def _unfit(facts: NodeFacts) -> list[Finding]:
+    """Why nothing can be planned for a host, whatever is wanted of it."""
+    if not facts.privileged:
+        return [access.NOT_ROOT()]
+    record = facts.files.get(PROVENANCE)
+    if record and record.error:
+        return [access.RECORD_UNUSABLE(path=PROVENANCE, problem=record.error, folder=BACKUPS)]
+    return []
 
 
 def _further_files(settings: NodeSettings) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from pyinfra.api import deploy as pyinfra_deploy
 from pyinfra.api import operation as pyinfra_operation
 from pyinfra.api.operation import OperationMeta
 
+from gpufleet.operations.boundary import failing, finding_of, step, watched
 from gpufleet.operations.reporting import RunReport
 
 P = ParamSpec("P")
@@ -22,9 +23,10 @@ def operation(function: Callable[P, Commands]) -> Callable[Concatenate[str, P], 
     """Make a pyinfra operation of a generator of commands.
 
     It is called with the sentence that people read while it runs: `load("Load the modules", …)`.
-    In a preview the sentence becomes a step of the report where there would be commands.
+    In a preview the sentence becomes a step of the report where there would be commands. What goes
+    wrong while it runs fails it on this host, with a finding; the other hosts go on.
     """
-    inner = cast(Any, pyinfra_operation()(function))
+    inner = cast(Any, pyinfra_operation()(_guarded(function)))
 
     @wraps(function)
     def named(sentence: str, /, *args: P.args, **kwargs: P.kwargs) -> OperationMeta:
@@ -36,6 +38,23 @@ def operation(function: Callable[P, Commands]) -> Callable[Concatenate[str, P], 
         return OperationMeta(sentence, needed)
 
     return named
+
+
+def _guarded(function: Callable[P, Commands]) -> Callable[P, Commands]:
+    """The same commands; an exception between two of them is a command that fails."""
+
+    @wraps(function)
+    def commands(*args: P.args, **kwargs: P.kwargs) -> Commands:
+        if not state.is_executing:  # only asked whether there are any: one_host() is around it
+            yield from function(*args, **kwargs)
+            return
+        try:
+            for command in function(*args, **kwargs):
+                yield watched(command)
+        except Exception as error:  # noqa: BLE001 - the boundary
+            yield failing(finding_of(error, step(state, host)))
+
+    return commands
 
 
 def role(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:

@@ -15,7 +15,7 @@ from gpufleet.findings.host import MODULE_NOT_BUILT
 from gpufleet.operations.files import HOME, put
 from gpufleet.operations.locks import wait_for_lock
 from gpufleet.operations.operation import Commands, operation
-from gpufleet.operations.reading import AvailableVersions, RpmTrial, Simulation
+from gpufleet.operations.reading import AvailableVersions, RpmTrial, Simulation, read
 from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.repository import refresh
 from gpufleet.operations.shell import command, explain, script, stop
@@ -72,7 +72,7 @@ def look_up(job: Job) -> Commands:
         yield script("finish")
     yield from refresh(job.repository, job.manager)
     names = tuple(dict.fromkeys([*job.family.packages, *job.family.installed]))
-    chosen = choose_transaction(job.family, host.get_fact(AvailableVersions, job.manager, names))
+    chosen = choose_transaction(job.family, read(AvailableVersions, job.manager, names))
     if isinstance(chosen, Finding):
         yield stop(host.name, chosen)
         return
@@ -84,7 +84,7 @@ def look_up(job: Job) -> Commands:
 def _try_out_rpm(job: Job, chosen: Transaction) -> Commands:
     """Stop the host when yum or dnf would do more than was planned; else fetch the packages."""
     words = (*rpm_words(chosen), *chosen.prerequisites)
-    trial = host.get_fact(RpmTrial, job.manager, words)
+    trial = read(RpmTrial, job.manager, words)
     finding = refusal(trial, chosen, job.patterns, job.manager)
     if finding:
         yield stop(host.name, finding)
@@ -96,7 +96,7 @@ def _try_out_rpm(job: Job, chosen: Transaction) -> Commands:
 def _try_out(job: Job, chosen: Transaction) -> Commands:
     """Stop the host when apt would do more than was planned; else fetch the packages."""
     words = install_words(job.manager, chosen, job.lock_timeout)
-    simulation = host.get_fact(Simulation, tuple(words))
+    simulation = read(Simulation, tuple(words))
     typed = " ".join([words[0], "-s", *words[1:]])
     finding = apt_trial.refusal(simulation, chosen, job.patterns, typed)
     if finding:

@@ -14,15 +14,15 @@ from pyinfra.api import FileUploadCommand
 
 from gpufleet import __version__
 from gpufleet.facts.files import NOTES
+from gpufleet.facts.record import SCHEMA
 from gpufleet.findings import removal as found
 from gpufleet.operations.files import BACKUPS, HOME, INCOMING, stamp
 from gpufleet.operations.node import Node
 from gpufleet.operations.operation import Commands, operation
-from gpufleet.operations.reading import AddedPackages, RecordOnHost
+from gpufleet.operations.reading import AddedPackages, RecordOnHost, read
 from gpufleet.operations.shell import command, explain, script, stop
 
 PATH = f"{HOME}/provenance.json"
-SCHEMA = 1
 KEPT_HISTORY = 20  # entries
 
 
@@ -122,9 +122,9 @@ def record(
     before = f"{HOME}/{role}.before"
     entry = merged[role]
     # asked for here, so that a run that was killed after its transaction is made up for by the next
-    entry["added"] = sorted({*entry["added"], *host.get_fact(AddedPackages, before)})
+    entry["added"] = sorted({*entry["added"], *read(AddedPackages, before)})
     moved = found.RECORD_MOVED(file=PATH)
-    content = host.get_fact(RecordOnHost, PATH)  # the facts are from before all that was done
+    content = read(RecordOnHost, PATH)  # the facts are from before all that was done
     try:
         merged = combined(parse(content), node.record, merged)
     except (ValueError, RecursionError):

@@ -5,12 +5,36 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterable
+from typing import Any, TypeVar, cast
 
+from pyinfra import host, state
 from pyinfra.api import FactBase, StringCommand
 
+from gpufleet.operations.asking import answer, arguments, framed
+from gpufleet.operations.boundary import Stopped, step
 from gpufleet.operations.shell import command, script
+from gpufleet.operations.trouble import refusal
 from gpufleet.plan.packages import Available, parse_available
 from gpufleet.plan.rpm_trial import Trial, read_trial
+
+T = TypeVar("T")
+
+
+def read(fact: type[FactBase[T]], *args: Any) -> T:
+    """What a fact below finds on the host of this operation, or of this deploy.
+
+    Raises Stopped where the host gives no answer: pyinfra would go on with the fact's default.
+    """
+    asked = fact()
+    ok, output = host.run_shell_command(
+        cast(StringCommand, asked.command(*args)),
+        print_output=state.print_fact_output,
+        print_input=state.print_fact_input,
+        **arguments(host),
+    )
+    if not ok:
+        raise Stopped(refusal(host, output.stderr_lines, step(state, host)))
+    return asked.process(output.stdout_lines)
 
 
 class AvailableVersions(FactBase[Available]):
@@ -19,10 +43,10 @@ class AvailableVersions(FactBase[Available]):
     default = dict
 
     def command(self, manager: str, names: tuple[str, ...]) -> StringCommand:
-        return script("available", manager, *names)
+        return framed(script("available", manager, *names))
 
     def process(self, output: Iterable[str]) -> Available:
-        return parse_available(output)
+        return parse_available(answer(output) or ())
 
 
 class NotKept(str):
@@ -37,10 +61,12 @@ class Fetched(FactBase[bytes | str]):
         return "the host gave no answer"
 
     def command(self, url: str) -> StringCommand:
-        return script("fetch", url)
+        return framed(script("fetch", url))
 
     def process(self, output: Iterable[str]) -> bytes | str:
-        lines = list(output)
+        lines = answer(output)
+        if lines is None:
+            return self.default()
         if lines and lines[0].startswith("error "):
             return lines[0].removeprefix("error ").strip()
         if lines and lines[0].startswith("full "):
@@ -59,10 +85,11 @@ class Simulation(FactBase[list[str]]):
     default = list
 
     def command(self, words: tuple[str, ...]) -> StringCommand:
-        return StringCommand("LC_ALL=C", command(words[0], "-s", *words[1:]), "2>&1;", "exit", "0")
+        simulated = command(words[0], "-s", *words[1:])
+        return framed(StringCommand("LC_ALL=C", simulated, "2>&1;", "exit", "0"))
 
     def process(self, output: Iterable[str]) -> list[str]:
-        return list(output)
+        return answer(output) or []
 
 
 class RpmTrial(FactBase[Trial]):
@@ -73,10 +100,10 @@ class RpmTrial(FactBase[Trial]):
         return read_trial([])
 
     def command(self, manager: str, words: tuple[str, ...]) -> StringCommand:
-        return script("rpm_transaction", manager, "try", "", *words)
+        return framed(script("rpm_transaction", manager, "try", "", *words))
 
     def process(self, output: Iterable[str]) -> Trial:
-        return read_trial(output)
+        return read_trial(answer(output) or [])
 
 
 class AddedPackages(FactBase[list[str]]):
@@ -85,10 +112,10 @@ class AddedPackages(FactBase[list[str]]):
     default = list
 
     def command(self, file: str) -> StringCommand:
-        return script("packages_added", file)
+        return framed(script("packages_added", file))
 
     def process(self, output: Iterable[str]) -> list[str]:
-        return [line.strip() for line in output if line.strip()]
+        return [line.strip() for line in answer(output) or () if line.strip()]
 
 
 class RecordOnHost(FactBase[bytes]):
@@ -111,7 +138,7 @@ class LockHolder(FactBase[str]):
     default = str
 
     def command(self) -> StringCommand:
-        return script("lock_holder")
+        return framed(script("lock_holder"))
 
     def process(self, output: Iterable[str]) -> str:
-        return "".join(output).strip()
+        return "".join(answer(output) or ()).strip()

@@ -11,7 +11,7 @@ from pyinfra.api import FunctionCommand, Host, State, StringCommand
 from pyinfra.api.exceptions import ConnectError
 
 from gpufleet.findings import host as findings
-from gpufleet.operations.locks import privileges
+from gpufleet.operations.asking import answer, framed, privileges
 from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.shell import explain
@@ -73,5 +73,5 @@ def _wait_for_new_boot(host: Host, before: str, timeout: int) -> bool:
 
 
 def _boot_id(host: Host) -> str:
-    ok, output = host.run_shell_command(StringCommand(BOOT_ID), _timeout=10)
-    return str(output.stdout).strip() if ok else ""
+    ok, output = host.run_shell_command(framed(StringCommand(BOOT_ID)), _timeout=10)
+    return "".join(answer(output.stdout_lines) or ()) if ok else ""

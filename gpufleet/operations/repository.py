@@ -14,7 +14,7 @@ from gpufleet.openpgp import Certificate, OpenPgpError, certificate, keyring_fin
 from gpufleet.operations.files import HOME, put, show_diff
 from gpufleet.operations.locks import wait_for_lock
 from gpufleet.operations.operation import Commands, operation
-from gpufleet.operations.reading import Fetched, NotKept
+from gpufleet.operations.reading import Fetched, NotKept, read
 from gpufleet.operations.shell import explain, script, stop
 from gpufleet.plan.files import FileWrite
 from gpufleet.plan.repository import RepositoryPlan
@@ -76,7 +76,7 @@ def fetch_key(url: str, expected: Sequence[str], settings: str) -> Certificate |
     A file with the expected key and anything beside it is refused as a whole. `settings`: beginning
     of the settings that name a mirror and the fingerprint of its key.
     """
-    key = host.get_fact(Fetched, url)
+    key = read(Fetched, url)
     if isinstance(key, NotKept):
         return findings.KEY_NOT_KEPT(url=url, problem=key)
     if isinstance(key, str):

@@ -11,6 +11,7 @@ import pytest
 
 from gpufleet.openpgp import fingerprints
 from gpufleet.operations import repository
+from tests.roles.answers import framed_lines
 from tests.unit.plan.hosts import bare_host, plan_for
 
 ERROR_PAGE = base64.b64encode(b"<html>Not what you asked for</html>").decode()
@@ -29,7 +30,8 @@ def test_what_is_no_key_stops_the_host_before_a_file_is_written(
 ) -> None:
     plan = plan_for(bare_host()).repository
     host = carry_out(
-        lambda: repository.trust("Trust", plan, "driver", 5), {"gpufleet-fetch": answer}
+        lambda: repository.trust("Trust", plan, "driver", 5),
+        {"gpufleet-fetch": framed_lines(answer)},
     )
     assert not any("put_files" in command for command in host.commands)
     # the fake host has no shell: that this last command fails is in test_quoting.py
@@ -48,7 +50,8 @@ def test_the_right_key_with_another_beside_it_stops_the_host(
     plan = replace(found, repository=known)
     answer = base64.b64encode(both).decode()
     host = carry_out(
-        lambda: repository.trust("Trust", plan, "driver", 5), {"gpufleet-fetch": answer}
+        lambda: repository.trust("Trust", plan, "driver", 5),
+        {"gpufleet-fetch": framed_lines(answer)},
     )
     assert not any("put_files" in command for command in host.commands)
     assert "GF310" in host.commands[-1]

@@ -13,15 +13,19 @@ from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.shell import command
 
 
+class BrokenOff(BaseException):
+    """Stands for a key that a person presses, or a signal."""
+
+
 @operation
 def greet(name: str) -> Commands:
     """
     Greet somebody.
 
-    + name: whom; nobody is a mistake in the program
+    + name: whom; nobody ends the whole run
     """
     if not name:
-        raise LookupError("nobody to greet")
+        raise BrokenOff
     yield command("echo", name)
 
 
@@ -39,7 +43,7 @@ def run(*names: str) -> RunReport:
 
     add_deploy(state, deploy)
     if "" in names:
-        with pytest.raises(LookupError):
+        with pytest.raises(BrokenOff):
             run_ops(state)
     else:
         run_ops(state)

@@ -44,10 +44,10 @@ def test_no_secret_of_a_command_line_is_shown() -> None:
 
 
 def test_a_host_that_did_not_answer() -> None:
-    parts = describe(Gathered("gpu-07", {}, None, "it could not be reached"), load_catalog())
+    parts = describe(Gathered("gpu-07", {}, None), load_catalog())
     (finding,) = parts["findings"]
     assert finding["code"] == "GF502"
-    assert "could not be reached" in finding["message"]
+    assert "no connection" in finding["message"]
 
 
 def test_settings_that_are_wrong_are_told() -> None:

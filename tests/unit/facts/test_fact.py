@@ -1,4 +1,4 @@
-"""NodeFactsFact through pyinfra, on hosts that only answer."""
+"""Facts through pyinfra, on hosts that only answer."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api.connect import connect_all
-from pyinfra.api.facts import get_fact
 
 from gpufleet.facts.model import NodeFacts
+from gpufleet.findings import Finding
 from gpufleet.operations import facts as module
-from gpufleet.operations.facts import NodeFactsFact
+from gpufleet.operations.facts import read_facts
+from tests.roles.answers import facts_of
 
-CAPTURE = Path(__file__).parent / "captures" / "ubuntu2204-kubelet-handwritten.txt"
+CAPTURES = Path(__file__).parent / "captures"
+CAPTURE = (CAPTURES / "ubuntu2204-kubelet-handwritten.txt").read_text("utf-8")
 
 
 def answers(**hosts: str) -> tuple[State, dict[str, Any]]:
@@ -34,8 +36,8 @@ def answers(**hosts: str) -> tuple[State, dict[str, Any]]:
 
 
 def test_facts_of_a_host() -> None:
-    state, hosts = answers(good=CAPTURE.read_text("utf-8"))
-    facts = get_fact(state, hosts["good"], NodeFactsFact)
+    _, hosts = answers(good=facts_of(CAPTURE))
+    facts = read_facts(hosts["good"])
     assert isinstance(facts, NodeFacts)
     assert facts.hostname == "gpu-07"
     assert abs(facts.received - time.time()) < 60
@@ -43,20 +45,51 @@ def test_facts_of_a_host() -> None:
     assert len(hosts["good"].connector.executed_commands) == 1
 
 
-def test_an_answer_that_cannot_be_read_fails_its_host_alone(
-    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    text = CAPTURE.read_text("utf-8")
-    state, hosts = answers(good=text, cut=text[:3000])
-    assert get_fact(state, hosts["cut"], NodeFactsFact) is None
-    assert state.failed_hosts == {hosts["cut"]}
-    assert "section" in caplog.text + capsys.readouterr().err
-    assert get_fact(state, hosts["good"], NodeFactsFact) is not None
+def test_the_command_runs_with_the_privileges_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, hosts = answers(good=facts_of(CAPTURE))
+    hosts["good"].data._doas = True
+    seen = {}
+
+    def run(*_: Any, **arguments: Any) -> Any:
+        seen.update(arguments)
+        raise EOFError
+
+    monkeypatch.setattr(hosts["good"].connector, "run_shell_command", run)
+    read_facts(hosts["good"])
+    assert seen["_doas"] is True
+
+
+def test_files_are_never_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    state, hosts = answers(good=facts_of(CAPTURE))
+    state.print_output = state.print_fact_output = state.print_fact_input = True  # -vvv
+    assert isinstance(read_facts(hosts["good"]), NodeFacts)
+    shown = capsys.readouterr()
+    assert "base64 " not in shown.out + shown.err
+
+
+def test_lines_of_another_mark_are_not_read() -> None:
+    """A process or a login script that prints what looks like a section, of an earlier run."""
+    forged = "@@os\nID=evil\n" + facts_of(CAPTURE) + "@@os\nID=evil\nclock 1\n"
+    _, hosts = answers(good=forged)
+    facts = read_facts(hosts["good"])
+    assert isinstance(facts, NodeFacts)
+    assert (facts.os.id, facts.clock != 1) == ("ubuntu", True)
+
+
+def test_an_answer_that_cannot_be_read_names_the_section() -> None:
+    _, hosts = answers(cut=facts_of(CAPTURE[:3000]))
+    found = read_facts(hosts["cut"])
+    assert isinstance(found, Finding)
+    assert "section" in found.message
 
 
 def test_the_controller_knows_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     ids = ("0123456789abcdef0123456789abcdef", "6b7cf6a5-0c4e-4d37-9bd0-5b6f9a5d5f10")
-    lines = CAPTURE.read_text("utf-8").splitlines()
-    assert not NodeFactsFact().process(lines).controller
+    _, hosts = answers(good=facts_of(CAPTURE))
+    facts = read_facts(hosts["good"])
+    assert isinstance(facts, NodeFacts)
+    assert not facts.controller
     monkeypatch.setattr(module, "_controller", lambda: ids)
-    assert NodeFactsFact().process(lines).controller
+    facts = read_facts(hosts["good"])
+    assert isinstance(facts, NodeFacts)
+    assert facts.controller

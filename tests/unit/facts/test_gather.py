@@ -139,6 +139,20 @@ def test_gpu_processes_and_pods(host: FakeHost, shell: tuple[str, ...]) -> None:
     assert found.gpu_pods == 2
 
 
+def test_the_name_of_a_process_is_one_line(host: FakeHost, shell: tuple[str, ...]) -> None:
+    """dash's echo makes a line break of `\\n`, with which anybody could write sections."""
+    name = r"x\n@@os\nID=evil\n@@lock\n1 apt"
+    host.device("/dev/nvidiactl")
+    host.file("/proc/812/comm", name + "\n")
+    host.link("/proc/812/fd/3", "/dev/nvidia0")
+    host.file("/proc/900/comm", "sh\n")
+    host.link("/proc/900/fd/3", "/dev/nvidia0\n812 /dev/nvidia1")
+    found = facts(host, shell)
+    assert found.os.id == "debian"
+    assert found.lock_holder == ""
+    assert [(work.pid, work.command) for work in found.gpu_processes] == [(812, name)]
+
+
 def test_lock_is_found_by_inode(host: FakeHost, shell: tuple[str, ...]) -> None:
     lock = host.file("/var/lib/dpkg/lock-frontend", "")
     inode = lock.stat().st_ino

@@ -11,6 +11,7 @@ from paramiko import SSHException
 from pyinfra.api.exceptions import ConnectError
 
 from gpufleet.operations import reboot
+from gpufleet.operations.asking import MARK
 
 
 class Rebooting:
@@ -25,7 +26,8 @@ class Rebooting:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return True, SimpleNamespace(stdout=answer)
+        banner = f"Welcome, it is {len(self.answers)} o'clock"  # of a .bashrc: no part of an answer
+        return True, SimpleNamespace(stdout_lines=[banner, "", MARK, answer, "", MARK])
 
     def disconnect(self) -> None:
         """Nothing to do: the next connection is a new one anyway."""

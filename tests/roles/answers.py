@@ -1,0 +1,17 @@
+"""What hosts on the fake connector print."""
+
+from __future__ import annotations
+
+from gpufleet.operations.asking import MARK
+
+
+def framed_lines(text: str) -> str:
+    """An answer as a host prints it, with what a login shell prints around it."""
+    return f"You have mail.\n\n{MARK}\n{text}\n\n{MARK}\nlogout\n"
+
+
+def facts_of(capture: str) -> str:
+    """Captured facts as a host prints them in this run."""
+    return "You have mail." + "\n".join(
+        MARK + line[2:] if line.startswith("@@") else line for line in f"{capture}".split("\n")
+    )

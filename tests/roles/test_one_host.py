@@ -1,0 +1,219 @@
+"""One host of six answers wrongly: it alone stops, and it says why."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from paramiko import SSHException
+from pyinfra.api import Config, Inventory, State
+from pyinfra.api.connect import connect_all
+from pyinfra.api.deploy import add_deploy
+from pyinfra.api.operations import run_ops
+
+from gpufleet.facts.files import PROVENANCE
+from gpufleet.operations.boundary import one_host
+from gpufleet.operations.node import current_node
+from gpufleet.operations.operation import Commands, operation
+from gpufleet.operations.reading import LockHolder, read
+from gpufleet.operations.reporting import RunReport
+from gpufleet.operations.shell import command
+from gpufleet.report import HostReport
+from tests.roles.answers import facts_of, framed_lines
+
+CAPTURE = (
+    Path(__file__).parents[1] / "unit/facts/captures/ubuntu2204-sandbox.txt"
+).read_text("utf-8")  # fmt: skip
+SECRET = "hunter2secret"
+HOSTS = [f"gpu-{number}" for number in range(1, 7)]
+BROKEN = "gpu-3"
+
+
+@operation
+def work() -> Commands:
+    """Ask who holds the package manager's lock, then change something."""
+    holder = read(LockHolder)
+    yield command("write-it-down", holder or "free")
+
+
+def deploy() -> None:
+    with one_host():
+        if current_node():
+            work("Work")
+
+
+class Raising(dict[str, Any]):
+    """Answers of a host whose connection raises at the first command that has `word` in it."""
+
+    def __init__(self, word: str, error: Exception) -> None:
+        super().__init__()
+        self.word, self.error = word, error
+
+
+def run(broken: dict[Any, Any], monkeypatch: pytest.MonkeyPatch, **data: Any) -> RunReport:
+    """A run over six hosts, of which one gives the answers `broken` and has this data."""
+    healthy = {"gpufleet-lock_holder": framed_lines(""), "uname -nrm": facts_of(CAPTURE)}
+    common = {"fake_delay": 0.0, "fake_delay_jitter": 0.0, "driver_enabled": False,
+              "toolkit_enabled": False}  # fmt: skip
+    hosts = [
+        (f"@fake/{name}",
+         {**common, **(data if name == BROKEN else {}),
+          "fake_responses": {**healthy, **broken} if name == BROKEN else healthy})
+        for name in HOSTS
+    ]  # fmt: skip
+    state = State(Inventory((hosts, {})), Config(), check_for_changes=False)
+    report = RunReport(state)
+    state.add_callback_handler(report)
+    connect_all(state)
+    if isinstance(broken, Raising):
+        connector = state.inventory.get_host(f"@fake/{BROKEN}").connector
+        answer = connector.run_shell_command
+
+        def cut(command: Any, **arguments: Any) -> Any:
+            if broken.word in str(command):
+                raise broken.error
+            return answer(command, **arguments)
+
+        monkeypatch.setattr(connector, "run_shell_command", cut)
+    add_deploy(state, deploy)
+    run_ops(state)
+    return report
+
+
+def judged(report: RunReport) -> HostReport:
+    """The part of the broken host, once the others are seen to be done."""
+    parts = {part.name.removeprefix("@fake/"): part for part in report.gather()}
+    assert sorted(parts) == HOSTS
+    for name in HOSTS:
+        if name != BROKEN:
+            assert (parts[name].failed, parts[name].changed) == (False, 1)
+    # what pyinfra's command makes its exit status of
+    assert {host.name for host in report.state.failed_hosts} == {f"@fake/{BROKEN}"}
+    return parts[BROKEN]
+
+
+def with_file(path: str, content: str) -> str:
+    """The captured facts with one file more."""
+    head, _, rest = CAPTURE.partition("@@files\n")
+    listed, _, encoded = rest.partition("base64 ")
+    old, _, tail = encoded.partition("\n")
+    data = content.encode()
+    all_of_it = base64.b64encode(base64.b64decode(old) + data).decode()
+    listed = f"{listed}file {len(data)} 600 root {path}\n".replace(f"absent {path}\n", "")
+    return f"{head}@@files\n{listed}base64 {all_of_it}\n{tail}"
+
+
+def with_line(section: str, line: str) -> str:
+    return CAPTURE.replace(f"@@{section}\n", f"@@{section}\n{line}\n")
+
+
+DEEP = "[" * 3000 + "]" * 3000
+ANSWERS: dict[str, tuple[str, str]] = {
+    "nothing": ("", "GF502"),
+    "only a banner": ("Welcome\n", "GF502"),
+    "cut in a section": (CAPTURE[:900], "GF502"),
+    "cut at the end": (CAPTURE.rpartition("@@")[0], "GF502"),
+    "a section less": (CAPTURE.replace("@@gpu\n", ""), "GF502"),
+    "no distribution": (CAPTURE.replace("ID=ubuntu", "XX=ubuntu"), "GF502"),
+    "no boot id": (CAPTURE.replace("boot ", "shoe "), "GF502"),
+    "a process without a number": (with_line("gpu", "process x /dev/nvidia0 sh"), "GF502"),
+    "a module without a count": (with_line("modules", "module nvidia"), "GF502"),
+    "a device without a class": (with_line("pci", "0000:17:00.0 0x2330"), "GF502"),
+    "a clock that is none": (CAPTURE.replace("clock ", "clock tick"), "GF502"),
+    "files that are not base64": (CAPTURE.replace("base64 ", "base64 %%%"), "GF502"),
+    "a file with another size": (CAPTURE.replace("file 38 ", "file 39 "), "GF502"),
+    "a line in the files": (with_line("files", f"password={SECRET}"), "GF502"),
+    "a socket without an address": (with_line("collectors", "listen x 1"), "GF502"),
+    "a record that is no JSON": (with_file(PROVENANCE, f'{{"x": "{SECRET}'), "GF557"),
+    "a record nested deep": (with_file(PROVENANCE, DEEP), "GF557"),
+    "a record that is a list": (with_file(PROVENANCE, f'["{SECRET}"]'), "GF557"),
+    "a record of a newer version": (with_file(PROVENANCE, '{"schema": 2}'), "GF557"),
+    "a record of odd types": (
+        with_file(PROVENANCE, json.dumps({"schema": 1, "driver": SECRET})), "GF557"),
+    "not root": (CAPTURE.replace("\nuser 0\n", "\nuser 1000\n"), "GF505"),
+}  # fmt: skip
+SAYS = {
+    "sudo: a password is required": "GF506",
+    "sudo: sorry, you must have a tty to run sudo": "GF506",
+    "sudo: 1 incorrect password attempt": "GF506",
+    "admin is not in the sudoers file.": "GF506",
+    "doas: Operation not permitted": "GF506",
+    "sh: 1: sudo: not found": "GF506",
+    "This account is currently not available.": "GF507",
+    "Killed": "GF502",
+}
+ERRORS: dict[str, tuple[str, Exception, str]] = {
+    "the connection ends while facts are gathered": ("uname -nrm", EOFError(), "GF504"),
+    "a channel cannot be opened": ("uname -nrm", SSHException("not active"), "GF504"),
+    "a step times out": ("write-it-down", TimeoutError(), "GF504"),
+    "the connection ends in a step": ("write-it-down", EOFError(), "GF504"),
+    "the connection ends between two commands": ("lock_holder", ConnectionResetError(), "GF504"),
+    "a step has a fault": ("write-it-down", LookupError(SECRET), "GF503"),
+    "the gathering has a fault": ("uname -nrm", RecursionError(SECRET), "GF503"),
+}  # fmt: skip
+DATA: dict[str, tuple[dict[str, Any], str]] = {
+    "an unknown key": ({"driver_brunch": 1}, "GF201"),
+    "a value that breaks a command": ({"toolkit_containerd_config": "/etc/a\n/b"}, "GF202"),
+}
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_facts_that_cannot_be_read(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, code = ANSWERS[kind]
+    part = judged(run({"uname -nrm": facts_of(text)}, monkeypatch))
+    assert part.failed
+    assert [finding.code for finding in part.findings if finding.blocks] == [code]
+    assert SECRET not in str(part)
+
+
+@pytest.mark.parametrize("said", SAYS)
+def test_a_host_that_refuses(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = {"success": False, "stdout" if "account" in said else "stderr": said}
+    part = judged(run({"uname -nrm": refused}, monkeypatch))
+    assert [finding.code for finding in part.findings] == [SAYS[said]]
+    assert part.findings[0].remedy
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+def test_an_error_that_pyinfra_would_end_the_run_for(
+    kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    word, error, code = ERRORS[kind]
+    part = judged(run(Raising(word, error), monkeypatch))
+    assert [finding.code for finding in part.findings if finding.blocks] == [code]
+    if code == "GF503":  # the place is named
+        assert " line " in part.findings[-1].message
+    assert SECRET not in str(part)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", DATA)
+def test_data_that_cannot_be_used(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, code = DATA[kind]
+    part = judged(run({}, monkeypatch, **data))
+    assert [finding.code for finding in part.findings if finding.blocks] == [code]
+
+
+@pytest.mark.parametrize("where", ["load_settings", "plan_node", "_fill"])
+def test_any_other_exception_stops_its_host_alone(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gpufleet.operations import node
+
+    inner: Callable[..., Any] = getattr(node, where)
+
+    def faulty(*args: Any) -> Any:
+        if node.host.name == f"@fake/{BROKEN}":
+            raise KeyError(SECRET)
+        return inner(*args)
+
+    monkeypatch.setattr(node, where, faulty)
+    part = judged(run({}, monkeypatch))
+    (finding,) = part.findings if where != "_fill" else part.findings[-1:]
+    assert finding.code == "GF503"
+    assert "gpufleet.operations.node line" in finding.message
+    assert SECRET not in finding.message
