@@ -1,4 +1,4 @@
-"""GF503 to GF509, GF557: the way to a host, its privileges, and other runs on it."""
+"""GF503 to GF509, GF557, GF558: the way to a host, its privileges, and other runs on it."""
 
 from __future__ import annotations
 
@@ -36,6 +36,16 @@ PRIVILEGES_REFUSED = Kind(
     "The host does not let commands run as root",
     "{cause}.",
     "{remedy}",
+)
+
+SU_PASSWORD = Kind(
+    "GF558",
+    Severity.BLOCKER,
+    "su with a password cannot be used",
+    "_su_password is set: su takes the password where files come in, so that they cannot be handed "
+    "to the host without others reading them.",
+    "Use sudo instead (_sudo, with or without _sudo_password), or log in as root. _su_user without "
+    "a password works.",
 )
 
 NO_SHELL = Kind(

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pyinfra import host, logger, state
-from pyinfra.api import FileUploadCommand, FunctionCommand, Host, State, StringCommand
+from pyinfra.api import FunctionCommand, Host, State, StringCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.connectors.util import CommandOutput
 
@@ -17,7 +17,7 @@ from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.shell import explain
 from gpufleet.operations.trouble import explain_error, refusal
 
-Command = str | StringCommand | FileUploadCommand | FunctionCommand
+Command = str | StringCommand | FunctionCommand
 
 
 class Stopped(Exception):
@@ -53,13 +53,11 @@ def finding_of(error: Exception, doing: str) -> Finding:
     return explain_error(host, error, doing)
 
 
-def watched(command: Command) -> StringCommand | FileUploadCommand | FunctionCommand:
+def watched(command: Command) -> StringCommand | FunctionCommand:
     """The same command, which fails with a finding where it would raise or lose its connection."""
     if isinstance(command, FunctionCommand):
         words = (command.function, command.args, command.kwargs)
         return FunctionCommand(_call, words, {}, **command.connector_arguments)
-    if isinstance(command, FileUploadCommand):
-        return command
     if isinstance(command, str):
         return _Watched(command.strip())
     return _Watched(*command.bits, _separator=command.separator, **command.connector_arguments)

@@ -12,11 +12,10 @@ from difflib import unified_diff
 
 import click
 from pyinfra import host, state
-from pyinfra.api import FileUploadCommand
 
 from gpufleet.facts.model import NodeFacts
 from gpufleet.operations.operation import Commands, operation
-from gpufleet.operations.shell import command, script
+from gpufleet.operations.shell import command, script, upload
 from gpufleet.plan.files import FileWrite
 from gpufleet.redact import redact
 
@@ -30,7 +29,7 @@ def put(files: Sequence[FileWrite]) -> Commands:
     mark = stamp()
     archive = f"{INCOMING}/{mark}.tar"
     yield command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS)
-    yield FileUploadCommand(io.BytesIO(_archive(files)), archive)
+    yield upload(_archive(files), archive)
     paths = [file.path for file in files]
     yield script("put_files", archive, f"{BACKUPS}/{mark}", *paths)
 

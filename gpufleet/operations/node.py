@@ -12,6 +12,7 @@ from gpufleet.catalog.load import load_catalog
 from gpufleet.facts.files import PROVENANCE
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding, access
+from gpufleet.operations.asking import arguments
 from gpufleet.operations.facts import read_facts
 from gpufleet.operations.files import BACKUPS
 from gpufleet.operations.groups import is_cluster
@@ -108,6 +109,9 @@ def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
     settings, problems = load_settings(host.data.dict())
     if settings is None:
         report.block(host, problems)
+        return None
+    if arguments(host).get("_su_user") and arguments(host).get("_su_password"):
+        report.block(host, [access.SU_PASSWORD()])
         return None
     began = time.monotonic()
     facts = read_facts(host, _further_files(settings), ports=_ports(settings))

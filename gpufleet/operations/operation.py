@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, cast
 
 from pyinfra import host, state
-from pyinfra.api import FileUploadCommand, FunctionCommand, StringCommand
+from pyinfra.api import FunctionCommand, StringCommand
 from pyinfra.api import deploy as pyinfra_deploy
 from pyinfra.api import operation as pyinfra_operation
 from pyinfra.api.operation import OperationMeta
@@ -16,7 +16,7 @@ from gpufleet.operations.boundary import failing, finding_of, step, watched
 from gpufleet.operations.reporting import RunReport
 
 P = ParamSpec("P")
-Commands = Generator[str | StringCommand | FileUploadCommand | FunctionCommand, None, None]
+Commands = Generator[str | StringCommand | FunctionCommand, None, None]
 
 
 def operation(function: Callable[P, Commands]) -> Callable[Concatenate[str, P], OperationMeta]:

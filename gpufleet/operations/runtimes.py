@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Sequence
 
 from pyinfra import host
-from pyinfra.api import FileUploadCommand
 
 from gpufleet.facts.files import NOTES
 from gpufleet.facts.model import NodeFacts
@@ -15,7 +13,7 @@ from gpufleet.findings import Finding
 from gpufleet.findings import toolkit as findings
 from gpufleet.operations.files import BACKUPS, HOME, INCOMING, show_diff, stamp
 from gpufleet.operations.operation import Commands, operation
-from gpufleet.operations.shell import command, explain, script, stop
+from gpufleet.operations.shell import command, explain, script, stop, upload
 from gpufleet.plan.cdi import CdiPlan
 from gpufleet.plan.files import FileWrite
 from gpufleet.plan.runtime_model import ConfigChange, RuntimePlan
@@ -77,7 +75,7 @@ def _note(plan: RuntimePlan, note: str, mark: str, backup: str) -> Commands:
     """Write down what is about to be written: a run that fails or is killed may not record it."""
     staged = f"{INCOMING}/{mark}-note"
     text = json.dumps(plan.as_record(), indent=2, sort_keys=True) + "\n"
-    yield FileUploadCommand(io.BytesIO(text.encode()), staged)
+    yield upload(text.encode(), staged)
     yield script("note_runtime", staged, note, backup)
 
 
@@ -87,7 +85,7 @@ def _put(
     staged = ""
     if change.after is not None:
         staged = f"{INCOMING}/{mark}"
-        yield FileUploadCommand(io.BytesIO(change.after.encode()), staged)
+        yield upload(change.after.encode(), staged)
     yield script(
         "runtime_config",
         change.path,

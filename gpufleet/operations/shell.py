@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from functools import lru_cache
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from pyinfra.api import QuoteString, StringCommand
 from gpufleet.findings import Finding
 
 SCRIPTS = Path(__file__).parent / "scripts"
+LINE = 16_384  # characters of base64, a multiple of 4
 
 
 @lru_cache
@@ -21,6 +24,18 @@ def script(name: str, *arguments: str) -> StringCommand:
     """The command that runs scripts/NAME.sh with `arguments` on a host."""
     bits = [QuoteString(argument) for argument in arguments]
     return StringCommand("sh", "-c", QuoteString(_source(name)), f"gpufleet-{name}", *bits)
+
+
+def upload(content: bytes, path: str) -> StringCommand:
+    """The command that writes bytes to `path` on a host, where root alone can read them at once.
+
+    They go through standard input: pyinfra's own way leaves them in /tmp for all to read until they
+    are copied, and words of a command are seen by every process.
+    """
+    text = base64.b64encode(content).decode()
+    lines = [text[start : start + LINE] for start in range(0, len(text), LINE)]
+    digest = hashlib.sha256(content).hexdigest()
+    return StringCommand(script("receive", path, digest), _stdin=lines or [""])
 
 
 def command(*words: str) -> StringCommand:
