@@ -63,6 +63,25 @@ text=$("$@" | base64 -w 0)
 
 gather() {
 
+section identity
+line /proc/sys/kernel/random/boot_id
+say "boot $line"
+line /etc/machine-id
+say "machine $line"
+user=
+while read -r key user text; do
+[ "$key" = Uid: ] && break
+done </proc/self/status
+say "user $user"
+# First who was at work last, then whether somebody is: of a run that begins after this line, another
+# name will stand there.
+line /run/gpufleet.lock
+say "run $line"
+if [ -e /run/gpufleet.lock ]; then
+flock -s -n /run/gpufleet.lock true
+[ $? -eq 1 ] && say "held"
+fi
+
 section os
 like=
 for path in /etc/os-release /usr/lib/os-release; do
@@ -92,17 +111,6 @@ say "installed $headers ${path##*/}"
 done
 path=/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c
 [ -r "$path" ] && say "secureboot" $(od -An -tu1 "$path")
-
-section identity
-line /proc/sys/kernel/random/boot_id
-say "boot $line"
-line /etc/machine-id
-say "machine $line"
-user=
-while read -r key user text; do
-[ "$key" = Uid: ] && break
-done </proc/self/status
-say "user $user"
 
 section pci
 IFS=$nl

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 NVIDIA_VENDOR = 0x10DE
+RUN_LOCK = "/run/gpufleet.lock"  # held by the run of gpufleet that changes the host
 PackageManager = Literal["apt", "dnf", "yum", "zypper"]
 
 
@@ -248,6 +249,8 @@ class NodeFacts:
     controller: bool = False  # the machine that runs gpufleet is this host
     cdi_specs: tuple[CdiSpec, ...] = ()
     privileged: bool = True  # gathered as root; if not, much of the above is incomplete
+    run_lock: str = ""  # whose run was the last to change something since the boot
+    at_work: bool = False  # that run still goes on
     received: int = 0  # seconds since 1970 by the controller's clock; 0 where unknown
 
     @property

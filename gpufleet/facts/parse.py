@@ -50,6 +50,8 @@ class _Identity:
     boot_id: str
     machine_id: str
     user: str
+    run_lock: str
+    at_work: bool
 
 
 def parse_node_facts(
@@ -122,6 +124,8 @@ def parse_node_facts(
         and (identity.machine_id, identity.boot_id) == (controller_machine_id, controller_boot_id),
         cdi_specs=sections.parse("cdi", parse_cdi),
         privileged=identity.user == "0",
+        run_lock=identity.run_lock,
+        at_work=identity.at_work,
     )
 
 
@@ -146,7 +150,13 @@ def _parse_identity(lines: Sequence[str]) -> _Identity:
     values = dict(records(lines))
     if not values.get("boot"):
         raise ValueError("there is no boot id: /proc is not mounted or not readable")
-    return _Identity(values["boot"], values.get("machine", ""), values.get("user", ""))
+    return _Identity(
+        boot_id=values["boot"],
+        machine_id=values.get("machine", ""),
+        user=values.get("user", ""),
+        run_lock=values.get("run", ""),
+        at_work="held" in values,
+    )
 
 
 def _parse_clock(lines: Sequence[str]) -> int:

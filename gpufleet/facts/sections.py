@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 SECTIONS = (
+    "identity",
     "os",
     "kernel",
-    "identity",
     "pci",
     "modules",
     "modinfo",

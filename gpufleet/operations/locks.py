@@ -1,22 +1,43 @@
-"""Waiting for another run of the package manager to finish."""
+"""Waiting for another run of the package manager, or of gpufleet, to finish."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from pyinfra import logger
 from pyinfra.api import FunctionCommand, Host, State
 
-from gpufleet.findings import Finding
+from gpufleet.findings import Finding, access
 from gpufleet.findings import packages as findings
-from gpufleet.operations.asking import privileges
-from gpufleet.operations.reading import LockHolder, read
+from gpufleet.operations.host_lock import holder_name
+from gpufleet.operations.reading import HostHolder, LockHolder, read
 from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.shell import explain
 
 POLL = 2.0  # seconds between two looks
 REPORT = 10.0  # seconds between two lines of progress
+
+
+class _Lock(NamedTuple):
+    """A lock on a host: who holds it ("" when it is free), and what to say of that."""
+
+    look: Callable[[], str]
+    progress: str
+    give_up: Callable[[str, int], Finding]
+
+
+_MANAGER = _Lock(
+    lambda: read(LockHolder),
+    "waiting for {holder}, which holds the package manager's lock",
+    lambda holder, seconds: findings.LOCK_NOT_RELEASED(holder=holder, seconds=seconds),
+)
+_RUN = _Lock(
+    lambda: read(HostHolder),
+    "waiting for another run of gpufleet: {holder}",
+    lambda holder, seconds: access.ANOTHER_RUN(holder=holder_name(holder)),
+)
 
 
 def wait_for_lock(timeout: int) -> FunctionCommand:
@@ -25,13 +46,14 @@ def wait_for_lock(timeout: int) -> FunctionCommand:
 
 
 def wait_before_planning(host: Host, timeout: int) -> Finding | None:
-    """Wait, outside any operation, until the package manager is free; or why that was in vain."""
-    return _until_free(host, timeout, lambda: read(LockHolder))
+    """Wait, outside any operation, until no other run and no package manager is at work on the
+    host; or why that was in vain. Raises Stopped where the host gives no answer."""
+    return _until_free(host, timeout, _RUN) or _until_free(host, timeout, _MANAGER)
 
 
 def _wait(state: State, host: Host, timeout: int) -> bool:
     """pyinfra heeds what a function returns only where it takes `state` and `host`."""
-    problem = _until_free(host, timeout, lambda: _holder(state, host))
+    problem = _until_free(host, timeout, _MANAGER)
     if problem is None:
         return True
     RunReport.of(state).host(host.name).findings.append(problem)
@@ -39,26 +61,16 @@ def _wait(state: State, host: Host, timeout: int) -> bool:
     return False
 
 
-def _until_free(host: Host, timeout: int, look: Callable[[], str]) -> Finding | None:
+def _until_free(host: Host, timeout: int, lock: _Lock) -> Finding | None:
     began = time.monotonic()
     reported = began - REPORT
-    while holder := look():
+    while holder := lock.look():
         now = time.monotonic()
         if now - began >= timeout:
-            return findings.LOCK_NOT_RELEASED(holder=holder, seconds=timeout)
+            return lock.give_up(holder, timeout)
         if now - reported >= REPORT:
-            logger.info(
-                f"{host.print_prefix}waiting for {holder}, which holds the package manager's lock: "
-                f"{now - began:.0f} of {timeout} s"
-            )
+            saying = lock.progress.format(holder=holder_name(holder))
+            logger.info(f"{host.print_prefix}{saying}: {now - began:.0f} of {timeout} s")
             reported = now
         time.sleep(min(POLL, max(timeout - (now - began), 0.1)))
     return None
-
-
-def _holder(state: State, host: Host) -> str:
-    """The process that holds the lock now, "" when it is free."""
-    ok, output = host.run_shell_command(
-        LockHolder().command(), print_output=state.print_output, **privileges(host)
-    )
-    return LockHolder().process(output.stdout_lines) if ok else ""

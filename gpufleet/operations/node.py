@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from gpufleet.catalog.load import load_catalog
 from gpufleet.facts.files import PROVENANCE
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding, access
+from gpufleet.operations import host_lock
 from gpufleet.operations.asking import arguments
 from gpufleet.operations.facts import read_facts
 from gpufleet.operations.files import BACKUPS
@@ -70,8 +72,8 @@ def current_node(*, patient: bool = True) -> Node | None:
     """The host of this deploy, or None where a blocker stops it; the others go on.
 
     Everything wrong with a host's settings is reported at once, before any host is changed.
-    `patient`: where there is work to do and another package manager is at work, wait for it and
-    look again, because a host in the middle of a transaction looks broken.
+    `patient`: where there is work to do and another run or package manager is at work, wait for it
+    and look again, because a host in the middle of a transaction looks broken.
     """
     known = settings_and_facts()
     if known is None:
@@ -80,11 +82,9 @@ def current_node(*, patient: bool = True) -> Node | None:
     report = RunReport.of(state)
     part = report.host(host.name)
     plan = plan_node(settings, facts, load_catalog(), int(time.time()))
-    if patient and facts.lock_holder and not plan.converged(facts.loaded_driver):
-        problem = wait_before_planning(host, settings.driver.lock_timeout)
-        known = None if problem else settings_and_facts()
+    if patient and is_busy(facts) and not plan.converged(facts.loaded_driver):
+        known = facts_in_peace(settings, plan.findings)
         if known is None:
-            report.block(host, [*plan.findings, *([problem] if problem else [])])
             return None
         settings, facts = known
         plan = plan_node(settings, facts, load_catalog(), int(time.time()))
@@ -93,7 +93,26 @@ def current_node(*, patient: bool = True) -> Node | None:
     if plan.blockers:
         report.block(host, [])
         return None
+    if patient:
+        host_lock.arm(host, facts)
     return node
+
+
+def is_busy(facts: NodeFacts) -> bool:
+    """Whether something is at work on a host that changes it."""
+    return facts.at_work or bool(facts.lock_holder)
+
+
+def facts_in_peace(
+    settings: NodeSettings, found: Sequence[Finding] = ()
+) -> tuple[NodeSettings, NodeFacts] | None:
+    """Settings and facts once nothing else is at work on the host; None where that is in vain, and
+    then `found` is reported too."""
+    problem = wait_before_planning(host, settings.driver.lock_timeout)
+    known = None if problem else settings_and_facts()
+    if known is None:
+        RunReport.of(state).block(host, [*found, *([problem] if problem else [])])
+    return known
 
 
 def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:

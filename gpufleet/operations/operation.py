@@ -13,6 +13,7 @@ from pyinfra.api import operation as pyinfra_operation
 from pyinfra.api.operation import OperationMeta
 
 from gpufleet.operations.boundary import failing, finding_of, step, watched
+from gpufleet.operations.host_lock import lock_of, taking
 from gpufleet.operations.reporting import RunReport
 
 P = ParamSpec("P")
@@ -24,7 +25,8 @@ def operation(function: Callable[P, Commands]) -> Callable[Concatenate[str, P], 
 
     It is called with the sentence that people read while it runs: `load("Load the modules", …)`.
     In a preview the sentence becomes a step of the report where there would be commands. What goes
-    wrong while it runs fails it on this host, with a finding; the other hosts go on.
+    wrong while it runs fails it on this host, with a finding; the other hosts go on. The first
+    command of all takes the lock on the host.
     """
     inner = cast(Any, pyinfra_operation()(_guarded(function)))
 
@@ -49,7 +51,10 @@ def _guarded(function: Callable[P, Commands]) -> Callable[P, Commands]:
             yield from function(*args, **kwargs)
             return
         try:
+            lock = lock_of(host)
             for command in function(*args, **kwargs):
+                if lock and not lock.held:
+                    yield watched(taking(lock))
                 yield watched(command)
         except Exception as error:  # noqa: BLE001 - the boundary
             yield failing(finding_of(error, step(state, host)))

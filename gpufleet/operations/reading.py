@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 from pyinfra import host, state
 from pyinfra.api import FactBase, StringCommand
 
+from gpufleet.facts.model import RUN_LOCK
 from gpufleet.operations.asking import answer, arguments, framed
 from gpufleet.operations.boundary import Stopped, step
 from gpufleet.operations.shell import command, script
@@ -139,6 +140,18 @@ class LockHolder(FactBase[str]):
 
     def command(self) -> StringCommand:
         return framed(script("lock_holder"))
+
+    def process(self, output: Iterable[str]) -> str:
+        return "".join(answer(output) or ()).strip()
+
+
+class HostHolder(FactBase[str]):
+    """The run of gpufleet that is at work on the host, as it says itself; "" where none is."""
+
+    default = str
+
+    def command(self) -> StringCommand:
+        return framed(script("host_holder", RUN_LOCK))
 
     def process(self, output: Iterable[str]) -> str:
         return "".join(answer(output) or ()).strip()

@@ -12,6 +12,7 @@ from pyinfra.api.exceptions import ConnectError
 
 from gpufleet.findings import host as findings
 from gpufleet.operations.asking import answer, framed, privileges
+from gpufleet.operations.host_lock import lock_of
 from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.shell import explain
@@ -47,6 +48,8 @@ def _reboot(state: State, host: Host, timeout: int) -> bool:
         logger.debug(f"{host.name} cut the connection: {error}")
         ok = True
     if ok and before and _wait_for_new_boot(host, before, timeout):
+        if lock := lock_of(host):
+            lock.renew()
         return True
     problem = findings.REBOOT_FAILED(seconds=timeout if ok and before else 0)
     RunReport.of(state).host(host.name).findings.append(problem)

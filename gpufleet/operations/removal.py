@@ -13,10 +13,11 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import host as findings
 from gpufleet.findings import removal as found
 from gpufleet.findings import toolkit as toolkit_findings
+from gpufleet.operations import host_lock
 from gpufleet.operations.files import BACKUPS, HOME
 from gpufleet.operations.groups import is_cluster
 from gpufleet.operations.locks import wait_for_lock
-from gpufleet.operations.node import settings_and_facts
+from gpufleet.operations.node import facts_in_peace, is_busy, settings_and_facts
 from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.shell import command, explain, script
@@ -48,6 +49,11 @@ def leaving_node() -> LeavingNode | None:
     if known is None:
         return None
     settings, facts = known
+    if is_busy(facts) and facts.provenance:
+        known = facts_in_peace(settings)
+        if known is None:
+            return None
+        settings, facts = known
     plan = plan_removal(settings, facts, load_catalog())
     report = RunReport.of(state)
     part = report.host(host.name)
@@ -66,6 +72,7 @@ def leaving_node() -> LeavingNode | None:
         part.settle()
         report.block(host, [])
         return None
+    host_lock.arm(host, facts)
     return LeavingNode(settings, facts, plan, part) if facts.provenance else None
 
 

@@ -75,5 +75,8 @@ class DriverSettings(RoleSettings):
         description="Under Secure Boot: the key that DKMS signs with is enrolled in the firmware.",
     )
     lock_timeout: int = Field(
-        300, ge=0, le=7200, description="Seconds to wait for another package manager to finish."
+        300,
+        ge=0,
+        le=7200,
+        description="Seconds to wait for another package manager, or another run, to finish.",
     )

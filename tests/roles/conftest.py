@@ -9,6 +9,7 @@ import pytest
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api.connect import connect_all
 from pyinfra.api.deploy import add_deploy
+from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.operations import run_ops
 
 Answers = dict[Any, Any]
@@ -44,7 +45,10 @@ def carry_out() -> Callable[..., FakeHost]:
         state = State(Inventory((["@fake/host"], host_data), {}), Config())
         connect_all(state)
         add_deploy(state, function)
-        run_ops(state)
+        try:
+            run_ops(state)
+        except PyinfraError:  # when no host is left
+            assert state.failed_hosts
         return FakeHost(state)
 
     return run

@@ -17,6 +17,7 @@ from pyinfra.api.operations import run_ops
 
 from gpufleet.facts.files import PROVENANCE
 from gpufleet.operations.boundary import one_host
+from gpufleet.operations.host_lock import HostLock
 from gpufleet.operations.node import current_node
 from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.reading import LockHolder, read
@@ -44,6 +45,12 @@ def deploy() -> None:
     with one_host():
         if current_node():
             work("Work")
+
+
+@pytest.fixture(autouse=True)
+def free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock on every host is free: its own tests are in test_host_lock.py."""
+    monkeypatch.setattr(HostLock, "take", lambda *_: None)
 
 
 class Raising(dict[str, Any]):

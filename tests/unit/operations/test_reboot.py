@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from paramiko import SSHException
@@ -18,6 +18,7 @@ class Rebooting:
     """Stands for pyinfra's host; `answers`: to each command in turn, an exception is raised."""
 
     name = print_prefix = "gpu-07"
+    connector_data: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)

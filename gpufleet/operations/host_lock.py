@@ -1,0 +1,119 @@
+"""One run at a time on a host: a lock that ends with the run, however that ends.
+
+A process on the host holds it as long as the connection to it stands. It is taken before the first
+change, so that a host that is as it should be costs nothing, and only where no other run has held
+it since the facts were gathered that the plan was made of.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import secrets
+import socket
+from datetime import datetime, timezone
+from typing import Any
+
+import gevent
+from gevent import Greenlet
+from pyinfra.api import FunctionCommand, Host, State, StringCommand
+
+from gpufleet.facts.model import RUN_LOCK, NodeFacts
+from gpufleet.findings import Finding, access
+from gpufleet.operations.asking import answer, framed, privileges
+from gpufleet.operations.boundary import Stopped
+from gpufleet.operations.shell import command, script
+from gpufleet.operations.trouble import refusal
+
+POLL = 0.1  # seconds between two looks at who holds it
+DOING = "while the lock on it was taken"
+_KEY = "gpufleet_lock"  # in pyinfra's dictionary of what belongs to a host's connection
+
+Ended = tuple[list[str], list[str]]  # what the process that held the lock printed, and its errors
+
+
+class HostLock:
+    """The lock on one host during a run."""
+
+    def __init__(self, seen: str) -> None:
+        """`seen`: what stood in the lock's file when the facts were gathered."""
+        now = datetime.now(timezone.utc)
+        self.seen = seen
+        self.text = (
+            f"{getpass.getuser()} at {socket.gethostname()}, process {os.getpid()}, since "
+            f"{now:%Y-%m-%d %H:%M:%S} UTC [{secrets.token_hex(8)}]"
+        )
+        self._holding: Greenlet | None = None  # gives Ended
+
+    @property
+    def held(self) -> bool:
+        return self._holding is not None and not self._holding.ready()
+
+    def take(self, host: Host) -> None:
+        """Take the lock; raises Stopped where another run holds it, or held it since `seen`."""
+        wanted = framed(script("hold_host", RUN_LOCK, self.seen, self.text))
+        self._holding = gevent.spawn(_hold, host, wanted, privileges(host))
+        while self.held:
+            if _standing(host) == self.text:
+                return
+            gevent.sleep(POLL)
+        raise Stopped(_why_not(host, *self._holding.get()))
+
+    def renew(self) -> None:
+        """The host was rebooted by this run: its lock is gone, and nobody's name is in the file."""
+        if self._holding is not None:
+            self._holding.kill(block=False)
+        self._holding, self.seen = None, ""
+
+
+def arm(host: Host, facts: NodeFacts) -> None:
+    """From here on, the first change of the host takes its lock."""
+    host.connector_data[_KEY] = HostLock(facts.run_lock)
+
+
+def lock_of(host: Host) -> HostLock | None:
+    """The lock of a host that is to be changed; None where none is needed, as for a cluster."""
+    found = host.connector_data.get(_KEY)
+    return found if isinstance(found, HostLock) else None
+
+
+def taking(lock: HostLock) -> FunctionCommand:
+    """The command that takes the lock."""
+    return FunctionCommand(_take, (lock,), {})
+
+
+def holder_name(text: str) -> str:
+    """Whose lock it is, as people read it."""
+    return text.rpartition(" [")[0] or text or "it does not say whose"
+
+
+def _take(state: State, host: Host, lock: HostLock) -> bool:
+    """pyinfra heeds what a function returns only where it takes `state` and `host`."""
+    lock.take(host)
+    return True
+
+
+def _hold(host: Host, wanted: StringCommand, how: dict[str, Any]) -> Ended:
+    """Run the process that holds the lock, until it ends or the connection does."""
+    try:
+        _, output = host.run_shell_command(wanted, print_output=False, print_input=False, **how)
+    except Exception as error:  # noqa: BLE001 - it ends with the connection, in whatever way
+        return [], [type(error).__name__]
+    return answer(output.stdout_lines) or [], output.stderr_lines
+
+
+def _standing(host: Host) -> str:
+    """What stands in the lock's file now."""
+    ok, output = host.run_shell_command(
+        framed(command("cat", RUN_LOCK)), print_output=False, **privileges(host)
+    )
+    return "".join(answer(output.stdout_lines) or ()) if ok else ""
+
+
+def _why_not(host: Host, said: list[str], errors: list[str]) -> Finding:
+    word, _, text = (said[-1] if said else "").partition(" ")
+    if word == "held":
+        return access.ANOTHER_RUN(holder=holder_name(text))
+    if word == "changed":
+        return access.CHANGED_SINCE(holder=holder_name(text))
+    return refusal(host, errors, DOING)

@@ -1,0 +1,19 @@
+# hold_host.sh FILE SEEN TEXT: hold the lock on FILE, in which SEEN must stand and TEXT stands from then
+# on, until the run ends. However it ends, its connection does: the line that is sent each second
+# cannot be delivered then. `held TEXT` and `changed TEXT`: why there is no lock.
+file=$1 seen=$2 text=$3
+first=''
+umask 077
+exec 9>>"$file" || exit 1
+if ! flock -w 3 9; then
+    IFS= read -r first <"$file"
+    printf 'held %s\n' "$first"
+    exit 1
+fi
+IFS= read -r first <"$file"
+if [ "$first" != "$seen" ]; then
+    printf 'changed %s\n' "$first"
+    exit 1
+fi
+printf '%s\n' "$text" >"$file" || exit 1
+while printf '.\n'; do sleep 1 9>&-; done 2>/dev/null

@@ -1,0 +1,122 @@
+"""Two runs on one host: one changes it, the other waits or stops; the lock ends with its run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deploying import ROOT, deploy_command, run_deploy
+from driver_state import NEWEST, ONLY_DRIVER, assert_driver
+
+from gpufleet.sandbox import Host
+from gpufleet.sandbox.waiting import wait_until
+from tests.hosts.conftest import HostFactory
+
+pytestmark = pytest.mark.hosts
+
+LOCK = "/run/gpufleet.lock"
+FREE = f"flock -n {LOCK} echo free || test $? = 1"
+AS_USER = {"ssh_user": "ops", "_sudo": True}
+FIRST_CHANGES = 3  # operations of the driver role after whose beginning the host is being changed
+
+
+def let_user_in(host: Host) -> None:
+    """A user who becomes root by sudo without a password."""
+    host.run("id ops || useradd -m -s /bin/bash ops")
+    host.put("/etc/sudoers.d/ops", "ops ALL=(ALL) NOPASSWD: ALL\n", 0o440)
+
+
+def begun(host: Host, folder: Path, data: Mapping[str, Any]) -> subprocess.Popen[str]:
+    """A run of the driver role that has just begun."""
+    command = deploy_command("gpu_node", [host], folder, {host.name: data}, ONLY_DRIVER)
+    return subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    )  # fmt: skip
+
+
+@contextmanager
+def at_work(host: Host, folder: Path, data: Mapping[str, Any]) -> Iterator[subprocess.Popen[str]]:
+    """A run that is in the middle of its changes."""
+    with begun(host, folder, data) as process:
+        assert process.stdout
+        operations = 0
+        for line in process.stdout:
+            operations += "Starting operation" in line
+            if operations > FIRST_CHANGES:
+                break
+        yield process
+
+
+def test_a_second_run_stops_or_waits_and_names_the_first(
+    bare_host: HostFactory, tmp_path: Path
+) -> None:
+    host = bare_host("ubuntu2204")
+    other = {"per_host": {host.name: {"driver_branch": "580"}}, **ONLY_DRIVER}
+    waiting = folder(tmp_path, "waiting")
+    with (
+        at_work(host, folder(tmp_path, "first"), {"driver_branch": "550"}) as first,
+        begun(host, waiting, {"driver_branch": "580"}) as second,
+    ):
+        refused = run_deploy("gpu_node", [host], driver_lock_timeout=0, **other)
+        output, _ = first.communicate(timeout=120)
+        assert first.returncode == 0, output
+        waited, _ = second.communicate(timeout=120)
+        assert second.returncode == 0, waited
+    assert refused.returncode == 1
+    assert "GF508" in refused.codes(host.name)
+    name = f"process {first.pid}, since 20"
+    assert name in refused.output
+    assert f"waiting for another run of gpufleet: root at {socket.gethostname()}, {name}" in waited
+    assert_driver(host, NEWEST["580"])
+
+
+def folder(parent: Path, name: str) -> Path:
+    made = parent / name
+    made.mkdir()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [
+        ("el7", AS_USER),
+        pytest.param("el7", {}, marks=pytest.mark.extended),
+        pytest.param("debian12", AS_USER, marks=pytest.mark.extended),
+        pytest.param("debian12", {}, marks=pytest.mark.extended),
+    ],
+)
+def test_the_lock_ends_with_a_run_that_is_killed(
+    bare_host: HostFactory, tmp_path: Path, kind: str, how: dict[str, Any]
+) -> None:
+    host = bare_host(kind)
+    let_user_in(host)
+    with at_work(host, tmp_path, how) as process:
+        assert host.output(FREE) == ""
+        os.killpg(process.pid, signal.SIGKILL)
+        assert wait_until(lambda: host.output(FREE), 10) == "free"
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("how", [AS_USER, {}], ids=["sudo", "root"])
+@pytest.mark.parametrize("kind", ["el7", "debian12"])
+def test_the_lock_ends_with_its_connection_and_the_run_says_what_was_cut(
+    bare_host: HostFactory, tmp_path: Path, kind: str, how: dict[str, Any]
+) -> None:
+    host = bare_host(kind)
+    let_user_in(host)
+    with at_work(host, tmp_path, how) as process:
+        host.run("pkill -KILL -f '[s]shd: .*@notty'")
+        assert wait_until(lambda: host.output(FREE), 10) == "free"
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "GF504" in output
+    assert "the connection to the host was lost in the step" in output
+    assert "Traceback" not in output

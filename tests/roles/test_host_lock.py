@@ -1,0 +1,73 @@
+"""The lock on a host, on hosts that only answer; tests/hosts/test_host_lock.py has real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyinfra import host, state
+
+from gpufleet.operations import host_lock
+from gpufleet.operations.operation import Commands, operation
+from gpufleet.operations.reporting import RunReport
+from gpufleet.operations.shell import command
+from tests.roles.answers import framed_lines
+from tests.unit.plan.hosts import bare_host
+
+
+@operation
+def change(*words: str) -> Commands:
+    """
+    Change something.
+
+    + words: what is run; none is no change
+    """
+    for word in words:
+        yield command(word)
+
+
+def deploy(*words: str) -> Callable[[], None]:
+    def run() -> None:
+        state.add_callback_handler(RunReport(state))
+        host_lock.arm(host, bare_host(run_lock="alice [1]"))
+        change("Change", *words)
+        change("Change more", *words)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [("held bob at desk [2]", "GF508"), ("changed bob at desk [2]", "GF509"), ("", "GF502")],
+)
+def test_without_the_lock_nothing_is_changed(
+    carry_out: Callable[..., Any], said: str, code: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers = {"hold_host": {"stdout": framed_lines(said), "success": False}}
+    done = carry_out(deploy("first", "second"), answers)
+    assert done.failed
+    assert "first" not in done.commands
+    assert f"{code} " in caplog.text
+    assert ("bob at desk" in caplog.text) is bool(said)
+
+
+def test_what_changes_nothing_takes_no_lock(carry_out: Callable[..., Any]) -> None:
+    done = carry_out(deploy())
+    assert not done.failed
+    assert done.commands == []
+
+
+def test_the_first_change_takes_it_for_all(
+    carry_out: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[str] = []
+
+    def take(lock: host_lock.HostLock, _: Any) -> None:
+        taken.append(lock.seen)
+        monkeypatch.setattr(host_lock.HostLock, "held", True)
+
+    monkeypatch.setattr(host_lock.HostLock, "take", take)
+    done = carry_out(deploy("first", "second"))
+    assert done.commands == ["first", "second"] * 2
+    assert taken == ["alice [1]"]
