@@ -40,7 +40,9 @@ def _no_login(value: str) -> str:
 
 
 ChartVersion = Annotated[
-    str, BeforeValidator(_text_only), StringConstraints(pattern=r"^v?\d+\.\d+\.\d+[0-9A-Za-z.+-]*$")
+    str,
+    BeforeValidator(_text_only),
+    StringConstraints(pattern=r"^v?[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*$"),
 ]
 ChartVersions = Annotated[dict[str, ChartVersion], AfterValidator(_known_charts)]
 ChartRepository = Annotated[
@@ -51,7 +53,7 @@ ChartRepository = Annotated[
 ChartRepositories = Annotated[dict[str, ChartRepository], AfterValidator(_known_charts)]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
 NodePort = Annotated[int, Field(ge=1, le=65535)]
-Quantity = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)?([kMGT]i?)?$")]
+Quantity = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?([kMGT]i?)?$")]
 Values = dict[str, Any]
 
 

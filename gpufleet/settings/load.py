@@ -30,7 +30,13 @@ CLUSTER_ROLES: tuple[type[RoleSettings], ...] = (
     GpuOperatorSettings,
 )
 ROLES = NODE_ROLES + CLUSTER_ROLES  # a misspelt key is found wherever it stands
+TYPES = {
+    "bool_type": "True or False, without quotes",
+    "int_type": "a whole number, without quotes",
+    "string_type": "text, in quotes",
+}
 RoleModel = TypeVar("RoleModel", bound=RoleSettings)
+NEAR = 0.92  # of two keys that one slip of the finger makes of each other: 1 is the same
 SHOWN_VALUE = 60  # characters of a wrong value that an error repeats
 
 
@@ -60,7 +66,7 @@ def known_keys() -> list[str]:
 
 def load_settings(data: Mapping[str, Any]) -> tuple[NodeSettings | None, list[Finding]]:
     """The typed settings in `data`, or None and every reason why they cannot be used."""
-    problems = [_unknown(key) for key in sorted(data) if _is_unknown(key)]
+    problems = [_unknown(key) for key in sorted(filter(_is_unknown, data))]
     driver = _load(DriverSettings, data, problems)
     toolkit = _load(ToolkitSettings, data, problems)
     exporter = _load(ExporterSettings, data, problems)
@@ -75,7 +81,7 @@ def load_cluster_settings(
     data: Mapping[str, Any],
 ) -> tuple[ClusterSettings | None, list[Finding]]:
     """The typed settings of a cluster in `data`, or None and every reason against them."""
-    problems = [_unknown(key) for key in sorted(data) if _is_unknown(key)]
+    problems = [_unknown(key) for key in sorted(filter(_is_unknown, data))]
     cluster = _load(ClusterAccess, data, problems)
     device_plugin = _load(DevicePluginSettings, data, problems)
     monitoring = _load(MonitoringSettings, data, problems)
@@ -89,17 +95,27 @@ def load_cluster_settings(
     return ClusterSettings(cluster, device_plugin, monitoring, gpu_operator), []
 
 
-def _is_unknown(key: str) -> bool:
-    return key.startswith(tuple(role.prefix for role in ROLES)) and key not in known_keys()
+def _is_unknown(key: object) -> bool:
+    """Whether a key is meant for a role and none reads it; keys of others are theirs."""
+    if not isinstance(key, str) or key in known_keys():
+        return False
+    return key.startswith(tuple(role.prefix for role in ROLES)) or _near_miss(key) is not None
+
+
+def _near_miss(key: str) -> str | None:
+    """The key that one with a slip in it was meant to be: `Driver-enabled`, `toolkitt_version`."""
+    plain = key.lower().replace("-", "_")
+    close = get_close_matches(plain, known_keys(), n=1, cutoff=NEAR)
+    return close[0] if close and close[0][0] == plain[:1] else None
 
 
 def _unknown(key: str) -> Finding:
-    close = get_close_matches(key, known_keys(), n=1)
+    close = _near_miss(key) or next(iter(get_close_matches(key, known_keys(), n=1)), None)
+    if close:
+        return findings.UNKNOWN_KEY(key=key, suggestion=f"Did you mean {close}?")
     prefix = next(role.prefix for role in ROLES if key.startswith(role.prefix))
     role = prefix.rstrip("_").replace("_", "-")
-    hint = (
-        f"Did you mean {close[0]}?" if close else f"The keys of the role {role} are in its README."
-    )
+    hint = f"The keys of the role {role} are in its README."
     return findings.UNKNOWN_KEY(key=key, suggestion=hint)
 
 
@@ -129,6 +145,8 @@ def _invalid(key: str, details: list[Mapping[str, Any]]) -> Finding:
 
 
 def _problem(detail: Mapping[str, Any]) -> str:
+    if detail["type"] in TYPES:
+        return f"must be {TYPES[detail['type']]}"
     message = str(detail["msg"]).removeprefix("Value error, ")
     if message.startswith(("is ", "must ", "names ")):
         return message

@@ -22,15 +22,22 @@ def _branch_from_int(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+def several(value: Any) -> Any:
+    """A list, or names apart by commas as the command line has them, as a tuple."""
+    if isinstance(value, str) and value != "auto":
+        return tuple(name.strip() for name in value.split(","))
+    return tuple(value) if isinstance(value, list) else value
+
+
 def _check_url(value: str) -> str:
     if not value.startswith(("http://", "https://", "file:///")):
         raise ValueError("must start with https://, http:// or file:///")
     return value.rstrip("/")
 
 
-Branch = Annotated[str, BeforeValidator(_branch_from_int), StringConstraints(pattern=r"^\d{3}$")]
+Branch = Annotated[str, BeforeValidator(_branch_from_int), StringConstraints(pattern=r"^[0-9]{3}$")]
 Version = Annotated[
-    str, BeforeValidator(_no_float), StringConstraints(pattern=r"^\d+\.\d+(\.\d+)?$")
+    str, BeforeValidator(_no_float), StringConstraints(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")
 ]
 Url = Annotated[
     str,
@@ -52,7 +59,10 @@ HostFile = Annotated[str, AfterValidator(_check_path)]
 
 
 class RoleSettings(BaseModel):
-    """Settings of one role; `prefix` plus a field's name is the data key."""
+    """Settings of one role; `prefix` plus a field's name is the data key.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+    Strict: "yes" is no boolean and "9400" no number. The command line gives both their types.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     prefix: ClassVar[str]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from gpufleet.settings.model import HostFile, RoleSettings, Url, Version
+from gpufleet.settings.model import HostFile, RoleSettings, Url, Version, several
 
 Runtime = Literal["docker", "containerd", "crio"]
+Runtimes = Annotated[Literal["auto"] | tuple[Runtime, ...], BeforeValidator(several)]
 
 
 class ToolkitSettings(RoleSettings):
@@ -20,7 +21,7 @@ class ToolkitSettings(RoleSettings):
     version: Version | None = Field(
         None, description="Exact toolkit version. Default: the catalog's newest for the host."
     )
-    runtimes: Literal["auto"] | tuple[Runtime, ...] = Field(
+    runtimes: Runtimes = Field(
         "auto", description="Runtimes to configure; `auto`: those that are installed."
     )
     default_runtime: bool = Field(

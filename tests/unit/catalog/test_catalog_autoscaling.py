@@ -80,6 +80,16 @@ def test_a_scaled_object() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["on", "null", "1e3", "08"])
+def test_a_name_that_yaml_takes_for_something_else_stays_a_name(name: str) -> None:
+    for kind, *words in (("hpa", "--kubernetes", "1.36"), ("scaled-object", "--prometheus", "on")):
+        status, output = run(kind, *words, "--deployment", name, "--namespace", name)
+        assert status == 0, output
+        found = yaml.safe_load(output)
+        target = found["spec"]["scaleTargetRef"]["name"]
+        assert [found["metadata"]["name"], found["metadata"]["namespace"], target] == [name] * 3
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

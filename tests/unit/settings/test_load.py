@@ -98,3 +98,69 @@ def test_a_path_that_is_not_one_plain_word_is_refused(path: str) -> None:
     assert "absolute path" in problem
     settings, _ = load_settings({"toolkit_containerd_config": "/srv/k0s/containerd-1.7@b.toml"})
     assert settings is not None
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("toolkitt_version", "toolkit_version"),
+        ("tolkit_version", "toolkit_version"),
+        ("Driver_enabled", "driver_enabled"),
+        ("DRIVER_ENABLED", "driver_enabled"),
+        ("driver-enabled", "driver_enabled"),
+        ("driverenabled", "driver_enabled"),
+        ("toolkit_hodl", "toolkit_hold"),
+        ("exporterr_listen", "exporter_listen"),
+        ("monitorng_namespace", "monitoring_namespace"),
+    ],
+)
+def test_a_slip_in_a_key_is_told(key: str, meant: str) -> None:
+    (found,) = problems({key: "x"})
+    assert found.startswith("GF201")
+    assert f"Did you mean {meant}?" in found
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["ssh_port", "_sudo", "my_driver_version", "version", "enabled", "namespace", "drive", "tool",
+     "slurm_port", "node_exporter_port", "k8s_cluster_name", 7],
+)  # fmt: skip
+def test_keys_of_others_are_theirs(key: Any) -> None:
+    settings, found = load_settings({key: "x"})
+    assert settings is not None
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "allowed"),
+    [
+        ("toolkit_hold", "yes", "True or False"),
+        ("driver_enabled", 1, "True or False"),
+        ("driver_lock_timeout", "60", "a whole number"),
+        ("driver_lock_timeout", True, "a whole number"),
+        ("driver_branch", "\uff15\uff18\uff10", "pattern"),
+        ("driver_version", "580.\u0661.1", "pattern"),
+        ("toolkit_runtimes", "podman", "docker"),
+        ("toolkit_runtimes", "docker,", "docker"),
+    ],
+)
+def test_values_are_of_their_type(key: str, value: object, allowed: str) -> None:
+    (found,) = problems({key: value})
+    assert found.startswith(f"GF202 {key} = ")
+    assert allowed in found
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("containerd", ("containerd",)),
+        ("docker, containerd", ("docker", "containerd")),
+        (["docker"], ("docker",)),
+        (("crio",), ("crio",)),
+        ("auto", "auto"),
+    ],
+)
+def test_a_list_may_come_from_the_command_line(value: object, expected: object) -> None:
+    settings, found = load_settings({"toolkit_runtimes": value})
+    assert settings is not None, found
+    assert settings.toolkit.runtimes == expected
