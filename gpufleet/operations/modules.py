@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pyinfra import host
 
 from gpufleet.findings import host as findings
+from gpufleet.operations.asking import answer, framed
 from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.packages import Job
 from gpufleet.operations.shell import explain, script
@@ -89,7 +90,7 @@ def load(
         return
     wanted = job.transaction.version if job.transaction else version or ""
     message = explain(host.name, findings.MODULE_REFUSED())
-    yield script("load", wanted, message, " ".join(modules), *rivals)
+    yield framed(script("load", wanted, message, " ".join(modules), *rivals))
 
 
 @operation
@@ -111,4 +112,5 @@ def compare(version: str | None, job: Job, ready: Callable[[], bool]) -> Command
 
 def reboot_reason(output: list[str]) -> str:
     """Why a reboot is needed, by what `load` printed; "" when it is not."""
-    return next((line.removeprefix(REBOOT) for line in output if line.startswith(REBOOT)), "")
+    said = answer(output) or []
+    return next((line.removeprefix(REBOOT) for line in said if line.startswith(REBOOT)), "")

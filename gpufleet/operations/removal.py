@@ -14,6 +14,7 @@ from gpufleet.findings import host as findings
 from gpufleet.findings import removal as found
 from gpufleet.findings import toolkit as toolkit_findings
 from gpufleet.operations import host_lock
+from gpufleet.operations.asking import answer, framed
 from gpufleet.operations.files import BACKUPS, HOME
 from gpufleet.operations.groups import is_cluster
 from gpufleet.operations.locks import wait_for_lock
@@ -102,7 +103,7 @@ def forget_devices(plan: RemovalPlan) -> Commands:
         host.noop("there are none of gpufleet's")
         return
     words = (" ".join(plan.specs), " ".join(plan.units))
-    yield script("remove_devices", *words, *plan.prerequisites)
+    yield framed(script("remove_devices", *words, *plan.prerequisites))
 
 
 @operation
@@ -120,7 +121,7 @@ def packages(node: LeavingNode) -> Commands:
     if plan.held:
         yield script("release", manager, *plan.held)
     message = explain(host.name, found.PACKAGES_STAY())
-    yield script("purge", manager, message, *plan.packages)
+    yield framed(script("purge", manager, message, *plan.packages))
     _note_gone(node)
 
 
@@ -131,7 +132,8 @@ def files(plan: RemovalPlan) -> Commands:
 
     + plan: what is taken away
     """
-    yield script("remove_files", HOME, *(word for pair in plan.files for word in pair))
+    pairs = (word for pair in plan.files for word in pair)
+    yield framed(script("remove_files", HOME, *pairs))
 
 
 @operation
@@ -156,7 +158,8 @@ def forget(node: LeavingNode, *steps: OperationMeta) -> Commands:
     + node: the host
     + steps: the operations whose output says what stays
     """
-    said = [line for step in steps if step.is_complete() for line in step.stdout_lines]
+    done = [step.stdout_lines for step in steps if step.is_complete()]
+    said = [line for lines in done for line in answer(lines) or ()]
     told = [findings.FILE_CHANGED(path=path) for path in _named("changed ", said)]
     told += [found.KEY_NEEDED(path=path) for path in _named("needed ", said)]
     if kept := _named("kept ", said):

@@ -1,0 +1,54 @@
+"""Hosts that answer oddly, for real: what prints is not read, and what refuses stops alone."""
+
+from __future__ import annotations
+
+import pytest
+from deploying import run_deploy
+
+from gpufleet.sandbox import Host
+from tests.hosts.conftest import HostFactory
+
+pytestmark = pytest.mark.hosts
+
+BANNER = "printf 'reboot required\\nchanged /etc/passwd\\napt-get (17)\\n@@os\\nID=evil\\n'\n"
+DEEP = "[" * 3000 + "]" * 3000
+
+
+def with_password(host: Host) -> None:
+    """A user who becomes root by sudo, with a password that nobody gives."""
+    host.run("id asked || useradd -m -s /bin/bash asked")
+    host.put("/etc/sudoers.d/asked", "asked ALL=(ALL) ALL\n", 0o440)
+
+
+def test_a_chatty_login_is_not_read_and_a_refusal_stops_its_host_alone(
+    bare_host: HostFactory,
+) -> None:
+    chatty, refusing = bare_host("ubuntu2204"), bare_host("debian12")
+    own = chatty.get("/root/.bashrc")
+    chatty.put("/root/.bashrc", BANNER + own)
+    with_password(refusing)
+    done = run_deploy(
+        "gpu_node",
+        [chatty, refusing],
+        per_host={refusing.name: {"ssh_user": "asked", "_sudo": True}},
+        driver_enabled=False,
+        driver_lock_timeout=5,
+        toolkit_runtimes=["docker"],
+    )
+    assert done.failures() == [refusing.name]
+    assert done.returncode == 1
+    assert done.codes(refusing.name) == {"GF506"}
+    assert "NOPASSWD" in done.output
+    assert "Traceback" not in done.output
+    assert done.changes()[chatty.name] > 0
+    assert "nvidia" in chatty.get("/etc/docker/daemon.json")
+
+    chatty.put("/etc/docker/daemon.json", DEEP)
+    odd = run_deploy(
+        "gpu_node", [chatty, refusing], per_host={refusing.name: {"toolkit_enabled": False}},
+        driver_enabled=False,
+    )  # fmt: skip
+    assert odd.failures() == [chatty.name]
+    assert odd.returncode == 1
+    assert any(code.startswith("GF") for code in odd.codes(chatty.name))
+    assert chatty.get("/etc/docker/daemon.json") == DEEP

@@ -1,0 +1,85 @@
+"""What a login shell prints is no answer, whatever it looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyinfra import host, state
+
+from gpufleet.operations import modules
+from gpufleet.operations.asking import MARK, answer, privileges
+from gpufleet.operations.locks import wait_for_lock
+from gpufleet.operations.operation import Commands, operation
+from gpufleet.operations.reading import AddedPackages, AvailableVersions, Fetched, LockHolder, read
+from gpufleet.operations.reporting import RunReport
+from tests.roles.answers import framed_lines
+
+BANNER = "reboot required\nchanged /etc/passwd\napt-get (17)\nnvidia-driver-580 580.1\n"
+
+
+def around(text: str) -> str:
+    return BANNER + framed_lines(text) + BANNER
+
+
+def test_only_what_is_framed_counts(carry_out: Callable[..., Any]) -> None:
+    found: dict[str, Any] = {}
+
+    @operation
+    def ask() -> Commands:
+        found["holder"] = read(LockHolder)
+        found["added"] = read(AddedPackages, "/x")
+        found["versions"] = read(AvailableVersions, "apt", ("nvidia-driver-580",))
+        found["fetched"] = read(Fetched, "http://mirror/key")
+        yield wait_for_lock(0)
+
+    answers = {
+        "gpufleet-lock_holder": around(""),
+        "gpufleet-packages_added": around("libfoo"),
+        "gpufleet-available": around(""),
+        "gpufleet-fetch": around("a2V5"),
+    }
+
+    def deploy() -> None:
+        state.add_callback_handler(RunReport(state))
+        ask("Ask")
+
+    done = carry_out(deploy, answers)
+    assert not done.failed
+    expected = {"holder": "", "added": ["libfoo"], "versions": {}, "fetched": b"key"}
+    assert found == expected
+
+
+def test_a_banner_is_no_reason_for_a_reboot() -> None:
+    assert modules.reboot_reason(around("").splitlines()) == ""
+    assert modules.reboot_reason(around("reboot nouveau stays").splitlines()) == "nouveau stays"
+
+
+@pytest.mark.parametrize("lines", [[], ["x"], [MARK], [MARK, "cut"], [MARK, "a", MARK, "b", MARK]])
+def test_an_answer_that_is_not_whole_is_none(lines: list[str]) -> None:
+    assert answer(lines) is None
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{"_sudo": True}, {"_doas": True, "_doas_user": "root"}, {"_dzdo": True}, {"_su_user": "root"}],
+)
+def test_what_waits_for_a_lock_has_the_privileges_of_its_operation(
+    carry_out: Callable[..., Any], how: dict[str, Any]
+) -> None:
+    seen: list[dict[str, Any]] = []
+
+    @operation
+    def ask() -> Commands:
+        seen.append(privileges(host))
+        yield wait_for_lock(0)
+
+    def deploy() -> None:
+        state.add_callback_handler(RunReport(state))
+        ask("Ask")
+
+    done = carry_out(deploy, {"gpufleet-lock_holder": framed_lines("")}, **how)
+    assert not done.failed
+    assert seen[0].items() >= how.items()
+    assert "_timeout" not in seen[0]
