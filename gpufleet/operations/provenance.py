@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Callable, Collection
 from datetime import datetime, timezone
 from typing import Any
 
 from pyinfra import host
-from pyinfra.api import FileUploadCommand
 
 from gpufleet import __version__
 from gpufleet.facts.files import NOTES
@@ -20,7 +18,7 @@ from gpufleet.operations.files import BACKUPS, HOME, INCOMING, stamp
 from gpufleet.operations.node import Node
 from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.reading import AddedPackages, RecordOnHost, read
-from gpufleet.operations.shell import command, explain, script, stop
+from gpufleet.operations.shell import command, explain, script, stop, upload
 
 PATH = f"{HOME}/provenance.json"
 KEPT_HISTORY = 20  # entries
@@ -133,7 +131,7 @@ def record(
     staged = f"{INCOMING}/{stamp()}"
     text = json.dumps(merged, indent=2, sort_keys=True) + "\n"
     yield command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS)
-    yield FileUploadCommand(io.BytesIO(text.encode()), staged)
+    yield upload(text.encode(), staged)
     digest = hashlib.sha256(content).hexdigest() if content else ""
     yield script("put_record", staged, PATH, digest, explain(host.name, moved))
     yield command("rm", "-f", before, f"{before}.begun", *noted)

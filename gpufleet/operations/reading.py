@@ -127,10 +127,10 @@ class RecordOnHost(FactBase[bytes]):
         return b""
 
     def command(self, path: str) -> StringCommand:
-        return script("read_record", path)
+        return framed(script("read_record", path))
 
     def process(self, output: Iterable[str]) -> bytes:
-        return base64.b64decode("".join(output))
+        return base64.b64decode("".join(answer(output) or ()))
 
 
 class LockHolder(FactBase[str]):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from gpufleet.operations.asking import MARK
 
+LINE = "\n"
+
 
 def framed_lines(text: str) -> str:
     """An answer as a host prints it, with what a login shell prints around it."""
-    return f"You have mail.\n\n{MARK}\n{text}\n\n{MARK}\nlogout\n"
+    return f"You have mail.\n\n{MARK}\n{text.removesuffix(LINE)}\n\n{MARK}\nlogout\n"
 
 
 def facts_of(capture: str) -> str:

@@ -16,6 +16,7 @@ from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.reading import Fetched, NotKept
 from gpufleet.operations.shell import SCRIPTS
 from gpufleet.plan.repository import RepositoryPlan
+from tests.roles.answers import framed_lines
 from tests.unit.plan.hosts import bare_host, converged_host, plan_for
 
 PATH = "PATH=/usr/local/sbin"
@@ -35,7 +36,7 @@ def run(name: str, *arguments: str, programs: Path | None = None, **variables: s
 def fetched(url: str, **options: Any) -> bytes | str:
     done = run("fetch", url, **options)
     assert done.returncode == 0, done.stderr
-    return Fetched().process(done.stdout.splitlines())
+    return Fetched().process(framed_lines(done.stdout).splitlines())
 
 
 def program(folder: Path, name: str, text: str) -> None:
@@ -84,9 +85,8 @@ def test_a_full_or_missing_temporary_folder_is_no_matter_of_the_network(tmp_path
 )
 def test_each_has_its_finding(carry_out: Callable[..., Any], answer: str, code: str) -> None:
     plan = plan_for(bare_host()).repository
-    host = carry_out(
-        lambda: repository.trust("Trust", plan, "driver", 5), {"gpufleet-fetch": answer}
-    )
+    answers = {"gpufleet-fetch": framed_lines(answer)}
+    host = carry_out(lambda: repository.trust("Trust", plan, "driver", 5), answers)
     assert code in host.commands[-1]
 
 
