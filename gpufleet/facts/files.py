@@ -20,6 +20,7 @@ PROVENANCE = "/var/lib/gpufleet/provenance.json"
 NOTES = "/var/lib/gpufleet/runtimes"  # folder of a file for each runtime, as its part of the record
 # Names that a transaction of the driver role was about to install; gone once they are recorded.
 BEGUN = "/var/lib/gpufleet/driver.before.begun"
+TOOLKIT_BEGUN = "/var/lib/gpufleet/toolkit.before.begun"
 _SHA256 = re.compile(r"([0-9a-f]{64})  (/.*)$")
 _MOVED = (
     "the content of {path} has another size than the file: it was cut off, or the file changed "

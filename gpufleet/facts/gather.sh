@@ -455,7 +455,8 @@ done
 }
 want /etc/docker/daemon.json /etc/containerd/config.toml /etc/crio/crio.conf \
 /etc/nvidia-container-runtime/config.toml /var/lib/gpufleet/provenance.json \
-/var/lib/gpufleet/driver.before.begun /var/lib/gpufleet/runtimes/*.json \
+/var/lib/gpufleet/driver.before.begun /var/lib/gpufleet/toolkit.before.begun \
+/var/lib/gpufleet/runtimes/*.json \
 /etc/containerd/conf.d/*.toml /etc/crio/crio.conf.d/* \
 /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources \
 /etc/yum/pluginconf.d/versionlock.* /etc/dnf/plugins/versionlock.* /etc/dnf/versionlock.toml \

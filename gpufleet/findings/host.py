@@ -129,6 +129,25 @@ LOWER_DRIVER = Kind(
     "exact version{example}.",
 )
 
+GPU_WORK_BEGAN = Kind(
+    "GF534",
+    Severity.BLOCKER,
+    "GPU work began during the run",
+    "after the host was examined, work began on its GPUs, which unloading the driver or a reboot "
+    "would end; the driver was not changed. What uses the GPUs follows.",
+    "Run again when it has ended; or set driver_allow_disruption = True if it may be killed.",
+)
+
+REBOOT_PUT_OFF = Kind(
+    "GF535",
+    Severity.BLOCKER,
+    "The reboot would end GPU work",
+    "the driver is installed and only a reboot can load it, and work began on the GPUs during the "
+    "run: {work}. The host was not rebooted.",
+    "Run gpu_node again when it has ended; or set driver_allow_disruption = True if it may be "
+    "killed.",
+)
+
 DISK_SPACE = Kind(
     "GF540",
     Severity.BLOCKER,

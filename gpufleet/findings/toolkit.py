@@ -284,3 +284,13 @@ CDI_FAILED = Kind(
     "{file} could not be written for driver {driver}.",
     "See that /dev/nvidia0 is there and nvidia-smi works, then run again.",
 )
+
+CONTAINERS_BEGAN = Kind(
+    "GF440",
+    Severity.BLOCKER,
+    "Containers were started during the run",
+    "after the host was examined, containers were started that a restart of {unit} would stop; "
+    "{unit} was not restarted, and its configuration is as before. They follow.",
+    "Run gpu_node again: it leaves the restart to you then. Or set toolkit_allow_disruption = True "
+    "if the containers may be stopped.",
+)

@@ -24,15 +24,16 @@ def unload(modules: tuple[str, ...], needed: bool, must: bool, end_work: bool) -
     + modules: names for modprobe, to load again when one of them stays
     + needed: a module is loaded that will not fit the new driver
     + must: no reboot is allowed, so a module that stays stops the host
-    + end_work: processes that use the GPUs are ended first
+    + end_work: processes that use the GPUs are ended first; else they stop the host
     """
     if not needed:
         host.noop("no module has to go first")
         return
     message = explain(host.name, findings.MODULE_BUSY()) if must else ""
+    busy = "" if end_work else explain(host.name, findings.GPU_WORK_BEGAN())
     if end_work:
         yield script("end_work")
-    yield script("unload", message, *modules)
+    yield script("unload", message, busy, *modules)
 
 
 @operation

@@ -15,7 +15,7 @@ from gpufleet.operations.asking import answer, framed, privileges
 from gpufleet.operations.host_lock import lock_of
 from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.reporting import RunReport
-from gpufleet.operations.shell import explain
+from gpufleet.operations.shell import explain, script
 
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 POLL = 1.0  # seconds between two tries to connect
@@ -24,26 +24,31 @@ CUT = (SSHException, OSError, EOFError)  # a connection that ends while it is us
 
 
 @operation
-def when(reason: Callable[[], str], allowed: bool, timeout: int) -> Commands:
+def when(reason: Callable[[], str], allowed: bool, timeout: int, end_work: bool) -> Commands:
     """
     Reboot the host when there is a reason and it is allowed, and wait until it is back.
+
+    What uses the GPUs is looked up in the same command that reboots: the facts are old.
 
     + reason: why, known only while the run goes on; "" is no change
     + allowed: driver_reboot says so, and the host is not the machine that gpufleet runs on
     + timeout: seconds until it has to answer with a new boot id
+    + end_work: what uses the GPUs may be killed; else it stops the host
     """
     if not reason() or not allowed:
         host.noop(reason() or "no reboot is needed")
         return
-    yield FunctionCommand(_reboot, (timeout,), {})
+    yield FunctionCommand(_reboot, (timeout, end_work), {})
 
 
-def _reboot(state: State, host: Host, timeout: int) -> bool:
+def _reboot(state: State, host: Host, timeout: int, end_work: bool) -> bool:
     """pyinfra heeds what a function returns only where it takes `state` and `host`."""
     before = _boot_id(host)
+    work = ""
     try:  # detached, so that it returns; the host may be quicker all the same
-        command = StringCommand("nohup sh -c 'systemctl reboot' >/dev/null 2>&1 &")
-        ok, _ = host.run_shell_command(command, **privileges(host))
+        command = framed(script("reboot", "" if end_work else "spare"))
+        ok, output = host.run_shell_command(command, **privileges(host))
+        work = "" if ok else ", ".join(answer(output.stdout_lines) or ())
     except CUT as error:
         logger.debug(f"{host.name} cut the connection: {error}")
         ok = True
@@ -51,7 +56,9 @@ def _reboot(state: State, host: Host, timeout: int) -> bool:
         if lock := lock_of(host):
             lock.renew()
         return True
-    problem = findings.REBOOT_FAILED(seconds=timeout if ok and before else 0)
+    seconds = timeout if ok and before else 0
+    put_off = findings.REBOOT_PUT_OFF(work=work) if work else None
+    problem = put_off or findings.REBOOT_FAILED(seconds=seconds)
     RunReport.of(state).host(host.name).findings.append(problem)
     logger.error(explain(host.name, problem))
     return False

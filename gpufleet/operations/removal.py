@@ -89,7 +89,8 @@ def unload(plan: RemovalPlan, must: bool) -> Commands:
         host.noop("no module is loaded")
         return
     message = explain(host.name, found.MODULES_STAY()) if must else ""
-    yield script("unload", message, *plan.modules)
+    busy = explain(host.name, findings.GPU_WORK_BEGAN()) if must else ""
+    yield script("unload", message, busy, *plan.modules)
 
 
 @operation

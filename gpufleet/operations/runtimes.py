@@ -59,6 +59,7 @@ def configure(facts: NodeFacts, plan: RuntimePlan | None) -> Commands:
         )
     if plan.activation != "none":
         message = findings.RUNTIME_DOWN(unit=plan.unit, file=plan.config)
+        began = explain(host.name, findings.CONTAINERS_BEGAN(unit=plan.unit)) if plan.spare else ""
         yield script(
             "activate",
             plan.unit,
@@ -67,6 +68,7 @@ def configure(facts: NodeFacts, plan: RuntimePlan | None) -> Commands:
             plan.socket,
             "nvidia" if plan.serves else "",
             explain(host.name, message),
+            began,
             *(word for pair in backups.items() for word in pair),
         )
 

@@ -13,11 +13,13 @@ from gpufleet.findings import Finding
 
 SCRIPTS = Path(__file__).parent / "scripts"
 LINE = 16_384  # characters of base64, a multiple of 4
+LOOK_AT_WORK = ("activate", "end_work", "reboot", "unload")  # use the functions of gpu_work.sh
 
 
 @lru_cache
 def _source(name: str) -> str:
-    return (SCRIPTS / "prelude.sh").read_text() + (SCRIPTS / f"{name}.sh").read_text()
+    parts = ("prelude", *(("gpu_work",) if name in LOOK_AT_WORK else ()), name)
+    return "".join((SCRIPTS / f"{part}.sh").read_text() for part in parts)
 
 
 def script(name: str, *arguments: str) -> StringCommand:

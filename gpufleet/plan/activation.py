@@ -22,8 +22,10 @@ def with_activation(plan: RuntimePlan, runtime: Runtime, context: Context) -> Ru
     if not context.settings.restart:
         note = found.RESTART_NEEDED(unit=runtime.unit, reason=reason)
         return replace(plan, reason=reason, postponed=True, findings=(*plan.findings, note))
-    stops = runtime.name == "docker" and runtime.containers > 0 and not runtime.live_restore
-    if need == "restart" and stops and not context.settings.allow_disruption:
+    # whether containers run is looked at once more in the command that restarts
+    spare = need == "restart" and runtime.name == "docker" and not runtime.live_restore
+    spare = spare and not context.settings.allow_disruption
+    if spare and runtime.containers > 0:
         note = found.RESTART_STOPS_CONTAINERS(
             unit=runtime.unit, reason=reason, containers=runtime.containers
         )
@@ -34,7 +36,7 @@ def with_activation(plan: RuntimePlan, runtime: Runtime, context: Context) -> Ru
             postponed=True,
             findings=(*plan.findings, note),
         )
-    return replace(plan, activation=need, reason=reason)
+    return replace(plan, activation=need, reason=reason, spare=spare)
 
 
 def _needed(plan: RuntimePlan, runtime: Runtime, context: Context) -> tuple[Activation, str]:

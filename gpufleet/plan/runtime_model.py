@@ -66,6 +66,7 @@ class RuntimePlan:
     socket: str = ""  # containerd's, where its plugins can be asked for
     running: bool = True
     serves: bool = False  # the unit knows the runtime nvidia afterwards
+    spare: bool = False  # containers that its restart would stop are to be left alone
 
     @property
     def changes(self) -> tuple[ConfigChange, ...]:

@@ -9,6 +9,7 @@ from gpufleet.catalog.choice import ToolkitChoice
 from gpufleet.catalog.models import Catalog
 from gpufleet.catalog.toolkit import resolve_toolkit
 from gpufleet.catalog.versions import release
+from gpufleet.facts.files import TOOLKIT_BEGUN
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import toolkit as found
@@ -103,6 +104,13 @@ class ToolkitPlan:
         }
 
 
+def _first_run_broke_off(facts: NodeFacts) -> bool:
+    """Whether an earlier run installed the toolkit and did not come to its end."""
+    begun = facts.files.get(TOOLKIT_BEGUN)
+    recorded = "toolkit" in (facts.provenance or {})
+    return not recorded and begun is not None and begun.content is not None
+
+
 def plan_toolkit(settings: ToolkitSettings, facts: NodeFacts, catalog: Catalog) -> ToolkitPlan:
     """What to install and configure on one host; raises nothing, reports findings."""
     choice = resolve_toolkit(
@@ -117,7 +125,8 @@ def plan_toolkit(settings: ToolkitSettings, facts: NodeFacts, catalog: Catalog) 
     repository = plan_repository(choice.repository, facts, wanted=action != "none")
     plugin = lock_plugin(facts, catalog, hold=settings.hold)
     anew = action != "none" or bool(plugin)
-    context = Context(settings, facts, catalog, first=action == "install")
+    first = action == "install" or _first_run_broke_off(facts)
+    context = Context(settings, facts, catalog, first=first)
     runtimes = tuple(
         plan_runtime(key, runtime, context)
         for key, runtime in facts.runtimes.items()

@@ -67,7 +67,11 @@ def install(node: Node) -> None:
         return node.reboot
 
     reboot.when(
-        "Reboot where only that helps", reboot_reason, node.may_reboot, settings.reboot_timeout
+        "Reboot where only that helps",
+        reboot_reason,
+        node.may_reboot,
+        settings.reboot_timeout,
+        settings.allow_disruption,
     )
     services.run(
         "Start the persistence daemon and the fabric manager",

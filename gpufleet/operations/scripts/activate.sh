@@ -1,8 +1,17 @@
-# activate.sh UNIT VERB KIND SOCKET NAME MESSAGE [PATH BACKUP]...: reload or restart UNIT, a runtime of
-# the KIND docker, containerd (which listens at SOCKET) or crio. It has to work afterwards as it did before,
-# by its own word, and to know the runtime NAME ("": none). Otherwise each PATH is put back to what BACKUP
-# holds (no BACKUP: taken away), and UNIT is started with that.
-unit=$1 verb=$2 kind=$3 socket=$4 name=$5 message=$6; shift 6
+# activate.sh UNIT VERB KIND SOCKET NAME MESSAGE SPARE [PATH BACKUP]...: reload or restart UNIT, a runtime
+# of the KIND docker, containerd (which listens at SOCKET) or crio. It has to work afterwards as it did
+# before, by its own word, and to know the runtime NAME ("": none). Otherwise each PATH is put back to what
+# BACKUP holds (no BACKUP: taken away), and UNIT is started with that. With SPARE, containers that docker
+# runs are an error with that text: each PATH is put back and UNIT is left alone.
+unit=$1 verb=$2 kind=$3 socket=$4 name=$5 message=$6 spare=$7; shift 7
+
+put_back() { # PATH BACKUP...
+    while [ $# -gt 1 ]; do
+        target=$(readlink -f "$1")
+        if [ -e "$2" ]; then cp -p "$2" "$target"; else rm -f "$target"; fi
+        shift 2
+    done
+}
 
 works() { # what answers now, a word for each part
     case $kind in
@@ -27,6 +36,10 @@ missing() { # what worked before and does not now, or what should be new and is 
     knows || echo "runtime $name"
 }
 
+if [ -n "$spare" ]; then
+    containers=$(docker_containers)
+    if [ -n "$containers" ]; then put_back "$@"; fail "$spare" "$containers"; fi
+fi
 before=$(works)
 systemctl reset-failed "$unit" 2>/dev/null
 systemctl "$verb" "$unit"
@@ -39,11 +52,7 @@ done
 [ -n "$lost" ] || exit 0
 why=$(journalctl -u "$unit" -n 8 --no-pager -o cat 2>&1)
 if [ $# -gt 0 ]; then
-    while [ $# -gt 1 ]; do
-        target=$(readlink -f "$1")
-        if [ -e "$2" ]; then cp -p "$2" "$target"; else rm -f "$target"; fi
-        shift 2
-    done
+    put_back "$@"
     systemctl reset-failed "$unit" 2>/dev/null
     systemctl restart "$unit"
 fi

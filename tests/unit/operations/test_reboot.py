@@ -12,6 +12,7 @@ from pyinfra.api.exceptions import ConnectError
 
 from gpufleet.operations import reboot
 from gpufleet.operations.asking import MARK
+from gpufleet.report import HostReport
 
 
 class Rebooting:
@@ -28,7 +29,8 @@ class Rebooting:
         if isinstance(answer, Exception):
             raise answer
         banner = f"Welcome, it is {len(self.answers)} o'clock"  # of a .bashrc: no part of an answer
-        return True, SimpleNamespace(stdout_lines=[banner, "", MARK, answer, "", MARK])
+        ok, lines = answer if isinstance(answer, tuple) else (True, [answer])
+        return ok, SimpleNamespace(stdout_lines=[banner, "", MARK, *lines, "", MARK])
 
     def disconnect(self) -> None:
         """Nothing to do: the next connection is a new one anyway."""
@@ -46,7 +48,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., bool]:
 
     def check(*answers: Any) -> bool:
         host = Rebooting(*answers)
-        done = reboot._reboot(None, host, 60)  # type: ignore[arg-type]
+        done = reboot._reboot(None, host, 60, False)  # type: ignore[arg-type]
         assert not host.answers
         return done
 
@@ -69,3 +71,14 @@ def test_a_reboot_is_waited_for_however_the_connection_ends(
     run: Callable[..., bool], answers: tuple[Any, ...]
 ) -> None:
     assert run(*answers) is True
+
+
+def test_what_holds_the_reboot_up_is_named(
+    run: Callable[..., bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted = HostReport("gpu-07")
+    monkeypatch.setattr(reboot.RunReport, "of", lambda _: SimpleNamespace(host=lambda _: noted))
+    assert run("old", (False, ["train (process 812)", "pod 1234"])) is False
+    (finding,) = noted.findings
+    assert finding.code == "GF535"
+    assert "train (process 812), pod 1234." in finding.message

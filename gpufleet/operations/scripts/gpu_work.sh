@@ -1,0 +1,40 @@
+# Functions for scripts that end what uses the GPUs, or must not. Both print one thing per line.
+
+# gpu_processes: process ids that have a device open. The driver's own daemons and gpufleet's exporter
+# are services, which unload.sh stops and starts again: they are no work.
+gpu_processes() {
+    exporter=$(cat /run/gpufleet-dcgm-exporter.cid 2>/dev/null) || exporter=none
+    find /proc/[0-9]*/fd -maxdepth 1 -lname '/dev/nvidia*' -printf '%h\n' 2>/dev/null | sort -u |
+        while IFS=/ read -r _ _ pid _; do
+            case $(cat "/proc/$pid/comm" 2>/dev/null) in
+                nvidia-persiste | nv-fabricmanage | nv-hostengine | '') ;;
+                *) grep -qsE "/(gpufleet|nvidia)-dcgm-exporter\.service|$exporter" "/proc/$pid/cgroup" || echo "$pid" ;;
+            esac
+        done
+}
+
+# gpu_work: the same with names, and the pods that the kubelet has given GPUs.
+gpu_work() {
+    for pid in $(gpu_processes); do
+        name=$(tr -cd '\40-\176' <"/proc/$pid/comm" 2>/dev/null) || continue
+        container=$(grep -soE -m 1 '[0-9a-f]{64}' "/proc/$pid/cgroup" | head -n 1 | cut -c 1-12)
+        printf '%s (process %s%s)\n' "$name" "$pid" "${container:+ of container $container}"
+    done
+    grep -soE '"PodUID":"[^"]*","ContainerName":"[^"]*","ResourceName":"nvidia.com/' \
+        /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint | cut -d'"' -f 4 | sort -u |
+        while read -r pod; do
+            # the checkpoint keeps pods that are gone until the next one is admitted
+            if [ -d "/var/lib/kubelet/pods/$pod" ]; then printf 'pod %s\n' "$pod"; fi
+        done
+}
+
+# docker_containers: ids of the containers that docker runs, but for gpufleet's exporter.
+docker_containers() {
+    exporter=$(cat /run/gpufleet-dcgm-exporter.cid 2>/dev/null) || exporter=none
+    for task in /run/containerd/io.containerd.runtime.*/moby/* \
+        /run/docker/containerd/daemon/io.containerd.runtime.*/moby/*; do
+        if [ -d "$task" ] && [ "${task##*/}" != "$exporter" ]; then
+            printf 'container %.12s\n' "${task##*/}"
+        fi
+    done
+}

@@ -1,0 +1,97 @@
+"""Work that begins between a look at the host and the step that would end it: it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from containers import import_image, running, since, start
+from deploying import run_deploy
+from driver_state import NEWEST, OLD_580, ONLY_DRIVER, assert_driver, loaded
+from snapshots import differences, snapshot
+
+from gpufleet.sandbox import Host
+from tests.hosts.conftest import HostFactory
+
+pytestmark = pytest.mark.hosts
+
+OURS = "/var/lib/gpufleet"
+BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
+MOVE = {"driver_version": OLD_580, "driver_reboot": "if_needed", **ONLY_DRIVER}
+
+
+def at(step: str, action: Callable[[], object]) -> Callable[[str], None]:
+    """Carry out `action` once, when the run says that it begins `step`."""
+    waiting = [action]
+
+    def look(line: str) -> None:
+        if waiting and "Starting operation" in line and step in line:
+            waiting.pop()()
+
+    return look
+
+
+@pytest.fixture(scope="module")
+def host(bare_host: HostFactory) -> Host:
+    """A host with the newest driver."""
+    found = bare_host("ubuntu2204")
+    done = run_deploy("gpu_node", [found], **ONLY_DRIVER)
+    assert done.returncode == 0, done.output
+    return found
+
+
+def test_work_that_began_after_the_facts_is_not_ended(host: Host) -> None:
+    """A reboot is allowed, and it would help: nobody looked again before it."""
+    before, boot = snapshot(host, OURS), host.output(BOOT_ID)
+    begin = at("Find the driver", lambda: host.set_fault("gpu-busy", True))
+    try:
+        done = run_deploy("gpu_node", [host], on_line=begin, **MOVE)
+        assert done.returncode == 1
+        assert "GF534" in done.codes("ubuntu2204"), done.output
+        assert "sleep (process " in done.report["ubuntu2204"]["errors"][0]
+        assert host.output("systemctl is-active gpu-job") == "active"
+    finally:
+        host.set_fault("gpu-busy", False)
+    assert host.output(BOOT_ID) == boot
+    changed = differences(before, snapshot(host, OURS))
+    assert {"packages", "modules", "running", "holds"} & set(changed) == set(), changed
+    assert_driver(host, NEWEST["580"])
+
+
+@pytest.mark.extended
+def test_work_that_began_before_the_reboot_is_not_ended(host: Host) -> None:
+    boot = host.output(BOOT_ID)
+    begin = at("Install the driver packages", lambda: host.set_fault("gpu-busy", True))
+    try:
+        with host.fault("module-busy"):
+            done = run_deploy("gpu_node", [host], on_line=begin, **MOVE)
+        assert done.returncode == 1
+        assert "GF535" in done.codes("ubuntu2204"), done.output
+        assert host.output("systemctl is-active gpu-job") == "active"
+        assert host.output(BOOT_ID) == boot
+        assert loaded(host) == NEWEST["580"]
+        done = run_deploy("gpu_node", [host], **MOVE)
+        assert "GF530" in done.codes("ubuntu2204"), done.output
+    finally:
+        host.set_fault("gpu-busy", False)
+    done = run_deploy("gpu_node", [host], **MOVE)
+    assert done.returncode == 0, done.output
+    assert_driver(host, OLD_580)
+
+
+def test_containers_that_began_after_the_facts_are_not_stopped(host: Host) -> None:
+    import_image(host)
+    began = since(host, "docker")
+    begin = at("Find the toolkit", lambda: start(host, "late"))
+    done = run_deploy("gpu_node", [host], driver_enabled=False, on_line=begin)
+    assert done.returncode == 1
+    assert "GF440" in done.codes("ubuntu2204"), done.output
+    identity = host.output("docker inspect -f '{{.Id}}' late")[:12]
+    assert identity in done.report["ubuntu2204"]["errors"][0]
+    assert (running(host), since(host, "docker")) == (["late"], began)
+    assert "nvidia" not in host.run("cat /etc/docker/daemon.json", check=False).stdout
+    done = run_deploy("gpu_node", [host], driver_enabled=False)
+    assert done.returncode == 0, done.output
+    assert "GF413" in done.codes("ubuntu2204")
+    assert "restart docker" in " ".join(done.report["ubuntu2204"]["needs"])
+    assert running(host) == ["late"]
