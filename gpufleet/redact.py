@@ -4,18 +4,35 @@ from __future__ import annotations
 
 import re
 
-_URL_PASSWORD = re.compile(r"(?P<head>[a-z][a-z0-9+.-]*://[^\s:/@\"']+):[^\s@\"']+@", re.IGNORECASE)
+# what stands before @ in an address; a password may hold a / or an @ itself, a port does not
+_LOGIN = re.compile(
+    r"(?P<head>[a-z][a-z0-9+.-]*://)"
+    r"(?:[^\s/@:\"'?#]+:(?!\d+(?:[/?#\s\"']|$))[^\s\"']*@|[^\s/\"'?#]*@)",
+    re.IGNORECASE,
+)
 _SECRET = re.compile(
-    r"""(?P<head>["']?[\w.-]*(?:password|passwd|secret|token|auth|credential|apikey|api_key)[\w.-]*["']?
-        \s*[=:]\s*)(?P<quote>["']?)(?P<value>[^"'\s,}][^"'\n,}]*)(?P=quote)""",
-    re.IGNORECASE | re.VERBOSE,
+    r"""(?P<head>["']?[\w.-]*(?:pass(?:word|wd|phrase)|secret|token|auth|credential|api[_-]?key
+        |access[_-]?key|private[_-]?key)[\w.-]*["']?\s*[=:]\s*)
+        (?P<value>"(?:\\.|[^"\\\n])*"|'[^'\n]*'(?=\s*(?:[,}\]#]|$))|[^\s"'][^\n]*|["'][^\n]*)""",
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+_SCHEME = re.compile(r"\b(?P<head>(?:Basic|Bearer)\s+)[A-Za-z0-9+/=._~-]{8,}", re.IGNORECASE)
+_PRIVATE_KEY = re.compile(
+    r"(?P<head>-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?P<tail>-----END|\Z)", re.DOTALL
 )
 
 
 def redact(text: str) -> str:
-    """`text` with passwords in URLs and the values of secret-looking keys replaced by ***."""
-    text = _URL_PASSWORD.sub(r"\g<head>:***@", text)
-    return _SECRET.sub(r"\g<head>\g<quote>***\g<quote>", text)
+    """`text` with logins in addresses, values of secret-looking keys and private keys masked."""
+    text = _PRIVATE_KEY.sub(r"\g<head>***\g<tail>", text)
+    text = _LOGIN.sub(r"\g<head>***@", text)
+    text = _SCHEME.sub(r"\g<head>***", text)
+    return _SECRET.sub(_mask, text)
+
+
+def _mask(found: re.Match[str]) -> str:
+    quote = found["value"][0] if found["value"][0] in "\"'" else ""
+    return f"{found['head']}{quote}***{quote}"
 
 
 LONGEST_COMMAND = 80  # characters

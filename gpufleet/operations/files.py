@@ -8,16 +8,15 @@ import tarfile
 import time
 from collections.abc import Sequence
 from datetime import datetime, timezone
-from difflib import unified_diff
 
 import click
 from pyinfra import host, state
 
 from gpufleet.facts.model import NodeFacts
+from gpufleet.masks import file_difference
 from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.shell import command, script, upload
 from gpufleet.plan.files import FileWrite
-from gpufleet.redact import redact
 
 HOME = "/var/lib/gpufleet"
 INCOMING = f"{HOME}/incoming"
@@ -57,10 +56,7 @@ def show_diff(facts: NodeFacts, files: Sequence[FileWrite]) -> None:
         there = facts.files.get(file.path)
         before = (there.content or "") if there else ""
         after = file.content if isinstance(file.content, str) else ""
-        for line in unified_diff(
-            redact(before).splitlines(), redact(after).splitlines(),
-            f"{file.path} (now)", f"{file.path} (wanted)", lineterm="",
-        ):  # fmt: skip
+        for line in file_difference(file.path, before, after):
             click.echo(f"    [{host.name}] {line}", err=True)
 
 

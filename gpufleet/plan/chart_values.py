@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches, unified_diff
 from typing import Any
@@ -13,18 +12,9 @@ import yaml
 from gpufleet.facts.chart import ChartContent
 from gpufleet.findings import Finding
 from gpufleet.findings import releases as findings
-from gpufleet.redact import redact
+from gpufleet.masks import masked
 
 Values = Mapping[str, Any]
-
-MASK, MASK_CHANGED = "***", "*** (changed)"
-_SECRET = re.compile(
-    r"pass(word|wd|phrase)?$|passw|secret|token|credential|api[_-]?key|private[_-]?key|auth",
-    re.IGNORECASE,
-)
-# names of Secrets and fields, which are no secrets themselves
-_REFERENCE = re.compile(r"^existing|name$|ref$|selector$|namespace$|^auth(or|Proxy)", re.IGNORECASE)
-_MISSING = object()
 
 
 def same_values(old: Values, new: Values) -> bool:
@@ -48,10 +38,10 @@ def _plain(value: Any) -> Any:
 
 
 def values_diff(old: Values, new: Values, before: str, after: str) -> tuple[str, ...]:
-    """Unified diff of two sets of values as YAML; a secret shows only that it changed."""
+    """Unified diff of two sets of values as YAML; what may be secret shows only that it changed."""
     lines = unified_diff(
-        _yaml(_masked(_plain(old), _MISSING)),
-        _yaml(_masked(_plain(new), _plain(old))),
+        _yaml(masked(_plain(old))),
+        _yaml(masked(_plain(new), _plain(old))),
         fromfile=before,
         tofile=after,
         n=2,
@@ -64,35 +54,6 @@ def _yaml(values: Any) -> list[str]:
     if not values:
         return []
     return yaml.safe_dump(values, sort_keys=True, allow_unicode=True).splitlines()
-
-
-def _masked(value: Any, other: Any, *, secret: bool = False) -> Any:
-    """`value` with secrets masked. `other`: what it is compared with, to tell a change."""
-    if isinstance(value, Mapping):
-        named = str(value.get("name", ""))  # an entry of a container's `env`
-        return {
-            key: _masked(
-                inner,
-                other.get(key, _MISSING) if isinstance(other, Mapping) else _MISSING,
-                secret=secret or _is_secret(key) or (key == "value" and _is_secret(named)),
-            )
-            for key, inner in value.items()
-        }
-    if isinstance(value, list):
-        others = other if isinstance(other, list) else []
-        return [
-            _masked(inner, others[i] if i < len(others) else _MISSING, secret=secret)
-            for i, inner in enumerate(value)
-        ]
-    if value is None or value == "" or isinstance(value, bool):
-        return value
-    if not secret:
-        return redact(value) if isinstance(value, str) else value
-    return MASK if other is _MISSING or other == value else MASK_CHANGED
-
-
-def _is_secret(key: str) -> bool:
-    return bool(_SECRET.search(key)) and not _REFERENCE.search(key)
 
 
 def unknown_values(values: Values, chart: ChartContent) -> list[Finding]:

@@ -78,7 +78,7 @@ def test_a_secret_that_changes_is_seen_to_change() -> None:
 @pytest.mark.parametrize(
     "values",
     [{"existingSecret": "grafana-login"}, {"secretName": "tls"}, {"serviceAccountName": "x"},
-     {"automountServiceAccountToken": True}, {"author": "me"}, {"passwordKey": ""}],
+     {"automountServiceAccountToken": True}, {"passwordKey": "password"}],
 )  # fmt: skip
 def test_references_are_shown(values: dict[str, Any]) -> None:
     assert "***" not in "\n".join(values_diff({}, values, "a", "b"))
