@@ -458,6 +458,7 @@ want /etc/docker/daemon.json /etc/containerd/config.toml /etc/crio/crio.conf \
 /var/lib/gpufleet/driver.before.begun /var/lib/gpufleet/toolkit.before.begun \
 /var/lib/gpufleet/runtimes/*.json \
 /etc/containerd/conf.d/*.toml /etc/crio/crio.conf.d/* \
+/etc/apt/auth.conf.d/gpufleet-*.conf \
 /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources \
 /etc/yum/pluginconf.d/versionlock.* /etc/dnf/plugins/versionlock.* /etc/dnf/versionlock.toml \
 /etc/dnf/automatic.conf /etc/yum/yum-cron.conf

@@ -216,3 +216,11 @@ HEADERS_MISSING = Kind(
     "A kernel that was replaced loses its headers: boot into the distribution's newest kernel, or "
     "switch on the repository that has them; then run again.",
 )
+
+LOGIN_FILE = Kind(
+    "GF326",
+    Severity.BLOCKER,
+    "The file with logins cannot be used",
+    "{path}, which {setting} names, cannot be used: {reason}.",
+    "It has lines `machine HOST login USER password PASSWORD`; then chmod 600 {path}",
+)

@@ -10,7 +10,7 @@ from gpufleet.operations.files import put, show_diff
 from gpufleet.operations.locks import wait_for_lock
 from gpufleet.operations.node import Node
 from gpufleet.operations.operation import Commands, operation
-from gpufleet.operations.repository import KEPT, fetch_key
+from gpufleet.operations.repository import KEPT, fetch_key, send_login
 from gpufleet.operations.shell import explain, script, stop
 from gpufleet.plan.archives import FILE, OURS, ArchivesPlan
 from gpufleet.plan.files import FileWrite
@@ -31,7 +31,8 @@ def use(node: Node, plan: ArchivesPlan) -> Commands:
     yield wait_for_lock(node.settings.driver.lock_timeout)
     keys = []
     for wanted in plan.keys:
-        key = fetch_key(wanted.url, wanted.fingerprints, "driver_archives")
+        login = yield from send_login(wanted.netrc)
+        key = fetch_key(wanted.url, wanted.fingerprints, "driver_archives", login)
         if isinstance(key, Finding):
             yield stop(host.name, key)
             return

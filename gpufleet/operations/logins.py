@@ -6,6 +6,7 @@ import base64
 import json
 import netrc
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -13,9 +14,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from gpufleet.findings import Finding
 from gpufleet.findings import charts as findings
+from gpufleet.findings import packages as package_findings
 from gpufleet.operations.cluster_access import ClusterProblem
 from gpufleet.operations.download import Login
+from gpufleet.plan.logins import Logins, NodeLogins, RepositoryLogin
+from gpufleet.settings import NodeSettings
+
+# no blanks, quotes, comment signs, variables of yum and nothing outside ASCII
+_PLAIN = re.compile(r"[!%&()*+,./0-9:;<=>?@A-Z\[\]^_a-z{|}~-]+")
 
 
 def find_login(file: str, url: str) -> Login | None:
@@ -26,23 +34,65 @@ def find_login(file: str, url: str) -> Login | None:
     """
     if not file:
         return None
-    path = Path(file).expanduser()
     try:
-        if stat.S_IMODE(path.stat().st_mode) & 0o077:
-            raise _unusable(path, "others than its owner can read it")
-        hosts = netrc.netrc(str(path)).hosts
-    except netrc.NetrcParseError as error:  # its message may quote a password
-        raise _unusable(path, f"it is not of netrc's form, near line {error.lineno}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise _unusable(path, str(reason)) from error
+        hosts = _read(file)
+    except LoginFileError as error:
+        raise ClusterProblem(findings.LOGIN_FILE(path=error.path, reason=error.reason)) from error
     parts = urlsplit(url)
     found = hosts.get(parts.netloc) or hosts.get(parts.hostname or "")
     return Login(found[0], found[2] or "") if found else None
 
 
-def _unusable(path: Path, reason: str) -> ClusterProblem:
-    return ClusterProblem(findings.LOGIN_FILE(path=path, reason=reason))
+class LoginFileError(Exception):
+    """A file with logins cannot be used; `reason` quotes nothing of it."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path, self.reason = path, reason
+
+
+def _read(file: str) -> Mapping[str, tuple[str, str | None, str | None]]:
+    """Machine -> name, account, password of a file of netrc's form. Raises LoginFileError."""
+    path = Path(file).expanduser()
+    try:
+        if stat.S_IMODE(path.stat().st_mode) & 0o077:
+            raise LoginFileError(path, "others than its owner can read it")
+        return netrc.netrc(str(path)).hosts
+    except netrc.NetrcParseError as error:  # its message may quote a password
+        reason = f"it is not of netrc's form, near line {error.lineno}"
+        raise LoginFileError(path, reason) from None
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise LoginFileError(path, str(why)) from error
+
+
+def node_logins(settings: NodeSettings) -> tuple[NodeLogins, list[Finding]]:
+    """The logins that the roles of a host have, and what is wrong with their files."""
+    problems: list[Finding] = []
+    files = {
+        "driver_repo_logins": settings.driver.repo_logins,
+        "toolkit_repo_logins": settings.toolkit.repo_logins,
+    }
+    found = {}
+    for setting, file in files.items():
+        try:
+            found[setting] = _package_logins(file) if file else Logins()
+        except LoginFileError as error:
+            problems.append(
+                package_findings.LOGIN_FILE(path=error.path, setting=setting, reason=error.reason)
+            )
+    return (NodeLogins(*found.values()), []) if not problems else (NodeLogins(), problems)
+
+
+def _package_logins(file: str) -> Logins:
+    """The logins of a file; LoginFileError where apt and yum cannot be told one of them."""
+    by_machine = {}
+    for machine, (user, _, password) in _read(file).items():
+        if not _PLAIN.fullmatch(user) or not _PLAIN.fullmatch(password or ""):
+            reason = f"the name or password for {machine} has characters that apt or yum split at"
+            raise LoginFileError(Path(file), reason)
+        by_machine[machine] = RepositoryLogin(user, password or "")
+    return Logins(by_machine)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from gpufleet.operations.facts import read_facts
 from gpufleet.operations.files import BACKUPS
 from gpufleet.operations.groups import is_cluster
 from gpufleet.operations.locks import wait_before_planning
+from gpufleet.operations.logins import node_logins
 from gpufleet.operations.packages import Job
 from gpufleet.operations.reporting import RunReport
 from gpufleet.plan.node import NodePlan, describe, plan_node
@@ -81,13 +82,17 @@ def current_node(*, patient: bool = True) -> Node | None:
     settings, facts = known
     report = RunReport.of(state)
     part = report.host(host.name)
-    plan = plan_node(settings, facts, load_catalog(), int(time.time()))
+    logins, problems = node_logins(settings)
+    if problems:
+        report.block(host, problems)
+        return None
+    plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins)
     if patient and is_busy(facts) and not plan.converged(facts.loaded_driver):
         known = facts_in_peace(settings, plan.findings)
         if known is None:
             return None
         settings, facts = known
-        plan = plan_node(settings, facts, load_catalog(), int(time.time()))
+        plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins)
     node = Node(host.name, settings, facts, plan, part, record=facts.provenance)
     _fill(part, node)
     if plan.blockers:

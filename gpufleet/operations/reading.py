@@ -55,14 +55,17 @@ class NotKept(str):
 
 
 class Fetched(FactBase[bytes | str]):
-    """The bytes at a URL, fetched by the host; a str is the reason why it could not be."""
+    """The bytes at a URL, fetched by the host; a str is the reason why it could not be.
+
+    `login`: file on the host with the login, of netrc's form; it is gone afterwards.
+    """
 
     @staticmethod
     def default() -> str:
         return "the host gave no answer"
 
-    def command(self, url: str) -> StringCommand:
-        return framed(script("fetch", url))
+    def command(self, url: str, login: str = "") -> StringCommand:
+        return framed(script("fetch", url, login))
 
     def process(self, output: Iterable[str]) -> bytes | str:
         lines = answer(output)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from typing import Any
 
 from pyinfra import host
 
@@ -11,11 +12,11 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import packages as findings
 from gpufleet.openpgp import Certificate, OpenPgpError, certificate, keyring_fingerprints
-from gpufleet.operations.files import HOME, put, show_diff
+from gpufleet.operations.files import HOME, INCOMING, put, show_diff, stamp
 from gpufleet.operations.locks import wait_for_lock
 from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.reading import Fetched, NotKept, read
-from gpufleet.operations.shell import explain, script, stop
+from gpufleet.operations.shell import command, explain, script, stop, upload
 from gpufleet.plan.files import FileWrite
 from gpufleet.plan.repository import RepositoryPlan
 
@@ -38,14 +39,17 @@ def trust(plan: RepositoryPlan, role: str, lock_timeout: int) -> Commands:
         host.noop("the repository is known")
         return
     yield wait_for_lock(lock_timeout)
-    key = fetch_key(repository.key_url, repository.key_fingerprints, f"{role}_repo")
+    login = yield from send_login(plan.netrc)
+    key = fetch_key(repository.key_url, repository.key_fingerprints, f"{role}_repo", login)
     if isinstance(key, Finding):
         yield stop(host.name, key)
         return
     trusted = key.binary if repository.manager == "apt" else key.armored
-    files = (repository.file, repository.keyring)
+    written = [FileWrite(repository.keyring, trusted), plan.source]
+    written += [plan.login] if plan.login else []
+    files = (repository.file, repository.keyring, *(file.path for file in written[2:]))
     yield script("keep_files", KEPT, *files)
-    yield from put([FileWrite(repository.keyring, trusted), plan.source])
+    yield from put(written)
     message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=repository.url))
     yield script("try_repository", repository.manager, message, repository.name, KEPT, *files)
 
@@ -70,13 +74,25 @@ def open_components(facts: NodeFacts, source: FileWrite | None, lock_timeout: in
     yield script("try_repository", "apt", message, "", KEPT, source.path)
 
 
-def fetch_key(url: str, expected: Sequence[str], settings: str) -> Certificate | Finding:
+def send_login(netrc: str) -> Generator[Any, None, str]:
+    """Commands that bring a login to the host; returns the file with it there, "" for none."""
+    if not netrc:
+        return ""
+    path = f"{INCOMING}/{stamp()}.netrc"
+    yield command("install", "-d", "-m", "700", HOME, INCOMING)
+    yield upload(netrc.encode(), path)
+    return path
+
+
+def fetch_key(
+    url: str, expected: Sequence[str], settings: str, login: str = ""
+) -> Certificate | Finding:
     """The key at `url`, fetched by the host, or why it is not to be trusted.
 
     A file with the expected key and anything beside it is refused as a whole. `settings`: beginning
-    of the settings that name a mirror and the fingerprint of its key.
+    of the settings that name a mirror and the fingerprint of its key. `login`: as of `send_login`.
     """
-    key = read(Fetched, url)
+    key = read(Fetched, url, login)
     if isinstance(key, NotKept):
         return findings.KEY_NOT_KEPT(url=url, problem=key)
     if isinstance(key, str):

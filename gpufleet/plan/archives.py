@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpufleet.catalog.models import Catalog, ExtraRepository
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import packages as findings
 from gpufleet.plan.files import FileWrite
+from gpufleet.plan.logins import NO_LOGINS, SECRET, Logins, netrc_line, rpm_lines
 from gpufleet.plan.render import render
 from gpufleet.plan.repository import foreign_keys, key_is_trusted
 from gpufleet.plan.yumfiles import FOLDER, Section, read_sections, switch_off, switched_off
@@ -32,6 +33,7 @@ class TrustedKey:
     url: str
     path: str  # where it is kept on the host
     fingerprints: tuple[str, ...]
+    netrc: str = field(default="", repr=False)  # the login for whoever fetches it
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,11 @@ class _Seen:
 
 
 def plan_archives(
-    settings: DriverSettings, facts: NodeFacts, catalog: Catalog, lacking: Sequence[str] | None
+    settings: DriverSettings,
+    facts: NodeFacts,
+    catalog: Catalog,
+    lacking: Sequence[str] | None,
+    logins: Logins = NO_LOGINS.driver,
 ) -> ArchivesPlan:
     """What to do about the repositories of one host.
 
@@ -74,7 +80,8 @@ def plan_archives(
     lacked = [a for a in archives if _lacks(a, seen, lacking or ())]
     if not settings.archives:
         return ArchivesPlan(findings=_blockers(facts, seen, lacked, lacking))
-    return _switch(settings, facts, seen, [a for a in archives if _wanted(a, facts, seen, lacked)])
+    wanted = [a for a in archives if _wanted(a, facts, seen, lacked)]
+    return _switch(settings, facts, seen, wanted, logins)
 
 
 def _look(facts: NodeFacts, archives: Sequence[ExtraRepository]) -> _Seen:
@@ -136,6 +143,7 @@ def _switch(
     facts: NodeFacts,
     seen: _Seen,
     archives: Sequence[ExtraRepository],
+    logins: Logins,
 ) -> ArchivesPlan:
     placed = [_placed(archive, settings) for archive in archives]
     files = []
@@ -144,10 +152,12 @@ def _switch(
         text = facts.files[path].content or ""
         files.append(FileWrite(path, switch_off(text, names, WHY)))
     if placed:
-        files.append(
-            FileWrite(FILE, render("repository/archives.repo", archives=placed, prefix=OURS))
-        )
-    keys = [TrustedKey(a.key_url, a.key, a.fingerprints) for a in placed if a.key_url]
+        files.append(_own_file(placed, logins))
+    keys = [
+        TrustedKey(a.key_url, a.key, a.fingerprints, _netrc(a.key_url, logins))
+        for a in placed
+        if a.key_url
+    ]
     off = [*(section.name for section in seen.dead), *switched_off(facts)]
     used = (
         findings.ARCHIVES_USED(
@@ -163,6 +173,18 @@ def _switch(
             *(used if placed or off else ()),
         ),
     )
+
+
+def _own_file(placed: Sequence[ExtraRepository], logins: Logins) -> FileWrite:
+    found = {archive.name: logins.find(archive.url) for archive in placed}
+    lines = {name: rpm_lines(login) for name, login in found.items() if login}
+    text = render("repository/archives.repo", archives=placed, prefix=OURS, logins=lines)
+    return FileWrite(FILE, text, SECRET) if lines else FileWrite(FILE, text)
+
+
+def _netrc(url: str, logins: Logins) -> str:
+    login = logins.find(url)
+    return netrc_line(url, login) if login else ""
 
 
 def _placed(archive: ExtraRepository, settings: DriverSettings) -> ExtraRepository:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpufleet.catalog.models import Catalog
@@ -13,6 +13,7 @@ from gpufleet.plan.archives import NO_ARCHIVES, ArchivesPlan, plan_archives
 from gpufleet.plan.driver import DriverPlan, plan_driver
 from gpufleet.plan.exporter import plan_exporter
 from gpufleet.plan.exporter_model import ExporterPlan, Surroundings
+from gpufleet.plan.logins import NO_LOGINS, NodeLogins, with_login
 from gpufleet.plan.preflight import inspect_driver, inspect_host
 from gpufleet.plan.repository import RepositoryPlan
 from gpufleet.plan.toolkit import ToolkitPlan, plan_toolkit
@@ -58,16 +59,29 @@ class NodePlan:
         return self.findings + toolkit + self.exporter_findings
 
 
-def plan_node(settings: NodeSettings, facts: NodeFacts, catalog: Catalog, now: int) -> NodePlan:
+def plan_node(
+    settings: NodeSettings,
+    facts: NodeFacts,
+    catalog: Catalog,
+    now: int,
+    logins: NodeLogins = NO_LOGINS,
+) -> NodePlan:
     """What is to be done on a host. `now`: seconds since 1970 by this machine's clock."""
     if not facts.gpus:
         return NodePlan(None, None, (findings.NO_GPU(),))
     found = inspect_host(facts, now)
     driver = plan_driver(settings.driver, facts, catalog) if settings.driver.enabled else None
     if driver:
+        known = with_login(driver.repository, logins.driver, facts)
+        driver = replace(driver, repository=known)
         found += [*driver.findings, *inspect_driver(settings.driver, facts, driver)]
     toolkit = plan_toolkit(settings.toolkit, facts, catalog) if settings.toolkit.enabled else None
-    archives = plan_archives(settings.driver, facts, catalog, _lacking(driver, toolkit))
+    if toolkit:
+        known = with_login(toolkit.repository, logins.toolkit, facts)
+        toolkit = replace(toolkit, repository=known)
+    archives = plan_archives(
+        settings.driver, facts, catalog, _lacking(driver, toolkit), logins.driver
+    )
     found += archives.findings
     around = _surroundings(settings, facts, catalog, driver, toolkit)
     exporter, told = plan_exporter(settings.exporter, facts, catalog, around)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpufleet.catalog.choice import Repository
 from gpufleet.facts.model import NodeFacts
@@ -21,8 +21,10 @@ class RepositoryPlan:
 
     repository: Repository | None
     source: FileWrite | None
-    needed: bool  # the source file or the key has to be written
+    needed: bool  # the source file, the key or the login has to be written
     findings: tuple[Finding, ...] = ()
+    login: FileWrite | None = field(default=None, repr=False)  # of apt; others have it in `source`
+    netrc: str = field(default="", repr=False)  # the login for whoever fetches the key
 
 
 def plan_repository(

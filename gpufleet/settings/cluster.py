@@ -34,7 +34,7 @@ def _known_charts(by_chart: dict[str, str]) -> dict[str, str]:
 
 
 def _no_login(value: str) -> str:
-    if "@" in value.split("://")[1].split("/")[0]:
+    if "@" in value.split("://")[1]:
         raise ValueError("must not hold a password; cluster_chart_logins names a file for it")
     return value.rstrip("/")
 

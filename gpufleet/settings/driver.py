@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from gpufleet.settings.model import Branch, RoleSettings, Url, Version
+from gpufleet.settings.model import Branch, DriverUrl, RoleSettings, Version
 
 
 class DriverSettings(RoleSettings):
@@ -36,7 +36,7 @@ class DriverSettings(RoleSettings):
     source: Literal["nvidia", "distro"] = Field(
         "nvidia", description="NVIDIA's network repository, or the distribution's own packages."
     )
-    repo_url: Url | None = Field(
+    repo_url: DriverUrl | None = Field(
         None,
         description="Mirror of NVIDIA's CUDA repositories; the part before `ubuntu2204/x86_64/`.",
     )
@@ -45,12 +45,17 @@ class DriverSettings(RoleSettings):
         description="Fingerprint of the mirror's own signing key, when it is not NVIDIA's.",
         pattern=r"^[0-9A-F]{40}$",
     )
+    repo_logins: str | None = Field(
+        None,
+        description="Path, where gpufleet runs, of a file with names and passwords for "
+        "that mirror and the one of the archives, in netrc's form, readable by its owner alone.",
+    )
     archives: bool = Field(
         False,
         description="Switch repositories that are gone (CentOS 7 base, updates, extras; EPEL 7) to "
         "their archives.",
     )
-    archives_url: Url | None = Field(
+    archives_url: DriverUrl | None = Field(
         None,
         description="Mirror of those archives: the part before `7.9.2009/os/x86_64/` and "
         "`epel/7/x86_64/`; EPEL's key is at `epel/RPM-GPG-KEY-EPEL-7` there.",

@@ -35,15 +35,30 @@ def _check_url(value: str) -> str:
     return value.rstrip("/")
 
 
+def without_login(setting: str) -> AfterValidator:
+    """A URL must not hold a name or password; `setting` names a file for them, "" for none."""
+    place = f"; {setting} names a file for it" if setting else ""
+
+    def check(value: str) -> str:
+        if "@" in value.split("://", 1)[1]:
+            raise ValueError(f"must not hold a name or a password{place}")
+        return value
+
+    return AfterValidator(check)
+
+
 Branch = Annotated[str, BeforeValidator(_branch_from_int), StringConstraints(pattern=r"^[0-9]{3}$")]
 Version = Annotated[
     str, BeforeValidator(_no_float), StringConstraints(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")
 ]
-Url = Annotated[
+_AnyUrl = Annotated[
     str,
     StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`$\\]+$"),
     AfterValidator(_check_url),
 ]
+Url = Annotated[_AnyUrl, without_login("")]
+DriverUrl = Annotated[_AnyUrl, without_login("driver_repo_logins")]
+ToolkitUrl = Annotated[_AnyUrl, without_login("toolkit_repo_logins")]
 
 
 def _check_path(value: str) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from gpufleet.settings.model import HostFile, RoleSettings, Url, Version, several
+from gpufleet.settings.model import HostFile, RoleSettings, ToolkitUrl, Version, several
 
 Runtime = Literal["docker", "containerd", "crio"]
 Runtimes = Annotated[Literal["auto"] | tuple[Runtime, ...], BeforeValidator(several)]
@@ -37,12 +37,17 @@ class ToolkitSettings(RoleSettings):
     allow_disruption: bool = Field(
         False, description="Restart docker although that stops the containers that run."
     )
-    repo_url: Url | None = Field(
+    repo_url: ToolkitUrl | None = Field(
         None, description="Mirror of the toolkit's repository; the part before `stable/deb/`."
     )
     repo_key_fingerprint: str | None = Field(
         None,
         description="Fingerprint of the mirror's own signing key, when it is not NVIDIA's.",
         pattern=r"^[0-9A-F]{40}$",
+    )
+    repo_logins: str | None = Field(
+        None,
+        description="Path, where gpufleet runs, of a file with names and passwords for "
+        "that mirror, in netrc's form, readable by its owner alone.",
     )
     hold: bool = Field(True, description="Hold the toolkit's packages at the installed version.")

@@ -51,9 +51,10 @@ def _versions(node: Node, plan: ToolkitPlan, job: Job) -> dict[str, str]:
 
 
 def _files(node: Node, plan: ToolkitPlan) -> dict[str, str]:
-    """The repository's source file, where gpufleet wrote it now or earlier, with its sha256."""
-    source = plan.repository.source
+    """The repository's source and login, where gpufleet wrote them now or earlier, with sha256."""
     recorded = (node.facts.provenance or {}).get("files", {})
-    if source is None or (source.path not in recorded and source.is_on(node.facts)):
-        return {}
-    return {source.path: hashlib.sha256(source.data).hexdigest()}
+    return {
+        file.path: hashlib.sha256(file.data).hexdigest()
+        for file in (plan.repository.source, plan.repository.login)
+        if file and (file.path in recorded or not file.is_on(node.facts))
+    }

@@ -61,8 +61,7 @@ def _files(node: Node, plan: DriverPlan, version: str | None) -> dict[str, str]:
         files.append(preferences(plan.packages, version))
     if plan.components:
         files.append(plan.components)
-    if plan.repository.source:
-        files.append(plan.repository.source)
+    files += [file for file in (plan.repository.source, plan.repository.login) if file]
     recorded = (node.facts.provenance or {}).get("files", {})
     return {
         file.path: hashlib.sha256(file.data).hexdigest()

@@ -1,14 +1,16 @@
-# fetch.sh URL: the bytes at URL as base64, `empty`, `error TEXT`, or `full TEXT` where the host cannot keep
-# them. Always exits 0: the reader decides.
-folder=$(mktemp -d 2>&1) || { printf 'full %s\n' "$folder"; exit 0; } # a name beside a file could be a link
-trap 'rm -rf "$folder"' EXIT
+# fetch.sh URL LOGIN: the bytes at URL as base64, `empty`, `error TEXT`, or `full TEXT` where the host cannot keep
+# them. Always exits 0: the reader decides. LOGIN is a file of netrc's form, which is removed; "" for none.
+login=${2:-} folder=''
+trap 'rm -rf "$folder"; rm -f "$login"' EXIT
+folder=$(mktemp -d 2>&1) || { printf 'full %s\n' "$folder"; folder=''; exit 0; } # a name beside a file could be a link
 file=$folder/answer errors=$folder/errors
 if has curl; then
-    curl -fsSL --connect-timeout 20 --max-time 120 --retry 2 -o "$file" "$1" 2>"$errors"
+    curl -fsSL ${login:+--netrc-file "$login"} --connect-timeout 20 --max-time 120 --retry 2 -o "$file" "$1" 2>"$errors"
 elif has wget; then
+    if [ -n "$login" ]; then cp "$login" "$folder/.netrc"; HOME=$folder; fi
     wget -q -T 60 -t 3 -O "$file" "$1" 2>"$errors"
 elif [ -x /usr/lib/apt/apt-helper ]; then
-    /usr/lib/apt/apt-helper -o Acquire::http::Timeout=60 download-file "$1" "$file" >/dev/null 2>"$errors"
+    /usr/lib/apt/apt-helper ${login:+-o "Dir::Etc::netrc=$login"} -o Acquire::http::Timeout=60 download-file "$1" "$file" >/dev/null 2>"$errors"
 else
     echo 'the host has no curl, no wget and no apt-helper' >"$errors"; false
 fi

@@ -7,13 +7,15 @@ FILE, read again at each request, holds one fault or a list of faults as JSON:
 {"mode": "404", "path": "ubuntu2204", "delay": 2}. `path` is a regular expression searched in the
 request's path (default: every path); the first fault that matches counts. Modes: ok, 404, slow
 (the answer takes `delay` seconds longer), wrong-signature and expired-key (repositories signed by
-a stranger's key, or by a key that has expired), other-file (the file `file` beside FILE is sent). A
-missing FILE means no fault.
+a stranger's key, or by a key that has expired), other-file (the file `file` beside FILE is sent),
+login (only for who logs in with `login`, NAME:PASSWORD). A missing FILE means no fault.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
+import hmac
 import json
 import re
 import threading
@@ -24,7 +26,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 ALTERNATIVES = ".alternatives"  # below ROOT, one folder per mode that serves other files
-MODES = ("ok", "404", "slow", "wrong-signature", "expired-key", "other-file")
+MODES = ("ok", "404", "slow", "wrong-signature", "expired-key", "other-file", "login")
 
 
 def entry_for(faults: Path | None, path: str) -> dict[str, object]:
@@ -71,6 +73,14 @@ class Handler(SimpleHTTPRequestHandler):
         if mode == "404" or ALTERNATIVES in path:
             self.send_error(HTTPStatus.NOT_FOUND, "File not found")
             return None
+        if mode == "login":
+            if not self._logs_in(str(entry_for(self.faults, path)["login"])):
+                self.send_response(HTTPStatus.UNAUTHORIZED)
+                self.send_header("WWW-Authenticate", 'Basic realm="mirror"')
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return None
+            mode = "ok"
         if delay:
             threading.Event().wait(delay)  # the fault is the delay itself
         if mode not in ("ok", "slow"):
@@ -78,6 +88,10 @@ class Handler(SimpleHTTPRequestHandler):
             self.other_file = str(entry_for(self.faults, path).get("file", ""))
             del self.headers["If-Modified-Since"]  # a client's copy of the right file is no answer
         return super().send_head()
+
+    def _logs_in(self, login: str) -> bool:
+        expected = "Basic " + base64.b64encode(login.encode()).decode()
+        return hmac.compare_digest(self.headers.get("Authorization", ""), expected)
 
     def translate_path(self, path: str) -> str:
         if self.alternative == "other-file" and self.faults:

@@ -1,0 +1,39 @@
+"""No setting takes a name or password in an address; the finding says where they go instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpufleet.settings import load_cluster_settings, load_settings
+from gpufleet.settings.load import CLUSTER_ROLES, NODE_ROLES
+
+URLS = [
+    role.prefix + name
+    for role in (*NODE_ROLES, *CLUSTER_ROLES)
+    for name in role.model_fields
+    if name.endswith("url") or name == "chart_repository"
+]
+INSTEAD = {
+    "driver_repo_url": "driver_repo_logins",
+    "driver_archives_url": "driver_repo_logins",
+    "toolkit_repo_url": "toolkit_repo_logins",
+    "cluster_chart_repository": "cluster_chart_logins",
+}
+
+
+@pytest.mark.parametrize(
+    "login", ["user:s3cret", "s3cret", "user:s3/cret", "user:s3@cret", "us:$s3"]
+)
+@pytest.mark.parametrize("key", URLS)
+def test_an_address_with_a_login_is_refused_and_not_repeated(key: str, login: str) -> None:
+    data = {key: f"https://{login}@mirror.example/x"}
+    node = key.startswith(tuple(role.prefix for role in NODE_ROLES))
+    settings, problems = load_settings(data) if node else load_cluster_settings(data)
+    assert settings is None
+    (problem,) = problems
+    assert key in problem.message
+    said = problem.message + problem.remedy
+    assert "s3" not in said
+    if "$" not in login and "/" not in login:
+        assert INSTEAD.get(key, "") in said
+    assert load_settings({"driver_repo_url": "https://mirror.example:8443/x"})[0]
