@@ -62,7 +62,7 @@ def test_gpu_work_is_not_disturbed_unless_that_is_allowed(host: Host) -> None:
         assert done.returncode == 1
         assert done.codes("ubuntu2204") & {"GF530", "GF552"} == {"GF530"}
         work = next(f for f in done.report["ubuntu2204"]["findings"] if f["code"] == "GF530")
-        assert "sleep (" in work["message"]
+        assert "train infinity (" in work["message"]
         assert "drain" in work["remedy"]
         assert host.output("systemctl is-active gpu-job") == "active"
         assert differences(before, snapshot(host, OURS)) == {

@@ -6,6 +6,7 @@ import ast
 import os
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,15 @@ def test_a_warm_pyinfra_that_is_killed_says_so(tmp_path: Path) -> None:
         run = warm.begin(command, tmp_path, os.environ, file.fileno())
     os.killpg(run.pid, signal.SIGKILL)
     assert run.wait() == -signal.SIGKILL
+
+
+def test_no_two_test_files_share_a_name() -> None:
+    """pytest takes the second one for the first where folders are no packages.
+
+    tests/post_deploy is left out: `gpufleet verify` runs it, and nothing else with it.
+    """
+    files = [
+        file for file in (ROOT / "tests").glob("**/test_*.py") if "post_deploy" not in file.parts
+    ]
+    names = Counter(file.name for file in files)
+    assert [name for name, count in names.items() if count > 1] == []

@@ -1,4 +1,4 @@
-"""docs/verification.md names tests that exist, and README's claims are all on it."""
+"""docs/verification.md and security.md name tests that exist, and README's claims are all there."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/verification.md"
+SECURITY = ROOT / "docs/security.md"
 REFERENCE = re.compile(r"`(tests/[\w/.-]+\.py)(?:::(\w+))?`")
 
 
-def references() -> list[tuple[str, str]]:
-    return sorted(set(REFERENCE.findall(PAGE.read_text())))
+def references(page: Path = PAGE) -> list[tuple[str, str]]:
+    return sorted(set(REFERENCE.findall(page.read_text())))
 
 
-@pytest.mark.parametrize(("file", "name"), references())
-def test_a_test_that_the_page_names_exists(file: str, name: str) -> None:
+@pytest.mark.parametrize(("file", "name"), sorted({*references(), *references(SECURITY)}))
+def test_a_test_that_a_page_names_exists(file: str, name: str) -> None:
     path = ROOT / file
-    assert path.exists(), f"{file} is named in docs/verification.md and does not exist"
+    assert path.exists(), f"{file} is named in docs and does not exist"
     if name:
         assert re.search(rf"^def {name}\(", path.read_text(), re.MULTILINE), f"{file} has no {name}"
 
@@ -72,6 +73,12 @@ def test_the_page_says_who_runs_a_claims_tests(claim: str, tests: str, run_by: s
         "`make test`" if whole else "`make test`, in part" if any(fast) else "`make test-all`"
     )
     assert run_by == expected, claim
+
+
+def test_every_attack_has_a_test() -> None:
+    rows = [line for line in SECURITY.read_text().splitlines() if line.startswith("| ")][1:]
+    assert len(rows) >= 20
+    assert [row for row in rows if not REFERENCE.search(row)] == []
 
 
 def test_the_page_has_both_tables() -> None:
