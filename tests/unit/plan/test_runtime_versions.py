@@ -10,7 +10,7 @@ from gpufleet.facts.model import Package, Runtime, Service
 from gpufleet.facts.services import parse_runtimes
 from gpufleet.runtimes.jsontext import MAX_DEPTH
 from tests.unit.plan.hosts import bare_host
-from tests.unit.plan.test_runtime_removal import edited, provisioned, removal, told
+from tests.unit.plan.test_runtime_removal_plan import edited, provisioned, removal, told
 from tests.unit.plan.test_toolkit import (
     CONFIG,
     DAEMON,
