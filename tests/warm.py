@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryFile
+from threading import Timer
 
 import gevent
 from gevent import monkey
@@ -58,6 +60,20 @@ def begin(words: Sequence[str], folder: Path, variables: Mapping[str, str], outp
     _server().sendall(data[sent:])
     theirs.close()
     return Run(ours, int.from_bytes(_exactly(ours, HEADER), "big"))
+
+
+def ended(
+    words: Sequence[str], folder: Path, variables: Mapping[str, str], seconds: float
+) -> tuple[int, str]:
+    """Exit status and output of a run; one that takes longer than `seconds` is killed."""
+    with TemporaryFile() as printed:
+        run = begin(words, folder, variables, printed.fileno())
+        watchdog = Timer(seconds, os.killpg, (run.pid, signal.SIGKILL))
+        watchdog.start()
+        status = run.wait()
+        watchdog.cancel()
+        printed.seek(0)
+        return status, printed.read().decode(errors="replace")
 
 
 @cache

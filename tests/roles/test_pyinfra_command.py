@@ -16,6 +16,7 @@ import jsonschema
 import pytest
 
 import gpufleet
+from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = Path(gpufleet.__file__).with_name("report.schema.json")
@@ -59,17 +60,9 @@ class Bench:
 
     def run(self, deploy: str, *options: str, report: Path | None = None) -> Ended:
         path = report or self.report
-        done = subprocess.run(
-            self.command(deploy, *options),
-            cwd=ROOT,
-            env=self.environment(path),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        return Ended(done.returncode, done.stdout + done.stderr, self.read(path))
+        command = self.command(deploy, *options)
+        status, output = warm.ended(command, ROOT, self.environment(path), 120)
+        return Ended(status, output, self.read(path))
 
     def read(self, path: Path) -> dict[str, Any] | None:
         """The report, which has to fit the schema."""
