@@ -6,13 +6,14 @@ import re
 
 # what stands before @ in an address; a password may hold a / or an @ itself, a port does not
 _LOGIN = re.compile(
-    r"(?P<head>[a-z][a-z0-9+.-]*://)"
+    r"(?P<head>(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://)"
     r"(?:[^\s/@:\"'?#]+:(?!\d+(?:[/?#\s\"']|$))[^\s\"']*@|[^\s/\"'?#]*@)",
     re.IGNORECASE,
 )
+# a name is looked at from its beginning alone: a long one must not cost the square of its length
 _SECRET = re.compile(
-    r"""(?P<head>["']?[\w.-]*(?:pass(?:word|wd|phrase)|secret|token|auth|credential|api[_-]?key
-        |access[_-]?key|private[_-]?key)[\w.-]*["']?\s*[=:]\s*)
+    r"""(?P<head>["']?(?<![\w.-])(?=[\w.-]*(?:pass(?:word|wd|phrase|(?![a-z]))|secret|token|auth|credential
+        |api[_-]?key|access[_-]?key|private[_-]?key))[\w.-]+["']?\s*[=:]\s*)
         (?P<value>"(?:\\.|[^"\\\n])*"|'[^'\n]*'(?=\s*(?:[,}\]#]|$))|[^\s"'][^\n]*|["'][^\n]*)""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
@@ -36,9 +37,10 @@ def _mask(found: re.Match[str]) -> str:
 
 
 LONGEST_COMMAND = 80  # characters
+LONGEST_READ = 1000
 _USERINFO = re.compile(r"(://)[^\s/@]+@")
 _OPTION = re.compile(
-    r"(?P<head>(?<!\S)--?[\w.-]*(?:password|passwd|secret|token|auth|credential|key)[\w.-]*\s+)\S+",
+    r"(?P<head>(?<!\S)--?[\w.-]*(?:pass(?:word|wd|phrase|(?![a-z]))|secret|token|auth|credential|key)[\w.-]*\s+)\S+",
     re.IGNORECASE,
 )
 _HEADER = re.compile(r"(?P<head>\b(?:bearer|basic)\s+)\S+", re.IGNORECASE)
@@ -47,7 +49,7 @@ _TOKEN = re.compile(r"\b(?:sk|hf|nvapi|ghp|github_pat|glpat|xox[abp]|AKIA)[-_]?[
 
 def redact_command(line: str) -> str:
     """A process's command line for people: on one line, without secrets, shortened at its end."""
-    line = " ".join(line.split())
+    line = " ".join(line[:LONGEST_READ].split())
     line = _USERINFO.sub(r"\1***@", line)
     line = _HEADER.sub(r"\g<head>***", _OPTION.sub(r"\g<head>***", line))
     line = _TOKEN.sub("***", redact(line))

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from gpufleet.facts.manifests import ManifestLoader
+from gpufleet.facts.manifests import load_manifests
 
 _USED = re.compile(rb"\.Values\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
 
@@ -190,7 +190,7 @@ def _is_whole(crd: Mapping[str, Any]) -> bool:
 
 def _documents(path: str, data: bytes) -> list[Mapping[str, Any]]:
     try:
-        return [d for d in yaml.load_all(data, Loader=ManifestLoader) if isinstance(d, dict)]
+        return [found for found in load_manifests(data) if isinstance(found, dict)]
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise BrokenChart(f"{path} does not parse: {' '.join(str(error).split())}") from error
 

@@ -23,7 +23,7 @@ import yaml
 
 from gpufleet.facts.cluster import HelmRelease, ObjectRef, ReleaseRef, Revision
 from gpufleet.facts.cluster_parse import Answer, object_ref
-from gpufleet.facts.manifests import ManifestLoader
+from gpufleet.facts.manifests import load_manifests
 
 RELEASE_TYPE = "helm.sh/release.v1"
 LARGEST = (
@@ -33,6 +33,12 @@ _SECRET = re.compile(r"sh\.helm\.release\.v1\.([a-z0-9](?:[-.a-z0-9]*[a-z0-9])?)
 _HELMS_LABELS = ("name", "owner", "status", "version", "createdAt", "modifiedAt")
 _WORKLOADS = re.compile(r"^kind:\s*[\"']?(DaemonSet|Deployment|StatefulSet)\b", re.MULTILINE)
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d)")
+
+
+_BROKEN = (
+    *(KeyError, TypeError, AttributeError, ValueError, RecursionError),
+    *(zlib.error, yaml.YAMLError),
+)
 
 
 class UndecodableRelease(ValueError):
@@ -86,7 +92,7 @@ def decode_release(secret: Answer) -> HelmRelease:
         raise UndecodableRelease(f"{where} is no Helm release: its name, labels and type differ")
     try:
         decoded = _release(json.loads(_unpacked(secret)))
-    except (KeyError, TypeError, ValueError, RecursionError, zlib.error, yaml.YAMLError) as bad:
+    except _BROKEN as bad:
         reason = " ".join(str(bad).split()) or type(bad).__name__
         raise UndecodableRelease(f"{where} is no Helm release: {reason}") from bad
     ref, revision = known
@@ -156,7 +162,6 @@ def workloads_in(manifest: str, namespace: str) -> tuple[ObjectRef, ...]:
     found = []
     for document in re.split(r"^---\s*$", manifest, flags=re.MULTILINE):
         if _WORKLOADS.search(document):
-            content = yaml.load(document, Loader=ManifestLoader)
-            if isinstance(content, dict):
-                found.append(object_ref(content, namespace))
+            contents = [found for found in load_manifests(document) if isinstance(found, dict)]
+            found += [object_ref(content, namespace) for content in contents]
     return tuple(found)

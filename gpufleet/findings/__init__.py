@@ -6,6 +6,7 @@ gives a `Finding`. docs/findings.md is generated from the kinds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -51,6 +52,7 @@ def by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 KINDS: dict[str, Kind] = {}
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +71,13 @@ class Kind:
         KINDS[self.code] = self
 
     def __call__(self, severity: Severity | None = None, **details: object) -> Finding:
-        """The finding for one case; `severity` replaces the usual one where the case differs."""
+        """The finding for one case; `severity` replaces the usual one where the case differs.
+
+        Control characters in the details are shown as `?`: they may come from anybody.
+        """
         return Finding(
             self.code,
             severity or self.severity,
-            self.message.format(**details),
-            self.remedy.format(**details),
+            _CONTROL.sub("?", self.message.format(**details)),
+            _CONTROL.sub("?", self.remedy.format(**details)),
         )

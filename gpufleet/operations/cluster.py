@@ -9,11 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from gpufleet.catalog.helm import helm_catalog
 from gpufleet.facts.cluster import ClusterFacts, ReleaseRef, ServerVersion
-from gpufleet.facts.manifests import ManifestLoader
+from gpufleet.facts.manifests import load_manifests
 from gpufleet.findings.cluster import WRONG_CLUSTER
 from gpufleet.operations.charts import chart_archive, read_chart
 from gpufleet.operations.cluster_access import ClusterProblem, KubeAccess
@@ -96,7 +94,7 @@ class Cluster:
         if not result.ok:
             failure = Failure("Rendering", result.stderr, "nothing was changed.")
             raise ClusterProblem(explain_failure(failure, plan.release, self.facts))
-        documents = yaml.load_all(result.stdout, Loader=ManifestLoader)
+        documents = load_manifests(result.stdout)
         return [document for document in documents if isinstance(document, dict)]
 
     def carry_out(self, planned: PlannedRelease, say: Callable[[str], None]) -> Outcome:

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import urllib3
+from urllib3.util import parse_url
 
 TIMEOUT = urllib3.Timeout(connect=10, read=60)
 REDIRECTS = 5
@@ -43,13 +44,15 @@ def same_origin(one: str, other: str) -> bool:
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname or "", parts.port or PORTS.get(parts.scheme)
+    """As the library reads it that connects: another reading could name another host."""
+    parts = parse_url(url)
+    scheme = parts.scheme or ""
+    return scheme, parts.host or "", parts.port or PORTS.get(scheme)
 
 
 def leaves_tls(old: str, new: str) -> bool:
     """Whether who follows from one URL to another gives up TLS."""
-    return urlsplit(old).scheme == "https" and urlsplit(new).scheme != "https"
+    return _origin(old)[0] == "https" and _origin(new)[0] != "https"
 
 
 def download(url: str, login: Login | None = None) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 import secrets
 import socket
 from datetime import datetime, timezone
@@ -39,10 +40,11 @@ class HostLock:
         """`seen`: what stood in the lock's file when the facts were gathered."""
         now = datetime.now(timezone.utc)
         self.seen = seen
-        self.text = (
+        text = (
             f"{getpass.getuser()} at {socket.gethostname()}, process {os.getpid()}, since "
             f"{now:%Y-%m-%d %H:%M:%S} UTC [{secrets.token_hex(8)}]"
         )
+        self.text = re.sub(r"[^ -~]", "?", text)  # as the facts of a host show it
         self._holding: Greenlet | None = None  # gives Ended
 
     @property

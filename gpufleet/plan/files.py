@@ -20,6 +20,8 @@ class FileWrite:
         return self.content.encode() if isinstance(self.content, str) else self.content
 
     def is_on(self, facts: NodeFacts) -> bool:
-        """Whether the host has the file with this very content."""
+        """Whether the host has the file with this very content, and no wider mode for a secret."""
         there = facts.files.get(self.path)
-        return there is not None and there.content is not None and there.content == self.content
+        if there is None or there.content is None or there.content != self.content:
+            return False
+        return bool(self.mode & 0o077) or not there.mode & 0o077

@@ -44,7 +44,12 @@ def test_a_real_shell_prints_the_value_and_runs_nothing(value: str) -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert value.replace("\r\n", "\n").replace("\r", "\n") in done.stderr.replace("\r", "\n")
+    assert finding.message in done.stderr
+
+
+def test_what_controls_a_terminal_is_not_shown() -> None:
+    finding = findings.LOCK_HELD(holder="x\x1b[2J\x07\x9by\r\n")
+    assert finding.message.startswith("x?[2J??y?\n holds the lock")
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])

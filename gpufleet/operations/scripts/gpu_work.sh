@@ -3,7 +3,8 @@
 # gpu_processes: process ids that have a device open. The driver's own daemons and gpufleet's exporter
 # are services, which unload.sh stops and starts again: they are no work.
 gpu_processes() {
-    exporter=$(cat /run/gpufleet-dcgm-exporter.cid 2>/dev/null) || exporter=none
+    exporter=$(cat /run/gpufleet-dcgm-exporter.cid 2>/dev/null)
+    exporter=${exporter:-none} # docker makes the file before it has an id: an empty one is in every line
     find /proc/[0-9]*/fd -maxdepth 1 -lname '/dev/nvidia*' -printf '%h\n' 2>/dev/null | sort -u |
         while IFS=/ read -r _ _ pid _; do
             case $(cat "/proc/$pid/comm" 2>/dev/null) in

@@ -21,7 +21,9 @@ for path; do
     rm -f "$beside" && (umask 077 && cat "$staging$path" >"$beside") || exit 1
     like=$staging$path
     if [ -e "$target" ]; then like=$target; fi
-    chown --reference="$like" "$beside" && chmod --reference="$like" "$beside" || exit 1
+    chown --reference="$like" "$beside" || exit 1
+    case $(stat -c %a "$staging$path") in *00) like=$staging$path ;; esac # a secret, whatever was there
+    chmod --reference="$like" "$beside" || exit 1
     printf '%s\t%s\t%s\n' "$path" "$(digest "$target")" "$(digest "$beside")" >>"$written" || exit 1
     mv -f "$beside" "$target" || exit 1
     if has restorecon; then restorecon "$target"; fi

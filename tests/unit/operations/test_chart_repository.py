@@ -7,7 +7,7 @@ import pytest
 from gpufleet.operations import chart_repository
 from gpufleet.operations.chart_repository import archive_from_repository
 from gpufleet.operations.cluster_access import ClusterProblem
-from gpufleet.operations.download import Login
+from gpufleet.operations.download import Login, leaves_tls, same_origin
 from gpufleet.plan.release_model import ChartSource, Release
 
 LOGIN = Login("carrier", "secret")
@@ -54,3 +54,11 @@ def test_an_index_with_tls_does_not_lead_away_from_it(
         asked(url, monkeypatch)
     (finding,) = caught.value.findings
     assert (finding.code, f"from https to {url}" in finding.message) == ("GF841", True)
+
+
+@pytest.mark.parametrize(
+    "url", [r"http://evil.example\@repo.example/x", "http://repo.example@evil.example/x"]
+)
+def test_another_reading_of_an_address_is_another_origin(url: str) -> None:
+    assert not same_origin("http://repo.example/index.yaml", url)
+    assert leaves_tls("https://repo.example/index.yaml", url)

@@ -102,6 +102,14 @@ class TestModes:
         assert log.read_text().split() == ["600"]
         assert mode(path) == 0o600
 
+    def test_a_secret_is_one_where_all_could_read_the_file(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "etc/repository"
+        path.parent.mkdir()
+        path.write_text("no secret yet")
+        path.chmod(0o644)
+        put(run, tmp_path, path, "password", 0o600)
+        assert mode(path) == 0o600
+
     @pytest.mark.parametrize("there", [True, False])
     def test_so_is_a_runtime_s_file(self, run: Run, tmp_path: Path, there: bool) -> None:
         path, log = tmp_path / "etc/new folder/daemon.json", tmp_path / "log"

@@ -11,6 +11,7 @@ from gpufleet.catalog.load import load_catalog
 from gpufleet.facts.model import Keyring, ManagedFile, NodeFacts
 from gpufleet.operations.logins import node_logins
 from gpufleet.plan.archives import FILE
+from gpufleet.plan.files import FileWrite
 from gpufleet.plan.logins import Logins, NodeLogins, RepositoryLogin
 from gpufleet.plan.node import NodePlan, describe, plan_node
 from gpufleet.plan.repository import RepositoryPlan
@@ -90,7 +91,7 @@ def test_a_new_password_is_written_and_the_same_is_not() -> None:
     assert driver.source
     assert driver.login
     there = {
-        file.path: ManagedFile(file.path, str(file.content))
+        file.path: ManagedFile(file.path, str(file.content), file.mode)
         for file in (driver.source, driver.login)
     }
     done = replace(facts, files=there, keyrings=(Keyring(driver.repository.keyring, ("A" * 40,)),))
@@ -135,3 +136,10 @@ def test_a_file_that_cannot_be_used_is_named(
     assert reason in problem.message
     assert "toolkit_repo_logins" in problem.message
     assert "s3" not in problem.message
+
+
+def test_a_secret_that_all_can_read_is_not_in_place() -> None:
+    secret = FileWrite("/etc/x", "password", 0o600)
+    for mode, fine in ((0o600, True), (0o644, False), (0o640, False)):
+        facts = replace(bare_host(), files={"/etc/x": ManagedFile("/etc/x", "password", mode)})
+        assert secret.is_on(facts) is fine
