@@ -82,5 +82,5 @@ CHANGED_SINCE = Kind(
     "Another run changed the host",
     "another run of gpufleet was at work on this host since this run looked at it: {holder}. "
     "This run changed nothing.",
-    "Run again: the plan is made anew from what the host is now.",
+    "Run again: the next run plans from what the host is now.",
 )

@@ -104,8 +104,8 @@ LEASE_LOST = Kind(
     "GF823",
     Severity.BLOCKER,
     "Another run has taken over the cluster",
-    "This run has not told the cluster for half a minute that it is at work, as where the machine "
-    "slept, and {holder} is at work there now. The rest of this run was not carried out.",
+    "This run did not renew its Lease for half a minute, as after the machine was suspended, and "
+    "{holder} holds it now. The rest of this run was not carried out.",
     "Let that run finish, then run again: it converges.",
 )
 WRONG_CLUSTER = Kind(

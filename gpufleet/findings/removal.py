@@ -71,7 +71,7 @@ KEY_NEEDED = Kind(
     "GF570",
     Severity.INFO,
     "A repository's key is still needed",
-    "{path} stays: a package source that somebody changed, and that stays too, names it.",
+    "{path} stays: a package source that was changed since, and so stays too, names it.",
     "Nothing to do; it goes by hand together with that source.",
 )
 

@@ -17,8 +17,8 @@ REPORT_LOST = Kind(
     Severity.BLOCKER,
     "The report could not be written",
     "the run is over, but its report could not be written to {path}: {why}.",
-    "What happened stands in the table above. Make room or mend the folder; a further run changes "
-    "nothing on hosts that are as they should be, and writes the report.",
+    "The table above says what happened. Free space or correct the folder; the next run changes "
+    "nothing on converged hosts and writes the report.",
 )
 
 NO_INVENTORY = Kind(

@@ -227,7 +227,7 @@ RUNTIME_DOWN = Kind(
 NOT_TAKEN_UP = Kind(
     "GF436",
     Severity.BLOCKER,
-    "The runtime does not heed its configuration",
+    "The runtime ignores its configuration",
     "{runtime} reads the new {file}, and the runtime nvidia is not in the configuration that it "
     "prints; the old file is in place.",
     "See what replaces it: an imported file, or a `version` that the program does not know.",

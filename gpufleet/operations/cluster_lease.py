@@ -57,6 +57,12 @@ def shown(identity: str) -> str:
     return _UNPRINTABLE.sub("?", identity)[:SHOWN] or "nobody"
 
 
+def _clock() -> float:
+    """Seconds that pass while the machine is suspended, too, where its system has such a clock."""
+    boottime = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boottime is None else time.clock_gettime(boottime)
+
+
 @dataclass(slots=True)
 class Watched:
     """Another run's Lease, read again and again on this machine's monotonic clock."""
@@ -128,9 +134,9 @@ class Lease:
     def confirm(self) -> None:
         """Before something is written to the cluster: the Lease is ours for some time to come.
 
-        Raises ClusterProblem where another run has it, as after a machine slept.
+        Raises ClusterProblem where another run has it, as after a suspend of this machine.
         """
-        if time.monotonic() - self.confirmed < RENEW:
+        if _clock() - self.confirmed < RENEW:
             return
         if not self.renew():
             holder = shown(holder_of(self.read()))
@@ -164,7 +170,7 @@ class Lease:
             if error.status != _CONFLICT:
                 raise
             return False
-        self.confirmed = time.monotonic()
+        self.confirmed = _clock()
         return True
 
 

@@ -68,18 +68,6 @@ def of_files(folder: Path, pattern: str) -> Callable[[Random], bytes]:
     return lambda chance: damaged(chance.choice(good()), good(), chance)
 
 
-def of_trees(*good: Any) -> Callable[[Random], bytes]:
-    """Variants of JSON: half of them well-formed with odd values, half damaged text."""
-    texts = [json.dumps(tree).encode() for tree in good]
-
-    def variant(chance: Random) -> bytes:
-        if chance.random() < 0.5:
-            return damaged(chance.choice(texts), texts, chance)
-        return json.dumps(odd_tree(chance.choice(good), chance)).encode()
-
-    return variant
-
-
 def text_of(data: bytes) -> str:
     """As pyinfra decodes what a host prints."""
     return data.decode("utf-8", "replace")

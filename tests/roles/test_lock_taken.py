@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,12 @@ def deploy(*words: str) -> Callable[[], None]:
         change("Change more", *words)
 
     return run
+
+
+def test_any_name_is_written_as_facts_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """gather.sh gives back printable ASCII alone: another text would never be the one it saw."""
+    monkeypatch.setattr(host_lock.getpass, "getuser", lambda: "Jürgen\n\x1b")
+    assert re.fullmatch(r"J\?rgen\?\? at [ -~]+", host_lock.HostLock("").text)
 
 
 @pytest.mark.parametrize(

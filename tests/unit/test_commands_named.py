@@ -104,7 +104,7 @@ def test_what_a_text_names_is_there(name: str) -> None:
 
 
 def test_the_check_sees_what_is_not_there() -> None:
-    assert FILES.findall("run deploys/upgrade_driver.py again") == ["deploys/upgrade_driver.py"]
+    assert FILES.findall("run deploys/not_there.py again") == ["deploys/not_there.py"]
     assert list(code("see `make nothing`\n\n    gpufleet up\n")) == ["make nothing", "gpufleet up"]
     assert wrong_words("gpufleet", "upgrade inventories/prod.py") == ["gpufleet upgrade"]
     assert wrong_words("gpufleet", "doctor INVENTORY --fleet") == ["gpufleet … doctor --fleet"]

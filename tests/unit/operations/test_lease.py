@@ -58,14 +58,21 @@ class Api:
 
 
 class Clock:
-    """Time that passes by sleeping; `during`: what others do then."""
+    """Time that passes by sleeping; `during`: what others do then. `suspended`: seconds."""
+
+    CLOCK_BOOTTIME = 7
 
     def __init__(self) -> None:
         self.now = 1000.0
+        self.suspended = 0.0
         self.during: Any = lambda: None
 
     def monotonic(self) -> float:
         return self.now
+
+    def clock_gettime(self, clock: int) -> float:
+        assert clock == self.CLOCK_BOOTTIME
+        return self.now + self.suspended
 
     def sleep(self, seconds: float) -> None:
         self.now += max(seconds, 0.01)
@@ -168,6 +175,17 @@ def test_before_a_write_it_is_renewed_and_a_loss_is_told(clock: Clock) -> None:
         ada.confirm()
     assert [found.code for found in caught.value.findings] == ["GF823"]
     assert api.holder == "grace"
+
+
+def test_a_lease_lost_while_the_machine_was_suspended_is_noticed(clock: Clock) -> None:
+    api = Api()
+    ada = lease(api, "ada")
+    ada.take(0, nobody_listens)
+    lease(api, "grace").take(60, nobody_listens)
+    ada.confirmed = clock.now  # the monotonic clock stood still
+    clock.suspended = 60.0
+    with pytest.raises(ClusterProblem):
+        ada.confirm()
 
 
 def test_who_is_at_work_is_told_without_a_write() -> None:
