@@ -6,6 +6,8 @@ HOSTS ?= 1 10 40
 N     ?= 60
 SEED  ?= 1
 FUZZ  ?= 1000000
+# Many images set it: every process would compile its libraries again, half the CPU of a short run.
+unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 
 .PHONY: help setup demo demo-cluster test test-all test-profile mutants fuzz test-unit test-hosts test-slow test-kubernetes lint bench alerts dashboards pictures docs clean
