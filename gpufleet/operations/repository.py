@@ -115,9 +115,12 @@ def fetch_key(
 
 
 def refresh(plan: RepositoryPlan, manager: str) -> Commands:
-    """Commands that bring the package lists up to date; the repository's own must arrive."""
+    """Commands that refresh the package lists; the repository's own must arrive.
+
+    Those of a repository that `trust` has just added have arrived already.
+    """
     repository = plan.repository
-    if repository is None:
+    if repository is None or plan.needed:
         if manager == "apt":
             yield script("refresh_apt", "", "")
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,10 +121,19 @@ def refresh(plan: RepositoryPlan) -> Commands:
 
 
 def test_a_refresh_tells_of_a_swapped_key_by_its_own_code(carry_out: Callable[..., Any]) -> None:
-    plan = plan_for(converged_host("580.159.03")).repository
+    plan = replace(plan_for(converged_host("580.159.03")).repository, needed=False)
     (command,) = carry_out(lambda: refresh("Refresh", plan)).commands
     assert "GF310" in command
     assert "driver_repo_key_fingerprint" in command
+
+
+def test_what_was_read_when_it_was_trusted_is_not_read_again(
+    carry_out: Callable[..., Any],
+) -> None:
+    plan = replace(plan_for(converged_host("580.159.03")).repository, needed=True)
+    (command,) = carry_out(lambda: refresh("Refresh", plan)).commands
+    assert "apt-get update" in command, "the distribution's own lists are refreshed"
+    assert "/etc/apt/sources.list.d" not in command
 
 
 @pytest.mark.parametrize("code", ["GF319", "GF322"])
