@@ -43,6 +43,7 @@ fi
 # a real boot needs is left out: a container does not boot from it, and each rebuild costs a second.
 sed -i 's/^COMPRESS=.*/COMPRESS=gzip/' /etc/initramfs-tools/initramfs.conf
 printf 'MODULES=list\nBUSYBOX=n\nCOMPRESSLEVEL=1\n' > /etc/initramfs-tools/conf.d/sandbox
+find /usr/share/initramfs-tools/hooks /usr/share/initramfs-tools/scripts/*/ -type f ! -name kmod -delete
 cat > /usr/share/initramfs-tools/hooks/display << 'END'
 #!/bin/sh
 if [ "$1" = prereqs ]; then exit 0; fi
