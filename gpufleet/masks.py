@@ -11,6 +11,7 @@ from typing import Any
 import tomlkit
 
 from gpufleet.redact import redact
+from gpufleet.visible import one_line
 
 MASK, MASK_CHANGED = "***", "*** (changed)"
 MISSING = object()
@@ -119,7 +120,7 @@ def file_difference(path: str, before: str, after: str) -> list[str]:
     names = (f"{path} (now)", f"{path} (wanted)")
     parse = _parser(path)
     if parse is None:
-        old, new = (redact(text).splitlines() for text in (before, after))
+        old, new = (_lines(redact(text)) for text in (before, after))
         return list(unified_diff(old, new, *names, lineterm=""))
     try:
         was, will = (
@@ -127,8 +128,14 @@ def file_difference(path: str, before: str, after: str) -> list[str]:
         )
     except ValueError:  # its message may quote a secret
         return [f"{path}: what changes is not shown, for the file cannot be parsed"]
-    rows = (list(flat_lines(masked(was))), list(flat_lines(masked(will, was))))
-    return list(unified_diff(*rows, *names, n=0, lineterm=""))
+    old, new = (
+        [one_line(line) for line in flat_lines(shown)] for shown in (masked(was), masked(will, was))
+    )
+    return list(unified_diff(old, new, *names, n=0, lineterm=""))
+
+
+def _lines(text: str) -> list[str]:
+    return [one_line(line) for line in text.removesuffix("\n").split("\n")] if text else []
 
 
 def _parser(path: str) -> Callable[[str], Any] | None:

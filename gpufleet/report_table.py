@@ -10,6 +10,7 @@ from rich.text import Text
 
 from gpufleet.findings import Finding, Severity
 from gpufleet.report import HostReport
+from gpufleet.visible import each_line, one_line
 
 STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
@@ -42,11 +43,11 @@ def show_finding(console: Console, host: str, finding: Finding) -> None:
     """A finding as people read it: code and host, what and why, what to do."""
     word = f"{finding.code} {finding.severity.value}"
     _say(console, word, STYLES[finding.severity], host, finding.message)
-    console.print(f"  {finding.remedy}", markup=False, highlight=False, style="dim")
+    console.print(f"  {each_line(finding.remedy)}", markup=False, highlight=False, style="dim")
 
 
 def _say(console: Console, word: str, style: str, host: str, sentence: str) -> None:
-    console.print(Text.assemble((word, style), f" {host}: {sentence}"), highlight=False)
+    console.print(Text.assemble((word, style), f" {host}: {each_line(sentence)}"), highlight=False)
 
 
 def _nodes(hosts: list[HostReport], *, dry: bool) -> Table:
@@ -59,7 +60,7 @@ def _nodes(hosts: list[HostReport], *, dry: bool) -> Table:
             _movement(host.driver, host, dry=dry),
             _movement(host.toolkit, host, dry=dry),
             *([_movement(host.exporter, host, dry=dry)] if exporters else []),
-            Text(", ".join(f"{name} {state}".strip() for name, state in host.runtimes.items())),
+            _text(", ".join(f"{name} {state}".strip() for name, state in host.runtimes.items())),
             *_last_columns(host),
         ]
         for host in hosts
@@ -72,7 +73,7 @@ def _clusters(hosts: list[HostReport], *, dry: bool) -> Table:
         [
             Text(host.name),
             Text("\n").join(
-                Text(f"{name} ") + _movement(moved, host, dry=dry)
+                _text(f"{name} ") + _movement(moved, host, dry=dry)
                 for name, moved in host.releases.items()
             ),
             *_last_columns(host),
@@ -93,16 +94,21 @@ def _table(title: str, columns: Sequence[str], rows: list[list[Text]]) -> Table:
 
 
 def _last_columns(host: HostReport) -> list[Text]:
-    return [_changes(host), Text("; ".join(host.needs)), Text(f"{host.seconds:.1f} s")]
+    return [_changes(host), _text("; ".join(host.needs)), Text(f"{host.seconds:.1f} s")]
+
+
+def _text(value: str) -> Text:
+    """What a host or a cluster told, in a cell of a table."""
+    return Text(one_line(value))
 
 
 def _movement(change: dict[str, str | None], host: HostReport, *, dry: bool) -> Text:
     """`before -> after`; a version that only the repository knows is not `none`."""
     before, after = change.get("before"), change.get("after")
     if before == after:
-        return Text(after or "-")
+        return _text(after or "-")
     absent = "newest" if dry and not host.leaves else "none"
-    return Text(f"{before or 'none'} -> {after or absent}")
+    return _text(f"{before or 'none'} -> {after or absent}")
 
 
 def _changes(host: HostReport) -> Text:

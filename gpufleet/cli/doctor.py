@@ -22,6 +22,7 @@ from gpufleet.operations.gather import Gathered, NoInventory, NoSuchHost, gather
 from gpufleet.plan.exporter_files import in_words
 from gpufleet.plan.node import plan_node
 from gpufleet.settings import load_settings
+from gpufleet.visible import one_line
 
 _COLOURS = {"blocker": "red", "warning": "yellow", "info": "cyan"}
 
@@ -137,7 +138,8 @@ def show(console: Console, name: str, parts: dict[str, Any]) -> None:
     for topic, value in parts.items():
         if topic == "findings":
             continue
-        text = "\n".join(value) if isinstance(value, list) else _plain(value)
+        lines = value if isinstance(value, list) else [_plain(value)]
+        text = "\n".join(map(one_line, lines))
         table.add_row(Text(f"  {topic}", style="dim"), Text(text or "none"))
     if table.rows:
         console.print(table)

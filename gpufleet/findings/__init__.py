@@ -6,10 +6,11 @@ gives a `Finding`. docs/findings.md is generated from the kinds.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+
+from gpufleet.visible import BAR, visible
 
 
 class Severity(str, Enum):
@@ -42,7 +43,13 @@ class Finding:
         }
 
     def __str__(self) -> str:
-        return f"{self.code} {self.severity.value}: {self.message} {self.remedy}"
+        return f"{self.code} {self.severity.value}: {self.sentences}"
+
+    @property
+    def sentences(self) -> str:
+        """Message and remedy; the remedy on its own line where the message ends with lines."""
+        between = "\n" if f"\n{BAR}" in self.message else " "
+        return f"{self.message}{between}{self.remedy}"
 
 
 def by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -52,7 +59,6 @@ def by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 KINDS: dict[str, Kind] = {}
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +79,12 @@ class Kind:
     def __call__(self, severity: Severity | None = None, **details: object) -> Finding:
         """The finding for one case; `severity` replaces the usual one where the case differs.
 
-        Control characters in the details are shown as `?`: they may come from anybody.
+        A detail may come from anybody: each is one visible line, or `Lines` behind bars.
         """
+        shown = {name: visible(value) for name, value in details.items()}
         return Finding(
             self.code,
             severity or self.severity,
-            _CONTROL.sub("?", self.message.format(**details)),
-            _CONTROL.sub("?", self.remedy.format(**details)),
+            self.message.format(**shown).replace(" \n", "\n"),
+            self.remedy.format(**shown),
         )

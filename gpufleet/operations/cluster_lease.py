@@ -12,7 +12,6 @@ import atexit
 import getpass
 import os
 import platform
-import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -26,6 +25,7 @@ from gpufleet.kubeconfig import private_folder
 from gpufleet.operations.cluster_access import ClusterProblem
 from gpufleet.operations.cluster_api import ApiError, ClusterApi
 from gpufleet.operations.lease_keeper import RENEW, Keeper
+from gpufleet.visible import one_line
 
 NAMESPACE, NAME = "kube-system", "gpufleet"
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
@@ -36,7 +36,6 @@ GAP = 10.0  # seconds between two looks after which watching starts again: the A
 REPORT = 10.0  # seconds between two lines of progress
 TRIES = 5  # of a renewal that collides with another one of the same run
 _CONFLICT = 409
-_UNPRINTABLE = re.compile(r"[^ -~]")
 SHOWN = 200  # characters of a holder's name
 
 
@@ -54,7 +53,7 @@ def new_identity() -> str:
 def shown(identity: str) -> str:
     """A holder's name as a finding may repeat it: what is there, anybody may have written who may
     write Leases."""
-    return _UNPRINTABLE.sub("?", identity)[:SHOWN] or "nobody"
+    return one_line(identity)[:SHOWN] or "nobody"
 
 
 def _clock() -> float:

@@ -25,6 +25,7 @@ from gpufleet.operations.asking import answer, framed, privileges
 from gpufleet.operations.boundary import Stopped
 from gpufleet.operations.shell import command, script
 from gpufleet.operations.trouble import refusal
+from gpufleet.visible import one_line
 
 POLL = 0.1  # seconds between two looks at who holds it
 DOING = "while the lock on it was taken"
@@ -86,7 +87,7 @@ def taking(lock: HostLock) -> FunctionCommand:
 
 def holder_name(text: str) -> str:
     """Whose lock it is, as people read it."""
-    return text.rpartition(" [")[0] or text or "it does not say whose"
+    return one_line(text.rpartition(" [")[0] or text) or "it does not say whose"
 
 
 def _take(state: State, host: Host, lock: HostLock) -> bool:

@@ -23,6 +23,7 @@ from gpufleet.plan.release_model import Release, ReleasePlan
 from gpufleet.plan.stack_builder import our_releases
 from gpufleet.report import HostReport
 from gpufleet.settings import ClusterSettings, load_cluster_settings
+from gpufleet.visible import one_line
 
 
 @dataclass(slots=True)
@@ -193,6 +194,6 @@ def _say(host: Host) -> Any:
     prefix = host.print_prefix
 
     def say(line: str) -> None:
-        logger.info(f"{prefix}{line}")
+        logger.info(f"{prefix}{one_line(line)}")
 
     return say

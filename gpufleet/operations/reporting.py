@@ -14,6 +14,7 @@ from gpufleet.findings import Finding
 from gpufleet.findings import run as findings
 from gpufleet.operations.run import Run
 from gpufleet.report import BAD, HostReport
+from gpufleet.visible import barred, one_line
 
 ERROR_LINES = 12  # of a failed operation's output that the report repeats
 
@@ -167,7 +168,7 @@ class RunReport(BaseStateCallback):
                 part.changed += 1
             elif meta.did_error():
                 lines = [line for line in meta.stderr_lines if line.strip()]
-                part.errors.append("\n  ".join([name, *lines[:ERROR_LINES]]))
+                part.errors.append("\n".join([one_line(name), *barred(lines[:ERROR_LINES])]))
 
     def _taking_part(self) -> list[Host]:
         """The hosts that --limit left in the run, in the inventory's order."""

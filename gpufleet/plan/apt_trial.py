@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from gpufleet.findings import Finding
 from gpufleet.findings import packages as findings
 from gpufleet.plan.packages import Transaction, unexpected_changes
+from gpufleet.visible import Lines
 
 NOWHERE = re.compile(
     r"^E: (?:Unable to locate package (?P<unknown>\S+)"
@@ -43,4 +44,4 @@ def _problem(lines: Sequence[str]) -> str:
     if not any(line.startswith("E: ") for line in lines):
         return ""
     said = [line.strip() for line in lines if line.startswith("E: ") or " : " in line]
-    return "\n  ".join(said[:SHOWN_LINES])
+    return Lines("\n".join(said[:SHOWN_LINES]))

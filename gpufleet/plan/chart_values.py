@@ -13,6 +13,7 @@ from gpufleet.facts.chart import ChartContent
 from gpufleet.findings import Finding
 from gpufleet.findings import releases as findings
 from gpufleet.masks import masked
+from gpufleet.visible import one_line
 
 Values = Mapping[str, Any]
 
@@ -47,13 +48,13 @@ def values_diff(old: Values, new: Values, before: str, after: str) -> tuple[str,
         n=2,
         lineterm="",
     )
-    return tuple(lines)
+    return tuple(map(one_line, lines))
 
 
 def _yaml(values: Any) -> list[str]:
     if not values:
         return []
-    return yaml.safe_dump(values, sort_keys=True, allow_unicode=True).splitlines()
+    return yaml.safe_dump(values, sort_keys=True, allow_unicode=True).rstrip("\n").split("\n")
 
 
 def unknown_values(values: Values, chart: ChartContent) -> list[Finding]:

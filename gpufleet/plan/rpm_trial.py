@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from gpufleet.findings import Finding
 from gpufleet.findings import packages as findings
 from gpufleet.plan.packages import Transaction
+from gpufleet.visible import Lines
 
 HEADING = re.compile(
     r"^(?:> )*(?P<verb>[A-Z][a-z]+)(?: [a-z/ ]+)?:$"
@@ -78,7 +79,7 @@ def _problem(lines: list[str]) -> str:
         match = PROBLEM.match(line)
         if match:
             said = [match["text"], *lines[position + 1 : position + SHOWN_LINES]]
-            return "\n  ".join(text.strip() for text in said if text.strip(" >"))
+            return Lines("\n".join(text.strip() for text in said if text.strip(" >")))
     return ""
 
 

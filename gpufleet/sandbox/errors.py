@@ -13,4 +13,4 @@ class SandboxError(Exception):
 
     def __init__(self, finding: Finding) -> None:
         self.finding = finding
-        super().__init__(f"{finding.code}: {finding.message} {finding.remedy}")
+        super().__init__(f"{finding.code}: {finding.sentences}")

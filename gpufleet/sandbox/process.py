@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpufleet.sandbox.errors import SandboxError, kinds
+from gpufleet.visible import Lines
 
 
 def run(
@@ -58,6 +59,6 @@ def checked(
     return done
 
 
-def last_lines(text: str, count: int = 8) -> str:
+def last_lines(text: str, count: int = 8) -> Lines:
     """The last lines of a program's output, for an error message."""
-    return "\n".join(text.strip().splitlines()[-count:])
+    return Lines("\n".join(text.strip().splitlines()[-count:]))

@@ -10,6 +10,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from gpufleet.visible import one_line
+
 Outcome = Literal["passed", "failed", "skipped", "error"]
 WIDTH = 110
 
@@ -92,7 +94,7 @@ class Report:
         with console.capture() as captured:
             console.print(table)
             for reason, hosts in self._skips_by_reason().items():
-                console.print(f"  skipped: {reason}: {', '.join(hosts)}", soft_wrap=True)
+                console.print(f"  skipped: {one_line(reason)}: {', '.join(hosts)}", soft_wrap=True)
         return captured.get()
 
     def _skips_by_reason(self) -> dict[str, list[str]]:

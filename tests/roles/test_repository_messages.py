@@ -107,7 +107,7 @@ def test_a_key_that_was_swapped_is_told_from_a_repository_that_cannot_be_read(
         program(tmp_path, name, f'case "$*" in *clean*) exit 0 ;; esac; echo "{said}"; exit 100')
     done = run(f"refresh_{manager}", "message", "swapped", "cuda", programs=tmp_path)
     assert done.returncode == 1
-    assert done.stderr.splitlines() == [told, said]
+    assert done.stderr.splitlines() == [told, f"  | {said}"]
 
 
 @operation

@@ -19,6 +19,7 @@ from gpufleet.sandbox.cluster.versions import Program, minor_of, versions
 from gpufleet.sandbox.errors import SandboxError, kinds
 from gpufleet.sandbox.golang import go_command, go_environment
 from gpufleet.sandbox.locks import exclusive
+from gpufleet.visible import Lines
 
 VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 FETCHES_AT_ONCE = 4
@@ -162,4 +163,6 @@ def _failing_as(what: str) -> Iterator[None]:
     try:
         yield
     except SandboxError as error:
-        raise SandboxError(kinds.NOT_BUILT(what=what, reason=error.finding.message)) from error
+        raise SandboxError(
+            kinds.NOT_BUILT(what=what, reason=Lines(error.finding.message))
+        ) from error

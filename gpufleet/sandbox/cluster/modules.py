@@ -16,6 +16,7 @@ from typing import Any
 from gpufleet.sandbox.errors import SandboxError, kinds
 from gpufleet.sandbox.golang import COMPILER
 from gpufleet.sandbox.process import run
+from gpufleet.visible import Lines
 
 DOWNLOADS_AT_ONCE = 6
 BUILD_SECONDS = 3600
@@ -135,7 +136,9 @@ class OwnModule:
         if process.returncode:
             raise SandboxError(
                 kinds.COMMAND_FAILED(
-                    command=f"go build {what}", status=process.returncode, output="".join(last)
+                    command=f"go build {what}",
+                    status=process.returncode,
+                    output=Lines("".join(last)),
                 )
             )
 
