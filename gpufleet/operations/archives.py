@@ -10,7 +10,7 @@ from gpufleet.operations.files import put, show_diff
 from gpufleet.operations.locks import wait_for_lock
 from gpufleet.operations.node import Node
 from gpufleet.operations.operation import Commands, operation
-from gpufleet.operations.repository import KEPT, fetch_key, send_login
+from gpufleet.operations.repository import KEPT, METADATA, fetch_key, send_login
 from gpufleet.operations.shell import explain, script, stop
 from gpufleet.plan.archives import FILE, OURS, ArchivesPlan
 from gpufleet.plan.files import FileWrite
@@ -43,4 +43,4 @@ def use(node: Node, plan: ArchivesPlan) -> Commands:
     yield script("keep_files", KEPT, *paths)
     yield from put(written)
     message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=f"the archives in {FILE}"))
-    yield script("try_repository", manager, message, f"{OURS}*", KEPT, *paths)
+    yield script("try_repository", *METADATA, manager, message, f"{OURS}*", KEPT, *paths)

@@ -13,6 +13,7 @@ from urllib.parse import urljoin
 from gpufleet.facts.chart_index import BrokenIndex, IndexEntry, parse_index
 from gpufleet.findings import charts
 from gpufleet.findings import releases as findings
+from gpufleet.limits import CHART, INDEX, Limit
 from gpufleet.operations.cluster_access import ClusterProblem
 from gpufleet.operations.download import DownloadFailed, Login, download, leaves_tls, same_origin
 from gpufleet.plan.helm_output import login_refused
@@ -29,7 +30,7 @@ def archive_from_repository(release: Release, login: Login | None) -> bytes:
     if leaves_tls(base, url):
         reason = f"its index leads from https to {url}"
         raise ClusterProblem(findings.CHART_UNREACHABLE(**_names(release), error=reason))
-    data = _get(release, url, login if same_origin(base, url) else None)
+    data = _get(release, url, CHART, login if same_origin(base, url) else None)
     digest = hashlib.sha256(data).hexdigest()
     if entry.digest and digest != entry.digest:
         raise ClusterProblem(
@@ -43,7 +44,7 @@ def archive_from_repository(release: Release, login: Login | None) -> bytes:
 
 def _entry(release: Release, url: str, login: Login | None) -> IndexEntry:
     try:
-        entries = parse_index(_get(release, url, login), release.chart)
+        entries = parse_index(_get(release, url, INDEX, login), release.chart)
     except BrokenIndex as error:
         raise ClusterProblem(charts.INDEX_BROKEN(url=url, reason=error)) from error
     wanted = release.version.removeprefix("v")
@@ -55,9 +56,9 @@ def _entry(release: Release, url: str, login: Login | None) -> IndexEntry:
     raise ClusterProblem(charts.VERSION_NOT_OFFERED(**_names(release), offers=offers))
 
 
-def _get(release: Release, url: str, login: Login | None) -> bytes:
+def _get(release: Release, url: str, limit: Limit, login: Login | None) -> bytes:
     try:
-        return download(url, login)
+        return download(url, limit, login)
     except DownloadFailed as error:
         if error.status in (401, 403):
             raise ClusterProblem(login_refused(release, str(error))) from error

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import tarfile
 import tempfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO, cast
 
 from gpufleet.facts.chart import BrokenChart, ChartContent, parse_chart
 from gpufleet.findings import Finding
 from gpufleet.findings import releases as findings
+from gpufleet.limits import CHART, MIB, UNPACKED_CHART
 from gpufleet.operations.chart_repository import archive_from_repository
 from gpufleet.operations.cluster_access import ClusterProblem
 from gpufleet.operations.helm import Helm
@@ -72,7 +75,12 @@ def _pulled(release: Release, helm: Helm, folder: Path, environment: Mapping[str
     source = release.source
     words = ["pull", source.location, "--version", release.version, "--destination", str(folder)]
     words += ["--plain-http"] if source.plain_http else []
-    result = helm.run(words, timeout=PULLED_IN, more=environment)
+
+    def tick(_: float) -> None:
+        if sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) > CHART.bytes:
+            raise ClusterProblem(_unreachable(release, CHART.too_large))
+
+    result = helm.run(words, timeout=PULLED_IN, tick=tick, more=environment)
     if result.code is None:
         raise ClusterProblem(_unreachable(release, f"no answer within {PULLED_IN} s"))
     if not result.ok:
@@ -102,14 +110,30 @@ def read_chart(archive: Path, release: Release) -> ChartContent:
     return content
 
 
+class _Bounded:
+    """The unpacked bytes of an archive, up to what a chart may have."""
+
+    def __init__(self, source: gzip.GzipFile) -> None:
+        self._source, self._left = source, UNPACKED_CHART
+
+    def read(self, size: int) -> bytes:
+        data = self._source.read(min(size, self._left + 1))
+        self._left -= len(data)
+        if self._left < 0:
+            raise BrokenChart(f"it unpacks to more than {UNPACKED_CHART // MIB} MiB")
+        return data
+
+
 def _files(archive: Path) -> dict[str, bytes]:
     """The files of an archive by their path inside the chart's folder."""
     found = {}
-    with tarfile.open(archive) as files:
-        for member in files:
-            source = files.extractfile(member) if member.isfile() else None
-            if source:
-                found[member.name.removeprefix("./").split("/", 1)[-1]] = source.read()
+    with gzip.open(archive) as source:
+        stream = cast(IO[bytes], _Bounded(source))
+        with tarfile.open(fileobj=stream, mode="r|") as files:
+            for member in files:
+                content = files.extractfile(member) if member.isfile() else None
+                if content:
+                    found[member.name.removeprefix("./").split("/", 1)[-1]] = content.read()
     return found
 
 

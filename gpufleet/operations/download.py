@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import ssl
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from urllib.parse import unquote, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -12,8 +14,11 @@ from urllib.request import getproxies, proxy_bypass
 import urllib3
 from urllib3.util import parse_url
 
+from gpufleet.limits import Limit
+
 TIMEOUT = urllib3.Timeout(connect=10, read=60)
 REDIRECTS = 5
+CHUNK = 1 << 14  # bytes; what is packed can grow a thousandfold, and is counted after that
 MOVED = (301, 302, 303, 307, 308)
 PORTS = {"http": 80, "https": 443}
 _WHERE = re.compile(r"^(<[^>]*>|HTTPS?Connection\([^)]*\)): ")  # urllib3's own objects
@@ -55,17 +60,49 @@ def leaves_tls(old: str, new: str) -> bool:
     return _origin(old)[0] == "https" and _origin(new)[0] != "https"
 
 
-def download(url: str, login: Login | None = None) -> bytes:
-    """What is at a URL, whole. Raises DownloadFailed.
+def download(url: str, limit: Limit, login: Login | None = None) -> bytes:
+    """What is at a URL, whole. Raises DownloadFailed, also where it exceeds `limit`.
 
     The login goes to the URL's scheme, host and port alone: a redirect elsewhere is followed
     without it, and one from https to http is not followed.
     """
+    attempt = _Attempt(lambda given_up: _followed(url, limit, login, given_up))
+    return attempt.wait(limit)
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """A download in a thread: no time limit of a socket covers names, TLS, heads and redirects."""
+
+    work: Callable[[threading.Event], bytes]
+    given_up: threading.Event = field(default_factory=threading.Event)
+    data: bytes | None = None
+    error: BaseException | None = None
+
+    def wait(self, limit: Limit) -> bytes:
+        thread = threading.Thread(target=self._run, daemon=True)
+        thread.start()
+        thread.join(limit.seconds)
+        self.given_up.set()
+        if self.error:
+            raise self.error
+        if self.data is None:
+            raise DownloadFailed(limit.too_slow)
+        return self.data
+
+    def _run(self) -> None:
+        try:
+            self.data = self.work(self.given_up)
+        except BaseException as error:  # noqa: BLE001 raised again in the thread that waits
+            self.error = error
+
+
+def _followed(url: str, limit: Limit, login: Login | None, given_up: threading.Event) -> bytes:
     here = url
     for _ in range(REDIRECTS + 1):
-        answer = _answer(here, login)
+        answer, data = _answer(here, limit, login, given_up)
         if answer.status == 200:
-            return answer.data
+            return data
         location = answer.headers.get("Location")
         if answer.status not in MOVED or not location:
             raise DownloadFailed(
@@ -80,14 +117,32 @@ def download(url: str, login: Login | None = None) -> bytes:
     raise DownloadFailed("too many redirects")
 
 
-def _answer(url: str, login: Login | None) -> urllib3.BaseHTTPResponse:
+def _answer(
+    url: str, limit: Limit, login: Login | None, given_up: threading.Event
+) -> tuple[urllib3.BaseHTTPResponse, bytes]:
+    """An answer, and its content where that is what was asked for."""
     headers = urllib3.make_headers(
         basic_auth=f"{login.user}:{login.password}" if login else None, user_agent="gpufleet"
     )
     try:
-        return _pool(url).request("GET", url, headers=headers, timeout=TIMEOUT, retries=False)
+        with _pool(url) as pool:
+            answer = pool.request(
+                "GET", url, headers=headers, timeout=TIMEOUT, retries=False, preload_content=False
+            )
+            return answer, _read(answer, limit, given_up) if answer.status == 200 else b""
     except (urllib3.exceptions.HTTPError, ssl.SSLError, OSError, ValueError) as error:
         raise DownloadFailed(_reason(error)) from error
+
+
+def _read(answer: urllib3.BaseHTTPResponse, limit: Limit, given_up: threading.Event) -> bytes:
+    data = bytearray()
+    while chunk := answer.read1(CHUNK):
+        data += chunk
+        if len(data) > limit.bytes:
+            raise DownloadFailed(limit.too_large)
+        if given_up.is_set():
+            raise DownloadFailed(limit.too_slow)
+    return bytes(data)
 
 
 def _pool(url: str) -> urllib3.PoolManager:

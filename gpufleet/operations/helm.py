@@ -19,6 +19,7 @@ from typing import IO, Any
 import yaml
 
 from gpufleet.kubeconfig import Kubeconfig, private_folder
+from gpufleet.limits import HELM_SAYS, MIB
 from gpufleet.operations.cluster_lease import HeldLease
 from gpufleet.operations.helm_program import HelmProgram
 from gpufleet.plan.release_model import HelmStrategy, Release
@@ -26,6 +27,7 @@ from gpufleet.plan.releases import OWNER_LABEL
 
 LOOK_EVERY = 0.1  # seconds between two looks at a helm that runs
 GRACE = 10  # seconds that helm has to end after SIGTERM, before SIGKILL
+HELM_TALKS = f"helm prints more than {HELM_SAYS // MIB} MiB, the most that is taken of it"
 OVERRIDES = "HELM_KUBE"  # variables by which helm would go to another cluster or as another user
 
 Tick = Callable[[float], None]  # called while helm runs, with the seconds it has run
@@ -154,19 +156,26 @@ class Helm:
                 pass_fds=[self.lease.lifeline] if self.lease else [],
             )
             try:
-                code = _wait(process, timeout, tick)
+                code = _wait(process, timeout, tick, (out, err))
             finally:
                 _end(process)
+            if _is_too_long(out) or _is_too_long(err):
+                return HelmResult(code or 1, "", f"Error: {HELM_TALKS}")
             return HelmResult(code, _text(out), _text(err))
 
 
-def _wait(process: subprocess.Popen[bytes], timeout: float, tick: Tick | None) -> int | None:
+def _wait(
+    process: subprocess.Popen[bytes], timeout: float, tick: Tick | None, said: Sequence[IO[bytes]]
+) -> int | None:
+    """The exit status; None where helm did not end in time, 1 where it says without an end."""
     began = time.monotonic()
     while True:
         try:
             return process.wait(LOOK_EVERY)
         except subprocess.TimeoutExpired:
             ran = time.monotonic() - began
+        if any(map(_is_too_long, said)):
+            return 1
         if ran > timeout:
             return None
         if tick:
@@ -187,3 +196,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _text(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read().decode("utf-8", "replace")
+
+
+def _is_too_long(file: IO[bytes]) -> bool:
+    return os.fstat(file.fileno()).st_size > HELM_SAYS

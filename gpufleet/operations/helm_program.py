@@ -16,6 +16,7 @@ from pathlib import Path
 from gpufleet.catalog.helm_models import HelmCatalog
 from gpufleet.catalog.versions import release
 from gpufleet.findings import releases as findings
+from gpufleet.limits import HELM
 from gpufleet.operations.cluster_access import ClusterProblem
 from gpufleet.operations.download import DownloadFailed, download
 from gpufleet.plan.release_model import HelmVersion
@@ -101,7 +102,7 @@ def _fetched(catalog: HelmCatalog, cache: Path, site: str, looked: str) -> Path:
     if data is None:
         url = f"{site or wanted.site}/{name}"
         try:
-            data = download(url)
+            data = download(url, HELM)
         except DownloadFailed as error:
             raise missing(f"{url}: {error}") from error
         found = hashlib.sha256(data).hexdigest()

@@ -11,6 +11,7 @@ from pyinfra import host, state
 from pyinfra.api import FactBase, StringCommand
 
 from gpufleet.facts.model import RUN_LOCK
+from gpufleet.limits import KEY
 from gpufleet.operations.asking import answer, arguments, framed
 from gpufleet.operations.boundary import Stopped, step
 from gpufleet.operations.shell import command, script
@@ -55,7 +56,7 @@ class NotKept(str):
 
 
 class Fetched(FactBase[bytes | str]):
-    """The bytes at a URL, fetched by the host; a str is the reason why it could not be.
+    """The bytes of a key at a URL, fetched by the host; a str is why it could not be.
 
     `login`: file on the host with the login, of netrc's form; it is gone afterwards.
     """
@@ -65,7 +66,7 @@ class Fetched(FactBase[bytes | str]):
         return "the host gave no answer"
 
     def command(self, url: str, login: str = "") -> StringCommand:
-        return framed(script("fetch", url, login))
+        return framed(script("fetch", url, login, str(KEY.bytes), str(KEY.seconds)))
 
     def process(self, output: Iterable[str]) -> bytes | str:
         lines = answer(output)
@@ -77,6 +78,8 @@ class Fetched(FactBase[bytes | str]):
             return NotKept(lines[0].removeprefix("full ").strip())
         if lines == ["empty"]:
             return b""
+        if lines in (["large"], ["slow"]):
+            return KEY.too_large if lines == ["large"] else KEY.too_slow
         try:
             return base64.b64decode("".join(lines), validate=True)
         except binascii.Error as error:

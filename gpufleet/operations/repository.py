@@ -7,6 +7,7 @@ from typing import Any
 
 from pyinfra import host
 
+from gpufleet import limits
 from gpufleet.catalog.choice import Repository
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
@@ -20,6 +21,7 @@ from gpufleet.operations.shell import command, explain, script, stop, upload
 from gpufleet.plan.files import FileWrite
 from gpufleet.plan.repository import RepositoryPlan
 
+METADATA = (str(limits.METADATA.bytes), str(limits.METADATA.seconds))
 KEPT = f"{HOME}/repository.before"  # the files of a repository while the new ones are tried
 
 
@@ -51,7 +53,9 @@ def trust(plan: RepositoryPlan, role: str, lock_timeout: int) -> Commands:
     yield script("keep_files", KEPT, *files)
     yield from put(written)
     message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=repository.url))
-    yield script("try_repository", repository.manager, message, repository.name, KEPT, *files)
+    yield script(
+        "try_repository", *METADATA, repository.manager, message, repository.name, KEPT, *files
+    )
 
 
 @operation
@@ -71,7 +75,7 @@ def open_components(facts: NodeFacts, source: FileWrite | None, lock_timeout: in
     yield script("keep_files", KEPT, source.path)
     yield from put([source])
     message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=f"what {source.path} names"))
-    yield script("try_repository", "apt", message, "", KEPT, source.path)
+    yield script("try_repository", *METADATA, "apt", message, "", KEPT, source.path)
 
 
 def send_login(netrc: str) -> Generator[Any, None, str]:
@@ -122,14 +126,14 @@ def refresh(plan: RepositoryPlan, manager: str) -> Commands:
     repository = plan.repository
     if repository is None or plan.needed:
         if manager == "apt":
-            yield script("refresh_apt", "", "")
+            yield script("refresh_apt", *METADATA, "", "")
         return
     message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=repository.url))
     swapped = explain(host.name, _signed_by_another(repository))
     if manager == "apt":
-        yield script("refresh_apt", message, swapped, repository.file)
+        yield script("refresh_apt", *METADATA, message, swapped, repository.file)
     else:
-        yield script("refresh_rpm", message, swapped, repository.name)
+        yield script("refresh_rpm", *METADATA, message, swapped, repository.name)
 
 
 def _signed_by_another(repository: Repository) -> Finding:

@@ -35,7 +35,7 @@ def run(name: str, *arguments: str, programs: Path | None = None, **variables: s
 
 
 def fetched(url: str, **options: Any) -> bytes | str:
-    done = run("fetch", url, **options)
+    done = run("fetch", url, "", "1048576", "30", **options)
     assert done.returncode == 0, done.stderr
     return Fetched().process(framed_lines(done.stdout).splitlines())
 
@@ -105,9 +105,42 @@ def test_a_key_that_was_swapped_is_told_from_a_repository_that_cannot_be_read(
 ) -> None:
     for name in ("apt-get", "yum"):
         program(tmp_path, name, f'case "$*" in *clean*) exit 0 ;; esac; echo "{said}"; exit 100')
-    done = run(f"refresh_{manager}", "message", "swapped", "cuda", programs=tmp_path)
+    done = run(
+        f"refresh_{manager}", "1048576", "20", "message", "swapped", "cuda", programs=tmp_path
+    )
     assert done.returncode == 1
     assert done.stderr.splitlines() == [told, f"  | {said}"]
+
+
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [
+        ("exec sleep 60", "it was not done after 1 s, the longest wait for a repository"),
+        (
+            "exec 2>&1; exec head -c 4000000 /dev/zero >$0.written",
+            "it sends more than 1 MiB, the most that is taken of a file of a repository",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    ("manager", "words"),
+    [
+        ("apt", ("refresh_apt", "message", "swapped", "cuda")),
+        ("yum", ("refresh_rpm", "message", "swapped", "cuda")),
+        ("apt", ("try_repository", "apt", "message", "cuda", "/none", "/none/list")),
+        ("yum", ("try_repository", "yum", "message", "cuda", "/none", "/none/repo")),
+    ],
+)
+def test_a_repository_is_read_to_a_limit(
+    tmp_path: Path, manager: str, words: tuple[str, ...], does: str, told: str
+) -> None:
+    for name in ("apt-get", "yum"):
+        program(tmp_path, name, f'case "$*" in *clean*) exit 0 ;; esac; {does}')
+    done = run(words[0], "1048576", "1", *words[1:], programs=tmp_path)
+    assert done.returncode == 1
+    first, *rest = done.stderr.splitlines()
+    assert (first, rest[-1]) == ("message", f"  | {told}")
+    assert sum(path.stat().st_size for path in tmp_path.glob("*.written")) <= 1048576
 
 
 @operation

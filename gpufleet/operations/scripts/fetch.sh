@@ -1,21 +1,66 @@
-# fetch.sh URL LOGIN: the bytes at URL as base64, `empty`, `error TEXT`, or `full TEXT` where the host cannot keep
-# them. Always exits 0: the reader decides. LOGIN is a file of netrc's form, which is removed; "" for none.
-login=${2:-} folder=''
+# fetch.sh URL LOGIN BYTES SECONDS: the bytes at URL as base64, `empty`, `error TEXT`, `large` where there are more
+# than BYTES, `slow` where they are not there after SECONDS, or `full TEXT` where the host cannot keep them. Always
+# exits 0: the reader decides. LOGIN is a file of netrc's form, which is removed; "" for none. It goes to the scheme,
+# host and port of URL alone: curl and wget find a login by the host's name, so redirects are not theirs to follow.
+url=$1 login=${2:-} most=$3 seconds=$4 folder='' next=''
 trap 'rm -rf "$folder"; rm -f "$login"' EXIT
 folder=$(mktemp -d 2>&1) || { printf 'full %s\n' "$folder"; folder=''; exit 0; } # a name beside a file could be a link
-file=$folder/answer errors=$folder/errors
-if has curl; then
-    curl -fsSL ${login:+--netrc-file "$login"} --connect-timeout 20 --max-time 120 --retry 2 -o "$file" "$1" 2>"$errors"
-elif has wget; then
-    if [ -n "$login" ]; then cp "$login" "$folder/.netrc"; HOME=$folder; fi
-    wget -q -T 60 -t 3 -O "$file" "$1" 2>"$errors"
-elif [ -x /usr/lib/apt/apt-helper ]; then
-    /usr/lib/apt/apt-helper ${login:+-o "Dir::Etc::netrc=$login"} -o Acquire::http::Timeout=60 download-file "$1" "$file" >/dev/null 2>"$errors"
-else
-    echo 'the host has no curl, no wget and no apt-helper' >"$errors"; false
-fi
-rc=$?
+file=$folder/answer errors=$folder/errors known=$login
+ends=$(($(date +%s) + seconds))
+take() { # COMMAND...: within what is left of the time, and no file above the limit
+    left=$((ends - $(date +%s)))
+    [ $left -gt 0 ] || return 124
+    bounded "$most" "$left" "$@"
+}
+origin() { # URL: its scheme, host and port
+    printf '%s\n' "$1" | sed 's|^\([^:]*://[^/?#]*\).*|\1|' | tr A-Z a-z | sed 's|^\(https://.*\):443$|\1|; s|^\(http://.*\):80$|\1|'
+}
+absolute() { # PLACE: where a redirect from $url leads
+    case $1 in
+        '' | *://*) printf '%s\n' "$1" ;;
+        //*) printf '%s:%s\n' "${url%%:*}" "$1" ;;
+        /*) printf '%s%s\n' "$(printf '%s\n' "$url" | sed 's|^\([^:]*://[^/?#]*\).*|\1|')" "$1" ;;
+        *) printf '%s/%s\n' "${url%/*}" "$1" ;;
+    esac
+}
+ask() { # one answer, or all of them up to the last where no login is at stake; `next`: where a redirect leads
+    next=''
+    if has curl; then
+        set -- curl -fsS --connect-timeout 20 --retry 2 -o "$file"
+        if [ -z "$known" ]; then take "$@" -L "$url" 2>"$errors"; return; fi
+        next=$(take "$@" --netrc-file "$known" -w '%{redirect_url}' "$url" 2>"$errors")
+    elif has wget; then
+        if [ -z "$known" ]; then take wget -q -T 60 -t 3 -O "$file" "$url" 2>"$errors"; return; fi
+        cp "$known" "$folder/.netrc"
+        HOME=$folder take wget -S -T 60 -t 3 --max-redirect=0 -O "$file" "$url" 2>"$errors" && return
+        rc=$?
+        next=$(absolute "$(sed -n 's/^ *[Ll]ocation: *\([^ ]*\).*/\1/p' "$errors" | tail -n 1 | tr -d '\r')")
+        rm -f "$folder/.netrc"
+        [ -n "$next" ] || return $rc
+    elif [ -x /usr/lib/apt/apt-helper ]; then
+        take /usr/lib/apt/apt-helper ${known:+-o "Dir::Etc::netrc=$known"} -o Acquire::http::Timeout=60 download-file "$url" "$file" >/dev/null 2>"$errors"
+    else
+        echo 'the host has no curl, no wget and no apt-helper' >"$errors"; return 1
+    fi
+}
+hops=0
+while :; do
+    ask
+    rc=$?
+    [ $rc -eq 0 ] && [ -n "$next" ] || break
+    hops=$((hops + 1)) rc=1
+    if [ $hops -gt 5 ]; then echo 'too many redirects' >"$errors"; break; fi
+    case $next in
+        http://* | https://*) ;;
+        *) echo "it leads to $next" >"$errors"; break ;;
+    esac
+    [ "$(origin "$url")" = "$(origin "$next")" ] || known=''
+    url=$next
+    rm -f "$file"
+done
 if [ $rc -ne 0 ]; then
+    if [ $rc -eq 124 ] || [ $rc -eq 137 ]; then echo slow; exit 0; fi
+    if [ -e "$file" ] && [ "$(wc -c <"$file")" -ge "$most" ]; then echo large; exit 0; fi
     # what curl and wget say of a disk, and nothing of the network
     if grep -qiE 'no space left|fail(ed|ure) writing|cannot write|read-only file system' "$errors" ||
         ! { printf x >>"$file"; } 2>/dev/null; then

@@ -5,11 +5,29 @@ umask 022
 LC_ALL=C DEBIAN_FRONTEND=noninteractive
 export LC_ALL DEBIAN_FRONTEND
 PATH=/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin
+export PATH
 has() { command -v "$1" >/dev/null 2>&1; }
 # fail MESSAGE TEXT...: the message is ours; what programs said stands behind a bar
 fail() {
     printf '%s\n' "$1" >&2
     shift
-    [ $# -eq 0 ] || printf '%s\n' "$@" | sed 's/^/  | /' >&2
+    [ $# -eq 0 ] || printf '%s\n' "$@" | sed '/^$/d; s/^/  | /' >&2
     exit 1
+}
+# bounded BYTES SECONDS COMMAND...: no file that it writes has more bytes, and it ends in time or with status 124
+bounded() {
+    (
+        trap '' XFSZ # a write fails instead
+        ulimit -f $(($1 / 512))
+        seconds=$2
+        shift 2
+        exec timeout -k 10 "$seconds" "$@"
+    )
+}
+# beyond BYTES SECONDS STATUS OUTPUT: what a bounded command did too much, "" where that was not why it failed
+beyond() {
+    case $3,$4 in
+        124,* | 137,*) echo "it was not done after $2 s, the longest wait for a repository" ;;
+        *'File too large'*) echo "it sends more than $(($1 / 1048576)) MiB, the most that is taken of a file of a repository" ;;
+    esac
 }

@@ -1,13 +1,15 @@
-# refresh_rpm.sh MESSAGE SWAPPED REPOSITORY...: refresh the metadata of these repositories; all must arrive.
-# SWAPPED tells of a key that is not the one trusted here.
-message=$1 swapped=$2; shift 2
+# refresh_rpm.sh BYTES SECONDS MESSAGE SWAPPED REPOSITORY...: refresh the metadata of these repositories; all must
+# arrive, no file larger or slower. SWAPPED tells of a key that is not the one trusted here.
+most=$1 seconds=$2 message=$3 swapped=$4; shift 4
 for repository; do
     yum -q -y clean expire-cache --disablerepo='*' --enablerepo="$repository" >/dev/null 2>&1
-    if ! out=$(yum -q -y makecache --disablerepo='*' --enablerepo="$repository" 2>&1); then
+    out=$(bounded "$most" "$seconds" yum -q -y makecache --disablerepo='*' --enablerepo="$repository" 2>&1)
+    rc=$?
+    if [ $rc -ne 0 ]; then
         case $out in
             *'signature could not be verified'* | *'Bad GPG signature'*) fail "$swapped" "$out" ;;
         esac
-        fail "$message" "$out"
+        fail "$message" "$out" "$(beyond "$most" "$seconds" $rc "$out")"
     fi
 done
 exit 0

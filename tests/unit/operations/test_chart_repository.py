@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpufleet.limits import Limit
 from gpufleet.operations import chart_repository
 from gpufleet.operations.chart_repository import archive_from_repository
 from gpufleet.operations.cluster_access import ClusterProblem
@@ -19,7 +20,7 @@ def asked(url: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Login | 
     """What is asked for the archive, with which login, where the index has this URL of it."""
     seen: list[tuple[str, Login | None]] = []
 
-    def download(where: str, login: Login | None = None) -> bytes:
+    def download(where: str, limit: Limit, login: Login | None = None) -> bytes:
         seen.append((where, login))
         return INDEX.format(url=url).encode()
 

@@ -11,8 +11,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import urllib3
 
+from gpufleet.limits import Limit
 from gpufleet.operations.download import DownloadFailed, Login, download, same_origin
 
+LIMIT = Limit("a test", 1 << 20, 20)
 LOGIN = Login("carrier", "p4ss: of the test")
 BASIC = "Basic " + base64.b64encode(b"carrier:p4ss: of the test").decode()
 
@@ -63,9 +65,9 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_there_and_what_is_not() -> None:
     with serve() as site:
-        assert download(f"{site.url}/there") == b"content"
+        assert download(f"{site.url}/there", LIMIT) == b"content"
         with pytest.raises(DownloadFailed, match="it answers 404 Not Found") as caught:
-            download(f"{site.url}/none")
+            download(f"{site.url}/none", LIMIT)
         assert caught.value.status == 404
 
 
@@ -79,20 +81,20 @@ def test_what_is_there_and_what_is_not() -> None:
 )
 def test_what_does_not_answer(url: str, words: str) -> None:
     with pytest.raises(DownloadFailed, match=words) as caught:
-        download(url)
+        download(url, LIMIT)
     assert "object at" not in str(caught.value)
 
 
 def test_a_server_without_tls() -> None:
     with serve() as site, pytest.raises(DownloadFailed, match=r"(?i)ssl|tls"):
-        download(site.url.replace("http:", "https:") + "/there")
+        download(site.url.replace("http:", "https:") + "/there", LIMIT)
 
 
 def test_a_login_stays_with_its_host() -> None:
     with serve() as site, serve() as other:
-        assert download(f"{site.url}/there", LOGIN) == b"content"
+        assert download(f"{site.url}/there", LIMIT, LOGIN) == b"content"
         site.elsewhere = f"{other.url}/there"
-        assert download(f"{site.url}/moved", LOGIN) == b"content"
+        assert download(f"{site.url}/moved", LIMIT, LOGIN) == b"content"
         assert site.asked == [("/there", BASIC), ("/moved", BASIC)]
         assert other.asked == [("/there", None)]
     assert LOGIN.password not in repr(LOGIN)
@@ -102,7 +104,7 @@ def test_a_login_does_not_come_back_from_another_host() -> None:
     with serve() as site, serve() as other:
         site.elsewhere = f"{other.url}/moved"
         other.elsewhere = f"{site.url}/there"
-        assert download(f"{site.url}/moved", LOGIN) == b"content"
+        assert download(f"{site.url}/moved", LIMIT, LOGIN) == b"content"
         assert site.asked == [("/moved", BASIC), ("/there", None)]
 
 
@@ -110,7 +112,7 @@ def test_redirects_end() -> None:
     with serve() as site:
         site.elsewhere = f"{site.url}/moved"
         with pytest.raises(DownloadFailed, match="too many redirects"):
-            download(f"{site.url}/moved")
+            download(f"{site.url}/moved", LIMIT)
         assert len(site.asked) == 6
 
 
@@ -133,14 +135,16 @@ def test_what_counts_as_the_same_place(other: str, same: bool) -> None:
 def test_a_redirect_from_https_to_http_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, Login | None]] = []
 
-    def answer(url: str, login: Login | None) -> urllib3.HTTPResponse:
+    def answer(
+        url: str, limit: Limit, login: Login | None, given_up: threading.Event
+    ) -> tuple[urllib3.HTTPResponse, bytes]:
         asked.append((url, login))
         headers = {"Location": "http://charts.example/x"}
-        return urllib3.HTTPResponse(body=b"", headers=headers, status=302)
+        return urllib3.HTTPResponse(body=b"", headers=headers, status=302), b""
 
     monkeypatch.setattr("gpufleet.operations.download._answer", answer)
     with pytest.raises(DownloadFailed, match=r"from https to http://charts\.example/x"):
-        download("https://charts.example/x", LOGIN)
+        download("https://charts.example/x", LIMIT, LOGIN)
     assert asked == [("https://charts.example/x", LOGIN)]
 
 
@@ -148,11 +152,11 @@ def test_a_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     with serve() as proxy:
         address = proxy.url.removeprefix("http://")
         monkeypatch.setenv("http_proxy", f"http://carrier:p4ss%3A%20of%20the%20test@{address}")
-        assert download("http://charts.invalid/there") == b"content"
+        assert download("http://charts.invalid/there", LIMIT) == b"content"
         assert proxy.asked == [("http://charts.invalid/there", BASIC)]
         monkeypatch.setenv("no_proxy", "charts.invalid")
         with pytest.raises(DownloadFailed):
-            download("http://charts.invalid/there")
+            download("http://charts.invalid/there", LIMIT)
         assert len(proxy.asked) == 1
 
 
@@ -161,4 +165,4 @@ def test_no_proxy_for_this_machine(host: str, monkeypatch: pytest.MonkeyPatch) -
     with serve() as site:
         monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
         url = site.url.replace("127.0.0.1", host)
-        assert download(f"{url}/there") == b"content"
+        assert download(f"{url}/there", LIMIT) == b"content"

@@ -1,0 +1,215 @@
+"""fetch.sh against servers on loopback: who gets the login of a mirror, and how much is taken."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpufleet.findings import KINDS
+from gpufleet.operations import repository
+from gpufleet.operations.reading import Fetched
+from gpufleet.operations.shell import SCRIPTS
+from gpufleet.sandbox.cluster.certificates import write_keys
+from tests.roles.answers import framed_lines
+from tests.unit.plan.hosts import bare_host, plan_for
+
+BASIC = "Basic " + base64.b64encode(b"carrier:secret").decode()
+MIB = 1 << 20
+PROGRAMS = ("curl", "wget")
+KEPT = ("mktemp", "rm", "date", "timeout", "sed", "tr", "cp", "tail", "wc", "grep", "base64", "cat")
+APT = "/usr/lib/apt/apt-helper"
+
+
+@dataclass
+class Site:
+    """A server: where it sends askers, and what it was asked with which Authorization."""
+
+    to: str = ""
+    asked: list[tuple[str, str | None]] = field(default_factory=list)
+    port: int = 0
+
+    def url(self, name: str = "127.0.0.1") -> str:
+        return f"http://{name}:{self.port}"
+
+
+@contextmanager
+def serve(tls: ssl.SSLContext | None = None) -> Iterator[Site]:
+    site, stopped = Site(), threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            said = self.headers.get("Authorization")
+            if self.path.endswith("/closed") and not said:
+                self._answer(401, b"", **{"WWW-Authenticate": 'Basic realm="mirror"'})
+                return
+            site.asked.append((self.path, said))
+            if "moved" in self.path:
+                self._answer(302, b"", Location=site.to)
+            elif self.path == "/endless":
+                self.send_response(200)
+                self.send_header("Transfer-Encoding", "chunked")
+                self.end_headers()
+                for _ in range(64 * MIB >> 16):
+                    self.wfile.write(b"10000\r\n" + bytes(1 << 16) + b"\r\n")
+                self.wfile.write(b"0\r\n\r\n")
+            elif self.path == "/drip":
+                self.send_response(200)
+                self.send_header("Content-Length", "1000")
+                self.end_headers()
+                while not stopped.wait(0.3):
+                    self.wfile.write(b"x")
+            else:
+                self._answer(200, b"key")
+
+        do_HEAD = do_GET
+
+        def _answer(self, code: int, data: bytes, **heads: str) -> None:
+            self.send_response(code)
+            for name, value in heads.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing: the test's output stays readable."""
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_: Any) -> None:
+            """Nothing: whoever asked hung up, as wanted."""
+
+    server = Server(("127.0.0.1", 0), Handler)
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    site.port = server.server_port
+    yield site
+    stopped.set()
+    server.shutdown()
+    server.server_close()
+
+
+def fetch(
+    tmp_path: Path, program: str, url: str, login: bool = False, seconds: int = 30, **env: str
+) -> bytes | str:
+    """What fetch.sh brings on a host that has this program alone."""
+    folder = tmp_path / "programs"
+    folder.mkdir(exist_ok=True)
+    for name in (program, *KEPT):
+        found = shutil.which(name)
+        if found and not (folder / name).exists():
+            (folder / name).symlink_to(found)
+    netrc = tmp_path / "netrc"
+    if login:
+        netrc.write_text("machine 127.0.0.1 login carrier password secret\n")
+    parts = [(SCRIPTS / f"{part}.sh").read_text() for part in ("prelude", "fetch")]
+    source = "".join(parts).replace("PATH=/usr/local/sbin:/usr/sbin:/sbin:", f"PATH={folder}:", 1)
+    source = source.replace("/usr/local/bin:/usr/bin:/bin", "/nowhere", 1)
+    if program in PROGRAMS:
+        source = source.replace(APT, "/nowhere")
+    words = ["sh", "-c", source, "fetch", url, str(netrc) if login else "", str(MIB), str(seconds)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60, env=env)
+    assert done.returncode == 0, done.stderr
+    assert not netrc.exists()
+    return Fetched().process(framed_lines(done.stdout).splitlines())
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_login_reaches_the_mirror_and_stays_there(tmp_path: Path, program: str) -> None:
+    with serve() as mirror, serve() as other:
+        assert fetch(tmp_path, program, f"{mirror.url()}/a/closed", login=True) == b"key"
+        assert mirror.asked == [("/a/closed", BASIC)]
+        for target in (
+            f"{other.url()}/key",  # the same machine, another port
+            f"{other.url('localhost')}/key",
+            f"http://127.0.0.1:{mirror.port}@127.0.0.1:{other.port}/key",
+        ):
+            mirror.to, other.asked = target, []
+            assert fetch(tmp_path, program, f"{mirror.url()}/moved", login=True) == b"key"
+            assert len(other.asked) == 1
+            assert BASIC not in [said for _, said in other.asked], target
+
+
+def test_a_login_for_tls_does_not_go_on_without_it(tmp_path: Path) -> None:
+    write_keys(tmp_path, "127.0.0.1")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
+    with serve(context) as mirror, serve() as plain:
+        mirror.to = f"{plain.url()}/key"
+        url = f"{mirror.url().replace('http:', 'https:')}/moved"
+        bundle = str(tmp_path / "ca.crt")
+        assert fetch(tmp_path, "curl", url, login=True, CURL_CA_BUNDLE=bundle) == b"key"
+        assert mirror.asked == [("/moved", BASIC)]
+        assert plain.asked == [("/key", None)]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("to", ["{url}/b/closed", "/b/closed", "b/closed"])
+def test_a_redirect_within_the_mirror_keeps_it(tmp_path: Path, program: str, to: str) -> None:
+    with serve() as mirror:
+        mirror.to = to.format(url=mirror.url())
+        assert fetch(tmp_path, program, f"{mirror.url()}/moved", login=True) == b"key"
+        assert mirror.asked[-1] == ("/b/closed", BASIC)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("login", [True, False])
+def test_redirects_end(tmp_path: Path, program: str, login: bool) -> None:
+    with serve() as mirror:
+        mirror.to = f"{mirror.url()}/moved"
+        assert isinstance(fetch(tmp_path, program, f"{mirror.url()}/moved", login=login), str)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_login_does_not_go_on_to_a_file(tmp_path: Path, program: str) -> None:
+    with serve() as mirror:
+        mirror.to = "file:///etc/passwd"
+        said = fetch(tmp_path, program, f"{mirror.url()}/moved", login=True)
+        assert isinstance(said, str)
+        assert "it leads to file:///etc/passwd" in said
+
+
+@pytest.mark.parametrize("program", [*PROGRAMS, "apt-helper"])
+def test_an_endless_answer_is_not_kept(tmp_path: Path, program: str) -> None:
+    if program == "apt-helper" and not Path(APT).exists():
+        pytest.skip("this machine has no apt")
+    with serve() as mirror:
+        said = fetch(tmp_path, program, f"{mirror.url()}/endless")
+    assert said == "it sends more than 1 MiB, the most that is taken of a key"
+
+
+@pytest.mark.parametrize("program", [*PROGRAMS, "apt-helper"])
+def test_a_slow_answer_is_not_waited_for(tmp_path: Path, program: str) -> None:
+    if program == "apt-helper" and not Path(APT).exists():
+        pytest.skip("this machine has no apt")
+    began = time.monotonic()
+    with serve() as mirror:
+        said = fetch(tmp_path, program, f"{mirror.url()}/drip", seconds=2)
+    assert said == "it was not done after 120 s, the longest wait for a key"
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize("said", ["large", "slow"])
+def test_it_is_a_finding_of_the_host(carry_out: Callable[..., Any], said: str) -> None:
+    plan = plan_for(bare_host()).repository
+    answers = {"gpufleet-fetch": framed_lines(said)}
+    host = carry_out(lambda: repository.trust("Trust", plan, "driver", 5), answers)
+    assert "GF311" in host.commands[-1]
+    assert KINDS["GF311"].title == "Repository key not reachable"
+    assert "of a key" in host.commands[-1] or "for a key" in host.commands[-1]
