@@ -12,6 +12,8 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
+from gpufleet.findings import Finding
+from gpufleet.findings.cluster import WRONG_CLUSTER
 from gpufleet.findings.verify_cluster import CLUSTER_SILENT
 from gpufleet.kubeconfig import KubeconfigError, kubeconfig_paths, open_client, read_kubeconfig
 from gpufleet.verify.inventory import Target
@@ -38,17 +40,41 @@ class Cluster(Subject):
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
-        self._gone = ""  # why the API is not there, once that is known
+        self._closed = ""  # why the API cannot be used, once that is known
 
     @cached_property
     def api(self) -> Any:
-        """A kubernetes.client.ApiClient; fails the check where there is no way to make one."""
+        """A kubernetes.client.ApiClient; fails the check where there is no way to make one, or
+        where it leads to another cluster than `cluster_uid`."""
         self.need_api()
         try:
             paths = kubeconfig_paths(self.data.get("cluster_kubeconfig") or "")
-            return open_client(read_kubeconfig(paths, self.data.get("cluster_context") or ""))
+            kubeconfig = read_kubeconfig(paths, self.data.get("cluster_context") or "")
+            api = open_client(kubeconfig)
         except KubeconfigError as error:
             raise self.gone(f"the kubeconfig cannot be used: {error}") from error
+        if wanted := self.data.get("cluster_uid"):
+            self._require(api, kubeconfig.context, str(wanted))
+        return api
+
+    def _require(self, api: Any, context: str, wanted: str) -> None:
+        """Fails the check unless the namespace kube-system has the uid `wanted`."""
+        core: Any = client.CoreV1Api(api)
+        try:
+            system = core.read_namespace("kube-system", _request_timeout=TIMEOUT)
+        except ApiException as error:
+            answer = f"{error.status} {error.reason}" if error.status else _cause(error)
+            why = f"the namespace kube-system, which cluster_uid is of, cannot be read: {answer}"
+            raise self.gone(why) from error
+        except HTTPError as error:
+            raise self.gone(error) from error
+        found = system.metadata.uid
+        if found != wanted:
+            url = api.configuration.host
+            raise self.close(
+                WRONG_CLUSTER(None, context=context, url=url, found=found, wanted=wanted),
+                "the kubeconfig leads to another cluster",
+            )
 
     def silent(self, why: str) -> CheckFailed:
         """The API did not answer one question."""
@@ -56,13 +82,18 @@ class Cluster(Subject):
 
     def gone(self, error: Exception | str) -> CheckFailed:
         """The API is not there: this check fails, and those that follow are skipped with that."""
-        self._gone = _cause(error) if isinstance(error, Exception) else error
-        return self.silent(self._gone)
+        why = _cause(error) if isinstance(error, Exception) else error
+        return self.close(CLUSTER_SILENT(None, why=why), "the API of the cluster gives no answer")
+
+    def close(self, finding: Finding, why: str) -> CheckFailed:
+        """The API cannot be used: this check fails, and those that follow are skipped with that."""
+        self._closed = f"{why} ({finding.code})"
+        return CheckFailed(self.name, finding)
 
     def need_api(self) -> None:
-        """Skips the check where the API was found not to be there."""
-        if self._gone:
-            pytest.skip(f"the API of the cluster gives no answer ({CLUSTER_SILENT.code})")
+        """Skips the check where the API was found not to be usable."""
+        if self._closed:
+            pytest.skip(self._closed)
 
     def ask(self, call: Any, *words: Any, **more: Any) -> Any:
         """An answer of the API; None where it has no such thing."""
