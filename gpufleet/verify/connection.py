@@ -11,7 +11,9 @@ from typing import Any
 import testinfra
 import testinfra.host
 
+from gpufleet.verify.become import Unusable, become
 from gpufleet.verify.inventory import Target
+from gpufleet.verify.probe import HostProbe
 
 # Data key of pyinfra's SSH connector -> option of ssh_config.
 OPTIONS = {
@@ -25,10 +27,6 @@ CONTAINERS = {"@docker": "docker", "@podman": "podman"}
 SECRETS = ("ssh_password", "ssh_key_password")
 CONNECT_TIMEOUT = 10  # seconds
 PERSIST = 60  # seconds that a connection outlives an interrupted run
-
-
-class Unusable(Exception):
-    """The inventory describes a connection that the checks cannot make; the text says why."""
 
 
 def _quoted(value: Any) -> str:
@@ -83,12 +81,20 @@ class Connections:
         self._folder = tempfile.TemporaryDirectory(prefix="gfv-")
         self._opened: list[tuple[Path, str]] = []
 
-    def open(self, target: Target) -> testinfra.host.Host:
-        """A testinfra host for this target; connects on its first command. Raises Unusable."""
-        sudo, sudo_user = bool(target.data.get("_sudo")), target.data.get("_sudo_user")
+    def open(self, target: Target) -> HostProbe:
+        """A probe for this target; connects on its first command. Raises Unusable."""
+        root = become(target.data)
+        host = self._host(target)
+        if root.password:
+            if target.name.partition("/")[0] in CONTAINERS:
+                raise Unusable("_sudo_password is set, and a container's commands get no input")
+            _type_in(host.backend, f"{root.password}\n".encode())
+        return HostProbe(host, root)
+
+    def _host(self, target: Target) -> testinfra.host.Host:
         connector, _, name = target.name.partition("/")
         if target.name == "@local":
-            return testinfra.get_host("local://", sudo=sudo, sudo_user=sudo_user)
+            return testinfra.get_host("local://")
         if connector in CONTAINERS:
             return testinfra.get_host(f"{CONTAINERS[connector]}://{name}")
         if connector.startswith("@") and connector != "@ssh":
@@ -102,8 +108,6 @@ class Connections:
             ssh_config=str(config),
             timeout=CONNECT_TIMEOUT,
             controlpersist=PERSIST,
-            sudo=sudo,
-            sudo_user=sudo_user,
         )
 
     def close(self) -> None:
@@ -120,3 +124,14 @@ class Connections:
         for master in masters:
             master.wait()
         self._folder.cleanup()
+
+
+def _type_in(backend: Any, line: bytes) -> None:
+    """Have every command get this as its input, for which testinfra has no option."""
+
+    def run_local(command: str, *arguments: str) -> Any:
+        text = backend.encode(backend.quote(command, *arguments))
+        done = subprocess.run(text, shell=True, input=line, capture_output=True, check=False)
+        return backend.result(done.returncode, text, done.stdout, done.stderr)
+
+    backend.run_local = run_local

@@ -11,6 +11,8 @@ from typing import Protocol
 
 import testinfra.host
 
+from gpufleet.verify.become import Become
+
 # The frame of every script: a section is a command's output, then its exit status. The mark is
 # new in each run, so that no file on the host can hold a line that looks like one.
 FRAME = """\
@@ -23,6 +25,9 @@ section() {
     printf '\\n%s end %s\\n' "$mark" "$?"
 }
 """
+
+
+NOBODY_ELSE = Become()
 
 
 class Unreachable(Exception):
@@ -64,14 +69,14 @@ class Probe(Protocol):
 class HostProbe:
     """A probe over a testinfra host."""
 
-    def __init__(self, host: testinfra.host.Host) -> None:
+    def __init__(self, host: testinfra.host.Host, become: Become = NOBODY_ELSE) -> None:
         self._host = host
+        self._become = become
 
     def run(self, command: str) -> Output:
         """Run a shell command. Raises Unreachable."""
-        # `sh -c` because the login shell of the user may be another one.
         try:
-            done = self._host.run(f"sh -c {shlex.quote(command)}")
+            done = self._host.run(self._become.around(command))
         except RuntimeError as error:  # testinfra's way to say that ssh itself failed (255)
             result = error.args[0] if error.args else None
             text = getattr(result, "stderr_bytes", b"").decode("utf-8", "replace").strip()

@@ -20,7 +20,6 @@ from gpufleet.sandbox.sandbox import Sandbox
 from gpufleet.verify.connection import Connections
 from gpufleet.verify.inventory import Target
 from gpufleet.verify.node import Node
-from gpufleet.verify.probe import HostProbe
 from tests.selection import some
 
 pytestmark = pytest.mark.hosts
@@ -89,7 +88,7 @@ def look(connections: Connections) -> dict[str, str]:
     """Check -> message, for the checks that fail now."""
     ((name, data),) = nodes(SANDBOX)
     target = Target(name, ("gpu_nodes",), data)
-    return failures(Node(target, HostProbe(connections.open(target))))
+    return failures(Node(target, connections.open(target)))
 
 
 def test_healthy_host_is_green_over_one_connection(host: Host, tmp_path: Path) -> None:

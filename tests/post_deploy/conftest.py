@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpufleet.report_file import ReportFile
-from gpufleet.verify.connection import Connections, Unusable
+from gpufleet.verify.become import Unusable
+from gpufleet.verify.connection import Connections
 from gpufleet.verify.inventory import Target, VerifyError, load_targets, select
 from gpufleet.verify.node import Node
 from gpufleet.verify.probe import HostProbe, Output, Unreachable
@@ -101,7 +102,7 @@ def _node(config: pytest.Config, target: Target) -> Node:
     nodes = config.stash[NODES]
     if target.name not in nodes:
         try:
-            probe: HostProbe | NoProbe = HostProbe(config.stash[CONNECTIONS].open(target))
+            probe: HostProbe | NoProbe = config.stash[CONNECTIONS].open(target)
         except Unusable as error:
             probe = NoProbe(str(error))
         nodes[target.name] = Node(target, probe)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from gpufleet.verify.connection import Unusable, ssh_config, ssh_name
+from gpufleet.verify.become import Unusable
+from gpufleet.verify.connection import ssh_config, ssh_name
 from gpufleet.verify.inventory import Target, VerifyError, load_targets, parse_targets, select
 
 SOCKET = Path("/tmp/gfv-x/0.s")

@@ -1,0 +1,56 @@
+"""How a command becomes root on a host, by the data keys of pyinfra: sudo, doas, dzdo and su."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class Unusable(Exception):
+    """The inventory describes a connection that the checks cannot make; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Become:
+    """Programs around every command. `password`: the line that sudo reads from its input; "" for
+    none."""
+
+    programs: tuple[tuple[str, ...], ...] = ()
+    password: str = field(default="", repr=False)
+
+    def around(self, command: str) -> str:
+        """The command line of `command`, a text for the shell, which reads no input of ours."""
+        words = ["sh", "-c", f"exec </dev/null\n{command}"]
+        for program in reversed(self.programs):
+            words = [*program, shlex.join(words)] if program[0] == "su" else [*program, *words]
+        return shlex.join(words)
+
+
+def become(data: Mapping[str, Any]) -> Become:
+    """What an inventory asks for, in pyinfra's order, from the outside in; raises Unusable. None of
+    them asks for a password at a terminal."""
+    if data.get("_su_user") and data.get("_su_password"):
+        raise Unusable(
+            "_su_password is set, and su takes a password at a terminal only: use _sudo, or log in "
+            "as root"
+        )
+    password = str(data.get("_sudo_password") or "") if data.get("_sudo") else ""
+    if "\n" in password:
+        raise Unusable("_sudo_password has a line break, which sudo takes for its end")
+    asking = ("-k", "-S", "-p", "") if password else ("-n",)
+    programs: list[tuple[str, ...]] = []
+    if data.get("_doas"):
+        programs.append(("doas", "-n", *_user(data.get("_doas_user"))))
+    if data.get("_dzdo"):
+        programs.append(("dzdo", "-H", "-n", *_user(data.get("_dzdo_user"))))
+    if data.get("_sudo"):
+        programs.append(("sudo", "-H", *asking, *_user(data.get("_sudo_user"))))
+    if data.get("_su_user"):
+        programs.append(("su", str(data["_su_user"]), "-c"))
+    return Become(tuple(programs), password)
+
+
+def _user(name: Any) -> tuple[str, ...]:
+    return ("-u", str(name)) if name else ()
