@@ -97,7 +97,10 @@ def verify(
     json_report: str | None,
     expression: str | None,
 ) -> None:
-    """Check on the hosts of INVENTORY what was installed there; nothing is changed."""
+    """Check on the hosts and clusters of INVENTORY what was installed there.
+
+    Runs short test pods and containers and removes them; changes nothing else.
+    """
     try:
         folder = checks_folder(Path(gpufleet.__file__).parent)
     except VerifyError as error:
