@@ -67,11 +67,14 @@ RECORD_UNUSABLE = Kind(
     "move it away: then what is there counts as the user's.",
 )
 
+# What a run has done to a host whose lock it does not get: before its first change, and later.
+NOTHING, NO_MORE = "nothing", "nothing more"
+
 ANOTHER_RUN = Kind(
     "GF508",
     Severity.BLOCKER,
     "Another run is at work on the host",
-    "another run of gpufleet is at work on this host: {holder}. This run changed nothing.",
+    "another run of gpufleet is at work on this host: {holder}. This run changed {done}.",
     "Wait until the other run has ended, then run again. Its lock goes when it ends, is killed or "
     "loses its connection.",
 )
@@ -81,6 +84,6 @@ CHANGED_SINCE = Kind(
     Severity.BLOCKER,
     "Another run changed the host",
     "another run of gpufleet was at work on this host since this run looked at it: {holder}. "
-    "This run changed nothing.",
+    "This run changed {done}.",
     "Run again: the next run plans from what the host is now.",
 )

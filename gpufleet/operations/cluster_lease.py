@@ -9,10 +9,6 @@ Source: https://kubernetes.io/docs/concepts/architecture/leases/
 from __future__ import annotations
 
 import atexit
-import getpass
-import os
-import platform
-import secrets
 import time
 from collections.abc import Callable, Mapping
 from copy import copy
@@ -21,6 +17,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from gpufleet.findings import cluster as findings
+from gpufleet.identity import new_identity
 from gpufleet.kubeconfig import private_folder
 from gpufleet.operations.cluster_access import ClusterProblem
 from gpufleet.operations.cluster_api import ApiError, ClusterApi
@@ -37,17 +34,6 @@ REPORT = 10.0  # seconds between two lines of progress
 TRIES = 5  # of a renewal that collides with another one of the same run
 _CONFLICT = 409
 SHOWN = 200  # characters of a holder's name
-
-
-def new_identity() -> str:
-    """Who takes the Lease, for people, and unlike any other: user, machine, process, since when."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # no name: a container with any user id
-        user = f"user {os.getuid()}"
-    since = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
-    who = f"{user}@{platform.node()}, process {os.getpid()}, since {since}"
-    return f"{who} ({secrets.token_hex(4)})"
 
 
 def shown(identity: str) -> str:

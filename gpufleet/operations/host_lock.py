@@ -7,12 +7,6 @@ it since the facts were gathered that the plan was made of.
 
 from __future__ import annotations
 
-import getpass
-import os
-import re
-import secrets
-import socket
-from datetime import datetime, timezone
 from typing import Any
 
 import gevent
@@ -21,6 +15,7 @@ from pyinfra.api import FunctionCommand, Host, State, StringCommand
 
 from gpufleet.facts.model import RUN_LOCK, NodeFacts
 from gpufleet.findings import Finding, access
+from gpufleet.identity import new_identity
 from gpufleet.operations.asking import answer, framed, privileges
 from gpufleet.operations.boundary import Stopped
 from gpufleet.operations.shell import command, script
@@ -39,13 +34,9 @@ class HostLock:
 
     def __init__(self, seen: str) -> None:
         """`seen`: what stood in the lock's file when the facts were gathered."""
-        now = datetime.now(timezone.utc)
         self.seen = seen
-        text = (
-            f"{getpass.getuser()} at {socket.gethostname()}, process {os.getpid()}, since "
-            f"{now:%Y-%m-%d %H:%M:%S} UTC [{secrets.token_hex(8)}]"
-        )
-        self.text = re.sub(r"[^ -~]", "?", text)  # as the facts of a host show it
+        self.text = new_identity()  # in printable ASCII, as the facts of a host show it
+        self._was_held = False
         self._holding: Greenlet | None = None  # gives Ended
 
     @property
@@ -53,14 +44,20 @@ class HostLock:
         return self._holding is not None and not self._holding.ready()
 
     def take(self, host: Host) -> None:
-        """Take the lock; raises Stopped where another run holds it, or held it since `seen`."""
+        """Take the lock, also again where the process that held it has ended.
+
+        Raises Stopped where another run holds it, or held it since `seen` or since this one did.
+        """
         wanted = framed(script("hold_host", RUN_LOCK, self.seen, self.text))
         self._holding = gevent.spawn(_hold, host, wanted, privileges(host))
         while self.held:
             if _standing(host) == self.text:
+                self._was_held = True
                 return
             gevent.sleep(POLL)
-        raise Stopped(_why_not(host, *self._holding.get()))
+        done = access.NO_MORE if self._was_held else access.NOTHING
+        said, errors = self._holding.get()
+        raise Stopped(_why_not(host, said, errors, done))
 
     def renew(self) -> None:
         """The host was rebooted by this run: its lock is gone, and nobody's name is in the file."""
@@ -113,10 +110,10 @@ def _standing(host: Host) -> str:
     return "".join(answer(output.stdout_lines) or ()) if ok else ""
 
 
-def _why_not(host: Host, said: list[str], errors: list[str]) -> Finding:
+def _why_not(host: Host, said: list[str], errors: list[str], done: str) -> Finding:
     word, _, text = (said[-1] if said else "").partition(" ")
     if word == "held":
-        return access.ANOTHER_RUN(holder=holder_name(text))
+        return access.ANOTHER_RUN(holder=holder_name(text), done=done)
     if word == "changed":
-        return access.CHANGED_SINCE(holder=holder_name(text))
+        return access.CHANGED_SINCE(holder=holder_name(text), done=done)
     return refusal(host, errors, DOING)

@@ -36,7 +36,7 @@ _MANAGER = _Lock(
 _RUN = _Lock(
     lambda: read(HostHolder),
     "waiting for another run of gpufleet: {holder}",
-    lambda holder, seconds: access.ANOTHER_RUN(holder=holder_name(holder)),
+    lambda holder, seconds: access.ANOTHER_RUN(holder=holder_name(holder), done=access.NOTHING),
 )
 
 

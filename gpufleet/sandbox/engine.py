@@ -5,7 +5,6 @@ Everything made here carries the label LABEL; nothing else is ever stopped or re
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import resource
@@ -16,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from gpufleet.identity import user_name
 from gpufleet.sandbox.errors import SandboxError, kinds
 from gpufleet.sandbox.process import checked, run
 
@@ -148,7 +148,7 @@ def _control_groups(pid: str) -> str:
 def find_engine() -> Engine:
     """podman where it works, else docker; a SandboxError says why neither does."""
     if os.geteuid() != 0:
-        raise SandboxError(kinds.NOT_ROOT(user=getpass.getuser()))
+        raise SandboxError(kinds.NOT_ROOT(user=user_name()))
     reasons = []
     for name in ("podman", "docker"):
         if shutil.which(name) is None:

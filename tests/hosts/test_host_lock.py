@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -74,7 +74,7 @@ def test_a_second_run_stops_or_waits_and_names_the_first(
     assert "GF508" in refused.codes(host.name)
     name = f"process {first.pid}, since 20"
     assert name in refused.output
-    assert f"waiting for another run of gpufleet: root at {socket.gethostname()}, {name}" in waited
+    assert f"waiting for another run of gpufleet: root@{platform.node()}, {name}" in waited
     assert_driver(host, NEWEST["580"])
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from gevent.event import Event
 from pyinfra import host, state
 
 from gpufleet.operations import host_lock
+from gpufleet.operations.boundary import Stopped
 from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.shell import command
@@ -36,12 +37,6 @@ def deploy(*words: str) -> Callable[[], None]:
         change("Change more", *words)
 
     return run
-
-
-def test_any_name_is_written_as_facts_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """gather.sh gives back printable ASCII alone: another text would never be the one it saw."""
-    monkeypatch.setattr(host_lock.getpass, "getuser", lambda: "Jürgen\n\x1b")
-    assert re.fullmatch(r"J\?rgen\?\? at [ -~]+", host_lock.HostLock("").text)
 
 
 @pytest.mark.parametrize(
@@ -78,3 +73,37 @@ def test_the_first_change_takes_it_for_all(
     done = carry_out(deploy("first", "second"))
     assert done.commands == ["first", "second"] * 2
     assert taken == ["alice [1]"]
+
+
+class Host:
+    """A host on which the lock is held, then is not, then is another run's."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.said = "."
+        self.ended = Event()
+        self.text = ""
+        monkeypatch.setattr(host_lock, "_hold", self.hold)
+        monkeypatch.setattr(host_lock, "_standing", lambda host: self.text)
+        monkeypatch.setattr(host_lock, "privileges", lambda host: {})
+
+    def hold(self, *_: Any) -> host_lock.Ended:
+        self.ended.wait()
+        return [self.said], []
+
+
+@pytest.mark.parametrize(("word", "code"), [("held", "GF508"), ("changed", "GF509")])
+def test_a_lock_lost_to_another_run_is_no_run_that_changed_nothing(
+    word: str, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Host(monkeypatch)
+    lock = host_lock.HostLock("alice [1]")
+    place.text = lock.text
+    lock.take(cast(Any, place))
+    assert lock.held
+    place.text, place.said = "bob [2]", f"{word} bob [2]"
+    place.ended.set()
+    with pytest.raises(Stopped) as caught:
+        lock.take(cast(Any, place))
+    finding = caught.value.finding
+    assert (finding.code, "bob" in finding.message) == (code, True)
+    assert "changed nothing more." in finding.message

@@ -1,6 +1,7 @@
-# hold_host.sh FILE SEEN TEXT: hold the lock on FILE, in which SEEN must stand and TEXT stands from then
-# on, until the run ends. However it ends, its connection does: the line that is sent each second
-# cannot be delivered then. `held TEXT` and `changed TEXT`: why there is no lock.
+# hold_host.sh FILE SEEN TEXT: hold the lock on FILE, in which SEEN must stand, or TEXT where this run
+# held it before; TEXT stands in it from then on. It is held until the run ends. However that ends, its
+# connection does: the line that is sent each second cannot be delivered then. `held TEXT` and
+# `changed TEXT`: why there is no lock.
 file=$1 seen=$2 text=$3
 first=''
 umask 077
@@ -11,7 +12,7 @@ if ! flock -w 3 9; then
     exit 1
 fi
 IFS= read -r first <"$file"
-if [ "$first" != "$seen" ]; then
+if [ "$first" != "$seen" ] && [ "$first" != "$text" ]; then
     printf 'changed %s\n' "$first"
     exit 1
 fi

@@ -1,0 +1,27 @@
+"""Who runs gpufleet here, for people who meet the run on a host or in a cluster."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+import re
+import secrets
+from datetime import datetime, timezone
+
+_UNPRINTABLE = re.compile(r"[^ -~]")
+
+
+def user_name() -> str:
+    """The user of this process, by number where there is no name, as in a container."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # OSError from Python 3.13 on
+        return f"user {os.getuid()}"
+
+
+def new_identity() -> str:
+    """user@machine, process and since when, unlike any other, in printable ASCII."""
+    since = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    who = f"{user_name()}@{platform.node()}, process {os.getpid()}, since {since}"
+    return f"{_UNPRINTABLE.sub('?', who)} [{secrets.token_hex(8)}]"
