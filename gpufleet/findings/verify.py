@@ -9,6 +9,7 @@ from gpufleet.findings import Kind, Severity
 
 _FOUND = "expected {expected}; found {found}"
 _PROVISION = "run deploys/gpu_node.py for this host"
+_COPIES = "copies from before each change: ls -d /var/lib/gpufleet/backup/*{path}"
 
 
 def _check(code: str, title: str, remedy: str) -> Kind:
@@ -164,13 +165,13 @@ RUNTIME_UP = _check(
 RUNTIME_VALID = _check(
     "GF771",
     "Configuration refused by the runtime",
-    "correct {path}; the copy made before the last change lies beside it",
+    "correct {path}; " + _COPIES,
 )
 RUNTIME_OURS = _check("GF772", "nvidia runtime not in the runtime's configuration", _PROVISION)
 RUNTIME_USER_KEYS = _check(
     "GF773",
     "The user's settings are gone from the runtime's configuration",
-    "put the keys back into {path}; the copy made before the last change lies beside it",
+    "put the keys back into {path}; " + _COPIES,
 )
 RUNTIME_KNOWS = _check(
     "GF774",

@@ -12,6 +12,7 @@ from verify_paper import VERSION, Paper, dpkg
 
 from gpufleet.findings import Kind
 from gpufleet.findings import verify as kinds
+from gpufleet.operations.files import BACKUPS
 from gpufleet.verify.probe import Output, Unreachable
 
 ALL_FAULTS = FAULTS | EXPORTER_FAULTS
@@ -78,3 +79,10 @@ def test_every_code_is_found_by_some_fault() -> None:
     # An unreachable host and a driver without a GPU have tests of their own above.
     codes = {kind.code for kind in vars(kinds).values() if isinstance(kind, Kind)}
     assert {code for code in codes if code >= "GF710"} - found == {"GF710", "GF714"}
+
+
+@pytest.mark.parametrize("kind", [kinds.RUNTIME_VALID, kinds.RUNTIME_USER_KEYS])
+def test_copies_are_where_the_roles_put_them(kind: Kind) -> None:
+    path = "/etc/docker/daemon.json"
+    remedy = kind(None, expected="", found="", path=path).remedy
+    assert remedy.endswith(f"ls -d {BACKUPS}/*{path}")
