@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Table
 
+from gpufleet.catalog.choice import DriverChoice, ToolkitChoice
 from gpufleet.catalog.find import find_gpu
 from gpufleet.catalog.load import load_catalog
 from gpufleet.catalog.models import Catalog
@@ -17,6 +18,8 @@ from gpufleet.catalog.needs import devices_of, names
 from gpufleet.catalog.resolve import resolve_driver, resolve_toolkit
 from gpufleet.cli import catalog_view as view
 from gpufleet.cli.lazy import LazyGroup
+from gpufleet.exit_status import ExitStatus
+from gpufleet.findings.driver import UNKNOWN_DISTRIBUTION
 from gpufleet.settings.driver import DriverSettings
 from gpufleet.settings.toolkit import ToolkitSettings
 
@@ -88,7 +91,7 @@ def driver(
         boards = names(devices_of(known, devices))
         title = _title(known, distro) + (f" with {boards}" if boards else "")
         view.show_driver(_console(), choice, title)
-    context.exit(1 if choice.blocked else 0)
+    context.exit(_status(choice))
 
 
 @catalog.command()
@@ -114,7 +117,7 @@ def toolkit(
         click.echo(json.dumps(view.toolkit_data(choice), indent=2))
     else:
         view.show_toolkit(_console(), choice, _title(known, distro))
-    context.exit(1 if choice.blocked else 0)
+    context.exit(_status(choice))
 
 
 @catalog.command()
@@ -158,6 +161,12 @@ def branches(as_json: bool) -> None:
             }
         )
     _list(rows, as_json)
+
+
+def _status(choice: DriverChoice | ToolkitChoice) -> ExitStatus:
+    if any(finding.code == UNKNOWN_DISTRIBUTION.code for finding in choice.findings):
+        return ExitStatus.USAGE
+    return ExitStatus.FAILED if choice.blocked else ExitStatus.CONVERGED
 
 
 def _console() -> Console:

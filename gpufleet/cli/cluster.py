@@ -12,6 +12,7 @@ import click
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
+from gpufleet.cli.sandbox_status import ending
 from gpufleet.sandbox import GPU_KINDS, Sandbox
 from gpufleet.sandbox.cluster import Cluster, every_cluster
 from gpufleet.sandbox.cluster.build import (
@@ -33,7 +34,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _named(command: F) -> F:
-    """Give the command --name; a SandboxError becomes exit status 1."""
+    """Give the command --name; a SandboxError becomes the exit status."""
 
     @click.option(
         "--name", default="default", envvar="GPUFLEET_CLUSTER", show_default=True,
@@ -44,7 +45,7 @@ def _named(command: F) -> F:
         try:
             return command(**arguments)
         except SandboxError as error:
-            raise click.ClickException(str(error)) from error
+            raise ending(error) from error
 
     return cast(F, wrapped)
 
@@ -134,7 +135,7 @@ def build(minors: tuple[str, ...], for_tests: bool, check: bool) -> None:
         for name in names:
             program(name, home, progress)
     except SandboxError as error:
-        raise click.ClickException(str(error)) from error
+        raise ending(error) from error
 
 
 def _servers(choice: Choice, for_tests: bool) -> tuple[str, list[str]]:

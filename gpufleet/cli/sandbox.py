@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gpufleet.cli.lazy import LazyGroup
+from gpufleet.cli.sandbox_status import ending
 from gpufleet.sandbox import GPU_KINDS, Sandbox, SandboxError
 from gpufleet.sandbox.faults import FAULTS
 from gpufleet.sandbox.sandbox import every_sandbox
@@ -28,7 +29,7 @@ def _progress() -> Callable[[str], None]:
 
 
 def _on_sandbox(command: F) -> F:
-    """Give the command the sandbox that --name says; a SandboxError becomes exit status 1."""
+    """Give the command the sandbox that --name says; a SandboxError becomes the exit status."""
 
     @click.option(
         "--name",
@@ -42,7 +43,7 @@ def _on_sandbox(command: F) -> F:
         try:
             return command(Sandbox(name, progress=_progress()), **arguments)
         except SandboxError as error:
-            raise click.ClickException(str(error)) from error
+            raise ending(error) from error
 
     return cast(F, wrapped)
 

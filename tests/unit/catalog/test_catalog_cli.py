@@ -67,9 +67,10 @@ def test_wrong_usage_is_exit_status_two(arguments: list[str], said: str) -> None
     assert said in result.output
 
 
-def test_an_unknown_distribution_names_the_known_ones() -> None:
-    result = run("driver", "--distro", "gentoo")
-    assert result.exit_code == 1
+@pytest.mark.parametrize("command", ["driver", "toolkit"])
+def test_an_unknown_distribution_names_the_known_ones(command: str) -> None:
+    result = run(command, "--distro", "gentoo")
+    assert result.exit_code == 2
     assert "GF101" in result.output
     assert "ubuntu2204" in result.output
 
