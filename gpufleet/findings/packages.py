@@ -17,7 +17,7 @@ REVOKED_KEY = Kind(
     Severity.WARNING,
     "Revoked repository key",
     "NVIDIA's revoked key {key} is still trusted ({where}).",
-    "Remove it: apt-key del 7fa2af80 (apt) or rpm -e gpg-pubkey-7fa2af80 (rpm).",
+    "Remove it on the host: {command}",
 )
 
 HELD_PACKAGES = Kind(

@@ -69,7 +69,7 @@ def plan_node(
     """What is to be done on a host. `now`: seconds since 1970 by this machine's clock."""
     if not facts.gpus:
         return NodePlan(None, None, (findings.NO_GPU(),))
-    found = inspect_host(facts, now)
+    found = inspect_host(facts, catalog, now)
     driver = plan_driver(settings.driver, facts, catalog) if settings.driver.enabled else None
     if driver:
         known = with_login(driver.repository, logins.driver, facts)

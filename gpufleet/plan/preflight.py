@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 
+from gpufleet.catalog.models import Catalog
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import host as findings
 from gpufleet.findings import packages as package_findings
 from gpufleet.plan.driver import DriverPlan
 from gpufleet.plan.driver_files import RIVALS
+from gpufleet.plan.repository import revoked_keys
 from gpufleet.settings import DriverSettings
 
-REVOKED_KEY = "7FA2AF80"  # rotated by NVIDIA in April 2022: gpufleet/catalog/repositories.yaml
 NEEDED_MB = {
     "/usr": 2000,
     "/var": 1500,
@@ -25,7 +26,7 @@ DKMS_PLACE = re.compile(r"/lib/modules/[^/]+/(updates|extra)/")  # dkms(8), dest
 CARRIED_OUT_WITH = ("apt", "dnf", "yum")
 
 
-def inspect_host(facts: NodeFacts, now: int) -> list[Finding]:
+def inspect_host(facts: NodeFacts, catalog: Catalog, now: int) -> list[Finding]:
     """Findings that do not depend on which driver is wanted. `now`: seconds since 1970 here."""
     found: list[Finding] = []
     if facts.package_manager not in CARRIED_OUT_WITH:
@@ -39,10 +40,7 @@ def inspect_host(facts: NodeFacts, now: int) -> list[Finding]:
         )
     if facts.lock_holder:
         found.append(package_findings.LOCK_HELD(holder=facts.lock_holder))
-    for keyring in facts.keyrings:
-        if any(fingerprint.endswith(REVOKED_KEY) for fingerprint in keyring.fingerprints):
-            found.append(package_findings.REVOKED_KEY(key=REVOKED_KEY, where=keyring.path))
-    return found
+    return [*found, *revoked_keys(catalog.cuda, facts)]
 
 
 def inspect_driver(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan) -> list[Finding]:

@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gpufleet.catalog.choice import Repository
-from gpufleet.facts.model import NodeFacts
+from gpufleet.catalog.repository_models import CudaRepository
+from gpufleet.facts.model import Keyring, NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import packages as findings
 from gpufleet.openpgp import UNKNOWN
 from gpufleet.plan.aptsources import Entry, read_entries
 from gpufleet.plan.files import FileWrite
 from gpufleet.plan.render import render
+
+_RPM_KEY = "gpg-pubkey-"  # rpm's package of a key
+_SHORT = 8  # digits of a fingerprint that some facts have
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +81,9 @@ def foreign_keys(path: str, expected: Sequence[str], facts: NodeFacts) -> tuple[
     packages = [
         keyring.path
         for keyring in facts.keyrings
-        if keyring.path.startswith("gpg-pubkey-") and known & set(keyring.fingerprints)
+        if keyring.path.startswith(_RPM_KEY) and known & set(keyring.fingerprints)
     ]
-    commands = [f"rm {path}", *(f"rpm -e {package}" for package in packages)]
+    commands = [_removal(place) for place in (path, *packages)]
     return (
         findings.FOREIGN_KEY(
             keyring=path,
@@ -89,6 +93,30 @@ def foreign_keys(path: str, expected: Sequence[str], facts: NodeFacts) -> tuple[
             commands="; ".join(commands),
         ),
     )
+
+
+def revoked_keys(known: CudaRepository, facts: NodeFacts) -> list[Finding]:
+    """What is said of keys that NVIDIA has revoked and the host still trusts."""
+    revoked = [fingerprint for key in known.revoked for fingerprint in key.fingerprints]
+    return [
+        findings.REVOKED_KEY(key=wrong, where=keyring.path, command=_removal_of_one(keyring, wrong))
+        for keyring in facts.keyrings
+        for wrong in revoked
+        if any(len(f) >= _SHORT and wrong.endswith(f) for f in keyring.fingerprints)
+    ]
+
+
+def _removal(place: str) -> str:
+    """The command that ends the trust in all that a keyring holds."""
+    return f"rpm -e {place}" if place.startswith(_RPM_KEY) else f"rm {place}"
+
+
+def _removal_of_one(keyring: Keyring, fingerprint: str) -> str:
+    """The command that ends the trust in one key, and in no other that the keyring holds."""
+    if keyring.path.startswith(_RPM_KEY) or len(keyring.fingerprints) == 1:
+        return _removal(keyring.path)
+    ring = f"gpg --no-default-keyring --keyring {keyring.path}"
+    return f"{ring} --batch --yes --delete-keys {fingerprint}"
 
 
 def _conflicts(repository: Repository, facts: NodeFacts) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from gpufleet.catalog.load import load_catalog
 from gpufleet.facts.files import BEGUN
 from gpufleet.facts.model import (
     GpuProcess,
@@ -285,9 +286,9 @@ def test_a_wrong_clock_a_lock_and_an_old_key_are_found(bare: NodeFacts) -> None:
         lock_holder="apt-get (312)",
         keyrings=(Keyring("/etc/apt/trusted.gpg", ("AE09FE4BBD223A84B2CCFCE3F60F4B3D7FA2AF80",)),),
     )
-    found = {finding.code for finding in inspect_host(facts, facts.clock + 3600)}
+    found = {finding.code for finding in inspect_host(facts, load_catalog(), facts.clock + 3600)}
     assert found == {"GF541", "GF305", "GF302"}
-    assert inspect_host(bare, bare.clock) == []
+    assert inspect_host(bare, load_catalog(), bare.clock) == []
 
 
 def test_old_distro_packages_are_named(converged: NodeFacts) -> None:
