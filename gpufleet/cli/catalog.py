@@ -21,6 +21,7 @@ from gpufleet.cli.lazy import LazyGroup
 from gpufleet.exit_status import ExitStatus
 from gpufleet.findings.driver import UNKNOWN_DISTRIBUTION
 from gpufleet.settings.driver import DriverSettings
+from gpufleet.settings.load import problem_of
 from gpufleet.settings.toolkit import ToolkitSettings
 
 ANY_KERNEL = "<kernel>-<flavour>"
@@ -207,7 +208,7 @@ def _settings(model: type[Any], values: dict[str, Any]) -> Any:
     try:
         return model(**given)
     except ValidationError as error:
-        wrong = [f"{_option(problem)}: {problem['msg']}" for problem in error.errors()]
+        wrong = [f"{_option(problem)} {problem_of(problem)}" for problem in error.errors()]
         raise click.UsageError("; ".join(wrong)) from None
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from gpufleet.settings.exporter import Counters
-from gpufleet.settings.model import RoleSettings, Url
+from gpufleet.settings.model import RoleSettings, Url, matching
 
 CHARTS = (
     "kube-prometheus-stack",
@@ -42,18 +42,29 @@ def _no_login(value: str) -> str:
 ChartVersion = Annotated[
     str,
     BeforeValidator(_text_only),
-    StringConstraints(pattern=r"^v?[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*$"),
+    matching(r"v?[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*", "a version, such as v25.3.0 or 0.17.1"),
 ]
 ChartVersions = Annotated[dict[str, ChartVersion], AfterValidator(_known_charts)]
 ChartRepository = Annotated[
     str,
-    StringConstraints(pattern=r"^(https?|oci)://[^\s'\"`$\\?#]+$"),
+    matching(
+        r"(https?|oci)://[^\s'\"`$\\?#]+",
+        "a URL of https, http or oci, such as oci://registry.example.com/charts",
+    ),
     AfterValidator(_no_login),
 ]
 ChartRepositories = Annotated[dict[str, ChartRepository], AfterValidator(_known_charts)]
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+Name = Annotated[
+    str,
+    matching(
+        r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?",
+        "a name in Kubernetes: at most 63 of a to z, 0 to 9 and -, which is neither first nor last",
+    ),
+]
 NodePort = Annotated[int, Field(ge=1, le=65535)]
-Quantity = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?([kMGT]i?)?$")]
+Quantity = Annotated[
+    str, matching(r"[0-9]+(\.[0-9]+)?([kMGT]i?)?", "a quantity, such as 512Mi or 50Gi")
+]
 Values = dict[str, Any]
 
 

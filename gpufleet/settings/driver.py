@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from gpufleet.settings.model import Branch, DriverUrl, RoleSettings, Version
+from gpufleet.settings.model import Branch, DriverUrl, Fingerprint, RoleSettings, Version
 
 
 class DriverSettings(RoleSettings):
@@ -40,10 +40,9 @@ class DriverSettings(RoleSettings):
         None,
         description="Mirror of NVIDIA's CUDA repositories; the part before `ubuntu2204/x86_64/`.",
     )
-    repo_key_fingerprint: str | None = Field(
+    repo_key_fingerprint: Fingerprint | None = Field(
         None,
         description="Fingerprint of the mirror's own signing key, when it is not NVIDIA's.",
-        pattern=r"^[0-9A-F]{40}$",
     )
     repo_logins: str | None = Field(
         None,
@@ -60,11 +59,10 @@ class DriverSettings(RoleSettings):
         description="Mirror of those archives: the part before `7.9.2009/os/x86_64/` and "
         "`epel/7/x86_64/`; EPEL's key is at `epel/RPM-GPG-KEY-EPEL-7` there.",
     )
-    archives_key_fingerprint: str | None = Field(
+    archives_key_fingerprint: Fingerprint | None = Field(
         None,
         description="Fingerprint of the key at the mirror's `epel/RPM-GPG-KEY-EPEL-7`, when it is "
         "not EPEL's.",
-        pattern=r"^[0-9A-F]{40}$",
     )
     hold: bool = Field(True, description="Hold the driver's packages at the installed version.")
     reboot: Literal["never", "if_needed"] = Field(

@@ -6,9 +6,9 @@ import re
 from ipaddress import ip_address
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field
 
-from gpufleet.settings.model import RoleSettings, Version
+from gpufleet.settings.model import RoleSettings, Version, matching
 
 _METRIC_TYPES = ("gauge", "counter", "label", "histogram", "summary", "untyped")
 OUR_COUNTERS = "gpufleet"
@@ -51,7 +51,10 @@ def _check_address(text: str) -> str:
 Address = Annotated[str, AfterValidator(_check_address)]
 Counters = Annotated[str, AfterValidator(_check_counters)]
 CounterWish = Annotated[str, AfterValidator(_check_wish)]
-Image = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][A-Za-z0-9._:/@-]*$")]
+Image = Annotated[
+    str,
+    matching(r"[a-z0-9][A-Za-z0-9._:/@-]*", "an image, such as registry.example.com/exporter:4.5"),
+]
 
 
 class ExporterSettings(RoleSettings):

@@ -139,12 +139,13 @@ def _load(
 
 def _invalid(key: str, details: list[Mapping[str, Any]]) -> Finding:
     """One finding per key, also where its value fits none of several types."""
-    messages = [_problem(detail) for detail in details]
+    messages = [problem_of(detail) for detail in details]
     value = _shown(details[0]["input"])
     return findings.INVALID_VALUE(key=key, value=value, problem="; or ".join(messages))
 
 
-def _problem(detail: Mapping[str, Any]) -> str:
+def problem_of(detail: Mapping[str, Any]) -> str:
+    """What is wrong with a value, of an error that pydantic gives, as the rest of a sentence."""
     if detail["type"] in TYPES:
         return f"must be {TYPES[detail['type']]}"
     message = str(detail["msg"]).removeprefix("Value error, ")

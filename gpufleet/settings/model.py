@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
 
 def _no_float(value: Any) -> Any:
@@ -47,13 +47,44 @@ def without_login(setting: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-Branch = Annotated[str, BeforeValidator(_branch_from_int), StringConstraints(pattern=r"^[0-9]{3}$")]
+def matching(pattern: str, what: str) -> AfterValidator:
+    """The whole text must match; `what` says to a person what it must be."""
+    allowed = re.compile(pattern)
+
+    def check(value: str) -> str:
+        if not allowed.fullmatch(value):
+            raise ValueError(f"must be {what}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _joined(value: Any) -> Any:
+    """A fingerprint as gpg prints it: in groups of four digits, in either case."""
+    return "".join(value.split()).upper() if isinstance(value, str) else value
+
+
+Branch = Annotated[
+    str,
+    BeforeValidator(_branch_from_int),
+    matching(r"[0-9]{3}", "three digits, such as 580; driver_version takes a whole version"),
+]
 Version = Annotated[
-    str, BeforeValidator(_no_float), StringConstraints(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")
+    str,
+    BeforeValidator(_no_float),
+    matching(r"[0-9]+\.[0-9]+(\.[0-9]+)?", "a whole version, such as 580.95.05 or 1.18.0"),
+]
+Fingerprint = Annotated[
+    str,
+    BeforeValidator(_joined),
+    matching(r"[0-9A-F]{40}", "a whole fingerprint: 40 hexadecimal digits, as `gpg -k` prints it"),
 ]
 _AnyUrl = Annotated[
     str,
-    StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`$\\]+$"),
+    matching(
+        r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`$\\]+",
+        "a URL without spaces, quotes, $ and \\, such as https://mirror.example.com/nvidia",
+    ),
     AfterValidator(_check_url),
 ]
 Url = Annotated[_AnyUrl, without_login("")]

@@ -6,7 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from gpufleet.settings.model import HostFile, RoleSettings, ToolkitUrl, Version, several
+from gpufleet.settings.model import (
+    Fingerprint,
+    HostFile,
+    RoleSettings,
+    ToolkitUrl,
+    Version,
+    several,
+)
 
 Runtime = Literal["docker", "containerd", "crio"]
 Runtimes = Annotated[Literal["auto"] | tuple[Runtime, ...], BeforeValidator(several)]
@@ -40,10 +47,9 @@ class ToolkitSettings(RoleSettings):
     repo_url: ToolkitUrl | None = Field(
         None, description="Mirror of the toolkit's repository; the part before `stable/deb/`."
     )
-    repo_key_fingerprint: str | None = Field(
+    repo_key_fingerprint: Fingerprint | None = Field(
         None,
         description="Fingerprint of the mirror's own signing key, when it is not NVIDIA's.",
-        pattern=r"^[0-9A-F]{40}$",
     )
     repo_logins: str | None = Field(
         None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpufleet.settings import load_settings
-from gpufleet.settings.load import known_keys
+from gpufleet.settings.load import ROLES, known_keys
 
 
 def problems(data: dict[str, Any]) -> list[str]:
@@ -138,8 +139,14 @@ def test_keys_of_others_are_theirs(key: Any) -> None:
         ("driver_enabled", 1, "True or False"),
         ("driver_lock_timeout", "60", "a whole number"),
         ("driver_lock_timeout", True, "a whole number"),
-        ("driver_branch", "\uff15\uff18\uff10", "pattern"),
-        ("driver_version", "580.\u0661.1", "pattern"),
+        ("driver_branch", "\uff15\uff18\uff10", "must be three digits, such as 580"),
+        ("driver_version", "580.\u0661.1", "such as 580.95.05"),
+        ("driver_branch", "580.95", "must be three digits, such as 580"),
+        ("driver_version", "580", "such as 580.95.05"),
+        ("driver_version", "580.95.05\n", "such as 580.95.05"),
+        ("driver_repo_key_fingerprint", "D42D0685", "40 hexadecimal digits"),
+        ("driver_repo_url", "mirror", "such as https://"),
+        ("exporter_image", "An image", "such as registry.example.com/"),
         ("toolkit_runtimes", "podman", "docker"),
         ("toolkit_runtimes", "docker,", "docker"),
     ],
@@ -148,6 +155,21 @@ def test_values_are_of_their_type(key: str, value: object, allowed: str) -> None
     (found,) = problems({key: value})
     assert found.startswith(f"GF202 {key} = ")
     assert allowed in found
+
+
+def test_no_value_is_refused_by_a_pattern_that_people_have_to_read() -> None:
+    for role in ROLES:
+        assert '"pattern"' not in json.dumps(role.model_json_schema()), role
+
+
+@pytest.mark.parametrize("key", ["driver_repo", "driver_archives", "toolkit_repo"])
+def test_a_fingerprint_may_be_as_gpg_prints_it(key: str) -> None:
+    grouped = "610c 7b14 e068 a878 070d  a4e9 9cd0 a493 d42d 0685"
+    settings, found = load_settings({f"{key}_key_fingerprint": grouped})
+    assert settings is not None, found
+    role, _, name = key.partition("_")
+    value = getattr(getattr(settings, role), f"{name}_key_fingerprint")
+    assert value == "610C7B14E068A878070DA4E99CD0A493D42D0685"
 
 
 @pytest.mark.parametrize(
