@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from pathlib import Path
 
 CLUSTERS = "gpu_cluster"  # each host of it is a cluster, reached from this machine
 NODES = "gpu_nodes"
@@ -18,3 +19,8 @@ def cluster_named_twice(name: str, groups: Collection[str]) -> bool:
     found = list(groups)
     usual = found.count(name.split("/")[0]) if name.startswith("@") else 1
     return found.count(CLUSTERS) > usual
+
+
+def is_missing(inventory: str) -> bool:
+    """Whether it is a file that is not there: pyinfra would take the word for a host's name."""
+    return inventory.endswith(".py") and not Path(inventory).is_file()

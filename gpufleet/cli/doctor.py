@@ -65,7 +65,7 @@ def describe(host: Gathered, catalog: Catalog) -> dict[str, Any]:
     if host.cluster:
         return {"findings": [NOT_A_HOST().as_dict()]}
     if facts is None:
-        return {"findings": [host.problem.as_dict()]}
+        return {"findings": [host.problem.as_dict()] if host.problem else []}
     settings, problems = load_settings(host.data)
     findings: list[Finding] = problems
     if settings:

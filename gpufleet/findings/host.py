@@ -18,7 +18,8 @@ FACTS_UNREADABLE = Kind(
     Severity.BLOCKER,
     "The host's answer could not be read",
     "the host gave no answer that can be read, {doing}: {problem}.",
-    "Run it by hand with: gpufleet doctor INVENTORY --limit HOST",
+    "Try `ssh {host} true` with the user, port and key of the inventory; once that works: "
+    "gpufleet doctor INVENTORY --limit {host}",
 )
 
 RUNFILE_INSTALLED = Kind(

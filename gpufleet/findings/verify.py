@@ -34,7 +34,7 @@ LIMIT = Kind(
     "GF702",
     Severity.BLOCKER,
     "--limit matches no host",
-    "--limit {limit} matches no host or group of {path}; there are: {names}",
+    "--limit {limit} matches no host or group of {path}. Hosts: {hosts}. Groups: {groups}",
     "correct the name",
 )
 

@@ -37,12 +37,12 @@ def read_facts(
         ok, output = host.run_shell_command(command, print_output=False, **arguments(host))
         if not ok:
             return refusal(host, [*output.stderr_lines, *_outside(output.stdout_lines)], DOING)
-        return _parse(output.stdout_lines)
+        return _parse(host.name, output.stdout_lines)
     except Exception as error:  # noqa: BLE001 - the boundary
         return explain_error(host, error, DOING)
 
 
-def _parse(lines: Sequence[str]) -> NodeFacts | Finding:
+def _parse(name: str, lines: Sequence[str]) -> NodeFacts | Finding:
     machine_id, boot_id = _controller()
     try:
         facts = parse_node_facts(
@@ -52,7 +52,7 @@ def _parse(lines: Sequence[str]) -> NodeFacts | Finding:
             controller_boot_id=boot_id,
         )
     except FactsError as error:
-        return FACTS_UNREADABLE(doing=DOING, problem=str(error))
+        return FACTS_UNREADABLE(host=name, doing=DOING, problem=str(error))
     return replace(facts, received=int(time.time()))
 
 

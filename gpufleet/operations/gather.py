@@ -11,11 +11,9 @@ from typing import Any
 
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
-from gpufleet.findings.host import FACTS_UNREADABLE
-
-UNREACHED = FACTS_UNREADABLE(
-    doing="because there is no connection to it", problem="see the error above"
-)
+from gpufleet.findings.run import NO_INVENTORY, UNREACHABLE
+from gpufleet.findings.verify import INVENTORY
+from gpufleet.inventory import is_missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +23,7 @@ class Gathered:
     name: str
     data: dict[str, Any]
     facts: NodeFacts | None
-    problem: Finding = UNREACHED  # counts where facts is None
+    problem: Finding | None = None  # why facts is None
     cluster: bool = False  # it is no host, and was not asked
 
 
@@ -34,7 +32,7 @@ class NoSuchHost(Exception):
 
 
 class NoInventory(Exception):
-    """There is no such inventory, or it has no hosts."""
+    """There is no such inventory, or it has no hosts; its text has a code and what to do."""
 
 
 def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
@@ -52,14 +50,16 @@ def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
     from gpufleet.operations.facts import read_facts
     from gpufleet.operations.groups import is_cluster
 
-    if inventory.endswith(".py") and not Path(inventory).is_file():
-        raise NoInventory(f"there is no inventory file {inventory}")  # pyinfra takes it for a host
+    if is_missing(inventory):
+        raise NoInventory(str(NO_INVENTORY(path=inventory)))
     cwd = str(Path.cwd())
     if cwd not in sys.path:
         sys.path.append(cwd)  # as pyinfra's own command does: inventories import their project
     state = State()
     ctx_state.set(state)
     hosts = make_inventory(inventory, cwd=cwd)
+    if not len(hosts):
+        raise NoInventory(str(INVENTORY(path=inventory, why="it names no host")))
     ctx_inventory.set(hosts)
     wanted = _limited(hosts, limit)
     clusters = [host for host in wanted if is_cluster(host)]
@@ -84,8 +84,6 @@ def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
 
 
 def _limited(hosts: Any, limit: Sequence[str]) -> list[Any]:
-    if not len(hosts):
-        raise NoInventory("there is no such inventory, or it has no hosts")
     if not limit:
         return list(hosts)
     wanted: dict[str, Any] = {}
@@ -102,4 +100,4 @@ def _gathered(host: Any, answer: NodeFacts | Finding | None) -> Gathered:
     data = host.data.dict()
     if isinstance(answer, NodeFacts):
         return Gathered(host.name, data, answer)
-    return Gathered(host.name, data, None, answer or UNREACHED)
+    return Gathered(host.name, data, None, answer or UNREACHABLE(host=host.name))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyinfra
+
+from gpufleet.inventory import is_missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,8 @@ class Invocation:
 
     @property
     def lacks_inventory(self) -> bool:
-        """Whether the inventory is a file that is not there: pyinfra takes it for a host name."""
-        path = Path(self.inventory)
-        return self.inventory.endswith(".py") and not path.is_file()
+        """Whether the inventory is a file that is not there."""
+        return is_missing(self.inventory)
 
 
 def read_invocation() -> Invocation:

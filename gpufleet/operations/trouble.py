@@ -85,7 +85,9 @@ def refusal(host: Host, said: Sequence[str], doing: str) -> Finding:
             return access.PRIVILEGES_REFUSED(cause=cause, remedy=remedy)
     if any(words in text.lower() for words in _NO_SHELL):
         return access.NO_SHELL(cause=text)
-    return FACTS_UNREADABLE(doing=doing, problem=text or "it failed and said nothing")
+    return FACTS_UNREADABLE(
+        host=host.name, doing=doing, problem=text or "it failed and said nothing"
+    )
 
 
 def explain_error(host: Host, error: Exception, doing: str) -> Finding:

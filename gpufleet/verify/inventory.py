@@ -8,13 +8,13 @@ import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 
 from gpufleet.findings import Finding
 from gpufleet.findings.cluster import NAMED_TWICE
+from gpufleet.findings.run import NO_INVENTORY
 from gpufleet.findings.verify import INVENTORY, LIMIT
-from gpufleet.inventory import CLUSTERS, NODES, cluster_named_twice
+from gpufleet.inventory import CLUSTERS, NODES, cluster_named_twice, is_missing
 
 
 class VerifyError(Exception):
@@ -52,11 +52,10 @@ def parse_targets(text: str) -> list[Target]:
 def load_targets(inventory: str) -> list[Target]:
     """Ask pyinfra itself what is in the inventory, so that groups and data are what a run sees.
 
-    Raises VerifyError (GF701) when pyinfra cannot load it.
+    Raises VerifyError where there is no such file (GF003) or pyinfra cannot load it (GF701).
     """
-    if inventory.endswith(".py") and not Path(inventory).is_file():
-        # pyinfra would take the word for the name of a host, and look it up.
-        raise VerifyError(INVENTORY(path=inventory, why="there is no such file"))
+    if is_missing(inventory):
+        raise VerifyError(NO_INVENTORY(path=inventory))
     done = subprocess.run(
         [sys.executable, "-m", "pyinfra", "--json", inventory, "debug-inventory"],
         capture_output=True,
@@ -100,7 +99,14 @@ def select(targets: Iterable[Target], limits: Iterable[str], inventory: str) -> 
             if any(fnmatchcase(word, limit) for word in (target.name, *target.groups))
         }
         if not names:
-            known = dict.fromkeys(w for t in targets for w in (t.name, *t.groups))
-            raise VerifyError(LIMIT(limit=limit, path=inventory, names=", ".join(known)))
+            groups = dict.fromkeys(group for target in targets for group in target.groups)
+            raise VerifyError(
+                LIMIT(
+                    limit=limit,
+                    path=inventory,
+                    hosts=", ".join(target.name for target in targets),
+                    groups=", ".join(g for g in groups if not g.startswith("@")) or "none",
+                )
+            )
         chosen |= names
     return [target for target in targets if target.name in chosen]

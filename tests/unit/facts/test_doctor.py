@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,9 @@ from rich.console import Console
 from gpufleet.catalog.load import load_catalog
 from gpufleet.cli.doctor import describe, show
 from gpufleet.facts.parse import parse_node_facts
+from gpufleet.findings import Finding
+from gpufleet.findings.run import UNREACHABLE
+from gpufleet.operations.facts import _parse
 from gpufleet.operations.gather import Gathered
 
 CAPTURES = Path(__file__).parent / "captures"
@@ -44,10 +49,28 @@ def test_no_secret_of_a_command_line_is_shown() -> None:
 
 
 def test_a_host_that_did_not_answer() -> None:
-    parts = describe(Gathered("gpu-07", {}, None), load_catalog())
+    parts = describe(Gathered("gpu-07", {}, None, UNREACHABLE(host="gpu-07")), load_catalog())
     (finding,) = parts["findings"]
-    assert finding["code"] == "GF502"
-    assert "no connection" in finding["message"]
+    assert finding["code"] == "GF005"
+    assert "--limit gpu-07" in finding["remedy"]
+
+
+def test_an_inventory_that_is_not_there_or_names_no_host(tmp_path: Path) -> None:
+    (tmp_path / "empty.py").write_text("gpu_nodes = []\n")
+    for name, code in (("none.py", "GF003"), ("empty.py", "GF701")):
+        done = subprocess.run(
+            [Path(sys.executable).with_name("gpufleet"), "doctor", name],
+            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert (done.returncode, f"{code} blocker: " in done.stderr) == (2, True), done.stderr
+
+
+def test_an_answer_that_cannot_be_read_names_the_host() -> None:
+    found = _parse("gpu-07", ["nonsense"])
+    assert isinstance(found, Finding)
+    assert found.code == "GF502"
+    assert "`ssh gpu-07 true`" in found.remedy
+    assert "--limit gpu-07" in found.remedy
 
 
 def test_settings_that_are_wrong_are_told() -> None:

@@ -159,7 +159,7 @@ def test_wrong_limit_matches_nothing(tmp_path: Path) -> None:
 def test_the_same_statuses_as_the_other_commands(tmp_path: Path) -> None:
     (tmp_path / "fleet.py").write_text('gpu_nodes = ["a"]\n')
     missing = command("nosuch.py", folder=tmp_path)
-    assert (missing.returncode, "GF701" in missing.stderr) == (2, True)
+    assert (missing.returncode, "GF003" in missing.stderr) == (2, True)
     assert command("fleet.py", "-k", "no_such_check", folder=tmp_path).returncode == 4
     assert command("fleet.py", "--nosuch", folder=tmp_path).returncode == 2
 

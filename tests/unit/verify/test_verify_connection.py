@@ -95,12 +95,13 @@ def test_without_the_group_every_host_is_checked() -> None:
 
 
 def test_unknown_limit_names_what_there_is() -> None:
-    with pytest.raises(VerifyError, match=r"GF702 --limit c .*a, gpu_nodes, b, canary"):
-        select(FLEET, ["c"], "x.py")
+    there = r"GF702 .* Hosts: a, b, login, @local\. Groups: gpu_nodes, canary, other\n"
+    with pytest.raises(VerifyError, match=there):
+        select([*FLEET, target("@local", "@local")], ["c"], "x.py")
 
 
 def test_inventory_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(VerifyError, match=r"GF701 .*there is no such file"):
+    with pytest.raises(VerifyError, match=r"GF003 .*none\.py"):
         load_targets(str(tmp_path / "none.py"))
 
 
