@@ -16,22 +16,20 @@ settings.register_profile(
 )
 settings.load_profile("shared-machine")
 
-# What is real on each rung: docs/testing.md
+# What is real on each rung: docs/verification.md
 RUNGS = {
     "unit": "1 pure functions",
     "roles": "2 roles on pyinfra's fake connector",
     "hosts": "3 systemd hosts over SSH",
     "slow": "4 the distribution's real driver packages, real DKMS build",
     "cluster": "5-6 real control planes",
-    "monitoring": "5-6 the real programs of a monitoring stack",
-    "gpu": "7 a real GPU",
+    "monitoring": "6 the real programs of a monitoring stack",
 }
 
 
 def rung_of(item: pytest.Item) -> str:
-    for marker in ("gpu", "slow"):
-        if item.get_closest_marker(marker):
-            return RUNGS[marker]
+    if item.get_closest_marker("slow"):
+        return RUNGS["slow"]
     folder = Path(item.path).relative_to(Path(__file__).parent).parts[0]
     return RUNGS.get(folder, "no rung")
 

@@ -23,7 +23,7 @@ Numbers = tuple[int, ...]
 class ChartChoice:
     """A version of a chart for one cluster.
 
-    `checked`: on what rung, and what was done there. `values`: what the chart needs to fit.
+    `checked`: where it was installed. `values`: what the chart needs to fit.
     """
 
     chart: str
@@ -183,7 +183,7 @@ def _checked(chart: Chart, version: str, minor: str, values: Mapping[str, Any]) 
     if minor in on:
         how = " with the values given" if values else ""
         return (
-            f"installed{how} on an API server of {minor} (rung 5): every object accepted, "
+            f"installed{how} on an API server of {minor}: every object accepted, "
             f"{on[minor]} simulated pods ran; no image was run"
         )
     if on:

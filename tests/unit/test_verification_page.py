@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import RUNGS
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/verification.md"
 SECURITY = ROOT / "docs/security.md"
@@ -29,7 +31,7 @@ def test_a_test_that_a_page_names_exists(file: str, name: str) -> None:
 def fast_tests(path: Path) -> set[str]:
     """Names of a file's tests that `make test` runs, in some of their cases at least."""
     tree = ast.parse(path.read_text())
-    left_out = ("extended", "slow", "gpu")
+    left_out = ("extended", "slow")
 
     whole = [ast.unparse(node) for node in tree.body if isinstance(node, ast.Assign)]
     if any(f"pytest.mark.{mark}" in text for text in whole for mark in left_out):
@@ -48,11 +50,40 @@ def fast_tests(path: Path) -> set[str]:
     }
 
 
-def claims() -> list[tuple[str, str, str]]:
-    """Claim, its tests, and who runs them, of the first table."""
+def rows() -> list[list[str]]:
+    """Claim, rungs, tests, and who runs them, of the first table."""
     lines = PAGE.read_text().split("## Verified")[1].split("\n## ")[0].splitlines()
-    rows = [line.strip("| ").split(" | ") for line in lines if REFERENCE.search(line)]
-    return [(row[0], row[2], row[3]) for row in rows if len(row) == 4]
+    cells = [line.strip("| ").split(" | ") for line in lines if REFERENCE.search(line)]
+    return [row for row in cells if len(row) == 4]
+
+
+def claims() -> list[tuple[str, str, str]]:
+    """Claim, its tests, and who runs them."""
+    return [(row[0], row[2], row[3]) for row in rows()]
+
+
+def defined_rungs() -> dict[str, set[str]]:
+    """Rung -> folders of its tests, of the table at the top."""
+    lines = PAGE.read_text().split("\n## ")[0].splitlines()
+    cells = [line.strip("| ").split(" | ") for line in lines if re.match(r"\| \d", line)]
+    return {row[0]: set(re.findall(r"`(tests/\w+)`", row[2])) for row in cells}
+
+
+@pytest.mark.parametrize(("claim", "rungs", "tests"), [row[:3] for row in rows()])
+def test_a_claims_rungs_are_defined_and_are_those_of_its_tests(
+    claim: str, rungs: str, tests: str
+) -> None:
+    folders = [defined_rungs()[rung] for rung in rungs.split(", ")]
+    used = {"/".join(file.split("/")[:2]) for file, _ in REFERENCE.findall(tests)}
+    assert all(used & folder for folder in folders), f"{claim}: a rung without a test"
+    assert used <= set().union(*folders), f"{claim}: a test of no rung that it names"
+
+
+def test_rungs_are_numbered_one_after_the_other_and_are_what_a_run_counts() -> None:
+    assert list(defined_rungs()) == [str(number + 1) for number in range(len(defined_rungs()))]
+    assert {rung for text in RUNGS.values() for rung in text.split()[0].split("-")} == set(
+        defined_rungs()
+    )
 
 
 def test_every_claim_has_a_row_of_four_cells() -> None:
