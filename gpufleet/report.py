@@ -12,6 +12,16 @@ from gpufleet import __version__
 from gpufleet.findings import Finding
 
 SCHEMA = 1  # version of the JSON; it grows where a field goes or changes its meaning
+# How a container runtime stands; "" where the run did not get as far as its settings.
+RuntimeState = Literal[
+    "",
+    "configured",
+    "as it was",
+    "waits for a restart",
+    "not running",
+    "not managed",
+    "without nvidia",
+]
 Status = Literal["converged", "changed", "planned", "failed", "not reached"]
 BAD: tuple[Status, ...] = ("failed", "not reached")  # what makes the run exit with 1
 INTERNAL = ("name", "seen", "examined", "leaves")  # fields that the JSON does not have
@@ -32,7 +42,7 @@ class HostReport:
     driver: dict[str, str | None] = field(default_factory=dict)  # before, after
     toolkit: dict[str, str | None] = field(default_factory=dict)  # before, after
     exporter: dict[str, str | None] = field(default_factory=dict)  # before, after; {}: none wanted
-    runtimes: dict[str, str] = field(default_factory=dict)  # name -> configured, changed, …
+    runtimes: dict[str, RuntimeState] = field(default_factory=dict)
     releases: dict[str, dict[str, str | None]] = field(default_factory=dict)  # of a cluster
     needs: list[str] = field(default_factory=list)  # what a person still has to do
     findings: list[Finding] = field(default_factory=list)

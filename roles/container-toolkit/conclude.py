@@ -9,6 +9,7 @@ from gpufleet.operations.node import Node
 from gpufleet.operations.packages import Job
 from gpufleet.plan.runtime_model import RuntimePlan
 from gpufleet.plan.toolkit import ToolkitPlan
+from gpufleet.report import RuntimeState
 
 
 def conclude(node: Node, plan: ToolkitPlan, job: Job) -> dict[str, Any]:
@@ -31,7 +32,7 @@ def conclude(node: Node, plan: ToolkitPlan, job: Job) -> dict[str, Any]:
     return {"toolkit": toolkit, "files": _files(node, plan)}
 
 
-def _state(runtime: RuntimePlan) -> str:
+def _state(runtime: RuntimePlan) -> RuntimeState:
     if not runtime.managed:
         return "not managed"
     if not runtime.running:

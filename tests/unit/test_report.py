@@ -6,6 +6,7 @@ import io
 import json
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import get_args
 
 import jsonschema
 import pytest
@@ -14,7 +15,7 @@ from rich.console import Console
 import gpufleet
 from gpufleet.exit_status import ExitStatus
 from gpufleet.findings import host as findings
-from gpufleet.report import HostReport, RunFacts, as_json
+from gpufleet.report import HostReport, RunFacts, RuntimeState, as_json
 from gpufleet.report_table import show
 
 RUN = RunFacts(
@@ -76,6 +77,15 @@ def test_the_schema_refuses_what_it_does_not_know() -> None:
     ):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(spoilt, SCHEMA)
+
+
+def test_runtimes_stand_as_schema_and_page_say() -> None:
+    states = get_args(RuntimeState)
+    host = SCHEMA["$defs"]["host"]["properties"]["runtimes"]
+    assert tuple(host["additionalProperties"]["enum"]) == states
+    page = (ROOT / "docs/report.md").read_text()
+    (row,) = [line for line in page.splitlines() if line.startswith("| `runtimes` |")]
+    assert [state for state in states if state and f"`{state}`" not in row] == []
 
 
 def test_after_is_what_was_seen_and_else_what_was_there_before() -> None:
