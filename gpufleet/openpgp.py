@@ -1,9 +1,9 @@
-"""OpenPGP public keys: fingerprints and expiry, read without gpg.
+"""OpenPGP public keys: their fingerprints, read without gpg.
 
-RFC 4880 (and RFC 9580, which keeps its version 4 format): packets, armor, key expiration.
+RFC 4880 (and RFC 9580, which keeps its version 4 format): packets and armor.
 Of the signatures, those that bind subkeys are verified, for a fingerprint says nothing of subkeys;
-all others are the package manager's work. What is read here decides whether a key is the one that
-the catalog names.
+all others are the package manager's work, and so is whether a key has expired or was revoked by
+its owner. What is read here decides whether a key is the one that the catalog names.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import base64
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
 
 from gpufleet.openpgp_bindings import binds
@@ -22,9 +22,6 @@ _PUBLIC_KEY = 6
 _SIGNATURE = 2
 _SUBKEY = 14
 _OF_CERTIFICATES = {2, 6, 13, 14, 17}  # signatures, keys, user ids and attributes, subkeys
-_KEY_EXPIRATION = 9
-_SELF_SIGNATURES = (0x10, 0x11, 0x12, 0x13, 0x1F)
-_KEY_REVOCATION = 0x20
 _CRC24_START, _CRC24_POLYNOMIAL = 0xB704CE, 0x864CFB
 
 
@@ -71,7 +68,7 @@ def certificate(data: bytes) -> Certificate:
     if len(primaries[0]) < 6 or primaries[0][0] != 4:
         raise OpenPgpError("its primary key is not of version 4")
     _require_bound(packets)
-    return Certificate(_public_key(primaries[0]).fingerprint, binary)
+    return Certificate(_fingerprint(primaries[0]), binary)
 
 
 def _require_bound(packets: Sequence[tuple[int, bytes]]) -> None:
@@ -85,22 +82,13 @@ def _require_bound(packets: Sequence[tuple[int, bytes]]) -> None:
             raise OpenPgpError("it has a subkey that its primary key did not sign")
 
 
-@dataclass(frozen=True, slots=True)
-class PublicKey:
-    """A primary key. Times are in seconds since 1970."""
-
-    fingerprint: str  # 40 hexadecimal digits, upper case
-    created: int
-    expires: int | None = None  # None: never, as far as its signatures say
-    revoked: bool = False
-
-
 def fingerprints(data: bytes) -> tuple[str, ...]:
     """Fingerprints of the version 4 primary keys in armored or binary `data`.
 
     Raises OpenPgpError when `data` is neither, or cut off.
     """
-    return tuple(key.fingerprint for key in public_keys(data))
+    primaries = (body for tag, body in _packets(dearmor(data)) if tag == _PUBLIC_KEY)
+    return tuple(_fingerprint(body) for body in primaries if len(body) > 5 and body[0] == 4)
 
 
 def keyring_fingerprints(data: bytes) -> tuple[str, ...]:
@@ -115,23 +103,6 @@ def keyring_fingerprints(data: bytes) -> tuple[str, ...]:
     except OpenPgpError:
         return ()
     return found if len(found) > 1 else (*found, UNKNOWN)
-
-
-def public_keys(data: bytes) -> tuple[PublicKey, ...]:
-    """The version 4 primary keys in armored or binary `data`, in their order.
-
-    Raises OpenPgpError when `data` is neither, or cut off.
-    """
-    keys: list[PublicKey] = []
-    primary = False
-    for tag, body in _packets(dearmor(data)):
-        if tag == _PUBLIC_KEY:
-            primary = len(body) > 5 and body[0] == 4
-            if primary:
-                keys.append(_public_key(body))
-        elif tag == _SIGNATURE and primary:
-            keys[-1] = _with_signature(keys[-1], body)
-    return tuple(keys)
 
 
 def dearmor(data: bytes) -> bytes:
@@ -222,36 +193,10 @@ def _length(data: bytes, position: int) -> tuple[int, int]:
     raise OpenPgpError("a packet has a partial length")
 
 
-def _public_key(body: bytes) -> PublicKey:
+def _fingerprint(body: bytes) -> str:
+    """Of the body of a key's packet: 40 hexadecimal digits, upper case."""
     if len(body) > 0xFFFF:
         raise OpenPgpError("a key packet is too long")
     prefix = b"\x99" + len(body).to_bytes(2, "big")
     # SHA-1 is what the format says a fingerprint is; it protects nothing by itself here.
-    digest = hashlib.sha1(prefix + body, usedforsecurity=False).hexdigest()
-    return PublicKey(digest.upper(), int.from_bytes(body[1:5], "big"))
-
-
-def _with_signature(key: PublicKey, body: bytes) -> PublicKey:
-    """`key` with what a version 4 signature on it says of its expiry or revocation."""
-    if len(body) < 6 or body[0] != 4:
-        return key
-    if body[1] == _KEY_REVOCATION:
-        return replace(key, revoked=True)
-    if body[1] not in _SELF_SIGNATURES:
-        return key
-    hashed = body[6 : 6 + int.from_bytes(body[4:6], "big")]
-    position = 0
-    while position < len(hashed):
-        first = hashed[position]
-        # Subpackets know no partial lengths: 192..254 all start a length of two bytes.
-        if 224 <= first < 255:
-            length = (first - 192 << 8) + int.from_bytes(hashed[position + 1 : position + 2], "big")
-            length, position = length + 192, position + 2
-        else:
-            length, position = _length(hashed, position)
-        kind, value = hashed[position : position + 1], hashed[position + 1 : position + length]
-        if kind and kind[0] & 0x7F == _KEY_EXPIRATION and len(value) == 4:
-            seconds = int.from_bytes(value, "big")
-            return replace(key, expires=key.created + seconds if seconds else None)
-        position += length
-    return key
+    return hashlib.sha1(prefix + body, usedforsecurity=False).hexdigest().upper()
