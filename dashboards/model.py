@@ -33,7 +33,6 @@ IDLE = Rows("GPU that a pod holds idle", ("namespace", "pod", "node", "gpu"), qu
 MODEL = Rows("model of a GPU that reports", ("modelName",))
 REPORTING_NODE = Rows("node that reports", ("node",))
 INFINIBAND_NODE = Rows("node with InfiniBand that reports", ("node",))
-GPU_NODE = Rows("node with GPUs", ("node",))
 USABLE_NODE = Rows("node that takes pods", ("node",))
 UNHEALTHY_NODE = Rows("node with unhealthy GPUs", ("node",), quiet=True)
 NODE_WITH_PODS = Rows("node whose GPUs pods hold", ("node",))

@@ -202,11 +202,6 @@ class PrometheusInstance:
         """serviceMonitorSelector; None: it takes no ServiceMonitor at all."""
         return self.spec.get("serviceMonitorSelector")
 
-    @property
-    def monitor_namespaces(self) -> Mapping[str, Any] | None:
-        """serviceMonitorNamespaceSelector; None: only those of its own namespace."""
-        return self.spec.get("serviceMonitorNamespaceSelector")
-
 
 @dataclass(frozen=True, slots=True)
 class ClusterPolicy:

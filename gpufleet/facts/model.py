@@ -251,7 +251,6 @@ class NodeFacts:
     privileged: bool = True  # gathered as root; if not, much of the above is incomplete
     run_lock: str = ""  # whose run was the last to change something since the boot
     at_work: bool = False  # that run still goes on
-    received: int = 0  # seconds since 1970 by the controller's clock; 0 where unknown
 
     @property
     def recorded_runtimes(self) -> dict[str, Any]:
@@ -273,11 +272,6 @@ class NodeFacts:
     @property
     def nvswitches(self) -> tuple[PciDevice, ...]:
         return tuple(device for device in self.pci if device.is_nvswitch)
-
-    @property
-    def clock_skew(self) -> int:
-        """Seconds that the host's clock is ahead of the controller's; 0 where unknown."""
-        return self.clock - self.received if self.received else 0
 
     @property
     def loaded_driver(self) -> str | None:

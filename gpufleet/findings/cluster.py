@@ -61,14 +61,6 @@ SERVER_TOO_OLD = Kind(
     "The cluster runs Kubernetes {version}; the oldest that gpufleet has charts for is {oldest}.",
     "Upgrade the cluster to {oldest} or newer.",
 )
-SERVER_TOO_NEW = Kind(
-    "GF868",
-    Severity.WARNING,
-    "The cluster is newer than the catalog knows",
-    "The cluster runs Kubernetes {version}; the newest that the catalog knows is {newest}. Charts "
-    "are chosen as for {newest}.",
-    "Look for a newer gpufleet, and check what it deploys with `gpufleet verify`.",
-)
 ANSWER_UNREADABLE = Kind(
     "GF869",
     Severity.BLOCKER,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -45,7 +43,7 @@ def read_facts(
 def _parse(name: str, lines: Sequence[str]) -> NodeFacts | Finding:
     machine_id, boot_id = _controller()
     try:
-        facts = parse_node_facts(
+        return parse_node_facts(
             lines,
             mark=MARK,
             controller_machine_id=machine_id,
@@ -53,7 +51,6 @@ def _parse(name: str, lines: Sequence[str]) -> NodeFacts | Finding:
         )
     except FactsError as error:
         return FACTS_UNREADABLE(host=name, doing=DOING, problem=str(error))
-    return replace(facts, received=int(time.time()))
 
 
 def _outside(lines: Sequence[str]) -> Sequence[str]:

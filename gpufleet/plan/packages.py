@@ -125,15 +125,6 @@ def rpm_words(plan: Transaction) -> list[str]:
     return [*gone, *(f"{name}={version}" for name, version in plan.install), *plan.companions]
 
 
-def remove_words(
-    manager: PackageManager, names: Sequence[str], lock_timeout: int, *, purge: bool = False
-) -> list[str]:
-    """The command that removes `names` and nothing that they drag along on apt."""
-    if manager == "apt":
-        return [*_apt(lock_timeout), "purge" if purge else "remove", *names]
-    return [manager, "-y", "remove", *names]
-
-
 def _apt(lock_timeout: int) -> list[str]:
     return [
         "apt-get", "-y", "-q", "--fix-broken", "--no-install-recommends", "--allow-downgrades",

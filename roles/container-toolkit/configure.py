@@ -13,8 +13,6 @@ from gpufleet.plan.toolkit import ToolkitPlan
 conclude = import_module("roles.container-toolkit.conclude")
 jobs = import_module("roles.container-toolkit.job")
 
-RUNTIMES = ("docker", "containerd", "crio", "k3s", "rke2")
-
 
 @role("Container toolkit")
 def configure(node: Node) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +39,6 @@ def test_facts_of_a_host() -> None:
     facts = read_facts(hosts["good"])
     assert isinstance(facts, NodeFacts)
     assert facts.hostname == "gpu-07"
-    assert abs(facts.received - time.time()) < 60
-    assert facts.clock_skew == facts.clock - facts.received
     assert len(hosts["good"].connector.executed_commands) == 1
 
 

@@ -1,0 +1,91 @@
+"""What the product defines, the product uses: nothing is there for tests alone."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import gpufleet.findings
+from gpufleet.findings import KINDS, Kind
+
+ROOT = Path(__file__).resolve().parents[2]
+PRODUCT = ("gpufleet", "roles", "deploys", "dashboards", "inventories", "tests/post_deploy")
+SOURCES = (".py", ".j2", ".sh")
+SANDBOX = ROOT / "gpufleet/sandbox"  # its library is for tests, too
+CALLED_BY_OTHERS = {
+    "ClusterConnector",  # an entry point in pyproject.toml
+    "make_names_data",  # pyinfra, of a connector
+    "operation_host_start",  # pyinfra, of a callback handler
+    "operation_host_success",
+    "operation_host_error",
+    "ssh_paramiko_connect_kwargs",  # pyinfra, of an inventory
+    "FIELDS",  # what the tests of dashboards go through
+}
+
+
+@cache
+def sources() -> dict[Path, str]:
+    """The product's own code, without the sandbox; by file."""
+    files = [path for folder in PRODUCT for path in sorted((ROOT / folder).rglob("*"))]
+    files += [ROOT / "config.py", *sorted((ROOT / "scripts").glob("*.py"))]
+    return {path: path.read_text() for path in files if path.suffix in SOURCES}
+
+
+@cache
+def words() -> Counter[str]:
+    """How often each word is in the product."""
+    return Counter(word for text in sources().values() for word in re.findall(r"\w+", text))
+
+
+def definitions(tree: ast.Module) -> Iterator[str]:
+    """Names of functions, classes, methods and constants; not of what a decorator hands over."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            kept = {"dataclass", "property", "cached_property", "classmethod", "staticmethod",
+                    "cache", "lru_cache", "contextmanager", "wraps"}  # fmt: skip
+            used = {n for d in node.decorator_list for n in re.findall(r"\w+", ast.unparse(d))}
+            if not node.decorator_list or used & kept:
+                yield node.name
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign):
+            yield from (name.id for name in statement.targets if isinstance(name, ast.Name))
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            yield statement.target.id
+
+
+def unused() -> list[str]:
+    found = []
+    for path, text in sources().items():
+        if path.suffix != ".py" or SANDBOX in path.parents:
+            continue
+        for name in definitions(ast.parse(text)):
+            if words()[name] < 2 and not name.startswith(("__", "test_", "pytest_")):
+                found.append(f"{path.relative_to(ROOT)}: {name}")
+    return [line for line in found if line.split(": ")[1] not in CALLED_BY_OTHERS]
+
+
+def test_what_is_defined_is_used_by_the_product() -> None:
+    assert unused() == []
+
+
+def test_every_finding_is_raised_somewhere() -> None:
+    names: dict[str, str] = {}
+    for module in pkgutil.iter_modules(gpufleet.findings.__path__, "gpufleet.findings."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if isinstance(value, Kind):
+                names[value.code] = name
+    assert set(names) == set(KINDS)
+    folder = Path(gpufleet.findings.__path__[0])
+    raised = {
+        word
+        for path, text in sources().items()
+        if folder not in path.parents
+        for word in re.findall(r"\w+", text)
+    }
+    assert {code: name for code, name in names.items() if name not in raised} == {}
