@@ -30,7 +30,7 @@ LEFT_OUT = ("gpufleet/sandbox/", "gpufleet/cli/sandbox.py", "gpufleet/cli/cluste
 FAST = ("tests/unit/", "tests/roles/", "tests/monitoring/")
 LIMIT_SECONDS = 1800  # a mutant that never comes to an end is killed by it
 TIMED_OUT = (124, 137)
-SELECTED = "not extended and not slow and not gpu"
+SELECTED = "not extended and not slow"
 REACHED = '''\
 """Notes which test has come to which mutant."""
 import os
@@ -71,18 +71,27 @@ def room_of(path: str) -> str:
 
 
 def choose(files: Sequence[str], count: int, seed: int) -> list[Mutant]:
-    """`count` mutants, each room with its share by the lines that can be changed."""
+    """`count` mutants, or all there are, each room with its share by the lines that can change."""
     chance = random.Random(seed)
     found: dict[str, list[Mutant]] = defaultdict(list)
     for name in files:
         found[room_of(name)] += mutants(name, (ROOT / name).read_text())
     lines = {room: len({(one.path, one.line) for one in found[room]}) for room in found}
+    count = min(count, sum(map(len, found.values())))
+    if not count:
+        return []
     shares = {room: count * lines[room] / sum(lines.values()) for room in sorted(found)}
     counts = {room: int(share) for room, share in shares.items()}
     by_rest = sorted(shares, key=lambda room: counts[room] - shares[room])
     for room in by_rest[: count - sum(counts.values())]:
         counts[room] += 1
-    return [one for room, number in counts.items() for one in chance.sample(found[room], number)]
+    chosen = [
+        one
+        for room, number in counts.items()
+        for one in chance.sample(found[room], min(number, len(found[room])))
+    ]
+    others = [one for room in found for one in found[room] if one not in chosen]
+    return chosen + chance.sample(others, count - len(chosen))
 
 
 class Copy:
@@ -160,7 +169,7 @@ def judge(copy: Copy, mutant: Mutant) -> Verdict:
         for tests, workers in ((fast, 2 if len(fast) > 60 else 1), (files, 3)):
             if tests and not killer:
                 status, first = copy.pytest(tests, workers, "-x", "-m", SELECTED)
-                killer = first if status else ""
+                killer = (first or f"exit status {status}") if status else ""
     finally:
         copy.restore(mutant.path)
     return Verdict(mutant, killer, len(fast) + len(files), time.monotonic() - began)
@@ -172,7 +181,12 @@ def judge(copy: Copy, mutant: Mutant) -> Verdict:
 @click.option("--only", help="Text that the path of a mutant must contain.", default="")
 def main(count: int, seed: int, only: str) -> None:
     """Say which mutants survive; exit status 1 where fewer than nine of ten are killed."""
-    chosen = choose([name for name in product_files() if only in name], count, seed)
+    files = [name for name in product_files() if only in name]
+    if not files:
+        raise click.UsageError(f"no file of the product has {only!r} in its path")
+    chosen = choose(files, count, seed)
+    if not chosen:
+        raise click.UsageError(f"nothing in these files can be changed: {', '.join(files)}")
     with TemporaryDirectory(prefix="gpufleet-mutants-") as folder:
         copy = Copy(Path(folder))
         print(f"{len(chosen)} mutants; finding the tests that reach them", flush=True)
@@ -186,8 +200,6 @@ def main(count: int, seed: int, only: str) -> None:
         for mutant in chosen:
             verdicts.append(judge(copy, mutant))
             print(f"{len(verdicts):3} {verdicts[-1]}", flush=True)
-    if not verdicts:
-        sys.exit(f"no file of the product has {only!r} in its path")
     killed = sum(bool(one.killer) for one in verdicts)
     print(f"\n{killed} of {len(verdicts)} killed; survivors:")
     for one in verdicts:

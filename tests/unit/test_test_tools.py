@@ -10,8 +10,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests import warm
+from tests.mutation import __main__ as mutation
 from tests.mutation.mutate import marked, mutants
 from tests.scheduling import CLUSTER, HOSTS, LONG, preference
 from tests.selection import some
@@ -123,3 +125,34 @@ def test_no_two_test_files_share_a_name() -> None:
     ]
     names = Counter(file.name for file in files)
     assert [name for name, count in names.items() if count > 1] == []
+
+
+@pytest.mark.parametrize(
+    ("status", "first", "killer"),
+    [(0, "", ""), (1, "tests/unit/a.py::b", "tests/unit/a.py::b"), (124, "", "exit status 124")],
+)
+def test_a_mutant_is_killed_by_any_run_that_does_not_pass(
+    status: int, first: str, killer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (mutant, *_) = mutants("gpufleet/redact.py", (ROOT / "gpufleet/redact.py").read_text())
+    copy = mutation.Copy(tmp_path)
+    monkeypatch.setattr(copy, "tests_of", lambda mutant: (["tests/unit/a.py::b"], []))
+    monkeypatch.setattr(copy, "pytest", lambda *words: (status, first))
+    assert mutation.judge(copy, mutant).killer == killer
+    assert (copy.root / mutant.path).read_text() == (ROOT / mutant.path).read_text()
+
+
+def test_more_mutants_than_there_are_are_all_of_them() -> None:
+    files = ["gpufleet/redact.py", "gpufleet/plan/aptsources.py"]
+    every = [one for name in files for one in mutants(name, (ROOT / name).read_text())]
+    chosen = mutation.choose(files, 10**6, seed=1)
+    assert len(chosen) == len(every)
+    assert all(one in every for one in chosen)
+    few = mutation.choose(files, len(every) - 1, seed=1)
+    assert len(few) == len(every) - 1
+    assert all(few.count(one) == 1 for one in few)
+
+
+def test_a_path_that_no_file_has_ends_at_once() -> None:
+    done = CliRunner().invoke(mutation.main, ["--only", "nothing-here"])
+    assert (done.exit_code, "nothing-here" in done.output) == (2, True)
