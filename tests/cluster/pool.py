@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,8 @@ class Pool:
         """Three simulated nodes with eight GPUs each and nothing else; `labelled` as by NFD.
 
         Invalidates the cluster that was returned before. Tests that stop servers start their own.
-        TimeoutError where it does not come back to bare.
+        TimeoutError where it does not come back to bare; SandboxError GF652 where one of its
+        programs ends meanwhile.
         """
         found = self.running.get(minor)
         if found is None or not found.cluster.alive:
@@ -47,7 +49,7 @@ class Pool:
         else:
             found.cluster.put_back(found.objects)
             shutil.rmtree(DISCOVERED / _place(found.cluster), ignore_errors=True)
-            assert wait_until(lambda: groups(found.cluster) == found.groups, SECONDS)
+            _wait(lambda: groups(found.cluster) == found.groups, "other groups of APIs")
         if not labelled:
             core: Any = client.CoreV1Api(found.cluster.api)
             for node in found.cluster.ready_nodes():
@@ -72,8 +74,14 @@ class Pool:
             ready = {one.metadata.namespace for one in accounts if one.metadata.name == "default"}
             return ready == {one.metadata.name for one in core.list_namespace().items}
 
-        assert wait_until(settled, SECONDS)
+        _wait(settled, "a namespace without its service account")
         return Fresh(cluster, cluster.objects_at_rest(), groups(cluster))
+
+
+def _wait(condition: Callable[[], bool], otherwise: str) -> None:
+    """TimeoutError, with what is so `otherwise`, where the condition does not hold in SECONDS."""
+    if not wait_until(condition, SECONDS):
+        raise TimeoutError(f"after {SECONDS:g} s: {otherwise}")
 
 
 def groups(cluster: Cluster) -> frozenset[str]:

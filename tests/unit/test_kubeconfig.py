@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -78,24 +79,35 @@ def test_paths_count_from_their_file(tmp_path: Path) -> None:
     assert read_kubeconfig(on_path).user["exec"]["command"] == "aws"
 
 
-BROKEN: dict[str, Any] = {
-    "no mapping": [],
-    "no current context": {**config("a"), "current-context": None},
-    "no contexts": {**config("a"), "contexts": []},
-    "no such cluster": {**config("a"), "clusters": []},
-    "no such user": {**config("a"), "users": None},
-    "entries that are text": {**config("a"), "users": ["a"]},
-    "a list that is a number": {**config("a"), "clusters": 7},
-    "one name twice": {**config("a"), "users": config("a")["users"] * 2},
-    "groups of nobody": config("a", **{"as-groups": ["system:masters"]}),
-    "extra words about whom to act as": config("a", **{"as": "b", "as-user-extra": {"x": ["y"]}}),
+BROKEN: dict[str, tuple[Any, str]] = {
+    "no mapping": ([], "is no kubeconfig"),
+    "no current context": ({**config("a"), "current-context": None}, "it has no current-context"),
+    "no contexts": (
+        {**config("a"), "contexts": [], "current-context": None},
+        "it has no contexts",
+    ),
+    "a context of no other file": ({**config("a"), "contexts": []}, "it has no context 'a'"),
+    "no such cluster": ({**config("a"), "clusters": []}, "names the cluster 'a', which it lacks"),
+    "no such user": ({**config("a"), "users": None}, "names the user 'a', whom it lacks"),
+    "entries that are text": ({**config("a"), "users": ["a"]}, "an entry of users has no name"),
+    "a list that is a number": ({**config("a"), "clusters": 7}, "clusters is no list"),
+    "one name twice": ({**config("a"), "users": config("a")["users"] * 2}, "users has 'a' twice"),
+    "groups of nobody": (
+        config("a", **{"as-groups": ["system:masters"]}),
+        "its user has as-groups and no as",
+    ),
+    "extra words about whom to act as": (
+        config("a", **{"as": "b", "as-user-extra": {"x": ["y"]}}),
+        "its user has as-user-extra",
+    ),
 }
 
 
 @pytest.mark.parametrize("how", BROKEN)
 def test_one_that_cannot_be_used_says_why(how: str, tmp_path: Path) -> None:
-    with pytest.raises(KubeconfigError):
-        read_kubeconfig(files(tmp_path, BROKEN[how]))
+    broken, why = BROKEN[how]
+    with pytest.raises(KubeconfigError, match=re.escape(why)):
+        read_kubeconfig(files(tmp_path, broken))
 
 
 def test_none_and_an_unknown_context(tmp_path: Path) -> None:

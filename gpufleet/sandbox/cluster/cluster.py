@@ -167,6 +167,7 @@ class Cluster:
         """Make it consist of `objects` again, while its servers run: what came since goes.
 
         SandboxError GF652 where one of its programs has ended: its etcd's port may be another's.
+        TimeoutError where something goes on making other objects.
         """
         see_that_they_run(self.folder, self.processes)
         Store(self.etcd).put_back(objects)
