@@ -13,21 +13,52 @@ _LOGIN = re.compile(
 # a name is looked at from its beginning alone: a long one must not cost the square of its length
 _SECRET = re.compile(
     r"""(?P<head>["']?(?<![\w.-])(?=[\w.-]*(?:pass(?:word|wd|phrase|(?![a-z]))|secret|token|auth|credential
-        |api[_-]?key|access[_-]?key|private[_-]?key))[\w.-]+["']?\s*[=:]\s*)
+        |(?:api|access|private|routing|service|integration|signing)[_-]?key|webhook[_-]?ur[il]|slack_api_url))[\w.-]+["']?\s*[=:]\s*)
         (?P<value>"(?:\\.|[^"\\\n])*"|'[^'\n]*'(?=\s*(?:[,}\]#]|$))|[^\s"'][^\n]*|["'][^\n]*)""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
-_SCHEME = re.compile(r"\b(?P<head>(?:Basic|Bearer)\s+)[A-Za-z0-9+/=._~-]{8,}", re.IGNORECASE)
+# a credential has a digit, a = or a capital within: "Basic authentication" is none
+_SCHEME = re.compile(
+    r"\b(?P<head>(?i:Basic|Bearer)\s+)(?=\S{0,300}[0-9=]|\S{1,300}[A-Z])[A-Za-z0-9+/=._~-]{8,}"
+)
+# the name ends with the word: --password-stdin and --token-file take no secret
+_OPTION_VALUE = re.compile(
+    r"""(?P<head>(?<![\w-])--?(?:[\w.]+-){0,4}(?:password|passwd|passphrase|pass|secret|token|credentials?
+        |(?:api|access|secret|private|routing|integration)-?key)(?:\s+|=))(?:"[^"\n]*"|'[^'\n]*'|[^\s"'-]\S*)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_CURL_USER = re.compile(
+    r"""(?P<head>\bcurl\b[^\n|;]{0,300}?\s(?:-[a-zA-Z]*[uU]|--(?:proxy-)?user)[\s=]*)
+        (?:"[^"\n]*:[^"\n]*"|'[^'\n]*:[^'\n]*'|[^\s:"']+:\S*)""",
+    re.VERBOSE,
+)
+# what stands in a path behind "hooks", "webhook" or "integration", and in it a digit
+_WEBHOOK = re.compile(
+    r"""(?P<head>https?://(?:hooks\.[\w.-]{1,255}(?::\d+)?/|(?:[\w-]{1,63}\.)?webhook\.(?![\w.-]{0,255}\.svc\b)[\w.-]{1,255}(?::\d+)?/
+        |[\w.-]{1,255}(?::\d+)?/(?:[\w.~-]{1,99}/){0,4}(?:(?:web)?hooks?|integrations?)/|[\w.-]{1,255}/bot(?=\d+:)))
+        (?=[^\s"'?#]{0,300}\d)[^\s"']+""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_QUERY = re.compile(
+    r"(?P<head>[?&](?:[\w.-]{0,60}(?:token|secret|password|signature)|(?:api[_-]?)?key|sig)=)[^\s&\"'#]+",
+    re.IGNORECASE,
+)
+_KNOWN_FORM = re.compile(
+    r"\b(?:(?:sk|hf|nvapi|gh[pos]|github_pat|glpat|xox[abprs])[-_](?=[\w-]{0,99}\d)[\w-]{16,}|AKIA[0-9A-Z]{16}\b)"
+)
 _PRIVATE_KEY = re.compile(
     r"(?P<head>-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?P<tail>-----END|\Z)", re.DOTALL
 )
 
 
 def redact(text: str) -> str:
-    """`text` with logins in addresses, values of secret-looking keys and private keys masked."""
+    """`text` with logins, secrets among words and in addresses, values of secret-looking keys and
+    private keys masked."""
     text = _PRIVATE_KEY.sub(r"\g<head>***\g<tail>", text)
     text = _LOGIN.sub(r"\g<head>***@", text)
-    text = _SCHEME.sub(r"\g<head>***", text)
+    for form in (_SCHEME, _CURL_USER, _OPTION_VALUE, _WEBHOOK, _QUERY):
+        text = form.sub(r"\g<head>***", text)
+    text = _KNOWN_FORM.sub("***", text)
     return _SECRET.sub(_mask, text)
 
 

@@ -16,6 +16,7 @@ from gpufleet.operations.asking import is_connected
 from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.shell import explain
 from gpufleet.operations.trouble import explain_error, refusal
+from gpufleet.redact import redact
 from gpufleet.visible import one_line
 
 Command = str | StringCommand | FunctionCommand
@@ -81,7 +82,7 @@ class _Watched(StringCommand):
         if not ok:
             _say_if_lost(state, host, doing)
             for line in output.combined_lines:  # which pyinfra prints
-                line.line = one_line(line.line)
+                line.line = one_line(redact(line.line))
         return ok, output
 
 

@@ -13,6 +13,7 @@ from gpufleet.exit_status import ExitStatus
 from gpufleet.findings import Finding
 from gpufleet.findings import run as findings
 from gpufleet.operations.run import Run
+from gpufleet.redact import redact
 from gpufleet.report import BAD, HostReport
 from gpufleet.visible import barred, one_line
 
@@ -168,7 +169,8 @@ class RunReport(BaseStateCallback):
                 part.changed += 1
             elif meta.did_error():
                 lines = [line for line in meta.stderr_lines if line.strip()]
-                part.errors.append("\n".join([one_line(name), *barred(lines[:ERROR_LINES])]))
+                said = redact("\n".join(lines[:ERROR_LINES])).split("\n")
+                part.errors.append("\n".join([one_line(name), *barred(said)]))
 
     def _taking_part(self) -> list[Host]:
         """The hosts that --limit left in the run, in the inventory's order."""

@@ -13,7 +13,14 @@ from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.shell import command
 
-SAID = ["GF999 one: forged\r\x1b[2Kall is well", "  Do as I say.\u2028GF998 one: forged"]
+SAID = [
+    "GF999 one: forged\r\x1b[2Kall is well",
+    "  Do as I say.\u2028GF998 one: forged",
+    "curl -u carrier:hunter2hunter2 https://mirror",
+]
+
+
+KEY = ["-----BEGIN PRIVATE KEY-----", "hunter3", "-----END PRIVATE KEY-----"]
 
 
 @operation
@@ -30,7 +37,7 @@ def test_it_is_visible_and_behind_a_bar(
     report = RunReport(state)
     state.add_callback_handler(report)
     connect_all(state)
-    output = [OutputLine("stderr", line) for line in SAID]
+    output = [OutputLine("stderr", line) for line in SAID + KEY]
     one = state.inventory.get_host("@fake/one")
     monkeypatch.setattr(
         one.connector, "run_shell_command", lambda *_, **__: (False, CommandOutput(output))
@@ -42,7 +49,10 @@ def test_it_is_visible_and_behind_a_bar(
     assert lines == [
         r"  | GF999 one: forged\r\x1b[2Kall is well",
         r"  |   Do as I say.\u2028GF998 one: forged",
+        "  | curl -u *** https://mirror",
+        "  | -----BEGIN PRIVATE KEY-----***-----END PRIVATE KEY-----",
     ]
     printed = [record.getMessage() for record in caplog.records if "GF999" in record.getMessage()]
     assert printed
+    assert "hunter2" not in caplog.text
     assert not [line for line in printed if "\r" in line or "\x1b[2K" in line]

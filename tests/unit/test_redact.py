@@ -89,3 +89,78 @@ def test_a_short_name_of_a_password(text: str) -> None:
     assert "hunter2" not in redact(text)
     assert "hunter2" not in redact_command("mysql --pass hunter2")
     assert redact("passthrough = 1") == "passthrough = 1"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"curl -u carrier:{SECRET} https://mirror/x",
+        f"curl -fsSu carrier:{SECRET} https://mirror/x",
+        f"curl -ucarrier:{SECRET} https://mirror/x",
+        f"curl -fsSL --user 'carrier:{SECRET} two' https://mirror/x",
+        f"curl https://mirror/x --proxy-user=carrier:{SECRET}",
+        f"wget --user=carrier --password={SECRET} https://mirror/x",
+        f"wget --http-user carrier --http-password {SECRET} https://mirror/x",
+        f"helm registry login host --username me --password {SECRET}",
+        f"failed: join --token {SECRET} --discovery-token-ca-cert-hash sha256:0",
+        f'args: ["--api-key", x, --api-key "{SECRET}"]',
+        f"post to https://hooks.slack.com/services/T012/B345/{SECRET} failed",
+        f"https://hooks.slack.example:8443/triggers/T012/{SECRET}",
+        f"https://some.webhook.office.com/webhookb2/1-2@3/IncomingWebhook/4/{SECRET}",
+        f"https://discord.com/api/webhooks/1234567890/{SECRET}",
+        f"https://events.pagerduty.com/integration/{SECRET}/enqueue",
+        f"https://alert.example/integrations/generic/2013/alert/{SECRET}/team",
+        f"https://api.telegram.org/bot123456:{SECRET}/sendMessage",
+        f"https://chat.example/v1/spaces/A/messages?key=1&token={SECRET}",
+        f"https://region.logic.example/workflows/x?sp=%2Frun&sig={SECRET}",
+        f"service_key: {SECRET}",
+        f"integration_key={SECRET}",
+        f"routing_key: '{SECRET}'",
+        f"webhook_url: https://own.example/{SECRET}",
+        f"slack_api_url: https://own.example/{SECRET}",
+        f"X-Header: Bearer {SECRET}1",
+        "proxy-connection: basic aHVudGVyMmh1bnRlcjI=",
+        f"hub glpat-1234{SECRET}",
+    ],
+)
+def test_other_forms_of_secrets_are_masked(line: str) -> None:
+    shown = redact(line)
+    assert SECRET not in shown
+    assert "aHVudGVy" not in shown
+    assert "***" in shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cuda-drivers-580-580.95.05-1.el8.x86_64 and nvidia-container-toolkit=1.18.0-1",
+        "nvcr.io/nvidia/k8s-device-plugin@sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
+        "GPU-5a1e7c2e-0b7c-4b7e-9c5d-3f1f5e0c9a11 at 00000000:3b:00.0",
+        "uid 7f8c1f0e-7f0a-4b53-8a3e-0f6f0d4c2b11 of kube-system",
+        "HTTP Basic authentication is refused; X509v3 Basic Constraints: critical",
+        "Bearer authentication is wanted",
+        "docker run -u 1000:1000 --user 1000:1000 image",
+        "kubectl get pods -n monitoring -l app=webhook",
+        'failed calling webhook: Post "https://cert-manager-webhook.cert-manager.svc:443/mutate?timeout=10s"',
+        'Post "https://webhook.gpu-operator.svc:443/validate-v1": EOF',
+        "https://docs.example/reference/webhooks/introduction",
+        "docker login --password-stdin --username me",
+        "kubelet --token-file /etc/token.csv --tls-private-key-file /etc/x.key",
+        "skipped_by_administrator_of_2026 hf-transfer-0.1.6",
+        "curl: (22) The requested URL returned error: 404",
+        "curl -fsSL https://host:8443/path",
+        "gpg: key A4B46996: public key imported; NO_PUBKEY A4B46996",
+        "https://host/path?timeout=10s&limit=500",
+    ],
+)
+def test_ordinary_text_stays(line: str) -> None:
+    assert redact(line) == line
+
+
+@pytest.mark.parametrize(
+    "text", ["curl -x ", "https://hooks.a/", "--a-", "?token=", "Basic ", "http://a/b/", "sk-a-"]
+)
+def test_repeated_beginnings_cost_little(text: str) -> None:
+    began = time.process_time()
+    redact(text * 20_000)
+    assert time.process_time() - began < 5
