@@ -69,11 +69,16 @@ def test_a_value_is_one_line_that_prints(text: str) -> None:
 
 
 def test_several_lines_stand_behind_a_bar() -> None:
-    finding = host.FACTS_UNREADABLE(doing="now", problem=Lines(f"one\n{FORGED}: two\r\x1b[2J\n"))
+    finding = host.FACTS_UNREADABLE(
+        host="gpu-01", doing="now", problem=Lines(f"one\n{FORGED}: two\r\x1b[2J\n")
+    )
     _, *rest = str(finding).split("\n")
     assert rest[:2] == [f"{BAR}one", rf"{BAR}{FORGED}: two\r\x1b[2J."]
     assert not rest[2].startswith(BAR), "the remedy is our own"
-    assert "\n" not in host.FACTS_UNREADABLE(doing="now", problem=Lines("one\n")).message
+    assert (
+        "\n"
+        not in host.FACTS_UNREADABLE(host="gpu-01", doing="now", problem=Lines("one\n")).message
+    )
 
 
 def hostile_report() -> HostReport:
@@ -84,7 +89,7 @@ def hostile_report() -> HostReport:
         toolkit={"before": HOSTILE, "after": HOSTILE},
         runtimes={HOSTILE: HOSTILE},
         needs=[HOSTILE],
-        findings=[host.FACTS_UNREADABLE(doing=HOSTILE, problem=HOSTILE)],
+        findings=[host.FACTS_UNREADABLE(host="gpu-01", doing=HOSTILE, problem=HOSTILE)],
         errors=["a step\r\x1b[2J\u2028" + FORGED],
         plan={"steps": ["a step\r\x1b[2J\u2028" + FORGED]},
     )
