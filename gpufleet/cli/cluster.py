@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -27,6 +28,7 @@ from gpufleet.sandbox.cluster.programs import BESIDE, SERVERS, Choice, choose
 from gpufleet.sandbox.cluster.real_node import join
 from gpufleet.sandbox.cluster.versions import versions
 from gpufleet.sandbox.errors import SandboxError, kinds
+from gpufleet.sandbox.notices import collected
 from gpufleet.sandbox.paths import cache_dir
 from gpufleet.sandbox.state import DEFAULT
 
@@ -42,12 +44,23 @@ def _named(command: F) -> F:
     )  # fmt: skip
     @wraps(command)
     def wrapped(**arguments: Any) -> Any:
-        try:
+        with _told():
             return command(**arguments)
-        except SandboxError as error:
-            raise ending(error) from error
 
     return cast(F, wrapped)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """A SandboxError becomes exit status 1; warnings stand at the end, below all progress."""
+    with collected() as warnings:
+        try:
+            yield
+        except SandboxError as error:
+            raise ending(error) from error
+        finally:
+            for finding in warnings:
+                click.secho(f"\n{finding}", fg="yellow", err=True)
 
 
 def _progress() -> Callable[[str], None]:
@@ -118,7 +131,7 @@ def build(minors: tuple[str, ...], for_tests: bool, check: bool) -> None:
     """
     home, progress = cache_dir() / "go", _progress()
     names = list(versions().programs) if for_tests else [*BESIDE, "helm"]
-    try:
+    with _told():
         servers = dict(_servers(choose(minor, progress), for_tests) for minor in minors)
         if check:
             missing = [name for name in names if not have_program(name, home)]
@@ -134,8 +147,6 @@ def build(minors: tuple[str, ...], for_tests: bool, check: bool) -> None:
             kubernetes_servers(wanted, version, home, progress)
         for name in names:
             program(name, home, progress)
-    except SandboxError as error:
-        raise ending(error) from error
 
 
 def _servers(choice: Choice, for_tests: bool) -> tuple[str, list[str]]:

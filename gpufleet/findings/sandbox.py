@@ -117,6 +117,14 @@ BAD_ASSETS = Kind(
     "KUBEBUILDER_ASSETS names {folder}, and {reason}.",
     "Run `setup-envtest use -p path` and set it to what that prints, or unset it.",
 )
+OFFICIAL_CHECKSUM = Kind(
+    "GF661",
+    Severity.WARNING,
+    "An official program has another checksum",
+    "The official {what} was not used: {reason}. It was built from its Go module instead.",
+    "Something on the way may have replaced it: compare with the checksum that the project "
+    "publishes, and report it where official.yaml is wrong.",
+)
 BAD_CLUSTER_NAME = Kind(
     "GF657",
     Severity.BLOCKER,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import ssl
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import unquote, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -14,6 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 import urllib3
 from urllib3.util import parse_url
 
+from gpufleet.deadline import within
 from gpufleet.limits import Limit
 
 TIMEOUT = urllib3.Timeout(connect=10, read=60)
@@ -66,35 +66,10 @@ def download(url: str, limit: Limit, login: Login | None = None) -> bytes:
     The login goes to the URL's scheme, host and port alone: a redirect elsewhere is followed
     without it, and one from https to http is not followed.
     """
-    attempt = _Attempt(lambda given_up: _followed(url, limit, login, given_up))
-    return attempt.wait(limit)
-
-
-@dataclass(slots=True)
-class _Attempt:
-    """A download in a thread: no time limit of a socket covers names, TLS, heads and redirects."""
-
-    work: Callable[[threading.Event], bytes]
-    given_up: threading.Event = field(default_factory=threading.Event)
-    data: bytes | None = None
-    error: BaseException | None = None
-
-    def wait(self, limit: Limit) -> bytes:
-        thread = threading.Thread(target=self._run, daemon=True)
-        thread.start()
-        thread.join(limit.seconds)
-        self.given_up.set()
-        if self.error:
-            raise self.error
-        if self.data is None:
-            raise DownloadFailed(limit.too_slow)
-        return self.data
-
-    def _run(self) -> None:
-        try:
-            self.data = self.work(self.given_up)
-        except BaseException as error:  # noqa: BLE001 raised again in the thread that waits
-            self.error = error
+    try:
+        return within(limit.seconds, lambda given_up: _followed(url, limit, login, given_up))
+    except TimeoutError:
+        raise DownloadFailed(limit.too_slow) from None
 
 
 def _followed(url: str, limit: Limit, login: Login | None, given_up: threading.Event) -> bytes:

@@ -9,16 +9,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from gpufleet.findings import Finding
 from gpufleet.sandbox.cluster import official
 from gpufleet.sandbox.cluster.cached import believe, is_believed
 from gpufleet.sandbox.cluster.kubernetes_source import repair, replacements
 from gpufleet.sandbox.cluster.modules import OwnModule
-from gpufleet.sandbox.cluster.official import Binary, NotFetched
+from gpufleet.sandbox.cluster.official import Binary, NotFetched, WrongChecksum
 from gpufleet.sandbox.cluster.openapi import generate_definitions
 from gpufleet.sandbox.cluster.versions import Program, minor_of, versions
 from gpufleet.sandbox.errors import SandboxError, kinds
 from gpufleet.sandbox.golang import go_command, go_environment
 from gpufleet.sandbox.locks import exclusive
+from gpufleet.sandbox.notices import notice
 from gpufleet.visible import Lines
 
 VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
@@ -35,8 +37,12 @@ def kubernetes_servers(
     """
     target = home / f"kubernetes-{version}"
     with exclusive(home, target.name, progress), _failing_as(f"Kubernetes {version}"):
-        wanted = [name for name in names if not _is_there(target / name, progress)]
-        sources = {name: official.server(name, version) for name in wanted}
+        known = {name: official.server(name, version) for name in names}
+        sources = {
+            name: source
+            for name, source in known.items()
+            if not _is_there(target / name, source, progress)
+        }
         missing = _fetched(f"Kubernetes {version}", sources, target, progress)
         if missing:
             progress(f"building Kubernetes {version} from its Go module: about 10 minutes, once")
@@ -46,8 +52,8 @@ def kubernetes_servers(
             _build_servers(missing, version, target, own)
         # gigabytes that no other release can use, of this build or of one that was broken off
         shutil.rmtree(_cache_of(home, target.name), ignore_errors=True)
-        for name in wanted:
-            believe(target / name, version)
+        for name, source in sources.items():
+            believe(target / name, version, "" if name in missing else _digest(source))
     return {name: target / name for name in names}
 
 
@@ -56,32 +62,40 @@ def program(name: str, home: Path, progress: Progress) -> Path:
     wanted = versions().programs[name]
     target = home / f"{name}-{wanted.version}" / name
     with exclusive(home, name, progress), _failing_as(f"{name} {wanted.version}"):
-        if not _is_there(target, progress):
-            source = official.program(name, wanted.version)
-            if _fetched(f"{name} {wanted.version}", {name: source}, target.parent, progress):
+        source = official.program(name, wanted.version)
+        if not _is_there(target, source, progress):
+            missing = _fetched(f"{name} {wanted.version}", {name: source}, target.parent, progress)
+            if missing:
                 progress(f"building {name} {wanted.version} from its Go module")
                 _build_program(wanted, target, _own_module(home, target.parent.name, progress))
-            believe(target, wanted.said)
+            believe(target, wanted.said, "" if missing else _digest(source))
     return target
 
 
 def have_program(name: str, home: Path) -> bool:
     """Whether `program` would find it in the cache."""
     wanted = versions().programs[name]
-    return is_believed(home / f"{name}-{wanted.version}" / name)
+    source = official.program(name, wanted.version)
+    return is_believed(home / f"{name}-{wanted.version}" / name, _digest(source))
 
 
 def have_server(name: str, version: str, home: Path) -> bool:
     """The same for a server of a Kubernetes release."""
-    return is_believed(home / f"kubernetes-{version}" / name)
+    source = official.server(name, version)
+    return is_believed(home / f"kubernetes-{version}" / name, _digest(source))
 
 
-def _is_there(path: Path, progress: Progress) -> bool:
+def _digest(source: Binary | None) -> str:
+    return source.sha256 if source else ""
+
+
+def _is_there(path: Path, source: Binary | None, progress: Progress) -> bool:
     """The same; says so where a program is there and not believed."""
-    if is_believed(path):
+    if is_believed(path, _digest(source)):
         return True
     if path.exists():
-        progress(f"{path} is damaged, or of an older gpufleet: it is fetched or built again")
+        why = "damaged, of an older gpufleet, or by a checksum that was corrected since"
+        progress(f"{path} is {why}: it is fetched or built again")
     return False
 
 
@@ -96,9 +110,14 @@ def _fetched(
             return f"no checksum of an official {name} is known"
         try:
             official.fetch(source, target / name)
+        except WrongChecksum as error:
+            wrong.append(kinds.OFFICIAL_CHECKSUM(what=name, reason=error))
+            return str(error)
         except NotFetched as error:
             return str(error)
         return ""
+
+    wrong: list[Finding] = []
 
     known = [name for name, source in sources.items() if source]
     if known:
@@ -107,6 +126,8 @@ def _fetched(
         reasons = dict(zip(sources, pool.map(reason, sources), strict=True))
     for text in sorted({text for text in reasons.values() if text}):
         progress(text)
+    for finding in wrong:
+        notice(finding)
     return [name for name, text in reasons.items() if text]
 
 

@@ -12,22 +12,26 @@ SECONDS = 60.0
 QUESTIONS = {"helm": ("version", "--short"), "helm4": ("version", "--short")}
 
 
-def is_believed(path: Path) -> bool:
+def is_believed(path: Path, official: str = "") -> bool:
     """Whether it has the size and time of change that were noted, or else the noted content.
 
-    Changes nothing and runs nothing. A program without a note is not believed.
+    `official`: the sha256 that is known of what is fetched; what was fetched by another one is not
+    believed. Changes nothing and runs nothing. A program without a note is not believed.
     """
     note = _note(path)
     if not (path.exists() and note.exists()):
         return False
-    identity, _, digest = note.read_text().partition("\n")
-    return identity == _identity(path) or digest.strip() == _sha256(path)
+    identity, digest, checked = (*note.read_text().split("\n"), "", "")[:3]
+    if official and checked and checked != official:
+        return False
+    return identity == _identity(path) or digest == _sha256(path)
 
 
-def believe(path: Path, version: str) -> None:
+def believe(path: Path, version: str, official: str = "") -> None:
     """Note a program that has just come there, which prints `version` when it is asked for it.
 
-    "" where it prints none. SandboxError GF602 where it prints something else.
+    `official`: the sha256 by which it was fetched, "" where it was built. `version`: "" where it
+    prints none. SandboxError GF602 where it prints something else.
     """
     question = QUESTIONS.get(path.name, ("--version",))
     if version:
@@ -40,7 +44,7 @@ def believe(path: Path, version: str) -> None:
                     output=f"expected version {version}; it prints {done.stdout.strip()[:200]!r}",
                 )
             )
-    _note(path).write_text(f"{_identity(path)}\n{_sha256(path)}\n")
+    _note(path).write_text(f"{_identity(path)}\n{_sha256(path)}\n{official}\n")
 
 
 def _note(path: Path) -> Path:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import time
 from collections import deque
@@ -15,7 +17,7 @@ from typing import Any
 
 from gpufleet.sandbox.errors import SandboxError, kinds
 from gpufleet.sandbox.golang import COMPILER
-from gpufleet.sandbox.process import run
+from gpufleet.sandbox.process import leave, own_group, run
 from gpufleet.visible import Lines
 
 DOWNLOADS_AT_ONCE = 6
@@ -108,7 +110,7 @@ class OwnModule:
         self.folder.mkdir(parents=True, exist_ok=True)
         done = run(
             [*LAST, self.go, *words], check=check, env=self.environment, cwd=self.folder,
-            timeout=BUILD_SECONDS,
+            timeout=BUILD_SECONDS, group=True,
         )  # fmt: skip
         return done.stdout
 
@@ -120,19 +122,22 @@ class OwnModule:
         """Run a build, which names each package that it compiles, and say how far it is."""
         began = said = time.monotonic()
         last: deque[str] = deque(maxlen=20)
-        with subprocess.Popen(
-            [*LAST, str(self.go), *words], cwd=self.folder, env=dict(self.environment), text=True,
+        with own_group(
+            [*LAST, str(self.go), *words], cwd=self.folder, env=dict(self.environment),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         ) as process:  # fmt: skip
             assert process.stderr
-            watchdog = Timer(BUILD_SECONDS, process.kill)
+            watchdog = Timer(BUILD_SECONDS, os.killpg, (process.pid, signal.SIGKILL))
             watchdog.start()
-            for number, line in enumerate(process.stderr):
-                last.append(line)
-                if time.monotonic() - said >= SAY_EVERY:
-                    said = time.monotonic()
-                    self.progress(progress_line(what, number, total, said - began))
-            watchdog.cancel()
+            try:
+                for number, line in enumerate(process.stderr):
+                    last.append(line)
+                    if time.monotonic() - said >= SAY_EVERY:
+                        said = time.monotonic()
+                        self.progress(progress_line(what, number, total, said - began))
+                leave(process)
+            finally:
+                watchdog.cancel()
         if process.returncode:
             raise SandboxError(
                 kinds.COMMAND_FAILED(

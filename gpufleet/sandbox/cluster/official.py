@@ -16,10 +16,13 @@ from http.client import HTTPException
 from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Annotated, Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, StringConstraints
+
+from gpufleet.deadline import within
 
 CHUNK = 1 << 16
 TIMEOUT = 10.0  # seconds without a byte; building from source is the other way
@@ -75,15 +78,21 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """The lowest `rate` in bytes a second, from `after` seconds on; and the `most` bytes."""
+    """The lowest `rate` in bytes a second, from `after` seconds on; the `most` bytes, and the most
+    `seconds` in all: that building takes no longer."""
 
     rate: float = 256 * 1024
     after: float = 20.0
     most: int = 1 << 30
+    seconds: float = 900.0
 
 
 class NotFetched(Exception):
     """Why there is no official binary, as people read it."""
+
+
+class WrongChecksum(NotFetched):
+    """What is served is something else: damaged on the way, replaced, or the data is wrong."""
 
 
 @lru_cache(maxsize=1)
@@ -124,10 +133,14 @@ def fetch(wanted: Binary, target: Path, patience: Patience = Patience()) -> None
         shutil.rmtree(left)
     with TemporaryDirectory(dir=home, prefix=mark) as folder:
         partial = Path(folder, "partial")
-        found = _download(url, partial, patience)
+        try:
+            found = within(patience.seconds, lambda end: _download(url, partial, patience, end))
+        except TimeoutError:
+            reason = f"was not there after {patience.seconds:.0f} seconds"
+            raise NotFetched(f"{_shown(url)} {reason}") from None
         if found != wanted.sha256:
             reason = f"has the sha256 {found} instead of {wanted.sha256}"
-            raise NotFetched(f"{_shown(url)} {reason}")
+            raise WrongChecksum(f"{_shown(url)} {reason}")
         if wanted.member:
             partial = _unpacked(partial, wanted.member)
         partial.chmod(0o755)
@@ -140,12 +153,12 @@ def _architecture() -> str:
     return MACHINES.get(platform.machine(), platform.machine())
 
 
-def _download(url: str, target: Path, patience: Patience) -> str:
+def _download(url: str, target: Path, patience: Patience, end: Event) -> str:
     """Write what is at a URL; its sha256."""
     digest, size, began = hashlib.sha256(), 0, time.monotonic()
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT) as answer, open(target, "wb") as file:
-            while chunk := answer.read1(CHUNK):
+            while not end.is_set() and (chunk := answer.read1(CHUNK)):
                 digest.update(chunk)
                 size += file.write(chunk)
                 seconds = time.monotonic() - began

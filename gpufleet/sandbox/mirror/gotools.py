@@ -41,7 +41,7 @@ def _install(go: Path, version: str, home: Path, target: Path) -> None:
     environment = go_environment(home, "-trimpath", GOBIN=str(partial), CGO_ENABLED="1")
     sources = [f"{MODULE}/cmd/{name}@v{version}" for name in PROGRAMS]
     words = ["install", "-gcflags", COMPILER, "-ldflags", flags]
-    run([go, *words, *sources], env=environment, timeout=1800)
+    run([go, *words, *sources], env=environment, timeout=1800, group=True)
     for name in PROGRAMS:
         believe(partial / name, version if name == "nvidia-ctk" else "")
     shutil.rmtree(target, ignore_errors=True)
