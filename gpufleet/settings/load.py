@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,6 +12,8 @@ from pydantic import ValidationError
 
 from gpufleet.findings import Finding
 from gpufleet.findings import settings as findings
+from gpufleet.masks import masked
+from gpufleet.redact import redact
 from gpufleet.settings.cluster import (
     ClusterAccess,
     DevicePluginSettings,
@@ -37,6 +40,7 @@ TYPES = {
 }
 RoleModel = TypeVar("RoleModel", bound=RoleSettings)
 NEAR = 0.92  # of two keys that one slip of the finger makes of each other: 1 is the same
+_QUERY = re.compile(r"(?P<mark>[?#])[^\s'\"]+")
 SHOWN_VALUE = 60  # characters of a wrong value that an error repeats
 
 
@@ -155,10 +159,12 @@ def problem_of(detail: Mapping[str, Any]) -> str:
 
 
 def _shown(value: object) -> str:
-    """A wrong value as an error may repeat it: short, and without the password of a URL."""
-    text = repr(value)
+    """A wrong value as an error may repeat it: short, and without what may be secret."""
+    text = redact(repr(masked(value) if isinstance(value, Mapping) else value))
     if "://" in text and "@" in text:
         text = text.split("://")[0] + "://***@" + text.rsplit("@", 1)[1]
+    if "://" in text:
+        text = _QUERY.sub(r"\g<mark>***", text)
     return text if len(text) <= SHOWN_VALUE else text[: SHOWN_VALUE - 1] + "…"
 
 

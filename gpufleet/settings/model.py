@@ -32,6 +32,11 @@ def several(value: Any) -> Any:
 def _check_url(value: str) -> str:
     if not value.startswith(("http://", "https://", "file:///")):
         raise ValueError("must start with https://, http:// or file:///")
+    if "?" in value or "#" in value:  # a signature or a token, as of a bucket
+        raise ValueError(
+            "must not hold a query or a fragment: paths are put after it, and it would stand in "
+            "files that everybody may read"
+        )
     return value.rstrip("/")
 
 

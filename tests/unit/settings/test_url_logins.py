@@ -37,3 +37,30 @@ def test_an_address_with_a_login_is_refused_and_not_repeated(key: str, login: st
     if "$" not in login and "/" not in login:
         assert INSTEAD.get(key, "") in said
     assert load_settings({"driver_repo_url": "https://mirror.example:8443/x"})[0]
+
+
+@pytest.mark.parametrize("end", ["?sv=1&sig=s3cret", "/x?X-Amz-Signature=s3cret", "#s3cret"])
+@pytest.mark.parametrize("key", URLS)
+def test_an_address_with_a_token_behind_it_is_refused_and_not_repeated(key: str, end: str) -> None:
+    data = {key: f"https://mirror.example/repos{end}"}
+    node = key.startswith(tuple(role.prefix for role in NODE_ROLES))
+    settings, problems = load_settings(data) if node else load_cluster_settings(data)
+    assert settings is None
+    (problem,) = problems
+    assert "https://mirror.example/repos" in problem.message
+    assert "s3cret" not in problem.message + problem.remedy
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"monitoring_values": "grafana: {password: s3cret}"},
+        {"monitoring_enabled": {"adminPassword": "s3cret"}},
+        {"cluster_context": {"x": ["s3cret"]}},
+    ],
+)
+def test_a_wrong_value_is_repeated_without_its_secrets(data: dict[str, object]) -> None:
+    settings, problems = load_cluster_settings(data)
+    assert settings is None
+    (problem,) = problems
+    assert "s3cret" not in problem.message + problem.remedy
