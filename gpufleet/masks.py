@@ -14,6 +14,7 @@ from gpufleet.redact import redact
 from gpufleet.visible import one_line
 
 MASK, MASK_CHANGED = "***", "*** (changed)"
+SHORTEST = 5  # characters of a secret that is looked for in a text
 MISSING = object()
 _SECRET = re.compile(
     r"pass(word|wd|phrase)?$|passw|secret|token|credential|api[_-]?key|access[_-]?key"
@@ -73,6 +74,34 @@ def masked(value: Any, other: Any = MISSING, *, keys: tuple[str, ...] = ()) -> A
         if _is_harmless(keys):
             return _shown(str(value), other)
     return MASK if other is MISSING or other == value else MASK_CHANGED
+
+
+def without(text: str, values: Any) -> str:
+    """`text`, for example an error of a server that quotes what it was sent, without logins and
+    without what `masked` would not show of `values`."""
+    hidden = {
+        piece
+        for leaf, shown in _pairs(values, masked(values))
+        if shown == MASK
+        for line in (leaf, *leaf.splitlines())
+        for piece in (line.strip(), json.dumps(line.strip())[1:-1])
+        if len(piece) >= SHORTEST
+    }
+    for piece in sorted(hidden, key=len, reverse=True):
+        text = text.replace(piece, MASK)
+    return redact(text)
+
+
+def _pairs(value: Any, shown: Any) -> Iterator[tuple[str, Any]]:
+    """Every leaf as text, and what `masked` makes of it."""
+    if isinstance(value, Mapping):
+        for inner, other in zip(value.values(), shown.values(), strict=False):
+            yield from _pairs(inner, other)
+    elif isinstance(value, list | tuple):
+        for inner, other in zip(value, shown, strict=False):
+            yield from _pairs(inner, other)
+    else:
+        yield str(value), shown
 
 
 def _shown(text: str, other: Any) -> str:

@@ -20,6 +20,7 @@ import yaml
 
 from gpufleet.kubeconfig import Kubeconfig, private_folder
 from gpufleet.limits import HELM_SAYS, MIB
+from gpufleet.masks import without
 from gpufleet.operations.cluster_lease import HeldLease
 from gpufleet.operations.helm_program import HelmProgram
 from gpufleet.plan.release_model import HelmStrategy, Release
@@ -35,7 +36,8 @@ Tick = Callable[[float], None]  # called while helm runs, with the seconds it ha
 
 @dataclass(frozen=True, slots=True)
 class HelmResult:
-    """What a helm said. `code`: its exit status; None where it did not end in time."""
+    """What a helm said, its errors without the secrets among its values. `code`: its exit status;
+    None where it did not end in time."""
 
     code: int | None
     stdout: str
@@ -161,7 +163,7 @@ class Helm:
                 _end(process)
             if _is_too_long(out) or _is_too_long(err):
                 return HelmResult(code or 1, "", f"Error: {HELM_TALKS}")
-            return HelmResult(code, _text(out), _text(err))
+            return HelmResult(code, _text(out), without(_text(err), values or {}))
 
 
 def _wait(

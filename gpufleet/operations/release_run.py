@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpufleet.facts.cluster import ClusterFacts
@@ -10,6 +10,7 @@ from gpufleet.facts.cluster_parse import POD_SECURITY
 from gpufleet.findings import Finding
 from gpufleet.findings import releases as findings
 from gpufleet.findings.operator import OPERATOR_NOT_READY
+from gpufleet.masks import without
 from gpufleet.operations.cluster_access import ClusterProblem
 from gpufleet.operations.cluster_api import ApiError, ClusterApi
 from gpufleet.operations.cluster_gather import refusals
@@ -58,7 +59,12 @@ class ReleaseRun:
             outcome.fail(*problem.findings)
         except ApiError as error:
             outcome.fail(*refusals([error]))
+        outcome.findings = [self._shown(finding) for finding in outcome.findings]
         return outcome
+
+    def _shown(self, finding: Finding) -> Finding:
+        """A finding as people may read it: servers quote what they refuse."""
+        return replace(finding, message=without(finding.message, self.plan.release.values))
 
     def _carry_out(self, outcome: Outcome) -> None:
         watch = Watch(self.api, self.plan.release, self.say)

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 import tomlkit
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufleet.masks import file_difference, masked
+from gpufleet.masks import file_difference, masked, without
 from gpufleet.plan.chart_values import values_diff
 from gpufleet.redact import redact
 
@@ -134,3 +135,18 @@ KEYS = st.text("abcdefgh", min_size=1, max_size=6)
 @given(st.recursive(st.just("s3cret"), lambda x: st.lists(x) | st.dictionaries(KEYS, x)))
 def test_text_under_unknown_keys_is_never_shown(value: Any) -> None:
     assert "s3cret" not in json.dumps(masked({"x": value}))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_error_that_quotes_values_does_not_show_them(name: str) -> None:
+    value, secrets = forms(OLD)[name]
+    for quoted in (json.dumps(value), str(value), yaml.safe_dump(value, width=1000)):
+        shown = without(f'Invalid value: {quoted}: must be "https"', value)
+        assert not [secret for secret in secrets if secret in shown], shown
+        assert shown.startswith("Invalid value: ")
+
+
+def test_what_is_no_secret_stays_in_an_error() -> None:
+    values = {"image": {"tag": "4.8.2"}, "replicas": 3, "env": [{"name": "LOG", "value": "on"}]}
+    text = "env[0].name: LOG of image 4.8.2 with 3 replicas is on"
+    assert without(text, values) == text
