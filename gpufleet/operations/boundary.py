@@ -15,6 +15,7 @@ from gpufleet.findings import Finding
 from gpufleet.operations.asking import is_connected
 from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.shell import explain
+from gpufleet.operations.sudo import run
 from gpufleet.operations.trouble import explain_error, refusal
 from gpufleet.redact import redact
 from gpufleet.visible import one_line
@@ -76,7 +77,14 @@ class _Watched(StringCommand):
     ) -> tuple[bool, CommandOutput]:
         doing = step(state, host)
         try:
-            ok, output = super().execute(state, host, connector_arguments)
+            connector_arguments.update(self.connector_arguments)
+            ok, output = run(
+                host,
+                self,
+                print_output=state.print_output,
+                print_input=state.print_input,
+                **connector_arguments,
+            )
         except Exception as error:  # noqa: BLE001 - the boundary
             return _fail(state, host, explain_error(host, error, doing)), CommandOutput([])
         if not ok:

@@ -15,6 +15,7 @@ from gpufleet.facts.sections import FactsError
 from gpufleet.findings import Finding
 from gpufleet.findings.host import FACTS_UNREADABLE
 from gpufleet.operations.asking import MARK, arguments
+from gpufleet.operations.sudo import run
 from gpufleet.operations.trouble import explain_error, refusal
 
 DOING = "while its facts were gathered"
@@ -32,7 +33,7 @@ def read_facts(
     try:
         command = StringCommand(gather_command(paths, effective, ports, mark=MARK))
         # Never printed, not even at -vvv: whole files are in it, with their passwords.
-        ok, output = host.run_shell_command(command, print_output=False, **arguments(host))
+        ok, output = run(host, command, **arguments(host))
         if not ok:
             return refusal(host, [*output.stderr_lines, *_outside(output.stdout_lines)], DOING)
         return _parse(host.name, output.stdout_lines)

@@ -19,6 +19,7 @@ from gpufleet.identity import new_identity
 from gpufleet.operations.asking import answer, framed, privileges
 from gpufleet.operations.boundary import Stopped
 from gpufleet.operations.shell import command, script
+from gpufleet.operations.sudo import run
 from gpufleet.operations.trouble import refusal
 from gpufleet.visible import one_line
 
@@ -96,7 +97,7 @@ def _take(state: State, host: Host, lock: HostLock) -> bool:
 def _hold(host: Host, wanted: StringCommand, how: dict[str, Any]) -> Ended:
     """Run the process that holds the lock, until it ends or the connection does."""
     try:
-        _, output = host.run_shell_command(wanted, print_output=False, print_input=False, **how)
+        _, output = run(host, wanted, **how)
     except Exception as error:  # noqa: BLE001 - it ends with the connection, in whatever way
         return [], [type(error).__name__]
     return answer(output.stdout_lines) or [], output.stderr_lines
@@ -104,9 +105,7 @@ def _hold(host: Host, wanted: StringCommand, how: dict[str, Any]) -> Ended:
 
 def _standing(host: Host) -> str:
     """What stands in the lock's file now."""
-    ok, output = host.run_shell_command(
-        framed(command("cat", RUN_LOCK)), print_output=False, **privileges(host)
-    )
+    ok, output = run(host, framed(command("cat", RUN_LOCK)), **privileges(host))
     return "".join(answer(output.stdout_lines) or ()) if ok else ""
 
 

@@ -15,6 +15,7 @@ from gpufleet.limits import KEY
 from gpufleet.operations.asking import answer, arguments, framed
 from gpufleet.operations.boundary import Stopped, step
 from gpufleet.operations.shell import command, script
+from gpufleet.operations.sudo import run
 from gpufleet.operations.trouble import refusal
 from gpufleet.plan.packages import Available, parse_available
 from gpufleet.plan.rpm_trial import Trial, read_trial
@@ -28,7 +29,8 @@ def read(fact: type[FactBase[T]], *args: Any) -> T:
     Raises Stopped where the host gives no answer: pyinfra would go on with the fact's default.
     """
     asked = fact()
-    ok, output = host.run_shell_command(
+    ok, output = run(
+        host,
         cast(StringCommand, asked.command(*args)),
         print_output=state.print_fact_output,
         print_input=state.print_fact_input,

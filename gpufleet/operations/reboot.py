@@ -16,6 +16,7 @@ from gpufleet.operations.host_lock import lock_of
 from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.shell import explain, script
+from gpufleet.operations.sudo import run
 
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 POLL = 1.0  # seconds between two tries to connect
@@ -47,7 +48,7 @@ def _reboot(state: State, host: Host, timeout: int, end_work: bool) -> bool:
     work = ""
     try:  # detached, so that it returns; the host may be quicker all the same
         command = framed(script("reboot", "" if end_work else "spare"))
-        ok, output = host.run_shell_command(command, **privileges(host))
+        ok, output = run(host, command, **privileges(host))
         work = "" if ok else ", ".join(answer(output.stdout_lines) or ())
     except CUT as error:
         logger.debug(f"{host.name} cut the connection: {error}")

@@ -1,0 +1,92 @@
+"""Commands by sudo: its password goes through standard input, never among the words of a process.
+
+pyinfra's own way is `env PYINFRA_SUDO_PASSWORD=… sudo …`, which every user of the host can read for
+a moment, and for as long as the command runs where the login shell is one that forks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyinfra.api import Host, QuoteString, StringCommand
+from pyinfra.connectors.util import (
+    SUDO_ASKPASS_ENV_VAR,
+    CommandOutput,
+    _ensure_sudo_askpass_set_for_host,
+    make_unix_command,
+)
+
+_PROMPTED = "prompted_sudo_password"  # where pyinfra keeps what was typed, by connection
+# What is left to the connector once the command has its words.
+_CONTROL = ("_success_exit_codes", "_timeout", "_get_pty", "_stdin")
+
+
+def run(
+    host: Host,
+    command: StringCommand,
+    *,
+    print_output: bool = False,
+    print_input: bool = False,
+    **how: Any,
+) -> tuple[bool, CommandOutput]:
+    """Run a command on a host, as its connector does; `how` are pyinfra's arguments for that.
+
+    pyinfra asks at a terminal where sudo wants a password and has none: then it runs again.
+    """
+    shown = {"print_output": print_output, "print_input": print_input}
+    if not how.get("_sudo"):
+        return host.run_shell_command(command, **shown, **how)
+    password = _password(host, how)
+    ready, rest = _by_sudo(host, command, how, password)
+    ok, output = host.run_shell_command(ready, **shown, **rest)
+    typed = _password(host, how)
+    if not ok and typed != password:
+        ready, rest = _by_sudo(host, command, how, typed)
+        ok, output = host.run_shell_command(ready, **shown, **rest)
+    return ok, output
+
+
+def _password(host: Host, how: Mapping[str, Any]) -> str:
+    return str(how.get("_sudo_password") or host.connector_data.get(_PROMPTED) or "")
+
+
+def _by_sudo(
+    host: Host, command: StringCommand, how: Mapping[str, Any], password: str
+) -> tuple[StringCommand, dict[str, Any]]:
+    """The command with sudo before it, and what the connector has to do besides."""
+    rest = {key: value for key, value in how.items() if key in _CONTROL}
+    if not password:
+        all_of_it = {key: value for key, value in how.items() if key not in _CONTROL}
+        return make_unix_command(command, **all_of_it), {**rest, "_shell_executable": None}
+    inside = {
+        key: value for key, value in how.items() if key not in _CONTROL and "_sudo" not in key
+    }
+    askpass = _ensure_sudo_askpass_set_for_host(host, temp_dir=how.get("_temp_dir"))
+    words = [*_options(how), make_unix_command(command, **inside)]
+    rest["_stdin"] = [password, *_lines(how.get("_stdin"))]
+    rest.pop("_get_pty", None)  # a terminal would print what it is told
+    return StringCommand(
+        f"IFS= read -r {SUDO_ASKPASS_ENV_VAR} &&",
+        StringCommand("export SUDO_ASKPASS=", QuoteString(askpass), _separator=""),
+        f"{SUDO_ASKPASS_ENV_VAR} &&",
+        StringCommand("exec sudo -H -A -k", *words),
+    ), rest
+
+
+def _options(how: Mapping[str, Any]) -> list[Any]:
+    user = how.get("_sudo_user")
+    return [
+        *(["-i"] if how.get("_use_sudo_login") else []),
+        *(["-E"] if how.get("_preserve_sudo_env") else []),
+        *(["-u", QuoteString(user)] if user else []),
+    ]
+
+
+def _lines(given: Any) -> list[Any]:
+    """Standard input as pyinfra takes it, as lines."""
+    if given is None:
+        return []
+    if hasattr(given, "readlines"):
+        return list(given.readlines())
+    return list(given) if isinstance(given, list | tuple) else [given]
