@@ -1,0 +1,260 @@
+"""Secrets of 20 forms in and around a cluster, and whole runs: nothing that is shown holds one."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpufleet.sandbox.debian import debian_program
+from tests.cluster.serving import PASSWORD, USER, chart_repository, registry
+from tests.cluster.stacking import INVENTORY, PYINFRA, ROOT, SECONDS, STACK, Bench, Outcome
+from tests.cluster.users import kubeconfig_of
+from tests.planting.marks import Marks, shown
+from tests.planting.watching import files_that_show, home_apart, watching
+
+EVERYTHING = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+              {"nonResourceURLs": ["*"], "verbs": ["*"]}]  # fmt: skip
+SPACE = "monitoring"
+
+
+def values(marks: Marks) -> dict[str, Any]:
+    """Settings whose charts' values hold secrets."""
+    alertmanager = {
+        "config": {
+            "global": {"slack_api_url": f"https://hooks.example/T0/{marks['slack']}"},
+            "receivers": [
+                {
+                    "name": "pager",
+                    "webhook_configs": [{"url": f"https://w.example/?sig={marks['webhook']}"}],
+                    "pagerduty_configs": [{"routing_key": marks["pagerduty"]}],
+                }
+            ],
+        }
+    }
+    write = {
+        "url": f"https://me:{marks['address of remote write']}@write.example/api",
+        "headers": {"Authorization": f"Bearer {marks['bearer of remote write']}"},
+        "sigv4": {"accessKey": "AKIAEXAMPLE", "secretKey": marks["aws key"]},
+    }
+    jobs = [{"job_name": "foreign", "params": {"token": [marks["token of a job"]]}}]
+    return {
+        "monitoring_values": {
+            "alertmanager": alertmanager,
+            "grafana": {"adminPassword": marks["password of grafana"]},
+            "prometheus": {
+                "prometheusSpec": {"remoteWrite": [write], "additionalScrapeConfigs": jobs}
+            },
+        },
+        "monitoring_exporter_values": {
+            "extraEnv": [{"name": "API_KEY", "value": marks["variable of a container"]}],
+            "basicAuth": {"users": {"scraper": marks["login of the exporter"]}},
+            "podAnnotations": {"example.com/token": marks["annotation of pods"]},
+        },
+        "device_plugin_nfd_values": {
+            "worker": {"extraArgs": [f"--api-token={marks['argument of a container']}"]},
+            "imagePullSecrets": [{"name": "pull"}],
+        },
+    }
+
+
+def plant(bench: Bench, marks: Marks) -> None:
+    """Objects of other people that hold secrets."""
+    core = bench.core
+    core.create_namespace({"metadata": {"name": SPACE}})
+    secrets = {
+        "foreign": {"tls.key": marks["key in a Secret"], "password": marks["Secret"]},
+        "existing": {"admin-user": "admin", "admin-password": marks["existing Secret of grafana"]},
+        "receivers": {
+            "receivers.yaml": yaml.safe_dump(
+                [
+                    {
+                        "name": "default",
+                        "webhook_configs": [{"url": f"https://w.example/{marks['receivers']}"}],
+                    }
+                ]
+            )
+        },
+    }
+    for name, texts in secrets.items():
+        core.create_namespaced_secret(SPACE, {"metadata": {"name": name}, "stringData": texts})
+    for node in core.list_node().items:
+        notes = {"example.com/join-token": marks["annotation of a node"]}
+        core.patch_node(node.metadata.name, {"metadata": {"annotations": notes}})
+    core.create_namespaced_config_map(
+        "default", {"metadata": {"name": "c"}, "data": {"x": f"token: {marks['ConfigMap']}"}}
+    )
+
+
+class Looked:
+    """Runs in a home of their own; what they print, write and start is looked at."""
+
+    def __init__(self, bench: Bench, marks: Marks, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        self.bench, self.folder = bench, folder
+        self.home = home_apart(folder, patch)
+        patch.setenv("XDG_CACHE_HOME", str(self.home / "cache"))
+        proxy = f"http://me:{marks['proxy']}@127.0.0.1:9"
+        for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+            patch.setenv(name, proxy)
+        for name in ("no_proxy", "NO_PROXY"):
+            patch.setenv(name, "127.0.0.1,localhost")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", marks["aws key of the user"])
+        self.patterns = {**marks.patterns, **Marks("charts", {"login": PASSWORD}).patterns}
+        basic = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+        self.patterns[basic] = "login of the charts, encoded"
+        self.texts: list[str] = []
+
+    @contextmanager
+    def looked_at(self) -> Iterator[None]:
+        began = time.time()
+        with watching(self.patterns) as seen:
+            yield
+        assert seen.secrets == [], seen.secrets
+        assert seen.processes > 0, "nothing was watched"
+        found = shown(self.patterns, self.texts)
+        assert found == [], self.texts
+        assert files_that_show(self.patterns, self.home, began) == []
+
+    def deploy(self, *options: str, **data: Any) -> Outcome:
+        with self.looked_at():
+            done = self.bench.deploy(*options, **data)
+            self.texts += [done.output, json.dumps(done.report)]
+        return done
+
+    def command(self, *words: str | Path) -> int:
+        """The status of `gpufleet WORDS`; files that it makes are looked at, too."""
+        with self.looked_at():
+            done = subprocess.run(
+                [PYINFRA.with_name("gpufleet"), *words], cwd=ROOT, capture_output=True, text=True,
+                timeout=SECONDS, check=False,
+            )  # fmt: skip
+            self.texts += [done.stdout, done.stderr]
+        return done.returncode
+
+    def inventory(self, **data: Any) -> Path:
+        path = self.folder / "inventory.py"
+        path.write_text(INVENTORY.format(data=json.dumps(self.bench.data(**data))))
+        return path
+
+
+@pytest.fixture
+def marks() -> Marks:
+    return Marks("cluster")
+
+
+@pytest.fixture
+def access(current: Bench, marks: Marks, tmp_path: Path) -> Bench:
+    """The cluster by a token instead of a certificate."""
+    path = kubeconfig_of(current.cluster, "default", EVERYTHING, tmp_path / "kubeconfig")
+    path.chmod(0o600)
+    config = yaml.safe_load(path.read_text())
+    marks.by_form["token of the kubeconfig"] = config["users"][0]["user"]["token"][-40:]
+    return Bench(replace(current.cluster, kubeconfig=path), current.charts)
+
+
+@pytest.fixture
+def offered(charts: Path, current: Bench, tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """A repository of the charts that asks for a login: settings for it."""
+    folder = tmp_path / "offered"
+    shutil.copytree(charts, folder)
+    with chart_repository(folder, login=True) as closed:
+        closed.index(current.cluster.helm)
+        logins = tmp_path / "logins"
+        logins.write_text(f"machine 127.0.0.1 login {USER} password {PASSWORD}\n")
+        logins.chmod(0o600)
+        yield {
+            "cluster_chart_dir": None,
+            "cluster_chart_repository": closed.url,
+            "cluster_chart_logins": str(logins),
+            "cluster_chart_plain_http": True,
+        }
+
+
+def test_a_stack_shows_no_secret(
+    access: Bench,
+    offered: dict[str, Any],
+    marks: Marks,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wanted = {**values(marks), **offered}
+    plant(access, marks)
+    looked = Looked(access, marks, tmp_path, monkeypatch)
+    done = looked.deploy(
+        "-vvv",
+        "--diff",
+        monitoring_alert_receivers="receivers",
+        monitoring_grafana_existing_secret="existing",
+        **wanted,
+    )
+    assert done.returncode == 0, done.output[-3000:]
+    assert "API_KEY" in done.output, "values are shown"
+
+
+@pytest.fixture
+def mixed(
+    offered: dict[str, Any], charts: Path, current: Bench, tmp_path: Path
+) -> Iterator[dict[str, Any]]:
+    """The same, and a registry with a login for one of the charts."""
+    program = debian_program("docker-registry", "docker-registry")
+    folder = tmp_path / "registry"
+    folder.mkdir()
+    with registry(program, folder, login=True) as closed:
+        for archive in charts.glob("dcgm-exporter-*.tgz"):
+            closed.push(current.cluster.helm, archive)
+        places = dict.fromkeys(STACK, offered["cluster_chart_repository"])
+        places["dcgm-exporter"] = closed.url
+        yield {**offered, "cluster_chart_repository": places}
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("options", [[], ["-vvv", "--diff"]], ids=["plain", "vvv"])
+def test_a_stack_that_changes_and_fails_shows_no_secret(
+    access: Bench,
+    mixed: dict[str, Any],
+    marks: Marks,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+) -> None:
+    wanted = {**values(marks), **mixed}
+    plant(access, marks)
+    refused = f"no label: {marks['value that a server refuses']}"
+    assert len(marks.by_form) >= 20
+    looked = Looked(access, marks, tmp_path, monkeypatch)
+    receivers = {"monitoring_alert_receivers": "receivers"}
+    done = looked.deploy(*options, **receivers, **wanted)
+    assert done.returncode == 0, done.output[-3000:]
+    changed = {**wanted, **values(marks_of_tomorrow(looked))}
+    assert looked.deploy(*options, **receivers, **changed).report["changed"] > 0
+    labels = {"serviceMonitor": {"additionalLabels": {"token": refused}}}
+    exporter = {**wanted["monitoring_exporter_values"], **labels}
+    failed = looked.deploy(*options, **{**changed, "monitoring_exporter_values": exporter})
+    assert failed.returncode == 1
+    assert "Invalid value" in failed.output
+    unknown = {"serviceMonitr": {"token": marks["value that no chart knows"]}}
+    looked.patterns |= marks.patterns
+    assert looked.deploy(*options, monitoring_exporter_values=unknown, **mixed).returncode == 1
+    inventory = looked.inventory(**wanted)
+    results = [looked.home / "found.json", looked.home / "found.xml"]
+    looked.command("verify", inventory, "--json", results[0], "--junit", results[1])
+    assert all(path.exists() for path in results)
+    looked.command("doctor", inventory, "--json")
+
+
+def marks_of_tomorrow(looked: Looked) -> Marks:
+    """Other secrets of the same forms."""
+    found = Marks("cluster, changed")
+    values(found)
+    looked.patterns |= found.patterns
+    return found

@@ -1,0 +1,140 @@
+"""Secrets on a host in the places where users have them, and where a run must not show them."""
+
+from __future__ import annotations
+
+import base64
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from gpufleet.sandbox import Host
+from tests.planting.marks import Marks
+
+# The record, all logs, and the journal without docker and containerd: they log their configuration.
+LOGS = (
+    'cd /var/lib/gpufleet && grep -rlaF -e "$patterns" /var/log provenance.json runtimes;'
+    ' journalctl --no-pager -a -o json | grep -vE \'"_SYSTEMD_UNIT":"(containerd|docker).service"\''
+    ' | grep -qaF -e "$patterns" && echo journal'
+)
+OTHERS = (
+    "find / -path /proc -prune -o -path /sys -prune -o -path /etc/sim -prune -o -type f"
+    ' -size -4096k -newermt @{since} -readable -exec grep -laF -e "$patterns" {{}} +'
+)
+FOREIGN = "foreign"  # the unit of a program on a GPU
+CONTROL = "/var/tmp/planted-control"
+# Path -> text, in which <FORM> stands for the secret of a form.
+RUNTIME_FILES = {
+    "/etc/docker/daemon.json": """{"labels":
+  ["api_token=<label of docker>", "feed=https://<feed>@h.example/"]}
+""",
+    "/etc/containerd/config.toml": """version = 2
+[plugins."io.containerd.grpc.v1.cri".registry.configs."registry.example".auth]
+  password = "<registry of containerd>"
+[plugins."io.containerd.grpc.v1.cri".registry.headers]
+  Authorization = ["Bearer <header of containerd>"] # <comment of containerd>
+[plugins."io.containerd.grpc.v1.cri".registry.mirrors."docker.io"]
+  endpoint = ["https://a.example/v2?sv=1&sig=<address with a signature>"]
+# -----BEGIN RSA PRIVATE KEY-----
+# <private key>
+# -----END RSA PRIVATE KEY-----
+""",
+    "/etc/containerd/certs.d/r.example/hosts.toml": """server = "https://r.example"
+[host."https://r.example".header]
+authorization = "Basic <hosts.toml>"
+""",
+    "/etc/systemd/system/docker.service.d/proxy.conf": """[Service]
+Environment="HTTP_PROXY=http://me:<proxy of docker>@127.0.0.1:9" "NO_PROXY=*"
+Environment=AWS_SECRET_ACCESS_KEY=<variable of docker>
+""",
+    "/root/.docker/config.json": (
+        '{"auths": {"r.example": {"auth": "<base64 registry of docker>"}}}'
+    ),
+}
+OTHER_FILES = {
+    f"/etc/systemd/system/{FOREIGN}.service": """[Service]
+Environment="AUTHORIZATION=Bearer <bearer of a unit>"
+ExecStart=/bin/bash -c "exec -a 'train.py --api-key=<words of a process> -v' \\
+    sleep infinity 3<>/dev/nvidia0"
+""",
+    "/root/.netrc": "machine other.example login me password <netrc>\n",
+    "/root/.aws/credentials": "[default]\naws_secret_access_key = <aws key>\n",
+    "/etc/modprobe.d/foreign.conf": "# api_key=<modprobe.d>\n",
+    "/etc/default/grub.d/site.cfg": (
+        'GRUB_CMDLINE_LINUX="fetch=https://me:<kernel command line>@h/"\n'
+    ),
+    "/etc/environment": "API_TOKEN=<environment>\n",
+}
+RPM_FILES = {
+    "/etc/yum.repos.d/foreign.repo": """[foreign]
+name=foreign
+enabled=0
+baseurl=https://me:<foreign repository>@m.example/?X-Amz-Signature=<signature of a repository>
+proxy_password=<proxy of yum>
+""",
+}
+APT_FILES = {
+    "/etc/apt/apt.conf.d/95proxy": (
+        'Acquire::https::Proxy "http://me:<proxy of apt>@127.0.0.1:9";\n'
+    ),
+    "/etc/apt/sources.list.d/foreign.list": (
+        "# deb https://me:<comment of a source>@m.example/debian stable main\n"
+    ),
+    "/etc/apt/auth.conf.d/foreign.conf": "machine m.example login me password <auth.conf>\n",
+}
+# A device file is `3<>`, which is no form.
+FORM = re.compile(r"<(?P<how>base64 )?(?P<form>[a-z][^<>]*)>")
+
+
+def plant(host: Host, marks: Marks) -> None:
+    """Put a secret of each form on a bare host; its docker and containerd run with them."""
+
+    def secret(found: re.Match[str]) -> str:
+        word = marks[found["form"]]
+        return base64.b64encode(f"me:{word}".encode()).decode() if found["how"] else word
+
+    own = RPM_FILES if host.kind.is_rpm else APT_FILES
+    for path, text in {**RUNTIME_FILES, **OTHER_FILES, **own}.items():
+        host.put(path, FORM.sub(secret, text), 0o600)
+    host.run("systemctl daemon-reload && systemctl restart containerd docker")
+
+
+def let_in(host: Host, marks: Marks, folder: Path) -> dict[str, Any]:
+    """A user with a password for sudo, who logs in by a key with a passphrase: data of the host."""
+    key = folder / "key"
+    key.write_bytes(Path(host.state.key).read_bytes())
+    key.chmod(0o600)
+    phrase = marks["passphrase"]
+    subprocess.run(
+        ["ssh-keygen", "-q", "-p", "-P", "", "-N", phrase, "-f", key],
+        check=True,
+        capture_output=True,
+    )
+    host.run("id asked || useradd -m -s /bin/bash asked")
+    host.put("/etc/sudoers.d/asked", "asked ALL=(ALL) ALL\n", 0o440)
+    host.run("chpasswd", stdin=f"asked:{marks['sudo']}\n")
+    return {
+        "ssh_user": "asked",
+        "ssh_key": str(key),
+        "ssh_key_password": phrase,
+        "_sudo": True,
+        "_sudo_password": marks["sudo"],
+    }
+
+
+def shown_to_others(host: Host, patterns: dict[str, str], since: float) -> list[str]:
+    """Files of the host written after `since` that hold a secret and that any user may read, and
+    logs and records that hold one; one of our own is found, or nothing would be."""
+    host.put(CONTROL, next(iter(patterns)))
+    look = f"patterns=$(cat); {OTHERS.format(since=int(since))} 2>/dev/null"
+    texts = "\n".join(patterns)
+    files = host.run(f"su nobody -s /bin/sh -c '{escaped(look)}'", stdin=texts, check=False).stdout
+    logs = host.run(f"patterns=$(cat); {LOGS} 2>/dev/null", stdin=texts, check=False).stdout
+    host.run(f"rm {CONTROL}")
+    found = {*files.split("\n"), *logs.split("\n")} - {""}
+    assert CONTROL in found, "nothing was looked at"
+    return sorted(found - {CONTROL})
+
+
+def escaped(text: str) -> str:
+    return text.replace("'", "'\\''")

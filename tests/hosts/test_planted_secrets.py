@@ -1,0 +1,185 @@
+"""Secrets of 20 forms on hosts, and whole runs: nothing that others can read shows one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checking import GPUFLEET
+from deploying import ROOT, Outcome, deploy_command, run_deploy
+from driver_state import OLD_580
+from planted import FOREIGN, let_in, plant, shown_to_others
+
+from gpufleet.sandbox import Host
+from gpufleet.sandbox.paths import cache_dir
+from tests.hosts.conftest import HostFactory
+from tests.planting.marks import Marks, shown
+from tests.planting.watching import files_that_show, home_apart, watching
+
+pytestmark = pytest.mark.hosts
+
+WORDS = ["-vvv", "--diff"]
+
+
+@pytest.fixture
+def guarded(mirror_host: Host) -> Iterator[str]:
+    """The mirror gives NVIDIA's repositories only for this password."""
+    password = Marks("mirror")["login"]
+    faults = mirror_host.scenario / "faults.json"
+    wanted = {"mode": "login", "path": "^/compute/", "login": f"me:{password}"}
+    faults.write_text(json.dumps(wanted))
+    yield password
+    faults.unlink()
+
+
+class Planted:
+    """Hosts with secrets, and runs on them that are looked at."""
+
+    def __init__(
+        self, hosts: list[Host], folder: Path, password: str, patch: pytest.MonkeyPatch
+    ) -> None:
+        patch.setenv("XDG_CACHE_HOME", str(cache_dir().parent))  # where the sandbox is
+        self.home = home_apart(folder, patch)
+        self.hosts, self.folder = hosts, folder
+        self.marks = [Marks(host.name) for host in hosts]
+        self.per_host: dict[str, dict[str, Any]] = {}
+        for host, marks in zip(hosts, self.marks, strict=True):
+            plant(host, marks)
+            own = folder / host.name
+            own.mkdir()
+            self.per_host[host.name] = let_in(host, marks, own)
+        logins = folder / "logins"
+        logins.write_text(f"machine mirror login me password {password}\n")
+        logins.chmod(0o600)
+        self.data: dict[str, Any] = {"driver_repo_logins": str(logins)}
+        self.patterns = dict(Marks("mirror", {"login": password}).patterns)
+        for marks in self.marks:
+            self.patterns |= marks.patterns
+        self.since = time.time()
+
+    def run(self, deploy: str = "gpu_node", *options: str, **data: Any) -> Outcome:
+        """A run that shows no secret in what it prints, reports, writes, or runs."""
+        with self.looked_at() as texts:
+            done = run_deploy(
+                deploy,
+                self.hosts,
+                per_host=self.per_host,
+                options=options,
+                **{**self.data, **data},
+            )
+            texts += [done.output, json.dumps(done.report)]
+        return done
+
+    def command(self, *words: str | Path) -> str:
+        """What `gpufleet WORDS` prints."""
+        with self.looked_at() as texts:
+            done = subprocess.run(
+                [GPUFLEET, *words], cwd=ROOT, capture_output=True, text=True, timeout=300,
+                check=False,
+            )  # fmt: skip
+            texts += [done.stdout, done.stderr]
+        return done.stdout + done.stderr
+
+    @contextmanager
+    def looked_at(self) -> Iterator[list[str]]:
+        """Texts that must show no secret, and what is written and run meanwhile."""
+        began, texts = time.time(), list[str]()
+        foreign = "words of a process"  # whoever runs it shows it
+        watched = {key: name for key, name in self.patterns.items() if foreign not in name}
+        with watching(watched) as seen:
+            yield texts
+        assert seen.secrets == [], seen.secrets
+        found = shown(self.patterns, texts)
+        assert found == [], f"{found} in {texts}"
+        assert files_that_show(self.patterns, self.home, began) == []
+
+    def inventory(self, **data: Any) -> Path:
+        """The inventory of the same hosts."""
+        folder = self.folder / "inventory"
+        folder.mkdir(exist_ok=True)
+        more = {**self.data, **data}
+        return Path(deploy_command("gpu_node", self.hosts, folder, self.per_host, more)[-2])
+
+    def look(self) -> None:
+        for host in self.hosts:
+            assert shown_to_others(host, self.patterns, self.since) == [], host.name
+
+
+def test_an_installation_shows_no_secret(
+    bare_host: HostFactory, guarded: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted = Planted([bare_host("ubuntu2204")], tmp_path, guarded, monkeypatch)
+    done = planted.run("gpu_node", *WORDS)
+    assert done.returncode == 0, done.output
+    assert "nvidia" in done.output
+    planted.look()
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("options", [[], WORDS], ids=["plain", "vvv"])
+def test_forty_secrets_on_two_hosts_through_their_whole_life(
+    bare_host: HostFactory,
+    guarded: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+) -> None:
+    hosts = [bare_host("ubuntu2204"), bare_host("el7")]
+    planted = Planted(hosts, tmp_path, guarded, monkeypatch)
+    for marks in planted.marks:
+        assert len(marks.by_form) >= 20
+    assert sum(len(marks.by_form) for marks in planted.marks) >= 40
+    done = planted.run("gpu_node", *options)
+    assert done.returncode == 0, done.output
+    changed = planted.run("gpu_node", *options, "--diff", toolkit_default_runtime=True)
+    assert changed.returncode == 0, changed.output
+    assert "default-runtime: nvidia" in changed.output
+    refused_by_words(planted, options)
+    looked_at_by_commands(planted)
+    removed = planted.run("remove", *options)
+    assert removed.returncode == 0, removed.output
+    planted.look()
+
+
+def refused_by_words(planted: Planted, options: list[str]) -> None:
+    """Runs that fail: work on a GPU, a wrong login, settings that hold what they may not."""
+    for host, version in {"el7": "550.144.03", "ubuntu2204": OLD_580}.items():
+        planted.per_host[host]["driver_version"] = version
+    for host in planted.hosts:
+        host.run(f"systemctl start {FOREIGN}")
+    busy = planted.run("gpu_node", *options)
+    assert busy.returncode == 1, busy.output
+    assert "train.py" in busy.output
+    for host in planted.hosts:
+        host.run(f"systemctl stop {FOREIGN}")
+    wrong = Path(planted.data["driver_repo_logins"]).with_name("wrong")
+    own = Marks("wrong")
+    wrong.write_text(f"machine mirror login me password {own['login']}\n")
+    wrong.chmod(0o600)
+    planted.patterns |= own.patterns
+    refused = planted.run("gpu_node", *options, driver_repo_logins=str(wrong))
+    assert refused.returncode == 1, refused.output
+    address = f"https://me:{own['login in an address']}@mirror/compute"
+    query = f"https://mirror/compute?X-Amz-Signature={own['signature in an address']}"
+    planted.patterns |= own.patterns
+    for url in (address, query):
+        told = planted.run("gpu_node", *options, driver_repo_url=url, toolkit_repo_url=url)
+        assert told.returncode != 0, told.output
+    for host in planted.hosts:
+        del planted.per_host[host.name]["driver_version"]
+
+
+def looked_at_by_commands(planted: Planted) -> None:
+    inventory = planted.inventory()
+    assert "GPUs" in planted.command("doctor", inventory, "--json")
+    results = [planted.home / "found.json", planted.home / "found.xml"]
+    planted.command("verify", inventory, "--json", results[0], "--junit", results[1])
+    planted.per_host = {host.name: {} for host in planted.hosts}  # the checks take no passphrase
+    planted.command("verify", planted.inventory(), "--json", results[0], "--junit", results[1])
+    assert all(path.exists() for path in results)

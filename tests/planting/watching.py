@@ -1,0 +1,91 @@
+"""What processes and files of this machine show while a run is at work."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.planting.marks import Marks, shown
+
+LARGEST = 4_000_000  # bytes of a file that is read
+OURS = Path(__file__).parents[2]
+NAMES = ("gpufleet", "pyinfra", "gfv")  # how temporary files of a run begin
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a watcher saw: [secret, cmdline or environ, the process' words]; processes looked at."""
+
+    secrets: list[list[str]] = field(default_factory=list)
+    processes: int = 0
+
+
+@contextmanager
+def watching(patterns: Mapping[str, str]) -> Iterator[Seen]:
+    """Look at all processes for the time of a `with` block; what was seen is there at its end.
+
+    A process of our own shows one at the end, which must be seen.
+    """
+    seen, own = Seen(), Marks("watcher")
+    known = {**patterns, own["control"]: "control"}
+    watcher = Path(__file__).with_name("watcher.py")
+    process = subprocess.Popen(
+        [sys.executable, str(watcher)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin
+    assert process.stdout
+    with process:
+        process.stdin.write(json.dumps(known))
+        process.stdin.close()
+        assert process.stdout.readline() == "ready\n"
+        try:
+            yield seen
+            subprocess.run(["sh", "-c", "sleep 0.2; exit", own["control"]], check=True)
+        finally:
+            process.terminate()
+            *secrets, processes = (json.loads(line) for line in process.stdout)
+    assert [words for name, _, words in secrets if name == "control"], "nothing was watched"
+    seen.secrets = [each for each in secrets if each[0] != "control"]
+    seen.processes = processes
+
+
+def home_apart(folder: Path, patch: pytest.MonkeyPatch) -> Path:
+    """A home and a folder for temporary files of a run's own, below `folder`."""
+    home = folder / "home"
+    places = {"TMPDIR": "tmp", "XDG_CONFIG_HOME": "config", "XDG_STATE_HOME": "state"}
+    for name, part in {"HOME": "", "XDG_DATA_HOME": "data", **places}.items():
+        place = home / part
+        place.mkdir(exist_ok=True, parents=True)
+        patch.setenv(name, str(place))
+    return home
+
+
+def files_that_show(patterns: dict[str, str], home: Path, since: float) -> list[str]:
+    """Files that a run in `home` wrote after `since`, there, in this checkout or in /tmp, and that
+    hold a secret."""
+    found = []
+    folders = [
+        home,
+        *OURS.glob("[a-z]*"),
+        *(path for name in NAMES for path in Path("/tmp").glob(f"{name}*")),
+    ]
+    for path in (each for folder in folders for each in (folder, *folder.rglob("*"))):
+        try:
+            state = path.lstat()
+            if not path.is_file() or state.st_mtime < since or state.st_size > LARGEST:
+                continue
+            names = shown(patterns, [path.read_text(errors="replace")])
+        except OSError:  # it is gone again
+            continue
+        found += [f"{path}: {name}" for name in names]
+    return found
