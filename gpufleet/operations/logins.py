@@ -76,7 +76,7 @@ def node_logins(settings: NodeSettings) -> tuple[NodeLogins, list[Finding]]:
     found = {}
     for setting, file in files.items():
         try:
-            found[setting] = _package_logins(file) if file else Logins()
+            found[setting] = package_logins(file) if file else Logins()
         except LoginFileError as error:
             problems.append(
                 package_findings.LOGIN_FILE(path=error.path, setting=setting, reason=error.reason)
@@ -84,7 +84,7 @@ def node_logins(settings: NodeSettings) -> tuple[NodeLogins, list[Finding]]:
     return (NodeLogins(*found.values()), []) if not problems else (NodeLogins(), problems)
 
 
-def _package_logins(file: str) -> Logins:
+def package_logins(file: str) -> Logins:
     """The logins of a file; LoginFileError where apt and yum cannot be told one of them."""
     by_machine = {}
     for machine, (user, _, password) in _read(file).items():

@@ -10,7 +10,8 @@ from gpufleet.facts.model import NodeFacts
 
 FOLDER = "/etc/yum.repos.d/"
 MARK = "# Switched off by gpufleet:"
-_HEADER = re.compile(r"^\[(?P<name>[^\]]+)\]\s*$")
+_HEADER = re.compile(r"^\[(?P<name>.+)\]")  # as configparser has it, whatever follows
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")  # a line ends where it does for configparser
 _ENABLED = re.compile(r"^enabled\s*[=:]", re.IGNORECASE)
 _TRUE = ("1", "yes", "true", "on")
 
@@ -43,7 +44,10 @@ def read_sections(facts: NodeFacts) -> tuple[list[Section], list[str]]:
 
 def _sections(path: str, text: str) -> list[Section]:
     parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
-    parser.read_string(text)
+    try:
+        parser.read_string(text)
+    except AttributeError as error:  # before Python 3.13: a line that goes on after a bare name
+        raise configparser.ParsingError(path) from error
     return [
         Section(
             path,
@@ -80,7 +84,7 @@ def _with_enabled(text: str, names: set[str]) -> list[str]:
     ended = text if text.endswith("\n") or not text else text + "\n"
     blocks = re.split(r"(?m)^(?=\[)", ended)
     for block in blocks:
-        own = block.splitlines(keepends=True)
+        own = _LINE.findall(block)
         header = _HEADER.match(own[0]) if own else None
         if header and header["name"] in names and not any(_ENABLED.match(line) for line in own):
             own.insert(1, "enabled=1\n")

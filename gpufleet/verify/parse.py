@@ -22,6 +22,10 @@ DKMS_LINE = re.compile(
 SOCKET = re.compile(r"^([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4})$", re.MULTILINE)
 
 
+class UnreadableLocks(Exception):
+    """A list of locked versions has not its form; the text says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Installed:
     """An installed package. `version` as the package manager prints it, [epoch:]version-release."""
@@ -90,7 +94,7 @@ def locked(lock: str, name: str, version: str, architecture: str) -> bool:
 def lock_lines(text: str) -> list[str]:
     """The entries of a versionlock list; of dnf 5's versionlock.toml, written like the others.
 
-    ValueError for a versionlock.toml that cannot be read.
+    UnreadableLocks for a versionlock.toml that cannot be read.
     """
     if "[[packages]]" not in text:
         return [
@@ -101,7 +105,7 @@ def lock_lines(text: str) -> list[str]:
     try:
         return [_lock_line(*found) for found in _locked_packages(tomlkit.parse(text).unwrap())]
     except (TOMLKitError, KeyError, AttributeError, TypeError) as error:
-        raise ValueError(f"versionlock.toml cannot be read: {error!r}") from error
+        raise UnreadableLocks(f"versionlock.toml cannot be read: {error!r}") from error
 
 
 def _locked_packages(lock: dict[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:

@@ -99,9 +99,8 @@ class HostProbe:
 
 def parse_sections(text: str, mark: str) -> dict[str, Output]:
     """The sections that FRAME printed around each command."""
-    pattern = re.compile(
-        rf"^{mark} begin (?P<name>.*)\n(?P<text>(?s:.*?))\n{mark} end (?P<status>\d+)$", re.M
-    )
+    begin, end = rf"^{mark} begin (?P<name>.*)\n", rf"\n{mark} end (?P<status>[0-9]{{1,3}})$"
+    pattern = re.compile(rf"{begin}(?P<text>(?s:.*?)){end}", re.MULTILINE)
     return {
         match["name"]: Output(int(match["status"]), match["text"])
         for match in pattern.finditer(text)

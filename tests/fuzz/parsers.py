@@ -1,10 +1,11 @@
-"""Everything that reads text from outside, with good inputs and the errors that refuse bad ones."""
+"""What reads text from outside, with good inputs and the errors that refuse bad ones."""
 
 from __future__ import annotations
 
 import base64
 import gzip
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,13 +18,18 @@ from gpufleet.facts.chart_index import BrokenIndex, parse_index
 from gpufleet.facts.cluster_answers import Answers, cluster_facts
 from gpufleet.facts.helm_release import UndecodableRelease, decode_release
 from gpufleet.facts.parse import FactsError, parse_node_facts
+from gpufleet.kubeconfig import KubeconfigError
 from gpufleet.openpgp import OpenPgpError, certificate
+from gpufleet.operations.cluster_boundary import LONGEST, told
+from gpufleet.operations.logins import LoginFileError
 from gpufleet.plan.helm_output import error_line
 from gpufleet.plan.rpm_trial import read_trial
 from gpufleet.runtimes import containerd, crio, docker
 from gpufleet.runtimes.model import RuntimeWish
 from gpufleet.verify import parse as verify
 from gpufleet.verify.load_judge import parse as parse_load
+from tests.fuzz import files
+from tests.fuzz.files import text_of
 from tests.fuzz.inputs import damaged, odd_tree
 
 UNIT = Path(__file__).resolve().parents[1] / "unit"
@@ -42,6 +48,7 @@ class Parser:
     parse: Callable[[bytes], object]
     variant: Callable[[Random], bytes]
     refusals: tuple[type[Exception], ...] = ()
+    cost: int = 1  # of one input, where many of them take long: `make test` has that many fewer
 
     def broken_by(self, data: bytes) -> Exception | None:
         """The error that `data` causes and that is no refusal."""
@@ -68,11 +75,6 @@ def of_files(folder: Path, pattern: str) -> Callable[[Random], bytes]:
     return lambda chance: damaged(chance.choice(good()), good(), chance)
 
 
-def text_of(data: bytes) -> str:
-    """As pyinfra decodes what a host prints."""
-    return data.decode("utf-8", "replace")
-
-
 @cache
 def _answers() -> tuple[dict[str, Any], ...]:
     """Two real clusters' answers, two objects of each kind: more of them only cost time."""
@@ -93,12 +95,15 @@ def _odd_answers(chance: Random) -> bytes:
     return json.dumps({**answers, part: odd_tree(answers[part], chance)}).encode()
 
 
-# of an answer that has not the form of its kind: the boundary of a cluster makes it a finding
-NOT_OF_ITS_KIND = (KeyError, TypeError, AttributeError, ValueError)
-
-
 def _parse_answers(data: bytes) -> object:
-    return cluster_facts("fuzzed", Answers(**json.loads(data)))
+    """Facts, or what the boundary of a cluster makes of the error: one finding, with its place."""
+    try:
+        return cluster_facts("fuzzed", Answers(**json.loads(data)))
+    except Exception as error:  # noqa: BLE001 - as the boundary itself
+        (found,) = told(error)
+        assert re.match(r"At gpufleet/facts/\w+\.py:\d+ ", found.message), found.message
+        assert len(found.message) < LONGEST + 200, f"{len(found.message)} characters"
+        return found
 
 
 @cache
@@ -218,7 +223,7 @@ PARSERS: Sequence[Parser] = (
         (FactsError,),
     ),
     Parser("openpgp", certificate, of_files(FINDS.with_name("keys"), "*"), (OpenPgpError,)),
-    Parser("cluster-answers", _parse_answers, _odd_answers, NOT_OF_ITS_KIND),
+    Parser("cluster-answers", _parse_answers, _odd_answers, cost=4),
     Parser(
         "helm-release",
         lambda data: decode_release(json.loads(data)),
@@ -245,7 +250,13 @@ PARSERS: Sequence[Parser] = (
         lambda data: error_line(text_of(data)),
         of_files(UNIT / "plan" / "helm_output", "*"),
     ),
-    Parser("verify-lists", _parse_lists, of_texts(*LISTS), (ValueError,)),
+    Parser("verify-lists", _parse_lists, of_texts(*LISTS), (verify.UnreadableLocks,)),
+    Parser("verify-sections", files.parse_sections, of_texts(*files.SECTIONS)),
+    Parser("kubeconfig", files.parse_kubeconfig, of_texts(files.KUBECONFIG), (KubeconfigError,), 5),
+    Parser("logins", files.parse_logins, of_texts(*files.LOGINS), (LoginFileError,), 2),
+    Parser("apt-sources", files.parse_apt_sources, of_texts(*files.APT_SOURCES)),
+    Parser("apt-trial", files.parse_apt_trial, of_texts(*files.APT_TRIAL)),
+    Parser("yum-files", files.parse_yum_file, of_texts(files.YUM_FILE)),
     Parser(
         "load-output",
         lambda data: parse_load(text_of(data)),
