@@ -21,6 +21,7 @@ SANDBOX = ROOT / "gpufleet/sandbox"  # its library is for tests, too
 CALLED_BY_OTHERS = {
     "ClusterConnector",  # an entry point in pyproject.toml
     "make_names_data",  # pyinfra, of a connector
+    "execute",  # pyinfra, of a command
     "operation_host_start",  # pyinfra, of a callback handler
     "operation_host_success",
     "operation_host_error",
