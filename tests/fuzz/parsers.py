@@ -48,7 +48,6 @@ class Parser:
     parse: Callable[[bytes], object]
     variant: Callable[[Random], bytes]
     refusals: tuple[type[Exception], ...] = ()
-    cost: int = 1  # of one input, where many of them take long: `make test` has that many fewer
 
     def broken_by(self, data: bytes) -> Exception | None:
         """The error that `data` causes and that is no refusal."""
@@ -223,7 +222,7 @@ PARSERS: Sequence[Parser] = (
         (FactsError,),
     ),
     Parser("openpgp", certificate, of_files(FINDS.with_name("keys"), "*"), (OpenPgpError,)),
-    Parser("cluster-answers", _parse_answers, _odd_answers, cost=4),
+    Parser("cluster-answers", _parse_answers, _odd_answers),
     Parser(
         "helm-release",
         lambda data: decode_release(json.loads(data)),

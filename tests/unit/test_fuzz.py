@@ -16,7 +16,7 @@ KNOWN = sorted(path for path in FINDS.glob("*/*") if path.parent.name in BY_NAME
 
 @pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.name)
 def test_damaged_input_is_read_or_refused(parser: Parser) -> None:
-    assert [problem for _, problem in finds(parser, INPUTS // parser.cost, seed=0)] == []
+    assert [problem for _, problem in finds(parser, INPUTS, seed=0)] == []
 
 
 @pytest.mark.parametrize("path", KNOWN, ids=lambda path: f"{path.parent.name}-{path.name}")
