@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # at run time imported when it is needed: it takes a quarter 
     from kubernetes.client import ApiClient
 
 DEFAULT = "~/.kube/config"
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 KINDS = {"clusters": "cluster", "contexts": "context", "users": "user"}
 FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 IMPERSONATION = ("as", "as-uid", "as-groups", "as-user-extra")
@@ -87,7 +88,7 @@ def read_kubeconfig(paths: str, context: str = "") -> Kubeconfig:
 
 def _content(path: Path) -> Mapping[str, Any]:
     try:
-        content = yaml.safe_load(path.read_bytes())
+        content = yaml.load(path.read_bytes(), Loader=_LOADER)
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise KubeconfigError(f"{path}: {reason}") from error
