@@ -88,7 +88,7 @@ def current_node(*, patient: bool = True) -> Node | None:
         return None
     plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins)
     if patient and is_busy(facts) and not plan.converged(facts.loaded_driver):
-        known = facts_in_peace(settings, plan.findings)
+        known = facts_in_peace(settings, plan.all_findings)
         if known is None:
             return None
         settings, facts = known
@@ -172,9 +172,7 @@ def _ports(settings: NodeSettings) -> tuple[int, ...]:
 
 def preview_node() -> None:
     """Report what deploys/gpu_node.py would do on a node."""
-    node = current_node(patient=False)
-    if node and (node.plan.toolkit_blockers or node.plan.exporter_blockers):
-        RunReport.of(state).block(host, [])
+    current_node(patient=False)
 
 
 def _fill(part: HostReport, node: Node) -> None:

@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from pyinfra import host
 
 from gpufleet.facts.files import NOTES
 from gpufleet.facts.model import NodeFacts
-from gpufleet.findings import Finding
 from gpufleet.findings import toolkit as findings
 from gpufleet.operations.files import BACKUPS, HOME, INCOMING, show_diff, stamp
 from gpufleet.operations.operation import Commands, operation
-from gpufleet.operations.shell import command, explain, script, stop, upload
+from gpufleet.operations.shell import command, explain, script, upload
 from gpufleet.plan.cdi import CdiPlan
 from gpufleet.plan.files import FileWrite
 from gpufleet.plan.runtime_model import ConfigChange, RuntimePlan
-
-
-@operation
-def require_clear(problems: Sequence[Finding]) -> Commands:
-    """
-    Stop this host before its runtimes are touched, when something is in the way.
-
-    + problems: the blockers; none is no change
-    """
-    if not problems:
-        host.noop("nothing is in the way")
-        return
-    for problem in problems:
-        yield stop(host.name, problem)
 
 
 @operation

@@ -26,26 +26,15 @@ class NodePlan:
 
     driver: DriverPlan | None
     toolkit: ToolkitPlan | None
-    findings: tuple[Finding, ...]  # of the host and its driver: a blocker stops everything
+    findings: tuple[Finding, ...]  # of the host and its driver
     archives: ArchivesPlan = NO_ARCHIVES  # that stand in for repositories that are gone
     exporter: ExporterPlan | None = None
     exporter_findings: tuple[Finding, ...] = ()
 
     @property
     def blockers(self) -> tuple[Finding, ...]:
-        """What stops the host before anything is changed."""
-        return tuple(finding for finding in self.findings if finding.blocks)
-
-    @property
-    def toolkit_blockers(self) -> tuple[Finding, ...]:
-        """What stops the host before the toolkit step; the driver is still looked after."""
-        found = self.toolkit.findings if self.toolkit else ()
-        return tuple(finding for finding in found if finding.blocks)
-
-    @property
-    def exporter_blockers(self) -> tuple[Finding, ...]:
-        """What stops the host before the exporter step; all before it is still done."""
-        return tuple(finding for finding in self.exporter_findings if finding.blocks)
+        """What stops the host before anything is changed, whichever role it is in the way of."""
+        return tuple(finding for finding in self.all_findings if finding.blocks)
 
     def converged(self, loaded: str | None) -> bool:
         """Whether there is nothing to do while the driver `loaded` is loaded."""

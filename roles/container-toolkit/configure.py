@@ -28,7 +28,6 @@ def configure(node: Node) -> None:
         return  # steps that have nothing to do cost more than asking the host
     by_key = {runtime.key: runtime for runtime in plan.runtimes}
 
-    runtimes.require_clear("See that nothing is in the way", node.plan.toolkit_blockers)
     archives.use("Switch repositories that are gone to their archives", node, gone)
     repository.trust("Trust the toolkit's repository", plan.repository, "toolkit", job.lock_timeout)
     packages.look_up("Find the toolkit in the repositories and fetch it", job)
@@ -54,6 +53,4 @@ def configure(node: Node) -> None:
 def _settled(node: Node, plan: ToolkitPlan) -> bool:
     """Whether no step of this role has anything to do, whatever the driver role does before it."""
     driver_moves = node.plan.driver is not None and not node.plan.driver.converged
-    return (
-        not driver_moves and not node.plan.toolkit_blockers and plan.converged(node.driver_version)
-    )
+    return not driver_moves and plan.converged(node.driver_version)

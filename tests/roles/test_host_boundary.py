@@ -114,6 +114,23 @@ def with_file(path: str, content: str) -> str:
     return f"{head}@@files\n{listed}base64 {all_of_it}\n{tail}"
 
 
+def with_contents(path: str, content: str) -> str:
+    """The captured facts with other contents of a file that is there already."""
+    head, _, rest = CAPTURE.partition("@@files\n")
+    listed, _, encoded = rest.partition("base64 ")
+    old, _, tail = encoded.partition("\n")
+    everything, before = base64.b64decode(old), 0
+    for line in listed.splitlines():
+        words = line.split(" ")
+        size = int(words[1]) if words[0] == "file" else 0
+        if words[0] == "file" and words[-1] == path:
+            data = everything[:before] + content.encode() + everything[before + size :]
+            listed = listed.replace(line, line.replace(f" {size} ", f" {len(content.encode())} "))
+            return f"{head}@@files\n{listed}base64 {base64.b64encode(data).decode()}\n{tail}"
+        before += size
+    raise LookupError(path)
+
+
 def with_line(section: str, line: str) -> str:
     return CAPTURE.replace(f"@@{section}\n", f"@@{section}\n{line}\n")
 

@@ -130,19 +130,19 @@ def test_el7_has_no_packages_but_a_container() -> None:
     (unit,) = plan.wanted_files
     assert unit.path == UNIT_FILE
     assert "dcgm-exporter:4.6.0-4.8.3-distroless --address 127.0.0.1:9400" in str(unit.content)
-    (finding,) = plan_for(facts, driver_branch="550", exporter_mode="systemd").exporter_blockers
+    (finding,) = plan_for(facts, driver_branch="550", exporter_mode="systemd").exporter_findings
     assert finding.code == "GF583"
     assert "glibc" in finding.message
     nothing = plan_for(replace(facts, runtimes={}), driver_branch="550")
-    assert [f.code for f in nothing.exporter_blockers] == ["GF584"]
-    assert "docker is not installed" in nothing.exporter_blockers[0].message
+    assert [f.code for f in nothing.exporter_findings] == ["GF584"]
+    assert "docker is not installed" in nothing.exporter_findings[0].message
 
 
 def test_docker_without_the_runtime() -> None:
     facts = with_docker(converged_host())
     assert exporter_for(facts, exporter_mode="docker").mode == "docker"
     plan = plan_for(facts, exporter_mode="docker", toolkit_enabled=False)
-    assert "runtime nvidia" in plan.exporter_blockers[0].message
+    assert "runtime nvidia" in plan.blockers[0].message
     config = ManagedFile("/etc/docker/daemon.json", '{"runtimes": {"nvidia": {"path": "x"}}}')
     facts = replace(facts, files={config.path: config})
     assert exporter_for(facts, exporter_mode="docker", toolkit_enabled=False).mode == "docker"
@@ -189,8 +189,8 @@ def test_the_other_mode_is_retired() -> None:
 
 def test_nvidias_repository_is_not_added_for_its_sake() -> None:
     plan = plan_for(converged_host(), driver_enabled=False, exporter_mode="systemd")
-    assert [f.code for f in plan.exporter_blockers] == ["GF583"]
-    assert "repository" in plan.exporter_blockers[0].message
+    assert [f.code for f in plan.blockers] == ["GF583"]
+    assert "repository" in plan.blockers[0].message
 
 
 def test_nvidias_repository_is_used_where_it_is_there_already() -> None:
@@ -212,14 +212,14 @@ def test_nvidias_repository_is_used_where_it_is_there_already() -> None:
 
 def test_without_a_driver_there_is_nothing_to_collect() -> None:
     plan = plan_for(with_docker(bare_host()), driver_enabled=False)
-    assert "no NVIDIA driver" in plan.exporter_blockers[0].message
+    assert "no NVIDIA driver" in plan.blockers[0].message
 
 
 def test_another_generation_of_dcgm_is_not_pushed_out() -> None:
     name = "datacenter-gpu-manager"
     facts = replace(converged_host(), packages={name: Package(name, "1:3.3.9", "amd64")})
     plan = plan_for(facts, exporter_mode="systemd")
-    assert [f.code for f in plan.exporter_blockers] == ["GF589"]
+    assert [f.code for f in plan.blockers] == ["GF589"]
     assert exporter_for(with_docker(facts)).mode == "docker"
 
 

@@ -40,10 +40,9 @@ from gpufleet.plan.removal import plan_removal
 def test_another_collector_keeps_it_away(daemon: Daemon, words: str) -> None:
     plan = plan_for(replace(converged_host(), collectors=(daemon,)))
     assert plan.exporter is None
-    (finding,) = plan.exporter_blockers
+    (finding,) = plan.blockers
     assert finding.code == "GF581"
     assert words in finding.message
-    assert plan.blockers == (), "driver and toolkit are looked after all the same"
     modest = plan_for(replace(converged_host(), collectors=(daemon,)), exporter_enabled="auto")
     assert (modest.exporter, told(modest)) == (None, [("GF581", "warning")])
 
@@ -51,7 +50,7 @@ def test_another_collector_keeps_it_away(daemon: Daemon, words: str) -> None:
 def test_our_own_and_another_one() -> None:
     facts = converged_host()
     facts = installed(facts, exporter_for(facts))
-    (finding,) = plan_for(replace(facts, collectors=(*facts.collectors, POD))).exporter_blockers
+    (finding,) = plan_for(replace(facts, collectors=(*facts.collectors, POD))).blockers
     assert "97" in finding.message
     assert "811" not in finding.message
 
@@ -72,10 +71,10 @@ def test_a_port_that_is_taken(there: str, wanted: str, taken: bool) -> None:
     nginx = Daemon(44, "nginx", "/system.slice/nginx.service")
     facts = replace(converged_host(), listeners=(Listener(there, 9400, nginx),))
     plan = plan_for(facts, exporter_listen=wanted)
-    assert [f.code for f in plan.exporter_blockers] == (["GF582"] if taken else [])
-    assert plan_for(facts, exporter_listen=wanted, exporter_port=9401).exporter_blockers == ()
+    assert [f.code for f in plan.blockers] == (["GF582"] if taken else [])
+    assert plan_for(facts, exporter_listen=wanted, exporter_port=9401).blockers == ()
     if taken:
-        assert "nginx (process 44, of nginx.service)" in plan.exporter_blockers[0].message
+        assert "nginx (process 44, of nginx.service)" in plan.blockers[0].message
 
 
 def test_our_own_listener_takes_no_port() -> None:
@@ -101,7 +100,7 @@ def test_our_own_container_is_known_by_its_id() -> None:
     assert exporter_for(facts, exporter_mode="docker").converged
     assert exporter_for(facts).mode == "docker", "auto keeps what runs"
     other = Daemon(9, "dcgm-exporter", "/docker/" + "ab" * 32)
-    assert plan_for(replace(facts, collectors=(other,))).exporter_blockers
+    assert plan_for(replace(facts, collectors=(other,))).blockers
 
 
 def test_our_exporter_is_no_gpu_work() -> None:

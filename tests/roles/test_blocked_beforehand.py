@@ -1,0 +1,57 @@
+"""What is in the way of any role stops the host before the first change of the first role."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import pytest
+from pyinfra.api import Config, Inventory, State
+from pyinfra.api.connect import connect_all
+from pyinfra.api.deploy import add_deploy
+from pyinfra.api.exceptions import PyinfraError
+
+from gpufleet.operations.boundary import one_host
+from gpufleet.operations.node import current_node
+from gpufleet.operations.reporting import RunReport
+from roles.driver.install import install
+from roles.exporter import run as exporter
+from tests.roles.answers import facts_of
+from tests.roles.test_host_boundary import CAPTURE, with_contents
+
+container_toolkit = import_module("roles.container-toolkit.configure")
+BROKEN_JSON = with_contents("/etc/docker/daemon.json", '{"log-driver": "json-file",}')
+# Facts and data of a host whose driver needs something done -> the blocker of another role.
+IN_THE_WAY: dict[str, tuple[str, dict[str, Any], str]] = {
+    "docker's configuration": (BROKEN_JSON, {}, "GF401"),
+    "an exporter of an unknown version": (
+        CAPTURE, {"exporter_enabled": True, "exporter_version": "9.9.9"}, "GF585"),
+}  # fmt: skip
+
+
+def deploy() -> None:
+    """What deploys/gpu_node.py does."""
+    with one_host():
+        node = current_node()
+        if node and node.has_gpu:
+            install(node)
+            container_toolkit.configure(node)
+            exporter.run(node)
+
+
+@pytest.mark.parametrize("what", IN_THE_WAY)
+def test_no_operation_is_begun(what: str) -> None:
+    facts, data, code = IN_THE_WAY[what]
+    answers = {"uname -nrm": facts_of(facts)}
+    common = {"fake_delay": 0.0, "fake_delay_jitter": 0.0, "fake_responses": answers}
+    state = State(Inventory((["@fake/host"], {**common, **data}), {}), Config())
+    report = RunReport(state)
+    state.add_callback_handler(report)
+    connect_all(state)
+    with pytest.raises(PyinfraError, match="No hosts remaining"):
+        add_deploy(state, deploy)
+    (host,) = state.inventory
+    (part,) = report.gather()
+    assert [finding.code for finding in part.findings if finding.blocks] == [code]
+    assert (part.status, part.changed) == ("failed", 0)
+    assert not state.ops[host]
