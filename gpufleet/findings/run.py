@@ -63,6 +63,15 @@ WRONG_DEPLOY = Kind(
     "host; choose with --limit, or put the host into the group it belongs to.",
 )
 
+PREFLIGHT_MIXED = Kind(
+    "GF011",
+    Severity.BLOCKER,
+    "Preflight with a deploy that changes hosts",
+    "{deploys} are asked for in one run: preflight changes nothing, and another deploy does. "
+    "Nothing was done.",
+    "Run deploys/preflight.py alone; then run the others.",
+)
+
 NOT_A_HOST = Kind(
     "GF010",
     Severity.INFO,

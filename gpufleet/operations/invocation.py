@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyinfra
 
 from gpufleet.inventory import is_missing
+
+PREFLIGHT = "preflight.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,12 @@ class Invocation:
         options = [("--limit", word) for word in self.limit]
         options += [("--exclude", word) for word in self.exclude]
         return " ".join(f"{option} {word}" for option, word in options)
+
+    @property
+    def mixes_preflight(self) -> bool:
+        """Whether a preview and a deploy that changes hosts are asked for at once."""
+        previews = {Path(word).name == PREFLIGHT for word in self.deploys}
+        return len(previews) == 2
 
     @property
     def lacks_inventory(self) -> bool:

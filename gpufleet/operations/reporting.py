@@ -110,10 +110,13 @@ class RunReport(BaseStateCallback):
     @property
     def dry(self) -> bool:
         """Whether the run was only to say what would be done, or was called off when it had."""
-        if self.plan_only or self.run.invocation.dry:
+        if self.run.invocation.dry:
             return True
+        taking_part = self._taking_part()
+        if self.plan_only and not any(self.state.ops[host] for host in taking_part):
+            return True  # a preview has no operations of pyinfra's
         went_well = not self.state.failed_hosts and not self.run.interrupted
-        examined = all(self.host(host.name).examined for host in self._taking_part())
+        examined = all(self.host(host.name).examined for host in taking_part)
         return not self.state.is_executing and went_well and examined
 
     def gather(self) -> list[HostReport]:

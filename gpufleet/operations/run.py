@@ -44,6 +44,8 @@ class Run:
         run = cls(read_invocation())
         if run.invocation.lacks_inventory:
             refuse(findings.NO_INVENTORY(path=run.invocation.inventory))
+        if run.invocation.mixes_preflight:
+            refuse(findings.PREFLIGHT_MIXED(deploys=" and ".join(run.invocation.deploys)))
         if path := os.environ.get("GPUFLEET_REPORT"):
             run.file = ReportFile(Path(path))
             try:

@@ -124,6 +124,19 @@ def test_an_inventory_that_is_not_there_is_wrong_usage(bench: Bench) -> None:
     assert "GF003" in done.output
 
 
+@pytest.mark.parametrize("order", [("gpu_node", "preflight"), ("preflight", "gpu_node")])
+def test_preflight_beside_another_deploy_is_refused(bench: Bench, order: tuple[str, str]) -> None:
+    loaded = bench.folder / "loaded"
+    bench.hosts(f"open({str(loaded)!r}, 'w').close()", one={})
+    first, second = (f"deploys/{name}.py" for name in order)
+    command = [str(PYINFRA), "-y", str(bench.inventory), first, second]
+    status, output = warm.ended(command, ROOT, bench.environment(bench.report), 120)
+    assert (status, bench.read(bench.report)) == (2, None)
+    assert "GF011" in output
+    assert f"{first} and {second}" in output
+    assert not loaded.exists(), "not even the inventory is loaded"
+
+
 @pytest.mark.parametrize("place", ["folder", "missing", "proc"])
 def test_a_report_that_cannot_be_written_stops_the_run_before_a_host(
     bench: Bench, place: str

@@ -29,7 +29,7 @@ def greet(name: str) -> Commands:
     yield command("echo", name)
 
 
-def run(*names: str) -> RunReport:
+def run(*names: str, previewed: bool = False) -> RunReport:
     hosts = [f"@fake/{place}" for place in ("one", "two")]
     data = {"fake_delay": 0.0, "fake_delay_jitter": 0.0, "fake_responses": {}}
     state = State(Inventory((hosts, data), {}), Config(), check_for_changes=False)
@@ -42,6 +42,7 @@ def run(*names: str) -> RunReport:
             greet(f"Greet {name or 'nobody'}", name)
 
     add_deploy(state, deploy)
+    report.plan_only = previewed
     if "" in names:
         with pytest.raises(BrokenOff):
             run_ops(state)
@@ -61,3 +62,13 @@ def test_a_run_that_broke_off_fails_its_hosts_and_names_what_was_cut_short() -> 
         (finding,) = part.findings
         assert finding.code == "GF007"
         assert '"Greet nobody"' in finding.message
+
+
+def test_a_preview_in_a_run_that_changes_hosts_does_not_make_it_a_dry_one() -> None:
+    report = run("Ada", previewed=True)
+    assert not report.dry
+    assert [(part.status, part.changed) for part in report.gather()] == [("changed", 1)] * 2
+
+
+def test_a_preview_alone_is_a_dry_run() -> None:
+    assert run(previewed=True).dry
