@@ -47,8 +47,9 @@ PROVENANCE = _check("GF711", "No record of what was installed", _PROVISION)
 AS_WANTED = _check(
     "GF712",
     "Not the driver that the inventory asks for",
-    "drain the node where it has work, then run deploys/gpu_node.py; or correct driver_branch and "
-    "driver_version in the inventory",
+    "where none is on record, run deploys/gpu_node.py for this host; else drain the node where it "
+    "has work, then run deploys/gpu_node.py; or correct driver_branch and driver_version in the "
+    "inventory",
 )
 PACKAGE_MANAGER = _check(
     "GF713",
@@ -149,11 +150,16 @@ FABRIC_VERSION = _check(
     "install it at exactly the driver's version: " + _PROVISION,
 )
 
-TOOLKIT_PACKAGES = _check("GF760", "Container toolkit at another version", _PROVISION)
+TOOLKIT_PACKAGES = _check("GF760", "Container toolkit missing or at another version", _PROVISION)
 TOOLKIT_BINARY = _check(
     "GF761",
     "nvidia-ctk is not the packaged one",
     "look for a second one with `which -a nvidia-ctk`; install the package again",
+)
+TOOLKIT_PROGRAMS = _check(
+    "GF763",
+    "A program of the container toolkit cannot be run",
+    "install its package again: `dpkg -S` or `rpm -qf` with the path names it",
 )
 TOOLKIT_HOLD = _check("GF762", "Container toolkit packages not held", _PROVISION)
 

@@ -33,8 +33,24 @@ package_sections() {
 
 toolkit_sections() {
     section nvidia-ctk nvidia-ctk --version
+    section toolkit-programs toolkit_programs
     for spec in /etc/cdi/*.yaml /etc/cdi/*.json /var/run/cdi/*.yaml /var/run/cdi/*.json; do
         if [ -f "$spec" ]; then section "cdi:$spec" cat "$spec"; fi
+    done
+}
+
+toolkit_programs() { # of the packages that are installed, and whether each can be run
+    if command -v dpkg-query >/dev/null; then
+        dpkg-query -W -f '${db:Status-Status} ${Package}\n' \
+            'nvidia-container-toolkit*' libnvidia-container-tools 2>/dev/null |
+            sed -n 's/^installed //p' | xargs -r dpkg -L
+    else
+        rpm -qa 'nvidia-container-toolkit*' libnvidia-container-tools | xargs -r rpm -ql
+    fi | grep '^/usr/bin/' | sort -u | while read -r program; do
+        if [ -f "$program" ] && [ -x "$program" ]; then echo "runs $program"
+        elif [ -e "$program" ]; then echo "not-executable $program"
+        else echo "missing $program"
+        fi
     done
 }
 

@@ -107,6 +107,10 @@ class Node(Subject):
     def toolkit(self) -> dict[str, Any]:
         return dict(self.provenance.get("toolkit") or {})
 
+    def is_wanted(self, role: str) -> bool:
+        """Whether the inventory asks for the `driver` or the `toolkit` on a host like this one."""
+        return bool(self.gpus) and self.data.get(f"{role}_enabled") is not False
+
     @property
     def driver_version(self) -> str:
         """The version that should be there, by the record. Skips the check without one."""

@@ -230,6 +230,12 @@ BREAKAGES = (
         "rm /var/run/cdi/old.yaml",
         ("cdi_spec",),
     ),
+    Breakage(
+        "hook of the toolkit not executable",
+        "chmod a-x /usr/bin/nvidia-container-runtime-hook",
+        "chmod a+x /usr/bin/nvidia-container-runtime-hook",
+        ("toolkit_programs",),
+    ),
 )
 
 # Faults of the sandbox itself, by their name there.

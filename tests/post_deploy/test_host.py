@@ -14,8 +14,9 @@ def test_reachable(node: Node) -> None:
 def test_provenance(node: Node) -> None:
     """A host with a GPU has a record of what was installed, and it can be read."""
     node.need(node.gpus or node.section("provenance").ok, "the host has no NVIDIA GPU")
-    if node.data.get("driver_enabled") is False and not node.section("provenance").ok:
-        node.need(False, "driver_enabled is false: nothing should be installed")
+    wanted = node.is_wanted("driver") or node.is_wanted("toolkit")
+    if not wanted and not node.section("provenance").ok:
+        node.need(False, "driver_enabled and toolkit_enabled are false: nothing is wanted here")
     expected = f"{PROVENANCE_PATH} with schema {PROVENANCE_SCHEMA}"
     section = node.section("provenance")
     node.expect(section.ok, kinds.PROVENANCE, expected, section.last)
@@ -25,7 +26,10 @@ def test_provenance(node: Node) -> None:
 
 
 def test_as_wanted(node: Node) -> None:
-    """The driver on record is the one that the inventory asks for."""
+    """A driver is on record where one is wanted: the one that the inventory asks for."""
+    if node.provenance and node.is_wanted("driver"):
+        there = bool(node.driver.get("version"))
+        node.expect(there, kinds.AS_WANTED, "a driver (driver_enabled)", "none on record")
     installed = node.need_driver()
     version, branch = node.data.get("driver_version"), node.data.get("driver_branch")
     node.need(version or branch, "the inventory names neither driver_version nor driver_branch")

@@ -22,6 +22,10 @@ def need_toolkit(node: Node) -> str:
 
 def test_toolkit_packages(node: Node) -> None:
     """All toolkit packages are at one version: the one on record, and the one wanted."""
+    if node.provenance and node.is_wanted("toolkit"):
+        there = bool(node.toolkit.get("version"))
+        expected = "a container toolkit (toolkit_enabled)"
+        node.expect(there, kinds.TOOLKIT_PACKAGES, expected, "none on record")
     version = need_toolkit(node)
     wanted = node.data.get("toolkit_version")
     if wanted:
@@ -45,6 +49,16 @@ def test_toolkit_binary(node: Node) -> None:
     said = re.search(r"version (\d[\w.]*)", section.text)
     found = said[1] if said else section.last
     node.expect(found == version, kinds.TOOLKIT_BINARY, expected, found)
+
+
+def test_toolkit_programs(node: Node) -> None:
+    """Every program of the toolkit's packages is there and can be run."""
+    need_toolkit(node)
+    lines = [line.partition(" ") for line in node.section("toolkit-programs").lines]
+    node.need(lines, "the toolkit's packages list no programs (GF760)")
+    lame = [f"{path} {state}" for state, _, path in lines if state != "runs"]
+    expected = f"{len(lines)} programs that can be run"
+    node.expect(not lame, kinds.TOOLKIT_PROGRAMS, expected, ", ".join(lame))
 
 
 def test_toolkit_held(node: Node) -> None:

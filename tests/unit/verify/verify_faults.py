@@ -226,6 +226,26 @@ FAULTS: dict[str, tuple[Fault, dict[str, str]]] = {
     ),
     "other toolkit wanted": (wanted(toolkit_version="1.18.0"), {"toolkit_packages": "GF760"}),
     "other nvidia-ctk": (replaces("nvidia-ctk", "1.20.0", "1.17.8"), {"toolkit_binary": "GF761"}),
+    "program of the toolkit not executable": (
+        replaces("toolkit-programs", "runs /usr/bin/nvidia-container-cli",
+                 "not-executable /usr/bin/nvidia-container-cli"),
+        {"toolkit_programs": "GF763"},
+    ),
+    "no toolkit on record": (
+        lambda p: p.provenance.pop("toolkit"), {"toolkit_packages": "GF760"},
+    ),
+    "no driver on record": (
+        lambda p: p.provenance.pop("driver"), {"as_wanted": "GF712"},
+    ),
+    "no record on a host that wants only the toolkit": (
+        both(no_provenance, wanted(driver_enabled=False)), {"provenance": "GF711"},
+    ),
+    "no record on a host that wants nothing": (
+        both(no_provenance, wanted(driver_enabled=False, toolkit_enabled=False)), {},
+    ),
+    "no toolkit where none is wanted": (
+        both(lambda p: p.provenance.pop("toolkit"), wanted(toolkit_enabled=False)), {},
+    ),
     "toolkit not held": (
         replaces("dpkg", dpkg("libnvidia-container1", "1.20.0-1"),
                  dpkg("libnvidia-container1", "1.20.0-1", "install ok installed")),
