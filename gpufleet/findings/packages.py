@@ -224,3 +224,22 @@ LOGIN_FILE = Kind(
     "{path}, which {setting} names, cannot be used: {reason}.",
     "It has lines `machine HOST login USER password PASSWORD`; then chmod 600 {path}",
 )
+
+NOT_HELD = Kind(
+    "GF327",
+    Severity.BLOCKER,
+    "Packages could not be held",
+    "the packages are installed, and could not be held at their version; what the package manager "
+    "said follows.",
+    "Correct what it complains of (apt-mark hold, yum versionlock list), then run gpu_node again.",
+)
+
+NOT_RELEASED = Kind(
+    "GF330",
+    Severity.BLOCKER,
+    "Packages stay held",
+    "packages are held at their version by gpufleet, and could not be released; what the package "
+    "manager said follows. No package was changed.",
+    "Correct what it complains of (apt-mark unhold; yum versionlock delete, or by hand in "
+    "versionlock.list), then run again: it goes on where it stopped.",
+)

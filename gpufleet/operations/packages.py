@@ -148,7 +148,8 @@ def _carry_out(job: Job, chosen: Transaction) -> Commands:
         return
     held = [name for name in (*chosen.names, *chosen.remove) if name in job.family.installed]
     if held:
-        yield script("release", job.manager, *held)
+        locked = explain(host.name, findings.NOT_RELEASED())
+        yield script("release", job.manager, locked, *held)
     message = explain(host.name, findings.TRANSACTION_INCOMPLETE())
     yield script("rpm_transaction", job.manager, "run", message, *rpm_words(chosen))
 
@@ -174,4 +175,4 @@ def hold(
     yield wait_for_lock(lock_timeout)
     if plugin:
         yield command(manager, "-y", "install", *plugin)
-    yield script("hold", manager, *names)
+    yield script("hold", manager, explain(host.name, findings.NOT_HELD()), *names)

@@ -11,6 +11,7 @@ from pyinfra.api.operation import OperationMeta
 from gpufleet.catalog.load import load_catalog
 from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import host as findings
+from gpufleet.findings import packages as package_findings
 from gpufleet.findings import removal as found
 from gpufleet.findings import toolkit as toolkit_findings
 from gpufleet.operations import host_lock
@@ -120,7 +121,8 @@ def packages(node: LeavingNode) -> Commands:
         return
     yield wait_for_lock(node.settings.driver.lock_timeout)
     if plan.held:
-        yield script("release", manager, *plan.held)
+        locked = explain(host.name, package_findings.NOT_RELEASED())
+        yield script("release", manager, locked, *plan.held)
     message = explain(host.name, found.PACKAGES_STAY())
     yield framed(script("purge", manager, message, *plan.packages))
     _note_gone(node)

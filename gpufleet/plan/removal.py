@@ -24,7 +24,10 @@ LOADED_NAMES = ("nvidia", "nvidia_uvm")  # where an old record does not name the
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A role's entry in the host's record. `stays`: its packages were all there before."""
+    """What is there of a role's entry in the host's record; `version` is None where nothing is.
+
+    `stays`: its packages were all there before.
+    """
 
     version: str | None
     stays: bool = False
@@ -114,14 +117,18 @@ def plan_removal(settings: NodeSettings, facts: NodeFacts, catalog: Catalog) -> 
             *(findings.FILE_CHANGED(path=path) for path in changed),
             *((found.THERE_BEFORE(packages=", ".join(kept)),) if kept else ()),
         ),
-        roles=tuple((role, _recorded(record[role])) for role in ROLES if record.get(role)),
+        roles=tuple((role, _recorded(record[role], facts)) for role in ROLES if record.get(role)),
     )
 
 
-def _recorded(part: dict[str, Any]) -> Recorded:
-    version = part.get("version")
-    stays = bool(part.get("packages")) and not part.get("added")
-    return Recorded(str(version) if version else None, stays)
+def _recorded(part: dict[str, Any], facts: NodeFacts) -> Recorded:
+    """By the record and by the host: a removal that was stopped, or a user, may have taken some."""
+    packages, services = part.get("packages") or (), part.get("units") or ()
+    there = any(name in facts.packages for name in packages) if packages else True
+    if not packages and services:
+        there = any(unit in facts.services for unit in services)
+    version = part.get("version") if there else None
+    return Recorded(str(version) if version else None, bool(packages) and not part.get("added"))
 
 
 def _work(settings: NodeSettings, facts: NodeFacts, catalog: Catalog) -> tuple[Finding, ...]:

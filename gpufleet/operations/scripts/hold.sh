@@ -1,13 +1,13 @@
-# hold.sh MANAGER NAME...: keep packages at the version they have.
-manager=$1; shift
+# hold.sh MANAGER MESSAGE NAME...: keep packages at the version they have.
+manager=$1 message=$2; shift 2
 if [ "$manager" = apt ]; then
-    apt-mark hold "$@" >/dev/null
-    exit
+    out=$(apt-mark hold "$@" 2>&1) || fail "$message" "$out"
+    exit 0
 fi
 # every call of yum costs seconds: the old locks go in one, the new ones come in another
 old='' new=''
 for name; do
-    version=$(rpm -q --qf '%{VERSION}-%{RELEASE}' "$name") || exit 1
+    version=$(rpm -q --qf '%{VERSION}-%{RELEASE}' "$name") || fail "$message" "$version"
     old="$old *$name-[0-9]*"
     new="$new $name-$version"
 done
@@ -16,4 +16,5 @@ set -f
 # shellcheck disable=SC2086
 yum -q versionlock delete $old >/dev/null 2>&1
 # shellcheck disable=SC2086
-yum -q versionlock add $new >/dev/null
+out=$(yum -q versionlock add $new 2>&1) || fail "$message" "$out"
+exit 0

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpufleet.catalog.load import load_catalog
-from gpufleet.facts.model import GpuProcess, LoadedModule, ManagedFile, NodeFacts, Runtime
+from gpufleet.facts.model import GpuProcess, LoadedModule, ManagedFile, NodeFacts, Package, Runtime
 from gpufleet.plan.driver_files import MODPROBE_FILE
 from gpufleet.plan.removal import RemovalPlan, plan_removal
 from gpufleet.settings import load_settings
@@ -38,6 +38,7 @@ def host(**changes: Any) -> NodeFacts:
         modules={"nvidia": LoadedModule("nvidia", "580.159.03", 0)},
         runtimes={"docker": docker},
         files={DAEMON: ManagedFile(DAEMON, None)},
+        packages={name: Package(name, "1", "amd64") for name in ("a", "b", "lib", "t")},
     )
     return replace(facts, **changes)
 
@@ -80,6 +81,16 @@ def test_a_driver_that_was_there_before_does_not_go() -> None:
     roles = dict(plan(host(provenance={"driver": before, "toolkit": ours})).roles)
     assert roles["driver"].movement == {"before": "580.159.03", "after": "580.159.03"}
     assert roles["toolkit"].movement == {"before": "1.20.1", "after": None}
+
+
+def test_a_role_of_which_nothing_is_left_is_not_there() -> None:
+    """A removal stopped after its packages, or somebody removed them by hand."""
+    driver = {"version": "580.159.03", "packages": {"a": "1"}, "added": ["a"]}
+    exporter = {"version": "4.5", "packages": {}, "units": ["gpufleet-dcgm-exporter.service"]}
+    record = {"driver": driver, "exporter": exporter}
+    gone = dict(plan(host(provenance=record, packages={})).roles)
+    nothing = {"before": None, "after": None}
+    assert gone["driver"].movement == gone["exporter"].movement == nothing
 
 
 def test_no_record_is_no_change() -> None:
