@@ -6,6 +6,7 @@ import pytest
 from checking import verify
 from containers import import_image
 from deploying import run_deploy
+from driver_state import NEWEST, assert_driver, driver_packages
 
 from tests.hosts.conftest import HostFactory
 
@@ -29,6 +30,9 @@ def test_the_checks_are_green(bare_host: HostFactory) -> None:
     assert failed == {}
     assert set(found) == {"ubuntu2404", "nogpu", "nvswitch"}
     assert found["ubuntu2404"]["passed"] > 15
+    assert_driver(hosts[2], NEWEST["580"])
+    assert hosts[2].output("systemctl is-active nvidia-fabricmanager") == "active"
+    assert "nvidia-fabricmanager" in driver_packages(hosts[2])
     nvswitch = found["nvswitch"]["checks"]
     assert nvswitch["container_sees_gpus[docker]"]["outcome"] == "passed"
     assert nvswitch["fabric_manager"]["outcome"] == "passed"
