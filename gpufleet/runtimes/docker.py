@@ -118,7 +118,10 @@ def _is_ours(data: Data, path: Path, record: Record) -> bool:
 
 
 def _shape(data: Data, body: str, wish: RuntimeWish) -> list[Finding]:
-    """Blockers for a file in which our settings have no place; a warning for double keys."""
+    """Blockers for a file in which our settings have no place; a warning for double keys.
+
+    dockerd takes null for a key that is not there; a runtime without a path it does not take.
+    """
     notes = []
     twice = duplicates(body)
     if twice:
@@ -128,7 +131,8 @@ def _shape(data: Data, body: str, wish: RuntimeWish) -> list[Finding]:
     kinds = {("runtimes",): dict, ("features",): dict, ("runtimes", wish.name): dict, DEFAULT: str}
     for path, kind in kinds.items():
         value = lookup(data, path)
-        if has(data, path) and not isinstance(value, kind):
+        unset = not has(data, path) or (value is None and len(path) == 1)
+        if not unset and not isinstance(value, kind):
             reason = f"{'.'.join(path)} should be {'an object' if kind is dict else 'a string'}"
             notes.append(
                 found.CONFIG_INVALID(

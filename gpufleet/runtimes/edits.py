@@ -17,6 +17,7 @@ from gpufleet.runtimes.model import Edit, Path, Record
 
 Data = dict[str, Any]
 MAX_DEPTH = 100  # levels of a file that a person wrote; Python's recursion ends at some hundreds
+NULL = "null"  # what JSON has in the place of a table that is not there
 
 
 class NotUnderstood(ValueError):
@@ -88,7 +89,9 @@ def _with(data: Data, path: Path, value: Any) -> Data | None:
     changed = copy.deepcopy(data)
     table: Any = changed
     for key in path[:-1]:
-        table = table.setdefault(key, {})
+        if table.get(key) is None:  # missing, or JSON's null
+            table[key] = {}
+        table = table[key]
         if not isinstance(table, dict):
             return None
     table[path[-1]] = copy.deepcopy(value)
@@ -154,6 +157,11 @@ def undo(text: str, edit: Edit, fmt: Format) -> str | None:
     else:
         wanted = _without(data, edit.path, edit.parents)
         others = fmt.remove(text, edit.path)
+        table = edit.path[:-1]
+        if edit.before == NULL and len(lookup(data, table)) == 1:
+            emptied = _with(data, table, None)
+            wanted = [emptied] if emptied else []
+            others = fmt.put(text, data, table, None)
     exact = (Splice(at, edit.after, edit.before) for at in _occurrences(text, edit.after))
     splice = _first(text, chain(exact, others), wanted, fmt)
     return splice.apply(text) if splice else None

@@ -8,7 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gpufleet.runtimes.edits import MAX_DEPTH, Data, Format, NotUnderstood, Splice, deeper, has
+from gpufleet.runtimes.edits import (
+    MAX_DEPTH,
+    NULL,
+    Data,
+    Format,
+    NotUnderstood,
+    Splice,
+    deeper,
+    has,
+)
 from gpufleet.runtimes.model import Path
 
 NEW_FILE_INDENT = "    "
@@ -133,6 +142,10 @@ def put(text: str, data: Data, path: Path, value: Any) -> Iterator[Splice]:
     if has(data, path):
         _, member = way[-1]
         yield Splice(member.value, text[member.value : member.end], _dump(value, text, way))
+        return
+    if way and text[way[-1][1].value : way[-1][1].end] == NULL:
+        _, member = way[-1]
+        yield Splice(member.value, NULL, _dump(_nest(path[len(way) :], value), text, way))
         return
     start = way[-1][1].value if way else _skip(text, 0)
     container = _object(text, start)

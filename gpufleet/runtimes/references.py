@@ -35,7 +35,7 @@ def docker(data: Data, exec_start: str) -> References:
     flags = flag_values(exec_start, "--default-runtime")
     default = str(data.get("default-runtime") or (flags[-1] if flags else BUILT_IN))
     added = [value.partition("=")[0] for value in flag_values(exec_start, "--add-runtime")]
-    names = (BUILT_IN, *lookup(data, ("runtimes",), {}), *added)
+    names = (BUILT_IN, *(lookup(data, ("runtimes",)) or {}), *added)
     shim = any(mark in default for mark in _SHIM_MARKS)
     return {} if shim or default in names else {default: "default-runtime"}
 

@@ -129,7 +129,7 @@ class Runtime:
     def nvidia_binary(self) -> str | None:
         """Path of the binary behind the runtime called nvidia, in the effective configuration."""
         if self.name == "docker":
-            entry = self.effective.get("runtimes", {}).get("nvidia", {})
+            entry = (self.effective.get("runtimes") or {}).get("nvidia")
             return entry.get("path") if isinstance(entry, dict) else None
         if self.name == "crio":
             runtimes = self.effective.get("crio", {}).get("runtime", {}).get("runtimes", {})
@@ -145,7 +145,7 @@ class Runtime:
     def default(self) -> str:
         """Name of the default runtime in the effective configuration."""
         if self.name == "docker":
-            return str(self.effective.get("default-runtime", "runc"))
+            return str(self.effective.get("default-runtime") or "runc")
         if self.name == "crio":
             return str(self.effective.get("crio", {}).get("runtime", {}).get("default_runtime"))
         names = [table.get("default_runtime_name") for table in self._cri_tables()]

@@ -8,6 +8,7 @@ import pytest
 
 from gpufleet.facts.model import Package, Runtime, Service
 from gpufleet.facts.services import parse_runtimes
+from gpufleet.runtimes import references
 from gpufleet.runtimes.jsontext import MAX_DEPTH
 from tests.unit.plan.hosts import bare_host
 from tests.unit.plan.test_runtime_removal_plan import edited, provisioned, removal, told
@@ -172,6 +173,13 @@ def test_a_file_of_endless_depth_is_refused(text: str) -> None:
     assert codes(plan(docker_host('{"a":' * MAX_DEPTH + "1" + "}" * MAX_DEPTH))) == []
     toml = "version = 2\na = " + "[" * 200 + "]" * 200 + "\n"
     assert codes(plan(containerd_host(toml, "1.7.24"))) == ["GF401"]
+
+
+def test_null_is_a_key_that_is_not_there() -> None:
+    done = plan(docker_host('{"log-driver": "json-file", "runtimes": null, "features": null}'))
+    assert codes(done) == []
+    assert done.runtimes[0].change is not None
+    assert references.docker({"runtimes": None, "default-runtime": None}, "dockerd") == {}
 
 
 def test_a_number_of_many_digits_is_a_number() -> None:

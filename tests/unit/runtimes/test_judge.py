@@ -30,6 +30,7 @@ else:
 
 REFUSES = "nvidia-ctk refuses the file"
 REPLACES = "nvidia-ctk replaces an entry of the user"
+NULLED = "nvidia-ctk crashes on null for a table"
 FORGETS_RUNC = "nvidia-ctk leaves runc out, which containerd 1.x then does not know any more"
 DIFFERENCES = {
     "docker/cdi-switched-off": REPLACES,
@@ -38,6 +39,8 @@ DIFFERENCES = {
     "docker/order-unicode-numbers": "nvidia-ctk rounds large numbers",
     "docker/empty-file": REFUSES,
     "docker/invalid": REFUSES,
+    "docker/null": NULLED,
+    "docker/null-edited-since": NULLED,
     "docker/not-an-object": REFUSES,
     "docker/duplicate-runtimes": "we do not guess which of two equal keys counts",
     "docker/runtimes-not-an-object": "nvidia-ctk replaces a value of a wrong type",

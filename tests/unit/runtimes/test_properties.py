@@ -38,9 +38,11 @@ json_values = st.recursive(
 OWN_KINDS = {
     "runtimes": st.dictionaries(
         st.text(max_size=8), st.fixed_dictionaries({"path": st.text()}), max_size=3
-    ),
-    "features": st.dictionaries(st.text(max_size=8) | st.just("cdi"), st.booleans(), max_size=3),
-    "default-runtime": st.sampled_from(["runc", "kata", "nvidia"]),
+    )
+    | st.none(),
+    "features": st.dictionaries(st.text(max_size=8) | st.just("cdi"), st.booleans(), max_size=3)
+    | st.none(),
+    "default-runtime": st.sampled_from([None, "runc", "kata", "nvidia"]),
 }
 documented = {
     entry.key: OWN_KINDS.get(entry.key, KINDS[entry.kind]) for entry in dockerd_options().keys
@@ -102,7 +104,8 @@ def test_docker_merge(text: str, wish: RuntimeWish) -> None:
     assert not merged.blocked
     assert merged.text is not None
     before, after = json.loads(text), json.loads(merged.text)
-    assert _only_adds(before, after, {("default-runtime",)} if wish.default else set())
+    null = {(key,) for key in ("runtimes", "features") if before.get(key, key) is None}
+    assert _only_adds(before, after, null | ({("default-runtime",)} if wish.default else set()))
     assert "nvidia" in after["runtimes"]
     assert not wish.default or after["default-runtime"] == "nvidia"
     assert _is_small(text, merged.text)

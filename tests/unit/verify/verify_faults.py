@@ -246,6 +246,11 @@ FAULTS: dict[str, tuple[Fault, dict[str, str]]] = {
     "no toolkit where none is wanted": (
         both(lambda p: p.provenance.pop("toolkit"), wanted(toolkit_enabled=False)), {},
     ),
+    "null in docker's configuration where runtimes were": (
+        sets("docker-config", json.dumps(
+            {"registry-mirrors": [], "features": {"buildkit": True}, "runtimes": None})),
+        {"runtime_ours[docker]": "GF772"},
+    ),
     "toolkit not held": (
         replaces("dpkg", dpkg("libnvidia-container1", "1.20.0-1"),
                  dpkg("libnvidia-container1", "1.20.0-1", "install ok installed")),
