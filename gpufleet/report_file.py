@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from contextlib import suppress
@@ -15,13 +16,18 @@ class ReportFile:
         self.path = path.absolute()
 
     def prepare(self) -> None:
-        """Remove an old report and see that a new one can be written. Raises OSError."""
+        """Remove an old report and see that a new one can be written.
+
+        Raises OSError, also for a file that is something else than a report or empty: it stays.
+        """
         if self.path.is_dir():
             raise IsADirectoryError("it is a directory")
         if not self.path.parent.is_dir():
             raise NotADirectoryError(f"there is no folder {self.path.parent}")
         if self.path.exists() and not self.path.is_file():
             raise OSError("it is not a regular file")
+        if self.path.exists() and not _is_report(self.path.read_bytes()):
+            raise FileExistsError("there is a file, and it is no report of gpufleet's")
         os.unlink(self._temporary(""))
         self.path.unlink(missing_ok=True)
 
@@ -45,3 +51,18 @@ class ReportFile:
                 os.unlink(name)
             raise
         return name
+
+
+def _is_report(text: bytes) -> bool:
+    """Whether a file is empty, a report of a run, or one of `gpufleet verify`."""
+    if not text.strip():
+        return True
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    hosts = data.get("hosts") if isinstance(data, dict) else None
+    if not isinstance(hosts, dict):
+        return False
+    checked = all(isinstance(host, dict) and "checks" in host for host in hosts.values())
+    return {"schema", "gpufleet"} <= data.keys() or (data.keys() == {"hosts"} and checked)

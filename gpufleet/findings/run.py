@@ -9,7 +9,8 @@ REPORT_PATH = Kind(
     Severity.BLOCKER,
     "The report cannot be written there",
     "GPUFLEET_REPORT={path} cannot be written: {why}. Nothing was done.",
-    "Name a file in a folder that exists and that you may write to, or unset GPUFLEET_REPORT.",
+    "Name a new file or an older report, in a folder that exists and that you may write to; or "
+    "unset GPUFLEET_REPORT.",
 )
 
 REPORT_LOST = Kind(

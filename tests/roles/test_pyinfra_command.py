@@ -62,7 +62,7 @@ class Bench:
         path = report or self.report
         command = self.command(deploy, *options)
         status, output = warm.ended(command, ROOT, self.environment(path), 120)
-        return Ended(status, output, self.read(path))
+        return Ended(status, output, None if path == self.inventory else self.read(path))
 
     def read(self, path: Path) -> dict[str, Any] | None:
         """The report, which has to fit the schema."""
@@ -124,6 +124,15 @@ def test_an_inventory_that_is_not_there_is_wrong_usage(bench: Bench) -> None:
     assert "GF003" in done.output
 
 
+def test_a_report_does_not_take_the_place_of_the_inventory(bench: Bench) -> None:
+    bench.hosts(one=BAD)
+    text = bench.inventory.read_text()
+    done = bench.run("gpu_node", "-y", "--limit", "nosuch", report=bench.inventory)
+    assert done.status == 2
+    assert "GF001" in done.output
+    assert bench.inventory.read_text() == text
+
+
 @pytest.mark.parametrize("order", [("gpu_node", "preflight"), ("preflight", "gpu_node")])
 def test_preflight_beside_another_deploy_is_refused(bench: Bench, order: tuple[str, str]) -> None:
     loaded = bench.folder / "loaded"
@@ -155,7 +164,7 @@ def test_a_report_that_cannot_be_written_stops_the_run_before_a_host(
 
 
 def test_an_old_report_is_gone_when_the_run_begins(bench: Bench) -> None:
-    bench.report.write_text("old")
+    bench.report.write_text('{"schema": 1, "gpufleet": "0", "hosts": {}}')
     bench.hosts(f"import os; assert not os.path.exists({str(bench.report)!r})", one=BAD)
     assert bench.run("gpu_node", "-y").statuses() == {"@fake/one": "failed"}
 

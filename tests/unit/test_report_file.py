@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
+from gpufleet.report import RunFacts, as_json
 from gpufleet.report_file import ReportFile
+from gpufleet.verify.report import Report
+
+NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
+OURS = as_json([], RunFacts("prod.py", (), NOW, NOW, False, 0))
+VERIFIED = json.dumps(Report({"gpu-1": {}}).as_dict())
 
 
 @pytest.fixture(autouse=True)
@@ -38,18 +46,34 @@ def test_only_its_owner_can_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_an_old_one_is_removed_first(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
-    path.write_text("old")
-    ReportFile(path).prepare()
-    assert os.listdir(tmp_path) == []
+    for old in (OURS, VERIFIED, ""):
+        path.write_text(old)
+        ReportFile(path).prepare()
+        assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "text", ['gpu_nodes = ["gpu-1"]\n', "{}", "[]", '{"hosts": ["a"]}', '{"hosts": {"a": {}}}',
+             "[" * 100_000, "\0\1"]
+)  # fmt: skip
+def test_a_file_that_is_no_report_stays(tmp_path: Path, text: str) -> None:
+    path, link = tmp_path / "inventory.py", tmp_path / "link"
+    path.write_text(text)
+    link.symlink_to(path)
+    for place in (path, link):
+        with pytest.raises(FileExistsError, match="no report of gpufleet's"):
+            ReportFile(place).prepare()
+    assert path.read_text() == text
+    assert sorted(os.listdir(tmp_path)) == ["inventory.py", "link"]
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
     target, path = tmp_path / "target", tmp_path / "report.json"
-    target.write_text("theirs")
+    target.write_text(OURS)
     path.symlink_to(target)
     ReportFile(path).prepare()
     ReportFile(path).write("ours")
-    assert target.read_text() == "theirs"
+    assert target.read_text() == OURS
     assert not path.is_symlink()
 
 
