@@ -13,3 +13,4 @@ class ExitStatus(IntEnum):
     USAGE = 2  # wrong usage: nothing was done
     NOTHING = 4  # the limit matches nothing: nothing was done
     INTERRUPTED = 130  # by Ctrl+C
+    TERMINATED = 143  # by SIGTERM

@@ -25,6 +25,10 @@ from gpufleet.report import HostReport, RunFacts, as_json
 from gpufleet.report_file import ReportFile
 from gpufleet.report_table import show
 
+SIGNALS = {
+    signal.SIGINT: (ExitStatus.INTERRUPTED, "Interrupted."),
+    signal.SIGTERM: (ExitStatus.TERMINATED, "Terminated."),
+}
 WIDTH = 140  # columns where there is no terminal to ask
 
 
@@ -35,7 +39,7 @@ class Run:
     invocation: Invocation = field(default_factory=Invocation)
     started: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
     file: ReportFile | None = None
-    interrupted: bool = False
+    interrupted: ExitStatus | None = None  # how, where a signal ended the run
     abandon: Callable[[], None] = lambda: None
 
     @classmethod
@@ -62,14 +66,15 @@ class Run:
         atexit.register(close)
         self.abandon = abandon
         if pyinfra.is_cli:
-            signal.signal(signal.SIGINT, self._interrupt)
+            for number in SIGNALS:
+                signal.signal(number, self._interrupt)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """pyinfra's own handler ends with exit status 0."""
-        self.interrupted = True
-        print("Interrupted.", file=sys.stderr)
+        """pyinfra's own handler ends with exit status 0, and it has none for SIGTERM."""
+        self.interrupted, word = SIGNALS[signal.Signals(number)]
+        print(word, file=sys.stderr)
         self.abandon()
-        sys.exit(ExitStatus.INTERRUPTED)
+        sys.exit(self.interrupted)
 
     def stop_early(self, error: PyinfraError) -> None:
         """End a run that can do no more: the table says why; pyinfra would name a line of code."""
@@ -94,7 +99,7 @@ class Run:
 
         pyinfra has set its exit status by now: where that says too little, the process ends here.
         """
-        status = ExitStatus.INTERRUPTED if self.interrupted else status
+        status = self.interrupted or status
         if status is ExitStatus.NOTHING:
             say(self._nothing())
         elif names:

@@ -223,7 +223,10 @@ def test_doctor_does_not_ask_a_cluster_what_a_host_is(bench: Bench) -> None:
     assert "kernel" not in done.stdout
 
 
-def test_an_interrupted_run_is_status_130(bench: Bench) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_run_that_a_signal_ends_has_its_table_and_report(
+    bench: Bench, number: signal.Signals, status: int
+) -> None:
     bench.hosts(one={"fake_delay": 30.0})
     with subprocess.Popen(
         bench.command("gpu_node", "-y"), cwd=ROOT, env=bench.environment(bench.report),
@@ -231,13 +234,14 @@ def test_an_interrupted_run_is_status_130(bench: Bench) -> None:
     ) as process:  # fmt: skip
         assert process.stdout
         output = _until(process.stdout, lambda line: "Loading: deploys" in line)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         rest, _ = process.communicate(timeout=20)
-    assert process.returncode == 130, [*output, rest]
+    assert process.returncode == status, [*output, rest]
     report = bench.read(bench.report)
     assert report
-    assert report["exit_status"] == 130
+    assert report["exit_status"] == status
     assert report["hosts"]["@fake/one"]["status"] == "not reached"
+    assert "1 not reached" in rest
 
 
 def _until(lines: Any, wanted: Callable[[str], bool]) -> Sequence[str]:
