@@ -24,7 +24,7 @@ def driver_packages(host: Host) -> dict[str, str]:
     return {
         name: version.split("-")[0].split(":")[-1]
         for name, version, state in rows
-        if state[1] == "i" and ("nvidia" in name or "libcuda" in name) and "toolkit" not in name
+        if state[1] == "i" and ("nvidia" in name or "libcuda" in name) and "container" not in name
     }
 
 
