@@ -43,6 +43,7 @@ def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
     # Imported here because pyinfra_cli makes gevent replace parts of the standard library.
     from pyinfra.api import Config, State
     from pyinfra.api.connect import connect_all, disconnect_all
+    from pyinfra.api.exceptions import PyinfraError
     from pyinfra.api.state import StateStage
     from pyinfra.context import ctx_inventory, ctx_state
     from pyinfra_cli.inventory import make_inventory
@@ -68,7 +69,11 @@ def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
     if not asked:
         return [Gathered(host.name, {}, None, cluster=True) for host in clusters]
     state.set_stage(StateStage.Connect)
-    connect_all(state)
+    try:
+        connect_all(state)
+    except PyinfraError:
+        if any(host.connected for host in asked):
+            raise  # else no host answered, and each says so
     state.set_stage(StateStage.Prepare)
     try:
         answers = {host: state.pool.spawn(read_facts, host) for host in asked if host.connected}

@@ -215,6 +215,15 @@ def test_doctor_ends_with_the_same_statuses(bench: Bench) -> None:
     assert doctor(str(bench.inventory), "--nosuch").returncode == 2
 
 
+def test_doctor_says_of_each_host_that_none_answers(bench: Bench) -> None:
+    closed = {"ssh_hostname": "127.0.0.1", "ssh_port": 1}
+    bench.inventory.write_text(f"gpu_nodes = [('one', {closed}), ('two', {closed})]\n")
+    done = doctor(str(bench.inventory))
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.count("GF005") == 2
+    assert "Usage" not in done.stderr
+
+
 def test_doctor_does_not_ask_a_cluster_what_a_host_is(bench: Bench) -> None:
     bench.inventory.write_text("gpu_cluster = ['@local']\n")
     done = doctor(str(bench.inventory))
