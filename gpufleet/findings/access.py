@@ -1,4 +1,4 @@
-"""GF503 to GF509, GF557, GF558: the way to a host, its privileges, and other runs on it."""
+"""GF503 to GF509, GF557 to GF559: the way to a host, its privileges, and other runs on it."""
 
 from __future__ import annotations
 
@@ -77,6 +77,16 @@ ANOTHER_RUN = Kind(
     "another run of gpufleet is at work on this host: {holder}. This run changed {done}.",
     "Wait until the other run has ended, then run again. Its lock goes when it ends, is killed or "
     "loses its connection.",
+)
+
+SAME_MACHINE = Kind(
+    "GF559",
+    Severity.BLOCKER,
+    "Two names of the inventory are one machine",
+    "{this} and {other} are names of the same machine, and this run changes it as {other}. As "
+    "{this} it changed {done}.",
+    "Take one of the two names out of the inventory, or correct its address; until then, choose "
+    "one of them with --limit.",
 )
 
 CHANGED_SINCE = Kind(

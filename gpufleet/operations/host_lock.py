@@ -26,6 +26,7 @@ from gpufleet.visible import one_line
 POLL = 0.1  # seconds between two looks at who holds it
 DOING = "while the lock on it was taken"
 _KEY = "gpufleet_lock"  # in pyinfra's dictionary of what belongs to a host's connection
+_names: dict[str, str] = {}  # text of a lock of this process -> the host's name in the inventory
 
 Ended = tuple[list[str], list[str]]  # what the process that held the lock printed, and its errors
 
@@ -69,7 +70,8 @@ class HostLock:
 
 def arm(host: Host, facts: NodeFacts) -> None:
     """From here on, the first change of the host takes its lock."""
-    host.connector_data[_KEY] = HostLock(facts.run_lock)
+    lock = host.connector_data[_KEY] = HostLock(facts.run_lock)
+    _names[lock.text] = host.name
 
 
 def lock_of(host: Host) -> HostLock | None:
@@ -111,6 +113,9 @@ def _standing(host: Host) -> str:
 
 def _why_not(host: Host, said: list[str], errors: list[str], done: str) -> Finding:
     word, _, text = (said[-1] if said else "").partition(" ")
+    other = _names.get(text, host.name)
+    if other != host.name:
+        return access.SAME_MACHINE(this=host.name, other=other, done=done)
     if word == "held":
         return access.ANOTHER_RUN(holder=holder_name(text), done=done)
     if word == "changed":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -79,6 +80,7 @@ class Host:
     """A host on which the lock is held, then is not, then is another run's."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.name = "gpu-1"
         self.said = "."
         self.ended = Event()
         self.text = ""
@@ -107,3 +109,19 @@ def test_a_lock_lost_to_another_run_is_no_run_that_changed_nothing(
     finding = caught.value.finding
     assert (finding.code, "bob" in finding.message) == (code, True)
     assert "changed nothing more." in finding.message
+
+
+@pytest.mark.parametrize("word", ["held", "changed"])
+def test_two_names_of_one_machine_are_named(
+    carry_out: Callable[..., Any], word: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = SimpleNamespace(name="gpu-1", connector_data={})
+    host_lock.arm(cast(Any, other), bare_host())
+    lock = host_lock.lock_of(cast(Any, other))
+    assert lock
+    answers = {"hold_host": {"stdout": framed_lines(f"{word} {lock.text}"), "success": False}}
+    done = carry_out(deploy("first"), answers)
+    assert done.failed
+    assert "GF559 " in caplog.text
+    assert "@fake/host and gpu-1 are names of the same machine" in caplog.text
+    assert "first" not in done.commands
