@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from typing import Any
 
 import paramiko
+
+
+def quiet_paramiko() -> None:
+    """Keep the stack traces off the terminal that paramiko logs beside what it raises."""
+    logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 
 
 def nodelay_transport(sock: Any, **kwargs: Any) -> paramiko.Transport:

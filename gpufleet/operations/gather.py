@@ -48,6 +48,7 @@ def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
     from pyinfra.context import ctx_inventory, ctx_state
     from pyinfra_cli.inventory import make_inventory
 
+    from gpufleet.operations.connection import quiet_paramiko
     from gpufleet.operations.facts import read_facts
     from gpufleet.operations.groups import is_cluster
 
@@ -56,6 +57,7 @@ def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
     cwd = str(Path.cwd())
     if cwd not in sys.path:
         sys.path.append(cwd)  # as pyinfra's own command does: inventories import their project
+    quiet_paramiko()
     state = State()
     ctx_state.set(state)
     hosts = make_inventory(inventory, cwd=cwd)

@@ -12,6 +12,7 @@ from pyinfra.api.exceptions import PyinfraError
 from gpufleet.exit_status import ExitStatus
 from gpufleet.findings import Finding
 from gpufleet.findings import run as findings
+from gpufleet.operations.connection import quiet_paramiko
 from gpufleet.operations.run import Run
 from gpufleet.redact import redact
 from gpufleet.report import BAD, HostReport
@@ -40,6 +41,7 @@ class RunReport(BaseStateCallback):
 
         A run whose report could not be written ends here, before it touches a host.
         """
+        quiet_paramiko()
         report = cls(state, Run.start())
         report.run.at_end(report.close, report.abandon)
         return report

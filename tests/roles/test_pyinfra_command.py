@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -222,6 +226,51 @@ def test_doctor_says_of_each_host_that_none_answers(bench: Bench) -> None:
     assert done.returncode == 1, done.stderr
     assert done.stdout.count("GF005") == 2
     assert "Usage" not in done.stderr
+
+
+@pytest.fixture
+def hostile() -> Iterator[dict[str, int]]:
+    """Ports where something else than SSH answers: with a page, or by a reset."""
+    with ExitStack() as servers:
+        ports = {}
+        for name, said in {"page": b"\xff\xfeHTTP/1.1 400 Bad\r\n\r\n", "reset": b""}.items():
+            server = servers.enter_context(socket.create_server(("127.0.0.1", 0)))
+            threading.Thread(target=_answer, args=(server, said), daemon=True).start()
+            ports[name] = server.getsockname()[1]
+        yield ports
+
+
+def _answer(server: socket.socket, said: bytes) -> None:
+    while True:
+        try:
+            client, _ = server.accept()
+        except OSError:  # the test is over
+            return
+        with client:
+            if said:
+                client.sendall(said)
+            else:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+@pytest.mark.parametrize("command", ["gpu_node", "doctor"])
+def test_what_is_no_ssh_server_is_said_without_a_stack_trace(
+    bench: Bench, hostile: dict[str, int], command: str
+) -> None:
+    hosts = [
+        (name, {"ssh_hostname": "127.0.0.1", "ssh_port": port}) for name, port in hostile.items()
+    ]
+    bench.inventory.write_text(f"gpu_nodes = {hosts!r}\n")
+    if command == "doctor":
+        ended = doctor(str(bench.inventory))
+        status, output = ended.returncode, ended.stdout + ended.stderr
+    else:
+        done = bench.run("gpu_node", "-y")
+        status, output = done.status, done.output
+    assert status == 1
+    assert "Error reading SSH protocol banner" in output
+    assert "GF005" in output
+    assert "Traceback" not in output
 
 
 def test_doctor_does_not_ask_a_cluster_what_a_host_is(bench: Bench) -> None:
