@@ -232,7 +232,8 @@ NO_RECORD = Kind(
     "GF560",
     Severity.INFO,
     "No record of an installation",
-    "there is no record on this host of anything that gpufleet installed, so nothing is removed.",
+    "there is no record on this host of anything that gpufleet installed or began to install, so "
+    "nothing is removed.",
     "What was installed by other means has to be removed by those means.",
 )
 

@@ -32,6 +32,15 @@ MODULES_STAY = Kind(
     "modules then stay loaded until the next boot.",
 )
 
+NOT_ENDED = Kind(
+    "GF572",
+    Severity.INFO,
+    "An installation that did not end",
+    "a run of gpufleet began here and did not come to its end: {roles}. What it brought is removed "
+    "too, by what it wrote down before it acted.",
+    "Nothing to do.",
+)
+
 THERE_BEFORE = Kind(
     "GF566",
     Severity.INFO,

@@ -56,10 +56,10 @@ def stop(units: Sequence[str], images: bool = False) -> Commands:
     """
     Stop an exporter, and keep it from starting again.
 
-    + units: its services; none is no change
-    + images: what docker pulled for it goes too
+    + units: its services
+    + images: what docker pulled for it goes too; neither is no change
     """
-    if not units:
+    if not (units or images):
         host.noop("there is none to stop")
         return
     yield script("exporter_stop", IMAGES if images else "", *units)

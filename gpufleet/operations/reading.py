@@ -19,6 +19,7 @@ from gpufleet.operations.sudo import run
 from gpufleet.operations.trouble import refusal
 from gpufleet.plan.packages import Available, parse_available
 from gpufleet.plan.rpm_trial import Trial, read_trial
+from gpufleet.plan.unfinished import Unfinished, parse_unfinished
 
 T = TypeVar("T")
 
@@ -125,6 +126,18 @@ class AddedPackages(FactBase[list[str]]):
 
     def process(self, output: Iterable[str]) -> list[str]:
         return [line.strip() for line in answer(output) or () if line.strip()]
+
+
+class LeftUnfinished(FactBase[Unfinished]):
+    """What runs that did not come to their end left in the folder of gpufleet."""
+
+    default = Unfinished
+
+    def command(self, home: str) -> StringCommand:
+        return framed(script("unfinished", home))
+
+    def process(self, output: Iterable[str]) -> Unfinished:
+        return parse_unfinished(answer(output) or ())
 
 
 class RecordOnHost(FactBase[bytes]):

@@ -1,4 +1,4 @@
-"""Taking away what gpufleet installed, by the host's record; what somebody changed stays."""
+"""Taking away what gpufleet brought, as the host has it on record; what somebody changed stays."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ from gpufleet.operations.groups import is_cluster
 from gpufleet.operations.locks import wait_for_lock
 from gpufleet.operations.node import facts_in_peace, is_busy, settings_and_facts
 from gpufleet.operations.operation import Commands, operation
+from gpufleet.operations.reading import AddedPackages, LeftUnfinished, read
 from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.shell import command, explain, script
 from gpufleet.plan.removal import RemovalPlan, plan_removal
+from gpufleet.plan.unfinished import Unfinished
 from gpufleet.report import HostReport
 from gpufleet.settings import NodeSettings
 
@@ -51,12 +53,13 @@ def leaving_node() -> LeavingNode | None:
     if known is None:
         return None
     settings, facts = known
-    if is_busy(facts) and facts.provenance:
+    left = _left()
+    if is_busy(facts) and (facts.provenance or left.there):
         known = facts_in_peace(settings)
         if known is None:
             return None
-        settings, facts = known
-    plan = plan_removal(settings, facts, load_catalog())
+        (settings, facts), left = known, _left()
+    plan = plan_removal(settings, facts, load_catalog(), left)
     report = RunReport.of(state)
     part = report.host(host.name)
     part.findings += plan.findings
@@ -75,7 +78,16 @@ def leaving_node() -> LeavingNode | None:
         report.block(host, [])
         return None
     host_lock.arm(host, facts)
-    return LeavingNode(settings, facts, plan, part) if facts.provenance else None
+    return LeavingNode(settings, facts, plan, part) if plan.owns else None
+
+
+def _left() -> Unfinished:
+    """What runs that did not come to their end left on the host."""
+    left = read(LeftUnfinished, HOME)
+    for role in left.begun:
+        added = read(AddedPackages, f"{HOME}/{role}.before")
+        left = left.with_added(role, added)
+    return left
 
 
 @operation

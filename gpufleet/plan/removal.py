@@ -1,4 +1,5 @@
-"""What gpufleet installed on a host and takes away again: by the host's record, nothing else."""
+"""What gpufleet brought to a host and takes away again: by the host's record, and by what runs
+that did not come to their end wrote down."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from gpufleet.plan.driver_files import MODPROBE_FILE
 from gpufleet.plan.exporter_files import gpu_work, units
 from gpufleet.plan.runtime_model import RuntimePlan
 from gpufleet.plan.runtime_removal import plan_runtime_removal
+from gpufleet.plan.unfinished import NOTHING_LEFT, Unfinished, completed
 from gpufleet.settings import NodeSettings, ToolkitSettings
 
 PERSISTENCE_OVERRIDE = "/etc/systemd/system/nvidia-persistenced.service.d/gpufleet.conf"
@@ -40,9 +42,11 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class RemovalPlan:
-    """What is taken away, in this order; all empty where there is no record."""
+    """What is taken away, in this order; all empty where there is nothing of gpufleet's."""
 
+    owns: bool = False  # there is something of gpufleet's
     exporter: tuple[str, ...] = ()  # units to stop for good
+    images: bool = False  # docker may have pulled some for the exporter
     modules: tuple[str, ...] = ()  # to load again where one of them cannot be unloaded
     unload: bool = False
     prerequisites: tuple[str, ...] = ()  # modules of the kernel's own that the driver loaded
@@ -52,6 +56,7 @@ class RemovalPlan:
     held: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()  # that were not there before
     files: tuple[tuple[str, str], ...] = ()  # path, sha256 of what gpufleet wrote
+    written: tuple[str, ...] = ()  # further files, of which the host itself knows the sha256
     initramfs: str = ""  # file that it must not hold any more
     findings: tuple[Finding, ...] = ()
     roles: tuple[tuple[str, Recorded], ...] = ()  # by name
@@ -61,6 +66,11 @@ class RemovalPlan:
         """What stops the host before anything is removed."""
         return tuple(finding for finding in self.findings if finding.blocks)
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that go."""
+        return tuple(dict.fromkeys([*(path for path, _ in self.files), *self.written]))
+
     def describe(self) -> dict[str, Any]:
         """The plan as data for the JSON report."""
         return {
@@ -69,7 +79,7 @@ class RemovalPlan:
             "cdi": list(self.specs),
             "exporter": list(self.exporter),
             "packages": list(self.packages),
-            "files": [path for path, _ in self.files],
+            "files": list(self.paths),
             "unload": self.unload,
         }
 
@@ -82,43 +92,66 @@ class RemovalPlan:
             f"take nvidia out of {', '.join(taken)}": taken,
             f"remove the CDI spec {', '.join(self.specs)}": self.specs,
             f"release and remove the packages {', '.join(self.packages)}": self.packages,
-            f"remove {', '.join(path for path, _ in self.files)}": self.files,
+            f"remove {', '.join(self.paths)}": self.paths,
             f"rebuild the initramfs without {self.initramfs}": self.initramfs,
-            "remove the record": self.roles or self.files,
+            "remove the record": self.owns,
         }
         return [f"removal: {step}" for step, needed in done.items() if needed]
 
 
-def plan_removal(settings: NodeSettings, facts: NodeFacts, catalog: Catalog) -> RemovalPlan:
-    """The removal of what the host's record names; nothing where there is no record."""
-    record = facts.provenance
-    if not record:
+def plan_removal(
+    settings: NodeSettings, facts: NodeFacts, catalog: Catalog, left: Unfinished = NOTHING_LEFT
+) -> RemovalPlan:
+    """The removal of what the host's record names, and of what runs began and did not end."""
+    if not (facts.provenance or left.there):
         return RemovalPlan(findings=(findings.NO_RECORD(),))
+    record = completed(left, facts, catalog)
     runtimes = plan_runtime_removal(settings.toolkit, facts, catalog)
     files = _files(record, facts)
     added, kept = _packages(record)
     changed = [path for path, digest in files if _differs(facts, path, digest)]
+    written = (*(path for path, _ in files), *left.written)
     return RemovalPlan(
+        owns=True,
         exporter=_exporter(record, facts, catalog),
+        images=bool(record.get("exporter")),
         modules=tuple((record.get("driver") or {}).get("load") or LOADED_NAMES),
-        unload=bool(record.get("driver")) and facts.loaded_driver is not None,
+        unload=_unloads(facts, left),
         prerequisites=tuple((record.get("driver") or {}).get("prerequisites", ())),
         runtimes=runtimes,
         specs=_specs(record, catalog),
         units=tuple(unit for unit in catalog.toolkit.cdi.refresh_units if unit in facts.services),
-        held=_held(record),
+        held=_held(left, facts),
         packages=added,
         files=files,
-        initramfs=MODPROBE_FILE if any(path == MODPROBE_FILE for path, _ in files) else "",
+        written=left.written,
+        initramfs=MODPROBE_FILE if MODPROBE_FILE in written else "",
         findings=(
             *_work(settings, facts, catalog),
             *_containers(settings.toolkit, runtimes, facts),
             *(finding for runtime in runtimes for finding in runtime.findings),
             *(findings.FILE_CHANGED(path=path) for path in changed),
             *((found.THERE_BEFORE(packages=", ".join(kept)),) if kept else ()),
+            *_began(record, facts, left),
         ),
         roles=tuple((role, _recorded(record[role], facts)) for role in ROLES if record.get(role)),
     )
+
+
+def _unloads(facts: NodeFacts, left: Unfinished) -> bool:
+    """Whether the loaded module is of a driver that goes, or that is on record."""
+    ours = (facts.provenance or {}).get("driver") or left.added.get("driver")
+    return bool(ours) and facts.loaded_driver is not None
+
+
+def _began(record: dict[str, Any], facts: NodeFacts, left: Unfinished) -> tuple[Finding, ...]:
+    """What is said of roles that are not on record as they are."""
+    recorded = facts.provenance or {}
+    roles = [role for role in reversed(ROLES) if role in left.begun]
+    roles += [role for role in record if role in ROLES and role not in (*recorded, *roles)]
+    if not roles and not recorded:
+        roles = ["what comes before the first package"]
+    return (found.NOT_ENDED(roles=", ".join(roles)),) if roles else ()
 
 
 def _recorded(part: dict[str, Any], facts: NodeFacts) -> Recorded:
@@ -158,8 +191,10 @@ def _exporter(record: dict[str, Any], facts: NodeFacts, catalog: Catalog) -> tup
     """The exporter's units, of both modes where it has had both; the exporter before its DCGM."""
     if not record.get("exporter"):
         return ()
-    both = (*units("docker", catalog), *reversed(units("systemd", catalog)))
-    return tuple(unit for unit in both if unit in facts.services)
+    on_record = (facts.provenance or {}).get("exporter")
+    packaged = on_record or record["exporter"].get("added")  # else they are somebody else's
+    systemd = reversed(units("systemd", catalog)) if packaged else ()
+    return tuple(unit for unit in (*units("docker", catalog), *systemd) if unit in facts.services)
 
 
 def _specs(record: dict[str, Any], catalog: Catalog) -> tuple[str, ...]:
@@ -172,10 +207,12 @@ def _specs(record: dict[str, Any], catalog: Catalog) -> tuple[str, ...]:
     return tuple(dict.fromkeys(specs))
 
 
-def _held(record: dict[str, Any]) -> tuple[str, ...]:
-    """Packages of the roles that hold theirs."""
-    parts = [record.get(role) or {} for role in ROLES]
+def _held(left: Unfinished, facts: NodeFacts) -> tuple[str, ...]:
+    """Packages of the roles that hold theirs; what was held before is not among those begun."""
+    recorded = facts.provenance or {}
+    parts = [recorded.get(role) or {} for role in ROLES]
     names = [name for part in parts if part.get("held") for name in part.get("packages", ())]
+    names += [name for begun in left.begun.values() for name in begun if name in facts.packages]
     return tuple(dict.fromkeys(names))
 
 

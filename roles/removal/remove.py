@@ -9,12 +9,12 @@ from gpufleet.operations.removal import LeavingNode
 
 @role("Removal")
 def remove(node: LeavingNode) -> None:
-    """Take away what the record of `node` names, and nothing else; the record goes last."""
+    """Take away what `node` has on record or begun, and nothing else; the record goes last."""
     plan = node.plan
     by_key = {runtime.key: runtime for runtime in plan.runtimes}
 
     removal.unload("Unload the NVIDIA modules", plan, not node.settings.driver.allow_disruption)
-    exporter.stop("Stop the exporter", plan.exporter, images=True)
+    exporter.stop("Stop the exporter", plan.exporter, plan.images)
     runtimes.configure("Take nvidia out of docker", node.facts, by_key.get("docker"))
     runtimes.configure("Take nvidia out of containerd", node.facts, by_key.get("containerd"))
     runtimes.configure("Take nvidia out of CRI-O", node.facts, by_key.get("crio"))

@@ -4,7 +4,7 @@ file=$1
 if [ -e "$file" ] && [ -e "$file.begun" ]; then exit 0; fi
 mkdir -p -m 700 "$(dirname "$file")" || exit 1
 if has dpkg-query; then
-    dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' | sed -n 's/^.i. //p' | sort -u >"$file.new"
+    dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' | sed -n 's/^.[^nc]. //p' | sort -u >"$file.new"
 else
     # keys have one name for all
     rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\n' | sed 's/^gpg-pubkey /gpg-pubkey-/; s/ .*//' | sort -u >"$file.new"

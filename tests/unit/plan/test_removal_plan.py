@@ -10,6 +10,7 @@ from gpufleet.catalog.load import load_catalog
 from gpufleet.facts.model import GpuProcess, LoadedModule, ManagedFile, NodeFacts, Package, Runtime
 from gpufleet.plan.driver_files import MODPROBE_FILE
 from gpufleet.plan.removal import RemovalPlan, plan_removal
+from gpufleet.plan.unfinished import NOTHING_LEFT, Unfinished
 from gpufleet.settings import load_settings
 from tests.unit.plan.hosts import bare_host
 
@@ -43,10 +44,10 @@ def host(**changes: Any) -> NodeFacts:
     return replace(facts, **changes)
 
 
-def plan(facts: NodeFacts, **data: Any) -> RemovalPlan:
+def plan(facts: NodeFacts, left: Unfinished = NOTHING_LEFT, **data: Any) -> RemovalPlan:
     settings, problems = load_settings(data)
     assert settings is not None, problems
-    return plan_removal(settings, facts, load_catalog())
+    return plan_removal(settings, facts, load_catalog(), left)
 
 
 def codes(done: RemovalPlan) -> set[str]:

@@ -1,0 +1,109 @@
+"""`deploys/remove.py` after runs that did not come to their end: the host is bare again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from deploying import run_deploy
+from driver_state import ONLY_DRIVER
+from exporting import IMAGE
+from snapshots import differences, snapshot
+
+from gpufleet.sandbox import Host
+from tests.hosts.conftest import HostFactory
+
+pytestmark = pytest.mark.hosts
+
+LEFT = ("/boot/initr", "/etc/dnf/plugins/versionlock.list")
+DROP_IN = "/etc/systemd/system/docker.service.d/refuse.conf"
+REFUSE = """[Service]
+ExecStartPre=/bin/sh -c "! grep -q nvidia /etc/docker/daemon.json"
+"""
+NO_PROGRAM = f"tar -c -T /dev/null | docker import --change 'ENTRYPOINT [\"/none\"]' - {IMAGE}"
+SOURCES = "/etc/apt/sources.list.d"
+
+
+def is_bare(host: Host, before: dict[str, list[str]]) -> None:
+    assert differences(before, snapshot(host, *LEFT)) == {}
+    host.run("test ! -e /var/lib/gpufleet")
+
+
+def removed(host: Host) -> dict[str, dict[str, str | None]]:
+    """What the report says of the driver and the toolkit after a removal that ends well."""
+    done = run_deploy("remove", [host])
+    assert done.returncode == 0, done.output
+    part = done.report[host.name]
+    assert part["status"] == "changed"
+    return {role: part[role] for role in ("driver", "toolkit")}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "debian12",
+        *(pytest.param(kind, marks=pytest.mark.extended) for kind in ("el7", "ubuntu2204")),
+    ],
+)
+def test_a_driver_that_could_not_be_built_goes(bare_host: HostFactory, kind: str) -> None:
+    host = bare_host(kind)
+    before = snapshot(host, *LEFT)
+    with host.fault("dkms-failure"):
+        done = run_deploy("gpu_node", [host], **ONLY_DRIVER)
+        assert done.returncode == 1
+        assert "GF550" in done.codes(kind), done.output
+    there = removed(host)["driver"]
+    assert there["before"]
+    assert there["after"] is None
+    is_bare(host, before)
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("kind", ["debian12", "el7"])
+def test_a_toolkit_with_which_docker_does_not_start_goes(bare_host: HostFactory, kind: str) -> None:
+    host = bare_host(kind)
+    host.run(f"mkdir -p {Path(DROP_IN).parent}")
+    host.put(DROP_IN, REFUSE)
+    host.run("systemctl daemon-reload")
+    before = snapshot(host, *LEFT)
+    done = run_deploy("gpu_node", [host])
+    assert done.returncode == 1
+    assert "GF432" in done.codes(kind), done.output
+    there = removed(host)["toolkit"]
+    assert there == {"before": "1.20.1", "after": None}
+    is_bare(host, before)
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("mode", ["docker", "systemd"])
+def test_an_exporter_that_does_not_come_up_goes(bare_host: HostFactory, mode: str) -> None:
+    """The image was there before, and stays; from packages, an old hook of the unit refuses."""
+    host = bare_host("ubuntu2204")
+    host.run(NO_PROGRAM)
+    folder = "/etc/systemd/system/nvidia-dcgm-exporter.service.d"
+    host.run(f"mkdir -p {folder}")
+    host.put(f"{folder}/refuse.conf", "[Service]\nExecStartPre=/bin/false\n")
+    before = snapshot(host, *LEFT)
+    done = run_deploy("gpu_node", [host], exporter_enabled=True, exporter_mode=mode)
+    assert done.returncode == 1
+    assert "GF588" in done.codes(host.name), done.output
+    done = run_deploy("remove", [host])
+    assert done.returncode == 0, done.output
+    assert "GF572" in done.codes(host.name)
+    assert done.report[host.name]["exporter"]["after"] is None
+    is_bare(host, before)
+    host.run(f"docker image inspect {IMAGE}")
+
+
+@pytest.mark.extended
+def test_packages_that_somebody_removed_by_hand_are_no_obstacle(bare_host: HostFactory) -> None:
+    host = bare_host("ubuntu2404")
+    done = run_deploy("gpu_node", [host])
+    assert done.returncode == 0, done.output
+    host.run("apt-get purge -y -q --allow-change-held-packages '*nvidia*'")
+    host.run(
+        f"rm {SOURCES}/cuda-*.list {SOURCES}/nvidia-container-toolkit.list && apt-get update -q"
+    )
+    assert removed(host)["driver"] == {"before": None, "after": None}
+    host.run("test ! -e /var/lib/gpufleet")
+    assert run_deploy("remove", [host]).codes(host.name) == {"GF560"}
