@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 from pyinfra.api import Host, StringCommand
-from pyinfra.connectors.util import CommandOutput, OutputLine, make_unix_command, write_stdin
+from pyinfra.connectors.util import CommandOutput, OutputLine, make_unix_command
 
 from gpufleet.operations.sudo import run
 
@@ -55,12 +55,8 @@ class Machine:
             ["sh", "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, env={"PATH": f"{self.folder}/bin:/usr/bin:/bin"},
         )  # fmt: skip
-        assert process.stdin
-        if lines:
-            write_stdin(lines, process.stdin)
-        process.stdin.close()
-        process.stdin = None
-        out, err = process.communicate()
+        given = "".join(f"{line}\n" for line in lines or [])
+        out, err = process.communicate(given.encode())  # a sudo that refuses may not read it
         if b"a password is required" in err and "typed" in self.connector_data:  # as pyinfra asks
             self.connector_data["prompted_sudo_password"] = self.connector_data["typed"]
         rows = [OutputLine("stdout", line) for line in out.decode().splitlines()]
