@@ -15,6 +15,7 @@ from gpufleet.facts.sections import FactsError
 from gpufleet.findings import Finding
 from gpufleet.findings.host import FACTS_UNREADABLE
 from gpufleet.operations.asking import MARK, arguments
+from gpufleet.operations.liveness import watch
 from gpufleet.operations.sudo import run
 from gpufleet.operations.trouble import explain_error, refusal
 
@@ -31,6 +32,7 @@ def read_facts(
     about 60 ms on the host for each. `ports` are TCP ports of which is told who listens there.
     """
     try:
+        watch(host)
         command = StringCommand(gather_command(paths, effective, ports, mark=MARK))
         # Never printed, not even at -vvv: whole files are in it, with their passwords.
         ok, output = run(host, command, **arguments(host))

@@ -12,6 +12,7 @@ from pyinfra.api.exceptions import ConnectError, PyinfraError
 from gpufleet.findings import Finding, access
 from gpufleet.findings.host import FACTS_UNREADABLE
 from gpufleet.operations.asking import is_connected
+from gpufleet.operations.liveness import why_lost
 from gpufleet.redact import redact
 
 SHOWN = 300  # characters of what a host said
@@ -78,7 +79,7 @@ def refusal(host: Host, said: Sequence[str], doing: str) -> Finding:
     `doing`: what was going on, as in "while its facts were gathered".
     """
     if not is_connected(host):
-        return access.CONNECTION_LOST(doing=doing, cause="the host closed it")
+        return access.CONNECTION_LOST(doing=doing, cause=why_lost(host))
     text = redact(" / ".join(line.strip() for line in said if line.strip()))[:SHOWN]
     for words, cause, remedy in _REFUSALS:
         if words in text.lower():
@@ -101,7 +102,7 @@ def explain_error(host: Host, error: Exception, doing: str) -> Finding:
     if isinstance(error, SSHException | ConnectError | EOFError | ConnectionError) or (
         isinstance(error, OSError) and not is_connected(host)
     ):
-        return access.CONNECTION_LOST(doing=doing, cause=_named(error))
+        return access.CONNECTION_LOST(doing=doing, cause=why_lost(host, _named(error)))
     if isinstance(error, PyinfraError):
         return refusal(host, [str(error)], doing)
     return access.UNEXPECTED(error=type(error).__name__, place=_place(places), doing=doing)

@@ -6,6 +6,7 @@ import pytest
 from deploying import run_deploy
 
 from gpufleet.sandbox import Host
+from gpufleet.sandbox.faults import find
 from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts
@@ -18,6 +19,31 @@ def with_password(host: Host) -> None:
     """A user who becomes root by sudo, with a password that nobody gives."""
     host.run("id asked || useradd -m -s /bin/bash asked")
     host.put("/etc/sudoers.d/asked", "asked ALL=(ALL) ALL\n", 0o440)
+
+
+@pytest.mark.extended  # it takes the minute that a silent host is waited for
+def test_a_host_that_hangs_in_a_step_is_given_up_and_the_others_go_on(
+    bare_host: HostFactory,
+) -> None:
+    going, hanging = bare_host("ubuntu2204"), bare_host("debian12")
+    frozen = find("frozen", hanging)
+
+    def freeze(line: str) -> None:
+        if "Starting operation" in line and "Install the toolkit packages" in line:
+            frozen.on(hanging)
+
+    try:
+        done = run_deploy(
+            "gpu_node", [going, hanging], driver_enabled=False, timeout=240, on_line=freeze
+        )
+    finally:
+        frozen.off(hanging)
+    assert done.returncode == 1
+    assert done.failures() == [hanging.name]
+    assert "GF504" in done.codes(hanging.name)
+    assert "answered nothing for" in done.output
+    assert "the run waits for this host" in done.output
+    assert "nvidia" in going.get("/etc/docker/daemon.json")
 
 
 def test_a_chatty_login_is_not_read_and_a_refusal_stops_its_host_alone(

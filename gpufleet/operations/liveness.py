@@ -1,0 +1,77 @@
+"""Hosts that fall silent: said while the run waits for them, and given up after a minute.
+
+A machine that hangs keeps its connection open: its kernel may go on to confirm what it is sent. So
+the SSH server itself is asked, as OpenSSH's client does with ServerAliveInterval.
+"""
+
+from __future__ import annotations
+
+import time
+
+import gevent
+from gevent import Greenlet
+from paramiko import SSHException, Transport
+from pyinfra import logger
+from pyinfra.api import Host
+
+INTERVAL = 15.0  # seconds between two questions, and between two lines of progress
+PATIENCE = 45.0  # seconds that one answer may take
+_WATCH, _LOST = "gpufleet_watch", "gpufleet_silent"  # in pyinfra's dictionary of a connection
+_CUT = (SSHException, OSError, EOFError)  # a connection that ends while it is used
+
+
+def watch(host: Host) -> None:
+    """From here on, end the connection to a host that answers nothing. Only SSH is watched."""
+    if _transport(host) is not None and _WATCH not in host.connector_data:
+        # `host` may be pyinfra's word for whichever host is at work, which a greenlet has not
+        itself = host.state.inventory.get_host(host.name)
+        host.connector_data[_WATCH] = gevent.spawn(_watch, itself)
+
+
+def why_lost(host: Host, otherwise: str = "the host closed it") -> str:
+    """Why the connection to a host is no more; `otherwise` where it was not given up here."""
+    seconds = host.connector_data.get(_LOST)
+    if seconds is None:
+        return otherwise
+    return f"the host hangs or is cut off: it answered nothing for {seconds:.0f} seconds"
+
+
+def _watch(host: Host) -> None:
+    """Ask until the process ends; after a reboot the connection is another one."""
+    while True:
+        gevent.sleep(INTERVAL)
+        transport = _transport(host)
+        if transport is not None and transport.is_active():
+            _await_answer(host, transport)
+
+
+def _await_answer(host: Host, transport: Transport) -> None:
+    began = time.monotonic()
+    asked: Greenlet = gevent.spawn(_ask, transport)
+    while True:
+        asked.join(timeout=INTERVAL)
+        silent = time.monotonic() - began
+        if asked.ready():
+            return
+        if silent >= PATIENCE:
+            break
+        logger.warning(
+            f"{host.print_prefix}no answer for {silent:.0f} s: the run waits for this host, "
+            f"{PATIENCE - silent:.0f} s more at most"
+        )
+    host.connector_data[_LOST] = silent
+    asked.kill(block=False)
+    transport.close()
+
+
+def _ask(transport: Transport) -> None:
+    """Return once the SSH server has answered, in whatever way, or the connection is no more."""
+    try:
+        transport.global_request("keepalive@openssh.com", wait=True)
+    except _CUT as error:
+        logger.debug(f"the connection ended while the host was asked: {error}")
+
+
+def _transport(host: Host) -> Transport | None:
+    client = getattr(host.connector, "client", None)
+    return client.get_transport() if client is not None else None

@@ -1,0 +1,80 @@
+"""A host that falls silent in a step, on transports that answer or do not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import gevent
+import pytest
+from paramiko import SSHException
+
+from gpufleet.operations import liveness
+from gpufleet.operations.trouble import refusal
+
+
+class Transport:
+    """An SSH connection; its server answers after `delays`, one after the other, then at once."""
+
+    def __init__(self, *delays: float, error: Exception | None = None) -> None:
+        self.delays, self.error = list(delays), error
+        self.active, self.asked = True, 0
+
+    def is_active(self) -> bool:
+        return self.active
+
+    def global_request(self, kind: str, *, wait: bool) -> None:
+        self.asked += 1
+        if self.error:
+            raise self.error
+        gevent.sleep(self.delays.pop(0) if self.delays else 0)
+
+    def close(self) -> None:
+        self.active = False
+
+
+def watched(transport: Transport, seconds: float) -> Any:
+    """A host with this connection, after it was watched for some seconds."""
+    client = SimpleNamespace(get_transport=lambda: transport)
+    host: Any = SimpleNamespace(
+        name="gpu-1", print_prefix="[gpu-1] ", connected=True, connector_data={},
+        connector=SimpleNamespace(client=client),
+    )  # fmt: skip
+    host.state = SimpleNamespace(inventory=SimpleNamespace(get_host={"gpu-1": host}.get))
+    at_work = SimpleNamespace(**vars(host))  # pyinfra's `host`, which means no host later on
+    liveness.watch(cast(Any, at_work))
+    del at_work.connector
+    liveness.watch(host)  # as a second look at the facts does
+    gevent.sleep(seconds)
+    host.connector_data[liveness._WATCH].kill()
+    return host
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(liveness, "INTERVAL", 0.05)
+    monkeypatch.setattr(liveness, "PATIENCE", 0.25)
+
+
+def test_a_host_that_hangs_is_lost_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    transport = Transport(60)
+    host = watched(transport, 0.6)
+    assert not transport.active
+    finding = refusal(host, [], "in the step 'Install'")
+    assert finding.code == "GF504"
+    assert "answered nothing for 0 seconds" in finding.message
+    assert "[gpu-1] no answer for 0 s: the run waits for this host" in caplog.text
+
+
+def test_a_host_that_is_slow_for_a_while_is_kept() -> None:
+    transport = Transport(0.15, 0.15)
+    watched(transport, 0.6)
+    assert transport.active
+    assert transport.asked >= 3
+
+
+def test_a_connection_that_ends_while_it_is_asked_is_no_fault_of_ours(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    watched(Transport(error=SSHException("not active")), 0.2)
+    assert "Traceback" not in capsys.readouterr().err
