@@ -77,10 +77,12 @@ say "user $user"
 # name will stand there.
 line /run/gpufleet.lock
 say "run $line"
-if [ -e /run/gpufleet.lock ]; then
-flock -s -n /run/gpufleet.lock true
-[ $? -eq 1 ] && say "held"
-fi
+# A step of a run that was killed goes on without it, and holds the second file.
+for path in /run/gpufleet.lock /run/gpufleet.lock.steps; do
+[ -e "$path" ] || continue
+flock -s -n "$path" true
+[ $? -eq 1 ] && say "held" && break
+done
 
 section os
 like=

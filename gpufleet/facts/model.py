@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 NVIDIA_VENDOR = 0x10DE
 RUN_LOCK = "/run/gpufleet.lock"  # held by the run of gpufleet that changes the host
+STEP_LOCK = f"{RUN_LOCK}.steps"  # held by each of its steps, which may go on after it was killed
 PackageManager = Literal["apt", "dnf", "yum", "zypper"]
 
 
@@ -250,7 +251,7 @@ class NodeFacts:
     cdi_specs: tuple[CdiSpec, ...] = ()
     privileged: bool = True  # gathered as root; if not, much of the above is incomplete
     run_lock: str = ""  # whose run was the last to change something since the boot
-    at_work: bool = False  # that run still goes on
+    at_work: bool = False  # that run still goes on, or a step of it does
 
     @property
     def recorded_runtimes(self) -> dict[str, Any]:

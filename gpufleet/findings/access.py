@@ -76,7 +76,8 @@ ANOTHER_RUN = Kind(
     "Another run is at work on the host",
     "another run of gpufleet is at work on this host: {holder}. This run changed {done}.",
     "Wait until the other run has ended, then run again. Its lock goes when it ends, is killed or "
-    "loses its connection.",
+    "loses its connection, and the step has ended that it had begun on the host (to see that one: "
+    "fuser -v /run/gpufleet.lock.steps).",
 )
 
 SAME_MACHINE = Kind(

@@ -3,6 +3,9 @@
 A process on the host holds it as long as the connection to it stands. It is taken before the first
 change, so that a host that is as it should be costs nothing, and only where no other run has held
 it since the facts were gathered that the plan was made of.
+
+A command on the host does not end with the run that sent it: each holds a lock of its own, and
+another run waits for it too.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import gevent
 from gevent import Greenlet
 from pyinfra.api import FunctionCommand, Host, State, StringCommand
 
-from gpufleet.facts.model import RUN_LOCK, NodeFacts
+from gpufleet.facts.model import RUN_LOCK, STEP_LOCK, NodeFacts
 from gpufleet.findings import Finding, access
 from gpufleet.identity import new_identity
 from gpufleet.operations.asking import answer, framed, privileges
@@ -83,6 +86,21 @@ def lock_of(host: Host) -> HostLock | None:
 def taking(lock: HostLock) -> FunctionCommand:
     """The command that takes the lock."""
     return FunctionCommand(_take, (lock,), {})
+
+
+def as_step(
+    command: str | StringCommand | FunctionCommand,
+) -> str | StringCommand | FunctionCommand:
+    """The same command, which holds the lock of steps until it has ended on the host.
+
+    The shell around it holds the lock and what it starts does not: a daemon that stays would keep
+    it. With `exit` to come, the shell does not make room for its last command.
+    """
+    if isinstance(command, FunctionCommand):  # one of ours, on this machine
+        return command
+    inner = StringCommand(command.strip()) if isinstance(command, str) else command
+    after = f"; }} 9>&-; exit $? ) 9>>{STEP_LOCK}"
+    return StringCommand("( flock 9 && {", inner, after, **inner.connector_arguments)
 
 
 def holder_name(text: str) -> str:

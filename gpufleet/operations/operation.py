@@ -13,7 +13,7 @@ from pyinfra.api import operation as pyinfra_operation
 from pyinfra.api.operation import OperationMeta
 
 from gpufleet.operations.boundary import failing, finding_of, step, watched
-from gpufleet.operations.host_lock import lock_of, taking
+from gpufleet.operations.host_lock import as_step, lock_of, taking
 from gpufleet.operations.reporting import RunReport
 
 P = ParamSpec("P")
@@ -55,7 +55,7 @@ def _guarded(function: Callable[P, Commands]) -> Callable[P, Commands]:
             for command in function(*args, **kwargs):
                 if lock and not lock.held:
                     yield watched(taking(lock))
-                yield watched(command)
+                yield watched(as_step(command) if lock else command)
         except Exception as error:  # noqa: BLE001 - the boundary
             yield failing(finding_of(error, step(state, host)))
 

@@ -23,6 +23,13 @@ pytestmark = pytest.mark.hosts
 
 LOCK = "/run/gpufleet.lock"
 FREE = f"flock -n {LOCK} echo free || test $? = 1"
+SLOW = """#!/bin/sh
+[ ! -e /run/begun ] || exec /usr/bin/apt-mark "$@"
+touch /run/begun
+while [ ! -e /run/go ]; do sleep 0.1; done
+/usr/bin/apt-mark "$@"
+echo $? >/run/ended
+"""
 AS_USER = {"ssh_user": "ops", "_sudo": True}
 FIRST_CHANGES = 3  # operations of the driver role after whose beginning the host is being changed
 
@@ -102,6 +109,31 @@ def test_the_lock_ends_with_a_run_that_is_killed(
         assert host.output(FREE) == ""
         os.killpg(process.pid, signal.SIGKILL)
         assert wait_until(lambda: host.output(FREE), 10) == "free"
+
+
+def test_the_step_of_a_run_that_is_killed_is_waited_for(
+    bare_host: HostFactory, tmp_path: Path
+) -> None:
+    """It goes on on the host: another run would change the same things at the same time."""
+    host = bare_host("ubuntu2204")
+    host.put("/usr/local/bin/apt-mark", SLOW, 0o755)  # only the step that holds packages runs it
+    with begun(host, folder(tmp_path, "first"), {}) as first:
+        assert wait_until(lambda: host.output("ls /run/begun 2>&1 || true") == "/run/begun", 120)
+        os.killpg(first.pid, signal.SIGKILL)
+    assert wait_until(lambda: host.output(FREE), 10) == "free"
+    refused = run_deploy("gpu_node", [host], driver_lock_timeout=0, **ONLY_DRIVER)
+    assert refused.returncode == 1
+    assert "GF508" in refused.codes(host.name), refused.output
+    assert f"process {first.pid}, since 20" in refused.output
+
+    def end(line: str) -> None:
+        if "waiting for another run of gpufleet" in line:
+            host.run("touch /run/go")
+
+    done = run_deploy("gpu_node", [host], on_line=end, **ONLY_DRIVER)
+    assert done.returncode == 0, done.output
+    assert host.output("cat /run/ended") == "0"
+    assert_driver(host, NEWEST["580"])
 
 
 @pytest.mark.extended

@@ -10,6 +10,7 @@ import pytest
 from gevent.event import Event
 from pyinfra import host, state
 
+from gpufleet.facts.model import STEP_LOCK
 from gpufleet.operations import host_lock
 from gpufleet.operations.boundary import Stopped
 from gpufleet.operations.operation import Commands, operation
@@ -72,7 +73,10 @@ def test_the_first_change_takes_it_for_all(
 
     monkeypatch.setattr(host_lock.HostLock, "take", take)
     done = carry_out(deploy("first", "second"))
-    assert done.commands == ["first", "second"] * 2
+    steps = [command for command in done.commands if STEP_LOCK in command]
+    assert len(steps) == len(done.commands) == 4
+    for step, word in zip(steps, ["first", "second"] * 2, strict=True):
+        assert f"{{ {word} ;" in step
     assert taken == ["alice [1]"]
 
 

@@ -1,7 +1,8 @@
 # hold_host.sh FILE SEEN TEXT: hold the lock on FILE, in which SEEN must stand, or TEXT where this run
 # held it before; TEXT stands in it from then on. It is held until the run ends. However that ends, its
-# connection does: the line that is sent each second cannot be delivered then. `held TEXT` and
-# `changed TEXT`: why there is no lock.
+# connection does: the line that is sent each second cannot be delivered then. What it had begun on the host
+# may go on: each of its steps holds FILE.steps, and there is no lock before the last one has ended. `held
+# TEXT` and `changed TEXT`: why there is no lock.
 file=$1 seen=$2 text=$3
 first=''
 umask 077
@@ -12,6 +13,12 @@ if ! flock -w 3 9; then
     exit 1
 fi
 IFS= read -r first <"$file"
+exec 8>>"$file.steps" || exit 1
+if ! flock -s -w 3 8; then
+    printf 'held %s\n' "$first"
+    exit 1
+fi
+exec 8>&-
 if [ "$first" != "$seen" ] && [ "$first" != "$text" ]; then
     printf 'changed %s\n' "$first"
     exit 1

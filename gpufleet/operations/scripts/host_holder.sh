@@ -1,5 +1,10 @@
-# host_holder.sh FILE: who holds the lock on FILE, as it says itself; nothing where it is free.
-[ -e "$1" ] || exit 0
-flock -s -n "$1" true
-[ $? -eq 1 ] || exit 0
-head -n 1 "$1"
+# host_holder.sh FILE: who holds the lock on FILE, as it says itself, or whose step goes on after its run has
+# ended (FILE.steps); nothing where both are free.
+for lock in "$1" "$1.steps"; do
+    [ -e "$lock" ] || continue
+    flock -s -n "$lock" true
+    [ $? -eq 1 ] || continue
+    head -n 1 "$1"
+    exit 0
+done
+exit 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import subprocess
 
@@ -165,6 +166,17 @@ def test_lock_is_found_by_inode(host: FakeHost, shell: tuple[str, ...]) -> None:
         f"3: POSIX  ADVISORY  WRITE 77 fe:01:{inode} 0 EOF\n",
     )
     assert facts(host, shell).lock_holder == "apt-get (process 77)"
+
+
+def test_a_step_of_a_run_that_was_killed_is_at_work(host: FakeHost, shell: tuple[str, ...]) -> None:
+    host.file("/run/gpufleet.lock", "alice [1]\n")
+    steps = host.file("/run/gpufleet.lock.steps", "")
+    found = facts(host, shell)
+    assert (found.at_work, found.run_lock) == (False, "alice [1]")
+    with steps.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        found = facts(host, shell)
+    assert (found.at_work, found.run_lock) == (True, "alice [1]")
 
 
 def test_lock_of_another_file_system_with_the_same_inode(
