@@ -28,16 +28,23 @@ gpu_inference = (
     {**ssh, "driver_version": "580.159.03", "toolkit_default_runtime": True},
 )
 
-# Old machines: CentOS 7 ends at branch 550. The host has a mirror of its own.
+# Old machines: CentOS 7 ends at branch 550. This one has mirrors of its own. Where they sign with
+# another key than NVIDIA's, driver_repo_key_fingerprint and toolkit_repo_key_fingerprint name it.
 gpu_old = (
     ["old-01.example.com"],
-    {**ssh, "driver_branch": "550", "driver_repo_url": "https://mirror.example.com/cuda/repos"},
+    {
+        **ssh,
+        "driver_branch": "550",
+        "driver_repo_url": "https://mirror.example.com/cuda/repos",
+        "toolkit_repo_url": "https://mirror.example.com/libnvidia-container/stable",
+    },
 )
 
+# What the checks and `--limit gpu_nodes` mean: every host that should have a driver.
 gpu_nodes = gpu_training[0] + gpu_inference[0] + gpu_old[0]
 
 # The Kubernetes cluster that they form, reached from this machine: deploys/gpu_cluster.py is for
-# it alone, and deploys/gpu_node.py leaves it alone.
+# it alone, and deploys/gpu_node.py leaves it alone. Delete this group if you have no cluster.
 gpu_cluster = (
     ["@local"],
     {"cluster_kubeconfig": "~/.kube/config", "monitoring_node_port": 30090},

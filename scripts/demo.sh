@@ -22,10 +22,11 @@ moved = [name for name, host in hosts.items() if host["changed"] or host["failed
 sys.exit(f"the second run changed {', '.join(moved)}" if moved or not hosts else 0)
 PY
 
-step "4/4 Verified by checks that share no code with the installer: gpufleet verify"
+step "4/4 Verified by checks with code of their own: gpufleet verify"
 gpufleet verify inventories/sandbox.py
 
 printf '\nAll hosts converged, the second run changed nothing, verify is green: %d s.\n' \
     $((SECONDS - began))
+printf 'The commands:              source .venv/bin/activate\n'
 printf 'The hosts are still there: gpufleet sandbox ssh --name demo ubuntu2204 nvidia-smi\n'
 printf 'Take them away with:       gpufleet sandbox down --name demo\n'
