@@ -78,11 +78,15 @@ def masked(value: Any, other: Any = MISSING, *, keys: tuple[str, ...] = ()) -> A
 
 def without(text: str, values: Any) -> str:
     """`text`, for example an error of a server that quotes what it was sent, without logins and
-    without what `masked` would not show of `values`."""
+    without what `masked` would not show of `values`.
+
+    One word of letters alone is hidden only where its key says that it is a secret: it may be a
+    word of the error itself (`ImagePullBackOff`).
+    """
     hidden = {
         piece
-        for leaf, shown in _pairs(values, masked(values))
-        if shown == MASK
+        for keys, leaf, shown in _leaves(values, masked(values))
+        if shown == MASK and (not leaf.isalpha() or any(map(_is_secret, keys)))
         for line in (leaf, *leaf.splitlines())
         for piece in (line.strip(), json.dumps(line.strip())[1:-1])
         if len(piece) >= SHORTEST
@@ -92,16 +96,19 @@ def without(text: str, values: Any) -> str:
     return redact(text)
 
 
-def _pairs(value: Any, shown: Any) -> Iterator[tuple[str, Any]]:
-    """Every leaf as text, and what `masked` makes of it."""
+def _leaves(
+    value: Any, shown: Any, keys: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], str, Any]]:
+    """Every leaf: the keys that lead to it, its text, and what `masked` makes of it."""
     if isinstance(value, Mapping):
-        for inner, other in zip(value.values(), shown.values(), strict=False):
-            yield from _pairs(inner, other)
+        named = str(value.get("name", ""))
+        for (key, inner), other in zip(value.items(), shown.values(), strict=False):
+            yield from _leaves(inner, other, (*keys, *_way(str(key), named)))
     elif isinstance(value, list | tuple):
         for inner, other in zip(value, shown, strict=False):
-            yield from _pairs(inner, other)
+            yield from _leaves(inner, other, keys)
     else:
-        yield str(value), shown
+        yield keys, str(value), shown
 
 
 def _shown(text: str, other: Any) -> str:

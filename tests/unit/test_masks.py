@@ -150,3 +150,11 @@ def test_what_is_no_secret_stays_in_an_error() -> None:
     values = {"image": {"tag": "4.8.2"}, "replicas": 3, "env": [{"name": "LOG", "value": "on"}]}
     text = "env[0].name: LOG of image 4.8.2 with 3 replicas is on"
     assert without(text, values) == text
+
+
+def test_a_word_is_hidden_where_its_key_says_that_it_is_a_secret() -> None:
+    values = {
+        "annotations": {"why": "ImagePullBackOff"},
+        "env": [{"name": "PASSWORD", "value": "horse"}],
+    }
+    assert without("ImagePullBackOff: horse", values) == "ImagePullBackOff: ***"
