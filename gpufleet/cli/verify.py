@@ -15,8 +15,8 @@ from gpufleet.findings.verify import CHECKS_MISSING, LIMIT
 from gpufleet.verify.inventory import VerifyError
 
 EPILOG = (
-    "Exit status: 0 all checks passed or were skipped; 1 a check failed; 2 wrong usage; 4 --limit "
-    "or -k matches nothing; 130 interrupted."
+    "Exit status: 0 all checks passed or were skipped; 1 a check failed or a host was not reached; "
+    "2 wrong usage; 4 --limit or -k matches nothing; 130 interrupted."
 )
 STATUSES = {
     pytest.ExitCode.OK: ExitStatus.CONVERGED,

@@ -32,6 +32,7 @@ NODES = pytest.StashKey[dict[str, Node]]()
 CONNECTIONS = pytest.StashKey[Connections]()
 REPORT = pytest.StashKey[Report]()
 SUBJECTS = ("node", "cluster")  # what a check is about: the fixture that it takes
+CAUSE = "test_reachable"  # the check whose failure has every other one skipped
 PARALLEL = 32  # hosts read at the same time
 
 
@@ -124,6 +125,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(subject, parameters, indirect=True, scope="session")
 
 
+def _target(item: pytest.Item) -> Target | None:
+    """The host or cluster that a check is about."""
+    parameters = item.callspec.params if isinstance(item, pytest.Function) else {}
+    target = next((parameters[name] for name in SUBJECTS if name in parameters), None)
+    return target if isinstance(target, Target) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
+    """Whether a host answers is checked first, and whatever -k chooses: the chosen checks of one
+    that does not are skipped, and would leave a run that looks right."""
+    causes = [item for item in items if getattr(item, "originalname", "") == CAUSE]
+    yield
+    chosen = {target.name for item in items if (target := _target(item))}
+    first = [item for item in causes if (target := _target(item)) and target.name in chosen]
+    items[:] = first + [item for item in items if item not in first]
+
+
 @pytest.fixture(scope="session")
 def node(request: pytest.FixtureRequest) -> Node:
     """One host of the inventory."""
@@ -166,9 +185,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Note host, check and code as properties: they reach JUnit and xdist's controller."""
     report = yield
-    parameters = item.callspec.params if isinstance(item, pytest.Function) else {}
-    target = next((parameters[name] for name in SUBJECTS if name in parameters), None)
-    if isinstance(target, Target):
+    target = _target(item)
+    if target is not None:
         report.user_properties += [("host", target.name), ("check", _check_name(item))]
     if call.excinfo is not None and isinstance(call.excinfo.value, CheckFailed):
         code = ("code", call.excinfo.value.finding.code)

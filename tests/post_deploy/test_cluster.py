@@ -28,6 +28,11 @@ def missing(cluster: Cluster, image: str) -> str:
     return ", ".join(name for name in without if name not in with_pod)
 
 
+def test_reachable(cluster: Cluster) -> None:
+    """The API of the cluster answers."""
+    cluster.ask(client.VersionApi(cluster.api).get_code)
+
+
 def test_gpus_are_offered(cluster: Cluster) -> None:
     """Nodes with GPUs offer as many as GPU feature discovery counted, and all of them work."""
     cluster.expect(bool(cluster.gpu_nodes), kinds.NO_GPU_NODES, "a node with GPUs", "none")

@@ -156,6 +156,20 @@ def test_wrong_limit_matches_nothing(tmp_path: Path) -> None:
     assert "GF702 --limit nobody" in done.stderr
 
 
+def test_a_host_that_is_not_reached_fails_whatever_checks_are_chosen(tmp_path: Path) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text(SSH.format(python=sys.executable, folder=str(tmp_path)))
+    ssh.chmod(0o755)
+    answer(tmp_path, "good", loaded="580.95.05")
+    (tmp_path / "fleet.py").write_text('gpu_nodes = ["good", "down"]\n')
+    done = command("fleet.py", "-k", "module_loaded", folder=tmp_path)
+    assert done.returncode == 1, done.stdout
+    assert "GF710 down" in done.stdout
+    assert "2 passed" in done.stdout  # of the good one: reachable and module_loaded
+    good = command("fleet.py", "-k", "module_loaded", "--limit", "good", folder=tmp_path)
+    assert good.returncode == 0, good.stdout
+
+
 def test_the_same_statuses_as_the_other_commands(tmp_path: Path) -> None:
     (tmp_path / "fleet.py").write_text('gpu_nodes = ["a"]\n')
     missing = command("nosuch.py", folder=tmp_path)
