@@ -42,7 +42,7 @@ UNREACHABLE = Kind(
     "GF005",
     Severity.BLOCKER,
     "The host could not be reached",
-    "the connection failed: pyinfra's lines above say why. Nothing was done on it.",
+    "the connection failed: {cause}. Nothing was done on it.",
     "See that `ssh` reaches the host with the inventory's user and key; then run again with "
     "--limit {host}.",
 )

@@ -38,7 +38,7 @@ class NoInventory(Exception):
 def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
     """Facts of every host of `inventory`, or of the hosts and groups that `limit` names.
 
-    Raises NoSuchHost, NoInventory, and what pyinfra raises for an inventory that it cannot load.
+    Raises NoSuchHost and NoInventory, and what pyinfra raises where hosts cannot be asked.
     """
     # Imported here because pyinfra_cli makes gevent replace parts of the standard library.
     from pyinfra.api import Config, State
@@ -46,9 +46,8 @@ def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
     from pyinfra.api.exceptions import PyinfraError
     from pyinfra.api.state import StateStage
     from pyinfra.context import ctx_inventory, ctx_state
-    from pyinfra_cli.inventory import make_inventory
 
-    from gpufleet.operations.connection import quiet_paramiko
+    from gpufleet.operations.connection import quiet_paramiko, stop_alone
     from gpufleet.operations.facts import read_facts
     from gpufleet.operations.groups import is_cluster
 
@@ -58,9 +57,10 @@ def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
     if cwd not in sys.path:
         sys.path.append(cwd)  # as pyinfra's own command does: inventories import their project
     quiet_paramiko()
+    stop_alone()
     state = State()
     ctx_state.set(state)
-    hosts = make_inventory(inventory, cwd=cwd)
+    hosts = _load(inventory, cwd)
     if not len(hosts):
         raise NoInventory(str(INVENTORY(path=inventory, why="it names no host")))
     ctx_inventory.set(hosts)
@@ -90,6 +90,20 @@ def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
     ]
 
 
+def _load(inventory: str, cwd: str) -> Any:
+    """pyinfra's inventory. Raises NoInventory (GF701), whatever goes wrong in the user's file."""
+    from click import ClickException
+    from pyinfra_cli.inventory import make_inventory
+
+    try:
+        return make_inventory(inventory, cwd=cwd)
+    except Exception as error:
+        cause = getattr(error, "exception", error)  # which pyinfra wraps
+        named = f"{type(cause).__name__}: {cause}"
+        why = cause.message if isinstance(cause, ClickException) else named
+        raise NoInventory(str(INVENTORY(path=inventory, why=why))) from error
+
+
 def _limited(hosts: Any, limit: Sequence[str]) -> list[Any]:
     if not limit:
         return list(hosts)
@@ -107,4 +121,7 @@ def _gathered(host: Any, answer: NodeFacts | Finding | None) -> Gathered:
     data = host.data.dict()
     if isinstance(answer, NodeFacts):
         return Gathered(host.name, data, answer)
-    return Gathered(host.name, data, None, answer or UNREACHABLE(host=host.name))
+    from gpufleet.operations.connection import why_unreached
+
+    problem = answer or UNREACHABLE(host=host.name, cause=why_unreached(host))
+    return Gathered(host.name, data, None, problem)

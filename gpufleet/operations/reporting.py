@@ -12,7 +12,7 @@ from pyinfra.api.exceptions import PyinfraError
 from gpufleet.exit_status import ExitStatus
 from gpufleet.findings import Finding
 from gpufleet.findings import run as findings
-from gpufleet.operations.connection import quiet_paramiko
+from gpufleet.operations.connection import quiet_paramiko, stop_alone, why_unreached
 from gpufleet.operations.run import Run
 from gpufleet.redact import redact
 from gpufleet.report import BAD, HostReport
@@ -42,6 +42,7 @@ class RunReport(BaseStateCallback):
         A run whose report could not be written ends here, before it touches a host.
         """
         quiet_paramiko()
+        stop_alone()
         report = cls(state, Run.start())
         report.run.at_end(report.close, report.abandon)
         return report
@@ -139,7 +140,7 @@ class RunReport(BaseStateCallback):
             part.changed = 0 if part.failed else len(part.steps)
         if part.failed and host not in self.state.activated_hosts:
             part.status = "not reached"
-            part.findings.append(findings.UNREACHABLE(host=part.name))
+            part.findings.append(findings.UNREACHABLE(host=part.name, cause=why_unreached(host)))
         elif part.failed:
             part.status = "failed"
             if not part.errors and not any(found.blocks for found in part.findings):

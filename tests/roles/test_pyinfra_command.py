@@ -228,6 +228,55 @@ def test_doctor_says_of_each_host_that_none_answers(bench: Bench) -> None:
     assert "Usage" not in done.stderr
 
 
+def unusable_ways(folder: Path) -> dict[str, dict[str, Any]]:
+    """Hosts whose data name a way in that cannot be used: name -> data."""
+    key, garbage, config = folder / "locked", folder / "garbage", folder / "config"
+    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "right one", "-f", str(key)]
+    subprocess.run(words, check=True)
+    garbage.write_text("no key at all\n")
+    config.write_bytes(b"Host caf\xe9\n")
+    at = {"ssh_hostname": "127.0.0.1", "ssh_port": 1}
+    return {
+        "missing": at | {"ssh_key": str(folder / "nowhere")},
+        "garbage": at | {"ssh_key": str(garbage)},
+        "passphrase": at | {"ssh_key": str(key), "ssh_key_password": "wrong one"},
+        "config": at | {"ssh_config_file": str(config)},
+    }
+
+
+@pytest.mark.parametrize("command", ["gpu_node", "doctor"])
+def test_a_host_whose_key_cannot_be_used_stops_alone(bench: Bench, command: str) -> None:
+    ways = unusable_ways(bench.folder)
+    hosts = [*ways.items(), ("@fake/good", QUICK | BAD)]
+    bench.inventory.write_text(f"gpu_nodes = {hosts!r}\n")
+    if command == "doctor":
+        found = json.loads(doctor(str(bench.inventory), "--json").stdout)
+        parts = {name: part["findings"] for name, part in found.items()}
+    else:
+        done = bench.run("gpu_node", "-y")
+        assert done.status == 1
+        assert "Traceback" not in done.output
+        assert done.report, done.output
+        parts = {name: part["findings"] for name, part in done.report["hosts"].items()}
+    assert "GF005" not in {finding["code"] for finding in parts.pop("@fake/good")}
+    said = {name: (found[0]["code"], found[0]["message"]) for name, found in parts.items()}
+    assert {code for code, _ in said.values()} == {"GF005"}
+    for name in ("missing", "garbage", "passphrase"):
+        assert str(ways[name]["ssh_key"]) in said[name][1]
+    assert "UnicodeDecodeError" in said["config"][1]
+    assert "wrong one" not in str(said)
+
+
+def test_doctor_says_why_an_inventory_cannot_be_read(bench: Bench) -> None:
+    for text, why in (("gpu_nodes = [", "SyntaxError"), ("import nosuch_module", "nosuch_module")):
+        bench.inventory.write_text(text + "\n")
+        done = doctor(str(bench.inventory))
+        assert done.returncode == 2
+        assert "GF701" in done.stderr
+        assert why in done.stderr
+        assert "Traceback" not in done.stderr
+
+
 @pytest.fixture
 def hostile() -> Iterator[dict[str, int]]:
     """Ports where something else than SSH answers: with a page, or by a reset."""

@@ -49,7 +49,8 @@ def test_no_secret_of_a_command_line_is_shown() -> None:
 
 
 def test_a_host_that_did_not_answer() -> None:
-    parts = describe(Gathered("gpu-07", {}, None, UNREACHABLE(host="gpu-07")), load_catalog())
+    problem = UNREACHABLE(host="gpu-07", cause="timed out")
+    parts = describe(Gathered("gpu-07", {}, None, problem), load_catalog())
     (finding,) = parts["findings"]
     assert finding["code"] == "GF005"
     assert "--limit gpu-07" in finding["remedy"]
