@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from gpufleet.settings.model import Branch, DriverUrl, Fingerprint, RoleSettings, Version
+from gpufleet.settings.model import Branch, DriverUrl, DriverVersion, Fingerprint, RoleSettings
 
 
 class DriverSettings(RoleSettings):
@@ -20,7 +20,7 @@ class DriverSettings(RoleSettings):
         description='Driver branch, for example "580". Default: the newest long-term branch that '
         "the host's distribution and GPUs can have.",
     )
-    version: Version | None = Field(
+    version: DriverVersion | None = Field(
         None,
         description='Exact driver version, for example "580.159.03"; installed exactly and held.',
     )

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from gpufleet.settings.model import RoleSettings, Version, matching
+from gpufleet.settings.model import ExporterVersion, RoleSettings, matching
 
 _METRIC_TYPES = ("gauge", "counter", "label", "histogram", "summary", "untyped")
 OUR_COUNTERS = "gpufleet"
@@ -72,10 +72,10 @@ class ExporterSettings(RoleSettings):
         description="`systemd`: NVIDIA's packages, with DCGM as a service. `docker`: a container. "
         "`auto`: packages where there are any, else the container.",
     )
-    version: Version | None = Field(
+    version: ExporterVersion | None = Field(
         None, description='Version of dcgm-exporter, for example "4.8.3". Default: the catalog\'s.'
     )
-    dcgm_version: Version | None = Field(
+    dcgm_version: ExporterVersion | None = Field(
         None, description="Version of DCGM. Default: the one that goes with the exporter."
     )
     port: int = Field(9400, ge=1, le=65535, description="TCP port of /metrics.")

@@ -22,7 +22,7 @@ from gpufleet.settings.cluster import (
 )
 from gpufleet.settings.driver import DriverSettings
 from gpufleet.settings.exporter import ExporterSettings
-from gpufleet.settings.model import RoleSettings
+from gpufleet.settings.model import DIGITS_LOST, RoleSettings
 from gpufleet.settings.toolkit import ToolkitSettings
 
 NODE_ROLES: tuple[type[RoleSettings], ...] = (DriverSettings, ToolkitSettings, ExporterSettings)
@@ -143,9 +143,20 @@ def _load(
 
 def _invalid(key: str, details: list[Mapping[str, Any]]) -> Finding:
     """One finding per key, also where its value fits none of several types."""
-    messages = [problem_of(detail) for detail in details]
-    value = _shown(details[0]["input"])
-    return findings.INVALID_VALUE(key=key, value=value, problem="; or ".join(messages))
+    of_items = [detail for detail in details if any(type(part) is int for part in detail["loc"])]
+    whole = [detail for detail in details if detail not in of_items]
+    problem = "; and ".join(map(_problem_of_item, of_items)) or "; or ".join(map(problem_of, whole))
+    if details[0]["type"] == DIGITS_LOST:
+        problem += f" (on the command line: --data '{key}=\"{details[0]['ctx']['example']}\"')"
+    value = _shown((whole or of_items)[0]["input"])
+    return findings.INVALID_VALUE(key=key, value=value, problem=problem)
+
+
+def _problem_of_item(detail: Mapping[str, Any]) -> str:
+    """What is wrong with one item of a list, or one entry of a mapping."""
+    allowed = detail.get("ctx", {}).get("expected") if detail["type"] == "literal_error" else None
+    item = _shown(detail["input"])
+    return f"holds {item}, which {f'is not {allowed}' if allowed else problem_of(detail)}"
 
 
 def problem_of(detail: Mapping[str, Any]) -> str:

@@ -6,19 +6,28 @@ import re
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic_core import PydanticCustomError
+
+DIGITS_LOST = "digits_lost"  # pydantic's type of the error, with an `example` of a right value
 
 
-def _no_float(value: Any) -> Any:
-    if isinstance(value, float):
-        raise ValueError(
-            f"is a number ({value!r}), and numbers lose their last zeros; write it in quotes: "
-            f'"{value!r}" (on the command line: --data \'key="{value!r}"\')'
-        )
-    return value
+def _in_quotes(example: str) -> BeforeValidator:
+    """Refuses a float: which digits stood in the inventory cannot be seen any more."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, float):
+            raise PydanticCustomError(
+                DIGITS_LOST,
+                "is a number, and numbers lose their last zeros; write it in quotes, with every "
+                'digit, as in "{example}"',
+                {"example": example},
+            )
+        return value
+
+    return BeforeValidator(check)
 
 
-def _branch_from_int(value: Any) -> Any:
-    value = _no_float(value)
+def _text_of_int(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -71,13 +80,19 @@ def _joined(value: Any) -> Any:
 
 Branch = Annotated[
     str,
-    BeforeValidator(_branch_from_int),
+    BeforeValidator(_text_of_int),
+    _in_quotes("580"),
     matching(r"[0-9]{3}", "three digits, such as 580; driver_version takes a whole version"),
 ]
-Version = Annotated[
-    str,
-    BeforeValidator(_no_float),
-    matching(r"[0-9]+\.[0-9]+(\.[0-9]+)?", "a whole version, such as 580.95.05 or 1.18.0"),
+_VERSION = r"[0-9]+\.[0-9]+(\.[0-9]+)?"
+DriverVersion = Annotated[
+    str, _in_quotes("580.95.05"), matching(_VERSION, "a whole version, such as 580.95.05")
+]
+ToolkitVersion = Annotated[
+    str, _in_quotes("1.18.0"), matching(_VERSION, "a whole version, such as 1.18.0")
+]
+ExporterVersion = Annotated[
+    str, _in_quotes("4.8.3"), matching(_VERSION, "a whole version, such as 4.8.3")
 ]
 Fingerprint = Annotated[
     str,

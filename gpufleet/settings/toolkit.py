@@ -11,7 +11,7 @@ from gpufleet.settings.model import (
     HostFile,
     RoleSettings,
     ToolkitUrl,
-    Version,
+    ToolkitVersion,
     several,
 )
 
@@ -25,7 +25,7 @@ class ToolkitSettings(RoleSettings):
     prefix = "toolkit_"
 
     enabled: bool = Field(True, description="Install the container toolkit at all.")
-    version: Version | None = Field(
+    version: ToolkitVersion | None = Field(
         None, description="Exact toolkit version. Default: the catalog's newest for the host."
     )
     runtimes: Runtimes = Field(

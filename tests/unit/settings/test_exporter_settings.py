@@ -62,7 +62,7 @@ def test_other_counters_are_refused(value: str) -> None:
 
 
 def test_a_version_in_floating_point_is_refused() -> None:
-    assert 'write it in quotes: "4.8"' in problem(version=4.8)
+    assert 'as in "4.8.3"' in problem(version=4.8)
 
 
 @pytest.mark.parametrize("value", ["-v /:/host", "a b", "$(id)", "-"])

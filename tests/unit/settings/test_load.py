@@ -40,9 +40,34 @@ def test_every_mistake_is_reported_at_once() -> None:
     assert len(found) == 4
     text = "\n".join(found)
     assert "Did you mean driver_branch?" in text
-    assert 'write it in quotes: "570.1"' in text
+    assert "write it in quotes" in text
     for key in ("driver_version", "toolkit_cdi", "driver_reboot"):
         assert key in text
+
+
+@pytest.mark.parametrize(
+    ("key", "example"),
+    [("driver_version", "580.95.05"), ("toolkit_version", "1.18.0"), ("driver_branch", "580")],
+)
+def test_a_number_has_lost_digits_that_no_remedy_can_know(key: str, example: str) -> None:
+    (found,) = problems({key: 570.10})
+    assert f'in quotes, with every digit, as in "{example}"' in found
+    assert f"--data '{key}=\"{example}\"'" in found
+    assert '"570.1"' not in found
+
+
+def test_an_example_of_a_version_is_of_the_same_software() -> None:
+    for key, example in (("toolkit_version", "1.18.0"), ("exporter_version", "4.8.3")):
+        (found,) = problems({key: "v1.20.1"})
+        assert f"such as {example}." in found
+
+
+@pytest.mark.parametrize("value", [["docker", "podman"], "docker,podman", ("docker", "podman")])
+def test_the_wrong_item_of_a_list_is_named(value: Any) -> None:
+    (found,) = problems({"toolkit_runtimes": value})
+    assert "holds 'podman', which is not 'docker', 'containerd' or 'crio'" in found
+    assert found.count("'crio'") == 1
+    assert "should be 'auto'" not in found
 
 
 def test_a_branch_may_be_written_as_a_number() -> None:
