@@ -69,6 +69,13 @@ class HostReport:
             if movement:
                 movement["after"] = self.seen.get(name, movement.get("before"))
 
+    def keep_to_plan(self) -> None:
+        """Leave of a dry run what it would do: nothing of a host that a blocker stops."""
+        self.runtimes = dict.fromkeys(self.runtimes, "")
+        if self.failed:
+            self.steps.clear()
+            self.settle()
+
     def as_dict(self) -> dict[str, Any]:
         data = asdict(self)
         data["findings"] = [finding.as_dict() for finding in self.findings]

@@ -185,7 +185,7 @@ for path in /dev/nvidia*; do [ -c "$path" ] && say "$path"; done
 section packages
 # What plan functions ask for, and whatever dpkg has not fully installed or holds.
 families='nvidia|^cuda-(drivers|keyring|repo|compat)|^lib(cuda|nvcuvid|nvoptix|nvsdm|xnvctrl)'
-families="$families|^(dkms|gcc(-[0-9.]+)?|make|mokutil|epel-release|elfutils-libelf-devel|dpkg|rpm)\$"
+families="$families|^(dkms|gcc(-[0-9.]+)?|libc6-dev|make|mokutil|epel-release|elfutils-libelf-devel|dpkg|rpm)\$"
 families="$families|^(linux|kernel)-(image|headers|modules|devel)|^kernel(-uek|-core)?\$"
 families="$families|^(docker|containerd|cri-o|moby|runc|crun|podman|kubelet|datacenter-gpu)"
 families="$families|unattended-upgrades|dnf-automatic|yum-cron|versionlock|modules-extra"

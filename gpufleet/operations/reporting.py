@@ -130,7 +130,9 @@ class RunReport(BaseStateCallback):
             part.failed = part.failed or host in self.state.failed_hosts
             self._add_operations(host, part)
             self._judge(host, part, dry=dry)
-            if not dry:
+            if dry:
+                part.keep_to_plan()
+            else:
                 part.settle()
         return sorted(self.hosts.values(), key=lambda part: self._position(part.name))
 

@@ -72,3 +72,18 @@ def test_a_preview_in_a_run_that_changes_hosts_does_not_make_it_a_dry_one() -> N
 
 def test_a_preview_alone_is_a_dry_run() -> None:
     assert run(previewed=True).dry
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_dry_run_tells_what_would_be_done_and_no_more(failed: bool) -> None:
+    report = run(previewed=True)
+    part = report.host("@fake/one")
+    part.failed, part.examined = failed, True
+    part.driver = {"before": None, "after": "580.178.04"}
+    part.runtimes = {"docker": "configured"}
+    part.steps.append("driver: install the driver: 580.178.04")
+    (found, _) = report.gather()
+    assert found.runtimes == {"docker": ""}
+    assert found.driver["after"] == (None if failed else "580.178.04")
+    assert len(found.steps) == (0 if failed else 1)
+    assert found.status == ("failed" if failed else "planned")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import json
+import re
 import subprocess
+from importlib import resources
 
 import pytest
 from fakehost import FakeHost
 
+from gpufleet.catalog.load import load_catalog
 from gpufleet.facts.model import NodeFacts, PciDevice
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.script import MAX_ARGUMENT, gather_command
@@ -410,3 +413,12 @@ def test_what_an_unfinished_run_wrote_is_known(host: FakeHost, shell: tuple[str,
     assert found.noted_runtimes == {"containerd": {"config": "/srv/noted.toml"}}
     assert found.recorded_runtimes == found.noted_runtimes
     assert found.files["/srv/noted.toml"].content is None
+
+
+def test_every_package_that_a_driver_is_built_with_is_looked_for() -> None:
+    text = resources.files("gpufleet.facts").joinpath("gather.sh").read_text()
+    lines = re.findall(r"""^families=['"](.*)['"]$""", text, re.MULTILINE)
+    families = "|".join(line.removeprefix("$families|").replace(r"\$", "$") for line in lines)
+    names = {name for found in load_catalog().distributions for name in found.build}
+    assert "dkms" in names
+    assert sorted(name for name in names if not re.search(families, name)) == []
