@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import tempfile
@@ -22,6 +23,7 @@ OPTIONS = {
     "ssh_key": "IdentityFile",
     "ssh_known_hosts_file": "UserKnownHostsFile",
 }
+PATHS = ("ssh_key", "ssh_known_hosts_file")
 # pyinfra's connectors without SSH -> testinfra's.
 CONTAINERS = {"@docker": "docker", "@podman": "podman"}
 SECRETS = ("ssh_password", "ssh_key_password")
@@ -34,6 +36,12 @@ def _quoted(value: Any) -> str:
     if any(character in text for character in '"\n\r'):
         raise Unusable(f"{text!r} cannot be written into an ssh_config")
     return f'"{text}"'
+
+
+def _path(value: Any) -> str:
+    """As pyinfra finds it: ~ is $HOME and the rest begins in the working directory. ssh takes the
+    home of the user database, and includes files from ~/.ssh."""
+    return os.path.abspath(os.path.expanduser(str(value)))
 
 
 def ssh_name(target: Target) -> str:
@@ -54,12 +62,13 @@ def ssh_config(target: Target, socket: Path) -> str:
     if ssh_name(target) == "host":
         lines.append(f"  HostName {_quoted(target.data.get('ssh_hostname') or target.name)}")
     lines += [
-        f"  {option} {_quoted(target.data[key])}"
+        f"  {option} {_quoted(_path(value) if key in PATHS else value)}"
         for key, option in OPTIONS.items()
-        if target.data.get(key) is not None
+        if (value := target.data.get(key)) is not None
     ]
     if target.data.get("ssh_key"):
         lines.append("  IdentitiesOnly yes")
+    own = target.data.get("ssh_config_file")
     strict = target.data.get("ssh_strict_host_key_checking", "accept-new")
     lines += [
         f"  StrictHostKeyChecking {_quoted(strict)}",
@@ -69,7 +78,7 @@ def ssh_config(target: Target, socket: Path) -> str:
         "  ServerAliveInterval 5",
         "  ServerAliveCountMax 4",
         # The first value of an option wins: what the inventory says, then the user's own file.
-        f"  Include {_quoted(target.data.get('ssh_config_file') or '~/.ssh/config')}",
+        f"  Include {_quoted(_path(own or '~/.ssh/config'))}",
     ]
     return "\n".join(lines) + "\n"
 

@@ -50,8 +50,25 @@ def test_address_is_the_name_that_ssh_gets() -> None:
     assert 'HostName "fe80::1"' in ssh_config(target(ssh_hostname="fe80::1"), SOCKET)
 
 
-def test_users_own_ssh_config_comes_last() -> None:
-    assert ssh_config(target(), SOCKET).rstrip().endswith('Include "~/.ssh/config"')
+def test_paths_are_found_where_pyinfra_finds_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", "/home/of-the-shell")
+    monkeypatch.chdir(tmp_path)
+    text = ssh_config(
+        target(ssh_key="~/.ssh/key", ssh_known_hosts_file="~/known", ssh_config_file="config"),
+        SOCKET,
+    )
+    lines = [line.strip() for line in text.splitlines()]
+    assert 'IdentityFile "/home/of-the-shell/.ssh/key"' in lines
+    assert 'UserKnownHostsFile "/home/of-the-shell/known"' in lines
+    assert f'Include "{tmp_path}/config"' in lines
+
+
+def test_users_own_ssh_config_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/of-the-shell")
+    own = 'Include "/home/of-the-shell/.ssh/config"'
+    assert ssh_config(target(), SOCKET).rstrip().endswith(own)
     text = ssh_config(target(ssh_config_file="/c"), SOCKET)
     assert text.rstrip().endswith('Include "/c"')
 
