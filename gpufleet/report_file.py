@@ -4,16 +4,44 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 
-class ReportFile:
-    """One report at `path`; a relative path counts from the working directory of the start."""
+def is_junit(text: bytes) -> bool:
+    """Whether a file is empty or results of tests as JUnit has them."""
+    return (
+        not text.strip() or re.match(rb"\s*(<\?xml[^>]*>\s*)?<testsuites?[\s>]", text) is not None
+    )
 
-    def __init__(self, path: Path) -> None:
+
+def is_report(text: bytes) -> bool:
+    """Whether a file is empty, a report of a run, or one of `gpufleet verify`."""
+    if not text.strip():
+        return True
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    hosts = data.get("hosts") if isinstance(data, dict) else None
+    if not isinstance(hosts, dict):
+        return False
+    checked = all(isinstance(host, dict) and "checks" in host for host in hosts.values())
+    return {"schema", "gpufleet"} <= data.keys() or (data.keys() == {"hosts"} and checked)
+
+
+class ReportFile:
+    """One report at `path`; a relative path counts from the working directory of the start.
+
+    `ours`: whether the content of a file is that of an older report, which may go.
+    """
+
+    def __init__(self, path: Path, ours: Callable[[bytes], bool] = is_report) -> None:
         self.path = path.absolute()
+        self.ours = ours
 
     def prepare(self) -> None:
         """Remove an old report and see that a new one can be written.
@@ -26,7 +54,7 @@ class ReportFile:
             raise NotADirectoryError(f"there is no folder {self.path.parent}")
         if self.path.exists() and not self.path.is_file():
             raise OSError("it is not a regular file")
-        if self.path.exists() and not _is_report(self.path.read_bytes()):
+        if self.path.exists() and not self.ours(self.path.read_bytes()):
             raise FileExistsError("there is a file, and it is no report of gpufleet's")
         os.unlink(self._temporary(""))
         self.path.unlink(missing_ok=True)
@@ -51,18 +79,3 @@ class ReportFile:
                 os.unlink(name)
             raise
         return name
-
-
-def _is_report(text: bytes) -> bool:
-    """Whether a file is empty, a report of a run, or one of `gpufleet verify`."""
-    if not text.strip():
-        return True
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    hosts = data.get("hosts") if isinstance(data, dict) else None
-    if not isinstance(hosts, dict):
-        return False
-    checked = all(isinstance(host, dict) and "checks" in host for host in hosts.values())
-    return {"schema", "gpufleet"} <= data.keys() or (data.keys() == {"hosts"} and checked)

@@ -11,7 +11,7 @@ import pytest
 
 import gpufleet
 from gpufleet.exit_status import ExitStatus
-from gpufleet.findings.verify import CHECKS_MISSING, LIMIT
+from gpufleet.findings.verify import CHECKS_MISSING, LIMIT, NO_CHECK
 from gpufleet.verify.inventory import VerifyError
 
 EPILOG = (
@@ -108,4 +108,7 @@ def verify(
         sys.exit(ExitStatus.USAGE)
     refusal = Refusal()
     arguments = pytest_arguments(folder, inventory, limit, junit, json_report, expression)
-    sys.exit(refusal.status(pytest.main(arguments, plugins=[refusal])))
+    code = pytest.main(arguments, plugins=[refusal])
+    if code == pytest.ExitCode.NO_TESTS_COLLECTED and expression:
+        click.echo(str(VerifyError(NO_CHECK(expression=expression))), err=True)
+    sys.exit(refusal.status(code))

@@ -37,6 +37,14 @@ LIMIT = Kind(
     "--limit {limit} matches no host or group of {path}. Hosts: {hosts}. Groups: {groups}",
     "correct the name",
 )
+NO_CHECK = Kind(
+    "GF703",
+    Severity.BLOCKER,
+    "-k matches no check",
+    "-k {expression} matches no check of these hosts",
+    "docs/verify.md lists the checks; -k takes a part of a name, and `and`, `or`, `not` between "
+    "several, as in -k 'driver and not held'",
+)
 
 REACHABLE = _check(
     "GF710",

@@ -32,10 +32,14 @@ class Invocation:
         return " ".join(f"{option} {word}" for option, word in options)
 
     @property
+    def previews(self) -> bool:
+        """Whether a preview is asked for, and nothing else."""
+        return {Path(word).name == PREFLIGHT for word in self.deploys} == {True}
+
+    @property
     def mixes_preflight(self) -> bool:
         """Whether a preview and a deploy that changes hosts are asked for at once."""
-        previews = {Path(word).name == PREFLIGHT for word in self.deploys}
-        return len(previews) == 2
+        return len({Path(word).name == PREFLIGHT for word in self.deploys}) == 2
 
     @property
     def lacks_inventory(self) -> bool:

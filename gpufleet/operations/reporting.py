@@ -113,7 +113,7 @@ class RunReport(BaseStateCallback):
     @property
     def dry(self) -> bool:
         """Whether the run was only to say what would be done, or was called off when it had."""
-        if self.run.invocation.dry:
+        if self.run.invocation.dry or self.run.invocation.previews:
             return True
         taking_part = self._taking_part()
         if self.plan_only and not any(self.state.ops[host] for host in taking_part):

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpufleet.report_file import ReportFile
+from gpufleet.report_file import ReportFile, is_junit, is_report
 from gpufleet.verify.become import Unusable
 from gpufleet.verify.connection import Connections
 from gpufleet.verify.inventory import Target, VerifyError, load_targets, select
@@ -79,13 +79,19 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[TARGETS] = select(load_targets(inventory), config.option.limit, inventory)
     except VerifyError as error:
         raise pytest.UsageError(str(error)) from error
-    if config.option.json_report:
-        try:
-            ReportFile(Path(config.option.json_report)).prepare()
-        except OSError as error:
-            why = error.strerror or error
-            raise pytest.UsageError(f"--json {config.option.json_report}: {why}") from error
+    _prepare("--json", config.option.json_report, is_report)
+    _prepare("--junit", config.option.xmlpath, is_junit)
     config.stash[REPORT].hosts = {target.name: {} for target in config.stash[TARGETS]}
+
+
+def _prepare(option: str, path: str | None, ours: Callable[[bytes], bool]) -> None:
+    """See that the results can be written to the file that an option names, before any check."""
+    if not path:
+        return
+    try:
+        ReportFile(Path(path), ours).prepare()
+    except OSError as error:
+        raise pytest.UsageError(f"{option} {path}: {error.strerror or error}") from error
 
 
 @pytest.hookimpl(optionalhook=True)

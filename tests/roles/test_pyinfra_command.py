@@ -267,6 +267,17 @@ def test_a_host_whose_key_cannot_be_used_stops_alone(bench: Bench, command: str)
     assert "wrong one" not in str(said)
 
 
+def test_a_preflight_that_reaches_nobody_is_a_plan(bench: Bench) -> None:
+    closed = {"ssh_hostname": "127.0.0.1", "ssh_port": 1}
+    bench.inventory.write_text(f"gpu_nodes = [('one', {closed})]\n")
+    done = bench.run("preflight", "-y")
+    assert (done.status, done.statuses()) == (1, {"one": "not reached"})
+    assert done.report
+    assert done.report["dry"]
+    assert "0 to change" in done.output
+    assert "GPU nodes" not in done.output
+
+
 def test_doctor_says_why_an_inventory_cannot_be_read(bench: Bench) -> None:
     for text, why in (("gpu_nodes = [", "SyntaxError"), ("import nosuch_module", "nosuch_module")):
         bench.inventory.write_text(text + "\n")

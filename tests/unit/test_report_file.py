@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpufleet.report import RunFacts, as_json
-from gpufleet.report_file import ReportFile
+from gpufleet.report_file import ReportFile, is_junit
 from gpufleet.verify.report import Report
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -95,3 +95,18 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(OSError, match="No space left"):
         ReportFile(tmp_path / "report.json").write("x")
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        (b"", True),
+        (b'<?xml version="1.0" encoding="utf-8"?><testsuites name="x"></testsuites>', True),
+        (b"<testsuite tests='1'/>", True),
+        (b"<notes/>", False),
+        (b"<testsuitesque/>", False),
+        (b"{}", False),
+    ],
+)
+def test_which_files_are_results_of_tests(text: bytes, is_one: bool) -> None:
+    assert is_junit(text) is is_one

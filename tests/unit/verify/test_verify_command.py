@@ -174,7 +174,8 @@ def test_the_same_statuses_as_the_other_commands(tmp_path: Path) -> None:
     (tmp_path / "fleet.py").write_text('gpu_nodes = ["a"]\n')
     missing = command("nosuch.py", folder=tmp_path)
     assert (missing.returncode, "GF003" in missing.stderr) == (2, True)
-    assert command("fleet.py", "-k", "no_such_check", folder=tmp_path).returncode == 4
+    none = command("fleet.py", "-k", "no_such_check", folder=tmp_path)
+    assert (none.returncode, "GF703 -k no_such_check matches no check" in none.stderr) == (4, True)
     assert command("fleet.py", "--nosuch", folder=tmp_path).returncode == 2
 
 
@@ -185,6 +186,17 @@ def test_a_report_that_cannot_be_written_is_wrong_usage(tmp_path: Path) -> None:
         assert done.returncode == 2
         assert f"--json {place}: " in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_a_junit_file_goes_where_a_report_may_go(tmp_path: Path) -> None:
+    (tmp_path / "fleet.py").write_text('gpu_nodes = ["a"]\n')
+    (tmp_path / "notes.xml").write_text("<notes/>\n")
+    for place in ("none/new/x.xml", "notes.xml"):
+        done = command("fleet.py", "--junit", place, folder=tmp_path)
+        assert done.returncode == 2, place
+        assert f"--junit {place}: " in done.stderr
+    assert not (tmp_path / "none").exists()
+    assert (tmp_path / "notes.xml").read_text() == "<notes/>\n"
 
 
 def test_an_interruption_is_status_130() -> None:
