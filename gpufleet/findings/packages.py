@@ -117,8 +117,9 @@ VERSION_NOT_THERE = Kind(
     "GF313",
     Severity.BLOCKER,
     "Version not in the repository",
-    "{what} is not in the host's repositories for {package}; they have: {available}.",
-    "Ask for one of these versions, or see that the mirror is complete.",
+    "the host's repositories have no {package} for the {what}; of it they have: {available}.",
+    "See that the mirror is complete. Else ask for a version that is there; take another branch of "
+    "the driver only where it suits your GPUs and programs.",
 )
 
 UNEXPECTED_REMOVAL = Kind(

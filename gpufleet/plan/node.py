@@ -19,6 +19,8 @@ from gpufleet.plan.repository import RepositoryPlan
 from gpufleet.plan.toolkit import ToolkitPlan, plan_toolkit
 from gpufleet.settings import NodeSettings
 
+ASKED_LATER = " (the repository is asked in the run)"  # a plan reads none: that would change it
+
 
 @dataclass(frozen=True, slots=True)
 class NodePlan:
@@ -129,7 +131,7 @@ def steps(plan: NodePlan) -> list[str]:
 def _driver_steps(plan: DriverPlan | None) -> list[str]:
     if plan is None:
         return []
-    target = plan.target or f"the newest of branch {plan.choice.branch}"
+    target = f"{plan.target}{ASKED_LATER}" if plan.target else _newest(plan)
     modules = f"{plan.choice.modules} modules"
     done = {
         f"trust the repository {_name(plan.repository)}": plan.repository.needed,
@@ -147,6 +149,13 @@ def _driver_steps(plan: DriverPlan | None) -> list[str]:
     return [f"driver: {step}" for step, needed in done.items() if needed]
 
 
+def _newest(plan: DriverPlan) -> str:
+    """The version of a branch, of which this side of the run knows what the catalog has."""
+    known = plan.choice.newest_known
+    told = f"; the newest known to the catalog is {known}" if known else ""
+    return f"the newest of branch {plan.choice.branch}{ASKED_LATER}{told}"
+
+
 def _toolkit_steps(node: NodePlan) -> list[str]:
     plan = node.toolkit
     if plan is None:
@@ -154,7 +163,7 @@ def _toolkit_steps(node: NodePlan) -> list[str]:
     driver = node.driver.target or node.driver.choice.branch if node.driver else None
     done = {
         f"trust the repository {_name(plan.repository)}": plan.repository.needed,
-        f"{plan.action} the toolkit: {plan.target}": plan.changes_packages,
+        f"{plan.action} the toolkit: {plan.target}{ASKED_LATER}": plan.changes_packages,
         "hold the toolkit packages": plan.hold,
         "make the CDI spec": plan.cdi.stale(driver),
     }

@@ -19,7 +19,7 @@ SHOWN_VERSIONS = 8
 class Family:
     """Packages that only work together at one version."""
 
-    title: str  # for messages: "driver 580"
+    title: str  # for messages: "driver"
     packages: tuple[str, ...]
     prefix: str  # what the version must start with: "580." or "580.95.05" or "1.20.0"
     exact: bool  # the prefix is the whole version

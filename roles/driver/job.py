@@ -14,7 +14,7 @@ def driver_job(node: Node, plan: DriverPlan) -> Job:
     """The transaction that the plan asks for."""
     assert node.facts.package_manager, "a host without a package manager is blocked by preflight"
     family = Family(
-        title=f"driver {plan.choice.branch}",
+        title="driver",
         packages=plan.packages,
         prefix=plan.target or f"{plan.choice.branch}.",
         exact=plan.target is not None,

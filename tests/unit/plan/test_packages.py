@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from gpufleet.catalog.load import load_catalog
 from gpufleet.facts.model import Kernel, OsRelease, Package, PciDevice
 from gpufleet.findings import Finding
+from gpufleet.plan.node import plan_node, steps
 from gpufleet.plan.packages import (
     Family,
     Transaction,
@@ -22,7 +24,9 @@ from gpufleet.plan.packages import (
     unexpected_changes,
 )
 from gpufleet.plan.toolkit import plan_toolkit
+from gpufleet.settings import load_settings
 from gpufleet.settings.toolkit import ToolkitSettings
+from roles.driver.job import driver_job
 from tests.unit.plan.hosts import bare_host, plan_for
 
 REPOSITORY = {
@@ -36,7 +40,7 @@ NAMES = ("nvidia-dkms-580-open", "nvidia-utils-580", "nvidia-modprobe")
 
 def family(prefix: str = "580.", exact: bool = False, **changes: object) -> Family:
     values: dict[str, object] = {
-        "title": "driver 580",
+        "title": "driver",
         "packages": NAMES,
         "prefix": prefix,
         "exact": exact,
@@ -67,6 +71,42 @@ def test_a_version_that_only_some_packages_have_is_refused_with_what_there_is() 
     assert result.code == "GF313"
     assert "nvidia-utils-580" in result.message
     assert "580.178.04, 580.159.03" in result.message
+
+
+@pytest.mark.parametrize(
+    ("wish", "named"),
+    [({"driver_branch": "590"}, "driver 590;"), ({"driver_version": "580.1.1"}, "driver 580.1.1;")],
+)
+def test_a_version_that_is_not_there_is_named_once(wish: dict[str, str], named: str) -> None:
+    facts = bare_host()
+    settings, _ = load_settings(wish)
+    assert settings
+    node = SimpleNamespace(facts=facts, settings=settings)
+    asked = driver_job(node, plan_for(facts, **wish)).family  # type: ignore[arg-type]
+    there = dict.fromkeys(asked.packages, ("595.71.05-1ubuntu1",))
+    result = choose_transaction(asked, there)
+    assert isinstance(result, Finding)
+    assert f"for the {named}" in result.message
+    assert "Ask for one of these" not in result.remedy
+
+
+@pytest.mark.parametrize(
+    ("wish", "version"),
+    [
+        ({"driver_branch": "590"}, "the newest of branch 590"),
+        ({"driver_version": "580.159.03"}, "580.159.03"),
+    ],
+)
+def test_a_plan_says_that_no_repository_was_asked(wish: dict[str, str], version: str) -> None:
+    settings, _ = load_settings(wish)
+    assert settings
+    facts = bare_host()
+    told = steps(plan_node(settings, facts, load_catalog(), facts.clock))
+    (driver,) = [step for step in told if "install the driver" in step]
+    (toolkit,) = [step for step in told if "install the toolkit" in step]
+    assert f"{version} (the repository is asked in the run)" in driver
+    assert ("newest known to the catalog is 590." in driver) is ("driver_branch" in wish)
+    assert "(the repository is asked in the run)" in toolkit
 
 
 def test_an_exact_version_is_not_a_prefix() -> None:
