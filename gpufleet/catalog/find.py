@@ -1,4 +1,4 @@
-"""Finds GPUs by what a person types: a name, part of a name, or a PCI device id."""
+"""Finds what a person types: GPUs by name or PCI device id, distributions by any of their names."""
 
 from __future__ import annotations
 
@@ -33,8 +33,39 @@ def find_gpu(catalog: Catalog, text: str) -> Found:
         return Found((int(by_id.group(1), 16),))
     known = {" ".join(own): name for _, name, own in index}
     close = difflib.get_close_matches(" ".join(words), known, n=3, cutoff=0.5)
-    hint = f" Did you mean {', '.join(known[key] for key in close)}?" if close else ""
-    return Found((), f"no GPU is called {text!r}.{hint}")
+    if close:
+        hint = f"Did you mean {', '.join(known[key] for key in close)}?"
+    else:
+        hint = (
+            f"Some that are known: {', '.join(_one_each(catalog))}; a PCI id works too: 10de:1eb8."
+        )
+    return Found((), f"no GPU is called {text!r}. {hint}")
+
+
+def find_distribution(catalog: Catalog, text: str) -> str:
+    """NVIDIA's code of a distribution, also for one that has the same packages: `centos7` and
+    `Rocky Linux 9` are `rhel7` and `rhel9`. The text itself where none is called so."""
+    named = _plain(text)
+    for place in catalog.distributions:
+        if named in map(_plain, (place.code, place.title, *place.also)):
+            return place.code
+    return text
+
+
+def _plain(name: str) -> str:
+    """`CentOS Stream 9` -> `centos9`; `Ubuntu 22.04` -> `ubuntu2204`."""
+    words = re.findall(r"[a-z0-9]+", name.lower())
+    return "".join(word.replace("linux", "") for word in words if word != "stream")
+
+
+def _one_each(catalog: Catalog) -> list[str]:
+    """A GPU of each generation."""
+    names: dict[str, str] = {}
+    for gpu in catalog.gpus.gpus:
+        generation = catalog.generation(gpu.id)
+        if generation:
+            names.setdefault(generation.name, gpu.names[0])
+    return list(names.values())
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gpufleet.catalog.choice import DriverChoice, ToolkitChoice
-from gpufleet.catalog.find import find_gpu
+from gpufleet.catalog.find import find_distribution, find_gpu
 from gpufleet.catalog.load import load_catalog
 from gpufleet.catalog.models import Catalog
 from gpufleet.catalog.needs import devices_of, names
@@ -27,7 +27,10 @@ from gpufleet.settings.toolkit import ToolkitSettings
 ANY_KERNEL = "<kernel>-<flavour>"
 
 _distro = click.option(
-    "--distro", required=True, help="NVIDIA's code of the distribution: ubuntu2204, rhel9, …"
+    "--distro",
+    required=True,
+    callback=lambda _context, _option, text: find_distribution(load_catalog(), text),
+    help="NVIDIA's code of the distribution, or its name: ubuntu2204, rhel9, centos7, …",
 )
 _arch = click.option("--arch", default="x86_64", show_default=True, help="As `uname -m` prints it.")
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

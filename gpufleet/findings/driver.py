@@ -9,7 +9,7 @@ UNKNOWN_DISTRIBUTION = Kind(
     Severity.BLOCKER,
     "Distribution not in the catalog",
     "the catalog has no distribution {distribution}. It knows {known}.",
-    "Use one of these, or leave the host out of the inventory.",
+    "gpufleet installs on these alone; `gpufleet catalog distributions` says what each can have.",
 )
 
 NO_ARCHITECTURE = Kind(

@@ -21,6 +21,15 @@ def test_driver_as_text() -> None:
         assert text in result.output
 
 
+@pytest.mark.parametrize("what", ["driver", "toolkit"])
+def test_a_distribution_by_the_name_that_a_person_knows(what: str) -> None:
+    named, coded = (run(what, "--distro", code) for code in ("centos7", "rhel7"))
+    assert (named.exit_code, named.output) == (0, coded.output)
+    unknown = run(what, "--distro", "plan9")
+    assert unknown.exit_code == 2
+    assert "inventory" not in unknown.output
+
+
 def test_driver_as_json() -> None:
     result = run("driver", "--distro", "rhel7", "--gpu", "T4", "--json")
     data = json.loads(result.output)

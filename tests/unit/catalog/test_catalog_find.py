@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpufleet.catalog.find import find_gpu
+from gpufleet.catalog.find import find_distribution, find_gpu
 from gpufleet.catalog.load import load_catalog
 from gpufleet.catalog.versions import branch_of, release
 
@@ -53,10 +53,32 @@ def test_a_name_of_several_generations_is_refused() -> None:
     assert "several generations" in found.problem
 
 
-def test_nonsense_gets_no_suggestion() -> None:
-    found = find_gpu(load_catalog(), "!!!")
+@pytest.mark.parametrize("text", ["!!!", "foo"])
+def test_what_is_like_no_name_gets_examples(text: str) -> None:
+    found = find_gpu(load_catalog(), text)
     assert found.devices == ()
     assert found.problem.startswith("no GPU is called")
+    examples = found.problem.split("known: ")[1].split(";")[0].split(", ")
+    assert len(examples) >= 5
+    assert all(find_gpu(load_catalog(), example).devices for example in examples)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("centos7", "rhel7"),
+        ("CentOS 7", "rhel7"),
+        ("rocky9", "rhel9"),
+        ("almalinux-8", "rhel8"),
+        ("Oracle Linux 8", "rhel8"),
+        ("centos9", "rhel9"),
+        ("Ubuntu 22.04", "ubuntu2204"),
+        ("debian12", "debian12"),
+        ("plan9", "plan9"),
+    ],
+)
+def test_a_distribution_is_found_by_any_of_its_names(text: str, code: str) -> None:
+    assert find_distribution(load_catalog(), text) == code
 
 
 def test_versions_are_numbers() -> None:
