@@ -65,7 +65,8 @@ def describe(host: Gathered, catalog: Catalog) -> dict[str, Any]:
     if host.cluster:
         return {"findings": [NOT_A_HOST().as_dict()]}
     if facts is None:
-        return {"findings": [host.problem.as_dict()] if host.problem else []}
+        why = [host.problem] if host.problem else []
+        return {"findings": [finding.as_dict() for finding in (*why, *host.misspelt)]}
     settings, problems = load_settings(host.data)
     findings: list[Finding] = problems
     if settings:
@@ -75,7 +76,7 @@ def describe(host: Gathered, catalog: Catalog) -> dict[str, Any]:
         **_driver(facts, catalog),
         **_work(facts),
         "metrics collected by": [in_words([daemon], catalog) for daemon in facts.collectors],
-        "findings": [finding.as_dict() for finding in findings],
+        "findings": [finding.as_dict() for finding in (*findings, *host.misspelt)],
     }
 
 

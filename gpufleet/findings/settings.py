@@ -27,3 +27,11 @@ CONTRADICTION = Kind(
     "{first} and {second} contradict each other: {problem}.",
     "Change or remove one of the two.",
 )
+
+NEAR_MISS = Kind(
+    "GF204",
+    Severity.WARNING,
+    "A key that pyinfra does not know",
+    "the inventory sets {key}, which neither pyinfra nor a role reads: it has no effect.",
+    "Did you mean {meant}? If it is data of your own, give it another name.",
+)

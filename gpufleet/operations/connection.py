@@ -5,14 +5,18 @@ from __future__ import annotations
 import logging
 import socket
 import traceback
+from collections.abc import Mapping
 from typing import Any
 
 import paramiko
 from pyinfra.api import Host
+from pyinfra.api.arguments import all_global_arguments
 from pyinfra.api.exceptions import ConnectError, PyinfraError
-from pyinfra.connectors.ssh import SSHConnector
+from pyinfra.connectors.ssh import SSHConnector, connector_data_meta
 
+from gpufleet.findings import Finding
 from gpufleet.redact import redact
+from gpufleet.settings.near_misses import near_misses
 
 _connect = SSHConnector.connect
 _WHY = "gpufleet_unreached"  # in pyinfra's dictionary of a connection
@@ -37,6 +41,12 @@ def stop_alone() -> None:
 def why_unreached(host: Host) -> str:
     """Why the last attempt to connect to a host failed."""
     return str(host.connector_data.get(_WHY) or "pyinfra's lines above say why")
+
+
+def misspelt(data: Mapping[str, Any]) -> list[Finding]:
+    """Warnings about keys of a host that were meant for its connection."""
+    own = {*connector_data_meta, *(name for name, _ in all_global_arguments())}
+    return near_misses(data, own)
 
 
 def _connect_or_say_why(connector: SSHConnector) -> None:

@@ -25,6 +25,7 @@ class Gathered:
     facts: NodeFacts | None
     problem: Finding | None = None  # why facts is None
     cluster: bool = False  # it is no host, and was not asked
+    misspelt: tuple[Finding, ...] = ()  # keys of its data that have no effect
 
 
 class NoSuchHost(Exception):
@@ -119,9 +120,10 @@ def _limited(hosts: Any, limit: Sequence[str]) -> list[Any]:
 
 def _gathered(host: Any, answer: NodeFacts | Finding | None) -> Gathered:
     data = host.data.dict()
-    if isinstance(answer, NodeFacts):
-        return Gathered(host.name, data, answer)
-    from gpufleet.operations.connection import why_unreached
+    from gpufleet.operations.connection import misspelt, why_unreached
 
+    keys = tuple(misspelt(data))
+    if isinstance(answer, NodeFacts):
+        return Gathered(host.name, data, answer, misspelt=keys)
     problem = answer or UNREACHABLE(host=host.name, cause=why_unreached(host))
-    return Gathered(host.name, data, None, problem)
+    return Gathered(host.name, data, None, problem, misspelt=keys)

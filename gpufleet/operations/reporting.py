@@ -12,7 +12,7 @@ from pyinfra.api.exceptions import PyinfraError
 from gpufleet.exit_status import ExitStatus
 from gpufleet.findings import Finding
 from gpufleet.findings import run as findings
-from gpufleet.operations.connection import quiet_paramiko, stop_alone, why_unreached
+from gpufleet.operations.connection import misspelt, quiet_paramiko, stop_alone, why_unreached
 from gpufleet.operations.run import Run
 from gpufleet.redact import redact
 from gpufleet.report import BAD, HostReport
@@ -128,6 +128,7 @@ class RunReport(BaseStateCallback):
         for host in self._taking_part():
             part = self.host(host.name)
             part.failed = part.failed or host in self.state.failed_hosts
+            part.findings += misspelt(host.data.dict())
             self._add_operations(host, part)
             self._judge(host, part, dry=dry)
             if dry:
