@@ -35,3 +35,11 @@ NEAR_MISS = Kind(
     "the inventory sets {key}, which neither pyinfra nor a role reads: it has no effect.",
     "Did you mean {meant}? If it is data of your own, give it another name.",
 )
+
+NO_SUCH_GROUP = Kind(
+    "GF205",
+    Severity.WARNING,
+    "Data of a group that has no hosts",
+    "there is data for a group {name}, which no host is in: it has no effect.",
+    "Did you mean {meant}? The name of a file in group_data is that of the group, to the letter.",
+)

@@ -16,7 +16,7 @@ from pyinfra.connectors.ssh import SSHConnector, connector_data_meta
 
 from gpufleet.findings import Finding
 from gpufleet.redact import redact
-from gpufleet.settings.near_misses import near_misses
+from gpufleet.settings.near_misses import groups_meant, near_misses
 
 _connect = SSHConnector.connect
 _WHY = "gpufleet_unreached"  # in pyinfra's dictionary of a connection
@@ -43,8 +43,20 @@ def why_unreached(host: Host) -> str:
     return str(host.connector_data.get(_WHY) or "pyinfra's lines above say why")
 
 
-def misspelt(data: Mapping[str, Any]) -> list[Finding]:
-    """Warnings about keys of a host that were meant for its connection."""
+def misspelt(host: Host) -> list[Finding]:
+    """Warnings about keys of a host that were meant for its connection, and about data for a group
+    that was meant to be one of its groups."""
+    inventory = host.inventory
+    empty = [
+        name
+        for name, data in inventory.group_data.items()
+        if data and not inventory.groups.get(name)
+    ]
+    return [*misspelt_keys(host.data.dict()), *groups_meant(empty, host.groups)]
+
+
+def misspelt_keys(data: Mapping[str, Any]) -> list[Finding]:
+    """Warnings about keys that were meant for a connection."""
     own = {*connector_data_meta, *(name for name, _ in all_global_arguments())}
     return near_misses(data, own)
 

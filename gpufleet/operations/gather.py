@@ -25,7 +25,7 @@ class Gathered:
     facts: NodeFacts | None
     problem: Finding | None = None  # why facts is None
     cluster: bool = False  # it is no host, and was not asked
-    misspelt: tuple[Finding, ...] = ()  # keys of its data that have no effect
+    misspelt: tuple[Finding, ...] = ()  # of its data, which has no effect
 
 
 class NoSuchHost(Exception):
@@ -122,7 +122,7 @@ def _gathered(host: Any, answer: NodeFacts | Finding | None) -> Gathered:
     data = host.data.dict()
     from gpufleet.operations.connection import misspelt, why_unreached
 
-    keys = tuple(misspelt(data))
+    keys = tuple(misspelt(host))
     if isinstance(answer, NodeFacts):
         return Gathered(host.name, data, answer, misspelt=keys)
     problem = answer or UNREACHABLE(host=host.name, cause=why_unreached(host))

@@ -128,7 +128,7 @@ class RunReport(BaseStateCallback):
         for host in self._taking_part():
             part = self.host(host.name)
             part.failed = part.failed or host in self.state.failed_hosts
-            part.findings += misspelt(host.data.dict())
+            part.findings += misspelt(host)
             self._add_operations(host, part)
             self._judge(host, part, dry=dry)
             if dry:

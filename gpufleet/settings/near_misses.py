@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
 from gpufleet.findings import Finding
-from gpufleet.findings.settings import NEAR_MISS
+from gpufleet.findings.settings import NEAR_MISS, NO_SUCH_GROUP
 
 NEAR = 0.8  # of two keys that a slip makes of each other: 1 is the same
 ELSEWHERE = {  # the same thing in Ansible's words
@@ -28,6 +28,21 @@ def near_misses(keys: Iterable[object], own: Collection[str]) -> list[Finding]:
         if meant:
             found.append(NEAR_MISS(key=key, meant=meant))
     return found
+
+
+def groups_meant(names: Iterable[str], groups: Collection[str]) -> list[Finding]:
+    """A warning for each of the `names` of groups without hosts that was meant to be one of a
+    host's `groups`: `gpu-nodes`, `GPU_nodes`, `gpu_node`."""
+    usual = {_letters(group): group for group in groups}
+    return [
+        NO_SUCH_GROUP(name=name, meant=usual[_letters(name)])
+        for name in names
+        if _letters(name) in usual
+    ]
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name.lower())).removesuffix("s")
 
 
 def _meant(key: str, own: Collection[str]) -> str | None:

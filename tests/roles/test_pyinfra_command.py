@@ -270,14 +270,18 @@ def test_a_host_whose_key_cannot_be_used_stops_alone(bench: Bench, command: str)
 def test_a_preflight_that_reaches_nobody_is_a_plan(bench: Bench) -> None:
     closed = {"ssh_hostname": "127.0.0.1", "ssh_port": 1, "ssh_usr": "root"}
     bench.inventory.write_text(f"gpu_nodes = [('one', {closed})]\n")
+    (bench.folder / "group_data").mkdir()
+    (bench.folder / "group_data/gpu-nodes.py").write_text("driver_branch = '580'\n")
     done = bench.run("preflight", "-y")
     assert (done.status, done.statuses()) == (1, {"one": "not reached"})
     assert done.report
     assert done.report["dry"]
     assert "0 to change" in done.output
     assert "GPU nodes" not in done.output
-    assert "Did you mean ssh_user?" in done.output
-    assert "Did you mean ssh_user?" in " ".join(doctor(str(bench.inventory)).stdout.split())
+    described = " ".join(doctor(str(bench.inventory)).stdout.split())
+    for meant in ("ssh_user", "gpu_nodes"):
+        assert f"Did you mean {meant}?" in done.output
+        assert f"Did you mean {meant}?" in described
 
 
 def test_doctor_says_why_an_inventory_cannot_be_read(bench: Bench) -> None:

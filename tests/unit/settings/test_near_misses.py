@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpufleet.operations.connection import misspelt
+from gpufleet.operations.connection import misspelt_keys
+from gpufleet.settings.near_misses import groups_meant
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,7 @@ from gpufleet.operations.connection import misspelt
     ],
 )
 def test_a_key_that_was_meant_for_pyinfra(key: str, meant: str) -> None:
-    (finding,) = misspelt({key: "hunter2"})
+    (finding,) = misspelt_keys({key: "hunter2"})
     assert (finding.code, finding.blocks) == ("GF204", False)
     assert f"sets {key}," in finding.message
     assert f"Did you mean {meant}?" in finding.remedy
@@ -34,4 +35,11 @@ def test_a_key_that_was_meant_for_pyinfra(key: str, meant: str) -> None:
      "support_contract", "sshd_hardening", "_mine", "user", "ssh_keys"],
 )  # fmt: skip
 def test_keys_that_are_right_or_of_others(key: str) -> None:
-    assert misspelt({key: 1}) == []
+    assert misspelt_keys({key: 1}) == []
+
+
+def test_a_group_without_hosts_that_was_meant_to_be_another() -> None:
+    names = ("gpu-nodes", "GPU_nodes", "gpu_node", "gpu_nodes_a", "gpu_cluster")
+    found = groups_meant(names, ["gpu_nodes", "all"])
+    assert [finding.code for finding in found] == ["GF205"] * 3
+    assert all("Did you mean gpu_nodes?" in finding.remedy for finding in found)
