@@ -18,7 +18,7 @@ words=(--for-tests)
 for minor in $GPUFLEET_TEST_KUBERNETES; do words+=(--kubernetes "$minor"); done
 builder=
 stop() { # the builder and what it runs, where it is still at work
-    if [ -n "$(jobs -pr)" ]; then kill -- "-$builder"; fi
+    if [ -n "$builder" ] && [ -n "$(jobs -pr)" ]; then kill -- "-$builder"; fi
 }
 trap stop EXIT
 if ! gpufleet sandbox cluster build "${words[@]}" --check >build/missing; then
