@@ -18,7 +18,7 @@ words=(--for-tests)
 for minor in $GPUFLEET_TEST_KUBERNETES; do words+=(--kubernetes "$minor"); done
 builder=
 stop() { # the builder and what it runs, where it is still at work
-    if [ -n "$builder" ] && [ -n "$(jobs -pr)" ]; then kill -- "-$builder"; fi
+    if [ -n "$builder" ] && kill -0 "$builder" 2>/dev/null; then kill -- "-$builder"; fi
 }
 trap stop EXIT
 if ! gpufleet sandbox cluster build "${words[@]}" --check >build/missing; then
@@ -33,6 +33,8 @@ fi
 python scripts/generate_docs.py --check
 ruff check --quiet .
 ruff format --quiet --check .
-mypy
+mypy >build/mypy.log 2>&1 & # it has one thread, the tests have many
+types=$!
 pytest -q -m "$marks" --numprocesses "${GPUFLEET_TEST_WORKERS:-4}" --dist loadfile --durations 10 "$@"
+wait "$types" || { cat build/mypy.log >&2 && exit 1; }
 [ -z "$builder" ] || wait "$builder" || { tail -n 5 build/programs.log >&2 && exit 1; }
