@@ -83,7 +83,7 @@ class Run:
         what = "no host of this run is left" if "No hosts" in str(error) else str(error)
         print(f"The run ends here: {what}. The table below says why.", file=sys.stderr)
         self.abandon()
-        sys.exit(ExitStatus.FAILED)
+        sys.exit(self.interrupted or ExitStatus.FAILED)
 
     def finish(
         self,
@@ -109,7 +109,8 @@ class Run:
             width = None if os.isatty(2) else WIDTH
             show(Console(stderr=True, width=width), hosts, dry=dry)
         written = self._write(hosts, status, dry=dry)
-        if status in (ExitStatus.NOTHING, ExitStatus.USAGE) or not written:
+        said_too_little = status in (ExitStatus.NOTHING, ExitStatus.USAGE) or self.interrupted
+        if said_too_little or not written:
             end(status or ExitStatus.FAILED)
 
     def _nothing(self) -> Finding:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import pyinfra
 import pytest
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api.connect import connect_all
 from pyinfra.api.deploy import add_deploy
+from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.operations import run_ops
 
+from gpufleet.exit_status import ExitStatus
 from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.reporting import RunReport
+from gpufleet.operations.run import Run
 from gpufleet.operations.shell import command
 
 
@@ -87,3 +91,14 @@ def test_a_dry_run_tells_what_would_be_done_and_no_more(failed: bool) -> None:
     assert found.driver["after"] == (None if failed else "580.178.04")
     assert len(found.steps) == (0 if failed else 1)
     assert found.status == ("failed" if failed else "planned")
+
+
+@pytest.mark.parametrize("interrupted", [None, ExitStatus.TERMINATED])
+def test_a_run_without_hosts_ends_with_the_status_of_the_signal_that_took_them(
+    monkeypatch: pytest.MonkeyPatch, interrupted: ExitStatus | None
+) -> None:
+    monkeypatch.setattr(pyinfra, "is_cli", True)
+    run = Run(interrupted=interrupted)
+    with pytest.raises(SystemExit) as ended:
+        run.stop_early(PyinfraError("No hosts remaining!"))
+    assert ended.value.code == (interrupted or ExitStatus.FAILED)
