@@ -24,14 +24,22 @@ def own_group(words: Sequence[str], **options: Any) -> Iterator[subprocess.Popen
     A compiler that go has started would otherwise go on when go, or we, are ended.
     """
 
+    early: list[int] = []  # signals that came before there was a process to end
+    starting = True
+
     def end(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
+        if not starting:
+            raise SystemExit(128 + number)
+        early.append(number)
 
     ours = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGTERM, end) if ours else None
     try:
         process = subprocess.Popen(words, text=True, start_new_session=True, **options)
         try:
+            starting = False
+            if early:
+                raise SystemExit(128 + early[0])
             yield process
         finally:
             with suppress(ProcessLookupError):
