@@ -16,9 +16,10 @@ export GPUFLEET_TEST_KUBERNETES=${GPUFLEET_TEST_KUBERNETES:-${minors[*]}}
 mkdir -p build
 words=(--for-tests)
 for minor in $GPUFLEET_TEST_KUBERNETES; do words+=(--kubernetes "$minor"); done
-builder=
-stop() { # the builder and what it runs, where it is still at work
+builder='' types=''
+stop() { # what is still at work beside the tests
     if [ -n "$builder" ] && kill -0 "$builder" 2>/dev/null; then kill -- "-$builder"; fi
+    if [ -n "$types" ] && kill -0 "$types" 2>/dev/null; then kill "$types"; fi
 }
 trap stop EXIT
 if ! gpufleet sandbox cluster build "${words[@]}" --check >build/missing; then

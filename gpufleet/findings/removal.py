@@ -36,8 +36,8 @@ NOT_ENDED = Kind(
     "GF572",
     Severity.INFO,
     "An installation that did not end",
-    "a run of gpufleet began here and did not come to its end: {roles}. What it brought is removed "
-    "too, by what it wrote down before it acted.",
+    "a run of gpufleet did not finish here: {roles}. What it installed is removed too, by the "
+    "notes that it made before each step.",
     "Nothing to do.",
 )
 

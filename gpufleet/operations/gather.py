@@ -119,9 +119,9 @@ def _limited(hosts: Any, limit: Sequence[str]) -> list[Any]:
 
 
 def _gathered(host: Any, answer: NodeFacts | Finding | None) -> Gathered:
-    data = host.data.dict()
     from gpufleet.operations.connection import misspelt, why_unreached
 
+    data = host.data.dict()
     keys = tuple(misspelt(host))
     if isinstance(answer, NodeFacts):
         return Gathered(host.name, data, answer, misspelt=keys)

@@ -1,4 +1,4 @@
-"""Taking away what gpufleet brought, as the host has it on record; what somebody changed stays."""
+"""Removes what gpufleet installed, by the host's record and notes; what users changed stays."""
 
 from __future__ import annotations
 

@@ -108,5 +108,5 @@ def describe_devices(plan: CdiPlan, driver: Callable[[], str | None]) -> Command
         yield script("cdi_refresh", plan.path, message, *plan.units)
     else:
         yield script("cdi_generate", plan.path, message, *plan.command)
-        if plan.created:  # else somebody had one there before
+        if plan.created:  # else there was one before
             yield script("note_made", HOME, plan.path, "")

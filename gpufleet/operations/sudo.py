@@ -65,7 +65,7 @@ def _by_sudo(
     askpass = _ensure_sudo_askpass_set_for_host(host, temp_dir=how.get("_temp_dir"))
     words = [*_options(how), make_unix_command(command, **inside)]
     rest["_stdin"] = [password, *_lines(how.get("_stdin"))]
-    rest.pop("_get_pty", None)  # a terminal would print what it is told
+    rest.pop("_get_pty", None)  # a terminal would echo the password
     return StringCommand(
         f"IFS= read -r {SUDO_ASKPASS_ENV_VAR} &&",
         StringCommand("export SUDO_ASKPASS=", QuoteString(askpass), _separator=""),

@@ -192,7 +192,7 @@ def _exporter(record: dict[str, Any], facts: NodeFacts, catalog: Catalog) -> tup
     if not record.get("exporter"):
         return ()
     on_record = (facts.provenance or {}).get("exporter")
-    packaged = on_record or record["exporter"].get("added")  # else they are somebody else's
+    packaged = on_record or record["exporter"].get("added")  # else they are the user's
     systemd = reversed(units("systemd", catalog)) if packaged else ()
     return tuple(unit for unit in (*units("docker", catalog), *systemd) if unit in facts.services)
 

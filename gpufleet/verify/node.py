@@ -7,7 +7,14 @@ from functools import cached_property
 from typing import Any
 
 from gpufleet.verify.inventory import Target
-from gpufleet.verify.parse import Installed, dpkg_packages, lock_lines, rpm_packages, units
+from gpufleet.verify.parse import (
+    Installed,
+    UnreadableLocks,
+    dpkg_packages,
+    lock_lines,
+    rpm_packages,
+    units,
+)
 from gpufleet.verify.probe import MISSING, Output, Probe, Unreachable
 from gpufleet.verify.runtimes import NAMES, Runtime, configuration_path
 from gpufleet.verify.subject import Subject
@@ -58,7 +65,15 @@ class Node(Subject):
     def packages(self) -> dict[str, Installed]:
         if self.is_debian:
             return dpkg_packages(self.section("dpkg").text)
-        return rpm_packages(self.section("rpm").text, lock_lines(self.section("versionlock").text))
+        return rpm_packages(self.section("rpm").text, self.locks[0])
+
+    @cached_property
+    def locks(self) -> tuple[list[str], str]:
+        """The entries of the versionlock list, and why it cannot be read; "" where it can."""
+        try:
+            return lock_lines(self.section("versionlock").text), ""
+        except UnreadableLocks as error:
+            return [], str(error)
 
     @cached_property
     def kernel(self) -> str:
@@ -95,7 +110,7 @@ class Node(Subject):
         """The record of what was installed; {} where there is none that can be read."""
         try:
             record = json.loads(self.section("provenance").text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
         return record if isinstance(record, dict) else {}
 

@@ -104,7 +104,7 @@ def lock_lines(text: str) -> list[str]:
         ]
     try:
         return [_lock_line(*found) for found in _locked_packages(tomlkit.parse(text).unwrap())]
-    except (TOMLKitError, KeyError, AttributeError, TypeError) as error:
+    except (TOMLKitError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise UnreadableLocks(f"versionlock.toml cannot be read: {error!r}") from error
 
 

@@ -40,7 +40,7 @@ def toml(text: str) -> dict[str, Any]:
     """A TOML text as plain values; {} where it is none."""
     try:
         return dict(tomlkit.parse(text).unwrap())
-    except TOMLKitError:
+    except (TOMLKitError, RecursionError):
         return {}
 
 
@@ -48,7 +48,7 @@ def mapping(text: str) -> dict[str, Any]:
     """A JSON object as plain values; {} where it is none."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

@@ -73,7 +73,7 @@ def spec_fault(text: str, driver: str, gpus: int) -> str:
     """What is wrong with a CDI spec for this driver and number of GPUs; "" when nothing is."""
     try:
         spec = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         return f"not YAML: {error}".splitlines()[0]
     if not isinstance(spec, dict) or spec.get("kind") != CDI_KIND:
         return f"not a spec of {CDI_KIND}"

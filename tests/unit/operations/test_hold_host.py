@@ -43,7 +43,7 @@ def test_it_is_taken_where_nobody_else_was_since(inside: str, said: str, tmp_pat
 
 @contextmanager
 def step(lock: Path, shell: str) -> Iterator[subprocess.Popen[str]]:
-    """A step that goes on until it is told, with a daemon that outlives it, in a shell."""
+    """A step that goes on until it is stopped, with a daemon that outlives it, in a shell."""
     commands = "sleep 60 >&- 2>&- & echo $!; read -r line"
     step = as_step(StringCommand("sh", "-c", QuoteString(commands)))
     assert isinstance(step, StringCommand)

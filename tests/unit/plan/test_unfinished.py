@@ -72,7 +72,7 @@ def test_an_exporter_in_docker_that_did_not_start_goes(left: Unfinished) -> None
         name: Service(name, "loaded", "active", "enabled") for name in (UNIT, "nvidia-dcgm.service")
     }
     done = plan(bare(services=services), left)
-    assert done.exporter == (UNIT,)  # DCGM is somebody else's
+    assert done.exporter == (UNIT,)  # DCGM is the user's
     assert done.images
     assert "exporter" in dict(done.roles)
 

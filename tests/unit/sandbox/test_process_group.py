@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from gpufleet.sandbox.cluster import modules
 from gpufleet.sandbox.cluster.modules import OwnModule
 from gpufleet.sandbox.errors import SandboxError
 from gpufleet.sandbox.process import run
+from gpufleet.sandbox.waiting import wait_until
 
 # A go whose compiler goes on for minutes; of `list` and the rest it makes nothing.
 GO = """#!/bin/sh
@@ -39,10 +39,7 @@ def module(tmp_path: Path) -> OwnModule:
 
 def until(found: Callable[[], bool]) -> bool:
     """Whether it comes to be within seconds."""
-    ends = time.monotonic() + 20
-    while not found() and time.monotonic() < ends:
-        time.sleep(0.02)
-    return found()
+    return wait_until(found, 20)
 
 
 def is_gone(folder: Path) -> bool:
