@@ -6,6 +6,7 @@ import logging
 import socket
 import traceback
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import paramiko
@@ -57,8 +58,13 @@ def misspelt(host: Host) -> list[Finding]:
 
 def misspelt_keys(data: Mapping[str, Any]) -> list[Finding]:
     """Warnings about keys that were meant for a connection."""
-    own = {*connector_data_meta, *(name for name, _ in all_global_arguments())}
-    return near_misses(data, own)
+    return near_misses(data, _keys_of_pyinfra())
+
+
+@cache
+def _keys_of_pyinfra() -> frozenset[str]:
+    """The keys that pyinfra reads of a host: the same for all."""
+    return frozenset({*connector_data_meta, *(name for name, _ in all_global_arguments())})
 
 
 def _connect_or_say_why(connector: SSHConnector) -> None:
