@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ from gpufleet.sandbox.process import checked, run
 LABEL = "gpufleet.sandbox"
 RUNC = ("--runtime", "runc")
 RUNC_STATE = "/run/runc"  # where podman keeps it for root
+_GONE = re.compile("container does not exist|cannot exec in a stopped container")
 _IDENTITIES: dict[str, str] = {}
 
 
@@ -58,7 +60,7 @@ class Engine:
             identity = self._identity(container, known=known)
             call = ["runc", "--root", RUNC_STATE, "exec", identity, "sh", "-c", command]
             done = run(call, check=False, timeout=timeout, stdin=stdin)
-            if not (done.returncode == 255 and "container does not exist" in done.stderr):
+            if not (done.returncode == 255 and _GONE.search(done.stderr)):
                 break
         return checked(call, done) if check else done
 

@@ -133,6 +133,7 @@ def test_a_host_killed_with_its_monitor_is_made_anew(
     assert sandbox.engine.is_running(host.state.container)
     sandbox.up(["nogpu"])
     assert sandbox.host("nogpu").ssh("true").returncode == 0
+    assert sandbox.host("nogpu").output("echo inside") == "inside"
     assert not sandbox.engine.is_lost(host.state.container)
 
 
