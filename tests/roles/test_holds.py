@@ -75,3 +75,25 @@ def test_a_version_lock_that_stays_is_told(log: Path) -> None:
     assert "bash" not in errors
     lists.write_text("0:bash-4.2-1.el7.*\n")
     assert run(log, "release", "yum", "", "nvidia-driver", lists=lists) == (0, "")
+
+
+RPM = """#!/bin/sh
+echo 550.163-1.el7
+"""
+
+
+def test_old_locks_are_taken_away_only_where_there_are_some(log: Path) -> None:
+    """Every call of yum costs seconds."""
+    lists = log.parent / "versionlock.list"
+    (log.parent / "rpm").write_text(RPM)
+    (log.parent / "rpm").chmod(0o755)
+    (log.parent / "yum").write_text(YUM.format(log=log).replace("exit 1", "exit 0"))
+    add = "-q versionlock add nvidia-driver-550.163-1.el7\n"
+    for text in ("", "# nothing yet\n\n"):
+        lists.write_text(text)
+        assert run(log, "hold", "yum", "", "nvidia-driver", lists=lists) == (0, "")
+        assert log.read_text() == add
+        log.write_text("")
+    lists.write_text("# one\n3:nvidia-driver-550.144-1.el7.*\n")
+    assert run(log, "hold", "yum", "", "nvidia-driver", lists=lists) == (0, "")
+    assert log.read_text() == "-q versionlock delete *nvidia-driver-[0-9]*\n" + add

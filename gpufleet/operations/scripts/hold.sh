@@ -4,17 +4,20 @@ if [ "$manager" = apt ]; then
     out=$(apt-mark hold "$@" 2>&1) || fail "$message" "$out"
     exit 0
 fi
-# every call of yum costs seconds: the old locks go in one, the new ones come in another
+# every call of yum costs seconds: the old locks go in one, where there are any; the new ones come in another
 old='' new=''
 for name; do
     version=$(rpm -q --qf '%{VERSION}-%{RELEASE}' "$name") || fail "$message" "$version"
     old="$old *$name-[0-9]*"
     new="$new $name-$version"
 done
+lists=$(sed -n 's/^[[:space:]]*locklist[[:space:]]*=[[:space:]]*//p' \
+    /etc/yum/pluginconf.d/versionlock.conf /etc/dnf/plugins/versionlock.conf 2>/dev/null)
+lists="$lists /etc/yum/pluginconf.d/versionlock.list /etc/dnf/plugins/versionlock.list /etc/dnf/versionlock.toml"
 set -f
 # package names and versions have no spaces: splitting is meant
 # shellcheck disable=SC2086
-yum -q versionlock delete $old >/dev/null 2>&1
+if grep -qs '^[^#]' $lists; then yum -q versionlock delete $old >/dev/null 2>&1; fi
 # shellcheck disable=SC2086
 out=$(yum -q versionlock add $new 2>&1) || fail "$message" "$out"
 exit 0
