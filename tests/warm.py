@@ -7,6 +7,7 @@ files of deploys, inventories and roles are read in each run.
 from __future__ import annotations
 
 import array
+import gc
 import json
 import os
 import signal
@@ -32,6 +33,14 @@ LIBRARIES = (
     "gpufleet.operations.begin",
     "gpufleet.operations.node",
     "gpufleet.operations.cluster",
+)
+CATALOGS = (  # what every run reads as it is shipped
+    "load.load_catalog",
+    "charts.load_charts",
+    "alerts.load_alerts",
+    "counters.load_counters",
+    "dockerd.dockerd_options",
+    "helm.helm_catalog",
 )
 HEADER = 8  # bytes of a request's length
 
@@ -139,6 +148,10 @@ def _main() -> None:
     sys.path[0] = str(Path(sys.executable).parent)
     for name in LIBRARIES:
         import_module(name)
+    for catalog in CATALOGS:
+        module, function = catalog.split(".")
+        getattr(import_module(f"gpufleet.catalog.{module}"), function)()
+    gc.freeze()  # a collection in a child would copy every page
     _serve(requests)
     gevent.reinit()
     import_module("pyinfra_cli.main").main()

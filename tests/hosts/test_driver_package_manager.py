@@ -9,6 +9,7 @@ from snapshots import differences, snapshot
 
 from gpufleet.sandbox import Host
 from tests.hosts.conftest import HostFactory
+from tests.selection import some
 
 pytestmark = pytest.mark.hosts
 
@@ -18,9 +19,19 @@ LOCKS = {"debian12": "apt-lock", "el7": "yum-lock"}
 
 
 @pytest.fixture(scope="module")
-def hosts(bare_host: HostFactory) -> list[Host]:
+def debian12(bare_host: HostFactory) -> Host:
+    return bare_host("debian12")
+
+
+@pytest.fixture(scope="module")
+def el7(bare_host: HostFactory) -> Host:
+    return bare_host("el7")
+
+
+@pytest.fixture(scope="module")
+def hosts(debian12: Host, el7: Host) -> list[Host]:
     """Two bare hosts; what these tests refuse leaves them bare until one of them installs."""
-    return [bare_host(kind) for kind in LOCKS]
+    return [debian12, el7]
 
 
 @pytest.mark.extended
@@ -88,32 +99,28 @@ def test_no_headers_anywhere(hosts: list[Host]) -> None:
         assert differences(state, snapshot(host, OURS, *REPOSITORY)) == {}
 
 
-def test_a_build_that_fails_is_an_error_and_is_made_up_for(hosts: list[Host]) -> None:
+@pytest.mark.parametrize("kind", some(LOCKS, ["debian12"]))
+def test_a_build_that_fails_is_an_error_and_is_made_up_for(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
     """apt fails with DKMS, rpm says `Complete!`: the same finding, and the next run converges."""
-    for host in hosts:
-        host.set_fault("dkms-failure", True)
-    try:
-        done = run_deploy("gpu_node", hosts, **ONLY_DRIVER)
-        again = run_deploy("gpu_node", hosts, **ONLY_DRIVER)
-    finally:
-        for host in hosts:
-            host.set_fault("dkms-failure", False)
-    for outcome in (done, again):
-        assert outcome.returncode == 1
-        for host in hosts:
-            assert "GF550" in outcome.codes(host.name), outcome.output
-            assert "make.log" in " ".join(outcome.report[host.name]["errors"])
-    done = run_deploy("gpu_node", hosts, **ONLY_DRIVER)
+    host = request.getfixturevalue(kind)
+    with host.fault("dkms-failure"):
+        for _ in range(2):
+            done = run_deploy("gpu_node", [host], **ONLY_DRIVER)
+            assert done.returncode == 1
+            assert "GF550" in done.codes(kind), done.output
+            assert "make.log" in " ".join(done.report[kind]["errors"])
+    done = run_deploy("gpu_node", [host], **ONLY_DRIVER)
     assert done.returncode == 0, done.output
-    for host in hosts:
-        assert done.report[host.name]["plan"]["driver"]["action"] == "repair"
-        assert_driver(host, NEWEST["550" if host.name == "el7" else "580"])
-    assert run_deploy("gpu_node", hosts, **ONLY_DRIVER).changes() == dict.fromkeys(LOCKS, 0)
+    assert done.report[kind]["plan"]["driver"]["action"] == "repair"
+    assert_driver(host, NEWEST["550" if kind == "el7" else "580"])
+    assert run_deploy("gpu_node", [host], **ONLY_DRIVER).changes() == {kind: 0}
 
 
-def test_a_lock_is_waited_for_with_progress(hosts: list[Host]) -> None:
+def test_a_lock_is_waited_for_with_progress(debian12: Host) -> None:
     """Goes on with the hosts as they are: a change of version has to wait for another's."""
-    host = hosts[0]
+    host = debian12
 
     def release(line: str) -> None:
         if "waiting for" in line:

