@@ -52,6 +52,16 @@ OTHER_PACKAGES = Kind(
     "False.",
 )
 
+FILE_EDITED = Kind(
+    "GF513",
+    Severity.WARNING,
+    "A file that gpufleet wrote was edited",
+    "{file} is not as gpufleet wrote it: this run replaces it. The present content is copied to "
+    "/var/lib/gpufleet/backup first.",
+    "Move lines of your own to another file of the same folder, or set what they do in the "
+    "inventory. --diff shows them.",
+)
+
 VERSION_MISMATCH = Kind(
     "GF520",
     Severity.WARNING,

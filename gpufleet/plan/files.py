@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpufleet.facts.model import NodeFacts
@@ -25,3 +26,17 @@ class FileWrite:
         if there is None or there.content is None or there.content != self.content:
             return False
         return bool(self.mode & 0o077) or not there.mode & 0o077
+
+
+def edited(files: Iterable[FileWrite], facts: NodeFacts) -> tuple[str, ...]:
+    """Paths of those `files` to write that were edited since a run wrote them.
+
+    What was written is the sha256 in the host's record; a file that is gone was not edited.
+    """
+    recorded = (facts.provenance or {}).get("files", {})
+    found = []
+    for file in files:
+        there = facts.files.get(file.path)
+        if there and there.sha256 and there.sha256 != recorded.get(file.path, there.sha256):
+            found.append(file.path)
+    return tuple(found)

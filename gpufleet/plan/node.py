@@ -13,6 +13,7 @@ from gpufleet.plan.archives import NO_ARCHIVES, ArchivesPlan, plan_archives
 from gpufleet.plan.driver import DriverPlan, plan_driver
 from gpufleet.plan.exporter import plan_exporter
 from gpufleet.plan.exporter_model import ExporterPlan, Surroundings
+from gpufleet.plan.files import edited
 from gpufleet.plan.logins import NO_LOGINS, NodeLogins, with_login
 from gpufleet.plan.preflight import inspect_driver, inspect_host
 from gpufleet.plan.repository import RepositoryPlan
@@ -76,7 +77,27 @@ def plan_node(
     found += archives.findings
     around = _surroundings(settings, facts, catalog, driver, toolkit)
     exporter, told = plan_exporter(settings.exporter, facts, catalog, around)
+    found += _edits(driver, toolkit, archives, exporter, facts)
     return NodePlan(driver, toolkit, tuple(dict.fromkeys(found)), archives, exporter, told)
+
+
+def _edits(
+    driver: DriverPlan | None,
+    toolkit: ToolkitPlan | None,
+    archives: ArchivesPlan,
+    exporter: ExporterPlan | None,
+    facts: NodeFacts,
+) -> list[Finding]:
+    """One finding for each file that this run replaces and that was edited on the host."""
+    files = [
+        *archives.files,
+        *(driver.files if driver else ()),
+        *(exporter.files if exporter else ()),
+    ]
+    for role in (driver, toolkit):
+        if role and role.repository.needed and role.repository.source:
+            files.append(role.repository.source)
+    return [findings.FILE_EDITED(file=path) for path in edited(files, facts)]
 
 
 def _surroundings(
