@@ -89,6 +89,14 @@ CUT_SHORT = Kind(
     "See above what ended the run, then run again: what is there already is not done twice.",
 )
 
+STEP_FAILED = Kind(
+    "GF012",
+    Severity.BLOCKER,
+    "A step failed",
+    'the step "{operation}" failed: {said}.',
+    "Correct what the host reports and run again: steps that are done are not repeated.",
+)
+
 NO_ANSWER = Kind(
     "GF008",
     Severity.BLOCKER,

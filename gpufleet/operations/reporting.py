@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import ClassVar
 
@@ -18,6 +19,7 @@ from gpufleet.redact import redact
 from gpufleet.report import BAD, HostReport
 from gpufleet.visible import barred, one_line
 
+CODE = re.compile(r"GF\d{3} ")  # how a step's own account of its failure begins
 ERROR_LINES = 12  # of a failed operation's output that the report repeats
 
 
@@ -180,6 +182,11 @@ class RunReport(BaseStateCallback):
                 lines = [line for line in meta.stderr_lines if line.strip()]
                 said = redact("\n".join(lines[:ERROR_LINES])).split("\n")
                 part.errors.append("\n".join([one_line(name), *barred(said)]))
+                if not any(CODE.match(line) for line in said):
+                    last = next((line for line in reversed(said) if line.strip()), "no message")
+                    part.findings.append(
+                        findings.STEP_FAILED(operation=name, said=last.strip().rstrip("."))
+                    )
 
     def _taking_part(self) -> list[Host]:
         """The hosts that --limit left in the run, in the inventory's order."""

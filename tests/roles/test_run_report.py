@@ -33,9 +33,11 @@ def greet(name: str) -> Commands:
     yield command("echo", name)
 
 
-def run(*names: str, previewed: bool = False) -> RunReport:
+def run(
+    *names: str, previewed: bool = False, answers: dict[str, object] | None = None
+) -> RunReport:
     hosts = [f"@fake/{place}" for place in ("one", "two")]
-    data = {"fake_delay": 0.0, "fake_delay_jitter": 0.0, "fake_responses": {}}
+    data = {"fake_delay": 0.0, "fake_delay_jitter": 0.0, "fake_responses": answers or {}}
     state = State(Inventory((hosts, data), {}), Config(), check_for_changes=False)
     report = RunReport(state)
     state.add_callback_handler(report)
@@ -49,6 +51,9 @@ def run(*names: str, previewed: bool = False) -> RunReport:
     report.plan_only = previewed
     if "" in names:
         with pytest.raises(BrokenOff):
+            run_ops(state)
+    elif answers:
+        with pytest.raises(PyinfraError, match="No hosts remaining"):
             run_ops(state)
     else:
         run_ops(state)
@@ -66,6 +71,27 @@ def test_a_run_that_broke_off_fails_its_hosts_and_names_what_was_cut_short() -> 
         (finding,) = part.findings
         assert finding.code == "GF007"
         assert '"Greet nobody"' in finding.message
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        (["mv: cannot move 'a' to 'b'", "  Operation not permitted."], "GF012"),
+        ([], "GF012"),
+        (["GF540 one: 2 GB are missing in /usr", "  Free them."], None),
+    ],
+)
+def test_every_step_that_fails_has_a_code(said: list[str], code: str | None) -> None:
+    """A step that gives no reason of gpufleet's gets one with the host's last line."""
+    answers: dict[str, object] = {"echo Ada": {"success": False, "stderr": said}}
+    for part in run("Ada", answers=answers).gather():
+        assert part.status == "failed"
+        assert len(part.errors) == 1
+        found = {finding.code: finding.message for finding in part.findings}
+        assert set(found) == ({code} if code else set())
+        if code:
+            last = said[-1].strip(" .") if said else "no message"
+            assert found[code] == f'the step "Greet Ada" failed: {last}.'
 
 
 def test_a_preview_in_a_run_that_changes_hosts_does_not_make_it_a_dry_one() -> None:
