@@ -20,6 +20,15 @@ NOT_OURS = Kind(
     "Copy what should stay into the values for {wanted}, and allow gpufleet to take the release "
     "over (cluster_adopt_releases = True).",
 )
+VALUES_EDITED = Kind(
+    "GF868",
+    Severity.WARNING,
+    "Values of a release were changed outside gpufleet",
+    "The newest revision of release {release} was not made by gpufleet, and this run replaces "
+    "these values of it: {keys}.",
+    "Put what should stay into the values in the inventory. What was there: helm get values "
+    "{name} --namespace {namespace} --revision {revision}.",
+)
 BUSY = Kind(
     "GF832",
     Severity.BLOCKER,

@@ -23,8 +23,9 @@ from gpufleet.limits import HELM_SAYS, MIB
 from gpufleet.masks import without
 from gpufleet.operations.cluster_lease import HeldLease
 from gpufleet.operations.helm_program import HelmProgram
+from gpufleet.plan.chart_values import values_mark
 from gpufleet.plan.release_model import HelmStrategy, Release
-from gpufleet.plan.releases import OWNER_LABEL
+from gpufleet.plan.releases import OWNER_LABEL, VALUES_LABEL
 
 LOOK_EVERY = 0.1  # seconds between two looks at a helm that runs
 GRACE = 10  # seconds that helm has to end after SIGTERM, before SIGKILL
@@ -62,10 +63,14 @@ class Helm:
         self, release: Release, archive: Path, strategy: HelmStrategy, timeout: int, tick: Tick
     ) -> HelmResult:
         """Install or upgrade. Hooks are waited for, the rest is not: readiness is our own."""
+        labels = (
+            f"{OWNER_LABEL}={self.controller}",
+            f"{VALUES_LABEL}={values_mark(release.values)}",
+        )
         words = [
             *("upgrade", release.name, str(archive), "--install"),
             *("--namespace", release.namespace, "--values", "-", "--reset-values"),
-            *("--skip-crds", "--labels", f"{OWNER_LABEL}={self.controller}"),
+            *("--skip-crds", "--labels", ",".join(labels)),
             *("--timeout", f"{timeout}s", *strategy.flags),
         ]
         limit = timeout + GRACE

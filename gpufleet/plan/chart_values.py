@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches, unified_diff
@@ -36,6 +37,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
+
+
+def values_mark(values: Values) -> str:
+    """16 hex digits that change with the values, whatever of them may be secret left out."""
+    return hashlib.sha256(_canonical(masked(_plain(values))).encode()).hexdigest()[:16]
 
 
 def values_diff(old: Values, new: Values, before: str, after: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from gpufleet.facts.chart import ChartContent
 from gpufleet.facts.cluster import ClusterFacts, HelmRelease
 from gpufleet.findings import Finding
 from gpufleet.findings import releases as findings
-from gpufleet.plan.chart_values import same_values, unknown_values, values_diff
+from gpufleet.plan.chart_values import same_values, unknown_values, values_diff, values_mark
 from gpufleet.plan.crds import crds_behind, plan_crds
 from gpufleet.plan.helm_strategy import helm_strategy
 from gpufleet.plan.operands import operands_of, told_by_operator
@@ -23,6 +23,7 @@ from gpufleet.plan.release_model import STALE, Action, HelmVersion, Release, Rel
 OWNER_LABEL = (
     "gpufleet"  # on the Secrets of releases that gpufleet made; its value: by which machine
 )
+VALUES_LABEL = "gpufleet-values"  # there too: the mark of the values that gpufleet set
 LEVELS = ("privileged", "baseline", "restricted")  # of pod security, least strict first
 
 
@@ -232,6 +233,24 @@ def _obstacles(
                 keys=", ".join(lost),
                 wanted=wanted.name,
             )
+    elif found:
+        yield from _edited(wanted, found)
+
+
+def _edited(wanted: Release, found: HelmRelease) -> Iterator[Finding]:
+    """Values that were set on our release since: an upgrade by hand inherits the labels."""
+    mark = found.labels.get(VALUES_LABEL)
+    if mark is None or mark == values_mark(found.values):
+        return
+    lost = list(_lost(found.values, wanted.values))
+    if lost:
+        yield findings.VALUES_EDITED(
+            release=found.ref,
+            keys=", ".join(lost),
+            name=found.name,
+            namespace=found.namespace,
+            revision=found.revision,
+        )
 
 
 def _lost(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> Iterator[str]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+
 import pytest
 
 from gpufleet.catalog.versions import release
+from gpufleet.plan.chart_values import values_mark
 from gpufleet.plan.release_model import Readiness
-from gpufleet.plan.releases import OWNER_LABEL
+from gpufleet.plan.releases import OWNER_LABEL, VALUES_LABEL
 from gpufleet.sandbox.waiting import wait_until
 from tests.cluster.tiny import Site
 from tests.selection import some
@@ -80,6 +84,7 @@ def test_a_failed_upgrade_is_rolled_back_with_its_reason(site: Site, cause: str)
     after = site.open().facts.release(site.namespace, "one")
     assert after
     assert (after.status, after.chart_version, after.values) == ("deployed", "1.0.0", good)
+    assert after.labels[VALUES_LABEL] == values_mark(good)
     config = site.core.read_namespaced_config_map("one", site.namespace)
     assert config.data["settings"] == '{"colour":"green"}'
     assert site.bring(good).ok
@@ -199,3 +204,19 @@ def test_a_quota_is_the_reason(place: Site) -> None:
     assert not run.ok
     assert "exceeded quota: none" in run.finding("GF847").message
     place.core.delete_namespaced_resource_quota("none", place.namespace)
+
+
+def test_values_set_by_hand_are_named_before_they_are_replaced(site: Site) -> None:
+    """`helm upgrade --reuse-values --set`, as somebody on call does it."""
+    values = {"deployment": {"replicas": 2}}
+    assert site.bring(values).ok
+    words = ["upgrade", "one", site.release().source.location, "--namespace", site.namespace]
+    words += ["--reuse-values", "--set", "settings.mine=1"]
+    environment = os.environ | {"KUBECONFIG": str(site.cluster.kubeconfig)}
+    subprocess.run([site.helm, *words], env=environment, check=True, capture_output=True)
+    found = site.bring(values)
+    assert found.plan.action == "upgrade"
+    assert "of it: settings" in found.finding("GF868").message
+    assert found.ok, found.findings
+    again = site.bring(values)
+    assert (again.plan.action, again.plan.findings) == ("no-op", ())

@@ -20,6 +20,7 @@ from gpufleet.facts.cluster import (
     Revision,
 )
 from gpufleet.facts.cluster_answers import Answers, cluster_facts
+from gpufleet.plan.chart_values import values_mark
 from gpufleet.plan.release_model import (
     STALE,
     ChartSource,
@@ -200,6 +201,27 @@ def test_somebody_elses_values_are_not_lost(facts: ClusterFacts) -> None:
     ours = changed(facts, labels={"gpufleet": "me"})
     assert plan(release(values={}), ours).action == "upgrade"
     assert plan(release(values={}, adopt=True), facts).action == "upgrade"
+
+
+def test_values_that_were_set_by_hand_are_named_before_they_go(facts: ClusterFacts) -> None:
+    """Helm's upgrade inherits the labels of the revision before."""
+    (byhand,) = [found for found in facts.releases if found.name == "byhand"]
+    ours = {"gpufleet": "me", "gpufleet-values": values_mark(byhand.values)}
+    wanted = release(values={"deployment": {"replicas": 3}})
+    assert codes(plan(wanted, changed(facts, labels=ours))) == []
+    values = {**byhand.values, "tolerations": [{"key": "mine"}]}
+    edited = plan(wanted, changed(facts, labels=ours, values=values))
+    assert (edited.action, codes(edited)) == ("upgrade", ["GF868"])
+    assert "of it: deployment.replicas, tolerations." in edited.findings[0].message
+    kept = release(values={"deployment": {"replicas": 3}, "tolerations": [{"key": "mine"}]})
+    assert codes(plan(kept, changed(facts, labels=ours, values=values))) == ["GF868"]
+    before = changed(facts, labels={"gpufleet": "me"}, values=values)
+    assert codes(plan(wanted, before)) == [], "made before there were marks"
+
+
+def test_a_mark_shows_nothing_of_a_secret() -> None:
+    assert values_mark({"a": 1, "password": "one"}) == values_mark({"a": 1, "password": "two"})
+    assert values_mark({"a": 1}) != values_mark({"a": 2})
 
 
 def test_a_newer_chart_stays(facts: ClusterFacts) -> None:
