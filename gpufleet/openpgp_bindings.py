@@ -24,6 +24,7 @@ _CURVES: dict[bytes, ec.EllipticCurve] = {
     bytes.fromhex("2b81040022"): ec.SECP384R1(),
     bytes.fromhex("2b81040023"): ec.SECP521R1(),
 }
+LONGEST_KEY = 0xFFFF  # bytes: a signature counts them in two
 _ED25519 = bytes.fromhex("2b06010401da470f01")
 
 
@@ -38,6 +39,8 @@ def binds(signature: bytes, primary: bytes, subkey: bytes) -> bool:
     unhashed = int.from_bytes(signature[end : end + 2], "big")
     numbers = signature[end + 2 + unhashed + 2 :]  # after the first two bytes of the digest
     chosen = _HASHES.get(signature[3])
+    if not all(6 < len(key) <= LONGEST_KEY for key in (primary, subkey)):
+        return False
     if chosen is None or primary[5] != signature[2]:
         return False
     trailer = b"\x04\xff" + end.to_bytes(4, "big")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+_WORD = re.compile(r"[^\s\"']+")
 # what stands before @ in an address; a password may hold a / or an @ itself, a port does not
 _LOGIN = re.compile(
     r"(?P<head>(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://)"
@@ -13,9 +15,25 @@ _LOGIN = re.compile(
 # a name is looked at from its beginning alone: a long one must not cost the square of its length
 _SECRET = re.compile(
     r"""(?P<head>["']?(?<![\w.-])(?=[\w.-]*(?:pass(?:word|wd|phrase|(?![a-z]))|secret|token|auth|credential
-        |(?:api|access|private|routing|service|integration|signing)[_-]?key|webhook[_-]?ur[il]|slack_api_url))[\w.-]+["']?\s*[=:]\s*)
+        |(?:api|access|private|routing|service|integration|signing|encryption|account|master|shared)[_-]?key
+        |pwd(?![a-z])|psk(?![a-z])|cookie|webhook[_-]?ur[il]|slack_api_url))[\w.-]+["']?\s*[=:]\s*)
         (?P<value>"(?:\\.|[^"\\\n])*"|'[^'\n]*'(?=\s*(?:[,}\]#]|$))|[^\s"'][^\n]*|["'][^\n]*)""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+# a value of several lines, as YAML has them: all that is indented deeper
+_BLOCK = re.compile(
+    r"""^(?P<head>(?P<indent>[ \t]*)(?:-[ \t]+)?["']?
+        [\w.-]{0,99}(?:pass(?:word|wd|phrase|(?![a-z]))|secret|token|auth|credential|key|pwd)
+        [\w.-]{0,99}["']?[ \t]*:[ \t]*[|>][-+0-9]{0,2}[ \t]*\n)
+        (?:(?P=indent)[ \t]+\S[^\n]*(?:\n|\Z)|[ \t]*\n)+""",
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+# words of a netrc file, and names of variables with their value behind a space
+_PAIR = re.compile(
+    r"""(?P<head>\blogin\s{1,9}\S{1,300}\s{1,9}pass(?:word|wd)\s{1,9}
+        |\b(?:sshpass|mysql\w{0,9}|mariadb\w{0,9})\b[^\n|;]{0,300}?\s-p\s?
+        |(?<!\w)(?:[a-z0-9]{1,40}_){1,6}(?:key|token|secret|password)\s{1,9}(?=\S{0,300}\d)(?=\S{12}))[^\s"']+""",
+    re.IGNORECASE | re.VERBOSE,
 )
 # a credential has a digit, a = or a capital within: "Basic authentication" is none
 _SCHEME = re.compile(
@@ -24,7 +42,7 @@ _SCHEME = re.compile(
 # the name ends with the word: --password-stdin and --token-file take no secret
 _OPTION_VALUE = re.compile(
     r"""(?P<head>(?<![\w-])--?(?:[\w.]+-){0,4}(?:password|passwd|passphrase|pass|secret|token|credentials?
-        |(?:api|access|secret|private|routing|integration)-?key)(?:\s+|=))(?:"[^"\n]*"|'[^'\n]*'|[^\s"'-]\S*)""",
+        |(?:api|access|secret|private|routing|integration)-?key|\w{1,40}_(?:key|token|secret|password))(?:\s+|=))(?:"[^"\n]*"|'[^'\n]*'|[^\s"'-]\S*)""",
     re.IGNORECASE | re.VERBOSE,
 )
 _CURL_USER = re.compile(
@@ -55,11 +73,27 @@ def redact(text: str) -> str:
     """`text` with logins, secrets among words and in addresses, values of secret-looking keys and
     private keys masked."""
     text = _PRIVATE_KEY.sub(r"\g<head>***\g<tail>", text)
-    text = _LOGIN.sub(r"\g<head>***@", text)
-    for form in (_SCHEME, _CURL_USER, _OPTION_VALUE, _WEBHOOK, _QUERY):
+    text = _BLOCK.sub(r"\g<head>\g<indent>  ***\n", text)
+    if "@" in text:
+        text = _WORD.sub(_without_login, text)
+    for form in (_SCHEME, _CURL_USER, _OPTION_VALUE, _PAIR, _WEBHOOK, _QUERY):
         text = form.sub(r"\g<head>***", text)
     text = _KNOWN_FORM.sub("***", text)
     return _SECRET.sub(_mask, text)
+
+
+def redacted_lines(lines: Sequence[str]) -> list[str]:
+    """`redact` for lines that belong together; a secret over several of them leaves fewer."""
+    return redact("\n".join(lines)).split("\n") if lines else []
+
+
+def _without_login(found: re.Match[str]) -> str:
+    """A word is looked at up to its last @: what is behind would be read again for each address."""
+    word = found[0]
+    if "://" not in word or "@" not in word:
+        return word
+    end = word.rindex("@") + 1
+    return _LOGIN.sub(r"\g<head>***@", word[:end]) + word[end:]
 
 
 def _mask(found: re.Match[str]) -> str:

@@ -29,7 +29,9 @@ def is_report(text: bytes) -> bool:
     hosts = data.get("hosts") if isinstance(data, dict) else None
     if not isinstance(hosts, dict):
         return False
-    checked = all(isinstance(host, dict) and "checks" in host for host in hosts.values())
+    checked = bool(hosts) and all(
+        isinstance(host, dict) and "checks" in host for host in hosts.values()
+    )
     return {"schema", "gpufleet"} <= data.keys() or (data.keys() == {"hosts"} and checked)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from pyinfra import host, logger, state
 from pyinfra.api import FunctionCommand, Host, State, StringCommand
 from pyinfra.api.exceptions import PyinfraError
-from pyinfra.connectors.util import CommandOutput
+from pyinfra.connectors.util import CommandOutput, OutputLine
 
 from gpufleet.findings import Finding
 from gpufleet.operations.asking import is_connected
@@ -17,7 +17,7 @@ from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.shell import explain
 from gpufleet.operations.sudo import run
 from gpufleet.operations.trouble import explain_error, refusal
-from gpufleet.redact import redact
+from gpufleet.redact import redacted_lines
 from gpufleet.visible import one_line
 
 Command = str | StringCommand | FunctionCommand
@@ -89,9 +89,19 @@ class _Watched(StringCommand):
             return _fail(state, host, explain_error(host, error, doing)), CommandOutput([])
         if not ok:
             _say_if_lost(state, host, doing)
-            for line in output.combined_lines:  # which pyinfra prints
-                line.line = one_line(redact(line.line))
+            _redact(output.combined_lines)
         return ok, output
+
+
+def _redact(lines: list[OutputLine]) -> None:
+    """Take the secrets out of what pyinfra prints, also those over several lines of one stream."""
+    for stream in ("stdout", "stderr"):
+        mine = [line for line in lines if line.buffer_name == stream]
+        shown = redacted_lines([line.line for line in mine])
+        for line, text in zip(mine, shown, strict=False):
+            line.line = one_line(text)
+        gone = set(map(id, mine[len(shown) :]))
+        lines[:] = [line for line in lines if id(line) not in gone]
 
 
 def _say_if_lost(state: State, host: Host, doing: str) -> None:

@@ -182,7 +182,8 @@ class RunReport(BaseStateCallback):
                 lines = [line for line in meta.stderr_lines if line.strip()]
                 said = redact("\n".join(lines[:ERROR_LINES])).split("\n")
                 part.errors.append("\n".join([one_line(name), *barred(said)]))
-                if not any(CODE.match(line) for line in said):
+                known = any(found.blocks for found in part.findings)
+                if not known and not any(CODE.match(line) for line in said):
                     last = next((line for line in reversed(said) if line.strip()), "no message")
                     part.findings.append(
                         findings.STEP_FAILED(operation=name, said=last.strip().rstrip("."))

@@ -55,4 +55,5 @@ def test_it_is_visible_and_behind_a_bar(
     printed = [record.getMessage() for record in caplog.records if "GF999" in record.getMessage()]
     assert printed
     assert "hunter2" not in caplog.text
+    assert "hunter3" not in caplog.text
     assert not [line for line in printed if "\r" in line or "\x1b[2K" in line]

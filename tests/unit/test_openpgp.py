@@ -183,6 +183,15 @@ def test_any_bytes_bind_nothing_and_raise_nothing(data: bytes, key: bytes, kind:
     assert not binds(head + data, key[:5] + bytes([kind]) + key[6:], key)
 
 
+@pytest.mark.parametrize("size", [0, 5, 0x10000])
+def test_a_key_of_no_possible_length_binds_nothing(size: int) -> None:
+    """A signature counts the bytes of a key in two."""
+    signature = bytes([4, 0x18, 1, 8, 0, 0, 0, 0, 0, 0, 0, 8, 1])
+    key = bytes([4, 0, 0, 0, 0, 1, 0, 0])
+    assert not binds(signature, key.ljust(size, b"\0")[:size], key)
+    assert not binds(signature, key, key.ljust(size, b"\0")[:size])
+
+
 def test_two_armored_keys_are_no_certificate(gpg: Gpg) -> None:
     both = b"".join(gpg("--armor", "--export", name) for name in (ONE, TWO))
     with pytest.raises(OpenPgpError, match="more than one"):
