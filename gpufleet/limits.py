@@ -37,6 +37,7 @@ UNPACKED_CHART = 100 * MIB
 HELM = Limit("the archive of helm", 256 * MIB, 900)
 # What helm prints: all objects of a release, which etcd and the API server hold to megabytes.
 HELM_SAYS = 64 * MIB
+HELM_WARNS = MIB // 4  # of errors and warnings
 # Keys of packages have 1 to 10 kB.
 KEY = Limit("a key", MIB, 120)
 # Metadata of one repository on a host. The largest file of a distribution has about 500 MB.

@@ -11,6 +11,8 @@ from typing import Any
 
 import yaml
 
+from gpufleet.facts.manifests import events
+
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -35,10 +37,10 @@ def parse_index(text: bytes, chart: str) -> tuple[IndexEntry, ...]:
     takes five times as long as reading it.
     """
     try:
-        events = iter(yaml.parse(text, Loader=_LOADER))
-        for event in events:
+        read = events(text, _LOADER)
+        for event in read:
             if isinstance(event, yaml.MappingStartEvent):
-                return tuple(_entries(events, chart))
+                return tuple(_entries(read, chart))
             if isinstance(event, yaml.NodeEvent):
                 break
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
@@ -46,21 +48,21 @@ def parse_index(text: bytes, chart: str) -> tuple[IndexEntry, ...]:
     raise BrokenIndex("it is no mapping, as an index is")
 
 
-def _entries(events: Iterator[Any], chart: str) -> Iterator[IndexEntry]:
+def _entries(read: Iterator[Any], chart: str) -> Iterator[IndexEntry]:
     found = False
-    for key, first in _pairs(events):
+    for key, first in _pairs(read):
         if key != "entries":
-            _skip(events, first)
+            _skip(read, first)
             continue
         found = True
         if not isinstance(first, yaml.MappingStartEvent):
-            _skip(events, first)  # a repository without charts has null, or {}
+            _skip(read, first)  # a repository without charts has null, or {}
             continue
-        for name, versions in _pairs(events):
+        for name, versions in _pairs(read):
             if name == chart:
-                yield from _versions(_build(events, versions))
+                yield from _versions(_build(read, versions))
             else:
-                _skip(events, versions)
+                _skip(read, versions)
     if not found:
         raise BrokenIndex("it has no entries")
 
@@ -76,32 +78,32 @@ def _versions(items: Any) -> Iterator[IndexEntry]:
             yield IndexEntry(item["version"], urls[0], text)
 
 
-def _pairs(events: Iterator[Any]) -> Iterator[tuple[str, Any]]:
+def _pairs(read: Iterator[Any]) -> Iterator[tuple[str, Any]]:
     """The keys of a mapping that has begun, each with its value's first event; whoever asks for
     the next pair has read the value to its end."""
-    for event in events:
+    for event in read:
         if isinstance(event, yaml.MappingEndEvent):
             return
         if not isinstance(event, yaml.ScalarEvent):
             raise BrokenIndex("a key in it is no text")
-        yield event.value, next(events)
+        yield event.value, next(read)
 
 
-def _skip(events: Iterator[Any], first: Any) -> None:
+def _skip(read: Iterator[Any], first: Any) -> None:
     depth = int(isinstance(first, yaml.CollectionStartEvent))
     while depth:
-        event = next(events)
+        event = next(read)
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
 
 
-def _build(events: Iterator[Any], first: Any) -> Any:
+def _build(read: Iterator[Any], first: Any) -> Any:
     """A value of mappings, lists and text: numbers too stay as they are written."""
     if isinstance(first, yaml.MappingStartEvent):
-        return {key: _build(events, value) for key, value in _pairs(events)}
+        return {key: _build(read, value) for key, value in _pairs(read)}
     if isinstance(first, yaml.SequenceStartEvent):
         items = []
-        while not isinstance(event := next(events), yaml.SequenceEndEvent):
-            items.append(_build(events, event))
+        while not isinstance(event := next(read), yaml.SequenceEndEvent):
+            items.append(_build(read, event))
         return items
     return first.value if isinstance(first, yaml.ScalarEvent) else None

@@ -1,7 +1,8 @@
-"""Kubernetes manifests as YAML: what Go's parser takes, PyYAML's must take too."""
+"""YAML of others: Kubernetes manifests as Go's parser takes them, and limits for every text."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +24,24 @@ DEEPEST = 200  # levels: PyYAML's C code overflows its stack at some ten thousan
 LARGEST = 1_000_000  # values with all aliases expanded
 
 
+DIRECTIVES = 100  # lines of %TAG and %YAML: libyaml compares each with all before it
+
+
+def events(text: str | bytes, loader: Any = ManifestLoader) -> Iterator[Any]:
+    """What yaml.parse gives, one by one. Raises YAMLError where the text is nested too deep or has
+    too many directives: libyaml's time grows with the square of both."""
+    lines = re.findall("(?m)^%", text) if isinstance(text, str) else re.findall(b"(?m)^%", text)
+    if len(lines) > DIRECTIVES:
+        raise yaml.YAMLError(f"it has more than {DIRECTIVES} lines that begin with %")
+    depth = 0
+    for event in yaml.parse(text, Loader=loader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise yaml.YAMLError(f"it is nested more than {DEEPEST} levels deep")
+        yield event
+
+
 def load_manifests(text: str | bytes) -> list[Any]:
     """Every document of a text. Raises YAMLError, also where it is too deep or grows too large."""
     for document in _sizes(text):
@@ -35,11 +54,9 @@ def _sizes(text: str | bytes) -> Iterator[int]:
     """How many values each node has that is not within another one; aliases count in full."""
     anchors: dict[str, int] = {}
     around: list[tuple[str | None, int]] = []  # anchor and size so far of each open collection
-    for event in yaml.parse(text, Loader=ManifestLoader):
+    for event in events(text):
         if isinstance(event, yaml.CollectionStartEvent):
             around.append((event.anchor, 1))
-            if len(around) > DEEPEST:
-                raise yaml.YAMLError(f"it is nested more than {DEEPEST} levels deep")
             continue
         if isinstance(event, yaml.CollectionEndEvent):
             anchor, size = around.pop()

@@ -19,7 +19,7 @@ from typing import IO, Any
 import yaml
 
 from gpufleet.kubeconfig import Kubeconfig, private_folder
-from gpufleet.limits import HELM_SAYS, MIB
+from gpufleet.limits import HELM_SAYS, HELM_WARNS, MIB
 from gpufleet.masks import without
 from gpufleet.operations.cluster_lease import HeldLease
 from gpufleet.operations.helm_program import HelmProgram
@@ -29,7 +29,10 @@ from gpufleet.plan.releases import OWNER_LABEL, VALUES_LABEL
 
 LOOK_EVERY = 0.1  # seconds between two looks at a helm that runs
 GRACE = 10  # seconds that helm has to end after SIGTERM, before SIGKILL
-HELM_TALKS = f"helm prints more than {HELM_SAYS // MIB} MiB, the most that is taken of it"
+HELM_TALKS = (
+    f"helm prints more than {HELM_SAYS // MIB} MiB, or errors of more than {HELM_WARNS // 1024} "
+    "KiB, the most that is taken of it"
+)
 OVERRIDES = "HELM_KUBE"  # variables by which helm would go to another cluster or as another user
 
 Tick = Callable[[float], None]  # called while helm runs, with the seconds it has run
@@ -166,7 +169,7 @@ class Helm:
                 code = _wait(process, timeout, tick, (out, err))
             finally:
                 _end(process)
-            if _is_too_long(out) or _is_too_long(err):
+            if _is_too_long(out, HELM_SAYS) or _is_too_long(err, HELM_WARNS):
                 return HelmResult(code or 1, "", f"Error: {HELM_TALKS}")
             return HelmResult(code, _text(out), without(_text(err), values or {}))
 
@@ -181,7 +184,7 @@ def _wait(
             return process.wait(LOOK_EVERY)
         except subprocess.TimeoutExpired:
             ran = time.monotonic() - began
-        if any(map(_is_too_long, said)):
+        if any(map(_is_too_long, said, (HELM_SAYS, HELM_WARNS))):
             return 1
         if ran > timeout:
             return None
@@ -205,5 +208,5 @@ def _text(file: IO[bytes]) -> str:
     return file.read().decode("utf-8", "replace")
 
 
-def _is_too_long(file: IO[bytes]) -> bool:
-    return os.fstat(file.fileno()).st_size > HELM_SAYS
+def _is_too_long(file: IO[bytes], most: int) -> bool:
+    return os.fstat(file.fileno()).st_size > most

@@ -53,8 +53,8 @@ def test_an_old_one_is_removed_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['gpu_nodes = ["gpu-1"]\n', "{}", "[]", '{"hosts": ["a"]}', '{"hosts": {"a": {}}}', '{"hosts": {}}',
-             "[" * 100_000, "\0\1"]
+    "text", ['gpu_nodes = ["gpu-1"]\n', "{}", "[]", '{"hosts": ["a"]}', '{"hosts": {"a": {}}}',
+             '{"hosts": {}}', "[" * 100_000, "\0\1"]
 )  # fmt: skip
 def test_a_file_that_is_no_report_stays(tmp_path: Path, text: str) -> None:
     path, link = tmp_path / "inventory.py", tmp_path / "link"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 
 import pytest
 import yaml
 
 from gpufleet.facts.chart import BrokenChart, parse_chart
+from gpufleet.facts.chart_index import BrokenIndex, parse_index
 from gpufleet.facts.helm_release import workloads_in
 from gpufleet.facts.manifests import DEEPEST, load_manifests
 
@@ -17,7 +19,11 @@ BOMB = "a: &a [x, x]\n" + "".join(
 )
 
 
-@pytest.mark.parametrize("text", [f"a: {DEEP}", "- " * 60_000, BOMB], ids=["flow", "block", "bomb"])
+TAGS = "".join(f"%TAG !a{number}! tag:x\n" for number in range(60_000)) + "---\na: 1\n"
+TEXTS = {"flow": f"a: {DEEP}", "block": "- " * 60_000, "bomb": BOMB, "directives": TAGS}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_what_is_too_deep_or_grows_too_large_is_refused(text: str) -> None:
     with pytest.raises(yaml.YAMLError, match="more than"):
         load_manifests(text)
@@ -25,6 +31,14 @@ def test_what_is_too_deep_or_grows_too_large_is_refused(text: str) -> None:
         workloads_in(f"kind: Deployment\n{text}", "default")
     with pytest.raises(BrokenChart):
         parse_chart({"Chart.yaml": b"name: x\nversion: 1.0.0\n", "values.yaml": text.encode()})
+
+
+@pytest.mark.parametrize("text", [f"entries: {DEEP * 10}", TAGS], ids=["flow", "directives"])
+def test_an_index_of_charts_is_refused_before_it_costs_much(text: str) -> None:
+    began = time.process_time()
+    with pytest.raises(BrokenIndex, match="more than"):
+        parse_index(text.encode(), "tiny")
+    assert time.process_time() - began < 5  # it took an hour
 
 
 def test_what_is_usual_is_read() -> None:

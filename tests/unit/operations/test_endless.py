@@ -163,7 +163,7 @@ def talking(folder: Path, text: str) -> Helm:
 def test_helm_that_talks_without_an_end_is_ended(
     stream: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(helm, "HELM_SAYS", 1 << 16)
+    monkeypatch.setattr(helm, {1: "HELM_SAYS", 2: "HELM_WARNS"}[stream], 1 << 16)
     monkeypatch.setattr(helm, "GRACE", 1)
     called = talking(tmp_path, f"head -c {MOST} /dev/zero >&{stream}; exec sleep 60")
     result = called.run(["x"], timeout=30)
