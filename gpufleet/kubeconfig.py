@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import tempfile
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from urllib3 import HTTPHeaderDict
+
+from gpufleet.facts.manifests import events
 
 if TYPE_CHECKING:  # at run time imported when it is needed: it takes a quarter of a second
     from kubernetes.client import ApiClient
@@ -88,7 +91,9 @@ def read_kubeconfig(paths: str, context: str = "") -> Kubeconfig:
 
 def _content(path: Path) -> Mapping[str, Any]:
     try:
-        content = yaml.load(path.read_bytes(), Loader=_LOADER)
+        text = path.read_bytes()
+        deque(events(text, _LOADER), maxlen=0)  # what is too deep raises here, not in C code
+        content = yaml.load(text, Loader=_LOADER)
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise KubeconfigError(f"{path}: {reason}") from error

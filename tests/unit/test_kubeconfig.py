@@ -160,3 +160,11 @@ def test_requests_are_made_as_the_user_that_it_names(tmp_path: Path) -> None:
     assert ("Accept", "a") in seen
     plain: Any = open_client(read_kubeconfig(files(tmp_path / "0", config("a"))))
     assert plain.configuration.api_key["BearerToken"] == "Bearer of-a"
+
+
+def test_one_that_is_nested_too_deep_is_refused(tmp_path: Path) -> None:
+    """PyYAML's C code would end the whole process."""
+    path = tmp_path / "config"
+    path.write_text("clusters: " + "[" * 100_000)
+    with pytest.raises(KubeconfigError, match="nested more than"):
+        read_kubeconfig([path])
