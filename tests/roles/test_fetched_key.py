@@ -159,6 +159,27 @@ def test_a_login_for_tls_does_not_go_on_without_it(tmp_path: Path) -> None:
         assert plain.asked == [("/key", None)]
 
 
+@pytest.mark.skipif(not Path(APT).is_file(), reason="this machine has no apt-helper")
+def test_apt_does_not_follow_a_redirect_with_a_login(tmp_path: Path) -> None:
+    """It would give the login of a host to each of its ports."""
+    write_keys(tmp_path, "127.0.0.1")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
+    config = tmp_path / "apt.conf"
+    config.write_text(f'Acquire::https::CaInfo "{tmp_path}/ca.crt"; Acquire::Retries "0";\n')
+    with serve(context) as mirror, serve(context) as other, serve() as plain:
+        url = mirror.url().replace("http:", "https:")
+        env = {"APT_CONFIG": str(config)}
+        assert fetch(tmp_path, "apt-helper", f"{url}/closed", login=True, **env) == b"key"
+        mirror.to = f"{other.url().replace('http:', 'https:')}/closed"
+        answer = fetch(tmp_path, "apt-helper", f"{url}/moved", login=True, **env)
+        assert isinstance(answer, str)
+        assert "302" in answer
+        assert mirror.asked == [("/closed", BASIC), ("/moved", BASIC)]
+        assert other.asked == []
+        assert fetch(tmp_path, "apt-helper", f"{plain.url()}/closed", login=True, **env) == b"key"
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("to", ["{url}/b/closed", "/b/closed", "b/closed"])
 def test_a_redirect_within_the_mirror_keeps_it(tmp_path: Path, program: str, to: str) -> None:

@@ -167,4 +167,4 @@ def test_one_that_is_nested_too_deep_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text("clusters: " + "[" * 100_000)
     with pytest.raises(KubeconfigError, match="nested more than"):
-        read_kubeconfig([path])
+        read_kubeconfig(str(path))

@@ -38,7 +38,12 @@ ask() { # one answer, or all of them up to the last where no login is at stake; 
         rm -f "$folder/.netrc"
         [ -n "$next" ] || return $rc
     elif [ -x /usr/lib/apt/apt-helper ]; then
-        take /usr/lib/apt/apt-helper ${known:+-o "Dir::Etc::netrc=$known"} -o Acquire::http::Timeout=60 download-file "$url" "$file" >/dev/null 2>"$errors"
+        set -- /usr/lib/apt/apt-helper -o Acquire::http::Timeout=60
+        if [ -n "$known" ]; then # apt follows redirects to other ports with the login of the host
+            (umask 077 && sed "s|^machine [^ ]*|machine ${url#https://}|" "$known" >"$folder/netrc") || return 1
+            set -- "$@" -o "Dir::Etc::netrc=$folder/netrc" -o Acquire::http::AllowRedirect=false -o Acquire::https::AllowRedirect=false
+        fi
+        take "$@" download-file "$url" "$file" >/dev/null 2>"$errors"
     else
         echo 'the host has no curl, no wget and no apt-helper' >"$errors"; return 1
     fi
