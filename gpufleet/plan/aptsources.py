@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gpufleet.facts.model import ManagedFile
 
 FOLDER = "/etc/apt/sources.list"  # what the paths of all source files begin with
-_LINE = re.compile(r"^\s*deb\s+(?:\[(?P<options>[^]]*)\]\s*)?(?P<words>[^#]*)", re.MULTILINE)
+_LINE = re.compile(r"\s*deb\s+(?:\[(?P<options>[^]]*)\]\s*)?(?P<words>[^#]*)")
 _OFF = ("no", "false", "without", "off", "disable", "0")  # as apt reads a switch
 _PLACE = ("types", "uris", "suites", "components", "enabled")  # fields that are no options
 _RENAMED = {"arch": "Architectures", "lang": "Languages", "target": "Targets"}
@@ -45,7 +45,7 @@ def _entries(file: ManagedFile) -> Iterator[Entry]:
         for stanza in re.split(r"\n[ \t]*\n", file.content):
             yield from _stanza(file.path, _fields(stanza))
         return
-    for line in _LINE.finditer(file.content):
+    for line in filter(None, map(_LINE.match, file.content.split("\n"))):
         words = line["words"].split()
         # a disc has blanks in its address and cannot be had over the network
         if len(words) >= 2 and not words[0].startswith("cdrom:"):

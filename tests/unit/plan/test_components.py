@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpufleet.facts.model import ManagedFile, NodeFacts, OsRelease
+from gpufleet.plan.aptsources import read_entries
 from gpufleet.plan.components import component_sources
 from tests.unit.plan.hosts import bare_host
 
@@ -96,6 +97,34 @@ def test_one_line_sources(text: str, expected: str) -> None:
 )
 def test_a_source_that_is_switched_off_does_not_count(switched_off: str) -> None:
     assert written(DEBIAN, DEB822 + switched_off) == ""
+
+
+LINES = """\
+# deb http://a/debian bookworm contrib
+deb [ arch=amd64 ] http://s/security bookworm-security main # contrib
+deb-src http://a/debian bookworm contrib
+\tdeb http://a/debian bookworm main non-free
+
+deb
+deb http://a/debian
+bookworm-backports main
+deb http://a/debian bookworm-updates main
+"""
+
+
+def test_each_line_is_a_source_of_its_own() -> None:
+    found = read_entries(debian(**{LIST: LINES}).files)
+    assert [(entry.url, entry.suite, entry.components) for entry in found] == [
+        ("http://s/security", "bookworm-security", ("main",)),
+        ("http://a/debian", "bookworm", ("main", "non-free")),
+        ("http://a/debian", "bookworm-updates", ("main",)),
+    ]
+    text = written(LIST, LINES)
+    assert (
+        "URIs: http://s/security\nSuites: bookworm-security\nComponents: contrib non-free" in text
+    )
+    assert "URIs: http://a/debian\nSuites: bookworm\nComponents: contrib\n" in text
+    assert "Suites: bookworm-updates\nComponents: contrib non-free" in text
 
 
 def test_options_of_the_stanza_stay_with_an_inline_key() -> None:
