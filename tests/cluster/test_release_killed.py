@@ -176,9 +176,13 @@ def test_killed_at_random_points(place: Site, what: str) -> None:
         run = begin(place, BOTH, version)
         # one in each tenth of a run, and a little beyond, for a run may be slower than measured
         time.sleep((attempt + chance.random()) / 10 * 1.2 * took)
+        late = os.waitid(os.P_PID, run.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
         kill(place, run)
         again = place.bring(BOTH, version)
         seen.append(again.plan.action)
+        # a machine may be slower or faster than it was when the run was measured
+        if attempt >= 4 and len(set(seen)) == 1:
+            took *= 0.6 if late else 1.6
         assert again.ok, (attempt, again.findings, again.lines)
         release = found(place)
         assert release

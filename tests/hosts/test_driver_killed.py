@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deploying import PYINFRA, ROOT, deploy_command, run_deploy
+from checking import verify
+from deploying import ROOT, deploy_command, run_deploy
 from driver_state import NEWEST, ONLY_DRIVER, assert_driver
 
 from gpufleet.sandbox import Host
@@ -18,7 +19,6 @@ from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts
 
-GPUFLEET = PYINFRA.with_name("gpufleet")
 KILLS = 20
 OPERATIONS = (
     7  # that take long enough to be killed in: up to the installation itself and its checks
@@ -97,13 +97,7 @@ def test_a_killed_run_is_made_up_for(bare_host: HostFactory, tmp_path: Path) -> 
     assert killed >= KILLS / 2, "most runs were killed before their end"
     converge(host, "580")
     assert converge(host, "580")["changed"] == 0
-    checked = subprocess.run(
-        [GPUFLEET, "verify", "inventories/sandbox.py", "--limit", host.name],
-        cwd=ROOT,
-        env={**os.environ, "GPUFLEET_SANDBOX": host.sandbox},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert checked.returncode == 0, checked.stdout
-    assert "passed" in checked.stdout
+    wish = {"driver_branch": "580", **ONLY_DRIVER}
+    result = verify([host], **wish)[host.name]
+    assert result["failed"] == 0, result
+    assert result["passed"] > 10
