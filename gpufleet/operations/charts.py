@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 import tarfile
 import tempfile
 import zlib
@@ -43,11 +44,19 @@ def chart_archive(release: Release, helm: Helm, cache: Path) -> Path:
 
 
 def _kept(folder: Path, release: Release) -> Path | None:
+    """The archive that an earlier run fetched; none of a folder that others may write to."""
+    if not all(map(_is_ours_alone, (folder.parent, folder))):
+        return None
     for path in folder.glob(f"{release.chart}-{release.version}-sha256-*.tgz"):
-        if path == _place(folder, release, path.read_bytes()):
+        if _is_ours_alone(path) and path == _place(folder, release, path.read_bytes()):
             return path
         path.unlink()  # damaged on this disk
     return None
+
+
+def _is_ours_alone(path: Path) -> bool:
+    found = path.stat() if path.exists() else None
+    return found is not None and found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
 def _place(folder: Path, release: Release, data: bytes) -> Path:
@@ -58,6 +67,8 @@ def _place(folder: Path, release: Release, data: bytes) -> Path:
 def _fetched(folder: Path, release: Release, helm: Helm) -> Path:
     """The archive, fetched and found sound, in its place; a broken one is never put there."""
     folder.mkdir(parents=True, exist_ok=True)
+    for place in (folder.parent, folder):
+        place.chmod(0o700)  # who may write here has charts of his own installed
     login = find_login(release.source.logins, release.source.location)
     with tempfile.TemporaryDirectory(dir=folder) as partial:
         if release.source.kind == "oci":

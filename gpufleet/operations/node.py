@@ -27,6 +27,10 @@ from gpufleet.report import HostReport
 from gpufleet.settings import NodeSettings, load_settings
 
 
+BROKEN_PASSWORD = "_sudo_password has a line break, which sudo takes for its end"
+CORRECT_IT = "Correct _sudo_password for this host."
+
+
 @dataclass(slots=True)
 class Node:
     """One host during a run."""
@@ -136,6 +140,9 @@ def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
         return None
     if arguments(host).get("_su_user") and arguments(host).get("_su_password"):
         report.block(host, [access.SU_PASSWORD()])
+        return None
+    if "\n" in (arguments(host).get("_sudo_password") or ""):
+        report.block(host, [access.PRIVILEGES_REFUSED(cause=BROKEN_PASSWORD, remedy=CORRECT_IT)])
         return None
     began = time.monotonic()
     facts = read_facts(host, _further_files(settings), ports=_ports(settings))

@@ -63,7 +63,9 @@ def _by_sudo(
         key: value for key, value in how.items() if key not in _CONTROL and "_sudo" not in key
     }
     askpass = _ensure_sudo_askpass_set_for_host(host, temp_dir=how.get("_temp_dir"))
-    words = [*_options(how), make_unix_command(command, **inside)]
+    # sudo may hand its environment on (-E, env_reset off), the password in it too
+    clean = ["env", "-u", SUDO_ASKPASS_ENV_VAR, "-u", "SUDO_ASKPASS"]
+    words = [*_options(how), *clean, make_unix_command(command, **inside)]
     rest["_stdin"] = [password, *_lines(how.get("_stdin"))]
     rest.pop("_get_pty", None)  # a terminal would echo the password
     return StringCommand(

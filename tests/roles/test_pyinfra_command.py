@@ -98,6 +98,23 @@ def test_a_host_that_is_stopped_is_failed_and_the_run_says_no_line_of_code(bench
     assert bench.report.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        ({"_sudo": True, "_sudo_password": "hunter2\nrm"}, "GF506"),
+        ({"_su_user": "root", "_su_password": "hunter2"}, "GF558"),
+    ],
+)
+def test_a_password_that_cannot_be_handed_over_stops_its_host(
+    bench: Bench, data: dict[str, Any], code: str
+) -> None:
+    bench.hosts(one=data)
+    ended = bench.run("gpu_node", "-y")
+    assert ended.status == 1
+    assert f"{code} blocker @fake/one:" in " ".join(ended.output.split())
+    assert "hunter2" not in ended.output
+
+
 def test_hosts_after_an_abort_are_not_reached(bench: Bench) -> None:
     slow = {"fake_delay": 30.0}
     bench.hosts(one=BAD, two=slow, three=slow)

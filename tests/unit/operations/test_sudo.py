@@ -20,8 +20,7 @@ case " $* " in
 *' -n '*) [ -e {folder}/open ] || {{ echo 'sudo: a password is required' >&2; exit 1; }} ;;
 *) [ -e {folder}/open ] || [ "$("$SUDO_ASKPASS" prompt)" = "$(cat {folder}/password)" ] || exit 9 ;;
 esac
-unset PYINFRA_SUDO_PASSWORD SUDO_ASKPASS
-while [ "$1" != sh ]; do shift; done
+while [ "$1" != sh ] && [ "$1" != env ]; do shift; done
 exec "$@"
 """
 
@@ -113,7 +112,13 @@ def test_without_a_password_the_words_are_those_of_pyinfra(
     assert sent == expected.get_raw_value()
     said(machine, "true", _sudo_password=PASSWORD, **how)
     words = (machine.folder / "words").read_text().split()
-    assert words[: words.index("sh")] == ["-H", "-A", "-k", *expected_options(how)]
+    clean = ["env", "-u", "PYINFRA_SUDO_PASSWORD", "-u", "SUDO_ASKPASS"]
+    assert words[: words.index("sh")] == ["-H", "-A", "-k", *expected_options(how), *clean]
+
+
+def test_a_sudo_that_hands_its_environment_on_hands_no_password_on(machine: Machine) -> None:
+    how = {"_sudo_password": PASSWORD, "_preserve_sudo_env": True}
+    assert said(machine, "env | grep -c -e PYINFRA -e ASKPASS; true", **how) == (True, ["0"])
 
 
 def expected_options(how: dict[str, Any]) -> list[str]:
