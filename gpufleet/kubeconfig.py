@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from urllib3 import HTTPHeaderDict
 
-from gpufleet.facts.manifests import events
+from gpufleet.yaml_events import events
 
 if TYPE_CHECKING:  # at run time imported when it is needed: it takes a quarter of a second
     from kubernetes.client import ApiClient

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from gpufleet.facts.manifests import events
+from gpufleet.yaml_events import events
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

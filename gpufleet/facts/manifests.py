@@ -1,12 +1,13 @@
-"""YAML of others: Kubernetes manifests as Go's parser takes them, and limits for every text."""
+"""Kubernetes manifests as YAML: what Go's parser takes, PyYAML's must take too."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import yaml
+
+from gpufleet.yaml_events import events
 
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -20,26 +21,7 @@ ManifestLoader.add_constructor(
 )
 
 
-DEEPEST = 200  # levels: PyYAML's C code overflows its stack at some ten thousand
 LARGEST = 1_000_000  # values with all aliases expanded
-
-
-DIRECTIVES = 100  # lines of %TAG and %YAML: libyaml compares each with all before it
-
-
-def events(text: str | bytes, loader: Any = ManifestLoader) -> Iterator[Any]:
-    """What yaml.parse gives, one by one. Raises YAMLError where the text is nested too deep or has
-    too many directives: libyaml's time grows with the square of both."""
-    lines = re.findall("(?m)^%", text) if isinstance(text, str) else re.findall(b"(?m)^%", text)
-    if len(lines) > DIRECTIVES:
-        raise yaml.YAMLError(f"it has more than {DIRECTIVES} lines that begin with %")
-    depth = 0
-    for event in yaml.parse(text, Loader=loader):
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            raise yaml.YAMLError(f"it is nested more than {DEEPEST} levels deep")
-        yield event
 
 
 def load_manifests(text: str | bytes) -> list[Any]:
@@ -54,7 +36,7 @@ def _sizes(text: str | bytes) -> Iterator[int]:
     """How many values each node has that is not within another one; aliases count in full."""
     anchors: dict[str, int] = {}
     around: list[tuple[str | None, int]] = []  # anchor and size so far of each open collection
-    for event in events(text):
+    for event in events(text, ManifestLoader):
         if isinstance(event, yaml.CollectionStartEvent):
             around.append((event.anchor, 1))
             continue

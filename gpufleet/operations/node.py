@@ -26,7 +26,6 @@ from gpufleet.plan.node import NodePlan, describe, plan_node
 from gpufleet.report import HostReport
 from gpufleet.settings import NodeSettings, load_settings
 
-
 BROKEN_PASSWORD = "_sudo_password has a line break, which sudo takes for its end"
 CORRECT_IT = "Correct _sudo_password for this host."
 

@@ -11,7 +11,8 @@ import yaml
 from gpufleet.facts.chart import BrokenChart, parse_chart
 from gpufleet.facts.chart_index import BrokenIndex, parse_index
 from gpufleet.facts.helm_release import workloads_in
-from gpufleet.facts.manifests import DEEPEST, load_manifests
+from gpufleet.facts.manifests import load_manifests
+from gpufleet.yaml_events import DEEPEST
 
 DEEP = "[" * 60_000  # more than PyYAML's C code can bear
 BOMB = "a: &a [x, x]\n" + "".join(

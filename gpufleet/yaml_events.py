@@ -1,0 +1,27 @@
+"""YAML of others, event by event, within limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+DEEPEST = 200  # levels: PyYAML's C code overflows its stack at some ten thousand
+DIRECTIVES = 100  # lines of %TAG and %YAML: libyaml compares each with all before it
+
+
+def events(text: str | bytes, loader: Any) -> Iterator[Any]:
+    """What yaml.parse gives, one by one. Raises YAMLError where the text is nested too deep or has
+    too many directives: libyaml's time grows with the square of both."""
+    lines = re.findall("(?m)^%", text) if isinstance(text, str) else re.findall(b"(?m)^%", text)
+    if len(lines) > DIRECTIVES:
+        raise yaml.YAMLError(f"it has more than {DIRECTIVES} lines that begin with %")
+    depth = 0
+    for event in yaml.parse(text, Loader=loader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise yaml.YAMLError(f"it is nested more than {DEEPEST} levels deep")
+        yield event
