@@ -127,16 +127,18 @@ UNEXPECTED_REMOVAL = Kind(
     Severity.BLOCKER,
     "The transaction would remove other packages",
     "the package manager would also remove or replace: {packages}.",
-    "Nothing was changed. See why with `{command}`, and remove what conflicts by hand.",
+    "The transaction was not begun. See why with `{command}`, and remove what conflicts by hand.",
 )
 
 LOCK_NOT_RELEASED = Kind(
     "GF308",
     Severity.BLOCKER,
     "The package manager stayed locked",
-    "{holder} held the package manager's lock for more than {seconds} seconds; nothing was "
-    "changed.",
-    "Let it finish or end it, then run again; driver_lock_timeout sets how long to wait.",
+    "{holder} held the package manager's lock for more than {seconds} seconds. This run changed "
+    "{done}.",
+    "Let it finish or end it, then run again: what is done already is not done twice. A file that "
+    "is named here holds a process number; where that process is no package manager, an earlier "
+    "one left the file: remove it. driver_lock_timeout sets how long to wait.",
 )
 
 REPOSITORY_UNREADABLE = Kind(
@@ -196,8 +198,8 @@ TRANSACTION_REFUSED = Kind(
     Severity.BLOCKER,
     "The package manager cannot carry out the transaction",
     "{manager} says: {problem}",
-    "Nothing was changed. No space left: make room (apt-get clean, yum clean all, old kernels). "
-    "Conflicts: remove what conflicts or add what is missing by hand. Then run again.",
+    "The transaction was not begun. No space left: make room (apt-get clean, yum clean all, old "
+    "kernels). Conflicts: remove what conflicts or add what is missing by hand. Then run again.",
 )
 
 TRANSACTION_FAILED = Kind(

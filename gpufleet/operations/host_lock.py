@@ -41,6 +41,7 @@ class HostLock:
         """`seen`: what stood in the lock's file when the facts were gathered."""
         self.seen = seen
         self.text = new_identity()  # in printable ASCII, as the facts of a host show it
+        self.used = False  # commands that change the host were sent under it
         self._was_held = False
         self._holding: Greenlet | None = None  # gives Ended
 

@@ -11,7 +11,7 @@ from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.findings import Finding, access
 from gpufleet.findings import packages as findings
-from gpufleet.operations.host_lock import holder_name
+from gpufleet.operations.host_lock import holder_name, lock_of
 from gpufleet.operations.reading import HostHolder, LockHolder, read
 from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.shell import explain
@@ -25,18 +25,20 @@ class _Lock(NamedTuple):
 
     look: Callable[[], str]
     progress: str
-    give_up: Callable[[str, int], Finding]
+    give_up: Callable[[str, int, str], Finding]  # who, seconds, what this run has changed
 
 
 _MANAGER = _Lock(
     lambda: read(LockHolder),
     "waiting for {holder}, which holds the package manager's lock",
-    lambda holder, seconds: findings.LOCK_NOT_RELEASED(holder=holder, seconds=seconds),
+    lambda holder, seconds, done: findings.LOCK_NOT_RELEASED(
+        holder=holder, seconds=seconds, done=done
+    ),
 )
 _RUN = _Lock(
     lambda: read(HostHolder),
     "waiting for another run of gpufleet: {holder}",
-    lambda holder, seconds: access.ANOTHER_RUN(holder=holder_name(holder), done=access.NOTHING),
+    lambda holder, seconds, done: access.ANOTHER_RUN(holder=holder_name(holder), done=done),
 )
 
 
@@ -53,7 +55,9 @@ def wait_before_planning(host: Host, timeout: int) -> Finding | None:
 
 def _wait(state: State, host: Host, timeout: int) -> bool:
     """pyinfra heeds what a function returns only where it takes `state` and `host`."""
-    problem = _until_free(host, timeout, _MANAGER)
+    ours = lock_of(host)
+    done = access.NO_MORE if ours and ours.used else access.NOTHING
+    problem = _until_free(host, timeout, _MANAGER, done)
     if problem is None:
         return True
     RunReport.of(state).host(host.name).findings.append(problem)
@@ -61,13 +65,15 @@ def _wait(state: State, host: Host, timeout: int) -> bool:
     return False
 
 
-def _until_free(host: Host, timeout: int, lock: _Lock) -> Finding | None:
+def _until_free(
+    host: Host, timeout: int, lock: _Lock, done: str = access.NOTHING
+) -> Finding | None:
     began = time.monotonic()
     reported = began - REPORT
     while holder := lock.look():
         now = time.monotonic()
         if now - began >= timeout:
-            return lock.give_up(holder, timeout)
+            return lock.give_up(holder, timeout, done)
         if now - reported >= REPORT:
             saying = lock.progress.format(holder=holder_name(holder))
             logger.info(f"{host.print_prefix}{saying}: {now - began:.0f} of {timeout} s")

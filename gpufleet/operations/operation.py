@@ -55,6 +55,8 @@ def _guarded(function: Callable[P, Commands]) -> Callable[P, Commands]:
             for command in function(*args, **kwargs):
                 if lock and not lock.held:
                     yield watched(taking(lock))
+                if lock and not isinstance(command, FunctionCommand):  # one that only waits
+                    lock.used = True
                 yield watched(as_step(command) if lock else command)
         except Exception as error:  # noqa: BLE001 - the boundary
             yield failing(finding_of(error, step(state, host)))

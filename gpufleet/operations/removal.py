@@ -91,6 +91,19 @@ def _left() -> Unfinished:
 
 
 @operation
+def wait(node: LeavingNode) -> Commands:
+    """
+    Wait until no package manager is at work: nothing is taken away before packages could be.
+
+    + node: the host
+    """
+    if not (node.plan.packages or node.plan.held):
+        host.noop("no package came with gpufleet")
+        return
+    yield wait_for_lock(node.settings.driver.lock_timeout)
+
+
+@operation
 def unload(plan: RemovalPlan, must: bool) -> Commands:
     """
     Stop what holds the GPUs and unload the nvidia modules, or change nothing.

@@ -1,20 +1,27 @@
-# lock_holder.sh: the process that holds a lock of the package manager, as `name (pid)`; else nothing.
+# lock_holder.sh: the process that holds a lock of the package manager, as `name (pid)`, or as `name (pid, by
+# FILE)` where only the number in FILE says so; else nothing.
+tell() { # PID [WHERE]: nothing for a process that has ended
+    name=$(cat "/proc/$1/comm" 2>/dev/null) || return 1
+    printf '%s (%s%s)\n' "$(printf '%s' "$name" | tr -c '[:print:]' '?')" "$1" "${2:-}"
+}
+opened() { # PID FILE: whether the process has that very file open; a file elsewhere may have its inode number
+    for open in "/proc/$1/fd/"*; do [ ! "$open" -ef "$2" ] || return 0; done
+    return 1
+}
 for lock in /var/lib/dpkg/lock-frontend /var/lib/dpkg/lock /var/lib/apt/lists/lock \
     /var/cache/apt/archives/lock /var/lib/rpm/.rpm.lock; do
     [ -e "$lock" ] || continue
-    inode=$(stat -c %i "$lock")
-    pid=$(awk -v inode="$inode" '{ n = split($6, part, ":"); if (part[n] == inode && $5 > 0) { print $5; exit } }' /proc/locks)
-    if [ -n "$pid" ]; then
-        printf '%s (%s)\n' "$(cat "/proc/$pid/comm" 2>/dev/null)" "$pid"
-        exit 0
-    fi
+    # apt, dpkg and rpm lock by fcntl: whoever may read the file can flock it, and is not in their way
+    for pid in $(awk -v inode="$(stat -L -c %i "$lock")" '
+        $2 != "FLOCK" && $5 > 0 { n = split($6, part, ":"); if (part[n] == inode) print $5 }' /proc/locks); do
+        if opened "$pid" "$lock" && tell "$pid"; then exit 0; fi
+    done
 done
-for file in /var/run/yum.pid /var/cache/dnf/metadata_lock.pid; do
+# yum and dnf take any process of that number for a run of theirs, also where it is another's by now
+for file in /var/run/yum.pid /var/cache/dnf/metadata_lock.pid /var/lib/dnf/rpmdb_lock.pid; do
     [ -s "$file" ] || continue
-    pid=$(cat "$file")
-    if [ -d "/proc/$pid" ]; then
-        printf '%s (%s)\n' "$(cat "/proc/$pid/comm")" "$pid"
-        exit 0
-    fi
+    IFS=' ' read -r pid _ <"$file" || [ -n "$pid" ] || continue
+    case $pid in '' | *[!0-9]*) continue ;; esac
+    if tell "$pid" ", by $file"; then exit 0; fi
 done
 exit 0

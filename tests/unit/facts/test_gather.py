@@ -192,6 +192,27 @@ def test_lock_of_another_file_system_with_the_same_inode(
     assert facts(host, shell).lock_holder == ""
 
 
+def test_a_flock_keeps_no_package_manager_out(host: FakeHost, shell: tuple[str, ...]) -> None:
+    lock = host.file("/var/lib/rpm/.rpm.lock", "")
+    host.file("/proc/77/comm", "mine\n")
+    host.link("/proc/77/fd/4", "/var/lib/rpm/.rpm.lock")
+    text = f"1: FLOCK  ADVISORY  WRITE 77 fe:01:{lock.stat().st_ino} 0 EOF\n"
+    host.file("/proc/locks", text)
+    assert facts(host, shell).lock_holder == ""
+    host.file("/proc/locks", text.replace("FLOCK", "OFDLCK"))
+    assert facts(host, shell).lock_holder == "mine (process 77)"
+
+
+@pytest.mark.parametrize("text", ["self", "77/..", "-1"])
+def test_what_is_no_number_of_a_process_is_no_lock(
+    host: FakeHost, shell: tuple[str, ...], text: str
+) -> None:
+    for pid in (text, "77"):
+        host.file(f"/proc/{pid}/comm", "x\n")
+    host.file("/var/run/yum.pid", f"{text}\n")
+    assert facts(host, shell).lock_holder == ""
+
+
 def test_lock_by_process_id_file(host: FakeHost, shell: tuple[str, ...]) -> None:
     host.file("/var/run/yum.pid", "4242\n")
     assert facts(host, shell).lock_holder == ""
