@@ -49,6 +49,15 @@ THERE_BEFORE = Kind(
     "Nothing to do, or remove them by hand.",
 )
 
+MAY_BE_ANOTHERS = Kind(
+    "GF573",
+    Severity.INFO,
+    "Packages that may be another's stay",
+    "the record was written by an earlier version of gpufleet, which cannot tell these packages "
+    "from what others installed at that time, so they stay: {packages}.",
+    "Remove by hand what nobody needs (apt-get autoremove, yum autoremove).",
+)
+
 BACKUPS_KEPT = Kind(
     "GF567",
     Severity.INFO,

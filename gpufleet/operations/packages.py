@@ -18,7 +18,7 @@ from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.reading import AvailableVersions, RpmTrial, Simulation, read
 from gpufleet.operations.reporting import RunReport
 from gpufleet.operations.repository import refresh
-from gpufleet.operations.shell import command, explain, script, stop
+from gpufleet.operations.shell import explain, script, stop
 from gpufleet.plan import apt_trial
 from gpufleet.plan.files import FileWrite
 from gpufleet.plan.packages import (
@@ -50,11 +50,17 @@ class Job:
     makes: Sequence[tuple[str, str]] = ()  # files that its packages make: path, sha256 before
     held: frozenset[str] = frozenset()  # names that are held already
     transaction: Transaction | None = None  # known once `look_up` has run
+    brought: tuple[str, ...] = ()  # what yum or dnf would install for it, known then too
 
     @property
     def record(self) -> str:
         """File on the host that lists the packages from before the transaction."""
         return f"{HOME}/{self.role or self.family.title.split()[0]}.before"
+
+    @property
+    def ours(self) -> str:
+        """File on the host that lists the packages that its transactions bring."""
+        return f"{self.record}.ours"
 
 
 @operation
@@ -89,8 +95,11 @@ def _try_out_rpm(job: Job, chosen: Transaction) -> Commands:
     if finding:
         yield stop(host.name, finding)
         return
-    message = findings.TRANSACTION_REFUSED(manager=job.manager, problem="see below.")
-    yield script("rpm_transaction", job.manager, "fetch", explain(host.name, message), *words)
+    job.brought = trial.brought
+    message = explain(
+        host.name, findings.TRANSACTION_REFUSED(manager=job.manager, problem="see below.")
+    )
+    yield script("rpm_transaction", job.ours, "", job.manager, "fetch", message, *words)
 
 
 def _try_out(job: Job, chosen: Transaction) -> Commands:
@@ -105,11 +114,17 @@ def _try_out(job: Job, chosen: Transaction) -> Commands:
     yield _apt(chosen, [words[0], "--download-only", *words[1:]])
 
 
-def _apt(chosen: Transaction, words: Sequence[str]) -> StringCommand:
-    """The command that runs apt; when it fails, that is told with a code."""
+def _apt(chosen: Transaction, words: Sequence[str], ours: str = "") -> StringCommand:
+    """The command that runs apt; when it fails, that is told with a code.
+
+    `ours`: file on the host for the names that it brings, which apt is asked for once more: what
+    others installed since the transaction was tried out is theirs.
+    """
+    simulation = read(Simulation, tuple(words)) if ours else []
+    names = apt_trial.brought(simulation)
     failed = explain(host.name, findings.TRANSACTION_FAILED(manager="apt"))
     unbuilt = explain(host.name, MODULE_NOT_BUILT(version=chosen.version))
-    return script("apt_transaction", failed, unbuilt, *words)
+    return script("apt_transaction", ours, " ".join(names), failed, unbuilt, *words)
 
 
 @operation
@@ -134,7 +149,10 @@ def install(job: Job) -> Commands:
     if chosen.prerequisites:
         first = Transaction(chosen.version, (), chosen.prerequisites, ())
         words = install_words(job.manager, first, job.lock_timeout)
-        yield _apt(chosen, words) if job.manager == "apt" else command(*words)
+        if job.manager == "apt":
+            yield _apt(chosen, words, job.ours)
+        else:
+            yield script("rpm_install", job.ours, " ".join(job.brought), *words)
     yield from _carry_out(job, chosen)
     if state.is_executing and job.product:
         RunReport.of(state).host(host.name).seen[job.product] = chosen.version
@@ -144,14 +162,17 @@ def install(job: Job) -> Commands:
 
 def _carry_out(job: Job, chosen: Transaction) -> Commands:
     if job.manager == "apt":
-        yield _apt(chosen, install_words(job.manager, chosen, job.lock_timeout))
+        yield _apt(chosen, install_words(job.manager, chosen, job.lock_timeout), job.ours)
         return
     held = [name for name in (*chosen.names, *chosen.remove) if name in job.family.installed]
     if held:
         locked = explain(host.name, findings.NOT_RELEASED())
         yield script("release", job.manager, locked, *held)
     message = explain(host.name, findings.TRANSACTION_INCOMPLETE())
-    yield script("rpm_transaction", job.manager, "run", message, *rpm_words(chosen))
+    names = " ".join(job.brought)
+    yield script(
+        "rpm_transaction", job.ours, names, job.manager, "run", message, *rpm_words(chosen)
+    )
 
 
 @operation
@@ -160,6 +181,7 @@ def hold(
     names: Sequence[str],
     lock_timeout: int,
     plugin: Sequence[str] = (),
+    record: str = "",
 ) -> Commands:
     """
     Keep packages at the version they have.
@@ -168,11 +190,15 @@ def hold(
     + lock_timeout: seconds to wait for another package manager
     + names: those that are not held yet; none is no change
     + plugin: packages that it needs for that and that are missing
+    + record: as of the role's job, for the packages that come with the plugin
     """
     if not names:
         host.noop("the packages are held")
         return
     yield wait_for_lock(lock_timeout)
     if plugin:
-        yield command(manager, "-y", "install", *plugin)
+        yield script("packages_before", record)
+        come = " ".join(read(RpmTrial, manager, tuple(plugin)).brought)
+        yield script("note_begun", f"{record}.begun", *plugin)
+        yield script("rpm_install", f"{record}.ours", come, manager, "-y", "install", *plugin)
     yield script("hold", manager, explain(host.name, findings.NOT_HELD()), *names)

@@ -19,6 +19,7 @@ from gpufleet.operations.node import Node
 from gpufleet.operations.operation import Commands, operation
 from gpufleet.operations.reading import AddedPackages, RecordOnHost, read
 from gpufleet.operations.shell import command, explain, script, stop, upload
+from gpufleet.plan.added import with_added
 
 PATH = f"{HOME}/provenance.json"
 KEPT_HISTORY = 20  # entries
@@ -109,7 +110,12 @@ def record(
     + notes: runtimes of which it was noted what is about to be written; it is on record now
     """
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    merged = merge(node.record, part(), now)
+    before = f"{HOME}/{role}.before"
+    learned, old = part(), (node.facts.provenance or {}).get(role) or {}
+    # asked for here, so that a run that was killed after its transaction is made up for by the next
+    added = read(AddedPackages, before)
+    learned[role] = with_added(learned[role], added, old, node.facts)
+    merged = merge(node.record, learned, now)
     noted = [f"{NOTES}/{key}.json" for key in notes]
     if merged is None and not noted:
         host.noop("the record is up to date")
@@ -117,10 +123,6 @@ def record(
     if merged is None:
         yield command("rm", "-f", *noted)
         return
-    before = f"{HOME}/{role}.before"
-    entry = merged[role]
-    # asked for here, so that a run that was killed after its transaction is made up for by the next
-    entry["added"] = sorted({*entry["added"], *read(AddedPackages, before)})
     moved = found.RECORD_MOVED(file=PATH)
     content = read(RecordOnHost, PATH)  # the facts are from before all that was done
     try:
@@ -134,5 +136,5 @@ def record(
     yield upload(text.encode(), staged)
     digest = hashlib.sha256(content).hexdigest() if content else ""
     yield script("put_record", staged, PATH, digest, explain(host.name, moved))
-    yield command("rm", "-f", before, f"{before}.begun", *noted)
+    yield command("rm", "-f", before, f"{before}.begun", f"{before}.ours", *noted)
     node.record = merged

@@ -110,14 +110,14 @@ class RpmTrial(FactBase[Trial]):
         return read_trial([])
 
     def command(self, manager: str, words: tuple[str, ...]) -> StringCommand:
-        return framed(script("rpm_transaction", manager, "try", "", *words))
+        return framed(script("rpm_transaction", "", "", manager, "try", "", *words))
 
     def process(self, output: Iterable[str]) -> Trial:
         return read_trial(answer(output) or [])
 
 
 class AddedPackages(FactBase[list[str]]):
-    """Packages that were not there when the transaction began."""
+    """Packages that transactions of gpufleet brought, which were not there before them."""
 
     default = list
 

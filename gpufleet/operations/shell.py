@@ -13,12 +13,17 @@ from gpufleet.findings import Finding
 
 SCRIPTS = Path(__file__).parent / "scripts"
 LINE = 16_384  # characters of base64, a multiple of 4
-LOOK_AT_WORK = ("activate", "end_work", "reboot", "unload")  # use the functions of gpu_work.sh
+SHARED = {  # file of functions -> the scripts that use them
+    "gpu_work": ("activate", "end_work", "reboot", "unload"),
+    "package_notes": (
+        "apt_transaction", "packages_added", "packages_before", "rpm_install", "rpm_transaction",
+    ),
+}  # fmt: skip
 
 
 @lru_cache
 def _source(name: str) -> str:
-    parts = ("prelude", *(("gpu_work",) if name in LOOK_AT_WORK else ()), name)
+    parts = ("prelude", *(shared for shared, users in SHARED.items() if name in users), name)
     return "".join((SCRIPTS / f"{part}.sh").read_text() for part in parts)
 
 

@@ -14,6 +14,7 @@ NOWHERE = re.compile(
     r"^E: (?:Unable to locate package (?P<unknown>\S+)"
     r"|Package '?(?P<excluded>[^\s']+)'? has no installation candidate)"
 )
+COMES = re.compile(r"^Inst (?P<name>[^\s:]+)(?::\S+)? \(")  # another version stands in brackets
 HEADERS = re.compile("linux-headers-")
 SHOWN_LINES = 8  # of what apt says is wrong
 
@@ -37,6 +38,12 @@ def refusal(
         return kind(packages=", ".join(lacking))
     problem = _problem(simulation)
     return findings.TRANSACTION_REFUSED(manager="apt-get", problem=problem) if problem else None
+
+
+def brought(simulation: Iterable[str]) -> tuple[str, ...]:
+    """Names of the packages that would come anew; what moves to another version does not."""
+    matches = (COMES.match(line) for line in simulation)
+    return tuple(dict.fromkeys(match["name"] for match in matches if match))
 
 
 def _problem(lines: Sequence[str]) -> str:

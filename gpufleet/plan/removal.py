@@ -3,6 +3,7 @@ that did not come to their end wrote down."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.findings import Finding
 from gpufleet.findings import host as findings
 from gpufleet.findings import removal as found
+from gpufleet.plan.added import unsure
 from gpufleet.plan.driver import DAEMONS
 from gpufleet.plan.driver_files import MODPROBE_FILE
 from gpufleet.plan.exporter_files import gpu_work, units
@@ -108,7 +110,7 @@ def plan_removal(
     record = completed(left, facts, catalog)
     runtimes = plan_runtime_removal(settings.toolkit, facts, catalog)
     files = _files(record, facts)
-    added, kept = _packages(record)
+    added, kept, doubtful = _packages(record, facts)
     changed = [path for path, digest in files if _differs(facts, path, digest)]
     written = (*(path for path, _ in files), *left.written)
     return RemovalPlan(
@@ -132,6 +134,7 @@ def plan_removal(
             *(finding for runtime in runtimes for finding in runtime.findings),
             *(findings.FILE_CHANGED(path=path) for path in changed),
             *((found.THERE_BEFORE(packages=", ".join(kept)),) if kept else ()),
+            *((found.MAY_BE_ANOTHERS(packages=", ".join(doubtful)),) if doubtful else ()),
             *_began(record, facts, left),
         ),
         roles=tuple((role, _recorded(record[role], facts)) for role in ROLES if record.get(role)),
@@ -216,12 +219,27 @@ def _held(left: Unfinished, facts: NodeFacts) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _packages(record: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Packages that came with gpufleet, and those of its families that were there before."""
+def _packages(
+    record: dict[str, Any], facts: NodeFacts
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Packages that came with gpufleet, those of its families that were there before, and those
+    of an earlier version's record that may be another's."""
     parts = [record.get(role) or {} for role in ROLES]
-    added = tuple(dict.fromkeys(name for part in parts for name in part.get("added", ())))
-    ours = [name for part in parts for name in part.get("packages", ())]
-    return added, tuple(name for name in dict.fromkeys(ours) if name not in added)
+    sure = tuple(
+        dict.fromkeys(
+            name
+            for part in parts
+            for name in part.get("added", ())
+            if name not in unsure(part, facts)
+        )
+    )
+    named = [name for part in parts for name in part.get("packages", ())]
+    doubtful = [name for part in parts for name in unsure(part, facts)]
+    return sure, _without(named, sure), _without(doubtful, sure)
+
+
+def _without(names: Iterable[str], others: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in dict.fromkeys(names) if name not in others)
 
 
 def _files(record: dict[str, Any], facts: NodeFacts) -> tuple[tuple[str, str], ...]:

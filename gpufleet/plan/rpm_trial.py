@@ -35,6 +35,7 @@ class Trial:
     """What a transaction would do, or why it cannot be carried out."""
 
     removed: tuple[str, ...]  # names, in the order of the table
+    brought: tuple[str, ...]  # names that would come anew
     kernels: tuple[str, ...]  # kernels that would come
     unknown: tuple[str, ...]  # words that no repository has a package for
     problem: str  # "" where the transaction can be carried out
@@ -43,7 +44,7 @@ class Trial:
 def read_trial(lines: Iterable[str]) -> Trial:
     """The table and the messages of `yum --assumeno`; of yum 3 and of dnf 4."""
     removed: list[str] = []
-    kernels: list[str] = []
+    brought: list[str] = []
     unknown: list[str] = []
     verb = ""
     every = list(lines)
@@ -57,12 +58,13 @@ def read_trial(lines: Iterable[str]) -> Trial:
             removed.append(replaced["name"])
         elif entry and verb in REMOVALS:
             removed.append(entry["name"])
-        elif entry and verb == "Installing" and KERNEL.fullmatch(entry["name"]):
-            kernels.append(entry["name"])
+        elif entry and verb == "Installing":
+            brought.append(entry["name"])
         unknown += _unknown(line)
     return Trial(
         tuple(dict.fromkeys(removed)),
-        tuple(kernels),
+        tuple(dict.fromkeys(brought)),
+        tuple(name for name in brought if KERNEL.fullmatch(name)),
         tuple(dict.fromkeys(unknown)),
         _problem(every),
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 from gpufleet.catalog.models import Catalog
 from gpufleet.facts.model import NodeFacts
+from gpufleet.plan.added import unsure
 from gpufleet.plan.exporter_files import UNIT_FILE, drop_in
 
 
@@ -21,12 +22,14 @@ class Unfinished:
 
     there: bool = False
     begun: dict[str, tuple[str, ...]] = field(default_factory=dict)  # role -> names to install
-    added: dict[str, tuple[str, ...]] = field(default_factory=dict)  # role -> not there before it
+    added: dict[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # role -> brought, not there before
     written: tuple[str, ...] = ()  # files that were put in place and are there
     images: tuple[str, ...] = ()  # that docker pulled
 
     def with_added(self, role: str, names: Iterable[str]) -> Unfinished:
-        """The same, and the packages that came since the transaction of a role began."""
+        """The same, and the packages that the transactions of a role brought."""
         return replace(self, added={**self.added, role: tuple(names)})
 
 
@@ -68,6 +71,7 @@ def exporter_began(left: Unfinished, catalog: Catalog) -> bool:
 def _role(
     role: str, old: dict[str, Any], left: Unfinished, facts: NodeFacts, catalog: Catalog
 ) -> dict[str, Any]:
+    came = left.added.get(role, ())
     there = {n: facts.packages[n] for n in left.begun[role] if n in facts.packages}
     main = catalog.exporter.packages.exporter if role == "exporter" else ()
     versions = [there[n].upstream for n in main if n in there]
@@ -77,5 +81,6 @@ def _role(
         **old,
         "version": old.get("version") or (common[0][0] if common else None),
         "packages": {n: p.version for n, p in there.items()} | dict(old.get("packages", {})),
-        "added": sorted({*old.get("added", ()), *left.added.get(role, ())}),
+        "added": sorted({*old.get("added", ()), *came}),
+        "unsure": [name for name in unsure(old, facts) if name not in came],
     }

@@ -7,6 +7,7 @@ from typing import Any
 
 from gpufleet.operations.node import Node
 from gpufleet.operations.packages import Job
+from gpufleet.plan.added import carried
 from gpufleet.plan.runtime_model import RuntimePlan
 from gpufleet.plan.toolkit import ToolkitPlan
 from gpufleet.report import RuntimeState
@@ -23,7 +24,7 @@ def conclude(node: Node, plan: ToolkitPlan, job: Job) -> dict[str, Any]:
     old = (node.facts.provenance or {}).get("toolkit") or {}
     repository = plan.repository.repository
     toolkit = plan.record(node.driver_version, _versions(node, plan, job)) | {
-        "added": old.get("added", []),  # completed when it is written
+        **carried(old),  # completed when it is written
         "repository": repository.url if repository else None,
         "keyring": repository.keyring if repository else None,
         "source_file": repository.file if repository else None,

@@ -33,7 +33,9 @@ def configure(node: Node) -> None:
     packages.look_up("Find the toolkit in the repositories and fetch it", job)
     packages.install("Install the toolkit packages at one version", job)
     plugin = () if job.needed else plan.prerequisites
-    packages.hold("Hold the toolkit packages", job.manager, plan.hold, job.lock_timeout, plugin)
+    packages.hold(
+        "Hold the toolkit packages", job.manager, plan.hold, job.lock_timeout, plugin, job.record
+    )
     runtimes.configure("Configure docker", node.facts, by_key.get("docker"))
     runtimes.configure("Configure containerd", node.facts, by_key.get("containerd"))
     runtimes.configure("Configure CRI-O", node.facts, by_key.get("crio"))

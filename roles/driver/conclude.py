@@ -9,6 +9,7 @@ from gpufleet.findings import host as findings
 from gpufleet.operations.modules import PREREQUISITES
 from gpufleet.operations.node import Node
 from gpufleet.operations.packages import Job
+from gpufleet.plan.added import carried
 from gpufleet.plan.driver import DriverPlan
 from gpufleet.plan.driver_files import preferences
 from gpufleet.plan.files import FileWrite
@@ -30,7 +31,7 @@ def conclude(node: Node, plan: DriverPlan, job: Job) -> dict[str, Any]:
         "source": plan.choice.source,
         "build": plan.choice.build,
         "packages": _versions(node, plan, job),
-        "added": old.get("added", []),  # completed when it is written
+        **carried(old),  # completed when it is written
         "load": plan.modules,
         "prerequisites": old.get("prerequisites", _missing(node)),
         "repository": repository.url if repository else None,

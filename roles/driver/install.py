@@ -52,7 +52,14 @@ def install(node: Node) -> None:
         settings.allow_disruption,
     )
     packages.install("Install the driver packages at one version", job)
-    packages.hold("Hold the driver packages", job.manager, plan.hold, job.lock_timeout, plan.plugin)
+    packages.hold(
+        "Hold the driver packages",
+        job.manager,
+        plan.hold,
+        job.lock_timeout,
+        plan.plugin,
+        job.record,
+    )
     module = plan.modules[0]
     modules.require_built(
         "See that the module was built for the running kernel", job, module, plan.choice.build

@@ -8,6 +8,7 @@ from typing import Any
 
 from gpufleet.operations.node import Node
 from gpufleet.operations.packages import Job
+from gpufleet.plan.added import carried
 from gpufleet.plan.exporter_model import ExporterPlan
 
 
@@ -37,7 +38,7 @@ def conclude(node: Node, plan: ExporterPlan, jobs: Sequence[Job]) -> dict[str, A
         "driver": node.driver_version,
         # of an exporter that is a container now, packages stay until they are removed
         "packages": packages or old.get("packages", {}),
-        "added": old.get("added", []),  # completed when it is written
+        **carried(old),  # completed when it is written
         "held": node.settings.exporter.hold if packages else old.get("held", False),
     }
     return {"exporter": exporter, "files": _files(plan)}

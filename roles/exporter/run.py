@@ -28,8 +28,8 @@ def run(node: Node) -> None:
         packages.look_up(f"Find {job.family.title} in the repository and fetch it", job)
         packages.install(f"Install {job.family.title} at one version", job)
     if jobs:
-        plugin = plan.prerequisites
-        packages.hold("Hold the packages", jobs[0].manager, plan.hold, timeout, plugin)
+        first, plugin = jobs[0], plan.prerequisites
+        packages.hold("Hold the packages", first.manager, plan.hold, timeout, plugin, first.record)
     exporter.stop("Stop the one that ran in another way", plan.retire)
     exporter.start(
         "Start it and see metrics of every GPU",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from snapshots import differences, snapshot
 
 from gpufleet.sandbox import Host
 from tests.hosts.conftest import HostFactory
+from tests.selection import some
 
 pytestmark = pytest.mark.hosts
 
@@ -22,6 +24,25 @@ ExecStartPre=/bin/sh -c "! grep -q nvidia /etc/docker/daemon.json"
 """
 NO_PROGRAM = f"tar -c -T /dev/null | docker import --change 'ENTRYPOINT [\"/none\"]' - {IMAGE}"
 SOURCES = "/etc/apt/sources.list.d"
+# a package of the administrator's, whose data goes with it
+DEB = """
+mkdir -p /root/db/DEBIAN /root/db/var/lib/customers && cd /root
+printf 'Package: customers-db\nVersion: 1\nArchitecture: all\n' >db/DEBIAN/control
+printf 'Maintainer: a <a@example.com>\nDescription: data\n' >>db/DEBIAN/control
+printf '#!/bin/sh\nrm -rf /var/lib/customers\n' >db/DEBIAN/postrm
+chmod 755 db/DEBIAN/postrm
+dpkg-deb -b db db.deb && dpkg -i db.deb && rm -r db db.deb
+"""
+RPM = """
+mkdir -p /root/db && cd /root/db
+printf 'Name: customers-db\nVersion: 1\nRelease: 1\nSummary: data\nLicense: none\n' >db.spec
+printf 'BuildArch: noarch\n%%description\nNone.\n%%postun\nrm -rf /var/lib/customers\n' >>db.spec
+printf '%%files\n' >>db.spec
+rpmbuild --quiet -bb --define '_rpmdir /root/db' db.spec
+rpm -U --force-debian noarch/customers-db-1-1.noarch.rpm
+rm -r /root/db
+"""
+DATA = "/var/lib/customers/data"
 
 
 def is_bare(host: Host, before: dict[str, list[str]]) -> None:
@@ -56,6 +77,32 @@ def test_a_driver_that_could_not_be_built_goes(bare_host: HostFactory, kind: str
     assert there["before"]
     assert there["after"] is None
     is_bare(host, before)
+
+
+@pytest.mark.parametrize("kind", some(["debian12", "el7"], ["debian12"]))
+def test_what_others_installed_meanwhile_stays_with_its_data(
+    bare_host: HostFactory, kind: str
+) -> None:
+    """Between a run that failed after it had begun, and the one that makes up for it."""
+    host = bare_host(kind)
+    before = snapshot(host, *LEFT)
+    with host.fault("dkms-failure"):
+        assert run_deploy("gpu_node", [host], **ONLY_DRIVER).returncode == 1
+    host.run("test -e /var/lib/gpufleet/driver.before.begun")
+    host.run(
+        f"{RPM if host.kind.is_rpm else DEB}\nmkdir -p /var/lib/customers && echo precious >{DATA}"
+    )
+    done = run_deploy("gpu_node", [host], **ONLY_DRIVER)
+    assert done.returncode == 0, done.output
+    record = json.loads(host.get("/var/lib/gpufleet/provenance.json"))["driver"]
+    assert "customers-db" not in record["added"]
+    assert set(record["packages"]) <= set(record["added"])
+    removed(host)
+    assert host.get(DATA) == "precious\n"
+    left = differences(before, snapshot(host, *LEFT))
+    assert set(left) == {"packages"}, left
+    assert [line.split()[1] for line in left["packages"]] == ["customers-db"]
+    host.run("test ! -e /var/lib/gpufleet")
 
 
 @pytest.mark.extended

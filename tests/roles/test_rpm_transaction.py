@@ -27,7 +27,9 @@ def manager(tmp_path: Path) -> Path:
 
 
 def run(manager: Path, how: str, *words: str) -> subprocess.CompletedProcess[str]:
-    command = script("rpm_transaction", str(manager), how, "message", *words).get_raw_value()
+    command = script(
+        "rpm_transaction", "", "", str(manager), how, "message", *words
+    ).get_raw_value()
     return subprocess.run(
         ["sh", "-c", command], capture_output=True, text=True, encoding="utf-8", check=False
     )

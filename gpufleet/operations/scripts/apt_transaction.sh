@@ -1,7 +1,14 @@
-# apt_transaction.sh MESSAGE UNBUILT WORD...: run the command WORD... of apt or dpkg. When it fails, that is
-# told with MESSAGE, or with UNBUILT where the driver's module could not be built.
-message=$1 unbuilt=$2; shift 2
-out=$("$@" 2>&1) && exit 0
+# apt_transaction.sh LIST NAMES MESSAGE UNBUILT WORD...: run the command WORD... of apt, which is to bring NAMES;
+# LIST "" where it brings none. When it fails, that is told with MESSAGE, or with UNBUILT where the driver's
+# module could not be built.
+list=$1 names=$2 message=$3 unbuilt=$4; shift 4
+# package names have no spaces: splitting is meant
+# shellcheck disable=SC2086
+[ -z "$list" ] || expect "$list" $names
+out=$("$@" 2>&1)
+status=$?
+[ -z "$list" ] || settle "$list"
+[ $status -ne 0 ] || exit 0
 log=$(printf '%s\n' "$out" | sed -n 's|.*\(/var/lib/dkms/nvidia[^ ]*/make\.log\).*|\1|p' | tail -n 1)
 [ -z "$log" ] || fail "$unbuilt" "$(printf '%s\n' "$out" | grep -E '^Error!')" "$log:" "$(tail -n 5 "$log")"
 fail "$message" "$(printf '%s\n' "$out" | tail -n 12)"

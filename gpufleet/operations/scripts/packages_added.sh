@@ -1,9 +1,8 @@
-# packages_added.sh FILE: the packages that were not there when FILE was written, also half done ones.
-file=$1
-[ -e "$file" ] || exit 0
-if has dpkg-query; then
-    dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' | sed -n 's/^.[^nc]. //p' | sort -u | comm -13 "$file" -
-else
-    rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\n' | sed 's/^gpg-pubkey /gpg-pubkey-/; s/ .*//' | sort -u | comm -13 "$file" -
+# packages_added.sh FILE: the packages that transactions of gpufleet brought since FILE was written, also half
+# done ones; not what others installed meanwhile.
+file=$1 ours=$1.ours
+[ -e "$ours" ] || ours=$1.begun # of an earlier version: what it asked for by name
+if [ -e "$file" ] && [ -e "$ours" ]; then
+    packages_there | comm -13 "$file" - | grep -Fx -f "$ours"
 fi
 exit 0

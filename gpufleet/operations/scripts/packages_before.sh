@@ -1,12 +1,9 @@
-# packages_before.sh FILE: note which packages are there, for a later removal. A transaction that has
-# begun and was not recorded (FILE.begun) is still the one to compare with.
+# packages_before.sh FILE: note which packages are there, for a later removal, and that none of gpufleet's came
+# yet (FILE.ours). What was begun and not recorded goes on: its notes are still the ones to compare with.
 file=$1
-if [ -e "$file" ] && [ -e "$file.begun" ]; then exit 0; fi
-mkdir -p -m 700 "$(dirname "$file")" || exit 1
-if has dpkg-query; then
-    dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' | sed -n 's/^.[^nc]. //p' | sort -u >"$file.new"
-else
-    # keys have one name for all
-    rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\n' | sed 's/^gpg-pubkey /gpg-pubkey-/; s/ .*//' | sort -u >"$file.new"
-fi || exit 1
-mv "$file.new" "$file"
+if [ -e "$file" ] && { [ -e "$file.begun" ] || [ -s "$file.ours" ]; }; then
+    # earlier versions of gpufleet noted only what they asked for by name
+    [ -e "$file.ours" ] || cp "$file.begun" "$file.ours" || exit 1
+    exit 0
+fi
+mkdir -p -m 700 "$(dirname "$file")" && packages_there >"$file.new" && : >"$file.ours" && mv "$file.new" "$file"

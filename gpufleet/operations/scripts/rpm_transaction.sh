@@ -1,7 +1,8 @@
-# rpm_transaction.sh MANAGER HOW MESSAGE WORD...: one transaction of yum or dnf, whatever has to move.
+# rpm_transaction.sh LIST NAMES MANAGER HOW MESSAGE WORD...: one transaction of yum or dnf, whatever has to move.
+# It is to bring NAMES, which LIST gets to know, as it does of keys; "" notes nothing.
 # HOW: `try` prints what would be done, `fetch` downloads the packages, `run` carries it out.
 # WORD: -NAME goes, NAME=VERSION comes to that version, NAME at any version.
-manager=$1 how=$2 message=$3; shift 3
+list=$1 names=$2 manager=$3 how=$4 message=$5; shift 5
 gone='' older='' wanted='' expected=''
 for word; do
     case $word in
@@ -39,13 +40,19 @@ case $how in
     try) shell --assumeno --disableplugin=versionlock; exit 0 ;;
     fetch)
         out=$(shell -y --downloadonly --disableplugin=versionlock)
+        imported "$list" "$out"
         # a plugin on its own in older versions of yum: then the packages come with the transaction
         case $out in *'no such option: --downloadonly'*) exit 0 ;; esac
         ! printf '%s\n' "$out" | grep -q '^Error' || fail "$message" "$(printf '%s\n' "$out" | grep -A 5 '^Error')"
         exit 0
         ;;
 esac
+# package names have no spaces: splitting is meant
+# shellcheck disable=SC2086
+[ -z "$list" ] || expect "$list" $names
 out=$(shell -y)
+imported "$list" "$out"
+[ -z "$list" ] || settle "$list"
 wrong=''
 for package in $expected; do rpm -q "$package" >/dev/null 2>&1 || wrong="$wrong not installed: $package;"; done
 for name in $gone; do ! rpm -q "$name" >/dev/null 2>&1 || wrong="$wrong still there: $name;"; done

@@ -20,7 +20,7 @@ RUNTIME = {
     "changes": {"created": True, "skeleton": "", "edits": []},
 }
 RECORD: dict[str, Any] = {
-    "driver": {"packages": {"a": "1", "b": "1"}, "added": ["a", "lib"], "held": True},
+    "driver": {"packages": {"a": "1", "b": "1"}, "added": ["a", "lib"], "unsure": [], "held": True},
     "toolkit": {
         "packages": {"t": "1"},
         "added": ["t"],
@@ -122,3 +122,21 @@ def test_a_changed_file_is_named() -> None:
     digest = hashlib.sha256(b"theirs").hexdigest()
     changed = host(files={MODPROBE_FILE: ManagedFile(MODPROBE_FILE, "theirs", sha256=digest)})
     assert "GF561" in codes(plan(changed))
+
+
+def test_a_record_of_an_earlier_version_takes_only_what_is_surely_ours() -> None:
+    """It counted every package that came between two looks; what others installed is among them."""
+    old = {
+        "version": "580.1",
+        "packages": {"a": "580.1-1"},
+        "added": ["a", "lib", "dkms", "customers-db"],
+    }
+    there = {"a": "580.1-1", "lib": "580.1-2", "dkms": "3.0"}
+    packages = {name: Package(name, version, "amd64") for name, version in there.items()}
+    done = plan(host(provenance={"driver": old}, packages=packages))
+    assert done.packages == ("a", "lib")
+    (told,) = [finding for finding in done.findings if finding.code == "GF573"]
+    assert "so they stay: dkms, customers-db." in told.message
+    exact = plan(host(provenance={"driver": {**old, "unsure": []}}, packages=packages))
+    assert exact.packages == ("a", "lib", "dkms", "customers-db")
+    assert "GF573" not in codes(exact)

@@ -1,0 +1,161 @@
+"""What a host notes of packages: those that transactions of gpufleet brought, and nobody else's."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gpufleet.operations.shell import script
+
+# dpkg-query prints what is there; a transaction adds to it.
+DPKG_QUERY = """#!/bin/sh
+sed 's/ .*//; s/^/ii  /' {there}
+echo 'rc  gone'
+echo 'iF  half-done'
+"""
+RPM = """#!/bin/sh
+cat {there}
+"""
+
+
+class Packages:
+    """A host on which `there` are the packages; `brings` is a transaction of apt, yum or dnf."""
+
+    def __init__(self, folder: Path, manager: str) -> None:
+        self.folder, self.manager = folder, manager
+        self.there = folder / "there"
+        self.file = str(folder / "home/driver.before")
+        program, text = {"apt": ("dpkg-query", DPKG_QUERY), "yum": ("rpm", RPM)}[manager]
+        (folder / program).write_text(text.format(there=self.there))
+        (folder / program).chmod(0o755)
+        self.put("bash 1", "old 1")
+
+    def put(self, *packages: str) -> None:
+        with self.there.open("a") as file:
+            file.writelines(f"{package}\n" for package in packages)
+
+    def run(self, name: str, *words: str) -> tuple[int, list[str]]:
+        text = script(name, *words).get_raw_value()
+        if self.manager == "yum":  # whatever this machine is
+            text = text.replace("has dpkg-query", "false")
+        text = text.replace("\nPATH=", f"\nPATH={self.folder}:", 1)
+        text = text.replace("${db:Status-Abbrev} ${Package}", "")
+        done = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout.splitlines()
+
+    def begin(self) -> None:
+        assert self.run("packages_before", self.file)[0] == 0
+        assert self.run("note_begun", f"{self.file}.begun", "drv")[0] == 0
+
+    def brings(self, planned: str, *packages: str, fails: bool = False, says: str = "") -> None:
+        """A transaction that is to bring `planned` and brings `packages`."""
+        lines = [f"echo '{package}' >>{self.there}" for package in packages]
+        lines += [f"echo '{says}'", f"exit {int(fails)}"]
+        words = ["sh", "-c", "; ".join(lines)]
+        ours = f"{self.file}.ours"
+        if self.manager == "apt":
+            status, _ = self.run("apt_transaction", ours, planned, "failed", "unbuilt", *words)
+        else:
+            status, _ = self.run("rpm_install", ours, planned, *words)
+        assert status == int(fails)
+
+    @property
+    def added(self) -> list[str]:
+        return self.run("packages_added", self.file)[1]
+
+
+@pytest.fixture(params=["apt", "yum"])
+def packages(request: pytest.FixtureRequest, tmp_path: Path) -> Packages:
+    return Packages(tmp_path, request.param)
+
+
+def test_what_a_transaction_brought_is_ours(packages: Packages) -> None:
+    packages.begin()
+    packages.brings("drv lib", "drv 1", "lib 1")
+    assert packages.added == ["drv", "lib"]
+
+
+def test_what_others_installed_meanwhile_is_theirs(packages: Packages) -> None:
+    """Between a run that failed and the next one, and while one goes on."""
+    packages.begin()
+    packages.brings("drv lib", "lib 1", fails=True)
+    packages.put("stranger 1")
+    packages.begin()
+    packages.brings("drv", "drv 1", "unattended 1")
+    assert packages.added == ["drv", "lib"]
+
+
+def test_what_did_not_come_and_another_installed_is_anothers(packages: Packages) -> None:
+    packages.begin()
+    packages.brings("drv dkms", fails=True)
+    packages.put("dkms 1")
+    packages.begin()
+    packages.brings("drv dkms", "drv 1", "dkms 2")
+    assert packages.added == ["drv"]
+
+
+def test_what_was_there_before_is_not_added(packages: Packages) -> None:
+    packages.begin()
+    packages.brings("drv old", "drv 1", "old 2")
+    assert packages.added == ["drv"]
+
+
+def test_a_run_that_is_killed_in_its_transaction_has_noted_what_it_is_to_bring(
+    packages: Packages,
+) -> None:
+    packages.begin()
+    packages.brings("drv lib", "drv 1", "lib 1", says="x")
+    home = Path(packages.file).parent
+    (home / "driver.before.ours").write_text("drv\nlib\nnever\n")  # as before it was settled
+    assert packages.added == ["drv", "lib"]
+
+
+def test_notes_of_an_earlier_version_are_good_for_what_it_asked_for_by_name(
+    packages: Packages,
+) -> None:
+    packages.begin()
+    (Path(packages.file).parent / "driver.before.ours").unlink()
+    packages.put("drv 1", "lib 1", "stranger 1")
+    assert packages.added == ["drv"]
+    packages.begin()
+    packages.brings("new", "new 1")
+    assert packages.added == ["drv", "new"]
+
+
+def test_a_host_that_does_not_say_what_is_there_is_no_host_without_packages(
+    packages: Packages,
+) -> None:
+    for program in ("dpkg-query", "rpm"):
+        (packages.folder / program).write_text("#!/bin/sh\nexit 2\n")
+        (packages.folder / program).chmod(0o755)
+    assert packages.run("packages_before", packages.file)[0] != 0
+    assert not Path(packages.file).exists()
+
+
+@pytest.mark.parametrize("word", ["GPG", "OpenPGP"])
+def test_a_key_is_ours_where_the_manager_says_that_it_took_it(tmp_path: Path, word: str) -> None:
+    packages = Packages(tmp_path, "yum")
+    packages.begin()
+    packages.put("gpg-pubkey aaaaaaaa-1")  # the admin's
+    said = f"Importing {word} key 0xD42D0685:"
+    packages.brings("drv", "drv 1", "gpg-pubkey d42d0685-62589a51", says=said)
+    assert packages.added == ["drv", "gpg-pubkey-d42d0685-62589a51"]
+
+
+def test_a_key_that_came_while_packages_were_fetched_is_kept_in_mind(tmp_path: Path) -> None:
+    packages = Packages(tmp_path, "yum")
+    packages.run("packages_before", packages.file)
+    manager = tmp_path / "manager"
+    manager.write_text(
+        f"#!/bin/sh\necho 'gpg-pubkey d42d0685-1' >>{packages.there}\n"
+        "echo 'Importing GPG key 0x9CD0A493D42D0685:'\n"
+    )
+    manager.chmod(0o755)
+    words = (f"{packages.file}.ours", "", str(manager), "fetch", "message", "drv")
+    assert packages.run("rpm_transaction", *words)[0] == 0
+    packages.begin()
+    assert packages.added == ["gpg-pubkey-d42d0685-1"]
+    Path(f"{packages.file}.begun").unlink()
+    assert "begun driver" in packages.run("unfinished", str(tmp_path / "home"))[1]
