@@ -17,7 +17,7 @@ help: ## list the targets
 
 setup: $(READY) ## virtual environment, Python packages, Debian packages for the sandbox
 
-$(READY): pyproject.toml constraints.txt scripts/debian-packages.txt scripts/setup.sh
+$(READY): pyproject.toml sandbox/pyproject.toml constraints.txt scripts/debian-packages.txt scripts/setup.sh
 	@scripts/setup.sh $(VENV)
 
 demo: $(READY) ## a sandbox of real hosts: provisioned, run again, verified
@@ -62,7 +62,7 @@ bench: $(READY) ## speed against the floor and against Ansible; HOSTS="1 10 40"
 dashboards: $(READY) ## the JSON of the Grafana dashboards, from dashboards/*.py
 	@$(PY) -m dashboards
 
-alerts: $(READY) ## files of rules and the table of alerts, from gpufleet/catalog/alerts.yaml
+alerts: $(READY) ## files of rules and the table of alerts, from gpufleet/monitoring/data/alerts.yaml
 	@$(PY) scripts/generate_alerts.py
 
 pictures: $(READY) ## docs/pictures: the dashboards on generated data, drawn by matplotlib

@@ -1,5 +1,5 @@
 """pyinfra reads this before the inventory: the report of a run begins and ends with the run."""
 
-from gpufleet.operations.begin import begin
+from gpufleet.run.begin import begin
 
 begin(__file__)

@@ -20,8 +20,8 @@ from benchmarks.fleet import Fleet
 from benchmarks.ours import Programs
 from benchmarks.report import Circumstances, page
 from benchmarks.timing import ROOT, RunFailed
-from gpufleet.sandbox import SandboxError
-from gpufleet.sandbox.paths import cache_dir
+from gpufleet_sandbox import SandboxError
+from gpufleet_sandbox.paths import cache_dir
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 FIRST_ROUNDS = {1: 2, 10: 1}  # hosts: rounds; with more, all hosts wait for the same processors

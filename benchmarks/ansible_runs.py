@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.fleet import read_file, record
 from benchmarks.timing import Run, RunFailed, timed
-from gpufleet.sandbox.host import Host
+from gpufleet_sandbox.host import Host
 
 HERE = Path(__file__).parent
 PLAYBOOK = HERE / "ansible" / "gpu_node.yml"

@@ -58,7 +58,7 @@ def _floor(row: Converged) -> Verdict:
 
 
 def _memory(row: Converged) -> Verdict:
-    look = "tracemalloc in gpufleet/operations/node.py: what is kept of each host's facts."
+    look = "tracemalloc in gpufleet/node/operations/node.py: what is kept of each host's facts."
     return at_most(f"memory at {row.hosts} hosts", row.memory, MEMORY, "MiB", look)
 
 
@@ -74,7 +74,7 @@ def _per_host(rows: Sequence[Converged]) -> list[Verdict]:
     assert floor is not None
     assert memory is not None
     cpu = f"CPU of the controller per host, within {CPU_TIMES}x the floor's"
-    look = "tracemalloc in gpufleet/operations/node.py: what is kept of each host's facts."
+    look = "tracemalloc in gpufleet/node/operations/node.py: what is kept of each host's facts."
     return [
         at_most(cpu, 1000 * ours, 1000 * CPU_TIMES * floor, "ms", f"Profile it: {PROFILE}."),
         at_most("memory per host", memory, MEMORY_PER_HOST, "MiB", look),

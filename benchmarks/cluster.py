@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.ours import PYINFRA, report_of, require
 from benchmarks.stats import Summary
 from benchmarks.timing import timed
-from gpufleet.sandbox.cluster import Cluster
+from gpufleet_sandbox.cluster import Cluster
 from tests.cluster.standin import write_charts
 
 KUBERNETES = "1.36"

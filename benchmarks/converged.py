@@ -10,7 +10,7 @@ from benchmarks.fleet import add_python_apt, commands_run
 from benchmarks.ours import Programs
 from benchmarks.stats import Summary
 from benchmarks.timing import Run
-from gpufleet.sandbox.host import Host
+from gpufleet_sandbox.host import Host
 
 ROUNDS = 5
 ANSIBLE_ROUNDS = 2

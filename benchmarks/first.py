@@ -11,8 +11,8 @@ from typing import Any
 from benchmarks.fleet import Fleet, apt_commands, each, read_file, record, write_file
 from benchmarks.ours import Programs
 from benchmarks.stats import Summary
-from gpufleet.plan import components
-from gpufleet.sandbox.host import Host
+from gpufleet.packages import components
+from gpufleet_sandbox.host import Host
 
 LIMIT_SECONDS = 900
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gpufleet.sandbox import Sandbox
-from gpufleet.sandbox.apt import PrivateApt, machine_sources
-from gpufleet.sandbox.host import Host
+from gpufleet_sandbox import Sandbox
+from gpufleet_sandbox.apt import PrivateApt, machine_sources
+from gpufleet_sandbox.host import Host
 
 KIND = "ubuntu2204"
 AT_ONCE = 4

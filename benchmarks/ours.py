@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.timing import Run, RunFailed, stamped, timed
 from gpufleet.facts.script import gather_command
-from gpufleet.sandbox.host import Host
+from gpufleet_sandbox.host import Host
 
 PYINFRA = Path(sys.executable).with_name("pyinfra")
 COMMAND = ("-y", "inventories/sandbox.py", "deploys/gpu_node.py")

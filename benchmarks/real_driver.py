@@ -10,8 +10,8 @@ from pathlib import Path
 from benchmarks import first
 from benchmarks.fleet import Fleet
 from benchmarks.ours import Programs
-from gpufleet.sandbox.apt import machine_sources
-from gpufleet.sandbox.archive_kernel import DRIVER, KIND, SUITE, boot_archive_kernel
+from gpufleet_sandbox.apt import machine_sources
+from gpufleet_sandbox.archive_kernel import DRIVER, KIND, SUITE, boot_archive_kernel
 
 
 def measure(name: str, work: Path, progress: Callable[[str], None]) -> first.First | None:

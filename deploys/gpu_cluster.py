@@ -1,6 +1,6 @@
 """Kubernetes cluster -> GPU cluster: Prometheus, device plugin or GPU Operator, exporter."""
 
-from gpufleet.operations.stack import current_stack
+from gpufleet.gpu_stack.operations.stack import current_stack
 from roles.cluster import bring_stack
 
 stack = current_stack()  # settings checked, the API read once; a blocker stops this cluster alone

@@ -2,8 +2,8 @@
 
 from importlib import import_module
 
-from gpufleet.operations.boundary import one_host
-from gpufleet.operations.node import current_node
+from gpufleet.host.boundary import one_host
+from gpufleet.node.operations.node import current_node
 from roles.driver.install import install
 from roles.exporter import run as exporter
 

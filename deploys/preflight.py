@@ -1,7 +1,7 @@
 """Findings and the plan of every host and cluster; nothing is changed."""
 
-from gpufleet.operations.boundary import one_host
-from gpufleet.operations.preflight import preview
+from gpufleet.host.boundary import one_host
+from gpufleet.node.operations.preview import preview
 from roles.cluster import bring_stack
 
 with one_host():  # what goes wrong with one host stops this host alone

@@ -1,7 +1,7 @@
 """Takes away what gpufleet installed on a host, by the host's record, and nothing else."""
 
-from gpufleet.operations.boundary import one_host
-from gpufleet.operations.removal import leaving_node
+from gpufleet.host.boundary import one_host
+from gpufleet.node.operations.removal import leaving_node
 from roles.removal.remove import remove
 
 with one_host():  # what goes wrong with one host stops this host alone

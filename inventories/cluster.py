@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from gpufleet.sandbox.cluster import Cluster
+from gpufleet_sandbox.cluster import Cluster
 
 _cluster = Cluster.find(os.environ.get("GPUFLEET_CLUSTER", "default"))
 if _cluster is None:  # one line says what to do; a traceback through pyinfra does not

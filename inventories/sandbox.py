@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from gpufleet.sandbox.errors import SandboxError
-from gpufleet.sandbox.inventory import group_data, nodes
-from gpufleet.sandbox.state import DEFAULT
+from gpufleet_sandbox.errors import SandboxError
+from gpufleet_sandbox.inventory import group_data, nodes
+from gpufleet_sandbox.state import DEFAULT
 
 try:
     _nodes = nodes(os.environ.get("GPUFLEET_SANDBOX", DEFAULT))

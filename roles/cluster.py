@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from gpufleet.operations.cluster_boundary import cluster_boundary
-from gpufleet.operations.stack import Stack
+from gpufleet.gpu_stack.operations.stack import Stack
+from gpufleet.kube.operations.boundary import cluster_boundary
 from roles.monitoring.install import (
     install_adapter,
     install_detector,

@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT))
 
 from dashboards import FOLDER  # noqa: E402
 from dashboards.pictures import Data, draw  # noqa: E402
-from gpufleet.sandbox.cluster.processes import end  # noqa: E402
+from gpufleet_sandbox.cluster.processes import end  # noqa: E402
 from tests.monitoring.fleet import BEGIN, END  # noqa: E402
 from tests.monitoring.fleet_metrics import openmetrics  # noqa: E402
 from tests.monitoring.fleet_rows import Choice  # noqa: E402

@@ -9,16 +9,16 @@ import argparse
 import sys
 from pathlib import Path
 
-from gpufleet.catalog.alerts import Alert, AlertCatalog, load_alerts
-from gpufleet.catalog.counters import CounterCatalog, load_counters
-from gpufleet.plan.alerts import expanded, prometheus_rule, rule_groups, rules_file
-from gpufleet.settings.cluster import MonitoringSettings
+from gpufleet.exporter.counters import CounterCatalog, load_counters
+from gpufleet.gpu_stack.settings import MonitoringSettings
+from gpufleet.monitoring.alert_models import Alert, AlertCatalog, load_alerts
+from gpufleet.monitoring.alert_rules import expanded, prometheus_rule, rule_groups, rules_file
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "templates/monitoring/alerts"
 PAGE = ROOT / "docs/monitoring.md"
 BEGIN, END = "<!-- alerts: begin (make alerts) -->", "<!-- alerts: end -->"
-MADE = "Made by `make alerts` of gpufleet/catalog/alerts.yaml"
+MADE = "Made by `make alerts` of gpufleet/monitoring/data/alerts.yaml"
 # What other programs than the exporter bring to an alert, by how the names of their series begin.
 OTHERS = {"kube_": "kube-state-metrics"}
 

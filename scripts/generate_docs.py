@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import pkgutil
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any, get_args
 
-import gpufleet.findings
-from gpufleet.findings import KINDS, Kind
-from gpufleet.settings import DriverSettings, ExporterSettings, ToolkitSettings
-from gpufleet.settings.cluster import (
+import gpufleet
+import gpufleet_sandbox
+from gpufleet.core.findings import KINDS, Kind
+from gpufleet.core.settings import RoleSettings
+from gpufleet.driver.settings import DriverSettings
+from gpufleet.exporter.settings import ExporterSettings
+from gpufleet.gpu_stack.settings import (
     ClusterAccess,
     DevicePluginSettings,
     GpuOperatorSettings,
     MonitoringSettings,
 )
-from gpufleet.settings.model import RoleSettings
+from gpufleet.toolkit.settings import ToolkitSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- keys: begin (make docs) -->", "<!-- keys: end -->"
@@ -47,10 +50,21 @@ READMES: dict[str, type[RoleSettings]] = {
 }
 
 
+def finding_modules() -> list[ModuleType]:
+    """Every room's findings, and the sandbox's; importing them declares them in KINDS."""
+    found = []
+    for package in (gpufleet, gpufleet_sandbox):
+        root = Path(package.__path__[0])
+        for path in sorted({*root.rglob("findings.py"), *root.rglob("findings/*.py")}):
+            parts = path.relative_to(root.parent).with_suffix("").parts
+            name = ".".join(parts).removesuffix(".__init__")
+            found.append(importlib.import_module(name))
+    return found
+
+
 def findings_page() -> str:
     """docs/findings.md: every kind, by topic, in the order of its code."""
-    for module in pkgutil.iter_modules(gpufleet.findings.__path__):
-        importlib.import_module(f"gpufleet.findings.{module.name}")
+    finding_modules()
     lines = [
         "# Findings",
         "",

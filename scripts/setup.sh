@@ -55,8 +55,8 @@ uv() { "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" "$@"; }
 echo "Installing Python packages into $venv"
 # uv does not read pip's settings: where they name an index, pip keeps to it
 if pip config list | grep -q index || ! pip install -c constraints.txt uv ||
-    ! uv -c constraints.txt -e '.[test]'; then
-    pip install -c constraints.txt -e '.[test]'
+    ! uv -c constraints.txt -e '.[test]' -e ./sandbox; then
+    pip install -c constraints.txt -e '.[test]' -e ./sandbox
 fi
 trap - EXIT
 finish

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 
 from packaging.version import Version
 
-from gpufleet.sandbox.cluster.versions import versions
+from gpufleet_sandbox.cluster.versions import versions
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "verification.md"

@@ -30,17 +30,17 @@ LIBRARIES = (
     "kubernetes.client",
     "jinja2",
     "tomlkit",
-    "gpufleet.operations.begin",
-    "gpufleet.operations.node",
-    "gpufleet.operations.cluster",
+    "gpufleet.run.begin",
+    "gpufleet.node.operations.node",
+    "gpufleet.helm.operations.cluster",
 )
 CATALOGS = (  # what every run reads as it is shipped
-    "load.load_catalog",
-    "charts.load_charts",
-    "alerts.load_alerts",
-    "counters.load_counters",
-    "dockerd.dockerd_options",
-    "helm.helm_catalog",
+    "gpufleet.packages.load.load_catalog",
+    "gpufleet.helm.chart_choice.load_charts",
+    "gpufleet.monitoring.alert_models.load_alerts",
+    "gpufleet.exporter.counters.load_counters",
+    "gpufleet.toolkit.dockerd.dockerd_options",
+    "gpufleet.helm.limits.helm_catalog",
 )
 HEADER = 8  # bytes of a request's length
 
@@ -149,8 +149,8 @@ def _main() -> None:
     for name in LIBRARIES:
         import_module(name)
     for catalog in CATALOGS:
-        module, function = catalog.split(".")
-        getattr(import_module(f"gpufleet.catalog.{module}"), function)()
+        module, _, function = catalog.rpartition(".")
+        getattr(import_module(module), function)()
     gc.freeze()  # a collection in a child would copy every page
     _serve(requests)
     gevent.reinit()

@@ -1,4 +1,7 @@
-"""The `gpufleet` command. Each subcommand lives in a module of its own, loaded when it is used."""
+"""The `gpufleet` command. Each subcommand lives in a module of its own, loaded when it is used.
+
+Other distributions add subcommands by entry points of the group `gpufleet.commands`.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,11 @@ from gpufleet.cli.lazy import LazyGroup
 COMMANDS = {
     "catalog": "gpufleet.cli.catalog:catalog",
     "doctor": "gpufleet.cli.doctor:doctor",
-    "sandbox": "gpufleet.cli.sandbox:sandbox",
     "verify": "gpufleet.cli.verify:verify",
 }
 
 
-@click.group(cls=LazyGroup, lazy=COMMANDS)
+@click.group(cls=LazyGroup, lazy=COMMANDS, entry_points="gpufleet.commands")
 @click.version_option(__version__)
 def main() -> None:
     """GPU nodes and GPU clusters, provisioned, upgraded and verified with pyinfra."""

@@ -11,10 +11,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from gpufleet.catalog.autoscaling import load_autoscaling
-from gpufleet.catalog.charts import kubernetes_minor
-from gpufleet.plan.autoscalers import CALM_SECONDS, Scaling, hpa, quantity, scaled_object
-from gpufleet.plan.autoscaling import custom_rules, external_rules
+from gpufleet.helm.chart_choice import kubernetes_minor
+from gpufleet.monitoring.autoscalers import CALM_SECONDS, Scaling, hpa, quantity, scaled_object
+from gpufleet.monitoring.autoscaling_models import load_autoscaling
+from gpufleet.monitoring.autoscaling_rules import custom_rules, external_rules
 
 _OPTIONS = (
     click.option("--deployment", required=True, help="What is scaled."),

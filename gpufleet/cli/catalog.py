@@ -10,19 +10,20 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Table
 
-from gpufleet.catalog.choice import DriverChoice, ToolkitChoice
-from gpufleet.catalog.find import find_distribution, find_gpu
-from gpufleet.catalog.load import load_catalog
-from gpufleet.catalog.models import Catalog
-from gpufleet.catalog.needs import devices_of, names
-from gpufleet.catalog.resolve import resolve_driver, resolve_toolkit
 from gpufleet.cli import catalog_view as view
 from gpufleet.cli.lazy import LazyGroup
-from gpufleet.exit_status import ExitStatus
-from gpufleet.findings.driver import UNKNOWN_DISTRIBUTION
-from gpufleet.settings.driver import DriverSettings
-from gpufleet.settings.load import problem_of
-from gpufleet.settings.toolkit import ToolkitSettings
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.driver.find import find_distribution, find_gpu
+from gpufleet.driver.findings import UNKNOWN_DISTRIBUTION
+from gpufleet.driver.needs import devices_of, names
+from gpufleet.driver.resolve import resolve_driver
+from gpufleet.driver.settings import DriverSettings
+from gpufleet.node.settings import problem_of
+from gpufleet.packages.catalog import Catalog
+from gpufleet.packages.choice import DriverChoice, ToolkitChoice
+from gpufleet.packages.load import load_catalog
+from gpufleet.toolkit.resolve import resolve_toolkit
+from gpufleet.toolkit.settings import ToolkitSettings
 
 ANY_KERNEL = "<kernel>-<flavour>"
 

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gpufleet.catalog.choice import DriverChoice, Repository, ToolkitChoice
-from gpufleet.findings import Finding, Severity
+from gpufleet.core.findings import Finding, Severity
+from gpufleet.packages.choice import DriverChoice, Repository, ToolkitChoice
 
 _COLOURS = {Severity.BLOCKER: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 

@@ -11,9 +11,9 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from gpufleet.catalog.charts import ChartChoice, choose_charts, cluster_findings, load_charts
 from gpufleet.cli.catalog_view import rows, show_findings
-from gpufleet.findings import Finding
+from gpufleet.core.findings import Finding
+from gpufleet.helm.chart_choice import ChartChoice, choose_charts, cluster_findings, load_charts
 
 
 @click.command()

@@ -12,17 +12,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gpufleet.catalog.load import load_catalog
-from gpufleet.catalog.models import Catalog
-from gpufleet.exit_status import ExitStatus
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.findings import Finding
+from gpufleet.core.visible import one_line
+from gpufleet.exporter.files import in_words
 from gpufleet.facts.model import NodeFacts
-from gpufleet.findings import Finding
-from gpufleet.findings.run import NOT_A_HOST
-from gpufleet.operations.gather import Gathered, NoInventory, NoSuchHost, gather
-from gpufleet.plan.exporter_files import in_words
-from gpufleet.plan.node import plan_node
-from gpufleet.settings import load_settings
-from gpufleet.visible import one_line
+from gpufleet.host.gather import Gathered, NoInventory, NoSuchHost, gather
+from gpufleet.node.plan import plan_node
+from gpufleet.node.settings import load_settings
+from gpufleet.packages.catalog import Catalog
+from gpufleet.packages.load import load_catalog
+from gpufleet.run.findings import NOT_A_HOST
 
 _COLOURS = {"blocker": "red", "warning": "yellow", "info": "cyan"}
 

@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from importlib import metadata
 from typing import Any
 
 import click
 
 
 class LazyGroup(click.Group):
-    """`lazy`: name of a subcommand -> module:attribute. Others are added as usual."""
+    """`lazy`: name of a subcommand -> module:attribute; `entry_points`: group of entry points by
+    which other distributions add more. Others are added as usual."""
 
-    def __init__(self, *args: Any, lazy: Mapping[str, str], **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, lazy: Mapping[str, str], entry_points: str = "", **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.lazy = lazy
+        self.entry_points = entry_points
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), *self.lazy])
+        return sorted([*super().list_commands(ctx), *self._targets()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.lazy:
+        target = self.lazy.get(cmd_name) or self._targets().get(cmd_name)
+        if target is None:
             return super().get_command(ctx, cmd_name)
-        module, _, attribute = self.lazy[cmd_name].partition(":")
+        module, _, attribute = target.partition(":")
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def _targets(self) -> dict[str, str]:
+        """Those of other distributions too; ours count first."""
+        found = metadata.entry_points(group=self.entry_points) if self.entry_points else ()
+        return {point.name: point.value for point in found} | dict(self.lazy)

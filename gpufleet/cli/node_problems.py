@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from gpufleet.catalog.node_problems import load_node_problems
-from gpufleet.plan.node_problems import definitions
-from gpufleet.plan.yaml_text import yaml_text
+from gpufleet.core.yaml_text import yaml_text
+from gpufleet.monitoring.node_problem_models import load_node_problems
+from gpufleet.monitoring.node_problems import definitions
 
 
 @click.command("node-problems")

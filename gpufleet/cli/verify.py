@@ -10,8 +10,8 @@ import click
 import pytest
 
 import gpufleet
-from gpufleet.exit_status import ExitStatus
-from gpufleet.findings.verify import CHECKS_MISSING, LIMIT, NO_CHECK
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.verify.findings.hosts import CHECKS_MISSING, LIMIT, NO_CHECK
 from gpufleet.verify.inventory import VerifyError
 
 EPILOG = (

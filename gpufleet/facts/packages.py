@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from gpufleet.core.openpgp import keyring_fingerprints
 from gpufleet.facts.model import Keyring, ManagedFile, OsRelease, Package, PackageManager, Service
-from gpufleet.openpgp import keyring_fingerprints
 
 _GONE = ("not-installed", "config-files")
 _PERIODIC = re.compile(

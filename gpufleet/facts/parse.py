@@ -6,13 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpufleet.facts.collectors import parse_collectors
-from gpufleet.facts.files import (
-    PROVENANCE,
-    parse_cdi,
-    parse_files,
-    parse_notes,
-    parse_provenance,
-)
+from gpufleet.facts.files import PROVENANCE, parse_cdi, parse_files, parse_notes, parse_provenance
 from gpufleet.facts.hardware import (
     parse_dkms,
     parse_kernel,

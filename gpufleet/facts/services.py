@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from gpufleet.core.redact import redact_command
 from gpufleet.facts.model import GpuProcess, ManagedFile, Package, Runtime, Service
 from gpufleet.facts.sections import records
-from gpufleet.redact import redact_command
 
 RUNS = ("active", "activating", "reloading")
 _RANCHER = {

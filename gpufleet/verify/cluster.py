@@ -12,10 +12,10 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from gpufleet.findings import Finding
-from gpufleet.findings.cluster import WRONG_CLUSTER
-from gpufleet.findings.verify_cluster import CLUSTER_SILENT
-from gpufleet.kubeconfig import KubeconfigError, kubeconfig_paths, open_client, read_kubeconfig
+from gpufleet.core.findings import Finding
+from gpufleet.kube.findings import WRONG_CLUSTER
+from gpufleet.kube.kubeconfig import KubeconfigError, kubeconfig_paths, open_client, read_kubeconfig
+from gpufleet.verify.findings.clusters import CLUSTER_SILENT
 from gpufleet.verify.inventory import Target
 from gpufleet.verify.subject import CheckFailed, Subject
 

@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from gpufleet.findings import Finding
-from gpufleet.findings.cluster import NAMED_TWICE
-from gpufleet.findings.run import NO_INVENTORY
-from gpufleet.findings.verify import INVENTORY, LIMIT
-from gpufleet.inventory import CLUSTERS, NODES, cluster_named_twice, is_missing
+from gpufleet.core.findings import Finding
+from gpufleet.core.inventory import CLUSTERS, NODES, cluster_named_twice, is_missing
+from gpufleet.kube.findings import NAMED_TWICE
+from gpufleet.run.findings import NO_INVENTORY
+from gpufleet.verify.findings.hosts import INVENTORY, LIMIT
 
 
 class VerifyError(Exception):

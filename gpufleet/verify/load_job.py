@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpufleet.catalog.load_test import LoadField, LoadTest
-from gpufleet.catalog.versions import release
+from gpufleet.core.versions import release
 from gpufleet.verify.cluster import RESOURCE
+from gpufleet.verify.load_models import LoadField, LoadTest
 
 PART = "load-test"
 LABELS = {"app.kubernetes.io/managed-by": "gpufleet", "app.kubernetes.io/component": PART}

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from gpufleet.catalog.load_test import LoadTest, Rates
 from gpufleet.verify.load_job import Load
+from gpufleet.verify.load_models import LoadTest, Rates
 
 # Worker 0:1[1004]: TensorEngineActive: generated ???, dcgm 0.000 (250362.2 gflops)
 # before DCGM 2.1 without the worker, since 3.2 as 1.89e+05

@@ -12,10 +12,10 @@ from typing import Any
 
 from kubernetes.client.exceptions import ApiException
 
-from gpufleet.catalog.load_test import PodLabels
 from gpufleet.verify.cluster import Cluster
 from gpufleet.verify.load_job import ENDED, LeftOut, Load, Wish
 from gpufleet.verify.load_judge import Series
+from gpufleet.verify.load_models import PodLabels
 
 NAMESPACE = "default"
 POLL = 1.0  # seconds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.findings import Kind
+from gpufleet.core.findings import Kind
 from gpufleet.verify.node import Node
 from gpufleet.verify.parse import bare
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpufleet.catalog.charts import choose_charts, load_charts
-from gpufleet.catalog.versions import release as numbers
+from gpufleet.core.versions import release as numbers
+from gpufleet.helm.chart_choice import choose_charts, load_charts
 from gpufleet.verify.cluster import Cluster
 
 LARGEST = 32 * 2**20  # bytes of a record, unpacked

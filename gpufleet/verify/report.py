@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from gpufleet.visible import one_line
+from gpufleet.core.visible import one_line
 
 Outcome = Literal["passed", "failed", "skipped", "error"]
 WIDTH = 110

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import pytest
 
-from gpufleet.findings import Finding, Kind
+from gpufleet.core.findings import Finding, Kind
 from gpufleet.verify.inventory import Target
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from gpufleet.operations.node import Node
-from gpufleet.operations.packages import Job
-from gpufleet.plan.added import carried
-from gpufleet.plan.runtime_model import RuntimePlan
-from gpufleet.plan.toolkit import ToolkitPlan
-from gpufleet.report import RuntimeState
+from gpufleet.node.added import carried
+from gpufleet.node.operations.node import Node
+from gpufleet.packages.operations.transaction import Job
+from gpufleet.run.report import RuntimeState
+from gpufleet.toolkit.plan import ToolkitPlan
+from gpufleet.toolkit.runtime_model import RuntimePlan
 
 
 def conclude(node: Node, plan: ToolkitPlan, job: Job) -> dict[str, Any]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from gpufleet.operations import archives, packages, provenance, repository, runtimes
-from gpufleet.operations.node import Node
-from gpufleet.operations.operation import role
-from gpufleet.plan.archives import NO_ARCHIVES
-from gpufleet.plan.toolkit import ToolkitPlan
+from gpufleet.host.operation import role
+from gpufleet.node.operations import provenance
+from gpufleet.node.operations.node import Node
+from gpufleet.packages.archives import NO_ARCHIVES
+from gpufleet.packages.operations import archives, repository
+from gpufleet.packages.operations import transaction as packages
+from gpufleet.toolkit import operations as runtimes
+from gpufleet.toolkit.plan import ToolkitPlan
 
 conclude = import_module("roles.container-toolkit.conclude")
 jobs = import_module("roles.container-toolkit.job")

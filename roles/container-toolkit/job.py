@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from gpufleet.operations.node import Node
-from gpufleet.operations.packages import Job
-from gpufleet.plan.packages import Family
-from gpufleet.plan.toolkit import CONFIG, ToolkitPlan
+from gpufleet.node.operations.node import Node
+from gpufleet.packages.operations.transaction import Job
+from gpufleet.packages.transaction import Family
+from gpufleet.toolkit.plan import CONFIG, ToolkitPlan
 
 
 def toolkit_job(node: Node, plan: ToolkitPlan) -> Job:

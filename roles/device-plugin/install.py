@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gpufleet.operations import stack as operations
-from gpufleet.operations.operation import role
-from gpufleet.operations.stack import Stack
-from gpufleet.plan.stack_builder import NFD, PLUGIN
+from gpufleet.gpu_stack.builder import NFD, PLUGIN
+from gpufleet.gpu_stack.operations import stack as operations
+from gpufleet.gpu_stack.operations.stack import Stack
+from gpufleet.host.operation import role
 
 
 @role("Device plugin")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from gpufleet.findings import host as findings
-from gpufleet.operations.modules import PREREQUISITES
-from gpufleet.operations.node import Node
-from gpufleet.operations.packages import Job
-from gpufleet.plan.added import carried
-from gpufleet.plan.driver import DriverPlan
-from gpufleet.plan.driver_files import preferences
-from gpufleet.plan.files import FileWrite
+from gpufleet.driver.files import preferences
+from gpufleet.driver.operations.modules import PREREQUISITES
+from gpufleet.driver.plan import DriverPlan
+from gpufleet.host.file_write import FileWrite
+from gpufleet.host.findings import machine as findings
+from gpufleet.node.added import carried
+from gpufleet.node.operations.node import Node
+from gpufleet.packages.operations.transaction import Job
 
 
 def conclude(node: Node, plan: DriverPlan, job: Job) -> dict[str, Any]:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from gpufleet.operations import (
-    archives,
-    files,
-    modules,
-    packages,
-    provenance,
-    reboot,
-    repository,
-    services,
-)
-from gpufleet.operations.node import Node
-from gpufleet.operations.operation import role
-from gpufleet.plan.driver_files import MODPROBE_FILE, RIVALS
+from gpufleet.driver.files import MODPROBE_FILE, RIVALS
+from gpufleet.driver.operations import modules, services
+from gpufleet.host import files, reboot
+from gpufleet.host.operation import role
+from gpufleet.node.operations import provenance
+from gpufleet.node.operations.node import Node
+from gpufleet.packages.operations import archives, repository
+from gpufleet.packages.operations import transaction as packages
 from roles.driver.conclude import conclude
 from roles.driver.job import driver_job
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gpufleet.operations.node import Node
-from gpufleet.operations.packages import Job
-from gpufleet.plan.driver import DriverPlan
-from gpufleet.plan.driver_files import preferences
-from gpufleet.plan.files import FileWrite
-from gpufleet.plan.packages import Family, Transaction
+from gpufleet.driver.files import preferences
+from gpufleet.driver.plan import DriverPlan
+from gpufleet.host.file_write import FileWrite
+from gpufleet.node.operations.node import Node
+from gpufleet.packages.operations.transaction import Job
+from gpufleet.packages.transaction import Family, Transaction
 
 
 def driver_job(node: Node, plan: DriverPlan) -> Job:

@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from gpufleet.operations.node import Node
-from gpufleet.operations.packages import Job
-from gpufleet.plan.added import carried
-from gpufleet.plan.exporter_model import ExporterPlan
+from gpufleet.exporter.model import ExporterPlan
+from gpufleet.node.added import carried
+from gpufleet.node.operations.node import Node
+from gpufleet.packages.operations.transaction import Job
 
 
 def conclude(node: Node, plan: ExporterPlan, jobs: Sequence[Job]) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gpufleet.catalog.load import load_catalog
-from gpufleet.operations.node import Node
-from gpufleet.operations.packages import Job
-from gpufleet.plan.exporter_model import ExporterPlan
-from gpufleet.plan.packages import Family
+from gpufleet.exporter.model import ExporterPlan
+from gpufleet.node.operations.node import Node
+from gpufleet.packages.load import load_catalog
+from gpufleet.packages.operations.transaction import Job
+from gpufleet.packages.transaction import Family
 
 TITLES = ("DCGM", "dcgm-exporter")
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from gpufleet.operations import exporter, files, packages, provenance
-from gpufleet.operations.node import Node
-from gpufleet.operations.operation import role
+from gpufleet.exporter import operations as exporter
+from gpufleet.host import files
+from gpufleet.host.operation import role
+from gpufleet.node.operations import provenance
+from gpufleet.node.operations.node import Node
+from gpufleet.packages.operations import transaction as packages
 from roles.exporter.conclude import conclude
 from roles.exporter.job import exporter_jobs
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gpufleet.operations.operation import role
-from gpufleet.operations.stack import Stack
-from gpufleet.plan.stack_builder import OPERATOR
+from gpufleet.gpu_stack.builder import OPERATOR
+from gpufleet.gpu_stack.operations.stack import Stack
+from gpufleet.host.operation import role
 
 
 @role("GPU Operator")

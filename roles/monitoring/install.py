@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from gpufleet.operations import alertmanager, objects
-from gpufleet.operations import stack as operations
-from gpufleet.operations.operation import role
-from gpufleet.operations.stack import Stack
-from gpufleet.plan.stack_builder import ADAPTER, DETECTOR, EXPORTER, STACK
+from gpufleet.gpu_stack.builder import ADAPTER, DETECTOR, EXPORTER, STACK
+from gpufleet.gpu_stack.operations import stack as operations
+from gpufleet.gpu_stack.operations.stack import Stack
+from gpufleet.host.operation import role
+from gpufleet.kube.operations import objects
+from gpufleet.monitoring import operations as alertmanager
 
 
 @role("Monitoring")

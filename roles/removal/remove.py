@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from gpufleet.operations import exporter, removal, runtimes
-from gpufleet.operations.operation import role
-from gpufleet.operations.removal import LeavingNode
+from gpufleet.exporter import operations as exporter
+from gpufleet.host.operation import role
+from gpufleet.node.operations import removal
+from gpufleet.node.operations.removal import LeavingNode
+from gpufleet.toolkit import operations as runtimes
 
 
 @role("Removal")

@@ -20,13 +20,13 @@ from typing import Any
 import yaml
 from kubernetes import client
 
-from gpufleet.catalog.autoscaling import load_autoscaling
-from gpufleet.plan.autoscaling import custom_rules, external_rules
-from gpufleet.sandbox.cluster import Cluster
-from gpufleet.sandbox.cluster.build import program
-from gpufleet.sandbox.cluster.processes import Process, end, free_ports, start
-from gpufleet.sandbox.paths import cache_dir
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet.monitoring.autoscaling_models import load_autoscaling
+from gpufleet.monitoring.autoscaling_rules import custom_rules, external_rules
+from gpufleet_sandbox.cluster import Cluster
+from gpufleet_sandbox.cluster.build import program
+from gpufleet_sandbox.cluster.processes import Process, end, free_ports, start
+from gpufleet_sandbox.paths import cache_dir
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.pods import workload
 from tests.monitoring.programs import Prometheus, start_prometheus
 

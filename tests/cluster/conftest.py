@@ -11,10 +11,10 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from gpufleet.sandbox.cluster import Cluster
-from gpufleet.sandbox.cluster.build import program
-from gpufleet.sandbox.paths import cache_dir
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox.cluster import Cluster
+from gpufleet_sandbox.cluster.build import program
+from gpufleet_sandbox.paths import cache_dir
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.pods import SECONDS, pod
 from tests.cluster.pool import Pool
 from tests.cluster.stacking import REAL_CHARTS, Bench

@@ -16,10 +16,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from kubernetes import client
 
-from gpufleet.sandbox.cluster import Cluster
-from gpufleet.sandbox.cluster.certificates import Authority
-from gpufleet.sandbox.cluster.nodes import node
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox.cluster import Cluster
+from gpufleet_sandbox.cluster.certificates import Authority
+from gpufleet_sandbox.cluster.nodes import node
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.pods import SECONDS
 
 

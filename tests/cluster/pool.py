@@ -10,10 +10,10 @@ from typing import Any
 
 from kubernetes import client
 
-from gpufleet.sandbox.cluster import Cluster
-from gpufleet.sandbox.cluster.nodes import GPU_LABELS
-from gpufleet.sandbox.cluster.snapshot import Objects
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox.cluster import Cluster
+from gpufleet_sandbox.cluster.nodes import GPU_LABELS
+from gpufleet_sandbox.cluster.snapshot import Objects
+from gpufleet_sandbox.waiting import wait_until
 from tests.naming import RUN
 
 SECONDS = 60.0

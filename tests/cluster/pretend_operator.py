@@ -16,7 +16,7 @@ from typing import Any
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from gpufleet.sandbox.cluster import Cluster
+from gpufleet_sandbox.cluster import Cluster
 from tests.cluster.pods import workload
 
 PLURAL = ("nvidia.com", "v1", "clusterpolicies")

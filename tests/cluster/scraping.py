@@ -21,11 +21,11 @@ import yaml
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from gpufleet.sandbox.cluster.build import program
-from gpufleet.sandbox.cluster.launch import CLIENT_ENVIRONMENT
-from gpufleet.sandbox.cluster.processes import end
-from gpufleet.sandbox.paths import cache_dir
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox.cluster.build import program
+from gpufleet_sandbox.cluster.launch import CLIENT_ENVIRONMENT
+from gpufleet_sandbox.cluster.processes import end
+from gpufleet_sandbox.paths import cache_dir
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.autoscaling import serve
 from tests.cluster.pods import SECONDS, pod
 from tests.cluster.stacking import Bench

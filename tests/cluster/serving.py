@@ -20,7 +20,7 @@ from urllib.error import HTTPError, URLError
 
 import bcrypt
 
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox.waiting import wait_until
 
 USER, PASSWORD = "carrier", "p4ss-of-the-test"
 _BASIC = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()

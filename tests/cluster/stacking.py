@@ -18,9 +18,9 @@ from typing import Any, NoReturn
 import pytest
 from kubernetes import client
 
-from gpufleet.catalog.charts import choose_charts, load_charts
-from gpufleet.catalog.versions import release
-from gpufleet.sandbox.cluster import Cluster
+from gpufleet.core.versions import release
+from gpufleet.helm.chart_choice import choose_charts, load_charts
+from gpufleet_sandbox.cluster import Cluster
 from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,8 +19,8 @@ from typing import Any
 
 import yaml
 
-from gpufleet.catalog.charts import merged
-from gpufleet.catalog.versions import release
+from gpufleet.core.versions import release
+from gpufleet.helm.chart_choice import merged
 
 SOURCE = Path(__file__).parent / "charts" / "standin"
 PASSED_ON = ("grafana", "kube-state-metrics", "prometheus-node-exporter", "crds")  # to subcharts

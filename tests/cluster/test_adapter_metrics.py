@@ -9,10 +9,10 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from gpufleet.catalog.autoscaling import load_autoscaling
-from gpufleet.plan.autoscalers import Scaling, pods_query
-from gpufleet.sandbox.cluster import Cluster
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet.monitoring.autoscalers import Scaling, pods_query
+from gpufleet.monitoring.autoscaling_models import load_autoscaling
+from gpufleet_sandbox.cluster import Cluster
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.autoscaling import Loop, running, sample
 from tests.cluster.conftest import KUBERNETES
 from tests.cluster.pods import SECONDS, pod

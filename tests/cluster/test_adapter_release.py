@@ -10,10 +10,10 @@ import pytest
 import yaml
 from kubernetes import client
 
-from gpufleet.catalog.autoscaling import load_autoscaling
-from gpufleet.catalog.charts import choose_charts, load_charts
-from gpufleet.plan.adapter import ADAPTER
-from gpufleet.plan.autoscaling import custom_rules, external_rules
+from gpufleet.helm.chart_choice import choose_charts, load_charts
+from gpufleet.monitoring.adapter import ADAPTER
+from gpufleet.monitoring.autoscaling_models import load_autoscaling
+from gpufleet.monitoring.autoscaling_rules import custom_rules, external_rules
 from tests.cluster.conftest import KUBERNETES
 from tests.cluster.pool import Pool
 from tests.cluster.stacking import Bench

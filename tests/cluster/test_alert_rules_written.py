@@ -9,7 +9,7 @@ import pytest
 import yaml
 from kubernetes import client
 
-from gpufleet.catalog.alerts import load_alerts
+from gpufleet.monitoring.alert_models import load_alerts
 from tests.cluster.stacking import Bench
 
 GROUP = ("monitoring.coreos.com", "v1", "monitoring", "prometheusrules")

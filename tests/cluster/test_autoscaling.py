@@ -12,11 +12,11 @@ import pytest
 import yaml
 from kubernetes import client
 
-from gpufleet.catalog.autoscaling import load_autoscaling
-from gpufleet.catalog.charts import kubernetes_minor
-from gpufleet.plan.autoscalers import Scaling, hpa
-from gpufleet.sandbox.cluster import Cluster
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet.helm.chart_choice import kubernetes_minor
+from gpufleet.monitoring.autoscalers import Scaling, hpa
+from gpufleet.monitoring.autoscaling_models import load_autoscaling
+from gpufleet_sandbox.cluster import Cluster
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.autoscaling import Loop, Watch, deployment, running
 from tests.cluster.stacking import Bench
 

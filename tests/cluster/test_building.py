@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.sandbox import SandboxError
-from gpufleet.sandbox.cluster.build import kubernetes_servers, program
-from gpufleet.sandbox.cluster.official import SITE
-from gpufleet.sandbox.cluster.programs import SERVERS
+from gpufleet_sandbox import SandboxError
+from gpufleet_sandbox.cluster.build import kubernetes_servers, program
+from gpufleet_sandbox.cluster.official import SITE
+from gpufleet_sandbox.cluster.programs import SERVERS
 
 
 @pytest.fixture(autouse=True)

@@ -10,11 +10,11 @@ from shutil import copy
 
 import pytest
 
-from gpufleet.catalog.charts import choose_charts, load_charts
-from gpufleet.catalog.helm import helm_catalog
-from gpufleet.facts.cluster import ReleaseRef
-from gpufleet.operations import cluster as operations
-from gpufleet.operations.cluster_access import KubeAccess
+from gpufleet.helm.chart_choice import choose_charts, load_charts
+from gpufleet.helm.limits import helm_catalog
+from gpufleet.helm.operations import cluster as operations
+from gpufleet.kube.facts import ReleaseRef
+from gpufleet.kube.operations.access import KubeAccess
 from tests.cluster.conftest import KUBERNETES
 from tests.cluster.serving import chart_repository
 from tests.cluster.stacking import Bench

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.plan.release_model import ChartSource
-from gpufleet.sandbox.cluster import Cluster
-from gpufleet.sandbox.debian import debian_program
+from gpufleet.helm.release import ChartSource
+from gpufleet_sandbox.cluster import Cluster
+from gpufleet_sandbox.debian import debian_program
 from tests.cluster.conftest import KUBERNETES
 from tests.cluster.serving import PASSWORD, USER, Registry, Repository, chart_repository, registry
 from tests.cluster.tiny import Run, Site, archive

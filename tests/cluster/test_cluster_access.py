@@ -20,12 +20,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from gpufleet.facts.cluster import ClusterFacts, ReleaseRef, ServerVersion
-from gpufleet.findings import Finding
-from gpufleet.operations.cluster_access import ClusterProblem, KubeAccess
-from gpufleet.operations.cluster_api import ClusterApi
-from gpufleet.operations.cluster_gather import gather_cluster
-from gpufleet.sandbox.cluster import Cluster
+from gpufleet.core.findings import Finding
+from gpufleet.kube.facts import ClusterFacts, ReleaseRef, ServerVersion
+from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.gather import gather_cluster
+from gpufleet_sandbox.cluster import Cluster
 from tests.cluster.tiny import Site
 from tests.cluster.users import Rules, kubeconfig_of
 

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from gpufleet.operations.cluster_access import ClusterProblem
-from gpufleet.sandbox.cluster import Cluster
+from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet_sandbox.cluster import Cluster
 from tests.cluster.tiny import Site
 
 ROOT = Path(__file__).resolve().parents[2]
 # opens the cluster, says so, and is at work until its input ends
 SCRIPT = """
 import sys
-from gpufleet.operations.cluster import open_cluster
-from gpufleet.operations.cluster_access import ClusterProblem, KubeAccess
+from gpufleet.helm.operations.cluster import open_cluster
+from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 kubeconfig, helm, wait = sys.argv[1:]
 try:
     open_cluster("c", KubeAccess(kubeconfig), (), helm=helm, wait=float(wait),

@@ -16,11 +16,11 @@ from click.testing import CliRunner
 from kubernetes import client
 
 from gpufleet.cli import main
-from gpufleet.sandbox import SandboxError
-from gpufleet.sandbox.cluster import Cluster
-from gpufleet.sandbox.cluster.processes import Process, end, free_ports, start
-from gpufleet.sandbox.cluster.programs import choose
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox import SandboxError
+from gpufleet_sandbox.cluster import Cluster
+from gpufleet_sandbox.cluster.processes import Process, end, free_ports, start
+from gpufleet_sandbox.cluster.programs import choose
+from gpufleet_sandbox.waiting import wait_until
 
 UP = ["sandbox", "cluster", "up", "--nodes", "1"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from kubernetes import dynamic
 
-from gpufleet.catalog.charts import choose_charts, load_charts
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet.helm.chart_choice import choose_charts, load_charts
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.conftest import KUBERNETES
 from tests.cluster.stacking import REAL_CHARTS, STACK, Bench, Outcome, choices_of
 from tests.cluster.users import LOOK, TOKEN, kubeconfig_of

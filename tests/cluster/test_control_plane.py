@@ -8,8 +8,8 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from gpufleet.sandbox.cluster import Cluster
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox.cluster import Cluster
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.conftest import KUBERNETES
 from tests.cluster.pods import SECONDS, Pods, phases, pod, workload
 from tests.cluster.pool import Pool, groups

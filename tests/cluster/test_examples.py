@@ -10,8 +10,8 @@ import pytest
 import yaml
 from kubernetes import client, utils
 
-from gpufleet.sandbox.cluster import Cluster
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox.cluster import Cluster
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.pods import SECONDS
 
 FOLDER = Path(__file__).resolve().parents[2] / "templates" / "examples"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from gpufleet.catalog.charts import choose_charts, load_charts
+from gpufleet.helm.chart_choice import choose_charts, load_charts
 from tests.cluster.pretend_operator import PLURAL, PretendOperator
 from tests.cluster.stacking import REAL_CHARTS, Bench, Outcome
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from gpufleet.catalog.charts import choose_charts, load_charts
-from gpufleet.catalog.counters import load_counters
-from gpufleet.catalog.versions import release
+from gpufleet.core.versions import release
+from gpufleet.exporter.counters import load_counters
+from gpufleet.helm.chart_choice import choose_charts, load_charts
 from tests.cluster.stacking import STACK, Bench, choices_of
 
 CRD = "prometheuses.monitoring.coreos.com"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.conftest import KUBERNETES
 from tests.cluster.pool import Pool
 from tests.cluster.stacking import REAL_CHARTS, STACK, Bench

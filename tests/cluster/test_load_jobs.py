@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from gpufleet.catalog.load_test import load_load_test
-from gpufleet.sandbox.cluster import Cluster
-from gpufleet.sandbox.waiting import wait_until
 from gpufleet.verify.cluster import Cluster as Verified
 from gpufleet.verify.inventory import Target
 from gpufleet.verify.load_job import LABELS, LeftOut, Load, Wish, choose, job
+from gpufleet.verify.load_models import load_load_test
 from gpufleet.verify.load_run import Run, running, wait
+from gpufleet_sandbox.cluster import Cluster
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.pods import SECONDS
 from tests.cluster.stacking import Bench
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from gpufleet.sandbox.cluster import Cluster
-from gpufleet.sandbox.cluster.processes import end
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox.cluster import Cluster
+from gpufleet_sandbox.cluster.processes import end
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.autoscaling import sample, serve
 from tests.cluster.played_node import PlayedNode, played_node
 from tests.cluster.pods import SECONDS

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from kubernetes import client
 
-from gpufleet.catalog.node_problems import load_node_problems
-from gpufleet.plan.node_problems import DETECTOR, definitions
-from gpufleet.sandbox.cluster.build import program
-from gpufleet.sandbox.cluster.processes import Process, end, start
-from gpufleet.sandbox.paths import cache_dir
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet.monitoring.node_problem_models import load_node_problems
+from gpufleet.monitoring.node_problems import DETECTOR, definitions
+from gpufleet_sandbox.cluster.build import program
+from gpufleet_sandbox.cluster.processes import Process, end, start
+from gpufleet_sandbox.paths import cache_dir
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.conftest import KUBERNETES
 from tests.cluster.pods import SECONDS, workload
 from tests.cluster.pool import Pool
 from tests.cluster.stacking import REAL_CHARTS, Bench
-from tests.unit.node_problems.nodes import OTHER, Node, sound
+from tests.unit.monitoring.nodes import OTHER, Node, sound
 
 WANTED = {
     "monitoring_node_problems": True,

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from gpufleet.sandbox.cluster import Cluster
+from gpufleet_sandbox.cluster import Cluster
 from tests.cluster.stacking import REAL_CHARTS, Bench
 
 SOURCE = os.environ.get("GPUFLEET_GPU_OPERATOR")

@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from gpufleet.sandbox import Host, Sandbox
-from gpufleet.sandbox.cluster import Cluster, node_images
-from gpufleet.sandbox.cluster.real_node import join
-from gpufleet.sandbox.cluster.versions import versions
-from gpufleet.sandbox.inventory import group_data, nodes
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox import Host, Sandbox
+from gpufleet_sandbox.cluster import Cluster, node_images
+from gpufleet_sandbox.cluster.real_node import join
+from gpufleet_sandbox.cluster.versions import versions
+from gpufleet_sandbox.inventory import group_data, nodes
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.stacking import PYINFRA, ROOT
 from tests.cluster.standin import write_charts
 from tests.naming import RUN

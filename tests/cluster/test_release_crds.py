@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from gpufleet.operations.cluster_access import KubeAccess
-from gpufleet.operations.cluster_api import ClusterApi
-from gpufleet.plan.release_model import CrdPolicy
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet.helm.release import CrdPolicy
+from gpufleet.kube.operations.access import KubeAccess
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.tiny import Site
 
 CRD = "widgets.tiny.example"

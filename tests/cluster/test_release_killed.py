@@ -14,23 +14,23 @@ from typing import Any
 
 import pytest
 
-from gpufleet.facts.cluster import HelmRelease
-from gpufleet.operations.cluster import controller_id
-from gpufleet.operations.cluster_access import KubeAccess
-from gpufleet.operations.cluster_api import ClusterApi
-from gpufleet.operations.cluster_lease import at_work
-from gpufleet.plan.releases import OWNER_LABEL
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet.helm.operations.cluster import controller_id
+from gpufleet.helm.plan import OWNER_LABEL
+from gpufleet.kube.facts import HelmRelease
+from gpufleet.kube.operations.access import KubeAccess
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.lease import at_work
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.tiny import Site, archive
 
 WAITING = "sandbox.gpufleet/waiting"
 # a run of its own, in a process of its own: what is killed is a whole gpufleet
 SCRIPT = """
 import json, sys
-from gpufleet.facts.cluster import ReleaseRef
-from gpufleet.operations.cluster import open_cluster
-from gpufleet.operations.cluster_access import KubeAccess
-from gpufleet.plan.release_model import ChartSource, Release
+from gpufleet.kube.facts import ReleaseRef
+from gpufleet.helm.operations.cluster import open_cluster
+from gpufleet.kube.operations.access import KubeAccess
+from gpufleet.helm.release import ChartSource, Release
 kubeconfig, helm, namespace, archive, version, values = sys.argv[1:]
 ours = [ReleaseRef(namespace, "one")]
 cluster = open_cluster("c", KubeAccess(kubeconfig), ours, helm=helm)

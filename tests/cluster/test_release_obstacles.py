@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.catalog.versions import release
-from gpufleet.facts.cluster import ReleaseRef
-from gpufleet.plan.release_model import ChartSource, Readiness, Release
+from gpufleet.core.versions import release
+from gpufleet.helm.release import ChartSource, Readiness, Release
+from gpufleet.kube.facts import ReleaseRef
 from tests.cluster.tiny import Run, Site, archive
 
 POD_SECURITY = "pod-security.kubernetes.io/enforce"

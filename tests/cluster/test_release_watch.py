@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from gpufleet.operations.cluster_access import KubeAccess
-from gpufleet.operations.cluster_api import ClusterApi
-from gpufleet.operations.release_watch import QUIET, REPORT, Watch
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet.helm.operations.release_watch import QUIET, REPORT, Watch
+from gpufleet.kube.operations.access import KubeAccess
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.pods import SECONDS, pod
 from tests.cluster.test_releases import WAITING
 from tests.cluster.tiny import Site, archive

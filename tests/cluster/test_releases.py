@@ -7,11 +7,11 @@ import subprocess
 
 import pytest
 
-from gpufleet.catalog.versions import release
-from gpufleet.plan.chart_values import values_mark
-from gpufleet.plan.release_model import Readiness
-from gpufleet.plan.releases import OWNER_LABEL, VALUES_LABEL
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet.core.versions import release
+from gpufleet.helm.chart_values import values_mark
+from gpufleet.helm.plan import OWNER_LABEL, VALUES_LABEL
+from gpufleet.helm.release import Readiness
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.tiny import Site
 from tests.selection import some
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.conftest import KUBERNETES
 from tests.cluster.pool import Pool
 from tests.cluster.scraping import (

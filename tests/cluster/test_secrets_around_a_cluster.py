@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpufleet.sandbox.debian import debian_program
+from gpufleet_sandbox.debian import debian_program
 from tests.cluster.serving import PASSWORD, USER, chart_repository, registry
 from tests.cluster.stacking import INVENTORY, PYINFRA, ROOT, SECONDS, STACK, Bench, Outcome
 from tests.cluster.users import kubeconfig_of

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from gpufleet.sandbox.cluster import Cluster
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox.cluster import Cluster
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.pods import SECONDS, Pods, phases, pod
 
 

@@ -12,14 +12,14 @@ from typing import Any
 
 from kubernetes import client
 
-from gpufleet.facts.cluster import ReleaseRef
-from gpufleet.findings import Finding
-from gpufleet.operations.cluster import Cluster as Opened
-from gpufleet.operations.cluster import open_cluster
-from gpufleet.operations.cluster_access import KubeAccess
-from gpufleet.operations.release_run import Outcome
-from gpufleet.plan.release_model import ChartSource, Readiness, Release, ReleasePlan
-from gpufleet.sandbox.cluster import Cluster
+from gpufleet.core.findings import Finding
+from gpufleet.helm.operations.cluster import Cluster as Opened
+from gpufleet.helm.operations.cluster import open_cluster
+from gpufleet.helm.operations.release_run import Outcome
+from gpufleet.helm.release import ChartSource, Readiness, Release, ReleasePlan
+from gpufleet.kube.facts import ReleaseRef
+from gpufleet.kube.operations.access import KubeAccess
+from gpufleet_sandbox.cluster import Cluster
 
 CHART = Path(__file__).parent / "charts" / "tiny"
 Edit = Callable[[str, str], str]

@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 from kubernetes import client
 
-from gpufleet.sandbox.cluster import Cluster
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox.cluster import Cluster
+from gpufleet_sandbox.waiting import wait_until
 
 ACCOUNT = "limited"
 TOKEN = "token"  # the Secret with it, which the API server marks when it is used

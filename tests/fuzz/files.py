@@ -9,14 +9,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gpufleet.facts.model import ManagedFile
-from gpufleet.kubeconfig import impersonation, read_kubeconfig
-from gpufleet.operations.logins import package_logins
-from gpufleet.plan.apt_trial import refusal
-from gpufleet.plan.aptsources import read_entries
-from gpufleet.plan.packages import Transaction
-from gpufleet.plan.yumfiles import read_sections, switch_off, switched_off
+from gpufleet.helm.operations.logins import package_logins
+from gpufleet.kube.kubeconfig import impersonation, read_kubeconfig
+from gpufleet.packages.apt_sources import read_entries
+from gpufleet.packages.apt_trial import refusal
+from gpufleet.packages.transaction import Transaction
+from gpufleet.packages.yum_files import read_sections, switch_off, switched_off
 from gpufleet.verify import probe
-from tests.unit.plan.hosts import bare_host
+from tests.unit.hosts import bare_host
 
 
 def text_of(data: bytes) -> str:

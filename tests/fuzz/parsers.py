@@ -13,19 +13,19 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from gpufleet.facts.chart import BrokenChart, parse_chart
-from gpufleet.facts.chart_index import BrokenIndex, parse_index
-from gpufleet.facts.cluster_answers import Answers, cluster_facts
-from gpufleet.facts.helm_release import UndecodableRelease, decode_release
+from gpufleet.core.openpgp import OpenPgpError, certificate
 from gpufleet.facts.parse import FactsError, parse_node_facts
-from gpufleet.kubeconfig import KubeconfigError
-from gpufleet.openpgp import OpenPgpError, certificate
-from gpufleet.operations.cluster_boundary import LONGEST, told
-from gpufleet.operations.logins import LoginFileError
-from gpufleet.plan.helm_output import error_line
-from gpufleet.plan.rpm_trial import read_trial
-from gpufleet.runtimes import containerd, crio, docker
-from gpufleet.runtimes.model import RuntimeWish
+from gpufleet.helm.chart import BrokenChart, parse_chart
+from gpufleet.helm.chart_index import BrokenIndex, parse_index
+from gpufleet.helm.operations.logins import LoginFileError
+from gpufleet.helm.output import error_line
+from gpufleet.kube.answers import Answers, cluster_facts
+from gpufleet.kube.helm_releases import UndecodableRelease, decode_release
+from gpufleet.kube.kubeconfig import KubeconfigError
+from gpufleet.kube.operations.boundary import LONGEST, told
+from gpufleet.packages.rpm_trial import read_trial
+from gpufleet.toolkit.config import containerd, crio, docker
+from gpufleet.toolkit.config.model import RuntimeWish
 from gpufleet.verify import parse as verify
 from gpufleet.verify.load_judge import parse as parse_load
 from tests.fuzz import files
@@ -78,7 +78,7 @@ def of_files(folder: Path, pattern: str) -> Callable[[Random], bytes]:
 def _answers() -> tuple[dict[str, Any], ...]:
     """Two real clusters' answers, two objects of each kind: more of them only cost time."""
     found = []
-    for path in sorted((UNIT / "facts" / "captures").glob("cluster-*.answers.json")):
+    for path in sorted((UNIT / "kube" / "captures").glob("cluster-*.answers.json")):
         answers = json.loads(path.read_text())
         for name, part in answers.items():
             if isinstance(part, list):
@@ -101,7 +101,7 @@ def _parse_answers(data: bytes) -> object:
         return cluster_facts("fuzzed", Answers(**json.loads(data)))
     except Exception as error:  # noqa: BLE001 - as the boundary itself
         (found,) = told(error)
-        assert re.match(r"At gpufleet/facts/\w+\.py:\d+ ", found.message), found.message
+        assert re.match(r"At gpufleet/kube/\w+\.py:\d+ ", found.message), found.message
         assert len(found.message) < LONGEST + 200, f"{len(found.message)} characters"
         return found
 
@@ -248,7 +248,7 @@ PARSERS: Sequence[Parser] = (
     Parser(
         "helm-output",
         lambda data: error_line(text_of(data)),
-        of_files(UNIT / "plan" / "helm_output", "*"),
+        of_files(UNIT / "helm" / "helm_output", "*"),
     ),
     Parser("verify-lists", _parse_lists, of_texts(*LISTS), (verify.UnreadableLocks,)),
     Parser("verify-sections", files.parse_sections, of_texts(*files.SECTIONS)),

@@ -11,7 +11,7 @@ from typing import Any
 
 from deploying import PYINFRA, ROOT, deploy_command
 
-from gpufleet.sandbox import Host
+from gpufleet_sandbox import Host
 
 GPUFLEET = PYINFRA.with_name("gpufleet")
 

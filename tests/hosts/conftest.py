@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from gpufleet.sandbox import Host, Sandbox
+from gpufleet_sandbox import Host, Sandbox
 from tests.naming import RUN
 
 HostFactory = Callable[[str], Host]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.sandbox import Host
+from gpufleet_sandbox import Host
 
 IMAGE = "gpufleet/probe"
 MAKE_IMAGE = """

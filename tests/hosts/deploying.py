@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from threading import Timer
 from typing import Any
 
-from gpufleet.sandbox import Host
+from gpufleet_sandbox import Host
 from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,7 +21,7 @@ PYINFRA = Path(sys.executable).with_name("pyinfra")
 INVENTORY = """\
 import json
 
-from gpufleet.sandbox.inventory import group_data, nodes
+from gpufleet_sandbox.inventory import group_data, nodes
 
 WANTED = json.loads({wanted!r})
 DATA = json.loads({data!r})

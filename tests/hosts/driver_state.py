@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.sandbox import Host
+from gpufleet_sandbox import Host
 
 NEWEST = {"550": "550.163.01", "580": "580.178.04"}  # that the sandbox's mirror has
 OLD_580 = "580.159.03"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import shutil
 
-from gpufleet.sandbox import Host
-from gpufleet.sandbox.mirror.layout import IMAGE_PROGRAM
-from gpufleet.sandbox.paths import cache_dir
+from gpufleet_sandbox import Host
+from gpufleet_sandbox.mirror.layout import IMAGE_PROGRAM
+from gpufleet_sandbox.paths import cache_dir
 
 REPOSITORY = "nvcr.io/nvidia/k8s/dcgm-exporter"
 IMAGE = f"{REPOSITORY}:4.6.0-4.8.3-distroless"

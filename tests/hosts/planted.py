@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from gpufleet.sandbox import Host
+from gpufleet_sandbox import Host
 from tests.planting.marks import Marks
 
 # The record, all logs, and the journal without docker and containerd: they log their configuration.

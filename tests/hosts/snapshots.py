@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.sandbox import Host
+from gpufleet_sandbox import Host
 
 MARK = "== snapshot: "
 TREES = "/etc /usr/share/keyrings /usr/local /boot /lib/modules /var/lib/dkms /var/lib/gpufleet"

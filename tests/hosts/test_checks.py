@@ -14,12 +14,12 @@ import pytest
 from breakages import BREAKAGES, FAULTS, INSTALL, REPOSITORIES, TOOLKIT, VERSION, Breakage
 from shipped_checks import failures
 
-from gpufleet.sandbox.host import Host
-from gpufleet.sandbox.inventory import nodes
-from gpufleet.sandbox.sandbox import Sandbox
 from gpufleet.verify.connection import Connections
 from gpufleet.verify.inventory import Target
 from gpufleet.verify.node import Node
+from gpufleet_sandbox.host import Host
+from gpufleet_sandbox.inventory import nodes
+from gpufleet_sandbox.sandbox import Sandbox
 from tests.selection import some
 
 pytestmark = pytest.mark.hosts

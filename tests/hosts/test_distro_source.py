@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from gpufleet.sandbox import Host
-from gpufleet.sandbox.apt import machine_sources
-from gpufleet.sandbox.archive_kernel import DRIVER, KIND, SUITE, boot_archive_kernel
+from gpufleet_sandbox import Host
+from gpufleet_sandbox.apt import machine_sources
+from gpufleet_sandbox.archive_kernel import DRIVER, KIND, SUITE, boot_archive_kernel
 from tests.hosts.deploying import run_deploy
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]

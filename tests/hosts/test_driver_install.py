@@ -9,7 +9,7 @@ from deploying import run_deploy
 from driver_state import NEWEST, OLD_580, ONLY_DRIVER, assert_driver, driver_packages, held
 from snapshots import differences, snapshot
 
-from gpufleet.sandbox import Host
+from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts

@@ -14,7 +14,7 @@ from checking import verify
 from deploying import ROOT, deploy_command, run_deploy
 from driver_state import NEWEST, ONLY_DRIVER, assert_driver
 
-from gpufleet.sandbox import Host
+from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts

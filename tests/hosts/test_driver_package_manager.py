@@ -7,7 +7,7 @@ from deploying import run_deploy
 from driver_state import NEWEST, ONLY_DRIVER, assert_driver, driver_packages
 from snapshots import differences, snapshot
 
-from gpufleet.sandbox import Host
+from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 from tests.selection import some
 

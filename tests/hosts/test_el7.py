@@ -6,8 +6,8 @@ import pytest
 from deploying import run_deploy
 from snapshots import differences, snapshot
 
-from gpufleet.openpgp import fingerprints
-from gpufleet.sandbox import Host
+from gpufleet.core.openpgp import fingerprints
+from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts

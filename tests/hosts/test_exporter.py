@@ -12,7 +12,7 @@ from deploying import Outcome, run_deploy
 from exporting import COUNTERS, IMAGE, collectors, gpus, import_exporter, scrape, temperatures
 from snapshots import differences, snapshot
 
-from gpufleet.sandbox import Host
+from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts

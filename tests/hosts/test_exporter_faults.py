@@ -14,7 +14,7 @@ from checking import verify
 from deploying import ROOT, Outcome, deploy_command, run_deploy
 from exporting import COUNTERS, gpus, scrape, temperatures
 
-from gpufleet.sandbox import Host
+from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 
 pytestmark = [pytest.mark.hosts, pytest.mark.extended]

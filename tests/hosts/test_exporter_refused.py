@@ -10,7 +10,7 @@ from deploying import Outcome, run_deploy
 from exporting import IMAGE, import_exporter, scrape, temperatures
 from snapshots import differences, snapshot
 
-from gpufleet.sandbox import Host
+from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 from tests.selection import some
 

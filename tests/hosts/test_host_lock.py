@@ -15,8 +15,8 @@ import pytest
 from deploying import ROOT, deploy_command, run_deploy
 from driver_state import NEWEST, ONLY_DRIVER, assert_driver
 
-from gpufleet.sandbox import Host
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox import Host
+from gpufleet_sandbox.waiting import wait_until
 from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts

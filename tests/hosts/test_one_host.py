@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from deploying import run_deploy
 
-from gpufleet.sandbox import Host
-from gpufleet.sandbox.faults import find
+from gpufleet_sandbox import Host
+from gpufleet_sandbox.faults import find
 from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts

@@ -16,8 +16,8 @@ from deploying import ROOT, Outcome, deploy_command, run_deploy
 from driver_state import OLD_580
 from planted import FOREIGN, let_in, plant, shown_to_others
 
-from gpufleet.sandbox import Host
-from gpufleet.sandbox.paths import cache_dir
+from gpufleet_sandbox import Host
+from gpufleet_sandbox.paths import cache_dir
 from tests.hosts.conftest import HostFactory
 from tests.planting.marks import Marks, shown
 from tests.planting.watching import files_that_show, home_apart, watching

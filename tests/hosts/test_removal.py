@@ -7,7 +7,7 @@ from containers import import_image, running, start
 from deploying import run_deploy
 from snapshots import differences, snapshot
 
-from gpufleet.sandbox import Host
+from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 from tests.selection import some
 

@@ -11,7 +11,7 @@ from driver_state import ONLY_DRIVER
 from exporting import IMAGE
 from snapshots import differences, snapshot
 
-from gpufleet.sandbox import Host
+from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 from tests.selection import some
 

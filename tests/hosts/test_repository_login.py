@@ -11,7 +11,7 @@ import pytest
 from deploying import run_deploy
 from driver_state import NEWEST, ONLY_DRIVER, assert_driver
 
-from gpufleet.sandbox import Host
+from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 
 pytestmark = [pytest.mark.hosts, pytest.mark.extended]

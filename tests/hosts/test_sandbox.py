@@ -7,9 +7,9 @@ import signal
 
 import pytest
 
-from gpufleet.sandbox import GPU_KINDS, Host, Sandbox, SandboxError
-from gpufleet.sandbox.process import run
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox import GPU_KINDS, Host, Sandbox, SandboxError
+from gpufleet_sandbox.process import run
+from gpufleet_sandbox.waiting import wait_until
 from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts

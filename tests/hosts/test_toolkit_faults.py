@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from deploying import Outcome, run_deploy
 
-from gpufleet.sandbox import Host
+from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts

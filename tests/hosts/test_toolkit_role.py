@@ -9,7 +9,7 @@ from checking import verify
 from containers import WITH_GPUS, devices, import_image, running, since, start
 from deploying import Outcome, run_deploy
 
-from gpufleet.sandbox import Host
+from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts

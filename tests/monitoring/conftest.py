@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.sandbox.cluster.processes import Process, end
-from gpufleet.sandbox.debian import debian_program
+from gpufleet_sandbox.cluster.processes import Process, end
+from gpufleet_sandbox.debian import debian_program
 from tests.monitoring.fleet_metrics import openmetrics
 from tests.monitoring.programs import SECONDS, Prometheus, start_prometheus, write_blocks
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import requests
 
-from gpufleet.sandbox.cluster.processes import Process, end, free_ports, start
-from gpufleet.sandbox.debian import debian_program
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox.cluster.processes import Process, end, free_ports, start
+from gpufleet_sandbox.debian import debian_program
+from gpufleet_sandbox.waiting import wait_until
 
 SECONDS = 60
 

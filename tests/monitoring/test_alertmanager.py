@@ -12,11 +12,11 @@ import pytest
 import requests
 import yaml
 
-from gpufleet.catalog.alerts import load_alerts
-from gpufleet.plan.alertmanager import NOBODY, alertmanager_config
-from gpufleet.sandbox.cluster.processes import end, free_ports, start
-from gpufleet.sandbox.debian import debian_program
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet.monitoring.alert_models import load_alerts
+from gpufleet.monitoring.alertmanager import NOBODY, alertmanager_config
+from gpufleet_sandbox.cluster.processes import end, free_ports, start
+from gpufleet_sandbox.debian import debian_program
+from gpufleet_sandbox.waiting import wait_until
 
 NAMES = ("default", "critical", "warning", "info")
 ALERTS = {alert.name: alert for alert in load_alerts().alerts}

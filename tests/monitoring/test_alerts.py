@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from gpufleet.catalog.alerts import load_alerts
-from gpufleet.plan.alerts import rule_groups
-from gpufleet.sandbox.debian import debian_program
+from gpufleet.monitoring.alert_models import load_alerts
+from gpufleet.monitoring.alert_rules import rule_groups
+from gpufleet_sandbox.debian import debian_program
 from tests.monitoring.alert_cases import Case, as_promtool, load_cases, same_rules
 from tests.monitoring.mutants import Rule, mutants
 

@@ -13,8 +13,8 @@ import pytest
 from dashboards import ALL, FOLDER
 from dashboards.fields import FIELDS
 from dashboards.model import Dashboard, Panel
-from gpufleet.catalog.counters import load_counters
-from gpufleet.plan.counters import collected
+from gpufleet.exporter.counters import load_counters
+from gpufleet.exporter.counters_file import collected
 from tests.monitoring.conftest import Prometheus
 from tests.monitoring.fleet import CLUSTER, END, NODES, OTHER_CLUSTER
 from tests.monitoring.fleet_rows import Choice, expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox.waiting import wait_until
 from tests.monitoring.conftest import SECONDS, Prometheus
 
 

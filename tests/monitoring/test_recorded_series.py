@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpufleet.catalog.alerts import load_alerts
-from gpufleet.plan.alerts import expanded, field_expr
+from gpufleet.monitoring.alert_models import load_alerts
+from gpufleet.monitoring.alert_rules import expanded, field_expr
 from tests.monitoring.conftest import Prometheus
 from tests.monitoring.fleet import END, GPUS, Gpu
 

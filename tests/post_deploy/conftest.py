@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpufleet.report_file import ReportFile, is_junit, is_report
+from gpufleet.run.report_file import ReportFile, is_junit, is_report
 from gpufleet.verify.become import Unusable
 from gpufleet.verify.connection import Connections
 from gpufleet.verify.inventory import Target, VerifyError, load_targets, select

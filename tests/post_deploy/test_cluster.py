@@ -10,8 +10,8 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from gpufleet.findings import verify_cluster as kinds
 from gpufleet.verify.cluster import COUNT, MONITORS, PROMETHEUSES, RESOURCE, Cluster
+from gpufleet.verify.findings import clusters as kinds
 from gpufleet.verify.releases import SPACES, deployed, wrong_versions
 
 PLUGIN, EXPORTER = "k8s-device-plugin", "dcgm-exporter"

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from gpufleet.catalog.load_test import load_load_test
-from gpufleet.findings import verify_cluster as kinds
 from gpufleet.verify import load_judge as judge
 from gpufleet.verify.cluster import SILENT, Cluster
+from gpufleet.verify.findings import clusters as kinds
 from gpufleet.verify.load_job import LeftOut, Load, Wish, choose, job
+from gpufleet.verify.load_models import load_load_test
 from gpufleet.verify.load_run import Loads, Run, read_series, running, tail, wait
 
 CATALOG = load_load_test()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpufleet.findings import verify as kinds
+from gpufleet.verify.findings import hosts as kinds
 from gpufleet.verify.node import Node
 from gpufleet.verify.packages import differences, expect_held
 from gpufleet.verify.parse import DRIVER_NAME, Installed

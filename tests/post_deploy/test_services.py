@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.findings import verify as kinds
+from gpufleet.verify.findings import hosts as kinds
 from gpufleet.verify.node import Node
 
 PERSISTENCE = "nvidia-persistenced.service"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.operations.asking import MARK
+from gpufleet.host.asking import MARK
 
 LINE = "\n"
 

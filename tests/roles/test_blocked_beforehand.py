@@ -11,9 +11,9 @@ from pyinfra.api.connect import connect_all
 from pyinfra.api.deploy import add_deploy
 from pyinfra.api.exceptions import PyinfraError
 
-from gpufleet.operations.boundary import one_host
-from gpufleet.operations.node import current_node
-from gpufleet.operations.reporting import RunReport
+from gpufleet.host.boundary import one_host
+from gpufleet.node.operations.node import current_node
+from gpufleet.run.reporting import RunReport
 from roles.driver.install import install
 from roles.exporter import run as exporter
 from tests.roles.answers import facts_of

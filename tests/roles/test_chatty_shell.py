@@ -8,12 +8,18 @@ from typing import Any
 import pytest
 from pyinfra import host, state
 
-from gpufleet.operations import modules
-from gpufleet.operations.asking import MARK, answer, privileges
-from gpufleet.operations.locks import wait_for_lock
-from gpufleet.operations.operation import Commands, operation
-from gpufleet.operations.reading import AddedPackages, AvailableVersions, Fetched, LockHolder, read
-from gpufleet.operations.reporting import RunReport
+from gpufleet.driver.operations import modules
+from gpufleet.host.asking import MARK, answer, privileges
+from gpufleet.host.operation import Commands, operation
+from gpufleet.packages.operations.locks import wait_for_lock
+from gpufleet.packages.operations.reading import (
+    AddedPackages,
+    AvailableVersions,
+    Fetched,
+    LockHolder,
+    read,
+)
+from gpufleet.run.reporting import RunReport
 from tests.roles.answers import framed_lines
 
 BANNER = "reboot required\nchanged /etc/passwd\napt-get (17)\nnvidia-driver-580 580.1\n"

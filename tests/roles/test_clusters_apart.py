@@ -102,7 +102,7 @@ def test_an_odd_answer_stops_its_cluster_alone_and_its_place_is_told(tmp_path: P
     assert len(found) == len(ODD)
     for name, part in found.items():
         assert codes(part) == ["GF821"], name
-        assert "gpufleet/facts/cluster_parse.py:" in part["findings"][0]["message"]
+        assert "gpufleet/kube/parse.py:" in part["findings"][0]["message"]
     assert "GF821" not in codes(sound)
     assert len(sound["plan"]["releases"]) == 4
 

@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
-from gpufleet.findings import KINDS
-from gpufleet.operations import repository
-from gpufleet.operations.reading import Fetched
-from gpufleet.operations.shell import SCRIPTS
-from gpufleet.sandbox.cluster.certificates import write_keys
+from gpufleet.core.findings import KINDS
+from gpufleet.host.shell import script_file
+from gpufleet.packages.operations import repository
+from gpufleet.packages.operations.reading import Fetched
+from gpufleet_sandbox.cluster.certificates import write_keys
 from tests.roles.answers import framed_lines
-from tests.unit.plan.hosts import bare_host, plan_for
+from tests.unit.hosts import bare_host, plan_for
 
 BASIC = "Basic " + base64.b64encode(b"carrier:secret").decode()
 MIB = 1 << 20
@@ -118,7 +118,7 @@ def fetch(
     netrc = tmp_path / "netrc"
     if login:
         netrc.write_text("machine 127.0.0.1 login carrier password secret\n")
-    parts = [(SCRIPTS / f"{part}.sh").read_text() for part in ("prelude", "fetch")]
+    parts = [script_file(part).read_text() for part in ("host/prelude", "packages/fetch")]
     source = "".join(parts).replace("PATH=/usr/local/sbin:/usr/sbin:/sbin:", f"PATH={folder}:", 1)
     source = source.replace("/usr/local/bin:/usr/bin:/bin", "/nowhere", 1)
     if program in PROGRAMS:

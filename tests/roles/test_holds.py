@@ -1,4 +1,4 @@
-"""scripts/hold.sh and release.sh: names that the package manager no longer knows, and refusals."""
+"""hold.sh and release.sh: names that the package manager no longer knows, and refusals."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.operations.shell import script
+from gpufleet.host.shell import script
 
 # dpkg-query prints what it knows; apt-mark refuses a name that is in no list of packages.
 DPKG_QUERY = """#!/bin/sh
@@ -48,17 +48,17 @@ def run(log: Path, name: str, *words: str, lists: Path | None = None) -> tuple[i
 
 
 def test_only_what_is_held_is_released(log: Path) -> None:
-    assert run(log, "release", "apt", "GF330 message", "free", "held", "gone") == (0, "")
+    assert run(log, "packages/release", "apt", "GF330 message", "free", "held", "gone") == (0, "")
     assert log.read_text() == "unhold held:amd64\n"
 
 
 def test_a_package_that_stays_held_has_a_code(log: Path) -> None:
     (log.parent / "apt-mark").write_text("#!/bin/sh\necho 'E: no space' >&2\nexit 100\n")
-    assert run(log, "release", "apt", "GF330 message", "held") == (
+    assert run(log, "packages/release", "apt", "GF330 message", "held") == (
         1,
         "GF330 message\n  | E: no space\n",
     )
-    assert run(log, "hold", "apt", "GF327 message", "held") == (
+    assert run(log, "packages/hold", "apt", "GF327 message", "held") == (
         1,
         "GF327 message\n  | E: no space\n",
     )
@@ -67,14 +67,16 @@ def test_a_package_that_stays_held_has_a_code(log: Path) -> None:
 def test_a_version_lock_that_stays_is_told(log: Path) -> None:
     lists = log.parent / "versionlock.list"
     lists.write_text("# bash-1\n0:bash-4.2-1.el7.*\n3:nvidia-driver-550.163-1.el7.*\n")
-    status, errors = run(log, "release", "yum", "GF330 message", "nvidia-driver", lists=lists)
+    status, errors = run(
+        log, "packages/release", "yum", "GF330 message", "nvidia-driver", lists=lists
+    )
     assert status == 1
     assert errors.startswith("GF330 message\n")
     assert "3:nvidia-driver-550.163-1.el7.*" in errors
     assert "the plugin is switched off" in errors
     assert "bash" not in errors
     lists.write_text("0:bash-4.2-1.el7.*\n")
-    assert run(log, "release", "yum", "", "nvidia-driver", lists=lists) == (0, "")
+    assert run(log, "packages/release", "yum", "", "nvidia-driver", lists=lists) == (0, "")
 
 
 RPM = """#!/bin/sh
@@ -91,9 +93,9 @@ def test_old_locks_are_taken_away_only_where_there_are_some(log: Path) -> None:
     add = "-q versionlock add nvidia-driver-550.163-1.el7\n"
     for text in ("", "# nothing yet\n\n"):
         lists.write_text(text)
-        assert run(log, "hold", "yum", "", "nvidia-driver", lists=lists) == (0, "")
+        assert run(log, "packages/hold", "yum", "", "nvidia-driver", lists=lists) == (0, "")
         assert log.read_text() == add
         log.write_text("")
     lists.write_text("# one\n3:nvidia-driver-550.144-1.el7.*\n")
-    assert run(log, "hold", "yum", "", "nvidia-driver", lists=lists) == (0, "")
+    assert run(log, "packages/hold", "yum", "", "nvidia-driver", lists=lists) == (0, "")
     assert log.read_text() == "-q versionlock delete *nvidia-driver-[0-9]*\n" + add

@@ -16,14 +16,14 @@ from pyinfra.api.deploy import add_deploy
 from pyinfra.api.operations import run_ops
 
 from gpufleet.facts.files import PROVENANCE
-from gpufleet.operations.boundary import one_host
-from gpufleet.operations.host_lock import HostLock
-from gpufleet.operations.node import current_node
-from gpufleet.operations.operation import Commands, operation
-from gpufleet.operations.reading import LockHolder, read
-from gpufleet.operations.reporting import RunReport
-from gpufleet.operations.shell import command
-from gpufleet.report import HostReport
+from gpufleet.host.boundary import one_host
+from gpufleet.host.lock import HostLock
+from gpufleet.host.operation import Commands, operation
+from gpufleet.host.shell import command
+from gpufleet.node.operations.node import current_node
+from gpufleet.packages.operations.reading import LockHolder, read
+from gpufleet.run.report import HostReport
+from gpufleet.run.reporting import RunReport
 from tests.roles.answers import facts_of, framed_lines
 
 CAPTURE = (
@@ -226,7 +226,7 @@ def test_data_that_cannot_be_used(kind: str, monkeypatch: pytest.MonkeyPatch) ->
 def test_any_other_exception_stops_its_host_alone(
     where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gpufleet.operations import node
+    from gpufleet.node.operations import node
 
     inner: Callable[..., Any] = getattr(node, where)
 
@@ -239,5 +239,5 @@ def test_any_other_exception_stops_its_host_alone(
     part = judged(run({}, monkeypatch))
     (finding,) = part.findings if where != "_fill" else part.findings[-1:]
     assert finding.code == "GF503"
-    assert "gpufleet.operations.node line" in finding.message
+    assert "gpufleet.node.operations.node line" in finding.message
     assert SECRET not in finding.message

@@ -9,8 +9,8 @@ import gevent
 import pytest
 from paramiko import SSHException
 
-from gpufleet.operations import liveness
-from gpufleet.operations.trouble import refusal
+from gpufleet.host import liveness
+from gpufleet.host.trouble import refusal
 
 
 class Transport:

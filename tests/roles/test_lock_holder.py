@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 from pyinfra import host, state
 
-from gpufleet.operations import host_lock
-from gpufleet.operations.locks import wait_for_lock
-from gpufleet.operations.operation import Commands, operation
-from gpufleet.operations.removal import LeavingNode
-from gpufleet.operations.reporting import RunReport
-from gpufleet.operations.shell import command, script
-from gpufleet.plan.unfinished import NOTHING_LEFT
-from gpufleet.settings import load_settings
+from gpufleet.host import lock as host_lock
+from gpufleet.host.operation import Commands, operation
+from gpufleet.host.shell import command, script
+from gpufleet.node.operations.removal import LeavingNode
+from gpufleet.node.settings import load_settings
+from gpufleet.node.unfinished import NOTHING_LEFT
+from gpufleet.packages.operations.locks import wait_for_lock
+from gpufleet.run.reporting import RunReport
 from roles.removal.remove import remove
 from tests.roles.answers import framed_lines
-from tests.unit.plan.hosts import bare_host
-from tests.unit.plan.test_removal_plan import host as recorded_host
-from tests.unit.plan.test_removal_plan import plan as removal_plan
+from tests.unit.hosts import bare_host
+from tests.unit.node.test_removal_plan import host as recorded_host
+from tests.unit.node.test_removal_plan import plan as removal_plan
 
 HOLDER = """
 import fcntl, sys
@@ -50,7 +50,7 @@ def root(tmp_path: Path) -> Path:
 
 def look(root: Path, locks: str | None = None) -> str:
     """What the script says with its files below `root`; `locks`: what the kernel lists."""
-    text = script("lock_holder").get_raw_value()
+    text = script("packages/lock_holder").get_raw_value()
     for there, here in {**PIDS, "/var/cache/apt/": ".", "/var/lib/": "."}.items():
         text = text.replace(there, f"{root}/{here}/")
     if locks is not None:

@@ -11,13 +11,13 @@ from gevent.event import Event
 from pyinfra import host, state
 
 from gpufleet.facts.model import STEP_LOCK
-from gpufleet.operations import host_lock
-from gpufleet.operations.boundary import Stopped
-from gpufleet.operations.operation import Commands, operation
-from gpufleet.operations.reporting import RunReport
-from gpufleet.operations.shell import command
+from gpufleet.host import lock as host_lock
+from gpufleet.host.boundary import Stopped
+from gpufleet.host.operation import Commands, operation
+from gpufleet.host.shell import command
+from gpufleet.run.reporting import RunReport
 from tests.roles.answers import framed_lines
-from tests.unit.plan.hosts import bare_host
+from tests.unit.hosts import bare_host
 
 
 @operation

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.plan.logins import RepositoryLogin, _apt_file
+from gpufleet.packages.logins import RepositoryLogin, _apt_file
 from tests.roles.test_fetched_key import APT, BASIC, serve
 
 pytestmark = pytest.mark.skipif(not Path(APT).exists(), reason="this machine has no apt")

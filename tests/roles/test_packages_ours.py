@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.operations.shell import script
+from gpufleet.host.shell import script
 
 # dpkg-query prints what is there; a transaction adds to it.
 DPKG_QUERY = """#!/bin/sh
@@ -46,8 +46,8 @@ class Packages:
         return done.returncode, done.stdout.splitlines()
 
     def begin(self) -> None:
-        assert self.run("packages_before", self.file)[0] == 0
-        assert self.run("note_begun", f"{self.file}.begun", "drv")[0] == 0
+        assert self.run("packages/packages_before", self.file)[0] == 0
+        assert self.run("packages/note_begun", f"{self.file}.begun", "drv")[0] == 0
 
     def brings(self, planned: str, *packages: str, fails: bool = False, says: str = "") -> None:
         """A transaction that is to bring `planned` and brings `packages`."""
@@ -56,14 +56,16 @@ class Packages:
         words = ["sh", "-c", "; ".join(lines)]
         ours = f"{self.file}.ours"
         if self.manager == "apt":
-            status, _ = self.run("apt_transaction", ours, planned, "failed", "unbuilt", *words)
+            status, _ = self.run(
+                "packages/apt_transaction", ours, planned, "failed", "unbuilt", *words
+            )
         else:
-            status, _ = self.run("rpm_install", ours, planned, *words)
+            status, _ = self.run("packages/rpm_install", ours, planned, *words)
         assert status == int(fails)
 
     @property
     def added(self) -> list[str]:
-        return self.run("packages_added", self.file)[1]
+        return self.run("packages/packages_added", self.file)[1]
 
 
 @pytest.fixture(params=["apt", "yum"])
@@ -130,7 +132,7 @@ def test_a_host_that_does_not_say_what_is_there_is_no_host_without_packages(
     for program in ("dpkg-query", "rpm"):
         (packages.folder / program).write_text("#!/bin/sh\nexit 2\n")
         (packages.folder / program).chmod(0o755)
-    assert packages.run("packages_before", packages.file)[0] != 0
+    assert packages.run("packages/packages_before", packages.file)[0] != 0
     assert not Path(packages.file).exists()
 
 
@@ -146,7 +148,7 @@ def test_a_key_is_ours_where_the_manager_says_that_it_took_it(tmp_path: Path, wo
 
 def test_a_key_that_came_while_packages_were_fetched_is_kept_in_mind(tmp_path: Path) -> None:
     packages = Packages(tmp_path, "yum")
-    packages.run("packages_before", packages.file)
+    packages.run("packages/packages_before", packages.file)
     manager = tmp_path / "manager"
     manager.write_text(
         f"#!/bin/sh\necho 'gpg-pubkey d42d0685-1' >>{packages.there}\n"
@@ -154,8 +156,8 @@ def test_a_key_that_came_while_packages_were_fetched_is_kept_in_mind(tmp_path: P
     )
     manager.chmod(0o755)
     words = (f"{packages.file}.ours", "", str(manager), "fetch", "message", "drv")
-    assert packages.run("rpm_transaction", *words)[0] == 0
+    assert packages.run("packages/rpm_transaction", *words)[0] == 0
     packages.begin()
     assert packages.added == ["gpg-pubkey-d42d0685-1"]
     Path(f"{packages.file}.begun").unlink()
-    assert "begun driver" in packages.run("unfinished", str(tmp_path / "home"))[1]
+    assert "begun driver" in packages.run("node/unfinished", str(tmp_path / "home"))[1]

@@ -23,7 +23,7 @@ import gpufleet
 from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
-SCHEMA = Path(gpufleet.__file__).with_name("report.schema.json")
+SCHEMA = Path(gpufleet.__file__).parent / "run" / "report.schema.json"
 PYINFRA = Path(sys.executable).with_name("pyinfra")
 BAD = {"driver_branch": "no branch"}  # stops a host before it is asked anything
 QUICK = {"fake_delay": 0.0, "fake_delay_jitter": 0.0}

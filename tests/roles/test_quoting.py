@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpufleet.findings import packages as findings
-from gpufleet.operations import packages
-from gpufleet.operations.shell import command, script, stop
+from gpufleet.host.shell import command, script, stop
+from gpufleet.packages import findings
+from gpufleet.packages.operations import transaction as packages
 
 # anything but NUL, which no program can be given
 NASTY = ["$(touch /tmp/x)", "`id`", "a'b", 'a"b', "a\nb", "; reboot", "-rf", "${IFS}", "\\"]
@@ -22,7 +22,7 @@ nasty = st.text(characters, max_size=40) | st.sampled_from(NASTY)
 
 @given(st.lists(nasty, min_size=1, max_size=4))
 def test_a_script_gets_its_arguments_as_they_are(values: list[str]) -> None:
-    words = shlex.split(script("hold", *values).get_raw_value())
+    words = shlex.split(script("packages/hold", *values).get_raw_value())
     assert words[:2] == ["sh", "-c"]
     assert words[4:] == values
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from gpufleet.openpgp import fingerprints
-from gpufleet.operations import repository
+from gpufleet.core.openpgp import fingerprints
+from gpufleet.packages.operations import repository
 from tests.roles.answers import framed_lines
-from tests.unit.plan.hosts import bare_host, plan_for
+from tests.unit.hosts import bare_host, plan_for
 
 ERROR_PAGE = base64.b64encode(b"<html>Not what you asked for</html>").decode()
 

@@ -11,21 +11,21 @@ from typing import Any
 
 import pytest
 
-from gpufleet.findings import KINDS
-from gpufleet.operations import repository
-from gpufleet.operations.operation import Commands, operation
-from gpufleet.operations.reading import Fetched, NotKept
-from gpufleet.operations.shell import SCRIPTS
-from gpufleet.plan.repository import RepositoryPlan
+from gpufleet.core.findings import KINDS
+from gpufleet.host.operation import Commands, operation
+from gpufleet.host.shell import script_file
+from gpufleet.packages.operations import repository
+from gpufleet.packages.operations.reading import Fetched, NotKept
+from gpufleet.packages.repository import RepositoryPlan
 from tests.roles.answers import framed_lines
-from tests.unit.plan.hosts import bare_host, converged_host, plan_for
+from tests.unit.hosts import bare_host, converged_host, plan_for
 
 PATH = "PATH=/usr/local/sbin"
 
 
 def run(name: str, *arguments: str, programs: Path | None = None, **variables: str) -> Any:
-    """scripts/NAME.sh in a shell that finds `programs` first."""
-    source = (SCRIPTS / "prelude.sh").read_text() + (SCRIPTS / f"{name}.sh").read_text()
+    """packages/scripts/NAME.sh in a shell that finds `programs` first."""
+    source = script_file("host/prelude").read_text() + script_file(f"packages/{name}").read_text()
     if programs:
         source = source.replace(PATH, f"PATH={programs}:/usr/local/sbin", 1)
     return subprocess.run(

@@ -1,4 +1,4 @@
-"""scripts/rpm_transaction.sh: what the shell of yum is told, and that no word can tell it more."""
+"""rpm_transaction.sh: what the shell of yum is told, and that no word can tell it more."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpufleet.operations.shell import script
+from gpufleet.host.shell import script
 
 FAKE = '#!/bin/sh\necho "words: $*"\ncat\necho called > "$0.called"\n'
 PLAIN = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:_+~^=-")
@@ -28,7 +28,7 @@ def manager(tmp_path: Path) -> Path:
 
 def run(manager: Path, how: str, *words: str) -> subprocess.CompletedProcess[str]:
     command = script(
-        "rpm_transaction", "", "", str(manager), how, "message", *words
+        "packages/rpm_transaction", "", "", str(manager), how, "message", *words
     ).get_raw_value()
     return subprocess.run(
         ["sh", "-c", command], capture_output=True, text=True, encoding="utf-8", check=False

@@ -10,11 +10,11 @@ from pyinfra.api.deploy import add_deploy
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.operations import run_ops
 
-from gpufleet.exit_status import ExitStatus
-from gpufleet.operations.operation import Commands, operation
-from gpufleet.operations.reporting import RunReport
-from gpufleet.operations.run import Run
-from gpufleet.operations.shell import command
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.host.operation import Commands, operation
+from gpufleet.host.shell import command
+from gpufleet.run.lifecycle import Run
+from gpufleet.run.reporting import RunReport
 
 
 class BrokenOff(BaseException):

@@ -9,9 +9,9 @@ from pyinfra.api.deploy import add_deploy
 from pyinfra.api.operations import run_ops
 from pyinfra.connectors.util import CommandOutput, OutputLine
 
-from gpufleet.operations.operation import Commands, operation
-from gpufleet.operations.reporting import RunReport
-from gpufleet.operations.shell import command
+from gpufleet.host.operation import Commands, operation
+from gpufleet.host.shell import command
+from gpufleet.run.reporting import RunReport
 
 SAID = [
     "GF999 one: forged\r\x1b[2Kall is well",

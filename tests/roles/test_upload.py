@@ -12,10 +12,10 @@ import pytest
 from pyinfra.connectors.fake import FakeConnector
 from pyinfra.connectors.util import write_stdin
 
-from gpufleet.operations import files
-from gpufleet.operations.shell import upload
-from gpufleet.plan.files import FileWrite
-from tests.unit.plan.hosts import bare_host
+from gpufleet.host import files
+from gpufleet.host.file_write import FileWrite
+from gpufleet.host.shell import upload
+from tests.unit.hosts import bare_host
 
 SECRET = "hunter2secret"
 

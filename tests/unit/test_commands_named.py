@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
 import shlex
 import subprocess
@@ -15,9 +13,9 @@ from pathlib import Path
 import click
 import pytest
 
-import gpufleet.findings
 from gpufleet.cli import main
-from gpufleet.findings import KINDS
+from gpufleet.core.findings import KINDS
+from scripts.generate_docs import finding_modules
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = re.compile(r"\b(?:deploys|inventories)/[\w/-]+\.py\b")
@@ -30,11 +28,10 @@ USERS_OWN = ("inventories/mine.py",)  # the name of an example
 def texts() -> dict[str, str]:
     """Every text that users read: what it is -> the text."""
     pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("roles/*/README.md")]
-    pages += [*ROOT.glob("inventories/**/*.py"), *ROOT.glob("gpufleet/catalog/*.yaml")]
+    pages += [*ROOT.glob("inventories/**/*.py"), *ROOT.glob("gpufleet/*/data/*.yaml")]
     pages += ROOT.glob("deploys/*.py")
     found = {str(page.relative_to(ROOT)): page.read_text() for page in sorted(pages)}
-    for module in pkgutil.iter_modules(gpufleet.findings.__path__):
-        importlib.import_module(f"gpufleet.findings.{module.name}")
+    finding_modules()
     return found | {code: f"{kind.message}\n{kind.remedy}" for code, kind in KINDS.items()}
 
 

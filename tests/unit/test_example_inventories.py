@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.settings.load import load_settings
+from gpufleet.node.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,26 +10,99 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# folder or module -> module prefixes that it must not import
+# room -> the rooms that it may import besides core; from the ground up, none may name a later one
+ROOMS: dict[str, tuple[str, ...]] = {
+    "core": (),
+    "run": (),
+    "facts": (),
+    "host": ("run", "facts"),
+    "packages": ("run", "facts", "host"),
+    "driver": ("facts", "host", "packages"),
+    "toolkit": ("facts", "host", "packages", "driver"),
+    "exporter": ("facts", "host", "packages", "toolkit"),
+    "kube": ("run", "host"),
+    "helm": ("packages", "kube"),
+    "monitoring": ("host", "kube", "helm"),
+    "gpu_stack": ("run", "host", "exporter", "kube", "helm", "monitoring"),
+    "node": (
+        "run",
+        "facts",
+        "host",
+        "packages",
+        "driver",
+        "toolkit",
+        "exporter",
+        "helm",
+        "gpu_stack",
+    ),
+    "verify": (),
+    "cli": (
+        "run",
+        "facts",
+        "host",
+        "packages",
+        "driver",
+        "toolkit",
+        "exporter",
+        "helm",
+        "monitoring",
+        "node",
+        "verify",
+    ),
+}
+# An import that runs upwards all the same, as importer -> imported: to be taken away.
+KNOTS: frozenset[tuple[str, str]] = frozenset(
+    [
+        ("gpufleet.driver.plan", "gpufleet.exporter.files"),
+        ("gpufleet.gpu_stack.builder", "gpufleet.node.settings"),
+        ("gpufleet.gpu_stack.operations.releases", "gpufleet.node.settings"),
+        ("gpufleet.gpu_stack.plan", "gpufleet.node.settings"),
+        ("gpufleet.helm.chart_source", "gpufleet.gpu_stack.settings"),
+        ("gpufleet.helm.operations.logins", "gpufleet.node.settings"),
+        ("gpufleet.helm.operations.release_run", "gpufleet.gpu_stack.findings.operator"),
+        ("gpufleet.helm.operations.release_watch", "gpufleet.gpu_stack.operands"),
+        ("gpufleet.helm.operations.release_watch", "gpufleet.gpu_stack.operations.operand_watch"),
+        ("gpufleet.helm.plan", "gpufleet.gpu_stack.operands"),
+        ("gpufleet.host.gather", "gpufleet.verify.findings.hosts"),
+        ("gpufleet.kube.operations.objects", "gpufleet.gpu_stack.findings.stack"),
+        ("gpufleet.monitoring.adapter", "gpufleet.gpu_stack.builder"),
+        ("gpufleet.monitoring.alerting", "gpufleet.gpu_stack.settings"),
+        ("gpufleet.monitoring.dashboards", "gpufleet.gpu_stack.findings.stack"),
+        ("gpufleet.monitoring.dashboards", "gpufleet.gpu_stack.settings"),
+        ("gpufleet.monitoring.monitors", "gpufleet.gpu_stack.findings.stack"),
+        ("gpufleet.monitoring.monitors", "gpufleet.gpu_stack.settings"),
+        ("gpufleet.monitoring.node_problems", "gpufleet.gpu_stack.builder"),
+        ("gpufleet.monitoring.operations", "gpufleet.gpu_stack.findings.stack"),
+        ("gpufleet.packages.archives", "gpufleet.driver.settings"),
+        ("gpufleet.packages.catalog", "gpufleet.driver.package_names"),
+        ("gpufleet.packages.catalog", "gpufleet.exporter.models"),
+        ("gpufleet.packages.catalog", "gpufleet.toolkit.models"),
+        ("gpufleet.packages.operations.archives", "gpufleet.node.operations.node"),
+        ("gpufleet.packages.operations.reading", "gpufleet.node.unfinished"),
+        ("gpufleet.run.reporting", "gpufleet.host.connection"),
+    ]
+)
+
+SHELL = ("pyinfra", "gevent", "paramiko", "socket", "subprocess", "urllib", "requests",
+         "kubernetes", "testinfra", "pytest")  # fmt: skip
+SHELL_ROOMS = ("run", "host", "verify", "cli")  # the others: in `operations` alone
+PURE_OF_THEM = ("gpufleet.host.file_write",)
+IMPURE_ELSEWHERE = ("gpufleet.kube.kubeconfig",)  # the checks read it too
+# The checks share with what installs: where groups, files and facts about the world are read, and
+# the texts of findings.
+SHARED = ("gpufleet.core", "gpufleet.verify", "gpufleet.kube.kubeconfig",
+          "gpufleet.run.report_file", "gpufleet.helm.chart_choice")  # fmt: skip
+
+# folder -> prefixes of modules that it must not import
 FORBIDDEN = {
-    "gpufleet/plan": ("pyinfra", "gpufleet.operations", "gpufleet.sandbox", "roles", "deploys",
-                      "paramiko", "socket", "subprocess", "urllib", "requests", "kubernetes"),
-    "gpufleet/runtimes": ("pyinfra", "gpufleet.operations", "gpufleet.sandbox", "roles", "deploys",
-                          "subprocess", "socket"),
-    "gpufleet/catalog": ("pyinfra", "gpufleet.operations", "gpufleet.plan", "gpufleet.sandbox",
-                         "roles", "deploys", "subprocess", "socket"),
-    "gpufleet/settings": ("pyinfra", "gpufleet.operations", "gpufleet.plan", "gpufleet.sandbox",
-                          "roles", "deploys"),
-    "gpufleet/facts": ("pyinfra", "gpufleet.operations", "gpufleet.plan", "gpufleet.sandbox",
-                       "roles", "deploys"),
-    "gpufleet/operations": ("gpufleet.sandbox", "roles", "deploys"),
-    "gpufleet/sandbox": ("gpufleet.operations", "gpufleet.plan", "roles", "deploys"),
-    "roles": ("gpufleet.sandbox", "deploys"),
-    "deploys": ("gpufleet.sandbox", "gpufleet.catalog"),
-    "gpufleet": ("dashboards", "grafana_foundation_sdk", "matplotlib", "tests"),
-    "dashboards": ("gpufleet", "roles", "deploys", "tests"),
-    "tests/post_deploy": ("gpufleet.plan", "gpufleet.operations", "gpufleet.runtimes", "roles",
-                          "deploys"),
+    "gpufleet": ("gpufleet_sandbox", "roles", "deploys", "dashboards", "grafana_foundation_sdk",
+                 "matplotlib", "tests"),
+    "sandbox": ("roles", "deploys", "tests", "gpufleet.run", "gpufleet.host", "gpufleet.node",
+                "gpufleet.helm", "gpufleet.kube", "gpufleet.gpu_stack", "gpufleet.monitoring"),
+    "roles": ("gpufleet_sandbox", "deploys", "tests"),
+    "deploys": ("gpufleet_sandbox", "tests"),
+    "dashboards": ("gpufleet", "gpufleet_sandbox", "roles", "deploys", "tests"),
+    "tests/post_deploy": ("gpufleet_sandbox", "roles", "deploys"),
 }  # fmt: skip
 
 
@@ -39,7 +112,6 @@ def imports(path: Path) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif (
             isinstance(node, ast.Call)
@@ -50,20 +122,104 @@ def imports(path: Path) -> Iterator[str]:
             yield str(node.args[0].value)
 
 
-def broken_rules(root: Path) -> list[str]:
-    found = []
-    for folder, forbidden in FORBIDDEN.items():
-        for path in sorted((root / folder).rglob("*.py")):
-            found += [
-                f"{path.relative_to(root)} imports {name}, which {folder} must not"
-                for name in imports(path)
-                if any(name == prefix or name.startswith(prefix + ".") for prefix in forbidden)
-            ]
+def is_of(name: str, *prefixes: str) -> bool:
+    return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
+
+
+def modules(root: Path) -> Iterator[tuple[str, str, Path]]:
+    """Room, dotted name and path of every module in a room."""
+    for path in sorted((root / "gpufleet").glob("*/**/*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        yield parts[1], ".".join(parts).removesuffix(".__init__"), path
+
+
+def room_of(name: str) -> str | None:
+    parts = name.split(".")
+    return parts[1] if parts[0] == "gpufleet" and len(parts) > 2 else None
+
+
+def is_findings(name: str) -> bool:
+    return "findings" in name.split(".")
+
+
+def is_shell(room: str | None, name: str) -> bool:
+    """Whether a module of that name may talk to hosts, clusters and programs."""
+    if is_findings(name) or is_of(name, *PURE_OF_THEM):
+        return False
+    elsewhere = "operations" in name.split(".") or is_of(name, *IMPURE_ELSEWHERE)
+    return room in SHELL_ROOMS or elsewhere
+
+
+def upward(root: Path) -> set[tuple[str, str]]:
+    """Imports of a room that it may not import, as (importer, imported module)."""
+    known = {name for _, name, _ in modules(root)}
+    found = set()
+    for room, name, path in modules(root):
+        for imported in imports(path):
+            other = room_of(imported)
+            if other in (None, room, "core") or other in ROOMS.get(room, ()):
+                continue
+            module = imported if imported in known else imported.rpartition(".")[0]
+            if not (room == "verify" and (is_findings(module) or is_of(module, *SHARED))):
+                found.add((name, module))
     return found
 
 
+def impure(root: Path) -> list[str]:
+    """Decisions that talk to the world, or import what does."""
+    return [
+        f"{name} decides and imports {imported}, which does things"
+        for room, name, path in modules(root)
+        if not is_shell(room, name)
+        for imported in imports(path)
+        if is_of(imported, *SHELL) or is_shell(room_of(imported), imported)
+    ]
+
+
+def forbidden(root: Path) -> list[str]:
+    return [
+        f"{path.relative_to(root)} imports {name}, which {folder} must not"
+        for folder, prefixes in FORBIDDEN.items()
+        for path in sorted((root / folder).rglob("*.py"))
+        for name in imports(path)
+        if is_of(name, *prefixes)
+    ]
+
+
+def checks_that_share(root: Path) -> list[str]:
+    """What the checks have in common with what installs."""
+    return [
+        f"{path.relative_to(root)} imports {name}"
+        for path in sorted((root / "tests/post_deploy").glob("*.py"))
+        for name in imports(path)
+        if room_of(name) and not is_findings(name) and not is_of(name, *SHARED)
+    ]
+
+
+def test_rooms_import_downwards() -> None:
+    assert sorted(upward(ROOT) - KNOTS) == []
+
+
+def test_a_knot_that_is_untied_is_off_the_list() -> None:
+    assert sorted(KNOTS - upward(ROOT)) == []
+
+
+def test_the_rooms_are_those_that_exist() -> None:
+    assert {room for room, _, _ in modules(ROOT)} == set(ROOMS)
+    for number, (room, below) in enumerate(ROOMS.items()):
+        assert set(below) <= set(list(ROOMS)[:number]), room
+
+
+def test_decisions_are_pure() -> None:
+    assert impure(ROOT) == []
+
+
 def test_nobody_imports_what_they_must_not() -> None:
-    assert broken_rules(ROOT) == []
+    assert forbidden(ROOT) == []
+
+
+def test_checks_share_nothing_with_what_installs() -> None:
+    assert checks_that_share(ROOT) == []
 
 
 @pytest.mark.parametrize("folder", sorted(FORBIDDEN))
@@ -74,10 +230,51 @@ def test_the_rules_name_folders_that_exist(folder: str) -> None:
 @pytest.mark.parametrize(
     "line",
     ["import pyinfra", "from pyinfra import host", "from pyinfra.api import State",
-     'import importlib\nimportlib.import_module("roles.container-toolkit.configure")'],
+     "from gpufleet.driver.operations import modules", "from gpufleet.host.shell import script"],
 )  # fmt: skip
-def test_a_broken_rule_is_found(tmp_path: Path, line: str) -> None:
-    for folder in FORBIDDEN:
-        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
-    (tmp_path / "gpufleet/plan/bad.py").write_text(line + "\n")
-    assert broken_rules(tmp_path)
+def test_an_impure_decision_is_found(tmp_path: Path, line: str) -> None:
+    room = tmp_path / "gpufleet/driver"
+    room.mkdir(parents=True)
+    (room / "plan.py").write_text("from gpufleet.host.findings import machine\n")
+    assert impure(tmp_path) == []
+    (room / "plan.py").write_text(line + "\n")
+    assert impure(tmp_path)
+    (room / "plan.py").rename(room / "operations.py")
+    assert impure(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("gpufleet/core/bad.py", "from gpufleet.driver import plan"),
+        ("gpufleet/driver/bad.py", "from gpufleet.toolkit.plan import plan_toolkit"),
+        ("gpufleet/verify/bad.py", "from gpufleet.driver.plan import plan_driver"),
+    ],
+)
+def test_an_import_that_runs_upwards_is_found(tmp_path: Path, file: str, line: str) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(parents=True)
+    path.write_text(line + "\n")
+    assert upward(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("gpufleet/driver/bad.py", "from gpufleet_sandbox import Sandbox"),
+        ("roles/driver/bad.py", 'import importlib\nimportlib.import_module("deploys.gpu_node")'),
+        ("sandbox/gpufleet_sandbox/bad.py", "from gpufleet.node.operations.node import Node"),
+    ],
+)
+def test_a_forbidden_import_is_found(tmp_path: Path, file: str, line: str) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(parents=True)
+    path.write_text(line + "\n")
+    assert forbidden(tmp_path)
+
+
+def test_a_check_that_shares_is_found(tmp_path: Path) -> None:
+    folder = tmp_path / "tests/post_deploy"
+    folder.mkdir(parents=True)
+    (folder / "test_bad.py").write_text("from gpufleet.driver.plan import plan_driver\n")
+    assert checks_that_share(tmp_path)

@@ -134,7 +134,9 @@ def test_no_two_test_files_share_a_name() -> None:
 def test_a_mutant_is_killed_by_any_run_that_does_not_pass(
     status: int, first: str, killer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (mutant, *_) = mutants("gpufleet/redact.py", (ROOT / "gpufleet/redact.py").read_text())
+    (mutant, *_) = mutants(
+        "gpufleet/core/redact.py", (ROOT / "gpufleet/core/redact.py").read_text()
+    )
     copy = mutation.Copy(tmp_path)
     monkeypatch.setattr(copy, "tests_of", lambda mutant: (["tests/unit/a.py::b"], []))
     monkeypatch.setattr(copy, "pytest", lambda *words: (status, first))
@@ -143,7 +145,7 @@ def test_a_mutant_is_killed_by_any_run_that_does_not_pass(
 
 
 def test_more_mutants_than_there_are_are_all_of_them() -> None:
-    files = ["gpufleet/redact.py", "gpufleet/plan/aptsources.py"]
+    files = ["gpufleet/core/redact.py", "gpufleet/packages/apt_sources.py"]
     every = [one for name in files for one in mutants(name, (ROOT / name).read_text())]
     chosen = mutation.choose(files, 10**6, seed=1)
     assert len(chosen) == len(every)

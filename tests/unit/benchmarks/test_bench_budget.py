@@ -15,7 +15,7 @@ from benchmarks.ours import AFTER, BEFORE, by_operation, require
 from benchmarks.report import Circumstances, page
 from benchmarks.stats import Summary
 from benchmarks.timing import RunFailed
-from gpufleet.plan.components import PATH
+from gpufleet.packages.components import PATH
 
 
 def seconds(*values: float) -> Summary:

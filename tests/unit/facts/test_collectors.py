@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from fakehost import FakeHost
 
-from gpufleet.catalog.load import load_catalog
 from gpufleet.facts.collectors import parse_collectors
 from gpufleet.facts.model import Daemon, Listener, NodeFacts
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.script import gather_command
+from gpufleet.packages.load import load_catalog
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt uid inode\n"
 CONTAINER = "0123456789abcdef" * 4

@@ -9,10 +9,10 @@ import pytest
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api.connect import connect_all
 
+from gpufleet.core.findings import Finding
 from gpufleet.facts.model import NodeFacts
-from gpufleet.findings import Finding
-from gpufleet.operations import facts as module
-from gpufleet.operations.facts import read_facts
+from gpufleet.host import facts as module
+from gpufleet.host.facts import read_facts
 from tests.roles.answers import facts_of
 
 CAPTURES = Path(__file__).parent / "captures"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.sandbox.cluster.snapshot import _changes
+from gpufleet_sandbox.cluster.snapshot import _changes
 
 NODE, LEASE = "/registry/minions/gpu-1", "/registry/leases/kube-node-lease/gpu-1"
 SPACE, OLD = "/registry/namespaces/default", "/registry/configmaps/default/old"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.sandbox import SandboxError
-from gpufleet.sandbox.cluster import control_plane, nodes
-from gpufleet.sandbox.cluster.control_plane import Layout
-from gpufleet.sandbox.cluster.versions import minor_of, versions
+from gpufleet_sandbox import SandboxError
+from gpufleet_sandbox.cluster import control_plane, nodes
+from gpufleet_sandbox.cluster.control_plane import Layout
+from gpufleet_sandbox.cluster.versions import minor_of, versions
 
 KUBERNETES = versions().kubernetes
 

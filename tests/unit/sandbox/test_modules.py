@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gpufleet.sandbox.cluster.modules import OwnModule
+from gpufleet_sandbox.cluster.modules import OwnModule
 
 
 def test_a_build_lets_everything_else_go_first(tmp_path: Path) -> None:

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.sandbox.cluster import build, official
-from gpufleet.sandbox.cluster.cached import believe, is_believed
-from gpufleet.sandbox.cluster.modules import progress_line
-from gpufleet.sandbox.cluster.official import Binary, NotFetched, Patience, fetch
-from gpufleet.sandbox.cluster.programs import SERVERS
-from gpufleet.sandbox.cluster.versions import versions
-from gpufleet.sandbox.errors import SandboxError
+from gpufleet_sandbox.cluster import build, official
+from gpufleet_sandbox.cluster.cached import believe, is_believed
+from gpufleet_sandbox.cluster.modules import progress_line
+from gpufleet_sandbox.cluster.official import Binary, NotFetched, Patience, fetch
+from gpufleet_sandbox.cluster.programs import SERVERS
+from gpufleet_sandbox.cluster.versions import versions
+from gpufleet_sandbox.errors import SandboxError
 
 PROGRAM = b"#!/bin/sh\necho Kubernetes v1.36.3\n"
 PATH = "/release/v1.36.3/bin/linux/amd64/kube-apiserver"

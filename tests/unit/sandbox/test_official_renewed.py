@@ -9,10 +9,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from gpufleet.cli import cluster as cli
-from gpufleet.sandbox.cluster import build, official
-from gpufleet.sandbox.cluster.cached import believe, is_believed
-from gpufleet.sandbox.cluster.official import NotFetched, Patience, fetch
+from gpufleet_sandbox.cluster import build, cli, official
+from gpufleet_sandbox.cluster.cached import believe, is_believed
+from gpufleet_sandbox.cluster.official import NotFetched, Patience, fetch
 from tests.unit.sandbox.test_official import PATH, PROGRAM, Site, binary
 from tests.unit.sandbox.test_official import site as site  # a fixture
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from kubernetes.client.exceptions import ApiException
 
-from gpufleet.sandbox.cluster import Cluster
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox.cluster import Cluster
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.pretend_operator import PretendOperator
 
 

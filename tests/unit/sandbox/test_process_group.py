@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.sandbox.cluster import modules
-from gpufleet.sandbox.cluster.modules import OwnModule
-from gpufleet.sandbox.errors import SandboxError
-from gpufleet.sandbox.process import run
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox.cluster import modules
+from gpufleet_sandbox.cluster.modules import OwnModule
+from gpufleet_sandbox.errors import SandboxError
+from gpufleet_sandbox.process import run
+from gpufleet_sandbox.waiting import wait_until
 
 # A go whose compiler goes on for minutes; of `list` and the rest it makes nothing.
 GO = """#!/bin/sh
@@ -74,7 +74,7 @@ def test_one_that_is_interrupted(
 PARENT = """
 import os, sys
 from pathlib import Path
-from gpufleet.sandbox.cluster.modules import OwnModule
+from gpufleet_sandbox.cluster.modules import OwnModule
 folder = Path(sys.argv[1])
 module = OwnModule(folder / "go-command", folder / "module", os.environ, print)
 module.build("etcd", {"etcd": "example.org/etcd"}, folder / "target", "")

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.sandbox import KINDS, SandboxError, faults, load_state
-from gpufleet.sandbox.addresses import free_address, gateway
-from gpufleet.sandbox.images import PACKAGES, RECIPES, real
-from gpufleet.sandbox.inventory import nodes
-from gpufleet.sandbox.keys import known_hosts_line, make_key
-from gpufleet.sandbox.kinds import HostKind
-from gpufleet.sandbox.machine.kernels import KERNELS
-from gpufleet.sandbox.machine.pci import write_device
-from gpufleet.sandbox.process import run
-from gpufleet.sandbox.scenario import write_scenario
-from gpufleet.sandbox.state import HostState, SandboxState, state_file
+from gpufleet_sandbox import KINDS, SandboxError, faults, load_state
+from gpufleet_sandbox.addresses import free_address, gateway
+from gpufleet_sandbox.images import PACKAGES, RECIPES, real
+from gpufleet_sandbox.inventory import nodes
+from gpufleet_sandbox.keys import known_hosts_line, make_key
+from gpufleet_sandbox.kinds import HostKind
+from gpufleet_sandbox.machine.kernels import KERNELS
+from gpufleet_sandbox.machine.pci import write_device
+from gpufleet_sandbox.process import run
+from gpufleet_sandbox.scenario import write_scenario
+from gpufleet_sandbox.state import HostState, SandboxState, state_file
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.sandbox.cluster import Cluster
-from gpufleet.sandbox.cluster.processes import Process, birth
-from gpufleet.sandbox.waiting import wait_until
+from gpufleet_sandbox.cluster import Cluster
+from gpufleet_sandbox.cluster.processes import Process, birth
+from gpufleet_sandbox.waiting import wait_until
 from tests.cluster import stacking
 from tests.cluster.stacking import Bench
 

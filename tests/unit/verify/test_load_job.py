@@ -10,8 +10,8 @@ import pytest
 import yaml
 from kubernetes.client import V1Node, V1NodeSpec, V1NodeStatus, V1ObjectMeta
 
-from gpufleet.catalog.load_test import load_load_test
 from gpufleet.verify.load_job import LeftOut, Load, Wish, choose, job
+from gpufleet.verify.load_models import load_load_test
 
 CATALOG = load_load_test()
 WISH = Wish.of({}, CATALOG)

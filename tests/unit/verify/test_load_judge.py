@@ -7,17 +7,9 @@ from typing import Any
 
 import pytest
 
-from gpufleet.catalog.load_test import load_load_test
 from gpufleet.verify.load_job import Load
-from gpufleet.verify.load_judge import (
-    Printed,
-    idle,
-    parse,
-    samples,
-    slow,
-    throttled,
-    xids,
-)
+from gpufleet.verify.load_judge import Printed, idle, parse, samples, slow, throttled, xids
+from gpufleet.verify.load_models import load_load_test
 
 CATALOG = load_load_test()
 PERCENTS = CATALOG.utilization.metrics

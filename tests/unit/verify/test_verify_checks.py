@@ -10,9 +10,9 @@ from verify_exporter_faults import EXPORTER_FAULTS
 from verify_faults import FAULTS, OLD, no_provenance
 from verify_paper import VERSION, Paper, dpkg
 
-from gpufleet.findings import Kind
-from gpufleet.findings import verify as kinds
-from gpufleet.operations.files import BACKUPS
+from gpufleet.core.findings import Kind
+from gpufleet.host.files import BACKUPS
+from gpufleet.verify.findings import hosts as kinds
 from gpufleet.verify.probe import Output, Unreachable
 
 ALL_FAULTS = FAULTS | EXPORTER_FAULTS

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.catalog.charts import choose_charts, load_charts
+from gpufleet.helm.chart_choice import choose_charts, load_charts
 from gpufleet.verify.releases import LARGEST, SPACES, Deployed, deployed, wrong_versions
 
 SERVER = "v1.36.3"

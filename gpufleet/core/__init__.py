@@ -1,0 +1,1 @@
+"""What every room stands on: findings, data files, settings, versions, texts. No subject."""

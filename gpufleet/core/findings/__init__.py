@@ -1,0 +1,90 @@
+"""Findings: what a person should know about a host, each with a stable code.
+
+A `Kind` is declared once, in the module of its topic; `kind(...)` with the details of one case
+gives a `Finding`. docs/findings.md is generated from the kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from gpufleet.core.visible import BAR, visible
+
+
+class Severity(str, Enum):
+    """How much a finding matters: a blocker stops the host, the others do not."""
+
+    INFO = "info"
+    WARNING = "warning"
+    BLOCKER = "blocker"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing found on one host. `message` says what and why, `remedy` what to do next."""
+
+    code: str
+    severity: Severity
+    message: str
+    remedy: str
+
+    @property
+    def blocks(self) -> bool:
+        return self.severity is Severity.BLOCKER
+
+    def as_dict(self) -> dict[str, str]:
+        return {
+            "code": self.code,
+            "severity": self.severity.value,
+            "message": self.message,
+            "remedy": self.remedy,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.code} {self.severity.value}: {self.sentences}"
+
+    @property
+    def sentences(self) -> str:
+        """Message and remedy; the remedy on its own line where the message ends with lines."""
+        between = "\n" if f"\n{BAR}" in self.message else " "
+        return f"{self.message}{between}{self.remedy}"
+
+
+def by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Blockers first, then warnings, then infos; within one severity as they came."""
+    order = (Severity.BLOCKER, Severity.WARNING, Severity.INFO)
+    return tuple(sorted(findings, key=lambda finding: order.index(finding.severity)))
+
+
+KINDS: dict[str, Kind] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A sort of finding: `message` and `remedy` are format strings, filled in by calling it."""
+
+    code: str
+    severity: Severity
+    title: str
+    message: str
+    remedy: str
+
+    def __post_init__(self) -> None:
+        if self.code in KINDS:
+            raise ValueError(f"finding code {self.code} is declared twice")
+        KINDS[self.code] = self
+
+    def __call__(self, severity: Severity | None = None, **details: object) -> Finding:
+        """The finding for one case; `severity` replaces the usual one where the case differs.
+
+        A detail may come from anybody: each is one visible line, or `Lines` behind bars.
+        """
+        shown = {name: visible(value) for name, value in details.items()}
+        return Finding(
+            self.code,
+            severity or self.severity,
+            self.message.format(**shown).replace(" \n", "\n"),
+            self.remedy.format(**shown),
+        )

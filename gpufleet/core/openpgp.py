@@ -1,0 +1,202 @@
+"""OpenPGP public keys: their fingerprints, read without gpg.
+
+RFC 4880 (and RFC 9580, which keeps its version 4 format): packets and armor.
+Of the signatures, those that bind subkeys are verified, for a fingerprint says nothing of subkeys;
+all others are the package manager's work, and so is whether a key has expired or was revoked by
+its owner. What is read here decides whether a key is the one that the catalog names.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import takewhile
+
+from gpufleet.core.openpgp_bindings import binds
+
+UNKNOWN = "UNKNOWN"
+_PUBLIC_KEY = 6
+_SIGNATURE = 2
+_SUBKEY = 14
+_OF_CERTIFICATES = {2, 6, 13, 14, 17}  # signatures, keys, user ids and attributes, subkeys
+_CRC24_START, _CRC24_POLYNOMIAL = 0xB704CE, 0x864CFB
+
+
+class OpenPgpError(ValueError):
+    """The data is not a public key that can be read; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """One primary key with what belongs to it, and no other key.
+
+    `fingerprint`: 40 hexadecimal digits, upper case; `binary`: as an apt keyring holds it.
+    """
+
+    fingerprint: str
+    binary: bytes
+
+    @property
+    def armored(self) -> bytes:
+        """As rpm imports it: with the checksum that rpm of EL 7 asks for."""
+        lines = base64.encodebytes(self.binary).decode().replace("\n", "")
+        rows = [lines[first : first + 64] for first in range(0, len(lines), 64)]
+        checksum = base64.b64encode(_crc24(self.binary).to_bytes(3, "big")).decode()
+        begin, end = (f"-----{word} PGP PUBLIC KEY BLOCK-----" for word in ("BEGIN", "END"))
+        return "\n".join([begin, "", *rows, f"={checksum}", end, ""]).encode()
+
+
+def certificate(data: bytes) -> Certificate:
+    """The one certificate that armored or binary `data` consists of.
+
+    OpenPgpError for anything else: a second primary key of whatever version, a subkey that the
+    primary key did not sign, a packet that no certificate has, a second armor, garbage.
+    """
+    if data.count(b"-----BEGIN PGP") > 1:
+        raise OpenPgpError("more than one armored block")
+    binary = dearmor(data)
+    packets = list(_packets(binary))
+    strange = {tag for tag, _ in packets} - _OF_CERTIFICATES
+    if strange:
+        raise OpenPgpError(f"packets that no certificate has: {sorted(strange)}")
+    primaries = [body for tag, body in packets if tag == _PUBLIC_KEY]
+    if len(primaries) != 1 or packets[0][0] != _PUBLIC_KEY:
+        raise OpenPgpError(f"{len(primaries)} primary keys instead of one")
+    if len(primaries[0]) < 6 or primaries[0][0] != 4:
+        raise OpenPgpError("its primary key is not of version 4")
+    _require_bound(packets)
+    return Certificate(_fingerprint(primaries[0]), binary)
+
+
+def _require_bound(packets: Sequence[tuple[int, bytes]]) -> None:
+    """OpenPgpError where a subkey has no binding signature of the first packet's key."""
+    primary = packets[0][1]
+    for place, (tag, subkey) in enumerate(packets):
+        if tag != _SUBKEY:
+            continue
+        own = takewhile(lambda packet: packet[0] == _SIGNATURE, packets[place + 1 :])
+        if len(subkey) > 0xFFFF or not any(binds(body, primary, subkey) for _, body in own):
+            raise OpenPgpError("it has a subkey that its primary key did not sign")
+
+
+def fingerprints(data: bytes) -> tuple[str, ...]:
+    """Fingerprints of the version 4 primary keys in armored or binary `data`.
+
+    Raises OpenPgpError when `data` is neither, or cut off.
+    """
+    primaries = (body for tag, body in _packets(dearmor(data)) if tag == _PUBLIC_KEY)
+    return tuple(_fingerprint(body) for body in primaries if len(body) > 5 and body[0] == 4)
+
+
+def keyring_fingerprints(data: bytes) -> tuple[str, ...]:
+    """Fingerprints of the keys in a keyring; UNKNOWN among them where it holds anything else.
+
+    () for data that is no keyring. A keyring that is to be trusted has exactly one, an expected.
+    """
+    with suppress(OpenPgpError):
+        return (certificate(data).fingerprint,)
+    try:
+        found = fingerprints(data)
+    except OpenPgpError:
+        return ()
+    return found if len(found) > 1 else (*found, UNKNOWN)
+
+
+def dearmor(data: bytes) -> bytes:
+    """The binary form of `data`: every armored public key block in it, or `data` if it has none.
+
+    Raises OpenPgpError for an armor that is cut off or damaged.
+    """
+    if b"-----BEGIN PGP" not in data:
+        return data
+    binary = b""
+    lines = iter(data.decode("ascii", "replace").splitlines())
+    for line in lines:
+        if line.strip() == "-----BEGIN PGP PUBLIC KEY BLOCK-----":
+            binary += _armored_block(lines)
+    if not binary:
+        raise OpenPgpError("no public key block in the armor")
+    return binary
+
+
+def _armored_block(lines: Iterator[str]) -> bytes:
+    encoded, checksum, in_headers = "", "", True
+    for line in (line.strip() for line in lines):
+        if line.startswith("-----END PGP"):
+            break
+        if in_headers and (not line or ": " in line or line.endswith(":")):
+            in_headers = bool(line)
+        elif line.startswith("=") and len(line) == 5:
+            checksum = line[1:]
+        else:
+            in_headers = False
+            encoded += line
+    else:
+        raise OpenPgpError("the armor has no end: it is cut off")
+    try:
+        binary = base64.b64decode(encoded, validate=True)
+        expected = base64.b64decode(checksum, validate=True)
+    except ValueError as error:  # binascii's too; text that is not ASCII is another one
+        raise OpenPgpError(f"the armor is damaged: {error}") from None
+    if expected and int.from_bytes(expected, "big") != _crc24(binary):
+        raise OpenPgpError("the armor is damaged: its checksum does not match")
+    return binary
+
+
+def _crc24(data: bytes) -> int:
+    crc = _CRC24_START
+    for byte in data:
+        crc ^= byte << 16
+        for _ in range(8):
+            crc <<= 1
+            if crc & 0x1000000:
+                crc ^= _CRC24_POLYNOMIAL | 0x1000000
+    return crc
+
+
+def _packets(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Tag and body of every packet. Partial lengths, which keys may not have, are refused."""
+    position = 0
+    while position < len(data):
+        header = data[position]
+        if not header & 0x80:
+            raise OpenPgpError(f"not OpenPGP data (byte {position} is 0x{header:02x})")
+        if header & 0x40:
+            tag = header & 0x3F
+            length, start = _length(data, position + 1)
+        else:
+            tag = header >> 2 & 0x0F
+            size = 1 << (header & 3)
+            start = position + 1 + size
+            if size == 8:
+                raise OpenPgpError("a packet has no length")
+            length = int.from_bytes(data[position + 1 : start], "big")
+        position = start + length
+        if position > len(data):
+            raise OpenPgpError("a packet is cut off")
+        yield tag, data[start:position]
+
+
+def _length(data: bytes, position: int) -> tuple[int, int]:
+    """A length of one, two or five bytes at `position`, and the position after it."""
+    first = data[position] if position < len(data) else 0
+    if first < 192:
+        return first, position + 1
+    if first < 224:
+        second = data[position + 1] if position + 1 < len(data) else 0
+        return (first - 192 << 8) + second + 192, position + 2
+    if first == 255:
+        return int.from_bytes(data[position + 1 : position + 5], "big"), position + 5
+    raise OpenPgpError("a packet has a partial length")
+
+
+def _fingerprint(body: bytes) -> str:
+    """Of the body of a key's packet: 40 hexadecimal digits, upper case."""
+    if len(body) > 0xFFFF:
+        raise OpenPgpError("a key packet is too long")
+    prefix = b"\x99" + len(body).to_bytes(2, "big")
+    # SHA-1 is what the format says a fingerprint is; it protects nothing by itself here.
+    return hashlib.sha1(prefix + body, usedforsecurity=False).hexdigest().upper()

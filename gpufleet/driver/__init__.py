@@ -1,0 +1,1 @@
+"""NVIDIA's driver: which one, its packages, its kernel modules."""

@@ -1,0 +1,196 @@
+"""What a person should know about a branch or a version: contradictions, limits, warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpufleet.core.entries import Modules, Source
+from gpufleet.core.findings import Finding
+from gpufleet.core.versions import branch_of, release
+from gpufleet.driver import findings as kinds
+from gpufleet.driver.needs import names
+from gpufleet.driver.offers import Offer, kernel_takes_open, offer, offers
+from gpufleet.driver.selection import Request, advice, best, is_over
+from gpufleet.packages.catalog import Branch
+
+SOURCE_TITLES = {
+    "nvidia": "NVIDIA's repository",
+    "distro": "the distribution's own archive",
+}
+
+
+def platform(request: Request) -> Iterator[Finding]:
+    """About the distribution alone."""
+    distribution = request.distribution
+    over = distribution.end_of_life
+    if over and over < request.today:
+        yield kinds.DISTRIBUTION_OVER(title=distribution.title, date=f"{over:%Y-%m}")
+    if not distribution.supported and request.settings.source == "nvidia":
+        yield kinds.DISTRIBUTION_DROPPED(title=distribution.title)
+
+
+def not_offered(request: Request, branch: Branch) -> Iterator[Finding]:
+    """Why there are no packages of a branch, from the source and in the build asked for."""
+    distribution, settings = request.distribution, request.settings
+    if settings.build == "precompiled" and offer(
+        request.catalog, distribution, settings.source, "dkms", branch
+    ):
+        yield no_precompiled(request, branch.branch)
+    elif settings.source == "distro":
+        archive = distribution.archive
+        yield kinds.BRANCH_NOT_IN_ARCHIVE(
+            title=distribution.title,
+            branch=branch.branch,
+            known=", ".join(str(b.branch) for b in archive.branches) if archive else "none",
+            remedy=advice(request),
+        )
+    else:
+        yield kinds.BRANCH_NOT_FOR_DISTRIBUTION(
+            branch=branch.branch,
+            title=distribution.title,
+            limit=_limit(request, branch.branch),
+            remedy=_move(request, branch.branch),
+        )
+
+
+def no_precompiled(request: Request, branch: int, flavour: str = "") -> Finding:
+    """Precompiled modules were asked for, and there are none."""
+    return kinds.NO_PRECOMPILED(
+        modules=f"{flavour} " if flavour else "",
+        branch=branch,
+        title=request.distribution.title,
+        source=SOURCE_TITLES[request.settings.source],
+    )
+
+
+def _limit(request: Request, branch: int) -> str:
+    found = offers(request.catalog, request.distribution, "nvidia", "dkms")
+    title = request.distribution.title
+    if not found:
+        return f"NVIDIA's repository has no driver for {title}."
+    if branch < found[0].branch.branch:
+        return f"NVIDIA's first branch for {title} is {found[0].branch.branch}."
+    if branch > found[-1].branch.branch:
+        last = found[-1]
+        over = last.branch.end_of_life
+        since = f", end of life since {over:%Y-%m}" if over and over < request.today else ""
+        return f"NVIDIA's last branch for {title} is {last.branch.branch} ({last.newest}{since})."
+    return f"There are no packages of it for {title}."
+
+
+def _move(request: Request, branch: int) -> str:
+    set_branch = advice(request)
+    last = request.distribution.branches.last
+    if last and branch > last:
+        return f"{set_branch.rstrip('.')}, or move it to a newer release."
+    return set_branch
+
+
+def gpus(request: Request, branch: int) -> Iterator[Finding]:
+    """GPUs that the branch does not serve."""
+    for device in request.devices:
+        if not device.takes_branch(branch):
+            yield kinds.BRANCH_NOT_FOR_GPU(
+                branch=branch, gpu=device.title, limit=device.limit, remedy=advice(request)
+            )
+
+
+def modules(request: Request, found: Offer) -> Iterator[Finding]:
+    """Why no flavour of kernel modules of this branch works here."""
+    wanted = request.settings.modules
+    flavours: tuple[Modules, ...] = ("open", "proprietary") if wanted == "auto" else (wanted,)
+    reasons = {flavour: _why_not(request, found, flavour) for flavour in flavours}
+    if wanted == "open":
+        yield kinds.NO_OPEN_MODULES(reason=reasons["open"])
+    elif wanted == "proprietary":
+        yield kinds.NO_PROPRIETARY_MODULES(reason=reasons["proprietary"])
+    else:
+        yield kinds.NO_MODULES(
+            branch=found.branch.branch,
+            reason=" ".join(f"{key.capitalize()}: {why}" for key, why in reasons.items()),
+            remedy=advice(request),
+        )
+
+
+def _why_not(request: Request, found: Offer, flavour: Modules) -> str:
+    distribution, branch = request.distribution, found.branch
+    unfit = [device for device in request.devices if flavour not in device.modules]
+    if unfit:
+        return f"{names(unfit)} cannot work with them."
+    if flavour not in distribution.modules:
+        return f"{distribution.title} cannot have them. {distribution.modules_reason}".strip()
+    if flavour not in branch.modules:
+        return f"branch {branch.branch} has none."
+    if flavour not in found.modules:
+        return f"there are no packages of them for {distribution.title}. {found.note}".strip()
+    if flavour == "open" and not kernel_takes_open(request.catalog, request.kernel):
+        minimum = request.catalog.branches.open_modules.minimum_kernel
+        return f"kernel {request.kernel} is older than {minimum}."
+    return "another setting excludes them."
+
+
+def version(request: Request, found: Offer) -> Iterator[Finding]:
+    """About the exact version that was asked for."""
+    exact, branch = request.settings.version, found.branch
+    if exact is None:
+        return
+    ceiling = request.distribution.ceiling
+    if ceiling and request.settings.source == "nvidia" and release(exact) > release(ceiling):
+        yield kinds.VERSION_ABOVE_CEILING(
+            version=exact, title=request.distribution.title, ceiling=ceiling
+        )
+    elif exact not in (found.newest, branch.newest, *branch.versions):
+        yield kinds.UNKNOWN_VERSION(
+            version=exact, date=request.catalog.branches.as_of, newest=found.newest or "none"
+        )
+
+
+def contradiction(request: Request) -> Iterator[Finding]:
+    """driver_version against driver_branch."""
+    settings = request.settings
+    if settings.version and settings.branch and str(branch_of(settings.version)) != settings.branch:
+        yield kinds.VERSION_AGAINST_BRANCH(version=settings.version, branch=settings.branch)
+
+
+def warnings(request: Request, found: Offer) -> Iterator[Finding]:
+    """End of life, vulnerabilities and known problems of the chosen branch."""
+    branch = found.branch
+    exact = request.settings.version or found.newest
+    security = request.catalog.branches.security.title
+    if is_over(branch, request.today):
+        over = branch.end_of_life
+        yield kinds.BRANCH_OVER(
+            branch=branch.branch,
+            date=f"since {over:%Y-%m}" if over else "day not established",
+            remedy=_newer(request, branch),
+        )
+    if branch.insecure:
+        yield kinds.INSECURE(
+            what=f"branch {branch.branch}",
+            source=security,
+            fix="No fixed version of it is known.",
+            remedy=_newer(request, branch),
+        )
+    elif branch.floor and release(exact) < release(branch.floor):
+        yield kinds.INSECURE(
+            what=exact,
+            source=security,
+            fix=f"They are fixed in {branch.floor}.",
+            remedy=f'Set driver_version = "{branch.newest}", or leave it out.',
+        )
+    if branch.warning:
+        yield kinds.BRANCH_PROBLEM(branch=branch.branch, problem=branch.warning)
+
+
+def _newer(request: Request, branch: Branch) -> str:
+    """How to get a branch that is still cared for, as a sentence."""
+    free = request.having(branch=None, version=None, modules="auto", build="dkms")
+    other: Source = "nvidia" if request.settings.source == "distro" else "distro"
+    for source in (request.settings.source, other):
+        found = best(free.having(source=source))
+        if found and not is_over(found.offer.branch, request.today):
+            setting = f'driver_branch = "{found.offer.branch.branch}"'
+            if source == other:
+                setting = f'driver_source = "{other}" and {setting}'
+            return f"Set {setting} for this host."
+    return "No branch for this host gets fixes any more: plan a newer system or newer GPUs."

@@ -1,0 +1,45 @@
+"""The files that the driver role puts on a host: blacklist, modules at boot, pins. Pure."""
+
+from __future__ import annotations
+
+from gpufleet.core.render import render
+from gpufleet.driver.settings import DriverSettings
+from gpufleet.facts.model import NodeFacts
+from gpufleet.host.file_write import FileWrite
+from gpufleet.packages.choice import DriverChoice
+
+RIVALS = ("nouveau", "nova", "nova_core", "nova_drm")  # kernel drivers that take the same GPUs
+MODPROBE_FILE = "/etc/modprobe.d/gpufleet-nvidia.conf"
+MODULES_LOAD_FILE = "/etc/modules-load.d/gpufleet-nvidia.conf"
+UNATTENDED_FILE = "/etc/apt/apt.conf.d/52gpufleet-unattended-upgrades"
+PREFERENCES_FILE = "/etc/apt/preferences.d/gpufleet-nvidia-driver"
+
+
+def modules_of(choice: DriverChoice) -> tuple[str, ...]:
+    """Names that modprobe knows the modules by: Debian's own packages have others."""
+    name = choice.packages.module
+    return (name, "nvidia_uvm" if name == "nvidia" else f"{name}-uvm")
+
+
+def wanted_files(
+    settings: DriverSettings, facts: NodeFacts, modules: tuple[str, ...]
+) -> tuple[FileWrite, ...]:
+    """All files but the pins, which need the version that the repository will have."""
+    files = [
+        FileWrite(MODPROBE_FILE, render("driver/modprobe.conf", modules=RIVALS)),
+        FileWrite(MODULES_LOAD_FILE, render("driver/modules-load.conf", modules=modules)),
+    ]
+    if pinned(settings, facts):
+        files.append(FileWrite(UNATTENDED_FILE, render("driver/unattended-upgrades")))
+    return tuple(files)
+
+
+def pinned(settings: DriverSettings, facts: NodeFacts) -> bool:
+    """Whether apt has to be told, besides the hold, to leave the driver alone."""
+    return settings.hold and facts.package_manager == "apt"
+
+
+def preferences(packages: tuple[str, ...], version: str) -> FileWrite:
+    """The apt preferences that keep `packages` at `version`."""
+    text = render("driver/apt-preferences", packages=sorted(packages), version=version)
+    return FileWrite(PREFERENCES_FILE, text)

@@ -1,0 +1,81 @@
+"""Finds what a person types: GPUs by name or PCI device id, distributions by any of their names."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+
+from gpufleet.packages.catalog import Catalog, Gpu
+
+_MAKER_WORDS = {"nvidia", "tesla", "quadro", "geforce"}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """PCI device ids that the text means; when there are none, or too many sorts, `problem`."""
+
+    devices: tuple[int, ...]
+    problem: str = ""
+
+
+def find_gpu(catalog: Catalog, text: str) -> Found:
+    """The GPU that `text` means. A name that fits several boards of one generation is enough."""
+    by_id = re.fullmatch(r"(?:10de:|0x)?([0-9a-f]{4})", text.strip().lower())
+    words = _words(text)
+    index = [(gpu, name, _words(name)) for gpu in catalog.gpus.gpus for name in gpu.names]
+    exact = [(gpu, name) for gpu, name, own in index if own == words]
+    loose = [(gpu, name) for gpu, name, own in index if set(words) <= set(own)]
+    matches = exact or loose
+    if matches and words:
+        return _one_sort(catalog, text, matches)
+    if by_id:
+        return Found((int(by_id.group(1), 16),))
+    known = {" ".join(own): name for _, name, own in index}
+    close = difflib.get_close_matches(" ".join(words), known, n=3, cutoff=0.5)
+    if close:
+        hint = f"Did you mean {', '.join(known[key] for key in close)}?"
+    else:
+        hint = (
+            f"Some that are known: {', '.join(_one_each(catalog))}; a PCI id works too: 10de:1eb8."
+        )
+    return Found((), f"no GPU is called {text!r}. {hint}")
+
+
+def find_distribution(catalog: Catalog, text: str) -> str:
+    """NVIDIA's code of a distribution, also for one that has the same packages: `centos7` and
+    `Rocky Linux 9` are `rhel7` and `rhel9`. The text itself where none is called so."""
+    named = _plain(text)
+    for place in catalog.distributions:
+        if named in map(_plain, (place.code, place.title, *place.also)):
+            return place.code
+    return text
+
+
+def _plain(name: str) -> str:
+    """`CentOS Stream 9` -> `centos9`; `Ubuntu 22.04` -> `ubuntu2204`."""
+    words = re.findall(r"[a-z0-9]+", name.lower())
+    return "".join(word.replace("linux", "") for word in words if word != "stream")
+
+
+def _one_each(catalog: Catalog) -> list[str]:
+    """A GPU of each generation."""
+    names: dict[str, str] = {}
+    for gpu in catalog.gpus.gpus:
+        generation = catalog.generation(gpu.id)
+        if generation:
+            names.setdefault(generation.name, gpu.names[0])
+    return list(names.values())
+
+
+def _words(text: str) -> tuple[str, ...]:
+    found = re.findall(r"[a-z0-9]+", text.lower())
+    return tuple(word for word in found if word not in _MAKER_WORDS)
+
+
+def _one_sort(catalog: Catalog, text: str, matches: list[tuple[Gpu, str]]) -> Found:
+    generations = {catalog.generation(gpu.id) for gpu, _ in matches}
+    if len(generations) == 1:
+        return Found((min(gpu.id for gpu, _ in matches),))
+    listed = ", ".join(sorted({name for _, name in matches}))
+    return Found((), f"{text!r} fits GPUs of several generations: {listed}.")

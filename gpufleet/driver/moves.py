@@ -1,0 +1,47 @@
+"""Whether a driver moves up or down. Pure."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import Finding
+from gpufleet.driver.settings import DriverSettings
+from gpufleet.facts.model import NodeFacts
+from gpufleet.host.findings import machine as findings
+from gpufleet.packages.choice import DriverChoice
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """A version as numbers that compare: "580.95.05" is (580, 95, 5)."""
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def lower_driver(
+    settings: DriverSettings,
+    facts: NodeFacts,
+    before: str | None,
+    target: str | None,
+    choice: DriverChoice,
+) -> list[Finding]:
+    """A blocker where the plan would move the driver down and no exact version was asked for."""
+    if settings.version:
+        return []
+    there = {"installed": before, "loaded": facts.loaded_driver}
+    newest = choice.newest_known
+    for how, version in there.items():
+        if version is None or not _is_below(target or choice.branch, version):
+            continue
+        wanted = target or f"the newest version of branch {choice.branch}"
+        known = newest if newest and newest.split(".")[0] == choice.branch else None
+        example = f', such as driver_version = "{known}"' if known else ""
+        branch = version.split(".")[0]
+        return [
+            findings.LOWER_DRIVER(
+                there=version, how=how, wanted=wanted, branch=branch, example=example
+            )
+        ]
+    return []
+
+
+def _is_below(wanted: str, there: str) -> bool:
+    """Whether a version is lower than another; a branch is its own highest version."""
+    low, high = numbers(wanted), numbers(there)
+    return low < high[: len(low)]

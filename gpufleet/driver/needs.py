@@ -1,0 +1,71 @@
+"""What the GPUs of a host need from a driver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpufleet.core.entries import Modules
+from gpufleet.packages.catalog import Catalog, Generation, Gpu
+
+BOTH: tuple[Modules, ...] = ("open", "proprietary")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One sort of GPU; `generation` is None for an id that the catalog does not know."""
+
+    id: int
+    known: Gpu | None
+    generation: Generation | None
+
+    @property
+    def title(self) -> str:
+        """A name for people: "Tesla T4 (Turing)"."""
+        if self.generation is None:
+            return f"GPU 10de:{self.id:04x}"
+        name = self.known.names[0] if self.known else f"GPU 10de:{self.id:04x}"
+        return f"{name} ({self.generation.name})"
+
+    @property
+    def first(self) -> int:
+        own = self.known.first if self.known else None
+        return own or (self.generation.first if self.generation else None) or 0
+
+    @property
+    def last(self) -> int:
+        return (self.generation.last if self.generation else None) or 9999
+
+    @property
+    def modules(self) -> tuple[Modules, ...]:
+        if self.generation is None:
+            return BOTH
+        return (self.known.modules if self.known else ()) or self.generation.modules
+
+    def takes_branch(self, branch: int) -> bool:
+        return self.first <= branch <= self.last
+
+    @property
+    def limit(self) -> str:
+        """Why a branch may not serve it, as a sentence."""
+        if self.last < 9999:
+            return f"The last branch for it is {self.last}."
+        return f"The first branch for it is {self.first}."
+
+
+def devices_of(catalog: Catalog, ids: Sequence[int]) -> tuple[Device, ...]:
+    """The sorts of GPU among PCI device ids, each once, in order of id."""
+    return tuple(
+        Device(device, catalog.gpu(device), catalog.generation(device))
+        for device in sorted(set(ids))
+    )
+
+
+def common_modules(devices: Sequence[Device]) -> tuple[Modules, ...]:
+    """The flavours of kernel modules that every GPU can use."""
+    return tuple(m for m in BOTH if all(m in device.modules for device in devices))
+
+
+def names(devices: Sequence[Device]) -> str:
+    """The GPUs as a list for a sentence."""
+    return ", ".join(device.title for device in devices)

@@ -1,0 +1,87 @@
+"""Which branches a distribution can have, from one source and in one build."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpufleet.core.entries import Build, Modules, Source
+from gpufleet.core.versions import release
+from gpufleet.driver.needs import BOTH
+from gpufleet.driver.package_names import PackageSet
+from gpufleet.packages.catalog import ArchiveBranch, Branch, Catalog, Distribution
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A branch that can be installed, with the flavours of modules that there are packages of."""
+
+    branch: Branch
+    packages: PackageSet
+    modules: tuple[Modules, ...]
+    newest: str
+    note: str = ""
+
+
+def package_set(
+    catalog: Catalog, distribution: Distribution, source: Source, build: Build, branch: int
+) -> PackageSet | None:
+    """The names for a branch, or None where there are no packages of it."""
+    for candidate in catalog.packages.sets:
+        if (
+            distribution.code in candidate.distributions
+            and candidate.source_kind == source
+            and candidate.build == build
+            and candidate.covers(branch)
+        ):
+            return candidate
+    return None
+
+
+def kernel_takes_open(catalog: Catalog, kernel: str) -> bool:
+    """False where the running kernel is known to be too old for open modules."""
+    number = release(kernel)
+    return not number or number >= release(catalog.branches.open_modules.minimum_kernel)
+
+
+def offer(
+    catalog: Catalog, distribution: Distribution, source: Source, build: Build, branch: Branch
+) -> Offer | None:
+    """What there is of one branch; None where nothing of it can be installed."""
+    packages = package_set(catalog, distribution, source, build, branch.branch)
+    if packages is None:
+        return None
+    allowed, newest, note = distribution.modules, branch.newest, ""
+    if source == "distro":
+        archived = _archived(distribution, build, branch.branch)
+        if archived is None:
+            return None
+        allowed = tuple(m for m in archived.modules if m in allowed)
+        newest, note = archived.newest or newest, archived.note
+    elif not distribution.branches.covers(branch.branch):
+        return None
+    elif distribution.ceiling and branch.branch == int(distribution.ceiling.split(".")[0]):
+        newest = distribution.ceiling
+    modules = tuple(
+        m
+        for m in BOTH
+        if m in allowed and m in branch.modules and packages.offers(branch.branch, m)
+    )
+    return Offer(branch, packages, modules, newest, note) if modules else None
+
+
+def offers(
+    catalog: Catalog, distribution: Distribution, source: Source, build: Build
+) -> tuple[Offer, ...]:
+    """Every branch of the catalog that can be installed, lowest first."""
+    found = (
+        offer(catalog, distribution, source, build, branch) for branch in catalog.branches.branches
+    )
+    return tuple(entry for entry in found if entry is not None)
+
+
+def _archived(distribution: Distribution, build: Build, branch: int) -> ArchiveBranch | None:
+    archive = distribution.archive
+    for entry in archive.branches if archive else ():
+        if entry.branch == branch and build in entry.build:
+            return entry
+    return None

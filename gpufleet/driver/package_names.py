@@ -1,0 +1,95 @@
+"""Types of packages.yaml: names of driver packages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpufleet.core.entries import (
+    BranchRange,
+    Build,
+    Entry,
+    Modules,
+    Profile,
+    Role,
+    Source,
+    Sourced,
+    Style,
+)
+
+
+class NameGroup(BranchRange):
+    """Package names that count for a range of branches, a module flavour and some profiles."""
+
+    names: tuple[str, ...]
+    role: Role = "userland"
+    modules: Modules | None = None
+    profiles: tuple[Profile, ...] = ("compute", "full")
+
+    def counts(self, branch: int, modules: Modules, profile: Profile) -> bool:
+        return self.covers(branch) and self.modules in (None, modules) and profile in self.profiles
+
+
+class Pinning(BranchRange):
+    """Names of NVIDIA's own pinning packages."""
+
+    branch: str
+    version: str
+
+
+class Revision(Entry):
+    """A package version seen in a repository: an example, never a rule."""
+
+    names: str
+    example: str
+
+
+class PackageSet(BranchRange, Sourced):
+    """The package names of one packaging: distributions, source, build and range of branches."""
+
+    id: str
+    source_kind: Source
+    build: Build
+    style: Style
+    distributions: tuple[str, ...]
+    groups: tuple[NameGroup, ...]
+    depends: tuple[NameGroup, ...] = ()
+    meta: tuple[NameGroup, ...] = ()
+    fabric_manager: tuple[NameGroup, ...] = ()
+    pinning: Pinning | None = None
+    revisions: tuple[Revision, ...] = ()
+    module: str = "nvidia"
+
+    def names(
+        self, roles: Iterable[Role], branch: int, modules: Modules, profile: Profile
+    ) -> tuple[str, ...]:
+        """Name templates of the groups with one of `roles` that count for this choice, sorted."""
+        wanted = set(roles)
+        return tuple(
+            sorted(
+                name
+                for group in self.groups
+                if group.role in wanted and group.counts(branch, modules, profile)
+                for name in group.names
+            )
+        )
+
+    def offers(self, branch: int, modules: Modules) -> bool:
+        """True where this packaging has kernel modules of that flavour for the branch."""
+        return self.covers(branch) and any(
+            group.modules == modules and group.covers(branch) for group in self.groups
+        )
+
+
+class Family(Sourced):
+    """Regular expressions (whole name) of every driver package of any branch."""
+
+    style: Style
+    patterns: tuple[str, ...]
+    pinning: tuple[str, ...] = ()
+
+
+class Packages(Entry):
+    """packages.yaml"""
+
+    sets: tuple[PackageSet, ...]
+    families: tuple[Family, ...]

@@ -1,0 +1,123 @@
+"""From a choice to package names and to the repository that they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpufleet.core.entries import Modules
+from gpufleet.core.findings import Finding
+from gpufleet.driver import findings as kinds
+from gpufleet.driver.package_names import NameGroup, PackageSet
+from gpufleet.driver.selection import Request
+from gpufleet.packages.choice import DriverPackages, Repository
+
+
+def driver_packages(
+    request: Request, packages: PackageSet, branch: int, modules: Modules
+) -> DriverPackages:
+    """The names to install for one branch and flavour on this host."""
+    settings, distribution = request.settings, request.distribution
+    filled = _Names(branch, settings.version, request.kernel)
+    roles = packages.names(
+        ("dkms", "kernel", "modules", "userland", "desktop"), branch, modules, settings.profile
+    )
+    build = settings.build == "dkms"
+    return DriverPackages(
+        install=filled(roles),
+        build=distribution.build if build else (),
+        headers=filled(distribution.headers) if build else (),
+        fabric_manager=_of(packages.fabric_manager, branch, filled) if request.nvswitch else (),
+        pinning=filled(_pinning(packages, branch, settings.version)),
+        family=request.catalog.family(distribution.style).patterns,
+        companions=filled(packages.names(("own",), branch, modules, settings.profile)),
+        meta=_of(packages.meta, branch, filled, modules),
+        stream=_stream(request, branch, modules),
+        module=packages.module,
+        rivals=filled(_rivals(packages, branch, modules)),
+    )
+
+
+def _rivals(packages: PackageSet, branch: int, modules: Modules) -> list[str]:
+    """What goes with the other kernel modules alone, and conflicts with the chosen ones."""
+    groups = [group for group in (*packages.groups, *packages.meta) if group.covers(branch)]
+    ours = {name for group in groups if group.modules in (None, modules) for name in group.names}
+    return sorted({name for group in groups for name in group.names} - ours)
+
+
+def no_packages(request: Request) -> DriverPackages:
+    """For a choice that cannot be carried out: only what recognises an installed driver."""
+    family = request.catalog.family(request.distribution.style).patterns
+    return DriverPackages((), (), (), (), (), family)
+
+
+def driver_repository(request: Request) -> tuple[Repository | None, tuple[Finding, ...]]:
+    """NVIDIA's repository for the host or the user's mirror of it; None: the distribution's own."""
+    settings, distribution, cuda = request.settings, request.distribution, request.catalog.cuda
+    if settings.source == "distro":
+        return None, ()
+    key = cuda.key(distribution.key)
+    own = settings.repo_key_fingerprint
+    fingerprints = (own,) if own else key.fingerprints
+    url = f"{settings.repo_url or cuda.base}/{distribution.code}/{request.directory}/"
+    layout = next(x for x in cuda.layouts if distribution.manager in x.managers)
+    place = {"distribution": distribution.code, "architecture": request.directory}
+    repository = Repository(
+        name=layout.name.format(**place),
+        manager=distribution.manager,
+        url=url,
+        key_url=url + key.file,
+        key_fingerprints=fingerprints,
+        file=layout.file.format(**place),
+        keyring=layout.keyring,
+        signed_packages=layout.signed_packages,
+        signed_metadata=layout.signed_metadata,
+    )
+    if fingerprints:
+        return repository, ()
+    return repository, (kinds.UNKNOWN_KEY(file=key.file, title=distribution.title),)
+
+
+class _Names:
+    """Fills the placeholders of package names; a name whose value is not known is left out."""
+
+    def __init__(self, branch: int, version: str | None, kernel: str) -> None:
+        self.values = {"branch": str(branch)}
+        if version:
+            self.values["version"] = version
+        if kernel:
+            parts = kernel.rsplit("-", 1)
+            self.values |= {"kernel": kernel, "kernel_version": parts[0], "flavour": parts[-1]}
+
+    def __call__(self, templates: Iterable[str]) -> tuple[str, ...]:
+        filled = []
+        for name in templates:
+            for key, value in self.values.items():
+                name = name.replace("{" + key + "}", value)
+            if "{" not in name:
+                filled.append(name)
+        return tuple(filled)
+
+
+def _of(
+    groups: Iterable[NameGroup], branch: int, filled: _Names, modules: Modules | None = None
+) -> tuple[str, ...]:
+    return filled(
+        name
+        for group in groups
+        if group.covers(branch) and (modules is None or group.modules in (None, modules))
+        for name in group.names
+    )
+
+
+def _pinning(packages: PackageSet, branch: int, version: str | None) -> tuple[str, ...]:
+    pinning = packages.pinning
+    if pinning is None or not pinning.covers(branch):
+        return ()
+    return (pinning.version if version else pinning.branch,)
+
+
+def _stream(request: Request, branch: int, modules: Modules) -> str:
+    if request.settings.source == "distro":
+        return ""
+    template = request.distribution.streams.get(f"{request.settings.build}/{modules}", "")
+    return template.format(branch=branch)

@@ -1,0 +1,312 @@
+"""What is to be done about the driver of one host, and why. Pure: settings + facts + catalog."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from gpufleet.core.findings import Finding
+from gpufleet.driver.files import MODPROBE_FILE, modules_of, pinned, preferences, wanted_files
+from gpufleet.driver.moves import lower_driver, numbers
+from gpufleet.driver.resolve import resolve_driver
+from gpufleet.driver.settings import DriverSettings
+from gpufleet.exporter.files import gpu_work
+from gpufleet.facts.files import BEGUN
+from gpufleet.facts.model import NodeFacts
+from gpufleet.host.file_write import FileWrite
+from gpufleet.host.findings import machine as findings
+from gpufleet.packages import findings as package_findings
+from gpufleet.packages.catalog import Catalog
+from gpufleet.packages.choice import DriverChoice
+from gpufleet.packages.components import component_sources
+from gpufleet.packages.repository import RepositoryPlan, plan_repository
+from gpufleet.packages.transaction import lock_plugin, to_hold
+
+Action = Literal["none", "install", "upgrade", "downgrade", "replace", "repair"]
+DAEMONS = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine")  # as the kernel cuts their names
+
+
+@dataclass(frozen=True, slots=True)
+class DriverPlan:
+    """The steps of the driver role for one host; a step that is empty has nothing to do."""
+
+    choice: DriverChoice
+    action: Action
+    before: str | None  # version of the installed packages
+    loaded: str | None  # version of the module in the kernel
+    target: str | None  # version to end with; None: the newest of the branch in the repository
+    packages: tuple[str, ...]  # names, all at the target
+    companions: tuple[str, ...]  # names that come along, versioned on their own
+    modules: tuple[str, ...]  # what modprobe loads, in this order
+    components: FileWrite | None  # source list that opens more of the distribution's own archive
+    installed: tuple[str, ...]  # driver packages of any kind that are there now
+    prerequisites: tuple[str, ...]  # headers, compiler, DKMS, version lock that are missing
+    repository: RepositoryPlan
+    wanted_files: tuple[FileWrite, ...]  # all but the pins, which need the version
+    files: tuple[FileWrite, ...]  # those that differ on the host
+    hold: tuple[str, ...]  # names to hold that are not held
+    plugin: tuple[str, ...]  # what locks versions, where it is missing and no transaction brings it
+    wanted_services: tuple[str, ...]
+    services: tuple[str, ...]  # those of them to enable and start
+    initramfs: bool  # it may not hold the blacklist: a run that ends well records that it does
+    load: bool  # the module in the kernel is not the target's
+    reasons: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def changes_packages(self) -> bool:
+        return self.action != "none"
+
+    @property
+    def stale_module(self) -> bool:
+        """A module is loaded that will not fit the packages."""
+        return self.loaded is not None and self.loaded != self.target
+
+    @property
+    def converged(self) -> bool:
+        """Whether there is nothing to do."""
+        return not (
+            self.changes_packages
+            or self.repository.needed
+            or self.components
+            or self.files
+            or self.hold
+            or self.services
+            or self.initramfs
+            or self.load
+        )
+
+
+def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) -> DriverPlan:
+    """What to install on one host that has a GPU, and why; raises nothing, reports findings."""
+    choice = resolve_driver(
+        catalog,
+        distribution=facts.distribution,
+        architecture=facts.kernel.architecture,
+        kernel=facts.kernel.release,
+        devices=[gpu.device for gpu in facts.gpus],
+        nvswitch=bool(facts.nvswitches),
+        settings=settings,
+    )
+    packages = choice.packages.install + (
+        choice.packages.fabric_manager if facts.nvswitches else ()
+    )
+    installed = _family(choice, facts)
+    before = _installed_version(packages, installed, facts)
+    target = settings.version or _kept_version(choice, before)
+    companions = choice.packages.companions
+    action, reason = _action((*packages, *companions), len(packages), before, target, facts)
+    modules = modules_of(choice)
+    moves = action != "none"
+    plugin = lock_plugin(facts, catalog, hold=settings.hold)
+    repository = plan_repository(choice.repository, facts, wanted=moves)
+    wanted = wanted_files(settings, facts, modules)
+    services = _services(settings, facts)
+    pins = preferences(packages, before or "") if action == "none" else None
+    checked = wanted + ((pins,) if pins and pinned(settings, facts) else ())
+    return DriverPlan(
+        choice=choice,
+        action=action,
+        before=before,
+        loaded=facts.loaded_driver,
+        target=target,
+        packages=packages,
+        companions=companions,
+        modules=modules,
+        components=component_sources(choice.components, facts, _third_parties(facts, catalog)),
+        installed=installed,
+        prerequisites=_prerequisites(choice, facts) + plugin,
+        repository=repository,
+        wanted_files=wanted,
+        files=tuple(file for file in checked if not file.is_on(facts)),
+        hold=to_hold(packages, facts, moves=moves or bool(plugin)) if settings.hold else (),
+        plugin=() if moves else plugin,
+        wanted_services=services,
+        services=tuple(name for name in services if not _runs(facts, name)),
+        initramfs=not _is_recorded(MODPROBE_FILE, wanted, facts),
+        load=not _module_is_right(facts, target),
+        reasons=(choice.reason, reason),
+        findings=(
+            *choice.findings,
+            *repository.findings,
+            *_package_findings(choice, packages, installed, action, facts),
+            *lower_driver(settings, facts, before, target, choice),
+            *_disruption(settings, facts, catalog, target, choice),
+        ),
+    )
+
+
+def _third_parties(facts: NodeFacts, catalog: Catalog) -> tuple[str, ...]:
+    """Addresses of repositories that look like the distribution's own archive and are not."""
+    distribution = catalog.distribution(facts.distribution)
+    archive = distribution.archive if distribution else None
+    return archive.third_parties if archive else ()
+
+
+def _family(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
+    """The installed packages that belong to an NVIDIA driver of any branch and source."""
+    patterns = [re.compile(pattern) for pattern in choice.packages.family]
+    return tuple(
+        name
+        for name, package in sorted(facts.packages.items())
+        if package.state != "config-files" and any(pattern.fullmatch(name) for pattern in patterns)
+    )
+
+
+def _installed_version(
+    packages: tuple[str, ...], installed: tuple[str, ...], facts: NodeFacts
+) -> str | None:
+    """The driver's version by its packages; where they differ, that of the first wanted one."""
+    there = [name for name in packages if name in facts.packages and name in installed]
+    names = there or [name for name in installed if _looks_like_driver(facts, name)]
+    return facts.packages[names[0]].upstream if names else None
+
+
+def _looks_like_driver(facts: NodeFacts, name: str) -> bool:
+    return re.fullmatch(r"\d{3}\.\d+(\.\d+)?", facts.packages[name].upstream) is not None
+
+
+def _kept_version(choice: DriverChoice, before: str | None) -> str | None:
+    """A branch wish keeps the version that is there: moving it is an upgrade, asked for by name."""
+    return before if before and before.split(".")[0] == choice.branch else None
+
+
+def _action(
+    packages: tuple[str, ...],
+    family: int,
+    before: str | None,
+    target: str | None,
+    facts: NodeFacts,
+) -> tuple[Action, str]:
+    """What to do with the packages; the first `family` of them must be at one version."""
+    if before is None:
+        return "install", "No driver is installed."
+    if target != before:
+        return _move(before, target)
+    missing = [name for name in packages if name not in facts.packages]
+    if missing and not any(name in facts.packages for name in packages[:family]):
+        return "replace", f"Driver {before} is installed from other packages."
+    wrong = [
+        name
+        for place, name in enumerate(packages)
+        if name in facts.packages
+        and (
+            facts.packages[name].state != "installed"
+            or (place < family and facts.packages[name].upstream != target)
+        )
+    ]
+    if missing or wrong:
+        return "repair", f"Of driver {before} these are missing or half done: " + ", ".join(
+            [*missing, *wrong]
+        )
+    module = facts.module_on_disk
+    if module is None or module.version != target:
+        return "repair", f"Driver {before} has no module for the running kernel."
+    return "none", f"Driver {before} is installed."
+
+
+def _move(before: str, target: str | None) -> tuple[Action, str]:
+    if target is None:
+        return "replace", f"Driver {before} is of another branch."
+    down = numbers(target) < numbers(before)
+    verb: Action = "downgrade" if down else "upgrade"
+    return verb, f"Driver {before} is installed, {target} is asked for."
+
+
+def _prerequisites(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
+    if choice.build != "dkms":
+        return ()
+    headers = () if facts.kernel.headers else choice.packages.headers
+    build = tuple(name for name in choice.packages.build if name not in facts.packages)
+    return headers + build
+
+
+def _is_recorded(path: str, wanted: tuple[FileWrite, ...], facts: NodeFacts) -> bool:
+    """Whether the host has a file as it should be, and a run that wrote it came to its end."""
+    recorded = (facts.provenance or {}).get("files", {})
+    return path in recorded and all(file.is_on(facts) for file in wanted if file.path == path)
+
+
+def _services(settings: DriverSettings, facts: NodeFacts) -> tuple[str, ...]:
+    wanted = ["nvidia-persistenced"] if settings.persistence else []
+    if facts.nvswitches:
+        wanted.append("nvidia-fabricmanager")
+    return tuple(wanted)
+
+
+def _runs(facts: NodeFacts, name: str) -> bool:
+    service = facts.services.get(f"{name}.service")
+    return (
+        service is not None
+        and service.active == "active"
+        and service.enabled in ("enabled", "static")
+        and "--no-persistence-mode" not in service.exec_start
+    )
+
+
+def _module_is_right(facts: NodeFacts, target: str | None) -> bool:
+    return (
+        target is not None
+        and facts.loaded_driver == target
+        and facts.library == target
+        and "nvidia_uvm" in facts.modules
+    )
+
+
+def _package_findings(
+    choice: DriverChoice,
+    packages: tuple[str, ...],
+    installed: tuple[str, ...],
+    action: Action,
+    facts: NodeFacts,
+) -> list[Finding]:
+    found: list[Finding] = []
+    ours = _ours(facts)
+    others = [name for name in installed if name not in packages and name not in ours]
+    if others and action in ("replace", "upgrade", "downgrade"):
+        found.append(findings.OTHER_PACKAGES(packages=", ".join(others)))
+    held = [name for name in installed if name in facts.holds and name not in ours]
+    if held and action in ("replace", "upgrade", "downgrade"):
+        found.append(package_findings.HELD_PACKAGES(packages=", ".join(held)))
+    if choice.build == "dkms" and not facts.kernel.headers and choice.packages.headers:
+        found.append(
+            findings.NO_HEADERS(
+                kernel=facts.kernel.release, packages=", ".join(choice.packages.headers)
+            )
+        )
+    return found
+
+
+def _ours(facts: NodeFacts) -> set[str]:
+    """Packages that gpufleet installed, also those of a run that was killed before its record."""
+    record = (facts.provenance or {}).get("driver") or {}
+    begun = facts.files.get(BEGUN)
+    noted = (begun.content or "").split() if begun else ()
+    return {*record.get("packages", ()), *record.get("added", ()), *noted}
+
+
+def _disruption(
+    settings: DriverSettings,
+    facts: NodeFacts,
+    catalog: Catalog,
+    target: str | None,
+    choice: DriverChoice,
+) -> list[Finding]:
+    """Blockers where the plan would pull the driver from under running GPU work."""
+    if settings.allow_disruption or facts.loaded_driver is None:
+        return []
+    if facts.loaded_driver == target:
+        return []  # packages may be completed beside a module that stays loaded
+    after = target or f"branch {choice.branch}"
+    if facts.gpu_pods:
+        return [
+            findings.KUBERNETES_GPU_PODS(
+                before=facts.loaded_driver, after=after, pods=facts.gpu_pods
+            )
+        ]
+    work = gpu_work(facts, catalog, DAEMONS)
+    if work:
+        names = ", ".join(str(process) for process in work[:5])
+        return [findings.GPU_BUSY(before=facts.loaded_driver, after=after, work=names)]
+    return []

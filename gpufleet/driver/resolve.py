@@ -1,0 +1,273 @@
+"""Resolves which driver a host gets: a choice with its reason, and findings. Never raises."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from gpufleet.core.entries import Modules
+from gpufleet.core.findings import Finding, Severity, by_severity
+from gpufleet.core.versions import branch_of
+from gpufleet.driver import checks
+from gpufleet.driver import findings as kinds
+from gpufleet.driver.needs import common_modules, devices_of, names
+from gpufleet.driver.offers import Offer, offer
+from gpufleet.driver.packaging import driver_packages, driver_repository, no_packages
+from gpufleet.driver.selection import KIND_TITLES, Request, advice, best, prefer, usable_modules
+from gpufleet.driver.settings import DriverSettings
+from gpufleet.packages.catalog import Branch, Catalog
+from gpufleet.packages.choice import DriverChoice, DriverPackages
+
+
+@dataclass(frozen=True, slots=True)
+class _Pick:
+    """A branch and modules, or the reason why there are none."""
+
+    branch: int | None
+    found: Offer | None
+    modules: Modules | None
+    reason: str
+    findings: tuple[Finding, ...] = ()
+
+
+def resolve_driver(
+    catalog: Catalog,
+    *,
+    distribution: str,
+    architecture: str,
+    kernel: str,
+    devices: Sequence[int],
+    nvswitch: bool,
+    settings: DriverSettings,
+    today: date | None = None,
+) -> DriverChoice:
+    """The driver for one host.
+
+    `distribution` is NVIDIA's code (ubuntu2204), `architecture` and `kernel` are as uname prints
+    them, `devices` are the PCI device ids of the GPUs. `today` only decides over warnings about
+    ends of life; the choice itself depends on nothing but the arguments and the catalog.
+    """
+    place = catalog.distribution(distribution)
+    if place is None:
+        known = ", ".join(d.code for d in catalog.distributions)
+        return _refused(
+            settings, kinds.UNKNOWN_DISTRIBUTION(distribution=distribution, known=known)
+        )
+    directory = place.architectures.get(architecture)
+    if directory is None:
+        known = ", ".join(place.architectures)
+        return _refused(
+            settings,
+            kinds.NO_ARCHITECTURE(title=place.title, architecture=architecture, known=known),
+        )
+    request = Request(
+        catalog=catalog,
+        distribution=place,
+        directory=directory,
+        kernel=kernel,
+        devices=devices_of(catalog, devices),
+        nvswitch=nvswitch and not _fabric_off_host(catalog, devices),
+        settings=settings,
+        today=today or date.today(),
+    )
+    return _choice(request, _pick(request), nvswitch)
+
+
+def _refused(settings: DriverSettings, finding: Finding) -> DriverChoice:
+    """A choice for a host of which the catalog knows nothing."""
+    return DriverChoice(
+        branch=settings.branch or "",
+        version=settings.version,
+        newest_known="",
+        modules="open" if settings.modules == "auto" else settings.modules,
+        build=settings.build,
+        source=settings.source,
+        packages=DriverPackages((), (), (), (), (), ()),
+        repository=None,
+        reason=finding.message,
+        findings=(finding,),
+    )
+
+
+def _pick(request: Request) -> _Pick:
+    settings = request.settings
+    if settings.source == "distro" and not request.distribution.archive:
+        title = request.distribution.title
+        return _Pick(None, None, None, "", (kinds.NO_DISTRO_DRIVER(title=title),))
+    contradiction = tuple(checks.contradiction(request))
+    if settings.version:
+        picked = _asked_for(request, branch_of(settings.version), "driver_version")
+    elif settings.branch:
+        picked = _asked_for(request, int(settings.branch), "driver_branch")
+    else:
+        picked = _default(request)
+    return _Pick(
+        picked.branch,
+        picked.found,
+        picked.modules,
+        picked.reason,
+        (*contradiction, *picked.findings),
+    )
+
+
+def _default(request: Request) -> _Pick:
+    chosen = best(request)
+    if chosen is None:
+        return _Pick(None, None, None, "", _nothing_fits(request))
+    branch = chosen.offer.branch
+    modules = prefer(request, branch.branch, chosen.modules)
+    fits = " and ".join(filter(None, (request.distribution.title, names(request.devices))))
+    reason = (
+        f"Branch {branch.branch} is the newest {KIND_TITLES[branch.kind]} that {fits} can have. "
+        f"{_modules_reason(request, chosen.offer, chosen.modules, modules)}"
+    )
+    return _Pick(branch.branch, chosen.offer, modules, reason)
+
+
+def _nothing_fits(request: Request) -> tuple[Finding, ...]:
+    """Why no branch fits: the setting that excludes all, or the host itself."""
+    settings = request.settings
+    any_modules = best(request.having(modules="auto"))
+    if any_modules:
+        return tuple(checks.modules(request, any_modules.offer))
+    built = best(request.having(build="dkms"))
+    if built:
+        flavour = prefer(request, built.offer.branch.branch, built.modules)
+        return (checks.no_precompiled(request, built.offer.branch.branch, flavour),)
+    free = request.having(modules="auto", build="dkms")
+    alone = [best(replace(free, devices=(device,))) for device in request.devices]
+    if len(request.devices) > 1 and all(alone):
+        return (kinds.MIXED_GPUS(gpus=names(request.devices)),)
+    needs = "; ".join(f"{d.title}: {_need(d.first, d.last, d.modules)}" for d in request.devices)
+    flavours = "any" if settings.modules == "auto" else settings.modules
+    reason = (
+        f"{checks.SOURCE_TITLES[settings.source]} for {request.distribution.title}, "
+        f"{settings.build}, {flavours} modules{'; ' + needs if needs else ''}."
+    )
+    return (kinds.NO_BRANCH(reason=reason, remedy=advice(request)),)
+
+
+def _need(first: int, last: int, modules: tuple[Modules, ...]) -> str:
+    limits = [f"from branch {first}"] if first else []
+    limits += [f"up to branch {last}"] if last < 9999 else []
+    return f"{' '.join(limits) or 'any branch'}, {' or '.join(modules)} modules"
+
+
+def _asked_for(request: Request, number: int, key: str) -> _Pick:
+    branch, findings = _branch(request, number)
+    if branch is None:
+        return _Pick(number, None, None, "", findings)
+    settings = request.settings
+    gpus = tuple(checks.gpus(request, number))
+    found = offer(request.catalog, request.distribution, settings.source, settings.build, branch)
+    if found is None:
+        return _Pick(
+            number, None, None, "", (*findings, *checks.not_offered(request, branch), *gpus)
+        )
+    version = tuple(checks.version(request, found))
+    usable = usable_modules(request, found)
+    if not usable:
+        unfit = () if gpus else tuple(checks.modules(request, found))
+        return _Pick(number, found, None, "", (*findings, *gpus, *unfit, *version))
+    modules = prefer(request, number, usable)
+    why = _modules_reason(request, found, usable, modules)
+    reason = f"Branch {number} was asked for ({key}). {why}"
+    return _Pick(number, found, modules, reason, (*findings, *gpus, *version))
+
+
+def _branch(request: Request, number: int) -> tuple[Branch | None, tuple[Finding, ...]]:
+    """The branch by its number; one that is newer than the catalog is taken like the newest."""
+    known = request.catalog.branches
+    branch = request.catalog.branch(number)
+    if branch:
+        return branch, ()
+    newest = max(known.branches, key=lambda entry: entry.branch)
+    if number > newest.branch:
+        made = newest.model_copy(
+            update={"branch": number, "kind": "unknown", "newest": "", "versions": ()}
+        )
+        finding = kinds.NEWER_BRANCH(branch=number, date=known.as_of, newest=newest.branch)
+        return made, (finding,)
+    listed = ", ".join(str(entry.branch) for entry in known.branches)
+    return None, (
+        kinds.NO_SUCH_BRANCH(branch=number, date=known.as_of, known=listed, remedy=advice(request)),
+    )
+
+
+def _modules_reason(
+    request: Request, found: Offer, usable: tuple[Modules, ...], chosen: Modules
+) -> str:
+    title = f"{chosen.capitalize()} modules"
+    if request.settings.modules != "auto":
+        return f"{title} were asked for (driver_modules)."
+    if len(usable) > 1:
+        start = request.catalog.branches.open_modules.default_from
+        return f"{title}: NVIDIA's default {'from' if chosen == 'open' else 'before'} {start}."
+    if len(common_modules(request.devices)) == 1:
+        picky = [device for device in request.devices if len(device.modules) == 1]
+        return f"{title}: {names(picky)} can use no others."
+    if len(found.branch.modules) == 1:
+        return f"{title}: branch {found.branch.branch} has no others."
+    why = found.note or request.distribution.modules_reason
+    return f"{title}: there are no others for {request.distribution.title}. {why}".strip()
+
+
+def _choice(request: Request, picked: _Pick, nvswitch: bool) -> DriverChoice:
+    settings, distribution = request.settings, request.distribution
+    found, modules = picked.found, picked.modules
+    repository, key_findings = driver_repository(request)
+    findings = [*picked.findings, *checks.platform(request), *key_findings]
+    packages = no_packages(request)
+    if found and modules and picked.branch is not None:
+        packages = driver_packages(request, found.packages, picked.branch, modules)
+        findings += [*checks.warnings(request, found), *_about_gpus(request, modules)]
+        findings += _about_fabric(request, nvswitch)
+        if request.nvswitch and not packages.fabric_manager:
+            findings.append(kinds.NO_FABRIC_MANAGER(title=distribution.title))
+    fallback: Modules = "open" if settings.modules == "auto" else settings.modules
+    archive = distribution.archive if settings.source == "distro" else None
+    return DriverChoice(
+        branch=str(picked.branch) if picked.branch is not None else settings.branch or "",
+        version=settings.version,
+        newest_known=found.newest if found else "",
+        modules=modules or fallback,
+        build=settings.build,
+        source=settings.source,
+        packages=packages,
+        repository=repository,
+        reason=picked.reason or next(f.message for f in findings if f.blocks),
+        findings=by_severity(findings),
+        components=archive.components if archive else (),
+    )
+
+
+def _about_gpus(request: Request, modules: Modules) -> list[Finding]:
+    findings = [
+        kinds.UNKNOWN_GPU(
+            severity=Severity.INFO if modules == "open" else Severity.WARNING,
+            device=device.id,
+            date=request.catalog.gpus.as_of,
+            modules=modules,
+        )
+        for device in request.devices
+        if device.generation is None
+    ]
+    if len({d.generation.name for d in request.devices if d.generation}) > 1:
+        findings.append(kinds.MIXED_GENERATIONS(gpus=names(request.devices)))
+    return findings
+
+
+def _fabric_off_host(catalog: Catalog, devices: Sequence[int]) -> bool:
+    known = (catalog.gpu(device) for device in devices)
+    return any(gpu.fabric_off_host for gpu in known if gpu)
+
+
+def _about_fabric(request: Request, nvswitch: bool) -> list[Finding]:
+    findings = []
+    for device in request.devices:
+        if device.known and device.known.fabric_off_host and nvswitch:
+            findings.append(kinds.FABRIC_OFF_HOST(gpu=device.title))
+        if device.known and device.known.nvlink5:
+            findings.append(kinds.NVLINK5(gpu=device.title))
+    return findings

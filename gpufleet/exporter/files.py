@@ -1,0 +1,125 @@
+"""The exporter's files on a host, and which of the host's collectors are gpufleet's own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from gpufleet.core.render import render
+from gpufleet.exporter.settings import ExporterSettings
+from gpufleet.facts.model import Daemon, GpuProcess, NodeFacts
+from gpufleet.host.file_write import FileWrite
+from gpufleet.packages.catalog import Catalog
+from gpufleet.packages.choice import ExporterChoice
+
+Mode = Literal["systemd", "docker"]
+CONTAINER = "gpufleet-dcgm-exporter"
+UNIT = f"{CONTAINER}.service"
+UNIT_FILE = f"/etc/systemd/system/{UNIT}"
+CIDFILE = f"/run/{CONTAINER}.cid"
+COUNTERS_NAME = "gpufleet-counters.csv"
+
+
+def drop_in(catalog: Catalog) -> str:
+    """Path of what gpufleet adds to the packaged unit of the exporter."""
+    return f"/etc/systemd/system/{catalog.exporter.services.exporter}.d/gpufleet.conf"
+
+
+def units(mode: Mode, catalog: Catalog) -> tuple[str, ...]:
+    """The units of a mode, in the order of their start; the last one is the exporter."""
+    services = catalog.exporter.services
+    return (services.engine, services.exporter) if mode == "systemd" else (UNIT,)
+
+
+def exporter_files(
+    mode: Mode, settings: ExporterSettings, choice: ExporterChoice, catalog: Catalog
+) -> tuple[FileWrite, ...]:
+    """The files that say where the exporter listens and what it collects."""
+    services = catalog.exporter.services
+    counters = services.counters
+    files = []
+    if settings.counters:
+        counters = f"{services.folder}/{COUNTERS_NAME}"
+        files.append(FileWrite(counters, settings.counters))
+    if mode == "systemd":
+        text = render(
+            "exporter/nvidia-dcgm-exporter.conf",
+            services=services,
+            address=settings.address,
+            counters=counters,
+        )
+        return (*files, FileWrite(drop_in(catalog), text))
+    text = render(
+        "exporter/gpufleet-dcgm-exporter.service",
+        container=CONTAINER,
+        cidfile=CIDFILE,
+        image=choice.image,
+        address=settings.address,
+        counters=counters,
+        own_counters=bool(settings.counters),
+    )
+    return (*files, FileWrite(UNIT_FILE, text))
+
+
+def digest(files: Sequence[FileWrite]) -> str:
+    """A fingerprint of the configuration; the record has that of the one that runs."""
+    whole = hashlib.sha256()
+    for file in files:
+        whole.update(file.path.encode() + b"\0" + file.data + b"\0")
+    return whole.hexdigest()
+
+
+def gpu_work(facts: NodeFacts, catalog: Catalog, daemons: Sequence[str]) -> list[GpuProcess]:
+    """The processes on the GPUs but for the driver's own `daemons` and gpufleet's exporter."""
+    own = {daemon.pid for daemon in own_daemons(facts, catalog)}
+    return [
+        process
+        for process in facts.gpu_processes
+        if process.command not in daemons and process.pid not in own
+    ]
+
+
+def own_daemons(facts: NodeFacts, catalog: Catalog) -> tuple[Daemon, ...]:
+    """The collectors that run because of gpufleet.
+
+    Files count as much as the record: they are written first, the record comes last.
+    """
+    record = (facts.provenance or {}).get("exporter") or {}
+    packaged = record.get("mode") == "systemd" or _is_there(facts, drop_in(catalog))
+    ours = units("systemd", catalog) if packaged else ()
+    there = facts.files.get(CIDFILE)
+    container = (there.content or "").strip() if there else ""
+    return tuple(
+        daemon
+        for daemon in facts.collectors
+        if daemon.unit in ours or (container and daemon.container == container)
+    )
+
+
+def other_daemons(facts: NodeFacts, catalog: Catalog) -> tuple[Daemon, ...]:
+    """The collectors that are somebody else's."""
+    own = own_daemons(facts, catalog)
+    return tuple(daemon for daemon in facts.collectors if daemon not in own)
+
+
+def in_words(daemons: Iterable[Daemon], catalog: Catalog) -> str:
+    """Processes as a person looks for them: what, which process, where it belongs."""
+    titles = {entry.command: entry.title for entry in catalog.exporter.collectors}
+    return "; ".join(
+        f"{titles.get(daemon.command, daemon.command)} (process {daemon.pid}{_place(daemon)})"
+        for daemon in daemons
+    )
+
+
+def _place(daemon: Daemon) -> str:
+    if daemon.in_pod:
+        return ", of a pod of Kubernetes"
+    if daemon.container:
+        return f", in container {daemon.container[:12]}"
+    return f", of {daemon.unit}" if daemon.unit else ""
+
+
+def _is_there(facts: NodeFacts, path: str) -> bool:
+    file = facts.files.get(path)
+    return file is not None and file.content is not None

@@ -1,0 +1,90 @@
+"""Types of exporter.yaml."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from gpufleet.core.entries import BranchRange, Entry, Sourced
+from gpufleet.toolkit.models import Advisory
+
+
+class ExporterVersion(Sourced):
+    """A version of dcgm-exporter and the DCGM that it was made with."""
+
+    version: str
+    dcgm: str
+    warning: str = ""  # what a user of this version should know, as the end of a sentence
+
+
+class ExporterImage(Sourced):
+    """The container image: `name`:`tag`, with {dcgm} and {version} in the tag."""
+
+    name: str
+    tag: str
+
+
+class ExporterPackages(Sourced):
+    """Package names; `family` is a regular expression (full match) of all of them."""
+
+    exporter: tuple[str, ...]
+    dcgm: tuple[str, ...]  # at DCGM's version; see Exporter.cuda for the others
+    family: str
+    conflicts: tuple[str, ...]
+
+
+class CudaPackages(Sourced, BranchRange):
+    """DCGM's packages for the drivers of a range of branches; with `generations`: such GPUs."""
+
+    names: tuple[str, ...]
+    generations: tuple[str, ...] = ()
+
+
+class ExporterServices(Sourced):
+    """What the packages bring: units, program, list of counters, DCGM's own port."""
+
+    engine: str
+    engine_address: str
+    exporter: str
+    program: str
+    counters: str
+    folder: str
+
+
+class ExporterDistributions(Sourced):
+    """Distributions with packages; `seen`: the exporter's own was seen in the repository."""
+
+    codes: tuple[str, ...]
+    seen: bool
+
+
+class WithoutExporter(Sourced):
+    """Distributions that cannot have the packages."""
+
+    codes: tuple[str, ...]
+    reason: str
+
+
+class Collector(Sourced):
+    """A program that collects metrics of GPUs, by the name that the kernel keeps of it."""
+
+    command: str
+    title: str
+
+
+class Exporter(Entry):
+    """exporter.yaml"""
+
+    as_of: date
+    newest: str
+    versions: tuple[ExporterVersion, ...]
+    security: tuple[Advisory, ...]
+    image: ExporterImage
+    packages: ExporterPackages
+    cuda: tuple[CudaPackages, ...]
+    services: ExporterServices
+    distributions: tuple[ExporterDistributions, ...]
+    without: tuple[WithoutExporter, ...]
+    collectors: tuple[Collector, ...]
+
+    def version(self, number: str) -> ExporterVersion | None:
+        return next((v for v in self.versions if v.version == number), None)

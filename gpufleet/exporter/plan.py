@@ -1,0 +1,250 @@
+"""What is to be done about the exporter of one host, and why. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from ipaddress import ip_address
+
+from gpufleet.core.findings import Finding, Severity
+from gpufleet.core.versions import release
+from gpufleet.exporter import findings as found
+from gpufleet.exporter.counters import load_counters
+from gpufleet.exporter.counters_file import counters_csv
+from gpufleet.exporter.files import (
+    Mode,
+    digest,
+    exporter_files,
+    in_words,
+    other_daemons,
+    own_daemons,
+    units,
+)
+from gpufleet.exporter.model import ExporterPlan, Packages, Surroundings
+from gpufleet.exporter.resolve import resolve_exporter
+from gpufleet.exporter.settings import OUR_COUNTERS, ExporterSettings
+from gpufleet.facts.model import Listener, NodeFacts
+from gpufleet.packages.catalog import Catalog
+from gpufleet.packages.choice import ExporterChoice
+from gpufleet.packages.transaction import lock_plugin, to_hold
+
+
+def plan_exporter(
+    settings: ExporterSettings, facts: NodeFacts, catalog: Catalog, around: Surroundings
+) -> tuple[ExporterPlan | None, tuple[Finding, ...]]:
+    """What to install and start on one host, and findings; raises nothing.
+
+    There is no plan where the settings want none, and where something stands in the way: with
+    exporter_enabled = True that is a blocker among the findings, with "auto" never more than a
+    warning.
+    """
+    if settings.enabled is False:
+        return None, ()
+    if settings.enabled == "auto" and facts.kubelet:
+        return None, (_left_to_cluster(facts),)
+    choice = resolve_exporter(
+        catalog,
+        distribution=facts.distribution,
+        branch=around.branch or 0,
+        devices=[gpu.device for gpu in facts.gpus],
+        settings=settings,
+    )
+    mode, reason, problems = _mode(settings, facts, catalog, choice, around)
+    problems = (*_rivals(settings, facts, catalog), *problems, *choice.findings)
+    if any(problem.blocks for problem in problems):
+        if settings.enabled == "auto":
+            problems = tuple(replace(p, severity=Severity.WARNING) for p in problems)
+        return None, problems
+    wanted = settings.model_copy(update={"counters": _counters(settings, facts, catalog, choice)})
+    plan = _plan(wanted, facts, catalog, choice, mode, around)
+    plan = replace(plan, reasons=(choice.reason, reason))
+    return plan, (*problems, *_closed(settings))
+
+
+def _counters(
+    settings: ExporterSettings, facts: NodeFacts, catalog: Catalog, choice: ExporterChoice
+) -> str | None:
+    """The list for this exporter and these GPUs; None: its own."""
+    if settings.counters != OUR_COUNTERS:
+        return settings.counters
+    found = {gen.name for gpu in facts.gpus if (gen := catalog.generation(gpu.device))}
+    known = all(catalog.generation(gpu.device) for gpu in facts.gpus)
+    return counters_csv(load_counters(), choice.version, found if known else ())
+
+
+def _left_to_cluster(facts: NodeFacts) -> Finding:
+    ours = bool((facts.provenance or {}).get("exporter"))
+    left = " The one that gpufleet installed earlier is left as it is." if ours else ""
+    return found.LEFT_TO_CLUSTER(left=left)
+
+
+def _mode(
+    settings: ExporterSettings,
+    facts: NodeFacts,
+    catalog: Catalog,
+    choice: ExporterChoice,
+    around: Surroundings,
+) -> tuple[Mode, str, tuple[Finding, ...]]:
+    """How the exporter runs, why so, and what speaks against it."""
+    without = "there is no NVIDIA driver" if around.branch is None else ""
+    refused = without or choice.no_packages or _no_repository(around)
+    undockered = without or around.docker
+    conflicts = [name for name in catalog.exporter.packages.conflicts if name in facts.packages]
+    if settings.mode == "systemd":
+        if refused:
+            or_else = "" if not undockered else f" (now {undockered})"
+            why = found.NO_PACKAGES(mode='"systemd"', why=refused, or_else=or_else)
+            return "systemd", "", (why,)
+        other = (found.OTHER_DCGM(packages=", ".join(conflicts)),) if conflicts else ()
+        return "systemd", "Packages were asked for (exporter_mode).", other
+    if settings.mode == "docker":
+        problem = (found.NO_DOCKER(why=undockered, packages=""),) if undockered else ()
+        return "docker", "A container was asked for (exporter_mode).", problem
+    refused = refused or (f"{', '.join(conflicts)} is installed" if conflicts else "")
+    before = ((facts.provenance or {}).get("exporter") or {}).get("mode")
+    if before == "docker" and not undockered:
+        return "docker", "It runs as a container already.", ()
+    if not refused:
+        return "systemd", "There are packages for this host.", ()
+    if undockered:
+        problem = (found.NO_DOCKER(why=undockered, packages=f" No packages either: {refused}."),)
+        return "docker", "", problem
+    return "docker", f"No packages: {refused}.", ()
+
+
+def _no_repository(around: Surroundings) -> str:
+    if around.repository:
+        return ""
+    return (
+        "they are in NVIDIA's repository, which the host does not have; it is not added, because "
+        "its driver packages could take the place of a driver that comes from elsewhere"
+    )
+
+
+def _rivals(settings: ExporterSettings, facts: NodeFacts, catalog: Catalog) -> tuple[Finding, ...]:
+    """Blockers where somebody else collects, or listens where the exporter shall."""
+    others = other_daemons(facts, catalog)
+    if others:
+        return (found.COLLECTED_ALREADY(who=in_words(others, catalog)),)
+    own = own_daemons(facts, catalog)
+    for listener in facts.listeners:
+        taken = listener.port == settings.port and _overlap(listener.address, settings.listen)
+        if taken and (listener.daemon is None or listener.daemon.pid not in {d.pid for d in own}):
+            return (found.PORT_TAKEN(who=_who(listener, catalog), address=settings.address),)
+    return ()
+
+
+def _who(listener: Listener, catalog: Catalog) -> str:
+    return in_words([listener.daemon], catalog) if listener.daemon else "a process of the kernel's"
+
+
+def _overlap(there: str, wanted: str) -> bool:
+    """Whether two addresses exclude each other on one port; :: takes IPv4 along."""
+    first, second = ip_address(there), ip_address(wanted)
+    if first == second:
+        return True
+    same = first.version == second.version
+    return any(one.is_unspecified and (same or one.version == 6) for one in (first, second))
+
+
+def _closed(settings: ExporterSettings) -> Iterator[Finding]:
+    if ip_address(settings.listen).is_loopback:
+        yield found.LOOPBACK(address=settings.address)
+
+
+def _plan(
+    settings: ExporterSettings,
+    facts: NodeFacts,
+    catalog: Catalog,
+    choice: ExporterChoice,
+    mode: Mode,
+    around: Surroundings,
+) -> ExporterPlan:
+    families = _families(settings, facts, catalog, choice) if mode == "systemd" else ()
+    names = tuple(name for family in families for name in family.names)
+    moves = any(family.needed for family in families)
+    plugin = lock_plugin(facts, catalog, hold=settings.hold) if names else ()
+    hold = to_hold(names, facts, moves=moves or bool(plugin)) if settings.hold else ()
+    wanted = exporter_files(mode, settings, choice, catalog)
+    record = (facts.provenance or {}).get("exporter") or {}
+    right = record.get("configuration") == digest(wanted) and record.get("driver") in (
+        None,
+        around.driver,
+    )
+    other: Mode = "docker" if mode == "systemd" else "systemd"
+    own = {daemon.unit for daemon in own_daemons(facts, catalog)}
+    return ExporterPlan(
+        choice=choice,
+        mode=mode,
+        address=settings.address,
+        packages=families,
+        repository=around.repository if families else None,
+        prerequisites=plugin,
+        hold=hold,
+        wanted_files=wanted,
+        files=tuple(file for file in wanted if not file.is_on(facts)),
+        units=units(mode, catalog),
+        retire=tuple(
+            unit
+            for unit in units(other, catalog)
+            if record.get("mode") == other and (unit in own or _runs(facts, unit))
+        ),
+        restart=not right or not all(_runs(facts, unit) for unit in units(mode, catalog)),
+        reasons=(),
+    )
+
+
+def _runs(facts: NodeFacts, unit: str) -> bool:
+    service = facts.services.get(unit)
+    return (
+        service is not None
+        and service.active == "active"
+        and service.enabled in ("enabled", "static")
+    )
+
+
+def _families(
+    settings: ExporterSettings, facts: NodeFacts, catalog: Catalog, choice: ExporterChoice
+) -> tuple[Packages, ...]:
+    """DCGM's packages and the exporter's; newer ones stay where no version was asked for."""
+    names = choice.exporter_packages
+    there = _version(names, facts)
+    asked = settings.version or settings.dcgm_version
+    newer = bool(there) and release(there or "")[:3] > release(choice.version)
+    dcgm, prefix = choice.dcgm, choice.version
+    if newer and not asked:
+        dcgm, prefix = _version(choice.dcgm_packages, facts) or dcgm, there or prefix
+    sort = tuple(
+        name
+        for name in sorted(facts.packages)
+        if name.startswith(choice.dcgm_packages[0].rsplit("-", 1)[0])
+    )
+    return (
+        _family(choice.dcgm_packages, dcgm, True, sort, facts),
+        _family(names, prefix, False, tuple(n for n in names if n in facts.packages), facts),
+    )
+
+
+def _version(names: Sequence[str], facts: NodeFacts) -> str | None:
+    versions = [facts.packages[name].upstream for name in names if name in facts.packages]
+    return max(versions, key=release, default=None)
+
+
+def _family(
+    names: tuple[str, ...], prefix: str, exact: bool, sort: tuple[str, ...], facts: NodeFacts
+) -> Packages:
+    def fits(name: str) -> bool:
+        package = facts.packages.get(name)
+        if package is None or package.state != "installed":
+            return False
+        version = package.upstream
+        return version == prefix or (not exact and version.startswith(f"{prefix}."))
+
+    return Packages(
+        names=names,
+        prefix=prefix,
+        exact=exact,
+        installed=sort,
+        before=_version(names, facts),
+        needed=not all(fits(name) for name in names),
+    )

@@ -1,0 +1,85 @@
+"""Resolves which exporter a host can have: versions, packages, image. Never raises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.versions import release
+from gpufleet.exporter import findings as kinds
+from gpufleet.exporter.models import CudaPackages
+from gpufleet.exporter.settings import ExporterSettings
+from gpufleet.packages.catalog import Catalog
+from gpufleet.packages.choice import ExporterChoice
+
+
+def resolve_exporter(
+    catalog: Catalog,
+    *,
+    distribution: str,
+    branch: int,
+    devices: Sequence[int],
+    settings: ExporterSettings,
+) -> ExporterChoice:
+    """The exporter for one host with a driver of `branch`; `devices`: PCI ids of its GPUs."""
+    exporter = catalog.exporter
+    version = settings.version or exporter.newest
+    known = exporter.version(version)
+    dcgm = settings.dcgm_version or (known.dcgm if known else "")
+    image = exporter.image
+    tag = image.tag.format(dcgm=dcgm, version=version)
+    refusal, doubt = _packages_refused(catalog, distribution)
+    asked = "was asked for (exporter_version)" if settings.version else "is the catalog's"
+    return ExporterChoice(
+        version=version,
+        dcgm=dcgm,
+        dcgm_packages=exporter.packages.dcgm + _cuda_packages(catalog, branch, devices),
+        exporter_packages=exporter.packages.exporter,
+        image=settings.image or f"{image.name}:{tag}",
+        no_packages=refusal,
+        reason=f"dcgm-exporter {version} {asked}; it goes with DCGM {dcgm or '?'}.{doubt}",
+        findings=tuple(_findings(catalog, version, dcgm)),
+    )
+
+
+def _packages_refused(catalog: Catalog, distribution: str) -> tuple[str, str]:
+    """Why there are no packages ("" where there are), and what is not certain about them."""
+    place = catalog.distribution(distribution)
+    title = place.title if place else distribution
+    for without in catalog.exporter.without:
+        if distribution in without.codes:
+            return f"{title} has none ({without.reason})", ""
+    for entry in catalog.exporter.distributions:
+        if distribution in entry.codes:
+            doubt = "" if entry.seen else f" Its package for {title} is documented, not seen."
+            return "", doubt
+    return f"none is known for {title}", ""
+
+
+def _cuda_packages(catalog: Catalog, branch: int, devices: Sequence[int]) -> tuple[str, ...]:
+    generations = {g.name for device in devices if (g := catalog.generation(device))}
+
+    def serves(entry: CudaPackages) -> bool:
+        fits = not entry.generations or bool(generations & set(entry.generations))
+        return entry.covers(branch) and fits
+
+    names = [name for entry in catalog.exporter.cuda if serves(entry) for name in entry.names]
+    return tuple(dict.fromkeys(names))
+
+
+def _findings(catalog: Catalog, version: str, dcgm: str) -> Iterator[Finding]:
+    exporter = catalog.exporter
+    known = exporter.version(version)
+    if not dcgm:
+        yield kinds.UNKNOWN_VERSION(
+            version=version,
+            date=exporter.as_of,
+            known=", ".join(entry.version for entry in exporter.versions),
+        )
+    problems = [f"has {a.cve}" for a in exporter.security if release(version) < release(a.fixed)]
+    if known and known.warning:
+        problems.append(known.warning)
+    if problems:
+        yield kinds.VERSION_CAUTION(
+            version=version, problem=" and ".join(problems), newest=f'"{exporter.newest}"'
+        )

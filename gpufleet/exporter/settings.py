@@ -1,0 +1,100 @@
+"""Settings of the exporter role: data keys `exporter_*`."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from gpufleet.core.settings import ExporterVersion, RoleSettings, matching
+
+_METRIC_TYPES = ("gauge", "counter", "label", "histogram", "summary", "untyped")
+OUR_COUNTERS = "gpufleet"
+_FIELD = re.compile(r"DCGM_[A-Z0-9_]+")
+
+
+def _check_counters(text: str) -> str:
+    """Lines `DCGM field, type, help`, as dcgm-exporter reads them; empty lines and # are free."""
+    fields = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        parts = [part.strip() for part in line.split(",", 2)]
+        if len(parts) != 3 or not _FIELD.fullmatch(parts[0]) or parts[1] not in _METRIC_TYPES:
+            raise ValueError(
+                f"must have lines `DCGM_FI_…, gauge|counter|label, help`; line {number} is "
+                f"{line.strip()!r}"
+            )
+        fields += 1
+    if not fields:
+        raise ValueError("must name at least one field")
+    return text if text.endswith("\n") else text + "\n"
+
+
+def _check_wish(text: str) -> str:
+    """The word for our own list, or a list."""
+    return OUR_COUNTERS if text.strip() == OUR_COUNTERS else _check_counters(text)
+
+
+def _check_address(text: str) -> str:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        address = None
+    if address is None or "%" in text:
+        raise ValueError("must be an IP address, for example 127.0.0.1, 0.0.0.0 or ::")
+    return str(address)
+
+
+Address = Annotated[str, AfterValidator(_check_address)]
+Counters = Annotated[str, AfterValidator(_check_counters)]
+CounterWish = Annotated[str, AfterValidator(_check_wish)]
+Image = Annotated[
+    str,
+    matching(r"[a-z0-9][A-Za-z0-9._:/@-]*", "an image, such as registry.example.com/exporter:4.5"),
+]
+
+
+class ExporterSettings(RoleSettings):
+    """Whether and how a host itself offers the metrics of its GPUs. Off unless asked for."""
+
+    prefix = "exporter_"
+
+    enabled: bool | Literal["auto"] = Field(
+        False,
+        description="Run an exporter on the host. `auto`: where no kubelet runs and nobody else "
+        "collects; True: wherever nobody else collects, else the host stops.",
+    )
+    mode: Literal["auto", "systemd", "docker"] = Field(
+        "auto",
+        description="`systemd`: NVIDIA's packages, with DCGM as a service. `docker`: a container. "
+        "`auto`: packages where there are any, else the container.",
+    )
+    version: ExporterVersion | None = Field(
+        None, description='Version of dcgm-exporter, for example "4.8.3". Default: the catalog\'s.'
+    )
+    dcgm_version: ExporterVersion | None = Field(
+        None, description="Version of DCGM. Default: the one that goes with the exporter."
+    )
+    port: int = Field(9400, ge=1, le=65535, description="TCP port of /metrics.")
+    listen: Address = Field(
+        "127.0.0.1",
+        description="Address to listen on: metrics have no password. `0.0.0.0` is every IPv4 one.",
+    )
+    counters: CounterWish | None = Field(
+        None,
+        description="What to collect, as lines `DCGM field, type, help`. `gpufleet`: the list that "
+        "the alerts need, for that exporter and the host's GPUs. Default: the exporter's own list.",
+    )
+    image: Image | None = Field(
+        None, description="Image of the container. Default: NVIDIA's, of the version above."
+    )
+    hold: bool = Field(True, description="Hold the packages at the installed version.")
+
+    @property
+    def address(self) -> str:
+        """Where /metrics is, as a URL has it: 127.0.0.1:9400, [::1]:9400."""
+        host = f"[{self.listen}]" if ":" in self.listen else self.listen
+        return f"{host}:{self.port}"

@@ -1,0 +1,216 @@
+"""NVIDIA's GPU Operator: its release, and what it must leave alone. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gpufleet.core.versions import release as numbers
+from gpufleet.gpu_stack.builder import EXPORTER, OPERATOR, PLUGIN, StackBuilder, chart_values
+from gpufleet.gpu_stack.findings import operator as findings
+from gpufleet.gpu_stack.findings.stack import (
+    EXPORTER_THERE,
+    OPERATOR_INSTALLS_DRIVERS,
+    PLUGIN_THERE,
+)
+from gpufleet.helm.chart_choice import has_feature
+from gpufleet.helm.release import Operands, Release
+from gpufleet.kube.facts import ClusterNode, ClusterPolicy, ReleaseRef, Workload
+from gpufleet.monitoring.monitors import MonitorPlan
+
+PATIENCE = 180  # seconds: operands crash and start again until driver and toolkit are validated
+COLLISIONS = {  # chart -> why not beside the operator
+    PLUGIN: "both would offer the same GPUs",
+    EXPORTER: "everything would be counted twice, and profiling counters go to one alone",
+}
+SWITCH, MONITOR_SWITCH = "dcgmExporter.enabled", "dcgmExporter.serviceMonitor"
+
+
+def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[str]) -> Release:
+    """The operator's release. `hosts`: nodes that deploys/gpu_node.py looks after."""
+    wanted = build.settings.gpu_operator
+    ref = ReleaseRef(wanted.namespace, OPERATOR)
+    policy = _policy(build, ref)
+    _refuse_collisions(build)
+    driver = _installs_driver(build, policy, hosts)
+    plugin = build.settings.device_plugin
+    nfd = plugin.nfd
+    version = build.charts[OPERATOR].version
+    _tell_what_is_not_passed(build, version)
+    values = chart_values(
+        "gpu-operator/gpu-operator.yaml",
+        driver=driver,
+        toolkit=_installs_toolkit(build, policy, driver=driver),
+        mig_strategy=_if_taken(build, version, "mig.strategy", plugin.mig_strategy),
+        time_slicing=_if_taken(build, version, "devicePlugin.config.data", plugin.time_slicing),
+        nfd=not _rivals(build, *build.catalog.nfd_images.names) if nfd == "auto" else nfd,
+        exporter=_brings_exporter(build, version),
+        monitor_switch=has_feature(build.catalog, OPERATOR, version, MONITOR_SWITCH),
+        service_monitor=monitors.scrape == "service-monitor",
+        monitor_labels=dict(monitors.labels),
+    )
+    release = build.release(OPERATOR, wanted.namespace, values, wanted=wanted.values)
+    operands = _operands(build, release.values, version)
+    return replace(release, ready=replace(release.ready, patience=PATIENCE, operands=operands))
+
+
+def _if_taken(build: StackBuilder, version: str, value: str, setting: Any) -> Any:
+    return setting if has_feature(build.catalog, OPERATOR, version, value) else None
+
+
+def _tell_what_is_not_passed(build: StackBuilder, version: str) -> None:
+    """Settings of plugin and exporter that have no counterpart in this chart."""
+    plugin, monitoring = build.settings.device_plugin, build.settings.monitoring
+    given: dict[str, object] = {
+        "device_plugin_values": plugin.values,
+        "device_plugin_runtime_class": plugin.runtime_class,
+        "monitoring_exporter_values": monitoring.exporter_values,
+        "monitoring_exporter_memory": monitoring.exporter_memory,
+        "monitoring_counters": monitoring.counters,
+    }
+    if not has_feature(build.catalog, OPERATOR, version, "devicePlugin.config.data"):
+        given["device_plugin_time_slicing"] = plugin.time_slicing
+    keys = [key for key, value in given.items() if value]
+    if keys:
+        build.findings.append(findings.NOT_FOR_OPERATOR(keys=", ".join(keys), version=version))
+
+
+def _policy(build: StackBuilder, ref: ReleaseRef) -> ClusterPolicy | None:
+    """The ClusterPolicy of our release; another one is a blocker."""
+    ours = None
+    for policy in build.facts.cluster_policies:
+        if policy.release == ref:
+            ours = policy
+            continue
+        owner = f"release {policy.release}" if policy.release else "no release of Helm"
+        build.findings.append(findings.POLICY_THERE(policy=policy.name, owner=owner, release=ref))
+    return ours
+
+
+def _refuse_collisions(build: StackBuilder) -> None:
+    """Two device plugins would offer the same GPUs, two exporters count everything twice."""
+    for chart, why in COLLISIONS.items():
+        for ref in _releases_of(build, chart):
+            build.findings.append(
+                findings.OPERATOR_COLLIDES(
+                    found=f"Release {ref}",
+                    chart=chart,
+                    why=why,
+                    remove=f"helm -n {ref.namespace} uninstall {ref.name}",
+                )
+            )
+    for work in _rivals(build, *build.catalog.plugin_images.names):
+        if work.release is None:
+            build.findings.append(PLUGIN_THERE(found=work.ref))
+
+
+def _releases_of(build: StackBuilder, chart: str) -> list[ReleaseRef]:
+    """Releases of plugin or exporter: our own, and those whose pods run on nodes."""
+    images = build.catalog.plugin_images if chart == PLUGIN else build.catalog.exporter_images
+    ours = [found.ref for found in build.facts.releases_of(chart)]
+    rivals = [work.release for work in _rivals(build, *images.names) if work.release]
+    if chart == EXPORTER:  # one that the operator's can stay beside keeps it off: see below
+        rivals = [ref for ref in rivals if ref.name == EXPORTER]
+    return list(dict.fromkeys([*ours, *rivals]))
+
+
+def _rivals(build: StackBuilder, *images: str) -> list[Workload]:
+    """What runs one of these images and is not the operator's."""
+    owners = build.catalog.operands.owners
+    return [
+        work
+        for work in build.others(*images, chart=OPERATOR)
+        if not (work.owner and work.owner.kind in owners)
+    ]
+
+
+def _installs_driver(
+    build: StackBuilder, policy: ClusterPolicy | None, hosts: Sequence[str]
+) -> bool:
+    """Whether the operator is to install drivers: as asked for; else as it does already; else
+    where no node has a driver of its own."""
+    wanted = build.settings.gpu_operator.driver
+    if wanted != "auto":
+        return wanted
+    if policy:  # the nodes that it equipped show a driver now, and would lose it
+        return _enabled(policy.spec, "driver", default=True)
+    have = [node.name for node in build.facts.nodes if node.name in hosts or _shows(build, node)]
+    if not have:
+        build.findings.append(OPERATOR_INSTALLS_DRIVERS())
+        return True
+    lack = [name for name in build.gpu_nodes if name not in have]
+    if lack:
+        build.findings.append(
+            findings.DRIVERS_NOT_EVERYWHERE(have=", ".join(have), lack=", ".join(lack))
+        )
+    return False
+
+
+def _installs_toolkit(build: StackBuilder, policy: ClusterPolicy | None, *, driver: bool) -> bool:
+    wanted = build.settings.gpu_operator.toolkit
+    if wanted != "auto":
+        return wanted
+    return _enabled(policy.spec, "toolkit", default=driver) if policy else driver
+
+
+def _shows(build: StackBuilder, node: ClusterNode) -> bool:
+    """Whether a node shows that it has a driver: it offers GPUs, or GFD labelled it."""
+    labels = build.catalog.gpu_labels.driver
+    return bool(node.capacity.get(build.catalog.resource)) or any(
+        name in node.labels for name in labels
+    )
+
+
+def _brings_exporter(build: StackBuilder, version: str) -> bool | None:
+    """Whether the operator's exporter is on; None where the chart has no switch for it."""
+    wanted = build.settings.monitoring
+    rivals = [
+        work
+        for work in _rivals(build, *build.catalog.exporter_images.names)
+        if work.release is None or work.release.name != EXPORTER
+    ]
+    if not has_feature(build.catalog, OPERATOR, version, SWITCH):
+        for work in rivals:
+            build.findings.append(
+                findings.OPERATOR_COLLIDES(
+                    found=str(work.ref),
+                    chart=EXPORTER,
+                    why=f"gpu-operator {version} cannot leave its own out",
+                    remove=f"kubectl -n {work.namespace} delete {work.kind} {work.name}",
+                )
+            )
+        return None
+    if rivals:
+        build.findings.append(EXPORTER_THERE(found=rivals[0].ref))
+    return not rivals and wanted.enabled and wanted.exporter
+
+
+def _operands(build: StackBuilder, values: Mapping[str, Any], version: str) -> Operands | None:
+    """What is to be waited for; None where the user's values leave the ClusterPolicy out."""
+    known = build.catalog.operands
+    if (values.get("clusterPolicy") or {}).get("deployCR") is False:
+        return None
+    nodes = [
+        node
+        for node in build.facts.nodes
+        if node.name in build.gpu_nodes
+        and not any(node.labels.get(name) == value for name, value in known.left_out.items())
+    ]
+    pods = {
+        operand.name: len(nodes)
+        for operand in known.everywhere
+        if _reaches(version, operand.since)
+        and (operand.switch is None or _enabled(values, operand.switch, default=True))
+    }
+    shared = _enabled(values, "sandboxWorkloads", default=False)  # with virtual machines
+    return Operands(known, pods if nodes and not shared else {})
+
+
+def _enabled(values: Mapping[str, Any], component: str, *, default: bool) -> bool:
+    found = (values.get(component) or {}).get("enabled")
+    return default if found is None else bool(found)
+
+
+def _reaches(version: str, since: str) -> bool:
+    return numbers(version.removeprefix("v")) >= numbers(since.removeprefix("v"))

@@ -1,0 +1,36 @@
+"""What a cluster's GPU stack consists of. Types only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpufleet.core.findings import Finding
+from gpufleet.helm.release import Release
+from gpufleet.kube.objects import ObjectSet
+
+
+@dataclass(frozen=True, slots=True)
+class StackPlan:
+    """The releases of a cluster, in the order in which they go in.
+
+    `gpu_nodes`: nodes that are known to have GPUs. `label_nodes`: those that
+    are to get `label`.
+    `secret`: namespace and name of the Secret with Grafana's password, made where it is missing.
+    `dashboards`: ConfigMaps with dashboards. `alerts`: the rules about GPUs.
+    `receivers`: namespace and name of the user's Secret with Alertmanager's receivers.
+    """
+
+    releases: tuple[Release, ...]
+    gpu_nodes: tuple[str, ...]
+    label_nodes: tuple[str, ...]
+    label: str
+    label_value: str
+    secret: tuple[str, str] | None
+    dashboards: ObjectSet
+    alerts: ObjectSet
+    receivers: tuple[str, str] | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def blockers(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.blocks)

@@ -1,0 +1,129 @@
+"""Whether the GPU Operator has brought up what its ClusterPolicy asks for. Pure.
+
+The state of the policy alone does not tell: see `operands` in charts.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gpufleet.core.findings import Finding
+from gpufleet.gpu_stack.findings import operator as findings
+from gpufleet.helm.readiness import Unready, unready
+from gpufleet.helm.release import Operands, Readiness, Release
+from gpufleet.kube.facts import ClusterFacts, ClusterNode, ClusterPolicy, ReleaseRef, Workload
+
+READY, IGNORED = "ready", "ignored"  # states of a ClusterPolicy; notReady is the third
+
+
+@dataclass(frozen=True, slots=True)
+class OperandWait:
+    """What is still to come. `policy`: a sentence about the ClusterPolicy, "" where it is ready;
+    `missing`: DaemonSets that are not there or not made anew yet, in words. `no_policy`: there is
+    no ClusterPolicy of the release, or no such kind."""
+
+    policy: str = ""
+    missing: tuple[str, ...] = ()
+    unready: tuple[Unready, ...] = ()
+    no_policy: bool = False
+
+    @property
+    def lines(self) -> list[str]:
+        policy = f"{self.policy} is not there" if self.no_policy else self.policy
+        return [*filter(None, [policy]), *self.missing, *map(str, self.unready)]
+
+    def __bool__(self) -> bool:
+        return bool(self.lines)
+
+
+def policy_of(release: ReleaseRef, policies: Sequence[ClusterPolicy]) -> ClusterPolicy | None:
+    return next((policy for policy in policies if policy.release == release), None)
+
+
+def owned(expected: Operands, release: ReleaseRef, workloads: Sequence[Workload]) -> list[Workload]:
+    """The DaemonSets that the operator of a release made: it makes them beside itself."""
+    return [
+        work
+        for work in workloads
+        if work.namespace == release.namespace
+        and work.owner
+        and work.owner.kind in expected.known.owners
+    ]
+
+
+def operand_wait(
+    expected: Operands,
+    release: ReleaseRef,
+    policies: Sequence[ClusterPolicy] | None,
+    operands: Sequence[Workload],
+    nodes: Sequence[ClusterNode],
+) -> OperandWait:
+    """What is to be waited for.
+
+    `policies`: all of the cluster, None where the API does not serve them; `operands`: what `owned`
+    gives.
+    """
+    if policies is None:
+        return OperandWait(f"the CRD {expected.known.crd} of its ClusterPolicy", no_policy=True)
+    policy = policy_of(release, policies)
+    if policy is None:
+        return OperandWait(f"the ClusterPolicy of release {release}", no_policy=True)
+    waits = unready(Readiness(expected.pods), operands, nodes)
+    if policy.state != READY or policy.reason == expected.known.no_labels:
+        return OperandWait(_state(policy, policies), (), tuple(waits))
+    return OperandWait("", tuple(_missing(expected, policy, operands)), tuple(waits))
+
+
+def operand_findings(
+    expected: Operands, release: ReleaseRef, policies: Sequence[ClusterPolicy]
+) -> list[Finding]:
+    """What a person should know about a policy that is ready."""
+    policy = policy_of(release, policies)
+    if policy is None or policy.state != READY or policy.reason != expected.known.no_nodes:
+        return []
+    return [findings.OPERATOR_FOUND_NO_GPU(policy=policy.name, message=policy.message)]
+
+
+def operands_of(wanted: Release, facts: ClusterFacts) -> OperandWait:
+    """What the operator of a release, if it has one, has not brought up, as the facts tell."""
+    expected = wanted.ready.operands
+    if expected is None:
+        return OperandWait()
+    policies = facts.cluster_policies if facts.serves(expected.known.crd) else None
+    operands = owned(expected, wanted.ref, facts.workloads)
+    return operand_wait(expected, wanted.ref, policies, operands, facts.nodes)
+
+
+def told_by_operator(wanted: Release, facts: ClusterFacts) -> list[Finding]:
+    """The findings of a release whose operator is done."""
+    expected = wanted.ready.operands
+    return operand_findings(expected, wanted.ref, facts.cluster_policies) if expected else []
+
+
+def _state(policy: ClusterPolicy, policies: Sequence[ClusterPolicy]) -> str:
+    name = f"ClusterPolicy {policy.name}"
+    said = f": {policy.message or policy.reason}" if policy.message or policy.reason else ""
+    others = ", ".join(other.name for other in policies if other.name != policy.name)
+    heeds = f"the operator heeds the oldest ClusterPolicy alone, and there is {others}"
+    if policy.state == IGNORED:
+        return f"{name} is ignored{f': {heeds}' if others else said}"
+    if not policy.state:  # v26.7.0 writes no state for one that it ignores
+        return f"{name}: the operator has not set its state yet{f'; {heeds}' if others else ''}"
+    if policy.state == READY:
+        return f"{name} is ready with nothing to do{said}"
+    return f"{name} is {policy.state}{said}"
+
+
+def _missing(
+    expected: Operands, policy: ClusterPolicy, operands: Sequence[Workload]
+) -> Iterator[str]:
+    """DaemonSets that must be there and are not, or are what an older chart asked for."""
+    there = {work.name: work for work in operands}
+    labels = (policy.spec.get("daemonsets") or {}).get("labels") or {}
+    chart = labels.get(expected.known.chart_label)
+    for name in expected.pods:
+        if name not in there:
+            yield f"DaemonSet {name}: it is not there yet"
+        elif chart and there[name].labels.get(expected.known.chart_label) != chart:
+            yield f"DaemonSet {name}: it is not that of {chart} yet"

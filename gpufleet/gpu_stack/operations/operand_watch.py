@@ -1,0 +1,78 @@
+"""Looks at what the GPU Operator of a release brings: its ClusterPolicy and its DaemonSets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.gpu_stack.operands import OperandWait, operand_findings, operand_wait, owned
+from gpufleet.helm.release import Operands
+from gpufleet.kube.facts import ClusterNode, ClusterPolicy, ReleaseRef, Workload
+from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.parse import parse_cluster_policy, parse_node, parse_workload
+
+
+@dataclass(slots=True)
+class OperandWatch:
+    """What one release's operator brings up. `hold`: seconds that it must stay ready."""
+
+    api: ClusterApi
+    release: ReleaseRef
+    expected: Operands
+    hold: int
+    since: float | None = field(default=None, init=False)  # when it was first seen ready
+    policies: list[ClusterPolicy] = field(default_factory=list, init=False)
+
+    def look(self, spent: float) -> OperandWait:
+        """What is still to come, `spent` seconds after waiting began; false where all is there."""
+        policies = self._policies()
+        self.policies = policies or []
+        operands = self._operands()
+        nodes = self._nodes(operands)
+        found = operand_wait(self.expected, self.release, policies, operands, nodes)
+        if found:
+            self.since = None
+            return found
+        if self.since is None:
+            self.since = spent
+        left = self.hold - (spent - self.since)
+        return OperandWait(f"it to stay ready for {left:.0f} s") if left > 0 else found
+
+    @property
+    def findings(self) -> list[Finding]:
+        return operand_findings(self.expected, self.release, self.policies)
+
+    def validators(self, wait: OperandWait) -> list[Any]:
+        """The pods that validate the node for operands that are not ready."""
+        if not wait.unready:
+            return []
+        selector = f"app in ({','.join(self.expected.known.validators)})"
+        spaces = sorted({entry.workload.namespace for entry in wait.unready})
+        return [
+            pod
+            for space in spaces
+            for pod in self.api.list(f"/api/v1/namespaces/{space}/pods", labelSelector=selector)
+        ]
+
+    def _policies(self) -> list[ClusterPolicy] | None:
+        try:
+            return [parse_cluster_policy(item) for item in self.api.list(self.expected.known.api)]
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def _operands(self) -> list[Workload]:
+        space = self.release.namespace
+        found = self.api.list(f"/apis/apps/v1/namespaces/{space}/daemonsets")
+        made = [parse_workload("DaemonSet", item) for item in found]
+        return owned(self.expected, self.release, made)
+
+    def _nodes(self, operands: Sequence[Workload]) -> list[ClusterNode]:
+        """Nodes as they are now, where they tell why a DaemonSet has no pod: the operator labels
+        them as it goes."""
+        if all(work.wanted for work in operands if self.expected.pods.get(work.name)):
+            return []
+        return [parse_node(item) for item in self.api.list("/api/v1/nodes")]

@@ -1,0 +1,199 @@
+"""Helm releases as pyinfra sees them: a cluster is a host, and a release is an operation on it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any
+
+from pyinfra import host, logger, state
+from pyinfra.api import FunctionCommand, Host, State
+
+from gpufleet.core.visible import one_line
+from gpufleet.gpu_stack.builder import our_releases
+from gpufleet.helm.findings.releases import KIND_MISSING
+from gpufleet.helm.operations.cluster import Cluster, PlannedRelease, open_cluster
+from gpufleet.helm.operations.release_run import Outcome
+from gpufleet.helm.release import Release, ReleasePlan
+from gpufleet.host.operation import Commands
+from gpufleet.host.shell import explain, stop
+from gpufleet.kube.facts import ClusterFacts, ServerVersion
+from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
+from gpufleet.kube.operations.boundary import cluster_operation
+from gpufleet.node.settings import ClusterSettings, load_cluster_settings
+from gpufleet.run.report import HostReport
+from gpufleet.run.reporting import RunReport
+
+
+@dataclass(slots=True)
+class ClusterRun:
+    """The cluster of this deploy: what is wanted of it, what it is, what was planned so far.
+
+    `preview`: nothing is carried out. `blocked`: a release of a preview cannot be brought about.
+    """
+
+    settings: ClusterSettings
+    cluster: Cluster
+    report: HostReport
+    preview: bool = False
+    blocked: bool = False
+    releases: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def facts(self) -> ClusterFacts:
+        """As gathered at the start of the run."""
+        return self.cluster.facts
+
+    @property
+    def today(self) -> date:
+        """The day of the run."""
+        return date.today()
+
+    def note(self, planned: ReleasePlan) -> None:
+        """Put a plan into the report."""
+        before = planned.before
+        name = planned.release.name
+        if planned.needed:
+            version = planned.release.version
+            lines = [f"{name}: {planned.action} ({planned.reason}), chart {version}"]
+            lines += [f"{step.action} CRD {step.name}" for step in planned.crds]
+            self.report.steps.append("\n  ".join([*lines, *planned.diff]))
+        kept = planned.action in ("no-op", "wait", "blocked") and before
+        self.report.releases[name] = {
+            "before": before.chart_version if before else None,
+            "after": before.chart_version if before and kept else planned.release.version,
+        }
+        self.releases.append(describe(planned))
+        self.report.plan["releases"] = self.releases
+        self.report.findings += [
+            found for found in planned.findings if found not in self.report.findings
+        ]
+
+
+def describe(plan: ReleasePlan) -> dict[str, Any]:
+    """A plan as data for preflight's JSON."""
+    wanted = plan.release
+    return {
+        "name": wanted.name,
+        "namespace": wanted.namespace,
+        "chart": wanted.chart,
+        "version": wanted.version,
+        "action": plan.action,
+        "reason": plan.reason,
+        "diff": list(plan.diff),
+        "crds": [step.name for step in plan.crds],
+        "helm": list(plan.strategy.reasons),
+    }
+
+
+def current_cluster(
+    oldest: ServerVersion | None = None, *, preview: bool = False
+) -> ClusterRun | None:
+    """The cluster of this deploy, or None where a blocker stops it; other hosts go on.
+
+    Everything wrong with its settings is reported at once. `preview`: nothing will be changed, so
+    nobody else is kept off the cluster.
+    """
+    report = RunReport.of(state)
+    part = report.host(host.name)
+    part.kind = "cluster"
+    settings, problems = load_cluster_settings(host.data.dict())
+    if settings is None:
+        report.block(host, problems)
+        return None
+    wanted = settings.cluster
+    began = time.monotonic()
+    try:
+        cluster = open_cluster(
+            host.name,
+            KubeAccess(wanted.kubeconfig or "", wanted.context or ""),
+            our_releases(settings),
+            helm=wanted.helm or "",
+            helm_site=wanted.helm_url or "",
+            oldest=oldest,
+            uid=wanted.uid or "",
+            wait=None if preview or report.run.invocation.dry else wanted.lock_timeout,
+            say=_say(host),
+        )
+    except ClusterProblem as problem:
+        report.block(host, list(problem.findings))
+        return None
+    part.seconds += time.monotonic() - began
+    part.examined = True
+    return ClusterRun(settings, cluster, part, preview)
+
+
+def bring(sentence: str, run: ClusterRun, release: Release) -> ReleasePlan:
+    """Plan a release and add the operation that brings it about; `sentence` is what people read.
+
+    A blocker stops the whole cluster before anything of this run is carried out there; a preview
+    goes on, to tell of all of them.
+    """
+    planned = run.cluster.plan(release)
+    if run.preview:
+        return _say_only(run, planned.plan)
+    run.note(planned.plan)
+    if planned.plan.blockers:
+        RunReport.of(state).block(host, [])
+    else:
+        _bring(sentence, run, planned)
+    return planned.plan
+
+
+def _say_only(run: ClusterRun, plan: ReleasePlan) -> ReleasePlan:
+    """Note a plan. What a blocked release would have brought to the API is not known: those after
+    it are not said to lack it."""
+    if run.blocked:
+        known = [found for found in plan.findings if found.code != KIND_MISSING.code]
+        plan = replace(plan, findings=tuple(known))
+    run.blocked = run.blocked or plan.action == "blocked"
+    run.note(plan)
+    return plan
+
+
+@cluster_operation
+def _bring(run: ClusterRun, planned: PlannedRelease) -> Commands:
+    """
+    Bring one Helm release to its plan; ready counts as part of it.
+
+    + run: the cluster
+    + planned: the release's plan
+    """
+    plan = planned.plan
+    if plan.changes:
+        yield FunctionCommand(_carry_out, (run, planned), {})
+        return
+    if plan.needed and state.is_executing:  # waiting changes nothing, so it is no command
+        outcome = run.cluster.carry_out(planned, _say(host))
+        if not _conclude(run, outcome):
+            yield stop(host.name, outcome.findings[-1])
+        return
+    host.noop(f"{plan.release.name}: {plan.reason}")
+
+
+def _carry_out(state: State, host: Host, run: ClusterRun, planned: PlannedRelease) -> bool:
+    """pyinfra heeds what a function returns only where it takes `state` and `host`."""
+    outcome = run.cluster.carry_out(planned, _say(host))
+    ok = _conclude(run, outcome)
+    if ok:
+        run.report.seen[planned.plan.release.name] = planned.plan.release.version
+    for found in outcome.findings if not ok else ():
+        if found.blocks:
+            logger.error(explain(host.name, found))
+    return ok
+
+
+def _conclude(run: ClusterRun, outcome: Outcome) -> bool:
+    run.report.findings += [found for found in outcome.findings if found not in run.report.findings]
+    return outcome.ok
+
+
+def _say(host: Host) -> Any:
+    """A function that prints a line about a host while an operation is at work on it."""
+    prefix = host.print_prefix
+
+    def say(line: str) -> None:
+        logger.info(f"{prefix}{one_line(line)}")
+
+    return say

@@ -1,0 +1,205 @@
+"""The GPU stack of the cluster that a deploy runs for: planned once, carried out by the roles."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyinfra import host, state
+from pyinfra.api import FunctionCommand, Host, State
+from pyinfra.api.exceptions import NoGroupError
+
+from gpufleet.gpu_stack.findings.stack import WRITE_REFUSED
+from gpufleet.gpu_stack.model import StackPlan
+from gpufleet.gpu_stack.operations.releases import ClusterRun, bring, current_cluster
+from gpufleet.gpu_stack.plan import plan_stack
+from gpufleet.helm.chart_choice import cluster_findings, load_charts
+from gpufleet.helm.release import Release
+from gpufleet.host.groups import CLUSTERS, NODES, named_twice
+from gpufleet.host.operation import Commands
+from gpufleet.host.shell import explain
+from gpufleet.kube.facts import ServerVersion
+from gpufleet.kube.findings import NAMED_TWICE
+from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.boundary import cluster_boundary, cluster_operation
+from gpufleet.run.reporting import RunReport
+
+USER = "admin"
+NAMESPACE_LABELS = {"pod-security.kubernetes.io/enforce": "privileged"}
+
+
+@dataclass(slots=True)
+class Stack:
+    """A cluster during a run, and what is to be in it."""
+
+    run: ClusterRun
+    plan: StackPlan
+
+    @property
+    def uses_operator(self) -> bool:
+        """Whether NVIDIA's operator is to bring plugin and exporter."""
+        return self.run.settings.cluster.stack == "gpu-operator"
+
+    def release(self, chart: str) -> Release | None:
+        """The release of a chart, where the plan has one."""
+        return next((found for found in self.plan.releases if found.chart == chart), None)
+
+    def bring(self, sentence: str, chart: str) -> None:
+        """Bring the release of a chart about, where the plan has one and nothing failed yet."""
+        release = self.release(chart)
+        if release and not self.run.report.failed:
+            bring(sentence, self.run, release)
+
+
+def current_stack(*, preview: bool = False) -> Stack | None:
+    """The stack of this deploy's cluster; None for a host that is no cluster, or is stopped.
+
+    Blockers are told together, before anything is changed.
+    """
+    report = RunReport.of(state)
+    if CLUSTERS not in host.groups:
+        report.leave_out(host.name)
+        return None
+    with cluster_boundary():
+        return _stack(preview=preview)
+    return None
+
+
+def _stack(*, preview: bool) -> Stack | None:
+    report = RunReport.of(state)
+    if named_twice(host):
+        report.host(host.name).kind = "cluster"
+        report.block(host, [NAMED_TWICE(name=host.name)])
+        return None
+    catalog = load_charts()
+    major, minor = next(iter(catalog.kubernetes)).split(".")
+    run = current_cluster(ServerVersion(int(major), int(minor)), preview=preview)
+    if run is None:
+        return None
+    plan = plan_stack(run.settings, run.facts, catalog, _node_names())
+    about = cluster_findings(catalog, run.facts.server.full, run.today)
+    run.report.findings += [*about, *plan.findings]
+    if plan.blockers:
+        report.block(host, [])
+        return None
+    return Stack(run, plan)
+
+
+def _node_names() -> list[str]:
+    """What the inventory calls GPU nodes; a host name counts without its domain too."""
+    try:
+        hosts = state.inventory.get_group(NODES)
+    except NoGroupError:
+        return []
+    return [name for found in hosts for name in {found.name, found.name.split(".")[0]}]
+
+
+@cluster_operation
+def label_nodes(api: ClusterApi, names: Sequence[str], label: str, value: str) -> Commands:
+    """
+    Give nodes the label by which charts select nodes with GPUs.
+
+    + api: of the cluster
+    + names: nodes that lack it
+    + label: its key
+    + value: its value
+    """
+    if not names:
+        host.noop("every GPU node has its label")
+        return
+    yield FunctionCommand(_label, (api, names, label, value), {})
+
+
+def _label(
+    state: State, host: Host, api: ClusterApi, names: Sequence[str], label: str, value: str
+) -> bool:
+    try:
+        for name in names:
+            api.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": {label: value}}})
+    except ApiError as error:
+        return _refused(host, "label nodes", error)
+    return True
+
+
+@cluster_operation
+def keep_runtime_class(api: ClusterApi, name: str | None) -> Commands:
+    """
+    Make the RuntimeClass by which pods ask for the container runtime of that name.
+
+    + api: of the cluster
+    + name: of the class and of its handler; one that is there stays as it is; None: not wanted
+    """
+    if name is None:
+        host.noop("nvidia is the default runtime, no RuntimeClass is needed")
+        return
+    group = api.get("/apis/node.k8s.io")["preferredVersion"]["groupVersion"]
+    classes = f"/apis/{group}/runtimeclasses"
+    if _is_there(api, f"{classes}/{name}"):
+        host.noop(f"the RuntimeClass {name} is there")
+        return
+    body = {
+        "apiVersion": group, "kind": "RuntimeClass", "metadata": {"name": name}, "handler": name,
+    }  # fmt: skip
+    yield FunctionCommand(_create, (api, classes, body, f"make the RuntimeClass {name}"), {})
+
+
+def _create(
+    state: State, host: Host, api: ClusterApi, path: str, body: dict[str, Any], action: str
+) -> bool:
+    try:
+        api.create(path, body)
+    except ApiError as error:
+        return _refused(host, action, error)
+    return True
+
+
+@cluster_operation
+def keep_password(api: ClusterApi, secret: tuple[str, str] | None) -> Commands:
+    """
+    Make Grafana's password, once; it is in the Secret and nowhere else.
+
+    + api: of the cluster
+    + secret: namespace and name; None where the user has one
+    """
+    if secret is None or _is_there(api, "/api/v1/namespaces/{}/secrets/{}".format(*secret)):
+        host.noop("Grafana has its password")
+        return
+    yield FunctionCommand(_make_password, (api, *secret), {})
+
+
+def _is_there(api: ClusterApi, path: str) -> bool:
+    try:
+        api.get(path)
+    except ApiError as error:
+        if error.reason == "NotFound":
+            return False
+        raise
+    return True
+
+
+def _make_password(state: State, host: Host, api: ClusterApi, namespace: str, name: str) -> bool:
+    body = {
+        "metadata": {"name": name},
+        "stringData": {"admin-user": USER, "admin-password": secrets.token_urlsafe(24)},
+    }
+    try:
+        _make_namespace(api, namespace)
+        api.create(f"/api/v1/namespaces/{namespace}/secrets", body)
+    except ApiError as error:
+        return _refused(host, f"make the Secret {namespace}/{name}", error)
+    return True
+
+
+def _make_namespace(api: ClusterApi, name: str) -> None:
+    try:
+        api.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": NAMESPACE_LABELS}})
+    except ApiError as error:
+        if error.reason != "AlreadyExists":
+            raise
+
+
+def _refused(host: Host, action: str, error: ApiError) -> bool:
+    host.log_styled(explain(host.name, WRITE_REFUSED(action=action, reason=error)), fg="red")
+    return False

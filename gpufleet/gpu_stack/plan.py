@@ -1,0 +1,237 @@
+"""Which releases make up a cluster's GPU stack, in order, and why. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from gpufleet.core.findings import Finding
+from gpufleet.exporter.counters import load_counters
+from gpufleet.exporter.counters_file import collected, counters_csv, fields_of
+from gpufleet.gpu_stack.builder import (
+    EXPORTER,
+    NFD,
+    OPERATOR,
+    PLUGIN,
+    STACK,
+    StackBuilder,
+    chart_values,
+)
+from gpufleet.gpu_stack.findings import stack as findings
+from gpufleet.gpu_stack.gpu_operator import plan_operator
+from gpufleet.gpu_stack.model import StackPlan
+from gpufleet.helm.chart_choice import choose_charts, has_feature, memory_limit
+from gpufleet.helm.chart_models import ChartCatalog
+from gpufleet.helm.release import CrdPolicy, Release
+from gpufleet.kube.facts import ClusterFacts, ClusterNode
+from gpufleet.monitoring.adapter import plan_adapter
+from gpufleet.monitoring.alerting import plan_alerts
+from gpufleet.monitoring.alertmanager import CONFIG_SECRET
+from gpufleet.monitoring.dashboards import plan_dashboards
+from gpufleet.monitoring.grafana_models import load_grafana
+from gpufleet.monitoring.monitors import MonitorPlan, plan_monitors
+from gpufleet.monitoring.node_problems import plan_detector
+from gpufleet.node.settings import ClusterSettings
+
+OPERATOR_CRDS = CrdPolicy("operator.prometheus.io/version")
+GRAFANA_SECRET = "gpufleet-grafana"
+
+
+def plan_stack(
+    settings: ClusterSettings,
+    facts: ClusterFacts,
+    catalog: ChartCatalog,
+    hosts: Collection[str] = (),
+) -> StackPlan:
+    """The releases of one cluster; raises nothing, reports findings.
+
+    `hosts`: names of machines that the inventory has in gpu_nodes, as far as they are nodes.
+    """
+    access = settings.cluster
+    charts = choose_charts(catalog, facts.server.full, access.charts, access.chart_versions)
+    labelled = tuple(node.name for node in facts.nodes if _has_gpu(node, catalog))
+    named = tuple(node.name for node in facts.nodes if node.name in hosts)
+    label_nodes = _unlabelled(settings, facts, catalog, {*labelled, *named})
+    known = tuple(dict.fromkeys([*labelled, *label_nodes]))
+    build = StackBuilder(settings, facts, catalog, charts, known)
+    monitors = plan_monitors(settings.monitoring, facts, charts[STACK].version)
+    build.findings += monitors.findings
+    parts = [_prometheus(build, monitors)]
+    if access.stack == "gpu-operator":
+        parts.append(plan_operator(build, monitors, named))
+    else:
+        parts += [_nfd(build, bool(label_nodes)), _plugin(build), _exporter(build, monitors)]
+    parts += [plan_adapter(build, monitors), plan_detector(build, monitors)]
+    if not known:
+        build.findings.append(_no_gpu_nodes(settings, catalog))
+    label, value = next(iter(catalog.gpu_labels.labels.items()))
+    secret = (settings.monitoring.namespace, GRAFANA_SECRET)
+    dashboards, too_large = plan_dashboards(settings.monitoring, _has_grafana(settings, monitors))
+    alerts, unheard = plan_alerts(settings.monitoring, facts, monitors, _collected(build, parts))
+    build.findings += [*too_large, *unheard]
+    makes_secret = monitors.install and not settings.monitoring.grafana_existing_secret
+    return StackPlan(
+        releases=tuple(release for release in parts if release),
+        gpu_nodes=known,
+        label_nodes=label_nodes,
+        label=label,
+        label_value=value,
+        secret=secret if makes_secret else None,
+        dashboards=dashboards,
+        alerts=alerts,
+        receivers=_receivers(settings, monitors),
+        findings=tuple(dict.fromkeys(build.findings)),
+    )
+
+
+def _prometheus(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
+    wanted = build.settings.monitoring
+    if not monitors.install:
+        return None
+    values = chart_values(
+        "monitoring/kube-prometheus-stack.yaml",
+        scrape_config=monitors.scrape == "scrape-config",
+        discovery=monitors.discovery,
+        node_port=wanted.node_port,
+        grafana_node_port=wanted.grafana_node_port,
+        grafana_secret=wanted.grafana_existing_secret or GRAFANA_SECRET,
+        admission_webhooks=wanted.admission_webhooks,
+        folder_annotation=load_grafana().sidecar.folder,
+        alertmanager_secret=CONFIG_SECRET if _receivers(build.settings, monitors) else None,
+    )
+    return build.release(STACK, wanted.namespace, values, wanted=wanted.values, crds=OPERATOR_CRDS)
+
+
+def _has_grafana(settings: ClusterSettings, monitors: MonitorPlan) -> bool:
+    wanted = settings.monitoring.values.get("grafana") or {}
+    return monitors.install and wanted.get("enabled") is not False
+
+
+def _nfd(build: StackBuilder, labels_by_hand: bool) -> Release | None:
+    wanted = build.settings.device_plugin
+    others = build.others(*build.catalog.nfd_images.names, chart=NFD)
+    if wanted.nfd is False or (wanted.nfd == "auto" and (labels_by_hand or wanted.label_nodes)):
+        return None
+    if others and wanted.nfd == "auto":
+        build.findings.append(findings.NFD_THERE(found=others[0].ref))
+        return None
+    values = chart_values("device-plugin/node-feature-discovery.yaml", extra_label_namespaces=False)
+    return build.release(NFD, wanted.nfd_namespace, values, wanted=wanted.nfd_values)
+
+
+def _plugin(build: StackBuilder) -> Release:
+    wanted = build.settings.device_plugin
+    for work in build.others(*build.catalog.plugin_images.names, chart=PLUGIN):
+        build.findings.append(findings.PLUGIN_THERE(found=work.ref))
+    operators = [f"ClusterPolicy {policy.name}" for policy in build.facts.cluster_policies]
+    operators += [f"release {found.ref}" for found in build.facts.releases_of(OPERATOR)]
+    if operators:
+        build.findings.append(findings.OPERATOR_THERE(found=operators[0]))
+    values = chart_values(
+        "device-plugin/nvidia-device-plugin.yaml",
+        gfd=wanted.gfd,
+        mig_strategy=wanted.mig_strategy,
+        runtime_class=wanted.runtime_class,
+        time_slicing=wanted.time_slicing,
+    )
+    pods = {PLUGIN: len(build.gpu_nodes)} if build.gpu_nodes else {}
+    release = build.release(PLUGIN, wanted.namespace, values, wanted=wanted.values, pods=pods)
+    return replace(release, ready=replace(release.ready, offering=tuple(build.gpu_nodes)))
+
+
+def _exporter(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
+    wanted = build.settings.monitoring
+    if not (wanted.enabled and wanted.exporter):
+        return None
+    catalog, version = build.catalog, build.charts[EXPORTER].version
+    images = catalog.exporter_images
+    others = build.others(*images.names, chart=EXPORTER)
+    others += [
+        work
+        for work in build.facts.on_host_port(images.port)
+        if work not in others and not build.is_ours(work, EXPORTER)
+    ]
+    if others:
+        build.findings.append(findings.EXPORTER_THERE(found=others[0].ref))
+        return None
+    takes_counters = has_feature(catalog, EXPORTER, version, "customMetrics")
+    if wanted.counters and not takes_counters:
+        since = catalog.charts[EXPORTER].features["customMetrics"]
+        build.findings.append(findings.COUNTERS_NOT_PASSED(version=version, since=since))
+    runtime = has_feature(catalog, EXPORTER, version, "runtimeClassName")
+    values = chart_values(
+        "monitoring/dcgm-exporter.yaml",
+        service_monitor=monitors.scrape == "service-monitor",
+        monitor_labels=dict(monitors.labels),
+        memory=wanted.exporter_memory or memory_limit(catalog, EXPORTER, _most_gpus(build)),
+        runtime_class=build.settings.device_plugin.runtime_class if runtime else None,
+        relabelings=has_feature(catalog, EXPORTER, version, "serviceMonitor.relabelings"),
+        counters=_counters(build) if takes_counters else None,
+        gpu_labels=catalog.gpu_labels.labels,
+    )
+    pods = {EXPORTER: len(build.gpu_nodes)} if build.gpu_nodes else {}
+    return build.release(
+        EXPORTER, wanted.namespace, values, wanted=wanted.exporter_values, pods=pods
+    )
+
+
+def _counters(build: StackBuilder) -> str | None:
+    """The list for the exporter's chart: the user's, else ours; None for the chart's own."""
+    version = build.charts[EXPORTER].version
+    return build.settings.monitoring.counters or counters_csv(load_counters(), version)
+
+
+def _collected(build: StackBuilder, parts: Collection[Release | None]) -> frozenset[str] | None:
+    """What our exporter collects; None where none of ours is among the releases."""
+    if not any(release and release.chart == EXPORTER for release in parts):
+        return None
+    version = build.charts[EXPORTER].version
+    takes = has_feature(build.catalog, EXPORTER, version, "customMetrics")
+    asked = build.settings.monitoring.counters
+    if takes and asked:
+        return fields_of(asked)
+    return collected(load_counters(), version)
+
+
+def _receivers(settings: ClusterSettings, monitors: MonitorPlan) -> tuple[str, str] | None:
+    wanted = settings.monitoring
+    if not monitors.install or not wanted.alert_receivers:
+        return None
+    return (wanted.namespace, wanted.alert_receivers)
+
+
+def _has_gpu(node: ClusterNode, catalog: ChartCatalog) -> bool:
+    """By what the node offers or by a label of NFD or GFD."""
+    labels = catalog.gpu_labels
+    if node.capacity.get(catalog.resource):
+        return True
+    by_label = any(node.labels.get(name) == value for name, value in labels.labels.items())
+    return by_label or any(node.labels.get(name) == "true" for name in labels.also)
+
+
+def _most_gpus(build: StackBuilder) -> int:
+    resource = build.catalog.resource
+    return max((node.capacity.get(resource, 0) for node in build.facts.nodes), default=0)
+
+
+def _unlabelled(
+    settings: ClusterSettings, facts: ClusterFacts, catalog: ChartCatalog, with_gpu: set[str]
+) -> tuple[str, ...]:
+    """The GPU nodes that lack every label by which the charts select, where we are to set one."""
+    if not settings.device_plugin.label_nodes:
+        return ()
+    wanted = catalog.gpu_labels.labels
+    return tuple(
+        node.name
+        for node in facts.nodes
+        if node.name in with_gpu
+        and not any(node.labels.get(name) == value for name, value in wanted.items())
+    )
+
+
+def _no_gpu_nodes(settings: ClusterSettings, catalog: ChartCatalog) -> Finding:
+    if settings.device_plugin.nfd is False or settings.device_plugin.label_nodes:
+        advice = "Name them in the inventory's group gpu_nodes as Kubernetes names them."
+    else:
+        advice = "NFD labels them once it runs; run again and see that this is gone."
+    return findings.NO_GPU_NODES(labels=", ".join(catalog.gpu_labels.labels), advice=advice)

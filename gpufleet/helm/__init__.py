@@ -1,0 +1,1 @@
+"""Charts and Helm releases: chosen, planned, carried out, waited for."""

@@ -1,0 +1,202 @@
+"""What is in a Helm chart: its metadata, its values, its CRDs. Pure.
+
+Source: the chart file structure and the rules for dependencies and CRDs in Helm's documentation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from gpufleet.kube.manifests import load_manifests
+
+_USED = re.compile(rb"\.Values\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
+
+
+class BrokenChart(ValueError):
+    """An archive that is no Helm chart, or one that does not parse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subchart:
+    """A chart inside a chart. `key`: where its values stand in those of the outer chart.
+    `condition`: paths of values, of which the first that is set decides whether it is used."""
+
+    key: str
+    condition: tuple[str, ...]
+    chart: ChartContent
+
+
+@dataclass(frozen=True, slots=True)
+class ChartContent:
+    """One chart."""
+
+    name: str
+    version: str
+    app_version: str
+    kube_version: str
+    values: Mapping[str, Any]  # defaults
+    crds: tuple[Mapping[str, Any], ...]  # of its folder crds/, without those of its subcharts
+    subcharts: tuple[Subchart, ...] = field(default_factory=tuple)
+    used: tuple[str, ...] = ()  # sorted paths of values that its templates name
+
+    def known_values(self) -> dict[str, Any]:
+        """Its default values with those of its subcharts below their keys, and their switches.
+
+        What its templates name is known too: charts have such values in a comment only.
+        """
+        known = dict(self.values)
+        for path in self.used:
+            known = _with_name(known, path)
+        for sub in self.subcharts:
+            own = known.get(sub.key)
+            inner = sub.chart.known_values()
+            known[sub.key] = _merged(inner, own) if isinstance(own, Mapping) else inner
+            for path in sub.condition:
+                known = _merged(_nested(path, True), known)
+        return known
+
+    def all_crds(self, values: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """Its CRDs and those of the subcharts that `values`, over the defaults, switch on."""
+        yield from self.crds
+        merged = _merged(self.values, values)
+        for sub in self.subcharts:
+            if _is_on(sub.condition, merged):
+                inner = merged.get(sub.key)
+                yield from sub.chart.all_crds(inner if isinstance(inner, Mapping) else {})
+
+
+def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`over` put on `base`, maps key by key, as Helm does it; null takes a key away."""
+    result = dict(base)
+    for key, value in over.items():
+        below = result.get(key)
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, Mapping) and isinstance(below, Mapping):
+            result[key] = _merged(below, value)
+        else:
+            result[key] = value
+    return result
+
+
+def _with_name(known: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """`known` with a place for the value at `path`. An empty map takes any key and stays so."""
+    key, _, rest = path.partition(".")
+    below = known.get(key)
+    if key not in known:
+        return {**known, key: _nested(rest, {}) if rest else {}}
+    if rest and isinstance(below, Mapping) and below:
+        return {**known, key: _with_name(below, rest)}
+    return dict(known)
+
+
+def _nested(path: str, value: Any) -> dict[str, Any]:
+    """{"nfd": {"enabled": value}} for nfd.enabled."""
+    for part in reversed(path.split(".")):
+        value = {part: value}
+    return dict(value)
+
+
+def _is_on(condition: tuple[str, ...], values: Mapping[str, Any]) -> bool:
+    for path in condition:
+        found: Any = values
+        for part in path.split("."):
+            found = found.get(part) if isinstance(found, Mapping) else None
+        if isinstance(found, bool):
+            return found
+    return True
+
+
+def parse_chart(files: Mapping[str, bytes]) -> ChartContent:
+    """The chart in the files of an archive, by path inside the chart. Raises BrokenChart."""
+    try:
+        return _parse(files)
+    except (TypeError, KeyError, AttributeError) as error:
+        raise BrokenChart(f"a part of it has another form than a chart's: {error}") from error
+
+
+def _parse(files: Mapping[str, bytes]) -> ChartContent:
+    metadata = _load(files, "Chart.yaml")
+    if not isinstance(metadata.get("name"), str) or "version" not in metadata:
+        raise BrokenChart("Chart.yaml names no chart and version")
+    subcharts = []
+    entries = _entries(files, metadata)
+    listed = {str(entry.get("alias") or entry["name"]): entry for entry in entries}
+    for folder, inner in _subcharts(files).items():
+        chart = _parse(inner)
+        uses = {key: e for key, e in listed.items() if e["name"] == chart.name} or {folder: {}}
+        for key, entry in uses.items():
+            condition = str(entry.get("condition") or "")
+            paths = tuple(part.strip() for part in condition.split(",") if part.strip())
+            subcharts.append(Subchart(key, paths, chart))
+    return ChartContent(
+        name=metadata["name"],
+        version=str(metadata["version"]),
+        app_version=str(metadata.get("appVersion") or ""),
+        kube_version=str(metadata.get("kubeVersion") or ""),
+        values=_load(files, "values.yaml"),
+        crds=tuple(_crds(files)),
+        subcharts=tuple(subcharts),
+        used=tuple(sorted(_used(files))),
+    )
+
+
+def _used(files: Mapping[str, bytes]) -> set[str]:
+    """Paths of values in the templates; `global` belongs to all charts, and takes anything."""
+    found = {
+        name.decode()
+        for path, text in files.items()
+        if path.startswith("templates/")
+        for name in _USED.findall(text)
+    }
+    return {name for name in found if name.partition(".")[0] != "global"}
+
+
+def _entries(files: Mapping[str, bytes], metadata: Mapping[str, Any]) -> list[Any]:
+    """Dependencies: in Chart.yaml, in charts of apiVersion v1 in requirements.yaml."""
+    old = _load(files, "requirements.yaml") if "requirements.yaml" in files else {}
+    return [*(metadata.get("dependencies") or ()), *(old.get("dependencies") or ())]
+
+
+def _subcharts(files: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
+    found: dict[str, dict[str, bytes]] = {}
+    for path, data in files.items():
+        parts = path.split("/", 2)
+        if len(parts) == 3 and parts[0] == "charts":
+            found.setdefault(parts[1], {})[parts[2]] = data
+    return {folder: inner for folder, inner in found.items() if "Chart.yaml" in inner}
+
+
+def _crds(files: Mapping[str, bytes]) -> Iterator[Mapping[str, Any]]:
+    for path in sorted(files):
+        if path.startswith("crds/") and path.endswith((".yaml", ".yml", ".json")):
+            for document in _documents(path, files[path]):
+                if document.get("kind") == "CustomResourceDefinition":
+                    if not _is_whole(document):
+                        raise BrokenChart(f"{path} has a CRD that lacks its name, group or kind")
+                    yield document
+
+
+def _is_whole(crd: Mapping[str, Any]) -> bool:
+    """Whether a CRD has what is read of it before the API server sees it."""
+    spec = crd["spec"]
+    return all((crd["apiVersion"], crd["metadata"]["name"], spec["group"], spec["names"]["kind"]))
+
+
+def _documents(path: str, data: bytes) -> list[Mapping[str, Any]]:
+    try:
+        return [found for found in load_manifests(data) if isinstance(found, dict)]
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise BrokenChart(f"{path} does not parse: {' '.join(str(error).split())}") from error
+
+
+def _load(files: Mapping[str, bytes], path: str) -> dict[str, Any]:
+    if path not in files and path == "Chart.yaml":
+        raise BrokenChart("it has no Chart.yaml")
+    documents = _documents(path, files.get(path, b""))
+    return dict(documents[0]) if documents else {}

@@ -1,0 +1,221 @@
+"""Which chart versions fit a cluster, each with its reason. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from typing import Any, Literal
+
+from gpufleet.core.data import read
+from gpufleet.core.findings import Finding
+from gpufleet.core.versions import release
+from gpufleet.helm.chart_models import Break, Chart, ChartCatalog, Documented, Pick
+from gpufleet.helm.findings import charts as findings
+
+Policy = Literal["careful", "newest"]
+Numbers = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChartChoice:
+    """A version of a chart for one cluster.
+
+    `checked`: where it was installed. `values`: what the chart needs to fit.
+    """
+
+    chart: str
+    version: str
+    repository: str
+    reason: str
+    checked: str
+    values: Mapping[str, Any]
+    findings: tuple[Finding, ...]
+
+
+@lru_cache(maxsize=1)
+def load_charts() -> ChartCatalog:
+    """The catalog of charts that is shipped with this version of gpufleet."""
+    return ChartCatalog.model_validate(read("helm/charts"))
+
+
+def kubernetes_minor(version: str) -> str:
+    """1.24 of v1.24.17-eks-036c24b. Raises ValueError for text that is no version."""
+    found = re.match(r"v?(\d+)\.(\d+)", version)
+    if not found:
+        raise ValueError(f"{version!r} is no Kubernetes version")
+    return f"{found[1]}.{found[2]}"
+
+
+def cluster_findings(catalog: ChartCatalog, kubernetes: str, today: date) -> list[Finding]:
+    """What is to be said of the cluster's version itself."""
+    minor = kubernetes_minor(kubernetes)
+    if minor not in catalog.kubernetes:
+        known = list(catalog.kubernetes)
+        return [
+            findings.UNKNOWN_KUBERNETES(
+                minor=minor, first=known[0], last=known[-1], nearest=_nearest(catalog, minor)
+            )
+        ]
+    end = catalog.kubernetes[minor]
+    return [findings.KUBERNETES_ENDED(minor=minor, date=end)] if end < today else []
+
+
+def choose_charts(
+    catalog: ChartCatalog,
+    kubernetes: str,
+    policy: Policy = "careful",
+    pins: Mapping[str, str] | None = None,
+) -> dict[str, ChartChoice]:
+    """A version of every chart for a cluster, chart -> choice.
+
+    `kubernetes`: the server's version or its minor, vendor suffixes are ignored; for a minor that
+    the catalog does not know the nearest one counts. `pins`: versions that the user wants instead.
+    A pin that cannot work is a blocker among the findings of its choice.
+    """
+    minor = _nearest(catalog, kubernetes_minor(kubernetes))
+    pinned = pins or {}
+    return {
+        name: _choose(name, chart, minor, policy, pinned.get(name))
+        for name, chart in catalog.charts.items()
+    }
+
+
+def has_feature(catalog: ChartCatalog, chart: str, version: str, feature: str) -> bool:
+    """Whether a version of a chart knows a value; one without an entry is known to all."""
+    since = catalog.charts[chart].features.get(feature)
+    return since is None or _number(version) >= _number(since)
+
+
+def memory_limit(catalog: ChartCatalog, chart: str, gpus: int) -> str:
+    """The memory limit for nodes with up to `gpus` GPUs; "" where the catalog has none."""
+    fitting = [entry.limit for entry in catalog.charts[chart].memory if entry.gpus <= max(gpus, 1)]
+    return fitting[-1] if fitting else ""
+
+
+def _choose(name: str, chart: Chart, minor: str, policy: Policy, pin: str | None) -> ChartChoice:
+    pick = _careful(chart, minor)
+    version, reason = pick.version, pick.why
+    if pin:
+        version, reason = _spelt(chart, pin), f"pinned; the catalog's choice is {pick.version}"
+    elif policy == "newest":
+        version, reason = _newest(chart, minor, pick)
+    hits = [hit for hit in chart.breaks if _hits(hit, version, minor)]
+    allowed = policy == "newest"
+    values: dict[str, Any] = {}
+    for hit in hits:
+        values = merged(values, hit.values if allowed else {})
+    problems = [
+        *_blockers(name, version, minor, hits, allowed),
+        *_remarks(name, chart, version, minor),
+    ]
+    checked = _checked(chart, version, minor, values)
+    if any(finding.blocks for finding in problems):
+        checked = f"known not to install on {minor}"
+    return ChartChoice(name, version, chart.repository, reason, checked, values, tuple(problems))
+
+
+def _careful(chart: Chart, minor: str) -> Pick:
+    return [pick for pick in chart.picks if release(pick.from_) <= release(minor)][-1]
+
+
+def _newest(chart: Chart, minor: str, careful: Pick) -> tuple[str, str]:
+    """The newest version that the API takes, with values where it needs some."""
+    for version in sorted(chart.installed, key=_number, reverse=True):
+        hits = [hit for hit in chart.breaks if _hits(hit, version, minor)]
+        if all(hit.values for hit in hits):
+            if version == careful.version:
+                break
+            more = " with values that take out what it does not know" if hits else ""
+            return version, f"the newest that the API of {minor} takes{more}"
+    return careful.version, careful.why
+
+
+def _blockers(
+    name: str, version: str, minor: str, hits: list[Break], allowed: bool
+) -> Iterator[Finding]:
+    for hit in hits:
+        if hit.values and allowed:
+            yield findings.CHART_MADE_TO_FIT(
+                chart=name, version=version, minor=minor, error=hit.error
+            )
+        else:
+            way = ' or set cluster_charts = "newest", which passes values that avoid it'
+            yield findings.CHART_DOES_NOT_FIT(
+                chart=name, version=version, minor=minor, error=hit.error, last=hit.last,
+                way=way if hit.values else "",
+            )  # fmt: skip
+
+
+def _remarks(name: str, chart: Chart, version: str, minor: str) -> Iterator[Finding]:
+    said = _documented(chart, version)
+    if said and not _covers(said, minor):
+        last = f" to {said.last}" if said.last else " and newer"
+        yield findings.CHART_UNDOCUMENTED(
+            chart=name, version=version, minor=minor, documented=f"{said.first}{last}"
+        )
+    newest = max((*chart.installed, *(pick.version for pick in chart.picks)), key=_number)
+    if _number(version) > _number(newest):
+        yield findings.CHART_UNKNOWN(chart=name, version=version, newest=newest)
+
+
+def _documented(chart: Chart, version: str) -> Documented | None:
+    entries = [entry for entry in chart.documented if _number(entry.since) <= _number(version)]
+    return entries[-1] if entries else None
+
+
+def _covers(said: Documented, minor: str) -> bool:
+    last = release(said.last) if said.last else (99,)
+    return release(said.first) <= release(minor) <= last
+
+
+def _hits(hit: Break, version: str, minor: str) -> bool:
+    if release(minor) >= release(hit.below) or _number(version) < _number(hit.since):
+        return False
+    return hit.until is None or _number(version) < _number(hit.until)
+
+
+def _checked(chart: Chart, version: str, minor: str, values: Mapping[str, Any]) -> str:
+    """What is known of that version on that minor, and no more."""
+    on = chart.installed.get(version, {})
+    if minor in on:
+        how = " with the values given" if values else ""
+        return (
+            f"installed{how} on an API server of {minor}: every object accepted, "
+            f"{on[minor]} simulated pods ran; no image was run"
+        )
+    if on:
+        near = min(on, key=lambda known: abs(release(known)[1] - release(minor)[1]))
+        return f"inferred: not installed on {minor}; on {near} every object was accepted"
+    return "not installed anywhere by gpufleet's authors"
+
+
+def _nearest(catalog: ChartCatalog, minor: str) -> str:
+    """The minor itself, or the nearest one that the catalog knows."""
+    wanted = release(minor)
+    known = list(catalog.kubernetes)
+    if minor in known:
+        return minor
+    return known[0] if wanted < release(known[0]) else known[-1]
+
+
+def _spelt(chart: Chart, version: str) -> str:
+    """The version as the chart's index writes it: gpu-operator's have a v from 1.7.0 on."""
+    known = {name.removeprefix("v"): name for name in chart.installed}
+    return known.get(version.removeprefix("v"), version)
+
+
+def _number(version: str) -> Numbers:
+    return release(version.removeprefix("v"))
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Values as helm merges them: mappings key by key, everything else from `over`; null stays."""
+    result = dict(base)
+    for key, value in over.items():
+        below = result.get(key)
+        both = isinstance(below, Mapping) and isinstance(value, Mapping)
+        result[key] = merged(below, value) if both else value  # type: ignore[arg-type]
+    return result

@@ -1,0 +1,113 @@
+"""Types of charts.yaml."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from gpufleet.core.entries import Entry, Sourced
+
+Minor = Annotated[str, Field(pattern=r"^1\.\d+$")]
+ChartVersion = Annotated[str, Field(pattern=r"^v?\d+\.\d+\.\d+$")]
+
+
+class Pick(Entry):
+    """The careful choice from a minor on."""
+
+    from_: Minor = Field(alias="from")
+    version: ChartVersion
+    why: str
+
+
+class Break(Sourced):
+    """Versions that do not install below a minor; `values` make them fit, `last` fits as it is."""
+
+    since: ChartVersion
+    until: ChartVersion | None = None  # not included
+    below: Minor
+    error: str
+    last: ChartVersion
+    values: dict[str, Any] = Field(default_factory=dict)
+
+
+class Documented(Entry):
+    """The minors that upstream names for versions from `since` up to the next entry."""
+
+    since: ChartVersion
+    first: Minor
+    last: Minor | None = None
+
+
+class Memory(Entry):
+    """What a pod needs on a node with that many GPUs or more."""
+
+    gpus: int
+    limit: str
+
+
+class Chart(Sourced):
+    """One chart. See charts.yaml for the fields."""
+
+    repository: str
+    picks: tuple[Pick, ...]
+    breaks: tuple[Break, ...] = ()
+    documented: tuple[Documented, ...] = ()
+    features: dict[str, ChartVersion] = Field(default_factory=dict)
+    memory: tuple[Memory, ...] = ()
+    may_be_empty: tuple[str, ...] = ()
+    installed: dict[ChartVersion, dict[Minor, Annotated[str, Field(pattern=r"^\d+/\d+$")]]]
+
+
+class GpuLabels(Sourced):
+    """Labels of nodes with GPUs: `labels` are what charts select by, `also` what NFD may set
+    instead; `driver`: those that GFD sets where a driver is loaded."""
+
+    labels: dict[str, str]
+    also: tuple[str, ...]
+    driver: tuple[str, ...]
+
+
+class Images(Sourced):
+    """Names of images, whatever their registry; `port`: the host port that such pods may take."""
+
+    names: tuple[str, ...]
+    port: int = 0
+
+
+class Operand(Entry):
+    """A DaemonSet on each GPU node; `switch`: the component whose `enabled` brings it."""
+
+    name: str
+    since: ChartVersion
+    switch: str | None = None
+
+
+class OperatorOperands(Sourced):
+    """What the GPU Operator makes of its ClusterPolicy. See charts.yaml for the fields."""
+
+    crd: str
+    api: str
+    owners: tuple[str, ...]
+    everywhere: tuple[Operand, ...]
+    left_out: dict[str, str]
+    chart_label: str
+    validators: tuple[str, ...]
+    no_labels: str
+    no_nodes: str
+    hold: int
+
+
+class ChartCatalog(Sourced):
+    """charts.yaml. `kubernetes`: the minors that it knows, with their end of life."""
+
+    as_of: date
+    kubernetes: dict[Minor, date]
+    charts: dict[str, Chart]
+    gpu_labels: GpuLabels
+    resource: str
+    exporter_images: Images
+    nfd_images: Images
+    plugin_images: Images
+    operands: OperatorOperands

@@ -1,0 +1,24 @@
+"""Where a chart is fetched from. Pure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpufleet.gpu_stack.settings import ClusterAccess
+from gpufleet.helm.chart_choice import ChartChoice
+from gpufleet.helm.release import ChartSource
+
+
+def chart_source(choice: ChartChoice, access: ClusterAccess) -> ChartSource:
+    """By the settings: the chart's own repository, the folder of archives, the repository of all
+    charts, and else upstream's."""
+    wanted = access.chart_repository
+    own = wanted.get(choice.chart) if isinstance(wanted, dict) else None
+    if own is None and access.chart_dir:
+        name = f"{choice.chart}-{choice.version}.tgz"
+        return ChartSource("archive", str(Path(access.chart_dir).expanduser() / name))
+    location = own or (wanted if isinstance(wanted, str) else choice.repository)
+    if location.startswith("oci://"):
+        reference = f"{location}/{choice.chart}"
+        return ChartSource("oci", reference, access.chart_logins or "", access.chart_plain_http)
+    return ChartSource("repository", location, access.chart_logins or "")

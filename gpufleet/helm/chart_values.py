@@ -1,0 +1,89 @@
+"""Values of a chart: compared, shown as a diff without secrets, checked against the chart. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches, unified_diff
+from typing import Any
+
+import yaml
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.masks import masked
+from gpufleet.core.visible import one_line
+from gpufleet.helm.chart import ChartContent
+from gpufleet.helm.findings import releases as findings
+
+Values = Mapping[str, Any]
+
+
+def same_values(old: Values, new: Values) -> bool:
+    """Whether two sets of values are one, with numbers compared as JSON compares them."""
+    return _canonical(old) == _canonical(new)
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(_plain(value), sort_keys=True)
+
+
+def _plain(value: Any) -> Any:
+    """`value` as JSON holds it: 1.0 is 1, a tuple is a list, keys are text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def values_mark(values: Values) -> str:
+    """16 hex digits that change with the values, whatever of them may be secret left out."""
+    return hashlib.sha256(_canonical(masked(_plain(values))).encode()).hexdigest()[:16]
+
+
+def values_diff(old: Values, new: Values, before: str, after: str) -> tuple[str, ...]:
+    """Unified diff of two sets of values as YAML; what may be secret shows only that it changed."""
+    lines = unified_diff(
+        _yaml(masked(_plain(old))),
+        _yaml(masked(_plain(new), _plain(old))),
+        fromfile=before,
+        tofile=after,
+        n=2,
+        lineterm="",
+    )
+    return tuple(map(one_line, lines))
+
+
+def _yaml(values: Any) -> list[str]:
+    if not values:
+        return []
+    return yaml.safe_dump(values, sort_keys=True, allow_unicode=True).rstrip("\n").split("\n")
+
+
+def unknown_values(values: Values, chart: ChartContent) -> list[Finding]:
+    """A finding for every key that the chart does not know, with the one that may be meant."""
+    return [
+        findings.VALUE_UNKNOWN(
+            key=".".join(path),
+            chart=f"{chart.name} {chart.version}",
+            suggestion=f"Did you mean {close[0]}?" if close else "",
+        )
+        for path, known in _unknown(values, chart.known_values())
+        for close in [get_close_matches(path[-1], known, n=1)]
+    ]
+
+
+def _unknown(
+    values: Values, known: Values, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    """Paths that `known` does not have. A map that is empty in `known` takes any key."""
+    for key, value in values.items():
+        here = (*path, str(key))
+        if key not in known:
+            if not (path == () and key == "global"):
+                yield here, [str(name) for name in known]
+        elif isinstance(value, Mapping) and isinstance(known[key], Mapping) and known[key]:
+            yield from _unknown(value, known[key], here)

@@ -1,0 +1,117 @@
+"""Which CRDs of a chart are to be written before the chart itself. Pure.
+
+Helm installs a chart's crds/ only where they are missing and never upgrades them; a new server
+then accepts the chart and drops the fields that its old CRDs do not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.versions import release
+from gpufleet.helm.chart import ChartContent
+from gpufleet.helm.findings import releases as findings
+from gpufleet.helm.models import HelmCatalog
+from gpufleet.helm.release import CrdStep, Release
+from gpufleet.kube.facts import ClusterFacts, Crd
+
+Manifest = Mapping[str, Any]
+
+
+def plan_crds(
+    wanted: Release,
+    chart: ChartContent,
+    facts: ClusterFacts,
+    live: Mapping[str, Manifest],
+    catalog: HelmCatalog,
+) -> tuple[list[CrdStep], list[Finding]]:
+    """Steps, and findings about CRDs that are left alone.
+
+    `live`: the chart's CRDs as the cluster has them, whole, by name.
+    """
+    at = (facts.server.major, facts.server.minor)
+    replaced = at <= release(catalog.crds_replaced_up_to.version)
+    steps: list[CrdStep] = []
+    kept: list[Finding] = []
+    for manifest in _unique(chart.all_crds(wanted.values)):
+        name = str(manifest["metadata"]["name"])
+        known = facts.crds.get(name)
+        ours = _version(manifest["metadata"].get("annotations") or {}, wanted)
+        theirs = _version(known.annotations, wanted) if known else ""
+        why_kept = _why_kept(known, theirs, ours, wanted)
+        if why_kept:
+            kept.append(
+                findings.CRD_KEPT(
+                    crd=name,
+                    reason=why_kept,
+                    chart=f"{chart.name} {chart.version}",
+                    ours=ours or "another one",
+                )
+            )
+        elif name not in live or not _same(live[name], manifest, theirs, ours):
+            steps.append(
+                CrdStep(
+                    name=name,
+                    action="update" if name in live else "create",
+                    method="replace" if replaced else "apply",
+                    before=theirs,
+                    after=ours,
+                    manifest=manifest,
+                )
+            )
+    return steps, kept
+
+
+def crds_behind(wanted: Release, app_version: str, facts: ClusterFacts) -> list[str]:
+    """CRDs that are older than the chart that is installed, by the annotation that tells.
+
+    A CRD without the annotation says nothing: old charts have none.
+    """
+    annotation = wanted.crds.version_annotation
+    if not annotation:
+        return []
+    now = release(app_version.removeprefix("v"))
+    return [
+        crd.name
+        for crd in facts.crds.values()
+        if annotation in crd.annotations
+        and crd.release in (None, wanted.ref)
+        and release(crd.annotations[annotation].removeprefix("v")) < now
+    ]
+
+
+def _unique(manifests: Iterable[Manifest]) -> Iterable[Manifest]:
+    """One manifest per CRD; two subcharts may bring the same."""
+    return {str(manifest["metadata"]["name"]): manifest for manifest in manifests}.values()
+
+
+def _version(annotations: Mapping[str, str], wanted: Release) -> str:
+    return annotations.get(wanted.crds.version_annotation, "").removeprefix("v")
+
+
+def _why_kept(known: Crd | None, theirs: str, ours: str, wanted: Release) -> str:
+    if known is None:
+        return ""
+    if known.release and known.release != wanted.ref:
+        return f"it belongs to release {known.release}"
+    if theirs and ours and release(theirs) > release(ours):
+        return f"it is of {theirs}, which is newer"
+    return ""
+
+
+def _same(live: Manifest, manifest: Manifest, theirs: str, ours: str) -> bool:
+    """Whether the cluster has this CRD already: by its version, else by its schemas."""
+    if theirs and ours:
+        return release(theirs) == release(ours)
+    if ours:
+        return False  # the cluster's has no version: from a time before there was one
+    return _schemas(live) == _schemas(manifest)
+
+
+def _schemas(manifest: Manifest) -> dict[str, Any]:
+    return {
+        version["name"]: (version.get("served"), version.get("schema"))
+        for version in manifest["spec"]["versions"]
+    }

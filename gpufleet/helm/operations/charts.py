@@ -1,0 +1,157 @@
+"""Chart archives: from a repository, an OCI registry or a file, read into ChartContent."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, cast
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.limits import CHART, MIB, UNPACKED_CHART
+from gpufleet.helm.chart import BrokenChart, ChartContent, parse_chart
+from gpufleet.helm.findings import releases as findings
+from gpufleet.helm.operations.calls import Helm
+from gpufleet.helm.operations.chart_repository import archive_from_repository
+from gpufleet.helm.operations.logins import find_login, registry_environment
+from gpufleet.helm.output import explain_pull
+from gpufleet.helm.release import Release
+from gpufleet.kube.operations.access import ClusterProblem
+
+PULLED_IN = 180  # seconds that a download may take
+
+
+def chart_archive(release: Release, helm: Helm, cache: Path) -> Path:
+    """The archive of the release's chart on this machine. Raises ClusterProblem.
+
+    What was fetched once is kept under chart, version and sha256, and used again without asking
+    the repository as long as it has that sha256: a chart's version stands for its content.
+    """
+    source = release.source
+    if source.kind == "archive":
+        path = Path(source.location)
+        if not path.is_file():
+            raise ClusterProblem(_unreachable(release, "there is no such file"))
+        return path
+    key = hashlib.sha256(source.location.encode()).hexdigest()[:16]
+    folder = cache / "charts" / key
+    return _kept(folder, release) or _fetched(folder, release, helm)
+
+
+def _kept(folder: Path, release: Release) -> Path | None:
+    """The archive that an earlier run fetched; none of a folder that others may write to."""
+    if not all(map(_is_ours_alone, (folder.parent, folder))):
+        return None
+    for path in folder.glob(f"{release.chart}-{release.version}-sha256-*.tgz"):
+        if _is_ours_alone(path) and path == _place(folder, release, path.read_bytes()):
+            return path
+        path.unlink()  # damaged on this disk
+    return None
+
+
+def _is_ours_alone(path: Path) -> bool:
+    found = path.stat() if path.exists() else None
+    return found is not None and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+
+
+def _place(folder: Path, release: Release, data: bytes) -> Path:
+    digest = hashlib.sha256(data).hexdigest()
+    return folder / f"{release.chart}-{release.version}-sha256-{digest}.tgz"
+
+
+def _fetched(folder: Path, release: Release, helm: Helm) -> Path:
+    """The archive, fetched and found sound, in its place; a broken one is never put there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for place in (folder.parent, folder):
+        place.chmod(0o700)  # who may write here has charts of his own installed
+    login = find_login(release.source.logins, release.source.location)
+    with tempfile.TemporaryDirectory(dir=folder) as partial:
+        if release.source.kind == "oci":
+            with registry_environment(login, release.source.location) as environment:
+                path = _pulled(release, helm, Path(partial), environment)
+        else:
+            path = Path(partial) / "chart.tgz"
+            path.write_bytes(archive_from_repository(release, login))
+        read_chart(path, release)
+        return path.replace(_place(folder, release, path.read_bytes()))
+
+
+def _pulled(release: Release, helm: Helm, folder: Path, environment: Mapping[str, str]) -> Path:
+    """From an OCI registry; helm compares what comes with its digest."""
+    source = release.source
+    words = ["pull", source.location, "--version", release.version, "--destination", str(folder)]
+    words += ["--plain-http"] if source.plain_http else []
+
+    def tick(_: float) -> None:
+        if sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) > CHART.bytes:
+            raise ClusterProblem(_unreachable(release, CHART.too_large))
+
+    result = helm.run(words, timeout=PULLED_IN, tick=tick, more=environment)
+    if result.code is None:
+        raise ClusterProblem(_unreachable(release, f"no answer within {PULLED_IN} s"))
+    if not result.ok:
+        raise ClusterProblem(explain_pull(result.stderr, release))
+    return next(folder.glob("*.tgz"))
+
+
+def _unreachable(release: Release, reason: str) -> Finding:
+    return findings.CHART_UNREACHABLE(
+        chart=release.chart,
+        version=release.version,
+        source=release.source.location,
+        error=reason,
+    )
+
+
+def read_chart(archive: Path, release: Release) -> ChartContent:
+    """What is in an archive. Raises ClusterProblem where it is not the chart that it should be."""
+    try:
+        content = parse_chart(_files(archive))
+    except (BrokenChart, tarfile.TarError, OSError, EOFError, zlib.error) as error:
+        raise ClusterProblem(_broken(archive, release, str(error))) from error
+    wanted = release.version.removeprefix("v")
+    if content.name != release.chart or content.version.removeprefix("v") != wanted:
+        reason = f"it holds {content.name} {content.version}"
+        raise ClusterProblem(_broken(archive, release, reason))
+    return content
+
+
+class _Bounded:
+    """The unpacked bytes of an archive, up to what a chart may have."""
+
+    def __init__(self, source: gzip.GzipFile) -> None:
+        self._source, self._left = source, UNPACKED_CHART
+
+    def read(self, size: int) -> bytes:
+        data = self._source.read(min(size, self._left + 1))
+        self._left -= len(data)
+        if self._left < 0:
+            raise BrokenChart(f"it unpacks to more than {UNPACKED_CHART // MIB} MiB")
+        return data
+
+
+def _files(archive: Path) -> dict[str, bytes]:
+    """The files of an archive by their path inside the chart's folder."""
+    found = {}
+    with gzip.open(archive) as source:
+        stream = cast(IO[bytes], _Bounded(source))
+        with tarfile.open(fileobj=stream, mode="r|") as files:
+            for member in files:
+                content = files.extractfile(member) if member.isfile() else None
+                if content:
+                    found[member.name.removeprefix("./").split("/", 1)[-1]] = content.read()
+    return found
+
+
+def _broken(archive: Path, release: Release, reason: str) -> Finding:
+    """Of a download the place it came from is named, not that where it lay for a moment."""
+    source = release.source
+    path = archive if source.kind == "archive" else f"The archive from {source.location}"
+    return findings.CHART_BROKEN(
+        path=path, chart=release.chart, version=release.version, reason=reason
+    )

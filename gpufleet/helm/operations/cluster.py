@@ -1,0 +1,163 @@
+"""A cluster during a run: reached once, its facts gathered once, its releases planned."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from gpufleet.core.paths import cache_dir
+from gpufleet.helm.limits import helm_catalog
+from gpufleet.helm.operations.calls import Helm
+from gpufleet.helm.operations.charts import chart_archive, read_chart
+from gpufleet.helm.operations.crds import live_crds
+from gpufleet.helm.operations.program import find_helm
+from gpufleet.helm.operations.release_run import Outcome, ReleaseRun
+from gpufleet.helm.output import Failure, explain_failure
+from gpufleet.helm.plan import (
+    Controller,
+    FetchedChart,
+    apis_of,
+    plan_release,
+    with_chart,
+    with_objects,
+)
+from gpufleet.helm.release import Release, ReleasePlan
+from gpufleet.kube.facts import ClusterFacts, ReleaseRef, ServerVersion
+from gpufleet.kube.findings import WRONG_CLUSTER
+from gpufleet.kube.manifests import load_manifests
+from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
+from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.gather import gather_cluster, refusals
+from gpufleet.kube.operations.lease import at_work, take_lease
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRelease:
+    """A plan and, where it changes something, the archive of its chart."""
+
+    plan: ReleasePlan
+    archive: Path | None = None
+
+
+@dataclass(slots=True)
+class Cluster:
+    """One cluster during a run. `name`: as the inventory calls it."""
+
+    name: str
+    api: ClusterApi
+    helm: Helm
+    facts: ClusterFacts
+    controller: Controller
+    brought: set[str] = field(default_factory=set)  # APIs that the CRDs of planned releases add
+
+    def plan(self, release: Release) -> PlannedRelease:
+        """The whole plan of a release. Its chart is fetched and rendered only where something is
+        to change, so that a converged cluster costs nothing. What stands in the way is among the
+        plan's findings; raises nothing."""
+        catalog = helm_catalog()
+        plan = plan_release(release, self.facts, self.controller, catalog)
+        if not plan.changes:
+            return PlannedRelease(plan)
+        try:
+            return self._complete(plan)
+        except ClusterProblem as problem:
+            return PlannedRelease(_blocked(plan, problem))
+        except ApiError as error:
+            return PlannedRelease(_blocked(plan, ClusterProblem(*refusals([error]))))
+
+    def _complete(self, plan: ReleasePlan) -> PlannedRelease:
+        archive = chart_archive(plan.release, self.helm, cache_dir())
+        content = read_chart(archive, plan.release)
+        crds = list(content.all_crds(plan.release.values))
+        names = [str(crd["metadata"]["name"]) for crd in crds]
+        there = live_crds(self.api, [name for name in names if name in self.facts.crds])
+        plan = with_chart(plan, FetchedChart(content, there), self.facts, helm_catalog())
+        objects = self._render(plan, archive)
+        plan = with_objects(plan, objects, self.facts, self.brought)
+        rendered = [item for item in objects if item.get("kind") == "CustomResourceDefinition"]
+        self.brought |= {api for crd in (*crds, *rendered) for api in apis_of(crd)}
+        return PlannedRelease(plan, archive)
+
+    def _render(self, plan: ReleasePlan, archive: Path) -> list[dict[str, Any]]:
+        """The objects of the release as helm renders them for this cluster."""
+        kinds = {
+            f"{crd.group}/{version}/{crd.kind}"
+            for crd in self.facts.crds.values()
+            for version in crd.versions
+        }
+        apis = sorted({"v1", *self.facts.apis, *kinds, *self.brought})
+        result = self.helm.render(plan.release, archive, self.facts.server.full, apis)
+        if not result.ok:
+            failure = Failure("Rendering", result.stderr, "nothing was changed.")
+            raise ClusterProblem(explain_failure(failure, plan.release, self.facts))
+        documents = load_manifests(result.stdout)
+        return [document for document in documents if isinstance(document, dict)]
+
+    def carry_out(self, planned: PlannedRelease, say: Callable[[str], None]) -> Outcome:
+        """Bring a release to its plan; raises nothing."""
+        run = ReleaseRun(planned.plan, planned.archive, self.api, self.helm, self.facts, say)
+        return run.carry_out()
+
+
+def open_cluster(
+    name: str,
+    access: KubeAccess,
+    releases: Collection[ReleaseRef],
+    *,
+    helm: str = "",
+    helm_site: str = "",
+    oldest: ServerVersion | None = None,
+    uid: str = "",
+    wait: float | None = 600,
+    say: Callable[[str], None] = lambda line: None,
+) -> Cluster:
+    """Reach a cluster and gather its facts. Raises ClusterProblem.
+
+    `releases`: those that may be planned; what others look like is none of our business.
+    `helm`: path of the program, "" to find it. `helm_site`: URL of the folder from which a missing
+    one is fetched, "" for its project's. `oldest`: the oldest server that is served. `uid`: of the
+    namespace kube-system, which tells this cluster from all others; "" for any. `wait`: seconds to
+    wait for another run that is at work; other runs are kept off the cluster until this process
+    ends. None: nothing will be changed, and nobody is kept off.
+    """
+    api = ClusterApi(access)
+    try:
+        system = api.get("/api/v1/namespaces/kube-system")
+    except ApiError as error:
+        raise ClusterProblem(*refusals([error])) from error
+    _require(system["metadata"]["uid"], uid, api)
+    lease = take_lease(api, wait, say) if wait is not None else None
+    try:
+        facts = gather_cluster(api, oldest, releases)
+        program = find_helm(helm, helm_catalog(), cache_dir(), helm_site)
+        alone = bool(lease) or not at_work(api)
+    except BaseException:
+        if lease:
+            lease.give_back()
+        raise
+    controller = Controller(controller_id(), api.clock, program.version, alone=alone)
+    return Cluster(
+        name, api, Helm(program, api.kubeconfig, controller.id, lease), facts, controller
+    )
+
+
+def controller_id() -> str:
+    """What tells this machine from others, fit for a label: no name, so that nothing leaks."""
+    machine = Path("/etc/machine-id")
+    known = machine.read_text() if machine.is_file() else ""
+    return hashlib.sha256(f"{known}{platform.node()}".encode()).hexdigest()[:16]
+
+
+def _require(found: str, wanted: str, api: ClusterApi) -> None:
+    if wanted and found != wanted:
+        raise ClusterProblem(
+            WRONG_CLUSTER(context=api.context, url=api.url, found=found, wanted=wanted)
+        )
+
+
+def _blocked(plan: ReleasePlan, problem: ClusterProblem) -> ReleasePlan:
+    return replace(plan, action="blocked", findings=(*plan.findings, *problem.findings))

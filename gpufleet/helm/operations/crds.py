@@ -1,0 +1,113 @@
+"""CRDs written before the chart that needs them, and waited for until the server uses them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.helm.crd_schema import published
+from gpufleet.helm.findings import releases as findings
+from gpufleet.helm.release import CrdStep, Release
+from gpufleet.kube.facts import ServerVersion
+from gpufleet.kube.operations.api import ApiError, ClusterApi
+
+MANAGER = "gpufleet"
+PUBLISHED_IN = 60  # seconds that the server has to use a new schema
+LOOK_EVERY = 0.25  # seconds
+OPENAPI_V3 = ServerVersion(1, 27)  # from here on one document per group is served
+
+
+def live_crds(api: ClusterApi, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """CRDs as the cluster has them, whole; those that are missing are left out."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = api.get(_path({"apiVersion": "apiextensions.k8s.io/v1"}, name))
+        except ApiError as error:
+            if error.status != 404:
+                raise
+    return found
+
+
+def write_crds(
+    api: ClusterApi,
+    steps: Sequence[CrdStep],
+    release: Release,
+    server: ServerVersion,
+    say: Callable[[str], None],
+) -> Finding | None:
+    """Write CRDs and wait until the server uses them; or why that failed."""
+    for step in steps:
+        change = f"{step.before or 'unknown'} -> {step.after}" if step.after else step.action
+        say(f"CRD {step.name}: {change}")
+        try:
+            _write(api, step)
+        except ApiError as error:
+            return _refused(step, release, error.message or str(error))
+    began = time.monotonic()
+    waiting = list(steps)
+    while waiting:
+        waiting = [step for step in waiting if not _in_use(api, step, server)]
+        if waiting and time.monotonic() - began > PUBLISHED_IN:
+            late = f"the server does not use it after {PUBLISHED_IN} s"
+            return _refused(waiting[0], release, late)
+        if waiting:
+            time.sleep(LOOK_EVERY)
+    return None
+
+
+def _refused(step: CrdStep, release: Release, error: str) -> Finding:
+    chart = f"{release.chart} {release.version}"
+    return findings.CRD_REFUSED(crd=step.name, chart=chart, error=error)
+
+
+def _write(api: ClusterApi, step: CrdStep) -> None:
+    path = _path(step.manifest, step.name)
+    if step.method == "apply":
+        api.apply(path, step.manifest, MANAGER)
+    elif step.action == "create":
+        api.create(path.rsplit("/", 1)[0], step.manifest)
+    else:
+        metadata = dict(api.get(path)["metadata"])
+        new = step.manifest["metadata"]
+        for key in ("annotations", "labels"):
+            metadata[key] = {**(metadata.get(key) or {}), **(new.get(key) or {})}
+        metadata.pop("managedFields", None)
+        api.replace(path, {**step.manifest, "metadata": metadata})
+
+
+def _path(manifest: Mapping[str, Any], name: str) -> str:
+    return f"/apis/{manifest['apiVersion']}/customresourcedefinitions/{name}"
+
+
+def _in_use(api: ClusterApi, step: CrdStep, server: ServerVersion) -> bool:
+    """Whether the CRD is established and the API's own description has its new schema."""
+    status = api.get(_path(step.manifest, step.name)).get("status") or {}
+    established = any(
+        condition["type"] == "Established" and condition["status"] == "True"
+        for condition in status.get("conditions") or ()
+    )
+    if not established:
+        return False
+    spec = step.manifest["spec"]
+    for version in spec.get("versions") or ():
+        if version.get("served"):
+            document = _description(api, spec["group"], version["name"], server)
+            if not published(document, spec["group"], spec["names"]["kind"], version):
+                return False
+    return True
+
+
+def _description(api: ClusterApi, group: str, version: str, server: ServerVersion) -> Any:
+    """The definitions of the server's OpenAPI document that hold a group's kinds."""
+    if server < OPENAPI_V3:
+        return api.get("/openapi/v2").get("definitions")
+    try:
+        document = api.get(f"/openapi/v3/apis/{group}/{version}")
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return None  # the group is new
+    return (document.get("components") or {}).get("schemas")

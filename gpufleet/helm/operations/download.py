@@ -1,0 +1,147 @@
+"""Downloads over HTTP, with the proxies and certificate authorities of this machine."""
+
+from __future__ import annotations
+
+import re
+import ssl
+import threading
+from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import unquote, urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import urllib3
+from urllib3.util import parse_url
+
+from gpufleet.core.deadline import within
+from gpufleet.core.limits import Limit
+
+TIMEOUT = urllib3.Timeout(connect=10, read=60)
+REDIRECTS = 5
+CHUNK = 1 << 14  # bytes; what is packed can grow a thousandfold, and is counted after that
+MOVED = (301, 302, 303, 307, 308)
+PORTS = {"http": 80, "https": 443}
+_WHERE = re.compile(r"^(<[^>]*>|HTTPS?Connection\([^)]*\)): ")  # urllib3's own objects
+
+
+class DownloadFailed(Exception):
+    """Why there is no content, as people read it. `status`: of the answer, 0 where none came."""
+
+    def __init__(self, reason: str, status: int = 0) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A user's name and password."""
+
+    user: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"Login({self.user!r}, ***)"
+
+
+def same_origin(one: str, other: str) -> bool:
+    """Whether two URLs have the same scheme, host and port: a login for one is for the other."""
+    return _origin(one) == _origin(other)
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    """As the library reads it that connects: another reading could name another host."""
+    parts = parse_url(url)
+    scheme = parts.scheme or ""
+    return scheme, parts.host or "", parts.port or PORTS.get(scheme)
+
+
+def leaves_tls(old: str, new: str) -> bool:
+    """Whether who follows from one URL to another gives up TLS."""
+    return _origin(old)[0] == "https" and _origin(new)[0] != "https"
+
+
+def download(url: str, limit: Limit, login: Login | None = None) -> bytes:
+    """What is at a URL, whole. Raises DownloadFailed, also where it exceeds `limit`.
+
+    The login goes to the URL's scheme, host and port alone: a redirect elsewhere is followed
+    without it, and one from https to http is not followed.
+    """
+    try:
+        return within(limit.seconds, lambda given_up: _followed(url, limit, login, given_up))
+    except TimeoutError:
+        raise DownloadFailed(limit.too_slow) from None
+
+
+def _followed(url: str, limit: Limit, login: Login | None, given_up: threading.Event) -> bytes:
+    here = url
+    for _ in range(REDIRECTS + 1):
+        answer, data = _answer(here, limit, login, given_up)
+        if answer.status == 200:
+            return data
+        location = answer.headers.get("Location")
+        if answer.status not in MOVED or not location:
+            raise DownloadFailed(
+                f"it answers {answer.status} {answer.reason or ''}".strip(), answer.status
+            )
+        there = urljoin(here, location)
+        if leaves_tls(here, there):
+            raise DownloadFailed(f"it leads from https to {there}")
+        if not same_origin(here, there):
+            login = None
+        here = there
+    raise DownloadFailed("too many redirects")
+
+
+def _answer(
+    url: str, limit: Limit, login: Login | None, given_up: threading.Event
+) -> tuple[urllib3.BaseHTTPResponse, bytes]:
+    """An answer, and its content where that is what was asked for."""
+    headers = urllib3.make_headers(
+        basic_auth=f"{login.user}:{login.password}" if login else None, user_agent="gpufleet"
+    )
+    try:
+        with _pool(url) as pool:
+            answer = pool.request(
+                "GET", url, headers=headers, timeout=TIMEOUT, retries=False, preload_content=False
+            )
+            return answer, _read(answer, limit, given_up) if answer.status == 200 else b""
+    except (urllib3.exceptions.HTTPError, ssl.SSLError, OSError, ValueError) as error:
+        raise DownloadFailed(_reason(error)) from error
+
+
+def _read(answer: urllib3.BaseHTTPResponse, limit: Limit, given_up: threading.Event) -> bytes:
+    data = bytearray()
+    while chunk := answer.read1(CHUNK):
+        data += chunk
+        if len(data) > limit.bytes:
+            raise DownloadFailed(limit.too_large)
+        if given_up.is_set():
+            raise DownloadFailed(limit.too_slow)
+    return bytes(data)
+
+
+def _pool(url: str) -> urllib3.PoolManager:
+    parts = urlsplit(url)
+    proxy = getproxies().get(parts.scheme)
+    if not proxy or proxy_bypass(parts.netloc) or _is_loopback(parts.hostname or ""):
+        return urllib3.PoolManager()
+    if "://" not in proxy:
+        proxy = f"http://{proxy}"
+    whole = urlsplit(proxy)
+    login = unquote(f"{whole.username}:{whole.password or ''}") if whole.username else None
+    headers = urllib3.make_headers(proxy_basic_auth=login)
+    return urllib3.ProxyManager(proxy, proxy_headers=headers)
+
+
+def _is_loopback(host: str) -> bool:
+    """No proxy reaches this machine's own services; helm leaves them out too."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _reason(error: BaseException) -> str:
+    inner = error.reason if isinstance(error, urllib3.exceptions.MaxRetryError) else None
+    text = _WHERE.sub("", str(inner or error))
+    return " ".join(text.split()) or type(error).__name__

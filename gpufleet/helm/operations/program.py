@@ -1,0 +1,139 @@
+"""The helm program on the machine that gpufleet runs on: found, or fetched by its checksum."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import platform
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpufleet.core.limits import HELM
+from gpufleet.core.versions import release
+from gpufleet.helm.findings import releases as findings
+from gpufleet.helm.models import HelmCatalog
+from gpufleet.helm.operations.download import DownloadFailed, download
+from gpufleet.helm.release import HelmVersion
+from gpufleet.kube.operations.access import ClusterProblem
+
+_VERSION = re.compile(r"v(\d+)\.(\d+)")
+_MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+ANSWERS_IN = 20  # seconds that `helm version` may take
+
+
+@dataclass(frozen=True, slots=True)
+class HelmProgram:
+    """A helm that can be called."""
+
+    path: Path
+    version: HelmVersion
+
+
+def find_helm(wanted: str, catalog: HelmCatalog, cache: Path, site: str = "") -> HelmProgram:
+    """The helm at `wanted`, on PATH, or fetched into `cache`, in this order.
+
+    One on PATH that cannot be used, such as one that is too old, is left alone, and ours is used
+    beside it. `site`: URL of the folder to fetch from, "" for the catalog's. Raises ClusterProblem
+    where there is none, or `wanted` cannot be used.
+    """
+    if wanted:
+        return _checked(Path(wanted).expanduser(), catalog)
+    on_path = shutil.which("helm")
+    looked = "cluster_helm is not set, and there is none on PATH"
+    if on_path:
+        try:
+            return _checked(Path(on_path), catalog)
+        except ClusterProblem as problem:
+            looked = problem.findings[0].message.rstrip(".")
+    return _checked(_fetched(catalog, cache, site, looked), catalog)
+
+
+def _checked(path: Path, catalog: HelmCatalog) -> HelmProgram:
+    oldest = catalog.oldest.version
+
+    def unusable(reason: str) -> ClusterProblem:
+        return ClusterProblem(
+            findings.HELM_UNUSABLE(path=path, reason=" ".join(reason.split()), oldest=oldest)
+        )
+
+    try:
+        done = subprocess.run(
+            [path, "version", "--short"],
+            capture_output=True,
+            text=True,
+            timeout=ANSWERS_IN,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise unusable(str(error)) from error
+    match = _VERSION.search(done.stdout)
+    if done.returncode or not match:
+        raise unusable(f"it does not tell its version: {done.stderr or done.stdout}")
+    version = HelmVersion(int(match[1]), int(match[2]))
+    if (version.major, version.minor) < release(oldest):
+        raise unusable(f"it is helm {version}, and gpufleet needs {oldest} or newer")
+    return HelmProgram(path, version)
+
+
+def _fetched(catalog: HelmCatalog, cache: Path, site: str, looked: str) -> Path:
+    """The helm of the catalog, in `cache`. Its archive is kept beside it, and at each use the one
+    is compared with the catalog's checksum, and the program with the archive.
+
+    `looked`: where none was found, for people.
+    """
+    wanted = catalog.download
+    folder = cache / f"helm-{wanted.version}"
+
+    def missing(reason: str) -> ClusterProblem:
+        oldest = catalog.oldest.version
+        return ClusterProblem(findings.HELM_MISSING(looked=looked, reason=reason, oldest=oldest))
+
+    system = f"{platform.system().lower()}-{_MACHINES.get(platform.machine(), platform.machine())}"
+    checksum = wanted.sha256.get(system)
+    if checksum is None:
+        raise missing(f"the catalog has no checksum of helm for {system}")
+    name = wanted.archive.format(version=wanted.version, platform=system)
+    data = _kept(folder / name, checksum)
+    if data is None:
+        url = f"{site or wanted.site}/{name}"
+        try:
+            data = download(url, HELM)
+        except DownloadFailed as error:
+            raise missing(f"{url}: {error}") from error
+        found = hashlib.sha256(data).hexdigest()
+        if found != checksum:
+            raise ClusterProblem(findings.HELM_CHECKSUM(url=url, found=found, wanted=checksum))
+        _write(folder / name, data, 0o644)
+    program = _member(data, wanted.member.format(platform=system))
+    target = folder / "helm"
+    if not target.is_file() or target.read_bytes() != program:
+        _write(target, program, 0o755)
+    return target
+
+
+def _kept(archive: Path, checksum: str) -> bytes | None:
+    """The archive that was fetched before; None where there is none of that checksum."""
+    data = archive.read_bytes() if archive.is_file() else b""
+    return data if hashlib.sha256(data).hexdigest() == checksum else None
+
+
+def _member(archive: bytes, name: str) -> bytes:
+    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as files:
+        source = files.extractfile(name)
+        assert source is not None, f"{name} is in the archive that has the right checksum"
+        return source.read()
+
+
+def _write(target: Path, data: bytes, mode: int) -> None:
+    """Whole or not at all: a run that is killed leaves nothing that looks like a helm."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        partial = Path(folder) / target.name
+        partial.write_bytes(data)
+        partial.chmod(mode)
+        partial.replace(target)

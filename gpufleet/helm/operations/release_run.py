@@ -1,0 +1,238 @@
+"""Carries out the plan of a Helm release: CRDs, repair, helm, readiness, roll-back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.masks import without
+from gpufleet.gpu_stack.findings.operator import OPERATOR_NOT_READY
+from gpufleet.helm.findings import releases as findings
+from gpufleet.helm.operations.calls import Helm, HelmResult
+from gpufleet.helm.operations.crds import write_crds
+from gpufleet.helm.operations.release_watch import Say, WaitResult, Watch
+from gpufleet.helm.output import Failure, dropped_fields, error_line, explain_failure
+from gpufleet.helm.release import ReleasePlan
+from gpufleet.kube.facts import ClusterFacts
+from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.gather import refusals
+from gpufleet.kube.parse import POD_SECURITY
+
+HELM_TIMEOUT = 300  # seconds for hooks and requests of one helm
+AGAIN = "run again when the cause is gone."
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a plan. `changed`: something in the cluster is not what it was before."""
+
+    ok: bool = True
+    changed: bool = False
+    findings: list[Finding] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def fail(self, *found: Finding) -> Outcome:
+        self.ok = False
+        self.findings += found
+        return self
+
+
+@dataclass(slots=True)
+class ReleaseRun:
+    """One release, brought to its plan. `archive`: its chart; None where nothing is to change."""
+
+    plan: ReleasePlan
+    archive: Path | None
+    api: ClusterApi
+    helm: Helm
+    facts: ClusterFacts
+    say: Say
+
+    def carry_out(self) -> Outcome:
+        """Do it. Raises nothing: whatever happens is in the outcome."""
+        outcome = Outcome()
+        try:
+            self._carry_out(outcome)
+        except ClusterProblem as problem:
+            outcome.fail(*problem.findings)
+        except ApiError as error:
+            outcome.fail(*refusals([error]))
+        outcome.findings = [self._shown(finding) for finding in outcome.findings]
+        return outcome
+
+    def _shown(self, finding: Finding) -> Finding:
+        """A finding as people may read it: servers quote what they refuse."""
+        return replace(finding, message=without(finding.message, self.plan.release.values))
+
+    def _carry_out(self, outcome: Outcome) -> None:
+        watch = Watch(self.api, self.plan.release, self.say)
+        if self.plan.changes:
+            self._say_what()
+            outcome.changed = True
+            if not self._change(outcome, watch):
+                return
+        waited = watch.until_ready(self.plan.release.ready, changed=outcome.changed)
+        outcome.findings += waited.findings
+        outcome.seconds = waited.seconds
+        if not waited.ready:
+            self._not_ready(outcome, watch, waited)
+
+    def _say_what(self) -> None:
+        self.say(f"{self.plan.action}: {self.plan.reason}")
+        for line in self.plan.diff:
+            self.say(f"  {line}")
+
+    def _change(self, outcome: Outcome, watch: Watch) -> bool:
+        """Namespace, CRDs, repair, helm; whether all went well."""
+        self._make_namespace()
+        problem = write_crds(
+            self.api, self.plan.crds, self.plan.release, self.facts.server, self.say
+        )
+        if problem:
+            outcome.fail(problem)
+            return False
+        if self.plan.rollback_to is not None:
+            self._repair(watch)
+        self._remove_recreated()
+        return self._upgrade(outcome, watch)
+
+    def _remove_recreated(self) -> None:
+        """Take away the workloads that helm could not change; it makes them again."""
+        for ref in self.plan.recreate:
+            self.say(f"removing {ref}: its selector changes")
+            plural = f"{ref.kind.lower()}s"
+            try:
+                self.api.delete(f"/apis/apps/v1/namespaces/{ref.namespace}/{plural}/{ref.name}")
+            except ApiError as error:
+                if error.reason != "NotFound":
+                    raise
+
+    def _make_namespace(self) -> None:
+        wanted = self.plan.release
+        if wanted.namespace in self.facts.namespaces:
+            return
+        level = wanted.pod_security
+        labels = {f"{POD_SECURITY}enforce": level} if level else {}
+        body = {"metadata": {"name": wanted.namespace, "labels": labels}}
+        try:
+            self.api.create("/api/v1/namespaces", body)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+
+    def _repair(self, watch: Watch) -> None:
+        """Take a release that is pending or failed back to a good revision.
+
+        Where that fails, the upgrade that follows is the second way; it says what is wrong.
+        """
+        revision = self.plan.rollback_to or 0
+        self.say(f"taking it back to revision {revision} first")
+        result = self._rollback(revision, watch)
+        if not result.ok:
+            self.say(f"that failed ({_said(result)}); the upgrade is tried all the same")
+
+    def _upgrade(self, outcome: Outcome, watch: Watch) -> bool:
+        assert self.archive is not None, "a plan that changes something has its chart"
+        wanted = self.plan.release
+        result = self.helm.upgrade(
+            wanted, self.archive, self.plan.strategy, HELM_TIMEOUT, watch.during_helm
+        )
+        if result.ok:
+            outcome.findings += dropped_fields(result.stderr, wanted)
+            return True
+        outcome.fail(self._explained(result, watch))
+        self._go_back(outcome, watch)
+        return False
+
+    def _explained(self, result: HelmResult, watch: Watch) -> Finding:
+        wanted = self.plan.release
+        what = "Upgrade" if self._good_before() else "Installation"
+        why = [*watch.hook_reasons, *map(str, watch.why(watch.workloads()))]
+        if result.code is None:
+            return findings.HELM_HANGS(
+                what=what,
+                release=wanted.ref,
+                seconds=HELM_TIMEOUT,
+                reasons="; ".join(why) or error_line(result.stderr),
+                state=self._state(),
+            )
+        stderr = "; ".join([result.stderr.rstrip(), *why]) if why else result.stderr
+        return explain_failure(Failure(what, stderr, self._state()), wanted, self.facts)
+
+    def _not_ready(self, outcome: Outcome, watch: Watch, waited: WaitResult) -> None:
+        if waited.operands:  # taking it back would stop what the operator is doing to nodes
+            outcome.fail(self._operands_not_ready(waited))
+            return
+        outcome.fail(
+            findings.NOT_READY(
+                release=self.plan.release.ref,
+                seconds=f"{waited.seconds:.0f}",
+                reasons="; ".join(waited.reasons),
+                state=self._state(),
+            )
+        )
+        self._go_back(outcome, watch)
+
+    def _operands_not_ready(self, waited: WaitResult) -> Finding:
+        ref = self.plan.release.ref
+        return OPERATOR_NOT_READY(
+            release=ref,
+            seconds=f"{waited.seconds:.0f}",
+            reasons="; ".join(waited.reasons),
+            namespace=ref.namespace,
+        )
+
+    def _good_before(self) -> int | None:
+        """The revision to go back to when something new fails; None where there is no such."""
+        before = self.plan.before
+        if before is None or not self.plan.changes or self.plan.action == "repair":
+            return None
+        return before.last_good
+
+    def _state(self) -> str:
+        """How a failure leaves the release, as the end of a remedy."""
+        if self._good_before():
+            return f"the release is taken back to what it was; {AGAIN}"
+        return f"the release is left as it is, so that its pods can be looked at; {AGAIN}"
+
+    def _go_back(self, outcome: Outcome, watch: Watch) -> None:
+        revision = self._good_before()
+        before = self.plan.before
+        if revision is None or before is None:
+            return
+        self.say(f"taking it back to revision {revision}")
+        self._remove_recreated()  # their selectors change back
+        result = self._rollback(revision, watch)
+        ref = self.plan.release.ref
+        if result.ok:
+            outcome.findings.append(
+                findings.ROLLED_BACK(release=ref, revision=revision, chart=_chart_of(watch))
+            )
+            return
+        outcome.fail(
+            findings.ROLLBACK_FAILED(
+                release=ref,
+                revision=revision,
+                error=_said(result),
+                name=ref.name,
+                namespace=ref.namespace,
+            )
+        )
+
+    def _rollback(self, revision: int, watch: Watch) -> HelmResult:
+        return self.helm.rollback(
+            self.plan.release, revision, self.plan.strategy, HELM_TIMEOUT, watch.during_helm
+        )
+
+
+def _chart_of(watch: Watch) -> str:
+    now = watch.current()
+    return f"{now.chart} {now.chart_version}" if now else "unknown"
+
+
+def _said(result: HelmResult) -> str:
+    if result.code is None:
+        return f"helm did not come back within {HELM_TIMEOUT} s"
+    return error_line(result.stderr)

@@ -1,0 +1,239 @@
+"""Waiting for a release: for its workloads, and for its hooks while helm is at work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from gpufleet.core.findings import Finding
+from gpufleet.gpu_stack.operands import OperandWait
+from gpufleet.gpu_stack.operations.operand_watch import OperandWatch
+from gpufleet.helm.findings.releases import OFFERS_NOTHING, RELEASE_UNREADABLE
+from gpufleet.helm.pod_reasons import Reason, Stuck, failed_jobs, is_ready, reasons
+from gpufleet.helm.readiness import not_offering, unready, without_pods
+from gpufleet.helm.release import Readiness, Release
+from gpufleet.kube.facts import ClusterNode, HelmRelease, Workload, WorkloadKind
+from gpufleet.kube.helm_releases import (
+    RELEASE_TYPE,
+    UndecodableRelease,
+    decode_release,
+    histories,
+    newest_revisions,
+)
+from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.api import METADATA_ONLY, ApiError, ClusterApi
+from gpufleet.kube.parse import parse_node, parse_workload
+
+RESOURCES: dict[WorkloadKind, str] = {
+    "DaemonSet": "daemonsets",
+    "Deployment": "deployments",
+    "StatefulSet": "statefulsets",
+}
+HOOK = "helm.sh/hook"  # annotation of a chart's hooks
+POLL = 0.5  # seconds between two looks
+QUIET = 2.0  # seconds before the first line of progress
+REPORT = 5.0  # seconds between two of them
+MAKERS = ("DaemonSet", "ReplicaSet", "StatefulSet", "Job")
+_FORBIDDEN = 403
+
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Watch:
+    """Looks at one release in the cluster."""
+
+    api: ClusterApi
+    release: Release
+    say: Say
+    reported: float = field(default=0.0, init=False)
+    hook_reasons: list[str] = field(default_factory=list, init=False)
+    _pods_said: dict[str, list[Reason]] = field(default_factory=dict, init=False)  # hook Job -> why
+    _unseen: set[str] = field(default_factory=set, init=False)  # lists that this user may not have
+
+    def until_ready(self, expected: Readiness, *, changed: bool = False) -> WaitResult:
+        """Wait for every workload of the release; at most `expected.timeout` seconds.
+
+        Ends early where a cause that does not go away by itself has stayed `expected.patience`
+        seconds. `changed`: the release was just changed, so what its operator says may be old.
+        """
+        began = time.monotonic()
+        nodes = self._nodes()
+        operands = self._operands(expected, changed=changed)
+        stuck = Stuck(expected.patience)
+        while True:
+            spent = time.monotonic() - began
+            last = spent >= expected.timeout
+            workloads = self.workloads()
+            waiting = unready(expected, workloads, nodes)
+            beyond = operands.look(spent) if operands and not waiting else OperandWait()
+            silent = [] if waiting or beyond else self._silent(expected)
+            patient = spent < min(expected.patience, expected.timeout)
+            some_offer = len(silent) < len(expected.offering) and not patient
+            if not waiting and not beyond and (not silent or some_offer):
+                told = [*operands.findings] if operands else []
+                told += [OFFERS_NOTHING(node=name, release=self.release.ref) for name in silent]
+                return WaitResult([], [*without_pods(expected, workloads, nodes), *told], spent)
+            if spent > QUIET or last:
+                why = self.why(
+                    workloads
+                    if silent
+                    else [entry.workload for entry in (*waiting, *beyond.unready)],
+                    operands.validators(beyond) if operands else (),
+                )
+                lines = [*map(str, waiting), *beyond.lines, *_silence(silent), *map(str, why)]
+                if last or stuck.after(why, spent):
+                    empty = without_pods(expected, workloads, nodes)
+                    return WaitResult(lines, empty, spent, operands=bool(beyond))
+                self._report(f"{spent:.0f} s: waiting for {'; '.join(lines)}")
+            time.sleep(min(POLL, max(expected.timeout - spent, 0)))
+
+    def _nodes(self) -> list[ClusterNode]:
+        return [parse_node(item) for item in self.api.list("/api/v1/nodes")]
+
+    def _silent(self, expected: Readiness) -> list[str]:
+        return not_offering(expected, self._nodes()) if expected.offering else []
+
+    def _operands(self, expected: Readiness, *, changed: bool) -> OperandWatch | None:
+        if expected.operands is None:
+            return None
+        hold = expected.operands.known.hold if changed else 0
+        return OperandWatch(self.api, self.release.ref, expected.operands, hold)
+
+    def during_helm(self, spent: float) -> None:
+        """Say what helm waits for: its hook Jobs. Called again and again while it runs.
+
+        Raises nothing: a report must not end a helm in the midst of its work.
+        """
+        if spent < QUIET or time.monotonic() - self.reported < REPORT:
+            return
+        try:
+            self.hook_reasons = self._hooks()
+        except Exception as error:  # noqa: BLE001 an odd answer is no reason either
+            self._report(f"{spent:.0f} s: helm is at work; what for cannot be seen: {error}")
+            return
+        self._report(f"{spent:.0f} s: helm waits for {'; '.join(self.hook_reasons) or 'the API'}")
+
+    def _report(self, line: str) -> None:
+        now = time.monotonic()
+        if now - self.reported >= REPORT:
+            self.reported = now
+            self.say(line)
+
+    def workloads(self) -> list[Workload]:
+        """The workloads of the release as they are now, in every namespace where it has some."""
+        found = self.current()
+        if found is None:
+            return []
+        made = [
+            parse_workload(kind, item)
+            for space in sorted({ref.namespace for ref in found.workloads})
+            for kind, resource in RESOURCES.items()
+            for item in self.api.list(f"/apis/apps/v1/namespaces/{space}/{resource}")
+        ]
+        return list(found.among(made))
+
+    def current(self) -> HelmRelease | None:
+        """The newest revision of the release, as Helm notes it. ClusterProblem where it cannot be
+        read."""
+        secrets = f"/api/v1/namespaces/{self.release.namespace}/secrets"
+        selector = f"owner=helm,name={self.release.name}"
+        metadata = self.api.list(
+            secrets, METADATA_ONLY, labelSelector=selector, fieldSelector=f"type={RELEASE_TYPE}"
+        )
+        ref = self.release.ref
+        newest = newest_revisions(metadata).get(ref)
+        if newest is None:
+            return None
+        secret = self.api.get(f"{secrets}/{newest}")
+        try:
+            return decode_release(secret).with_history(histories(metadata)[ref])
+        except UndecodableRelease as error:
+            raise ClusterProblem(RELEASE_UNREADABLE(release=ref, reason=error)) from error
+
+    def why(self, workloads: Sequence[Workload], also: Sequence[Any] = ()) -> list[Reason]:
+        """Why the pods of these workloads, and `also` these, do not come up, by their states and
+        events."""
+        pods: list[Any] = [*also]
+        for work in workloads:
+            selector = ",".join(f"{key}={value}" for key, value in work.selector.items())
+            path = f"/api/v1/namespaces/{work.namespace}/pods"
+            pods += self.api.list(path, labelSelector=selector) if selector else []
+        names = {work.name for work in workloads}
+        return reasons(pods, self._events({work.namespace for work in workloads}, pods, names))
+
+    def _hooks(self) -> list[str]:
+        """Hook Jobs that have not finished, and why their pods do not."""
+        space = self.release.namespace
+        jobs = [
+            job
+            for job in self._explaining(f"/apis/batch/v1/namespaces/{space}/jobs")
+            if HOOK in (job["metadata"].get("annotations") or {})
+            and not (job.get("status") or {}).get("succeeded")
+        ]
+        found = failed_jobs(jobs)
+        for job in jobs:
+            name = job["metadata"]["name"]
+            path = f"/api/v1/namespaces/{space}/pods"
+            pods = self.api.list(path, labelSelector=f"job-name={name}")
+            why = reasons(pods, self._events({space}, pods, {name}))
+            if pods:
+                self._pods_said[name] = why
+            else:  # a Job that is over may have taken its pods with it
+                why = [*self._pods_said.get(name, ()), *why]
+            found.append(f"Job {name}" + (f" ({'; '.join(map(str, why))})" if why else ""))
+        return found
+
+    def _events(self, spaces: set[str], pods: Sequence[Any], makers: set[str]) -> list[Any]:
+        """Warnings about pods that are not ready and about what should make pods, oldest first."""
+        waiting = {pod["metadata"]["name"] for pod in pods if not is_ready(pod)}
+        found = []
+        for space in sorted(spaces):
+            path = f"/api/v1/namespaces/{quote(space)}/events"
+            for event in self._explaining(path, fieldSelector="type=Warning"):
+                about = event.get("involvedObject") or {}
+                name = str(about.get("name"))
+                made = about.get("kind") in MAKERS and any(
+                    name == maker or name.startswith(f"{maker}-") for maker in makers
+                )
+                if made or (about.get("kind") == "Pod" and name in waiting):
+                    found.append(event)
+        return sorted(found, key=_time)
+
+    def _explaining(self, path: str, **query: str) -> list[Any]:
+        """A list of what only explains: empty, and said once, where this user may not have it."""
+        try:
+            return self.api.list(path, **query)
+        except ApiError as error:
+            if error.status != _FORBIDDEN:
+                raise
+            if path not in self._unseen:
+                self._unseen.add(path)
+                self.say(f"what explains a delay cannot be seen: {error.message}")
+            return []
+
+
+def _silence(nodes: Sequence[str]) -> list[str]:
+    return [f"node {name} offers no GPUs to pods" for name in nodes]
+
+
+def _time(event: Mapping[str, Any]) -> str:
+    return str(event.get("lastTimestamp") or event.get("eventTime") or "")
+
+
+@dataclass(frozen=True, slots=True)
+class WaitResult:
+    """How waiting ended. `reasons`: why it is not ready; empty where it is. `operands`: its own
+    workloads are ready, and what its operator brings is not."""
+
+    reasons: list[str]
+    findings: list[Finding]
+    seconds: float
+    operands: bool = False
+
+    @property
+    def ready(self) -> bool:
+        return not self.reasons

@@ -1,0 +1,171 @@
+"""What helm says on standard error, as findings. Pure.
+
+The texts are those of helm 3.22 and 4.2 and of the API servers behind them; tests/unit/helm has
+each of them as it was printed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.helm.findings import charts
+from gpufleet.helm.findings import releases as findings
+from gpufleet.helm.release import STALE, Release
+from gpufleet.kube.facts import ClusterFacts
+from gpufleet.kube.permissions import missing_permissions, speaks_of_permissions
+
+SHOWN = 800  # characters of an error that a finding repeats
+_NOISE = re.compile(r"^([IWEF]\d{4} |level=|time=|\{\"level\")")
+_UNKNOWN_FIELD = re.compile(r'unknown field \\*"([^"\\]+)')
+_KUBERNETES = re.compile(r"which is incompatible with Kubernetes")
+_SCHEMA = re.compile(r"values don't meet the specifications of the schema")
+_KIND = re.compile(r'no matches for kind "([^"]+)" in version "([^"]+)"')
+_PORT = re.compile(r"nodePort: Invalid value: (\d+): provided port is already allocated")
+_CONFLICT = re.compile(
+    r"while applying object (?P<object>.+?): Apply failed with \d+ conflicts?: (?P<conflicts>.+)"
+)
+_MANAGER = re.compile(r'conflicts? with "([^"]+)"')
+_FIELD = re.compile(r"(\.[\w.\[\]\"=\-/]+)")
+_IMMUTABLE = re.compile(r"field is immutable|updates to \S+ spec for fields other than")
+_PATCHED = re.compile(r'cannot patch "([^"]+)" with kind (\w+)|failed to (?:update|patch|replace) '
+                      r'(?:object|resource):? (\S+)')  # fmt: skip
+_INVALID = re.compile(r'(\w+)(?:\.[\w.]+)? "([^"]+)" is invalid')
+_REFUSED = re.compile(
+    r"ValidationError\(|unknown field|not declared in schema|failed to create typed patch object"
+    r"|error validating data"
+)
+_HOOK = re.compile(r"(?:failed )?(?:pre|post)-(?:install|upgrade|rollback)(?: hooks failed)?:")
+_NO_LOGIN = re.compile(r"basic credential not found|status code 40[13]|unauthorized|denied")
+_NOT_OFFERED = re.compile(r": not found$")
+_OTHER_CONTENT = re.compile(r"mismatch(?:ed)? (?:digest|Content-Length)")
+_NO_TLS = re.compile(r"server gave HTTP response to HTTPS client")
+_BUSY = re.compile(r"another operation \(install/upgrade/rollback\) is in progress")
+
+
+def error_line(stderr: str) -> str:
+    """The error itself: from the line that begins with `Error:`, without log lines, on one line.
+
+    Standard error holds more than errors: broken aggregated APIs, warnings, helm 4's log.
+    """
+    lines = stderr.splitlines()
+    starts = [i for i, line in enumerate(lines) if line.startswith("Error:")]
+    chosen = lines[starts[-1] :] if starts else lines
+    text = " ".join(line for line in chosen if not _NOISE.match(line))
+    return _middle_out(" ".join(text.removeprefix("Error:").split())) or "helm said nothing"
+
+
+def _middle_out(text: str) -> str:
+    """A server may quote a whole object back: what is wrong stands before and after it."""
+    return text if len(text) <= SHOWN else f"{text[: SHOWN // 2]} … {text[-SHOWN // 2 :]}"
+
+
+def dropped_fields(stderr: str, release: Release) -> list[Finding]:
+    """A finding for every field that the server did not know, of a helm that went through."""
+    fields = dict.fromkeys(_UNKNOWN_FIELD.findall(stderr))
+    return [findings.FIELD_DROPPED(release=release.ref, field=field) for field in fields]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A helm that failed. `what`: Installation, Upgrade, Roll-back; `state`: how the release is
+    left, as the end of a remedy."""
+
+    what: str
+    stderr: str
+    state: str = "run again when the cause is gone."
+
+
+def explain_failure(failure: Failure, release: Release, facts: ClusterFacts) -> Finding:
+    """The finding that says best what stopped helm."""
+    error = error_line(failure.stderr)
+    of: dict[str, Any] = {"what": failure.what, "release": release.ref, "error": error}
+    chart: dict[str, Any] = {"chart": release.chart, "version": release.version, "error": error}
+    if _BUSY.search(error):
+        return findings.BUSY(
+            release=release.ref, status="pending", age="a moment", stale=f"{STALE // 60} minutes"
+        )
+    if _KUBERNETES.search(error):
+        return findings.KUBERNETES_REFUSED(**chart, server=facts.server)
+    if _SCHEMA.search(error):
+        return findings.VALUES_REFUSED(**chart)
+    if kind := _KIND.search(error):
+        return findings.KIND_MISSING(release=release.ref, kind=kind[1], version=kind[2])
+    if port := _PORT.search(error):
+        return findings.NODE_PORT_TAKEN(
+            release=release.ref, port=port[1], holder=_holder(facts, int(port[1]))
+        )
+    if speaks_of_permissions(error):
+        return missing_permissions(facts.context, [error])
+    if conflict := _CONFLICT.search(error):
+        return _conflict(failure, release, conflict["object"], conflict["conflicts"])
+    if _IMMUTABLE.search(error):
+        return findings.IMMUTABLE_FIELD(**of, object=_object(error, release))
+    if _HOOK.search(error):
+        return findings.HOOK_FAILED(**of, state=failure.state)
+    if _REFUSED.search(error):
+        return findings.FIELD_REFUSED(**of, server=facts.server)
+    return findings.HELM_FAILED(**of, state=failure.state)
+
+
+def explain_pull(stderr: str, release: Release) -> Finding:
+    """The finding that says best why helm brought no chart from a registry."""
+    error = error_line(stderr)
+    chart: dict[str, Any] = {
+        "chart": release.chart,
+        "version": release.version,
+        "source": release.source.location,
+    }
+    if _NO_LOGIN.search(error):
+        return login_refused(release, error)
+    if _NOT_OFFERED.search(error):
+        return charts.VERSION_NOT_OFFERED(**chart, offers="no such tag is there")
+    if _OTHER_CONTENT.search(error):
+        return charts.DIGEST_WRONG(**chart, error=error)
+    if _NO_TLS.search(error):
+        return charts.PLAIN_HTTP(**chart)
+    return findings.CHART_UNREACHABLE(**chart, error=error)
+
+
+def login_refused(release: Release, error: str) -> Finding:
+    """The finding where a repository did not take the login, or wanted one."""
+    source = release.source
+    had = f"{source.logins} has no good one" if source.logins else "none is named yet"
+    return charts.LOGIN_REFUSED(
+        chart=release.chart,
+        version=release.version,
+        source=source.location,
+        error=error,
+        host=source.host,
+        had=had,
+    )
+
+
+def _conflict(failure: Failure, release: Release, on: str, conflicts: str) -> Finding:
+    managers = ", ".join(dict.fromkeys(_MANAGER.findall(conflicts))) or "something else"
+    fields = ", ".join(dict.fromkeys(_FIELD.findall(conflicts.split(": ", 1)[-1])))
+    return findings.FIELD_CONFLICT(
+        what=failure.what,
+        release=release.ref,
+        manager=managers,
+        fields=fields or conflicts,
+        object=on,
+    )
+
+
+def _object(error: str, release: Release) -> str:
+    """The object that an error is about, as kubectl names it: deployment/grafana -n monitoring."""
+    if match := _INVALID.search(error):
+        return f"{match[1].lower()}/{match[2]} -n {release.namespace}"
+    if match := _PATCHED.search(error):
+        return f"{match[2].lower()}/{match[1]} -n {release.namespace}" if match[1] else match[3]
+    return "the object named"
+
+
+def _holder(facts: ClusterFacts, port: int) -> str:
+    for held in facts.node_ports:
+        if held.port == port:
+            return f"{held.namespace}/{held.service}"
+    return "of another release"

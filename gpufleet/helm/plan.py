@@ -1,0 +1,311 @@
+"""What is to be done about a Helm release, and why. Pure: wanted + facts + chart."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.versions import release as numbers
+from gpufleet.gpu_stack.operands import operands_of, told_by_operator
+from gpufleet.helm.chart import ChartContent
+from gpufleet.helm.chart_values import same_values, unknown_values, values_diff, values_mark
+from gpufleet.helm.crds import crds_behind, plan_crds
+from gpufleet.helm.findings import releases as findings
+from gpufleet.helm.models import HelmCatalog
+from gpufleet.helm.readiness import unready, without_pods
+from gpufleet.helm.recreate import recreated
+from gpufleet.helm.release import STALE, Action, HelmVersion, Release, ReleasePlan
+from gpufleet.helm.strategy import helm_strategy
+from gpufleet.kube.facts import ClusterFacts, HelmRelease
+
+OWNER_LABEL = (
+    "gpufleet"  # on the Secrets of releases that gpufleet made; its value: by which machine
+)
+VALUES_LABEL = "gpufleet-values"  # there too: the mark of the values that gpufleet set
+LEVELS = ("privileged", "baseline", "restricted")  # of pod security, least strict first
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """The machine that gpufleet runs on. `now`: seconds since 1970 by the API server's clock, 0
+    where it does not tell. `alone`: no other run is at work on the cluster, so that what a run of
+    gpufleet left pending, here or elsewhere, is dead.
+    """
+
+    id: str
+    now: int
+    helm: HelmVersion
+    alone: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedChart:
+    """The chart of a release, and its CRDs as the cluster has them, whole, by name."""
+
+    content: ChartContent
+    live_crds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def plan_release(
+    wanted: Release, facts: ClusterFacts, controller: Controller, catalog: HelmCatalog
+) -> ReleasePlan:
+    """What to do about one release, as far as it shows without the chart itself.
+
+    A plan that changes something is completed by `with_chart` before it is carried out.
+    """
+    found = facts.release(wanted.namespace, wanted.name)
+    if found and found.status == "uninstalled":
+        found = None  # only its history was kept
+    action, reason, problems = _decide(wanted, found, facts, controller)
+    plan = ReleasePlan(
+        release=wanted,
+        action=action,
+        reason=reason,
+        before=found,
+        rollback_to=_last_good(found) if found and action.startswith("repair-") else None,
+        diff=_diff(wanted, found),
+        strategy=helm_strategy(
+            controller.helm, facts.server, catalog, found, force_conflicts=wanted.force_conflicts
+        ),
+        findings=tuple(problems),
+    )
+    if not plan.changes:
+        workloads = facts.workloads_of(wanted.ref)
+        empty = without_pods(wanted.ready, workloads, facts.nodes) if found else []
+        told = told_by_operator(wanted, facts) if action == "no-op" else []
+        return replace(plan, diff=(), findings=(*problems, *empty, *told))
+    problems += _obstacles(wanted, found, facts)
+    return _with_findings(plan, problems)
+
+
+def with_chart(
+    plan: ReleasePlan, chart: FetchedChart, facts: ClusterFacts, catalog: HelmCatalog
+) -> ReleasePlan:
+    """The plan, completed with what only the chart tells: its CRDs, the values it knows."""
+    wanted = plan.release
+    steps, kept = plan_crds(wanted, chart.content, facts, chart.live_crds, catalog)
+    unknown = unknown_values(wanted.values, chart.content)
+    return _with_findings(replace(plan, crds=tuple(steps)), [*plan.findings, *kept, *unknown])
+
+
+def with_objects(
+    plan: ReleasePlan,
+    objects: Sequence[Mapping[str, Any]],
+    facts: ClusterFacts,
+    brought: Collection[str] = (),
+) -> ReleasePlan:
+    """The plan, completed with what stands in the way of the objects that the chart renders.
+
+    `brought`: APIs ("group/version") that releases bring which are carried out before this one.
+    """
+    missing = _missing_kinds(plan, objects, facts, brought)
+    problems = [*_taken_ports(plan, objects, facts), *missing]
+    anew = list(recreated(plan, objects, facts))
+    problems += [
+        findings.RECREATED(workload=work.ref, release=plan.release.ref, pods=work.ready)
+        for work in anew
+    ]
+    plan = replace(plan, recreate=tuple(work.ref for work in anew))
+    return _with_findings(plan, [*plan.findings, *problems])
+
+
+def _with_findings(plan: ReleasePlan, found: list[Finding]) -> ReleasePlan:
+    plan = replace(plan, findings=tuple(dict.fromkeys(found)))
+    return replace(plan, action="blocked") if plan.blockers else plan
+
+
+def _decide(
+    wanted: Release, found: HelmRelease | None, facts: ClusterFacts, controller: Controller
+) -> tuple[Action, str, list[Finding]]:
+    unreadable = facts.unreadable.get(wanted.ref)
+    if unreadable:
+        told = findings.RELEASE_UNREADABLE(release=wanted.ref, reason=unreadable)
+        return "blocked", "Helm's record of it cannot be read", [told]
+    if found is None:
+        return "install", f"there is no release {wanted.ref}", []
+    if found.chart != wanted.chart:
+        chart = f"{found.chart} {found.chart_version}"
+        taken = findings.NAME_TAKEN(release=wanted.ref, chart=chart, wanted=wanted.chart)
+        return "blocked", "its name is taken", [taken]
+    if found.pending:
+        return _pending(found, controller)
+    if found.status != "deployed":
+        return "repair-failed", f"its revision {found.revision} is {found.status}", []
+    if _number(found.chart_version) > _number(wanted.version) and not wanted.downgrade:
+        return _steady(wanted, found, facts, [_newer(wanted, found)])
+    differences = list(_differences(wanted, found))
+    if differences:
+        return "upgrade", "; ".join(differences), []
+    return _steady(wanted, found, facts, [])
+
+
+def _steady(
+    wanted: Release, found: HelmRelease, facts: ClusterFacts, problems: list[Finding]
+) -> tuple[Action, str, list[Finding]]:
+    """For a release that is as wanted by Helm's record: whether the cluster agrees."""
+    gone = [str(ref) for ref in facts.missing_workloads(found)]
+    behind = crds_behind(wanted, found.app_version, facts)
+    waits = [*map(str, unready(wanted.ready, facts.workloads_of(wanted.ref), facts.nodes))]
+    beyond = operands_of(wanted, facts)
+    if beyond and beyond.no_policy:
+        gone.append(beyond.policy)
+    elif beyond:
+        waits += beyond.lines
+    if problems:  # it is newer: nothing of it is touched
+        gone, behind = [], []
+    if gone:
+        return "repair", f"{', '.join(gone)} is no longer there", problems
+    if behind:
+        return "upgrade", f"CRDs are older than the chart: {', '.join(behind)}", problems
+    if waits:
+        return "wait", "; ".join(waits), problems
+    return "no-op", f"revision {found.revision} is as wanted", problems
+
+
+def _differences(wanted: Release, found: HelmRelease) -> Iterator[str]:
+    if found.chart_version.removeprefix("v") != wanted.version.removeprefix("v"):
+        yield f"chart {found.chart_version} -> {wanted.version}"
+    if not same_values(found.values, wanted.values):
+        yield "values differ"
+
+
+def _pending(found: HelmRelease, controller: Controller) -> tuple[Action, str, list[Finding]]:
+    known = controller.now and found.created  # both by the server's clock
+    age = max(controller.now - found.created, 0) if known else 0
+    if (OWNER_LABEL in found.labels and controller.alone) or age >= STALE:
+        return "repair-pending", f"a helm that was at work on it ended ({found.status})", []
+    busy = findings.BUSY(
+        release=found.ref,
+        status=found.status,
+        age=f"{age // 60} min {age % 60} s",
+        stale=f"{STALE // 60} minutes",
+    )
+    return "blocked", "something else is at work on it", [busy]
+
+
+def _last_good(found: HelmRelease) -> int | None:
+    """The revision that a repair starts from; of a first install that was cut short, itself."""
+    return found.last_good or (found.revision if found.pending else None)
+
+
+def _newer(wanted: Release, found: HelmRelease) -> Finding:
+    return findings.NEWER_INSTALLED(
+        release=wanted.ref,
+        installed=f"{found.chart} {found.chart_version}",
+        version=wanted.version,
+        newer=found.chart_version,
+    )
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return numbers(version.removeprefix("v"))
+
+
+def _diff(wanted: Release, found: HelmRelease | None) -> tuple[str, ...]:
+    after = f"{wanted.chart} {wanted.version}, wanted"
+    if found is None:
+        return values_diff({}, wanted.values, "not installed", after)
+    before = f"{found.chart} {found.chart_version}, revision {found.revision}"
+    return values_diff(found.values, wanted.values, before, after)
+
+
+def _obstacles(
+    wanted: Release, found: HelmRelease | None, facts: ClusterFacts
+) -> Iterator[Finding]:
+    """What stands in the way of any change."""
+    space = facts.namespaces.get(wanted.namespace)
+    if space and space.terminating:
+        yield findings.NAMESPACE_ENDS(namespace=space.name)
+    level = space.pod_security.get("enforce", "privileged") if space else "privileged"
+    fits = wanted.pod_security or "restricted"
+    if level in LEVELS and LEVELS.index(level) > LEVELS.index(fits):
+        yield findings.POD_SECURITY(
+            namespace=wanted.namespace, level=level, release=wanted.ref, needed=fits
+        )
+    if found and OWNER_LABEL not in found.labels and not wanted.adopt:
+        lost = list(_lost(found.values, wanted.values))
+        if lost:
+            yield findings.NOT_OURS(
+                release=found.ref,
+                chart=f"{found.chart} {found.chart_version}",
+                keys=", ".join(lost),
+                wanted=wanted.name,
+            )
+    elif found:
+        yield from _edited(wanted, found)
+
+
+def _edited(wanted: Release, found: HelmRelease) -> Iterator[Finding]:
+    """Values that were set on our release since: an upgrade by hand inherits the labels."""
+    mark = found.labels.get(VALUES_LABEL)
+    if mark is None or mark == values_mark(found.values):
+        return
+    lost = list(_lost(found.values, wanted.values))
+    if lost:
+        yield findings.VALUES_EDITED(
+            release=found.ref,
+            keys=", ".join(lost),
+            name=found.name,
+            namespace=found.namespace,
+            revision=found.revision,
+        )
+
+
+def _lost(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """Paths of values in `old` that `new` does not have, or has otherwise."""
+    for key, value in old.items():
+        here = f"{path}{key}"
+        other = new.get(key)
+        if isinstance(value, Mapping) and isinstance(other, Mapping):
+            yield from _lost(value, other, here + ".")
+        elif key not in new or not same_values({"value": value}, {"value": other}):
+            yield here
+
+
+def _taken_ports(
+    plan: ReleasePlan, objects: Sequence[Mapping[str, Any]], facts: ClusterFacts
+) -> Iterator[Finding]:
+    held = {port.port: port for port in facts.node_ports if port.release != plan.release.ref}
+    for item in objects:
+        if item.get("kind") != "Service":
+            continue
+        for port in (item.get("spec") or {}).get("ports") or ():
+            holder = held.get(port.get("nodePort") or 0)
+            if holder:
+                yield findings.NODE_PORT_TAKEN(
+                    release=plan.release.ref,
+                    port=holder.port,
+                    holder=f"{holder.namespace}/{holder.service}",
+                )
+
+
+def _missing_kinds(
+    plan: ReleasePlan,
+    objects: Sequence[Mapping[str, Any]],
+    facts: ClusterFacts,
+    brought: Collection[str],
+) -> Iterator[Finding]:
+    """Objects of an API that is neither served nor brought by the chart itself or before it."""
+    crds = [item for item in objects if item.get("kind") == "CustomResourceDefinition"]
+    crds += [step.manifest for step in plan.crds]
+    groups = {api.split("/")[0] for crd in crds for api in apis_of(crd)}
+    groups |= {api.split("/")[0] for api in brought}
+    missing = {
+        (str(item.get("kind")), str(item.get("apiVersion")))
+        for item in objects
+        if item.get("apiVersion")
+        and not facts.serves_api(str(item["apiVersion"]))
+        and str(item["apiVersion"]).split("/")[0] not in groups
+    }
+    for kind, version in sorted(missing):
+        yield findings.KIND_MISSING(release=plan.release.ref, kind=kind, version=version)
+
+
+def apis_of(crd: Mapping[str, Any]) -> Iterator[str]:
+    """What a CRD adds to the API, as charts ask for it: "group/version", "group/version/Kind"."""
+    spec = crd["spec"]
+    for version in spec.get("versions") or ({"name": spec.get("version")},):
+        api = f"{spec['group']}/{version['name']}"
+        yield from (api, f"{api}/{spec['names']['kind']}")

@@ -1,0 +1,82 @@
+"""Whether the workloads of a release are what the release means them to be. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpufleet.core.findings import Finding
+from gpufleet.helm.findings import releases as findings
+from gpufleet.helm.release import Readiness
+from gpufleet.helm.scheduling import why_none
+from gpufleet.kube.facts import ClusterNode, Workload
+
+VENDOR = "nvidia.com/"  # nvidia.com/gpu, nvidia.com/gpu.shared, nvidia.com/mig-1g.10gb
+
+
+@dataclass(frozen=True, slots=True)
+class Unready:
+    """A workload that is not there yet. `reason`: a clause such as "2 of 3 pods are ready"."""
+
+    workload: Workload
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.workload.kind} {self.workload.name}: {self.reason}"
+
+
+def unready(
+    expected: Readiness, workloads: Sequence[Workload], nodes: Sequence[ClusterNode]
+) -> list[Unready]:
+    """The workloads of one release that are not ready, and why."""
+    found = []
+    for work in workloads:
+        reason = _reason(work, expected.pods.get(work.name), nodes)
+        if reason:
+            found.append(Unready(work, reason))
+    return found
+
+
+def _reason(work: Workload, pods: int | None, nodes: Sequence[ClusterNode]) -> str:
+    if not work.settled:
+        return "its controller has not seen it yet"
+    if work.kind == "DaemonSet" and pods and work.wanted < pods:
+        if work.wanted == 0:
+            return f"it wants no pods, {pods} are expected: {why_none(work.placement, nodes)}"
+        return f"it wants {work.wanted} pods, {pods} are expected"
+    if work.updated < work.wanted:
+        return f"{work.updated} of {work.wanted} pods are of the new version"
+    if work.old:
+        return f"{work.old} pods of the old version are still there"
+    if work.ready < work.wanted:
+        return f"{work.ready} of {work.wanted} pods are ready"
+    return ""
+
+
+def not_offering(expected: Readiness, nodes: Sequence[ClusterNode]) -> list[str]:
+    """The nodes that should offer GPUs to pods and offer none of any kind.
+
+    A pod of the plugin counts as ready before it has found a GPU, and between two crashes.
+    """
+    offers = {
+        node.name
+        for node in nodes
+        if any(name.startswith(VENDOR) and count for name, count in node.allocatable.items())
+    }
+    return [name for name in expected.offering if name not in offers]
+
+
+def without_pods(
+    expected: Readiness, workloads: Sequence[Workload], nodes: Sequence[ClusterNode]
+) -> list[Finding]:
+    """A warning for each DaemonSet that wants no pods, where nothing says that it may."""
+    return [
+        findings.NO_PODS(
+            daemonset=f"{work.namespace}/{work.name}", reason=why_none(work.placement, nodes)
+        )
+        for work in workloads
+        if work.kind == "DaemonSet"
+        and work.settled
+        and work.wanted == 0
+        and work.name not in expected.pods
+    ]

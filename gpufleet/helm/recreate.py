@@ -1,0 +1,34 @@
+"""Workloads that an upgrade cannot change in place: the new chart selects other pods. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gpufleet.helm.release import ReleasePlan
+from gpufleet.kube.facts import ClusterFacts, Workload
+
+KINDS = ("DaemonSet", "Deployment", "StatefulSet")
+
+
+def recreated(
+    plan: ReleasePlan, objects: Sequence[Mapping[str, Any]], facts: ClusterFacts
+) -> Iterator[Workload]:
+    """Those of the release whose selector differs from that of the rendered object.
+
+    Kubernetes refuses to change spec.selector; the only way is to make the workload anew.
+    """
+    there = {work.ref: work for work in facts.workloads_of(plan.release.ref)}
+    for item in objects:
+        metadata = item.get("metadata") or {}
+        namespace = metadata.get("namespace") or plan.release.namespace
+        for ref, work in there.items():
+            same = (ref.kind, ref.namespace, ref.name) == (
+                item.get("kind"), namespace, metadata.get("name"),
+            )  # fmt: skip
+            if same and ref.kind in KINDS and dict(work.selector) != _selector(item):
+                yield work
+
+
+def _selector(item: Mapping[str, Any]) -> dict[str, str]:
+    return dict(((item.get("spec") or {}).get("selector") or {}).get("matchLabels") or {})

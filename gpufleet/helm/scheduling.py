@@ -1,0 +1,118 @@
+"""Which nodes a pod could run on, and why none: labels, affinity, taints. Pure.
+
+Source: the rules of nodeSelector, node affinity, taints and tolerations in the Kubernetes
+documentation; a DaemonSet's pods tolerate the conditions of a node by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gpufleet.kube.facts import ClusterNode, Placement, Taint
+
+_OWN_TAINTS = "node.kubernetes.io/"  # of conditions and cordoning, tolerated by every DaemonSet
+
+
+def fitting(placement: Placement, nodes: Iterable[ClusterNode]) -> list[ClusterNode]:
+    """The nodes on which a DaemonSet with this placement puts a pod."""
+    return [
+        node
+        for node in nodes
+        if _labels_fit(placement, node)
+        and all(_tolerated(taint, placement) for taint in node.taints)
+    ]
+
+
+def why_none(placement: Placement, nodes: Iterable[ClusterNode]) -> str:
+    """Why no node gets a pod, as a clause: labels that are missing, taints in the way."""
+    everywhere = list(nodes)
+    if not everywhere:
+        return "the cluster has no nodes"
+    labelled = [node for node in everywhere if _labels_fit(placement, node)]
+    if not labelled:
+        return f"none of the {len(everywhere)} nodes has {_wish(placement)}"
+    taints = {
+        f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"
+        for node in labelled
+        for taint in node.taints
+        if not _tolerated(taint, placement)
+    }
+    names = ", ".join(node.name for node in labelled[:3]) + (", …" if len(labelled) > 3 else "")
+    listed = ", ".join(sorted(taints))
+    return f"the nodes that fit ({names}) have taints it does not tolerate: {listed}"
+
+
+def _labels_fit(placement: Placement, node: ClusterNode) -> bool:
+    if any(node.labels.get(key) != value for key, value in placement.node_selector.items()):
+        return False
+    return not placement.terms or any(_term_fits(term, node) for term in placement.terms)
+
+
+def _term_fits(term: Mapping[str, Any], node: ClusterNode) -> bool:
+    expressions = term.get("matchExpressions") or ()
+    fields = term.get("matchFields") or ()
+    if not expressions and not fields:
+        return False  # an empty term fits nothing
+    return all(_expression_fits(e, node.labels) for e in expressions) and all(
+        _expression_fits(e, {"metadata.name": node.name}) for e in fields
+    )
+
+
+def _expression_fits(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    key, operator = expression["key"], expression["operator"]
+    values: Sequence[str] = expression.get("values") or ()
+    value = labels.get(key)
+    if operator == "Exists":
+        return value is not None
+    if operator == "DoesNotExist":
+        return value is None
+    if operator == "In":
+        return value in values
+    if operator == "NotIn":
+        return value not in values
+    try:
+        number, bound = int(value or ""), int(values[0])
+    except (ValueError, IndexError):
+        return False
+    return number > bound if operator == "Gt" else number < bound
+
+
+def _tolerated(taint: Taint, placement: Placement) -> bool:
+    if taint.effect == "PreferNoSchedule" or taint.key.startswith(_OWN_TAINTS):
+        return True
+    return any(_tolerates(toleration, taint) for toleration in placement.tolerations)
+
+
+def _tolerates(toleration: Mapping[str, str], taint: Taint) -> bool:
+    if toleration.get("effect") and toleration["effect"] != taint.effect:
+        return False
+    if not toleration.get("key"):
+        return toleration.get("operator") == "Exists"
+    if toleration["key"] != taint.key:
+        return False
+    exists = toleration.get("operator") == "Exists"
+    return exists or (toleration.get("value") or "") == taint.value
+
+
+def _wish(placement: Placement) -> str:
+    """The labels that a node must have, in words."""
+    fixed = [f"{key}={value}" for key, value in sorted(placement.node_selector.items())]
+    terms = [
+        " and ".join(_words(e) for e in term.get("matchExpressions") or ())
+        for term in placement.terms
+    ]
+    either = " or ".join(term for term in terms if term)
+    return "the label " + " and ".join([*fixed, *([either] if either else [])])
+
+
+def _words(expression: Mapping[str, Any]) -> str:
+    key, operator = expression["key"], expression["operator"]
+    values = [str(value) for value in expression.get("values") or ()]
+    if operator == "In":
+        return f"{key}={'|'.join(values)}"
+    if operator == "NotIn":
+        return f"{key} other than {'|'.join(values)}"
+    if operator == "DoesNotExist":
+        return f"no {key}"
+    return key if operator == "Exists" else f"{key} {operator} {' '.join(values)}"

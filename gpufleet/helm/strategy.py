@@ -1,0 +1,48 @@
+"""How helm is called so that it works with this server: flags, variables, support range. Pure."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.versions import release
+from gpufleet.helm.findings import releases as findings
+from gpufleet.helm.models import HelmCatalog
+from gpufleet.helm.release import HelmStrategy, HelmVersion
+from gpufleet.kube.facts import HelmRelease, ServerVersion
+
+SERVER_SIDE = "ssa"  # apply_method of a release that helm 4 applied on the server
+
+
+def helm_strategy(
+    helm: HelmVersion,
+    server: ServerVersion,
+    catalog: HelmCatalog,
+    before: HelmRelease | None = None,
+    *,
+    force_conflicts: bool = False,
+) -> HelmStrategy:
+    """Flags and variables for one release. `before`: the release as it is now, if it is there."""
+    flags: list[str] = []
+    environment: dict[str, str] = {}
+    reasons: list[str] = []
+    at = (server.major, server.minor)
+    server_side = (helm.major, helm.minor) >= release(catalog.next_major.version)
+    if server_side and at < release(catalog.client_side_below.version):
+        flags.append("--server-side=false")
+        server_side = False
+        reasons.append(f"server-side apply does not work on Kubernetes {server}")
+    if at <= release(catalog.watch_list_off_up_to.version):
+        environment["KUBE_FEATURE_WatchListClient"] = "false"
+        reasons.append(f"helm's usual watch hangs on Kubernetes {server}")
+    if force_conflicts and server_side and (before is None or before.apply_method == SERVER_SIDE):
+        flags.append("--force-conflicts")
+        reasons.append("fields that something else changed are taken back")
+    return HelmStrategy(tuple(flags), environment, tuple(reasons))
+
+
+def skew(helm: HelmVersion, server: ServerVersion, catalog: HelmCatalog) -> list[Finding]:
+    """A finding where this helm is not supported on this server."""
+    known = catalog.skew.ranges.get(str(helm))
+    at = (server.major, server.minor)
+    if known is None or release(known[0]) <= at <= release(known[1]):
+        return []
+    return [findings.HELM_SKEW(helm=helm, low=known[0], high=known[1], server=server)]

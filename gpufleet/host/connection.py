@@ -1,0 +1,100 @@
+"""How pyinfra connects to hosts."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import traceback
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import paramiko
+from pyinfra.api import Host
+from pyinfra.api.arguments import all_global_arguments
+from pyinfra.api.exceptions import ConnectError, PyinfraError
+from pyinfra.connectors.ssh import SSHConnector, connector_data_meta
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.redact import redact
+from gpufleet.host.near_misses import groups_meant, near_misses
+
+_connect = SSHConnector.connect
+_WHY = "gpufleet_unreached"  # in pyinfra's dictionary of a connection
+_PROMPT = "getpass"  # the module of Python that asks for a passphrase
+_NO_PASSPHRASE = (
+    "the private key has a passphrase, and there is no terminal to ask for it: set "
+    "ssh_key_password out of a vault, or load the key into ssh-agent and leave out ssh_key"
+)
+
+
+def stop_alone() -> None:
+    """Keep a failed connection with its host, and its cause for the report.
+
+    pyinfra does so for errors of the network. A key file that is missing or has another passphrase
+    would end the run of all hosts. Callbacks come too late: pyinfra drops those of before it has
+    the inventory, and connects right after.
+    """
+    if SSHConnector.connect is not _connect_or_say_why:
+        SSHConnector.connect = _connect_or_say_why  # type: ignore[assignment, method-assign]
+
+
+def why_unreached(host: Host) -> str:
+    """Why the last attempt to connect to a host failed."""
+    return str(host.connector_data.get(_WHY) or "pyinfra's lines above say why")
+
+
+def misspelt(host: Host) -> list[Finding]:
+    """Warnings about keys of a host that were meant for its connection, and about data for a group
+    that was meant to be one of its groups."""
+    inventory = host.inventory
+    empty = [
+        name
+        for name, data in inventory.group_data.items()
+        if data and not inventory.groups.get(name)
+    ]
+    return [*misspelt_keys(host.data.dict()), *groups_meant(empty, host.groups)]
+
+
+def misspelt_keys(data: Mapping[str, Any]) -> list[Finding]:
+    """Warnings about keys that were meant for a connection."""
+    return near_misses(data, _keys_of_pyinfra())
+
+
+@cache
+def _keys_of_pyinfra() -> frozenset[str]:
+    """The keys that pyinfra reads of a host: the same for all."""
+    return frozenset({*connector_data_meta, *(name for name, _ in all_global_arguments())})
+
+
+def _connect_or_say_why(connector: SSHConnector) -> None:
+    """pyinfra's own connect, which raises nothing but ConnectError."""
+    try:
+        _connect(connector)
+    except Exception as error:  # a boundary: the connection of one host
+        why = redact(_cause(error))
+        connector.host.connector_data[_WHY] = why
+        raise ConnectError(why) from error
+
+
+def _cause(error: Exception) -> str:
+    reason = error.__context__ or error
+    calls = traceback.walk_tb(reason.__traceback__)
+    if isinstance(reason, EOFError) and any(
+        frame.f_globals.get("__name__") == _PROMPT for frame, _ in calls
+    ):
+        return _NO_PASSPHRASE
+    return str(error) if isinstance(error, PyinfraError) else f"{type(error).__name__}: {error}"
+
+
+def quiet_paramiko() -> None:
+    """Keep the stack traces off the terminal that paramiko logs beside what it raises."""
+    logging.getLogger("paramiko").setLevel(logging.CRITICAL)
+
+
+def nodelay_transport(sock: Any, **kwargs: Any) -> paramiko.Transport:
+    """An SSH transport without Nagle's delay, which would cost 44 ms on every command."""
+    transport = paramiko.Transport(sock, **kwargs)
+    if isinstance(sock, socket.socket):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return transport

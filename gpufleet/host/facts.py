@@ -1,0 +1,75 @@
+"""The facts of a host: one command, whose answer is shown to nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from pyinfra.api import Host, StringCommand
+
+from gpufleet.core.findings import Finding
+from gpufleet.facts.model import NodeFacts
+from gpufleet.facts.parse import parse_node_facts
+from gpufleet.facts.script import gather_command
+from gpufleet.facts.sections import FactsError
+from gpufleet.host.asking import MARK, arguments
+from gpufleet.host.findings.machine import FACTS_UNREADABLE
+from gpufleet.host.liveness import watch
+from gpufleet.host.sudo import run
+from gpufleet.host.trouble import explain_error, refusal
+
+DOING = "while its facts were gathered"
+
+
+def read_facts(
+    host: Host, paths: Sequence[str] = (), effective: bool = False, ports: Sequence[int] = ()
+) -> NodeFacts | Finding:
+    """NodeFacts of a host, or the blocker that says why there are none; raises nothing.
+
+    `paths` are further files to read, for example a containerd configuration that is not in its
+    usual place. `effective` asks every runtime for its effective configuration too, at the price of
+    about 60 ms on the host for each. `ports` are TCP ports of which is told who listens there.
+    """
+    try:
+        watch(host)
+        command = StringCommand(gather_command(paths, effective, ports, mark=MARK))
+        # Never printed, not even at -vvv: whole files are in it, with their passwords.
+        ok, output = run(host, command, **arguments(host))
+        if not ok:
+            return refusal(host, [*output.stderr_lines, *_outside(output.stdout_lines)], DOING)
+        return _parse(host.name, output.stdout_lines)
+    except Exception as error:  # noqa: BLE001 - the boundary
+        return explain_error(host, error, DOING)
+
+
+def _parse(name: str, lines: Sequence[str]) -> NodeFacts | Finding:
+    machine_id, boot_id = _controller()
+    try:
+        return parse_node_facts(
+            lines,
+            mark=MARK,
+            controller_machine_id=machine_id,
+            controller_boot_id=boot_id,
+        )
+    except FactsError as error:
+        return FACTS_UNREADABLE(host=name, doing=DOING, problem=str(error))
+
+
+def _outside(lines: Sequence[str]) -> Sequence[str]:
+    """What was printed before the facts began: of nologin, for example."""
+    start = next((i for i, line in enumerate(lines) if MARK in line), len(lines))
+    return lines[:start]
+
+
+@cache
+def _controller() -> tuple[str, str]:
+    """Machine id and boot id of the machine that gpufleet runs on; "" where it has none."""
+    return _read("/etc/machine-id"), _read("/proc/sys/kernel/random/boot_id")
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,75 @@
+"""Files on hosts: one upload for all, each moved into place in one step, a copy kept."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+import time
+from collections.abc import Sequence
+from datetime import datetime, timezone
+
+import click
+from pyinfra import host, state
+
+from gpufleet.core.masks import file_difference
+from gpufleet.facts.model import NodeFacts
+from gpufleet.host.file_write import FileWrite
+from gpufleet.host.operation import Commands, operation
+from gpufleet.host.shell import command, script, upload
+
+HOME = "/var/lib/gpufleet"
+INCOMING = f"{HOME}/incoming"
+BACKUPS = f"{HOME}/backup"
+
+
+def put(files: Sequence[FileWrite]) -> Commands:
+    """Commands that put `files` in place: one upload and two commands, however many files."""
+    mark = stamp()
+    archive = f"{INCOMING}/{mark}.tar"
+    yield command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS)
+    yield upload(_archive(files), archive)
+    paths = [file.path for file in files]
+    yield script("host/put_files", archive, f"{BACKUPS}/{mark}", *paths)
+
+
+def stamp() -> str:
+    """A name for what this run leaves on a host, that no other run has."""
+    return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S.%fZ}-{os.getpid()}"
+
+
+def _archive(files: Sequence[FileWrite]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for file in files:
+            entry = tarfile.TarInfo(file.path.lstrip("/"))
+            entry.size, entry.mode, entry.mtime = len(file.data), file.mode, int(time.time())
+            tar.addfile(entry, io.BytesIO(file.data))
+    return buffer.getvalue()
+
+
+def show_diff(facts: NodeFacts, files: Sequence[FileWrite]) -> None:
+    """Print what would change in text files, without secrets, when --diff asks for it."""
+    if not state.config.DIFF:
+        return
+    for file in files:
+        there = facts.files.get(file.path)
+        before = (there.content or "") if there else ""
+        after = file.content if isinstance(file.content, str) else ""
+        for line in file_difference(file.path, before, after):
+            click.echo(f"    [{host.name}] {line}", err=True)
+
+
+@operation
+def write(facts: NodeFacts, files: Sequence[FileWrite]) -> Commands:
+    """
+    Put files in place that differ on the host.
+
+    + facts: what the host is, for the differences that --diff shows
+    + files: the files that differ; none is no change
+    """
+    if not files:
+        host.noop("all files are as they should be")
+        return
+    show_diff(facts, files)
+    yield from put(files)

@@ -1,0 +1,129 @@
+"""Facts of the hosts of an inventory, outside a deploy."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.inventory import is_missing
+from gpufleet.facts.model import NodeFacts
+from gpufleet.run.findings import NO_INVENTORY, UNREACHABLE
+from gpufleet.verify.findings.hosts import INVENTORY
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """One host: its inventory data, and its facts or why there are none."""
+
+    name: str
+    data: dict[str, Any]
+    facts: NodeFacts | None
+    problem: Finding | None = None  # why facts is None
+    cluster: bool = False  # it is no host, and was not asked
+    misspelt: tuple[Finding, ...] = ()  # of its data, which has no effect
+
+
+class NoSuchHost(Exception):
+    """No host and no group of the inventory has the name that was asked for."""
+
+
+class NoInventory(Exception):
+    """There is no such inventory, or it has no hosts; its text has a code and what to do."""
+
+
+def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
+    """Facts of every host of `inventory`, or of the hosts and groups that `limit` names.
+
+    Raises NoSuchHost and NoInventory, and what pyinfra raises where hosts cannot be asked.
+    """
+    # Imported here because pyinfra_cli makes gevent replace parts of the standard library.
+    from pyinfra.api import Config, State
+    from pyinfra.api.connect import connect_all, disconnect_all
+    from pyinfra.api.exceptions import PyinfraError
+    from pyinfra.api.state import StateStage
+    from pyinfra.context import ctx_inventory, ctx_state
+
+    from gpufleet.host.connection import quiet_paramiko, stop_alone
+    from gpufleet.host.facts import read_facts
+    from gpufleet.host.groups import is_cluster
+
+    if is_missing(inventory):
+        raise NoInventory(str(NO_INVENTORY(path=inventory)))
+    cwd = str(Path.cwd())
+    if cwd not in sys.path:
+        sys.path.append(cwd)  # as pyinfra's own command does: inventories import their project
+    quiet_paramiko()
+    stop_alone()
+    state = State()
+    ctx_state.set(state)
+    hosts = _load(inventory, cwd)
+    if not len(hosts):
+        raise NoInventory(str(INVENTORY(path=inventory, why="it names no host")))
+    ctx_inventory.set(hosts)
+    wanted = _limited(hosts, limit)
+    clusters = [host for host in wanted if is_cluster(host)]
+    asked = [host for host in wanted if host not in clusters]
+    state.init(hosts, Config(), initial_limit=asked)
+    if not asked:
+        return [Gathered(host.name, {}, None, cluster=True) for host in clusters]
+    state.set_stage(StateStage.Connect)
+    try:
+        connect_all(state)
+    except PyinfraError:
+        if any(host.connected for host in asked):
+            raise  # else no host answered, and each says so
+    state.set_stage(StateStage.Prepare)
+    try:
+        answers = {host: state.pool.spawn(read_facts, host) for host in asked if host.connected}
+        found = {host: greenlet.get() for host, greenlet in answers.items()}
+    finally:
+        disconnect_all(state)
+    return [
+        Gathered(host.name, {}, None, cluster=True)
+        if host in clusters
+        else _gathered(host, found.get(host))
+        for host in wanted
+    ]
+
+
+def _load(inventory: str, cwd: str) -> Any:
+    """pyinfra's inventory. Raises NoInventory (GF701), whatever goes wrong in the user's file."""
+    from click import ClickException
+    from pyinfra_cli.inventory import make_inventory
+
+    try:
+        return make_inventory(inventory, cwd=cwd)
+    except Exception as error:
+        cause = getattr(error, "exception", error)  # which pyinfra wraps
+        named = f"{type(cause).__name__}: {cause}"
+        why = cause.message if isinstance(cause, ClickException) else named
+        raise NoInventory(str(INVENTORY(path=inventory, why=why))) from error
+
+
+def _limited(hosts: Any, limit: Sequence[str]) -> list[Any]:
+    if not limit:
+        return list(hosts)
+    wanted: dict[str, Any] = {}
+    for name in limit:
+        group = hosts.get_group(name, [])
+        matches = group or [host for host in hosts if fnmatchcase(host.name, name)]
+        if not matches:
+            raise NoSuchHost(f"the inventory has no host and no group {name!r}")
+        wanted.update({host.name: host for host in matches})
+    return list(wanted.values())
+
+
+def _gathered(host: Any, answer: NodeFacts | Finding | None) -> Gathered:
+    from gpufleet.host.connection import misspelt, why_unreached
+
+    data = host.data.dict()
+    keys = tuple(misspelt(host))
+    if isinstance(answer, NodeFacts):
+        return Gathered(host.name, data, answer, misspelt=keys)
+    problem = answer or UNREACHABLE(host=host.name, cause=why_unreached(host))
+    return Gathered(host.name, data, None, problem, misspelt=keys)

@@ -1,0 +1,69 @@
+"""pyinfra's decorators, typed: an operation is called with its sentence first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, cast
+
+from pyinfra import host, state
+from pyinfra.api import FunctionCommand, StringCommand
+from pyinfra.api import deploy as pyinfra_deploy
+from pyinfra.api import operation as pyinfra_operation
+from pyinfra.api.operation import OperationMeta
+
+from gpufleet.host.boundary import failing, finding_of, step, watched
+from gpufleet.host.lock import as_step, lock_of, taking
+from gpufleet.run.reporting import RunReport
+
+P = ParamSpec("P")
+Commands = Generator[str | StringCommand | FunctionCommand, None, None]
+
+
+def operation(function: Callable[P, Commands]) -> Callable[Concatenate[str, P], OperationMeta]:
+    """Make a pyinfra operation of a generator of commands.
+
+    It is called with the sentence that people read while it runs: `load("Load the modules", …)`.
+    In a preview the sentence becomes a step of the report where there would be commands. What goes
+    wrong while it runs fails it on this host, with a finding; the other hosts go on. The first
+    command of all takes the lock on the host.
+    """
+    inner = cast(Any, pyinfra_operation()(_guarded(function)))
+
+    @wraps(function)
+    def named(sentence: str, /, *args: P.args, **kwargs: P.kwargs) -> OperationMeta:
+        if not RunReport.previews(state):
+            return cast(OperationMeta, inner(*args, name=sentence, **kwargs))
+        needed = next(function(*args, **kwargs), None) is not None
+        if needed:
+            RunReport.of(state).host(host.name).steps.append(sentence)
+        return OperationMeta(sentence, needed)
+
+    return named
+
+
+def _guarded(function: Callable[P, Commands]) -> Callable[P, Commands]:
+    """The same commands; an exception between two of them is a command that fails."""
+
+    @wraps(function)
+    def commands(*args: P.args, **kwargs: P.kwargs) -> Commands:
+        if not state.is_executing:  # only asked whether there are any: one_host() is around it
+            yield from function(*args, **kwargs)
+            return
+        try:
+            lock = lock_of(host)
+            for command in function(*args, **kwargs):
+                if lock and not lock.held:
+                    yield watched(taking(lock))
+                if lock and not isinstance(command, FunctionCommand):  # one that only waits
+                    lock.used = True
+                yield watched(as_step(command) if lock else command)
+        except Exception as error:  # noqa: BLE001 - the boundary
+            yield failing(finding_of(error, step(state, host)))
+
+    return commands
+
+
+def role(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Make a pyinfra deploy of a function: `name` stands before the sentences of its operations."""
+    return cast(Callable[[Callable[P, None]], Callable[P, None]], pyinfra_deploy(name))

@@ -1,0 +1,88 @@
+"""Reboots: asked for, waited for by boot id, never of the machine that gpufleet runs on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from paramiko import SSHException
+from pyinfra import host, logger
+from pyinfra.api import FunctionCommand, Host, State, StringCommand
+from pyinfra.api.exceptions import ConnectError
+
+from gpufleet.host.asking import answer, framed, privileges
+from gpufleet.host.findings import machine as findings
+from gpufleet.host.lock import lock_of
+from gpufleet.host.operation import Commands, operation
+from gpufleet.host.shell import explain, script
+from gpufleet.host.sudo import run
+from gpufleet.run.reporting import RunReport
+
+BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
+POLL = 1.0  # seconds between two tries to connect
+REPORT = 15.0  # seconds between two lines of progress
+CUT = (SSHException, OSError, EOFError)  # a connection that ends while it is used
+
+
+@operation
+def when(reason: Callable[[], str], allowed: bool, timeout: int, end_work: bool) -> Commands:
+    """
+    Reboot the host when there is a reason and it is allowed, and wait until it is back.
+
+    What uses the GPUs is looked up in the same command that reboots: the facts are old.
+
+    + reason: why, known only while the run goes on; "" is no change
+    + allowed: driver_reboot says so, and the host is not the machine that gpufleet runs on
+    + timeout: seconds until it has to answer with a new boot id
+    + end_work: what uses the GPUs may be killed; else it stops the host
+    """
+    if not reason() or not allowed:
+        host.noop(reason() or "no reboot is needed")
+        return
+    yield FunctionCommand(_reboot, (timeout, end_work), {})
+
+
+def _reboot(state: State, host: Host, timeout: int, end_work: bool) -> bool:
+    """pyinfra heeds what a function returns only where it takes `state` and `host`."""
+    before = _boot_id(host)
+    work = ""
+    try:  # detached, so that it returns; the host may be quicker all the same
+        command = framed(script("host/reboot", "" if end_work else "spare"))
+        ok, output = run(host, command, **privileges(host))
+        work = "" if ok else ", ".join(answer(output.stdout_lines) or ())
+    except CUT as error:
+        logger.debug(f"{host.name} cut the connection: {error}")
+        ok = True
+    if ok and before and _wait_for_new_boot(host, before, timeout):
+        if lock := lock_of(host):
+            lock.renew()
+        return True
+    seconds = timeout if ok and before else 0
+    put_off = findings.REBOOT_PUT_OFF(work=work) if work else None
+    problem = put_off or findings.REBOOT_FAILED(seconds=seconds)
+    RunReport.of(state).host(host.name).findings.append(problem)
+    logger.error(explain(host.name, problem))
+    return False
+
+
+def _wait_for_new_boot(host: Host, before: str, timeout: int) -> bool:
+    began = reported = time.monotonic()
+    while (now := time.monotonic()) - began < timeout:
+        if now - reported >= REPORT:
+            logger.info(f"{host.print_prefix}waiting for the reboot: {now - began:.0f} s")
+            reported = now
+        host.disconnect()
+        try:
+            host.connect(show_errors=False, raise_exceptions=True)
+            # the old boot answers for some seconds after the command: only the id tells
+            if _boot_id(host) not in ("", before):
+                return True
+        except (ConnectError, *CUT) as error:
+            logger.debug(f"{host.name} does not answer yet: {error}")
+        time.sleep(POLL)
+    return False
+
+
+def _boot_id(host: Host) -> str:
+    ok, output = host.run_shell_command(framed(StringCommand(BOOT_ID)), _timeout=10)
+    return "".join(answer(output.stdout_lines) or ()) if ok else ""

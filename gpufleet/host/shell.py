@@ -1,0 +1,74 @@
+"""Scripts that run on hosts: POSIX sh from ROOM/scripts/, values only ever as quoted arguments."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+
+from pyinfra.api import QuoteString, StringCommand
+
+from gpufleet.core.findings import Finding
+
+ROOMS = Path(__file__).parents[1]
+LINE = 16_384  # characters of base64, a multiple of 4
+SHARED = {  # file of functions -> the scripts that use them
+    "host/gpu_work": ("toolkit/activate", "driver/end_work", "host/reboot", "driver/unload"),
+    "packages/package_notes": (
+        "packages/apt_transaction", "packages/packages_added", "packages/packages_before",
+        "packages/rpm_install", "packages/rpm_transaction",
+    ),
+}  # fmt: skip
+
+
+@lru_cache
+def _source(name: str) -> str:
+    parts = ("host/prelude", *(shared for shared, users in SHARED.items() if name in users), name)
+    return "".join(script_file(part).read_text() for part in parts)
+
+
+def script_file(name: str) -> Path:
+    """The file of a script by ROOM/NAME."""
+    room, _, stem = name.partition("/")
+    return ROOMS / room / "scripts" / f"{stem}.sh"
+
+
+def script(name: str, *arguments: str) -> StringCommand:
+    """The command that runs a script, by ROOM/NAME, with `arguments` on a host."""
+    bits = [QuoteString(argument) for argument in arguments]
+    program = f"gpufleet-{name.rpartition('/')[2]}"
+    return StringCommand("sh", "-c", QuoteString(_source(name)), program, *bits)
+
+
+def upload(content: bytes, path: str) -> StringCommand:
+    """The command that writes bytes to `path` on a host, where root alone can read them at once.
+
+    They go through standard input: pyinfra's own way leaves them in /tmp for all to read until they
+    are copied, and words of a command are seen by every process.
+    """
+    text = base64.b64encode(content).decode()
+    lines = [text[start : start + LINE] for start in range(0, len(text), LINE)]
+    digest = hashlib.sha256(content).hexdigest()
+    return StringCommand(script("host/receive", path, digest), _stdin=lines or [""])
+
+
+def command(*words: str) -> StringCommand:
+    """A command of plain words, each quoted."""
+    return StringCommand(*(QuoteString(word) for word in words))
+
+
+def explain(host: str, finding: Finding) -> str:
+    """A finding as people read it in a terminal: which host, what and why, what to do."""
+    return f"{finding.code} {host}: {finding.message}\n  {finding.remedy}"
+
+
+def stop(host: str, finding: Finding) -> StringCommand:
+    """A command that fails with the finding as its error text, which stops this host alone."""
+    return StringCommand(
+        "sh",
+        "-c",
+        QuoteString('printf "%s\\n" "$1" >&2; exit 1'),
+        "gpufleet",
+        QuoteString(explain(host, finding)),
+    )

@@ -1,0 +1,88 @@
+"""From all answers of one pass over the Kubernetes API to ClusterFacts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpufleet.kube.api_services import parse_api_services
+from gpufleet.kube.facts import ClusterFacts, HelmRelease, ReleaseRef, Workload, WorkloadKind
+from gpufleet.kube.helm_releases import UndecodableRelease, decode_release, histories, revision_of
+from gpufleet.kube.parse import (
+    parse_apis,
+    parse_cluster_policy,
+    parse_crds,
+    parse_lone_pod,
+    parse_namespace,
+    parse_node,
+    parse_node_ports,
+    parse_prometheus,
+    parse_version,
+    parse_workload,
+)
+
+KINDS: tuple[WorkloadKind, ...] = ("DaemonSet", "Deployment", "StatefulSet")
+Items = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What the API answered. Lists are the `items` of lists of objects."""
+
+    version: Mapping[str, Any]
+    groups: Mapping[str, Any]  # /apis
+    nodes: Items
+    namespaces: Items
+    services: Items
+    pods: Items
+    workloads: Mapping[str, Items]  # kind -> objects
+    crds: Items  # metadata only
+    secrets: Items  # metadata only: every revision of the Helm releases asked for
+    releases: Items  # Secrets: the newest revision of each of them
+    resources: Mapping[str, Mapping[str, Any]]  # group/version -> APIResourceList
+    prometheuses: Items = field(default=())
+    cluster_policies: Items = field(default=())
+    api_services: Items = field(default=())
+
+
+def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
+    """Facts of the cluster that gave these answers."""
+    releases, unreadable = _releases(answers)
+    return ClusterFacts(
+        context=context,
+        server=parse_version(answers.version),
+        apis=parse_apis(answers.groups),
+        nodes=tuple(parse_node(item) for item in answers.nodes),
+        crds=parse_crds(answers.crds, answers.resources),
+        releases=releases,
+        unreadable=unreadable,
+        workloads=_workloads(answers),
+        namespaces={item["metadata"]["name"]: parse_namespace(item) for item in answers.namespaces},
+        node_ports=tuple(port for item in answers.services for port in parse_node_ports(item)),
+        prometheuses=tuple(parse_prometheus(item) for item in answers.prometheuses),
+        cluster_policies=tuple(parse_cluster_policy(item) for item in answers.cluster_policies),
+        api_services=parse_api_services(answers.api_services),
+    )
+
+
+def _releases(answers: Answers) -> tuple[tuple[HelmRelease, ...], dict[ReleaseRef, str]]:
+    """The releases, and why others cannot be read."""
+    revisions = histories(answers.secrets)
+    found: list[HelmRelease] = []
+    unreadable: dict[ReleaseRef, str] = {}
+    for secret in answers.releases:
+        known = revision_of(secret)
+        if known is None:
+            continue
+        try:
+            found.append(decode_release(secret).with_history(revisions.get(known[0], ())))
+        except UndecodableRelease as error:
+            unreadable[known[0]] = str(error)
+    return tuple(found), unreadable
+
+
+def _workloads(answers: Answers) -> tuple[Workload, ...]:
+    made = [parse_workload(kind, item) for kind in KINDS for item in answers.workloads[kind]]
+    lone = [parse_lone_pod(item) for item in answers.pods]
+    return (*made, *(pod for pod in lone if pod))

@@ -1,0 +1,167 @@
+"""Helm's own record of a release: the Secrets of type helm.sh/release.v1, decoded. Pure.
+
+Whoever may write Secrets in a namespace may write one that looks like Helm's. So which release and
+revision a Secret is of, its metadata says; a Secret whose labels say otherwise counts as none of
+Helm's, and one whose content says otherwise cannot be read.
+
+Source: https://github.com/helm/helm/tree/main/pkg/storage/driver (base64 over gzip over JSON;
+labels owner, name, status, version on each Secret; one Secret per revision).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import yaml
+
+from gpufleet.kube.facts import HelmRelease, ObjectRef, ReleaseRef, Revision
+from gpufleet.kube.manifests import load_manifests
+from gpufleet.kube.parse import Answer, object_ref
+
+RELEASE_TYPE = "helm.sh/release.v1"
+LARGEST = (
+    32 * 2**20
+)  # bytes of a release, unpacked: its Secret holds 1 MiB, which may unpack to 1 GiB
+_SECRET = re.compile(r"sh\.helm\.release\.v1\.([a-z0-9](?:[-.a-z0-9]*[a-z0-9])?)\.v([1-9]\d{0,8})")
+_HELMS_LABELS = ("name", "owner", "status", "version", "createdAt", "modifiedAt")
+_WORKLOADS = re.compile(r"^kind:\s*[\"']?(DaemonSet|Deployment|StatefulSet)\b", re.MULTILINE)
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d)")
+
+
+_BROKEN = (
+    *(KeyError, TypeError, AttributeError, ValueError, RecursionError),
+    *(zlib.error, yaml.YAMLError),
+)
+
+
+class UndecodableRelease(ValueError):
+    """A Secret that says that it is a Helm release, and whose content is not that release."""
+
+
+def revision_of(secret: Answer) -> tuple[ReleaseRef, Revision] | None:
+    """Release and revision by a Secret's metadata; None where it is no Secret of Helm's."""
+    metadata = secret["metadata"]
+    labels = metadata.get("labels") or {}
+    match = _SECRET.fullmatch(metadata["name"])
+    if match is None or labels.get("owner") != "helm":
+        return None
+    if (labels.get("name"), labels.get("version")) != match.groups():
+        return None
+    ref = ReleaseRef(metadata["namespace"], match[1])
+    return ref, Revision(int(match[2]), labels.get("status") or "")
+
+
+def newest_revisions(metadata: Iterable[Answer]) -> dict[ReleaseRef, str]:
+    """Release -> name of the Secret of its newest revision, from the Secrets' metadata."""
+    newest: dict[ReleaseRef, tuple[int, str]] = {}
+    for item in metadata:
+        known = revision_of(item)
+        if known:
+            ref, revision = known
+            entry = (revision.number, item["metadata"]["name"])
+            newest[ref] = max(newest.get(ref, entry), entry)
+    return {ref: name for ref, (_, name) in newest.items()}
+
+
+def histories(metadata: Iterable[Answer]) -> dict[ReleaseRef, tuple[Revision, ...]]:
+    """Every revision of every release, oldest first."""
+    found: dict[ReleaseRef, list[Revision]] = {}
+    for item in metadata:
+        known = revision_of(item)
+        if known:
+            found.setdefault(known[0], []).append(known[1])
+    return {
+        ref: tuple(sorted(revisions, key=lambda revision: revision.number))
+        for ref, revisions in found.items()
+    }
+
+
+def decode_release(secret: Answer) -> HelmRelease:
+    """The revision of a release that one Secret holds. Raises UndecodableRelease."""
+    metadata = secret["metadata"]
+    where = f"Secret {metadata.get('namespace')}/{metadata.get('name')}"
+    known = revision_of(secret)
+    if known is None or secret.get("type") != RELEASE_TYPE:
+        raise UndecodableRelease(f"{where} is no Helm release: its name, labels and type differ")
+    try:
+        decoded = _release(json.loads(_unpacked(secret)))
+    except _BROKEN as bad:
+        reason = " ".join(str(bad).split()) or type(bad).__name__
+        raise UndecodableRelease(f"{where} is no Helm release: {reason}") from bad
+    ref, revision = known
+    if (decoded.ref, decoded.revision, decoded.status) != (ref, revision.number, revision.status):
+        holds = f"revision {decoded.revision} of {decoded.ref}, {decoded.status}"
+        raise UndecodableRelease(f"{where} is no Helm release: it holds {holds}")
+    labels = metadata.get("labels") or {}
+    return replace(
+        decoded,
+        labels={key: value for key, value in labels.items() if key not in _HELMS_LABELS},
+        created=_seconds(metadata.get("creationTimestamp") or ""),
+    )
+
+
+def _unpacked(secret: Answer) -> bytes:
+    packed = base64.b64decode(base64.b64decode(secret["data"]["release"]))
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)  # gzip
+    content = unpacker.decompress(packed, LARGEST)
+    if unpacker.unconsumed_tail:
+        raise ValueError(f"it unpacks to more than {LARGEST} bytes")
+    if not unpacker.eof:
+        raise ValueError("it ends too early")
+    return content
+
+
+def _release(data: Any) -> HelmRelease:
+    info = _of(dict, data, "info")
+    chart = _of(dict, _of(dict, data, "chart"), "metadata")
+    namespace = _of(str, data, "namespace")
+    return HelmRelease(
+        name=_of(str, data, "name"),
+        namespace=namespace,
+        revision=_of(int, data, "version"),
+        status=_of(str, info, "status"),
+        chart=_of(str, chart, "name"),
+        chart_version=_of(str, chart, "version"),
+        app_version=str(chart.get("appVersion") or ""),
+        values=_of(dict, data, "config") if data.get("config") else {},
+        description=str(info.get("description") or ""),
+        apply_method=str(data.get("apply_method") or ""),
+        workloads=workloads_in(str(data.get("manifest") or ""), namespace),
+    )
+
+
+def _of(kind: type, data: Any, key: str) -> Any:
+    """A member of that kind. Raises ValueError."""
+    found = data.get(key) if isinstance(data, Mapping) else None
+    if not isinstance(found, kind):
+        raise ValueError(f"it has no {key}")
+    return found
+
+
+def _seconds(text: str) -> int:
+    """RFC 3339, as the API server writes it, in seconds since 1970; 0 where it is none."""
+    match = _TIME.fullmatch(text)
+    if match is None:
+        return 0
+    try:
+        return int(datetime.fromisoformat(match[1] + match[2].replace("Z", "+00:00")).timestamp())
+    except ValueError:
+        return 0
+
+
+def workloads_in(manifest: str, namespace: str) -> tuple[ObjectRef, ...]:
+    """DaemonSets, Deployments and StatefulSets of a manifest, which may be hundreds of kilobytes:
+    only their documents are parsed. Raises YAMLError."""
+    found = []
+    for document in re.split(r"^---\s*$", manifest, flags=re.MULTILINE):
+        if _WORKLOADS.search(document):
+            contents = [found for found in load_manifests(document) if isinstance(found, dict)]
+            found += [object_ref(content, namespace) for content in contents]
+    return tuple(found)

@@ -1,0 +1,246 @@
+"""kubeconfig files, as kubectl reads them: several are merged, one context of them is used.
+
+The rules: https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
+Used by deploys and by checks, so that both mean the same cluster.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import tempfile
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from urllib3 import HTTPHeaderDict
+
+from gpufleet.core.yaml_events import events
+
+if TYPE_CHECKING:  # at run time imported when it is needed: it takes a quarter of a second
+    from kubernetes.client import ApiClient
+
+DEFAULT = "~/.kube/config"
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+KINDS = {"clusters": "cluster", "contexts": "context", "users": "user"}
+FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+IMPERSONATION = ("as", "as-uid", "as-groups", "as-user-extra")
+
+
+class KubeconfigError(Exception):
+    """A kubeconfig cannot be used; the text says why."""
+
+
+class NoKubeconfig(KubeconfigError):
+    """None of the files is there."""
+
+
+class UnknownContext(KubeconfigError):
+    """There is no such context; `known` are the names of those that there are."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(f"it has no context {name!r}")
+        self.name = name
+        self.known = known
+
+
+@dataclass(frozen=True, slots=True)
+class Kubeconfig:
+    """One context and what it needs: a kubeconfig of its own, whatever folder it is read from."""
+
+    context: str
+    content: Mapping[str, Any] = field(repr=False)  # holds keys and tokens
+
+    @property
+    def user(self) -> Mapping[str, Any]:
+        """The entry of its user; {} where the context names none."""
+        users = self.content["users"]
+        return users[0]["user"] if users else {}
+
+
+def kubeconfig_paths(chosen: str = "") -> str:
+    """The files in the form of the variable KUBECONFIG: `chosen`, else KUBECONFIG, else kubectl's
+    default."""
+    named = chosen or os.environ.get("KUBECONFIG") or DEFAULT
+    parts = (part for part in named.split(os.pathsep) if part)
+    return os.pathsep.join(str(Path(part).expanduser()) for part in parts)
+
+
+def read_kubeconfig(paths: str, context: str = "") -> Kubeconfig:
+    """The context of that name, "" for the current one, of files in the form of KUBECONFIG.
+
+    Of entries with one name the first file's counts, whole; the current context is that of the
+    first file that has one. Raises KubeconfigError.
+    """
+    files = [Path(part) for part in paths.split(os.pathsep) if Path(part).is_file()]
+    if not files:
+        raise NoKubeconfig("there is none")
+    merged: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
+    current = ""
+    for path in files:
+        content = _content(path)
+        current = current or _text(content.get("current-context"))
+        for kind, entries in _entries(path, content).items():
+            merged[kind] = {**entries, **merged[kind]}
+    return _only(context or current, merged)
+
+
+def _content(path: Path) -> Mapping[str, Any]:
+    try:
+        text = path.read_bytes()
+        deque(events(text, _LOADER), maxlen=0)  # what is too deep raises here, not in C code
+        content = yaml.load(text, Loader=_LOADER)
+    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise KubeconfigError(f"{path}: {reason}") from error
+    if not isinstance(content, Mapping):
+        raise KubeconfigError(f"{path} is {'empty' if content is None else 'no kubeconfig'}")
+    return content
+
+
+def _entries(path: Path, content: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The clusters, contexts and users of one file by name, their paths made absolute."""
+    found: dict[str, dict[str, Any]] = {}
+    for kind, word in KINDS.items():
+        listed = content.get(kind) or []
+        if not isinstance(listed, list):
+            raise KubeconfigError(f"{path}: {kind} is no list")
+        found[kind] = {}
+        for entry in listed:
+            name = _text(entry.get("name")) if isinstance(entry, Mapping) else ""
+            inner = (entry.get(word) or {}) if name else None
+            if not isinstance(inner, Mapping):
+                raise KubeconfigError(f"{path}: an entry of {kind} has no name, or no {word}")
+            if name in found[kind]:
+                raise KubeconfigError(f"{path}: {kind} has {name!r} twice")
+            found[kind][name] = _absolute(path, inner)
+    return found
+
+
+def _absolute(path: Path, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Paths count from the folder of their file; so does a plugin that is named by a path."""
+    folder = path.parent.absolute()
+    found = dict(entry)
+    for key in FILES:
+        if _text(found.get(key)):
+            found[key] = str(folder / found[key])
+    plugin = found.get("exec")
+    if isinstance(plugin, Mapping) and os.sep in _text(plugin.get("command")):
+        found["exec"] = {**plugin, "command": str(folder / plugin["command"])}
+    return found
+
+
+def _only(name: str, merged: Mapping[str, Mapping[str, Any]]) -> Kubeconfig:
+    """The kubeconfig of that context alone."""
+    if not name and not merged["contexts"]:
+        raise KubeconfigError("it has no contexts")
+    if not name:
+        raise KubeconfigError("it has no current-context")
+    context = merged["contexts"].get(name)
+    if context is None:
+        raise UnknownContext(name, sorted(merged["contexts"]))
+    cluster, user = _text(context.get("cluster")), _text(context.get("user"))
+    if cluster not in merged["clusters"]:
+        raise KubeconfigError(f"context {name!r} names the cluster {cluster!r}, which it lacks")
+    if user and user not in merged["users"]:
+        raise KubeconfigError(f"context {name!r} names the user {user!r}, whom it lacks")
+    users = [{"name": user, "user": merged["users"][user]}] if user else []
+    found = Kubeconfig(
+        name,
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": name,
+            "clusters": [{"name": cluster, "cluster": merged["clusters"][cluster]}],
+            "contexts": [{"name": name, "context": dict(context)}],
+            "users": users,
+        },
+    )
+    impersonation(found.user)
+    return found
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def impersonation(user: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The headers by which a request is made as another user. Raises KubeconfigError.
+
+    Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
+    """
+    given = [key for key in IMPERSONATION if user.get(key)]
+    if not given:
+        return []
+    groups, extra = user.get("as-groups") or [], user.get("as-user-extra") or {}
+    if not _text(user.get("as")):
+        raise KubeconfigError(f"its user has {given[0]} and no as")
+    if not isinstance(groups, list) or not isinstance(extra, Mapping):
+        raise KubeconfigError("as-groups is no list, or as-user-extra no mapping")
+    if extra:
+        raise KubeconfigError("its user has as-user-extra, which gpufleet does not pass on")
+    uid = [("Impersonate-Uid", str(user["as-uid"]))] if user.get("as-uid") else []
+    return [
+        ("Impersonate-User", user["as"]),
+        *uid,
+        *(("Impersonate-Group", str(group)) for group in groups),
+    ]
+
+
+@lru_cache(maxsize=1)
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    folder = tempfile.TemporaryDirectory(prefix="gpufleet-")  # mode 0700
+    atexit.register(folder.cleanup)  # its own way may come too late: a later one ends the process
+    return folder
+
+
+def private_folder() -> Path:
+    """A folder that only this user can enter, removed when the process ends."""
+    return Path(_folder().name)
+
+
+def open_client(kubeconfig: Kubeconfig) -> ApiClient:
+    """A client for the context's cluster, with its user and whom that user acts as.
+
+    Raises KubeconfigError.
+    """
+    from kubernetes import config
+    from kubernetes.client import ApiClient, Configuration
+
+    settings = Configuration()
+    try:
+        config.load_kube_config_from_dict(
+            dict(kubeconfig.content),
+            kubeconfig.context,
+            client_configuration=settings,
+            persist_config=False,
+            temp_file_path=str(private_folder()),
+        )
+    except (config.ConfigException, OSError, KeyError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise KubeconfigError(reason) from error
+    settings.retries = False  # urllib3 would print a warning for each, and wait between them
+    client = ApiClient(settings)
+    _act_as(client, impersonation(kubeconfig.user))
+    return client
+
+
+def _act_as(client: ApiClient, headers: Sequence[tuple[str, str]]) -> None:
+    """Add headers to every request; the client itself takes each name once, and groups are
+    several."""
+    if not headers:
+        return
+    rest: Any = client.rest_client
+    send = rest.request
+
+    def request(method: str, url: str, **more: Any) -> Any:
+        whole = HTTPHeaderDict(more.pop("headers", None) or {})
+        for name, value in headers:
+            whole.add(name, value)
+        return send(method, url, headers=whole, **more)
+
+    rest.request = request

@@ -1,0 +1,119 @@
+"""The way to a cluster: a kubeconfig, a context, and the API behind them."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cryptography import x509
+
+from gpufleet.core.findings import Finding
+from gpufleet.kube import findings
+from gpufleet.kube.kubeconfig import (
+    Kubeconfig,
+    KubeconfigError,
+    NoKubeconfig,
+    UnknownContext,
+    kubeconfig_paths,
+    open_client,
+    read_kubeconfig,
+)
+
+if TYPE_CHECKING:  # at run time imported when it is needed: it takes a quarter of a second
+    from kubernetes.client import ApiClient
+
+# what OpenSSL makes of a certificate -> what to do about it
+_ADVICE = {
+    10: "Renew it on the control plane (kubeadm certs renew apiserver).",  # it has expired
+    62: "Use the name that the certificate has, or set tls-server-name in the kubeconfig.",
+    64: "Use a name or address that the certificate has, or set tls-server-name in the kubeconfig.",
+}
+_OTHER_ADVICE = "The kubeconfig's certificate-authority does not fit this server: fetch it anew."
+
+
+class ClusterProblem(Exception):
+    """A cluster cannot be reached or used; `findings` say why, for people."""
+
+    def __init__(self, *found: Finding) -> None:
+        super().__init__("; ".join(map(str, found)))
+        self.findings = found
+
+
+@dataclass(frozen=True, slots=True)
+class KubeAccess:
+    """How to reach a cluster. `kubeconfig`: a path, "" for KUBECONFIG or ~/.kube/config.
+    `context`: "" for the kubeconfig's current one."""
+
+    kubeconfig: str = ""
+    context: str = ""
+
+    def read(self) -> Kubeconfig:
+        """The context and what it needs. Raises ClusterProblem."""
+        paths = kubeconfig_paths(self.kubeconfig)
+        try:
+            return read_kubeconfig(paths, self.context)
+        except NoKubeconfig as error:
+            shown = paths.replace(os.pathsep, ", ")
+            raise ClusterProblem(findings.KUBECONFIG_MISSING(paths=shown)) from error
+        except UnknownContext as error:
+            raise ClusterProblem(_unknown_context(paths, error.name, error.known)) from error
+        except KubeconfigError as error:
+            raise ClusterProblem(
+                findings.KUBECONFIG_INVALID(path=paths, reason=str(error).rstrip("."))
+            ) from error
+
+
+def client_of(kubeconfig: Kubeconfig) -> ApiClient:
+    """A client for the cluster of a context. Raises ClusterProblem."""
+    try:
+        return open_client(kubeconfig)
+    except KubeconfigError as error:
+        context = f"of context {kubeconfig.context}"
+        raise ClusterProblem(
+            findings.KUBECONFIG_INVALID(path=context, reason=str(error).rstrip("."))
+        ) from error
+
+
+def _unknown_context(path: str, context: str, names: Sequence[str]) -> Finding:
+    close = get_close_matches(context, names, n=1)
+    return findings.CONTEXT_UNKNOWN(
+        path=path,
+        context=context,
+        known=", ".join(names) or "none",
+        suggestion=f"Did you mean {close[0]!r}?" if close else "",
+    )
+
+
+def refused_certificate(error: ssl.SSLError, context: str, url: str) -> Finding:
+    """Why the certificate that the server showed is refused."""
+    reason = getattr(error, "verify_message", "") or str(error)
+    return findings.CERTIFICATE_REFUSED(
+        whose="The API server's certificate",
+        context=context,
+        url=url,
+        reason=reason.rstrip("."),
+        advice=_ADVICE.get(getattr(error, "verify_code", 0), _OTHER_ADVICE),
+    )
+
+
+def expired_client_certificate(client: ApiClient, context: str, url: str) -> Finding | None:
+    """The finding where the kubeconfig's own client certificate has expired."""
+    file = client.configuration.cert_file
+    if not file or not Path(file).is_file():
+        return None
+    end = x509.load_pem_x509_certificate(Path(file).read_bytes()).not_valid_after_utc
+    if end > datetime.now(timezone.utc):
+        return None
+    return findings.CERTIFICATE_REFUSED(
+        whose="The client certificate",
+        context=context,
+        url=url,
+        reason=f"it expired on {end:%Y-%m-%d %H:%M} UTC",
+        advice="Fetch a new kubeconfig (kubeadm certs renew admin.conf, or your provider's tool).",
+    )

@@ -1,0 +1,204 @@
+"""The Kubernetes API as plain dicts: gets, paged lists and writes, over the kubernetes client."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+from kubernetes.client.exceptions import ApiException
+
+from gpufleet.core.findings import Finding
+from gpufleet.kube import findings
+from gpufleet.kube.kubeconfig import Kubeconfig
+from gpufleet.kube.operations.access import (
+    ClusterProblem,
+    KubeAccess,
+    client_of,
+    expired_client_certificate,
+    refused_certificate,
+)
+
+PAGE = 500  # objects per answer
+TIMEOUT = (5, 60)  # seconds to connect, and between two parts of an answer
+METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+ANONYMOUS = 'User "system:anonymous"'  # whom a server sees that was shown no valid credentials
+TRIES = 6  # for a server that answered before
+PAUSE = 2.0  # seconds between them
+_GONE = 410
+_LATER = 429  # nothing was done: too much is asked, or a kind is so new that it is not served yet
+
+
+class ApiError(Exception):
+    """The API server refused a request. `reason` as the server words it (Forbidden, NotFound);
+    `context`: of the kubeconfig."""
+
+    def __init__(self, request: str, status: int, answer: Mapping[str, Any], context: str) -> None:
+        self.request = request
+        self.context = context
+        self.status = status
+        self.reason = str(answer.get("reason") or "")
+        self.message = str(answer.get("message") or "")
+        super().__init__(f"{request}: {status} {self.message or self.reason}")
+
+
+class ClusterApi:
+    """One connection to a cluster; may be used by several threads.
+
+    Every method raises ApiError where the server refuses, and ClusterProblem where it cannot be
+    reached or does not know the user.
+    """
+
+    def __init__(self, access: KubeAccess | Kubeconfig) -> None:
+        self.kubeconfig = access if isinstance(access, Kubeconfig) else access.read()
+        self.context = self.kubeconfig.context
+        self._client = client_of(self.kubeconfig)
+        self.url = str(self._client.configuration.host)
+        self.clock = 0  # seconds since 1970, as the server's last answer says; 0: it does not
+        self.before_write: Callable[[], None] = lambda: None
+        self._reached = False
+
+    def get(self, path: str, accept: str = "application/json", **query: str) -> dict[str, Any]:
+        return self._request("GET", path, accept=accept, query=query)
+
+    def list(self, path: str, accept: str = "application/json", **query: str) -> list[Any]:
+        """The items of a list, page by page."""
+        items: list[Any] = []
+        more: dict[str, str] = {"limit": str(PAGE)}
+        while True:
+            try:
+                answer = self.get(path, accept, **query, **more)
+            except ApiError as error:
+                if error.status != _GONE or "limit" not in more:
+                    raise
+                items, more = [], {}  # the list grew too old between two pages: all at once
+                continue
+            items += answer.get("items") or []
+            token = (answer.get("metadata") or {}).get("continue")
+            if not token:
+                return items
+            more = {"limit": str(PAGE), "continue": str(token)}
+
+    def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        return self._request("POST", path, body=body)
+
+    def replace(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        return self._request("PUT", path, body=body)
+
+    def merge(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Patch an object: what `body` names is set, null takes a field away."""
+        return self._request("PATCH", path, body=body, content="application/merge-patch+json")
+
+    def apply(self, path: str, body: Mapping[str, Any], manager: str) -> dict[str, Any]:
+        """Server-side apply, taking over fields that others manage."""
+        return self._request(
+            "PATCH",
+            path,
+            body=body,
+            content="application/apply-patch+yaml",
+            query={"fieldManager": manager, "force": "true"},
+        )
+
+    def delete(self, path: str) -> dict[str, Any]:
+        return self._request("DELETE", path)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        accept: str = "application/json",
+        content: str = "application/json",
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        if method != "GET":
+            self.before_write()
+        url = self.url + path + (f"?{urlencode(query)}" if query else "")
+        headers = {"Accept": accept, "Accept-Encoding": "gzip", "User-Agent": "gpufleet"}
+        if body is not None:
+            headers["Content-Type"] = content
+        self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
+        for left in reversed(range(TRIES)):
+            response = self._sent(method, url, headers, body)
+            if response.status != _LATER or not left:
+                break
+            time.sleep(PAUSE)
+        return self._answer(f"{method} {path}", int(response.status), response.data)
+
+    def _sent(self, method: str, url: str, headers: dict[str, str], body: Any) -> Any:
+        """The answer. A server that answered before may be gone for a moment (it is upgraded, a
+        connection broke): what only reads is asked again."""
+        tries = TRIES if self._reached and method == "GET" else 1
+        for left in reversed(range(tries)):
+            try:
+                response = self._client.rest_client.request(
+                    method, url, headers=headers, body=body, _request_timeout=TIMEOUT
+                )
+                response.read()
+            except (urllib3.exceptions.HTTPError, ApiException) as error:  # the latter for TLS
+                if not left:
+                    raise ClusterProblem(self._unreachable(error)) from error
+                time.sleep(PAUSE)
+            else:
+                self._reached = True
+                self.clock = _clock(response.headers)
+                return response
+        raise AssertionError("there is at least one try")
+
+    def _answer(self, request: str, status: int, data: bytes) -> dict[str, Any]:
+        try:
+            answer = json.loads(data or b"{}")
+        except ValueError:
+            answer = None
+        anonymous = status == 403 and ANONYMOUS in str((answer or {}).get("message"))
+        if status == 401 or anonymous:
+            raise ClusterProblem(self._unauthorized())
+        if not isinstance(answer, dict):
+            if status < 400:
+                raise ClusterProblem(
+                    findings.ANSWER_UNREADABLE(
+                        request=request, context=self.context, reason="something that is no JSON"
+                    )
+                )
+            answer = {"message": data[:200].decode("utf-8", "replace").strip()}
+        if status >= 400:
+            raise ApiError(request, status, answer, self.context)
+        return answer
+
+    def _unauthorized(self) -> Finding:
+        expired = expired_client_certificate(self._client, self.context, self.url)
+        return expired or findings.UNAUTHORIZED(url=self.url, context=self.context)
+
+    def _unreachable(self, error: BaseException) -> Finding:
+        causes = list(_causes(error))
+        for cause in causes:
+            if isinstance(cause, ssl.SSLError):
+                return refused_certificate(cause, self.context, self.url)
+        reason = str(causes[-1]) or type(causes[-1]).__name__
+        return findings.API_UNREACHABLE(context=self.context, url=self.url, reason=reason)
+
+
+def _clock(headers: Mapping[str, str]) -> int:
+    try:
+        return int(parsedate_to_datetime(headers.get("Date") or "").timestamp())
+    except (ValueError, TypeError, OverflowError):
+        return 0
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, what caused it, and so on; urllib3 keeps a cause in `reason`."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        reason = getattr(cause, "reason", None)
+        inner = reason if isinstance(reason, BaseException) else None
+        cause = inner or cause.__cause__ or cause.__context__

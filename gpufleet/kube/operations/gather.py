@@ -1,0 +1,168 @@
+"""The facts of a cluster: one pass over its API, calls side by side, nothing that is not needed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.kube import findings
+from gpufleet.kube.answers import KINDS, Answers, cluster_facts
+from gpufleet.kube.facts import ClusterFacts, ReleaseRef, ServerVersion
+from gpufleet.kube.helm_releases import RELEASE_TYPE, newest_revisions
+from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.api import METADATA_ONLY, ApiError, ClusterApi
+from gpufleet.kube.parse import crd_groups, parse_version
+from gpufleet.kube.permissions import missing_permissions
+
+THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One question to the API. `optional`: an answer 404 or 503 counts as an empty one."""
+
+    path: str
+    many: bool = True  # a list, which comes in pages
+    accept: str = "application/json"
+    query: Mapping[str, str] = field(default_factory=dict)
+    optional: bool = False
+
+
+FIRST = {
+    "nodes": Ask("/api/v1/nodes"),
+    "namespaces": Ask("/api/v1/namespaces"),
+    "services": Ask("/api/v1/services"),
+    "pods": Ask("/api/v1/pods"),
+    "crds": Ask("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", accept=METADATA_ONLY),
+    "groups": Ask("/apis", many=False),
+    "DaemonSet": Ask("/apis/apps/v1/daemonsets"),
+    "Deployment": Ask("/apis/apps/v1/deployments"),
+    "StatefulSet": Ask("/apis/apps/v1/statefulsets"),
+    "api_services": Ask("/apis/apiregistration.k8s.io/v1/apiservices"),
+}
+PROMETHEUSES = "prometheuses.monitoring.coreos.com"
+CLUSTER_POLICIES = "clusterpolicies.nvidia.com"
+CUSTOM = {
+    PROMETHEUSES: Ask("/apis/monitoring.coreos.com/v1/prometheuses", optional=True),
+    CLUSTER_POLICIES: Ask("/apis/nvidia.com/v1/clusterpolicies", optional=True),
+}
+
+
+def gather_cluster(
+    api: ClusterApi,
+    oldest: ServerVersion | None = None,
+    releases: Collection[ReleaseRef] = (),
+) -> ClusterFacts:
+    """Facts of the cluster behind `api`. `releases`: the Helm releases that matter; Secrets of
+    others are not read, whoever wrote them.
+
+    Raises ClusterProblem where it cannot be reached, where it is older than `oldest`, and where
+    permissions are missing (all of them at once).
+    """
+    version = api.get("/version")
+    server = parse_version(version)
+    if oldest and server < oldest:
+        raise ClusterProblem(findings.SERVER_TOO_OLD(version=server.full, oldest=oldest))
+    return cluster_facts(api.context, gather_answers(api, version, releases))
+
+
+def gather_answers(
+    api: ClusterApi, version: Mapping[str, Any], releases: Collection[ReleaseRef]
+) -> Answers:
+    """Everything that ClusterFacts are made of. `version`: the answer of /version."""
+    histories = {f"secrets {ref}": _history(ref) for ref in releases}
+    first = ask_all(api, {**FIRST, **histories})
+    revisions = [item for name in histories for item in first[name]]
+    secrets = _newest_secrets(revisions)
+    groups = {name: _resources(name) for name in crd_groups(first["crds"], first["groups"])}
+    there = {item["metadata"]["name"] for item in first["crds"]}
+    custom = {name: ask for name, ask in CUSTOM.items() if name in there}
+    second = ask_all(api, {**secrets, **groups, **custom})
+    found = [second[name] for name in secrets]
+    return Answers(
+        version=version,
+        groups=first["groups"],
+        nodes=first["nodes"],
+        namespaces=first["namespaces"],
+        services=first["services"],
+        pods=first["pods"],
+        workloads={kind: first[kind] for kind in KINDS},
+        crds=first["crds"],
+        secrets=revisions,
+        releases=[secret for secret in found if secret],  # the others went since the list was made
+        resources={name: second[name] for name in groups},
+        prometheuses=second.get(PROMETHEUSES) or (),
+        cluster_policies=second.get(CLUSTER_POLICIES) or (),
+        api_services=first["api_services"],
+    )
+
+
+def _history(ref: ReleaseRef) -> Ask:
+    """Every revision of a release; without the content, which holds the chart whole."""
+    return Ask(
+        f"/api/v1/namespaces/{ref.namespace}/secrets",
+        accept=METADATA_ONLY,
+        query={
+            "labelSelector": f"owner=helm,name={ref.name}",
+            "fieldSelector": f"type={RELEASE_TYPE}",
+        },
+    )
+
+
+def _newest_secrets(metadata: Sequence[Any]) -> dict[str, Ask]:
+    paths = [
+        f"/api/v1/namespaces/{ref.namespace}/secrets/{name}"
+        for ref, name in newest_revisions(metadata).items()
+    ]
+    return {path: Ask(path, many=False, optional=True) for path in paths}
+
+
+def _resources(group_version: str) -> Ask:
+    return Ask(f"/apis/{group_version}", many=False, optional=True)
+
+
+def ask_all(api: ClusterApi, asks: Mapping[str, Ask]) -> dict[str, Any]:
+    """The answers, side by side; ClusterProblem says everything that was refused."""
+    answers: dict[str, Any] = {}
+    refused: list[ApiError] = []
+    with ThreadPoolExecutor(THREADS) as pool:
+        waiting = {name: pool.submit(_ask, api, ask) for name, ask in asks.items()}
+    for name, future in waiting.items():
+        try:
+            answers[name] = future.result()
+        except ApiError as error:
+            refused.append(error)
+    if refused:
+        raise ClusterProblem(*refusals(refused))
+    return answers
+
+
+def _ask(api: ClusterApi, ask: Ask) -> Any:
+    call = api.list if ask.many else api.get
+    try:
+        return call(ask.path, ask.accept, **ask.query)
+    except ApiError as error:
+        if ask.optional and error.status in (404, 503):
+            return [] if ask.many else {}
+        raise
+
+
+def refusals(errors: list[ApiError]) -> list[Finding]:
+    """What one server refused, as findings: all missing permissions in one."""
+    forbidden = [error for error in errors if error.status == 403]
+    found = [
+        findings.ANSWER_UNREADABLE(
+            request=error.request,
+            context=error.context,
+            reason=f"{error.status} {error.message or error.reason}",
+        )
+        for error in errors
+        if error not in forbidden
+    ]
+    if forbidden:
+        messages = [error.message for error in forbidden]
+        found.append(missing_permissions(forbidden[0].context, messages))
+    return found

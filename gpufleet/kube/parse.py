@@ -1,0 +1,288 @@
+"""From answers of the Kubernetes API, as plain dicts, to the types of `cluster`. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gpufleet.kube.facts import (
+    ClusterNode,
+    ClusterPolicy,
+    Crd,
+    Namespace,
+    NodePort,
+    ObjectRef,
+    Placement,
+    PrometheusInstance,
+    ReleaseRef,
+    ServerVersion,
+    Taint,
+    Workload,
+    WorkloadKind,
+)
+
+Answer = Mapping[str, Any]
+
+RELEASE_NAME = "meta.helm.sh/release-name"  # annotations that Helm puts on what it made
+RELEASE_NAMESPACE = "meta.helm.sh/release-namespace"
+POD_SECURITY = "pod-security.kubernetes.io/"
+_OWN_DOMAINS = ("kubernetes.io/", "hugepages-")  # resources that are not extended ones
+_QUANTITY = re.compile(r"(\d+)(k|M)?")
+_CONTROLLED = ("ReplicaSet", "DaemonSet", "StatefulSet", "Job", "ReplicationController")
+
+
+def parse_version(answer: Answer) -> ServerVersion:
+    """`/version`; vendors write minors such as "29+"."""
+    number = re.match(r"\d+", str(answer["minor"]))
+    return ServerVersion(
+        int(answer["major"]), int(number.group()) if number else 0, str(answer["gitVersion"])
+    )
+
+
+def parse_node(answer: Answer) -> ClusterNode:
+    """One item of `/api/v1/nodes`."""
+    spec, status = answer.get("spec") or {}, answer.get("status") or {}
+    info = status.get("nodeInfo") or {}
+    conditions = {c["type"]: c["status"] for c in status.get("conditions") or ()}
+    return ClusterNode(
+        name=answer["metadata"]["name"],
+        labels=answer["metadata"].get("labels") or {},
+        taints=tuple(
+            Taint(taint["key"], taint["effect"], taint.get("value") or "")
+            for taint in spec.get("taints") or ()
+        ),
+        runtime=info.get("containerRuntimeVersion") or "",
+        kubelet=info.get("kubeletVersion") or "",
+        ready=conditions.get("Ready") == "True",
+        schedulable=not spec.get("unschedulable"),
+        capacity=_extended(status.get("capacity") or {}),
+        allocatable=_extended(status.get("allocatable") or {}),
+    )
+
+
+def _extended(resources: Mapping[str, str]) -> dict[str, int]:
+    return {
+        name: _count(quantity)
+        for name, quantity in resources.items()
+        if "/" in name and not name.startswith(_OWN_DOMAINS)
+    }
+
+
+def _count(quantity: str) -> int:
+    """An extended resource is a whole number; the API may write it with a suffix."""
+    match = _QUANTITY.fullmatch(str(quantity))
+    if match is None:
+        return 0
+    return int(match[1]) * {"k": 1000, "M": 1000_000}.get(match[2] or "", 1)
+
+
+def parse_crds(metadata: Iterable[Answer], resources: Mapping[str, Answer]) -> dict[str, Crd]:
+    """CRDs by name.
+
+    `metadata`: PartialObjectMetadata of the CustomResourceDefinitions; `resources`: APIResourceList
+    by group and version ("monitoring.coreos.com/v1"), of the groups that CRDs belong to.
+    """
+    kinds: dict[str, str] = {}
+    versions: dict[str, list[str]] = {}
+    for group_version, answer in resources.items():
+        group, version = group_version.split("/")
+        for resource in answer.get("resources") or ():
+            if "/" in resource["name"]:
+                continue  # a subresource
+            name = f"{resource['name']}.{group}"
+            kinds[name] = resource["kind"]
+            versions.setdefault(name, []).append(version)
+    crds = {}
+    for item in metadata:
+        name = item["metadata"]["name"]
+        crds[name] = Crd(
+            name=name,
+            kind=kinds.get(name, ""),
+            versions=tuple(versions.get(name, ())),
+            annotations=item["metadata"].get("annotations") or {},
+            release=release_of(item),
+        )
+    return crds
+
+
+def crd_groups(metadata: Iterable[Answer], groups: Answer) -> list[str]:
+    """The "group/version"s of `/apis` that CRDs belong to, in the server's order."""
+    of_crds = {item["metadata"]["name"].split(".", 1)[1] for item in metadata}
+    return [
+        version["groupVersion"]
+        for group in groups.get("groups") or ()
+        if group["name"] in of_crds
+        for version in group["versions"]
+    ]
+
+
+def parse_apis(groups: Answer) -> frozenset[str]:
+    """Every "group/version" of `/apis`."""
+    return frozenset(
+        version["groupVersion"]
+        for group in groups.get("groups") or ()
+        for version in group["versions"]
+    )
+
+
+def release_of(answer: Answer) -> ReleaseRef | None:
+    """The Helm release that made an object, by the annotations that Helm puts on it."""
+    annotations = answer["metadata"].get("annotations") or {}
+    name = annotations.get(RELEASE_NAME)
+    return ReleaseRef(annotations.get(RELEASE_NAMESPACE, ""), name) if name else None
+
+
+def parse_workload(kind: WorkloadKind, answer: Answer) -> Workload:
+    """One DaemonSet, Deployment or StatefulSet of apps/v1."""
+    spec, status = answer["spec"], answer.get("status") or {}
+    pod = spec["template"]["spec"]
+    if kind == "DaemonSet":
+        wanted = status.get("desiredNumberScheduled") or 0
+        ready, updated = status.get("numberAvailable"), status.get("updatedNumberScheduled")
+    else:
+        wanted = spec["replicas"] if spec.get("replicas") is not None else 1
+        ready = status.get("readyReplicas" if kind == "StatefulSet" else "availableReplicas")
+        updated = status.get("updatedReplicas")
+    old = (status.get("replicas") or 0) - (updated or 0) if kind == "Deployment" else 0
+    if (spec.get("updateStrategy") or {}).get("type") == "OnDelete":
+        updated = wanted  # nobody replaces its pods, so nothing is to be waited for
+    return Workload(
+        kind=kind,
+        namespace=answer["metadata"]["namespace"],
+        name=answer["metadata"]["name"],
+        wanted=wanted,
+        ready=ready or 0,
+        updated=updated or 0,
+        old=old,
+        settled=(status.get("observedGeneration") or 0) >= answer["metadata"].get("generation", 0),
+        selector=(spec.get("selector") or {}).get("matchLabels") or {},
+        release=release_of(answer),
+        owner=_controller(answer),
+        labels=answer["metadata"].get("labels") or {},
+        **_of_pod(pod),
+    )
+
+
+def _controller(answer: Answer) -> ObjectRef | None:
+    metadata = answer["metadata"]
+    for owner in metadata.get("ownerReferences") or ():
+        if owner.get("controller"):
+            return ObjectRef(owner["kind"], "", owner["name"])
+    return None
+
+
+def parse_lone_pod(answer: Answer) -> Workload | None:
+    """A pod that runs and that nothing made, or the kubelet from a file; else None."""
+    owners = answer["metadata"].get("ownerReferences") or ()
+    phase = (answer.get("status") or {}).get("phase")
+    if phase in ("Succeeded", "Failed") or any(owner["kind"] in _CONTROLLED for owner in owners):
+        return None
+    conditions = (answer.get("status") or {}).get("conditions") or ()
+    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+    return Workload(
+        kind="Pod",
+        namespace=answer["metadata"]["namespace"],
+        name=answer["metadata"]["name"],
+        wanted=1,
+        ready=int(ready),
+        updated=1,
+        old=0,
+        settled=True,
+        selector={},
+        release=release_of(answer),
+        **_of_pod(answer["spec"]),
+    )
+
+
+def _of_pod(spec: Answer) -> dict[str, Any]:
+    """The fields of a Workload that its pod template decides."""
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    ports = [port for container in containers for port in container.get("ports") or ()]
+    network = bool(spec.get("hostNetwork"))
+    host = {port["containerPort"] if network else port.get("hostPort") for port in ports}
+    return {
+        "images": tuple(container.get("image") or "" for container in containers),
+        "host_ports": tuple(sorted(port for port in host if port)),
+        "host_network": network,
+        "host_paths": tuple(
+            str(volume["hostPath"].get("path") or "")
+            for volume in spec.get("volumes") or ()
+            if volume.get("hostPath")
+        ),
+        "placement": _placement(spec),
+    }
+
+
+def _placement(spec: Answer) -> Placement:
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    return Placement(
+        node_selector=spec.get("nodeSelector") or {},
+        terms=tuple(required.get("nodeSelectorTerms") or ()),
+        tolerations=tuple(spec.get("tolerations") or ()),
+    )
+
+
+def parse_namespace(answer: Answer) -> Namespace:
+    labels = answer["metadata"].get("labels") or {}
+    return Namespace(
+        name=answer["metadata"]["name"],
+        labels=labels,
+        pod_security={
+            key.removeprefix(POD_SECURITY): level
+            for key, level in labels.items()
+            if key.startswith(POD_SECURITY) and not key.endswith("-version")
+        },
+        terminating=(answer.get("status") or {}).get("phase") == "Terminating",
+    )
+
+
+def parse_node_ports(answer: Answer) -> list[NodePort]:
+    """The ports that one Service holds on the nodes."""
+    metadata = answer["metadata"]
+    return [
+        NodePort(
+            metadata["namespace"],
+            metadata["name"],
+            port["nodePort"],
+            port.get("name") or "",
+            release_of(answer),
+        )
+        for port in answer["spec"].get("ports") or ()
+        if port.get("nodePort")
+    ]
+
+
+def parse_prometheus(answer: Answer) -> PrometheusInstance:
+    spec = answer.get("spec") or {}
+    metadata = answer["metadata"]
+    return PrometheusInstance(
+        metadata["namespace"], metadata["name"], str(spec.get("version") or ""), spec
+    )
+
+
+def parse_cluster_policy(answer: Answer) -> ClusterPolicy:
+    status = answer.get("status") or {}
+    state = str(status.get("state") or "")
+    kind = "Ready" if state == "ready" else "Error"  # set after the state, so both may hold
+    conditions = {c["type"]: c for c in status.get("conditions") or () if c["status"] == "True"}
+    condition = conditions.get(kind) or {}
+    return ClusterPolicy(
+        answer["metadata"]["name"],
+        state,
+        answer.get("spec") or {},
+        release_of(answer),
+        str(condition.get("reason") or ""),
+        str(condition.get("message") or ""),
+    )
+
+
+def object_ref(answer: Answer, namespace: str = "") -> ObjectRef:
+    """The name of an object; `namespace` where the object itself names none."""
+    metadata = answer.get("metadata") or {}
+    return ObjectRef(
+        str(answer.get("kind") or ""),
+        str(metadata.get("namespace") or namespace),
+        str(metadata.get("name") or ""),
+    )

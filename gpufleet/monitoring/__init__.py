@@ -1,0 +1,1 @@
+"""Alerts, dashboards, autoscaling and node problems: what the metrics are for."""

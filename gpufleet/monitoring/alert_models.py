@@ -1,0 +1,114 @@
+"""Alerts about GPUs. Types of alerts.yaml and xids.yaml, which explain their fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from datetime import date
+from functools import lru_cache
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from gpufleet.core.data import read
+from gpufleet.core.entries import Entry
+
+Duration = Annotated[str, StringConstraints(pattern=r"^\d+[smhd]$")]
+Severity = Literal["critical", "warning", "info"]
+_FIELD = re.compile(r"\bDCGM_[A-Z0-9_]+")
+
+
+class XidClass(Entry):
+    """Codes that ask for the same action, each with its meaning."""
+
+    name: str
+    title: str
+    codes: dict[int, str]
+
+
+class Record(Entry):
+    """A series that alerts are written with; `name` without the prefix."""
+
+    name: str
+    expr: str
+    about: str
+
+
+class Alert(Entry):
+    """One rule. `reason`: why its threshold is what it is; `source`: the page that it is from."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^Gpu[A-Za-z]+$")]
+    topic: str
+    expr: str
+    for_: Duration = Field("0m", alias="for")
+    severity: Severity
+    summary: str
+    description: str
+    reason: str
+    source: str = ""
+    optional: tuple[str, ...] = ()  # fields without which the alert works as well
+
+
+class AlertCatalog(Entry):
+    """alerts.yaml and xids.yaml. `prefix`: of recorded series; `labels`: that they all have."""
+
+    as_of: date
+    prefix: str
+    window: Duration
+    labels: tuple[str, ...]
+    node_labels: tuple[str, ...]
+    workload_labels: dict[str, tuple[str, ...]]
+    exporter_pods: str
+    alternatives: tuple[tuple[str, ...], ...]
+    xids: tuple[XidClass, ...]
+    records: tuple[Record, ...]
+    alerts: tuple[Alert, ...]
+
+    @model_validator(mode="after")
+    def _check(self) -> AlertCatalog:
+        names = [alert.name for alert in self.alerts]
+        codes = [code for entry in self.xids for code in entry.codes]
+        groups: tuple[list[object], list[object]] = ([*names], [*codes])
+        for what in groups:
+            twice = {str(name) for name in what if what.count(name) > 1}
+            if twice:
+                raise ValueError(f"named twice: {', '.join(sorted(twice))}")
+        return self
+
+    def codes(self, name: str) -> tuple[int, ...]:
+        """The codes of a class of XIDs. Raises KeyError for a class that there is not."""
+        for entry in self.xids:
+            if entry.name == name:
+                return tuple(entry.codes)
+        raise KeyError(name)
+
+    def alert(self, name: str) -> Alert:
+        """The alert of that name. Raises KeyError where there is none."""
+        for alert in self.alerts:
+            if alert.name == name:
+                return alert
+        raise KeyError(name)
+
+    def missing(self, alert: Alert, collected: Collection[str]) -> tuple[str, ...]:
+        """The fields that an alert lacks where an exporter collects just `collected`."""
+        there = set(collected) | set(alert.optional)
+        for group in self.alternatives:
+            if there & set(group):
+                there |= set(group)
+        return tuple(field for field in self.fields(alert.expr) if field not in there)
+
+    def fields(self, expr: str) -> tuple[str, ...]:
+        """The DCGM fields that an expression needs, by itself or through recorded series."""
+        found = list(_FIELD.findall(expr))
+        for record in self.records:
+            if re.search(rf"\b{self.prefix}:{record.name}\b", expr):
+                found += self.fields(record.expr)
+        return tuple(sorted(set(found)))
+
+
+@lru_cache(maxsize=1)
+def load_alerts() -> AlertCatalog:
+    """The alerts that this version of gpufleet ships."""
+    return AlertCatalog.model_validate(
+        {**read("monitoring/alerts"), "xids": read("monitoring/xids")["classes"]}
+    )

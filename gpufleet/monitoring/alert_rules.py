@@ -1,0 +1,137 @@
+"""The rules that Prometheus evaluates: recorded series and alerts about GPUs. Pure."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+from gpufleet.core.yaml_text import yaml_text
+from gpufleet.monitoring.alert_models import Alert, AlertCatalog
+
+GROUP = "gpufleet"
+RULE_NAME = "gpufleet-gpu"
+API_VERSION = "monitoring.coreos.com/v1"
+_MACRO = re.compile(r"\[\[(\w+)(?: (.+?))?\]\]")
+
+# Who, in the words of an alert's own labels, and which pods had the GPU: asked when the alert is
+# sent, so that the alert itself stays one while pods come and go.
+_GPU = "GPU {{ $labels.gpu }} ({{ $labels.UUID }}) of node {{ $labels.node }}"
+_PODS = (
+    "{{ with printf \"last_over_time(PREFIX:workload{UUID='%s'}[15m])\" $labels.UUID | query }}"
+    "{{ range $i, $s := . }}{{ if $i }}, {{ end }}{{ $s.Labels.namespace }}/{{ $s.Labels.pod }}"
+    "{{ end }}{{ else }}none{{ end }}"
+)
+
+
+def rule_groups(catalog: AlertCatalog, runbooks: str | None = None) -> list[dict[str, Any]]:
+    """`groups` of a rules file. `runbooks`: URL of the pages' folder; None: alerts have no link.
+
+    One group: Prometheus evaluates it in order, so alerts see the recorded series of their moment.
+    """
+    fields = sorted({f for alert in catalog.alerts for f in _recorded(catalog, alert.expr)})
+    records = [{"record": f"{catalog.prefix}:{f}", "expr": field_expr(catalog, f)} for f in fields]
+    records += [
+        {"record": f"{catalog.prefix}:{record.name}", "expr": expanded(catalog, record.expr)}
+        for record in catalog.records
+    ]
+    alerts = [_rule(catalog, alert, runbooks) for alert in catalog.alerts]
+    return [{"name": GROUP, "rules": [*records, *alerts]}]
+
+
+def _recorded(catalog: AlertCatalog, expr: str) -> set[str]:
+    """Fields that an expression, or a recorded series in it, takes from their recorded series."""
+    texts = [expr, *(record.expr for record in catalog.records)]
+    pattern = re.compile(rf"\b{catalog.prefix}:(DCGM_[A-Z0-9_]+)")
+    return {field for text in texts for field in pattern.findall(text)}
+
+
+def _rule(catalog: AlertCatalog, alert: Alert, runbooks: str | None) -> dict[str, Any]:
+    return {
+        "alert": alert.name,
+        "expr": expanded(catalog, alert.expr),
+        "for": alert.for_,
+        "labels": {"severity": alert.severity, "component": "gpu"},
+        "annotations": {
+            "summary": expanded(catalog, alert.summary),
+            "description": expanded(catalog, alert.description),
+            **({"runbook_url": f"{runbooks.rstrip('/')}/{alert.name}.md"} if runbooks else {}),
+        },
+    }
+
+
+def field_expr(catalog: AlertCatalog, field: str) -> str:
+    """A field under labels that stay the same over versions and restarts of the exporter."""
+    return _call(f"max by ({', '.join(catalog.labels)})", [noded(catalog, field)])
+
+
+def noded(catalog: AlertCatalog, selector: str) -> str:
+    """A selector's newest values with the label `node`, from the first label that has it."""
+    expr = f"last_over_time({selector}[{catalog.window}])"
+    return _first_of(expr, "node", catalog.node_labels)
+
+
+def owned(catalog: AlertCatalog, selector: str) -> str:
+    """`noded`, and with the workload's `namespace` and `pod`, where there is one.
+
+    The exporter's own pod is none: it is the one that `up` has for the same target, and where that
+    is gone already, it has a usual name.
+    """
+    expr = noded(catalog, selector)
+    for label, places in catalog.workload_labels.items():
+        expr = _first_of(expr, label, places)
+    expr = _call("label_replace", [expr, f'"pod", "", "pod", "{catalog.exporter_pods}"'])
+    own = f"last_over_time(up[{catalog.window}])"
+    return f"{expr}\nunless on (pod) vector(0)\nunless on (job, instance, namespace, pod) {own}"
+
+
+def _first_of(expr: str, label: str, places: tuple[str, ...]) -> str:
+    """`expr` with `label` set to the first of the labels `places` that is not empty."""
+    sources = ", ".join(f'"{place}"' for place in places)
+    joined = _call("label_join", [expr, f'"{label}", ";", {sources}'])
+    return _call("label_replace", [joined, f'"{label}", "$1", "{label}", ";*([^;]*).*"'])
+
+
+def _call(function: str, arguments: list[str]) -> str:
+    inner = ",\n".join(textwrap.indent(argument, "  ") for argument in arguments)
+    return f"{function}(\n{inner}\n)"
+
+
+def expanded(catalog: AlertCatalog, text: str) -> str:
+    """`text` with its [[macros]] filled in. Raises KeyError for one that there is not."""
+
+    def fill(found: re.Match[str]) -> str:
+        name, argument = found.group(1), found.group(2) or ""
+        if name == "node":
+            return noded(catalog, argument)
+        if name == "owned":
+            return owned(catalog, argument)
+        if name == "xids":
+            return "|".join(str(c) for n in argument.split() for c in catalog.codes(n))
+        return {
+            "labels": ", ".join(catalog.labels),
+            "gpu": _GPU,
+            "pods": _PODS.replace("PREFIX", catalog.prefix),
+        }[name]
+
+    return _MACRO.sub(fill, text).strip()
+
+
+def prometheus_rule(
+    groups: list[dict[str, Any]], namespace: str, labels: Mapping[str, str]
+) -> dict[str, Any]:
+    """The rules as an object for the operator. `labels`: by which a Prometheus takes it."""
+    own = {"app.kubernetes.io/name": RULE_NAME, "app.kubernetes.io/managed-by": "gpufleet"}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "PrometheusRule",
+        "metadata": {"name": RULE_NAME, "namespace": namespace, "labels": {**own, **labels}},
+        "spec": {"groups": groups},
+    }
+
+
+def rules_file(content: Mapping[str, Any], title: str) -> str:
+    """The text of a rules file or of a manifest, with `title` as its first comment."""
+    body = yaml_text(content)
+    return f"# {title}\n{body}"

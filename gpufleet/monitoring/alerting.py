@@ -1,0 +1,70 @@
+"""Alerts about GPUs as an object that a Prometheus Operator takes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from gpufleet.core.findings import Finding
+from gpufleet.gpu_stack.settings import MonitoringSettings
+from gpufleet.kube.facts import ClusterFacts, PrometheusInstance
+from gpufleet.kube.objects import ObjectSet
+from gpufleet.monitoring.alert_models import AlertCatalog, load_alerts
+from gpufleet.monitoring.alert_rules import prometheus_rule, rule_groups
+from gpufleet.monitoring.findings import alerting as findings
+from gpufleet.monitoring.monitors import MonitorPlan
+
+PART = "alerts"
+RULE_CRD = "prometheusrules.monitoring.coreos.com"
+
+
+def plan_alerts(
+    wanted: MonitoringSettings,
+    facts: ClusterFacts,
+    monitors: MonitorPlan,
+    collected: Collection[str] | None,
+) -> tuple[ObjectSet, list[Finding]]:
+    """One PrometheusRule, none where alerts are not wanted or nobody would read them.
+
+    `collected`: the fields that our exporter collects; None where another one does.
+    """
+    catalog = load_alerts()
+    found: list[Finding] = []
+    objects = []
+    if wanted.enabled and wanted.alerts and (monitors.install or facts.serves(RULE_CRD)):
+        labels, found = _labels(wanted, facts, monitors)
+        found += _silent(catalog, collected)
+        groups = rule_groups(catalog, wanted.runbook_base)
+        objects = [prometheus_rule(groups, wanted.namespace, labels)]
+    path = f"/apis/monitoring.coreos.com/v1/namespaces/{wanted.namespace}/prometheusrules"
+    return ObjectSet(wanted.namespace, path, PART, tuple(objects)), found
+
+
+def _labels(
+    wanted: MonitoringSettings, facts: ClusterFacts, monitors: MonitorPlan
+) -> tuple[Mapping[str, str], list[Finding]]:
+    """The labels by which a Prometheus that is there takes rules, and whether it does."""
+    there = min(facts.prometheuses, key=lambda p: (p.namespace, p.name), default=None)
+    if monitors.install or there is None:
+        return wanted.rule_labels, []
+    selector = there.spec.get("ruleSelector")
+    asked = dict((selector or {}).get("matchLabels") or {})
+    labels = wanted.rule_labels or asked
+    if selector is None or any(labels.get(name) != value for name, value in asked.items()):
+        return labels, [_not_selected(there, labels)]
+    return labels, []
+
+
+def _not_selected(there: PrometheusInstance, labels: Mapping[str, str]) -> Finding:
+    return findings.RULES_NOT_SELECTED(
+        prometheus=f"{there.namespace}/{there.name}",
+        selector=there.spec.get("ruleSelector") or "nothing",
+        labels=labels or "none",
+    )
+
+
+def _silent(catalog: AlertCatalog, collected: Collection[str] | None) -> list[Finding]:
+    """A finding where some alerts never fire because our exporter does not collect their fields."""
+    if collected is None:
+        return []
+    names = [alert.name for alert in catalog.alerts if catalog.missing(alert, collected)]
+    return [findings.ALERTS_WITHOUT_FIELDS(names=", ".join(names))] if names else []

@@ -1,0 +1,62 @@
+"""Alertmanager's configuration: whom alerts about GPUs reach, and what silences what. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from gpufleet.core.render import render
+
+CONFIG_SECRET = "gpufleet-alertmanager"
+CONFIG_KEY = "alertmanager.yaml"
+RECEIVERS_KEY = "receivers.yaml"
+DEFAULT = "default"
+NOBODY = "gpufleet-nobody"  # for alerts that are to be seen, not sent
+
+
+class ReceiversError(Exception):
+    """The receivers cannot be used; the text says why, without what is in them."""
+
+
+def parse_receivers(text: str) -> list[dict[str, Any]]:
+    """Alertmanager's receivers, as a Secret's receivers.yaml holds them.
+
+    Raises ReceiversError where they are no such list; its text repeats nothing of a receiver but
+    names.
+    """
+    try:
+        receivers = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ReceiversError(f"its {RECEIVERS_KEY} is no YAML") from error
+    if not isinstance(receivers, list) or not all(
+        isinstance(one, dict) and isinstance(one.get("name"), str) for one in receivers
+    ):
+        raise ReceiversError(f"its {RECEIVERS_KEY} is no list of receivers with a name each")
+    names = [one["name"] for one in receivers]
+    if len(set(names)) < len(names):
+        raise ReceiversError("a name is there twice")
+    if DEFAULT not in names:
+        raise ReceiversError(f"none of its receivers is named {DEFAULT}")
+    return receivers
+
+
+def alertmanager_config(receivers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The whole configuration. `receivers`: as `parse_receivers` gives them.
+
+    A receiver named `critical`, `warning` or `info` gets the alerts of that severity, `default` the
+    others. Alerts of severity info are sent to nobody where no receiver has that name.
+    """
+    names = {str(one["name"]) for one in receivers}
+    text = render(
+        "monitoring/alertmanager.yaml",
+        default=DEFAULT,
+        nobody=NOBODY,
+        critical="critical" if "critical" in names else DEFAULT,
+        warning="warning" if "warning" in names else DEFAULT,
+        info="info" if "info" in names else NOBODY,
+    )
+    config = dict(yaml.safe_load(text))
+    config["receivers"] = [*receivers, {"name": NOBODY}]
+    return config

@@ -1,0 +1,76 @@
+"""Manifests of autoscalers for a Deployment whose pods have GPUs. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpufleet.core.render import render
+from gpufleet.core.versions import release
+from gpufleet.monitoring.autoscaling_models import Autoscaling, PodLabels, PodMetric
+from gpufleet.monitoring.autoscaling_rules import query
+
+CALM_SECONDS = 300  # what Kubernetes itself waits before it takes pods away
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """What is wanted. `value`: a Kubernetes quantity, the mean over the pods."""
+
+    namespace: str
+    deployment: str
+    metric: PodMetric
+    value: str
+    most: int
+    least: int = 1
+    calm_seconds: int = CALM_SECONDS
+
+
+def hpa(catalog: Autoscaling, wanted: Scaling, api: str, minor: str) -> str:
+    """A HorizontalPodAutoscaler in version `api` for Kubernetes `minor`, as YAML."""
+    known = release(minor) >= release(catalog.behavior.since)
+    return render(
+        "monitoring/hpa.yaml",
+        **_shared(wanted),
+        api=api,
+        metric=wanted.metric.name,
+        value=wanted.value,
+        behavior=known and api not in catalog.behavior.without,
+    )
+
+
+def scaled_object(catalog: Autoscaling, wanted: Scaling, prometheus: str) -> str:
+    """The same as a ScaledObject of KEDA, which asks the Prometheus at that URL itself."""
+    number = str(quantity(wanted.value))
+    labels = catalog.labels[-1]
+    return render(
+        "monitoring/scaled-object.yaml",
+        **_shared(wanted),
+        prometheus=prometheus,
+        query=pods_query(wanted, labels),
+        value=number,
+    )
+
+
+def pods_query(wanted: Scaling, labels: PodLabels) -> str:
+    """The metric summed over the Deployment's pods: one number, as KEDA asks for."""
+    pods = f"{wanted.deployment}-[a-z0-9]+-[a-z0-9]+"
+    matchers = f'{labels.namespace}="{wanted.namespace}",{labels.pod}=~"{pods}"'
+    return f"sum({query(wanted.metric, wanted.metric.over, matchers, labels.pod)})"
+
+
+def quantity(text: str) -> int:
+    """60Gi as a number: KEDA's thresholds are plain numbers. ValueError for what is none."""
+    factors = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "k": 10**3, "M": 10**6}
+    suffix = next((suffix for suffix in factors if text.endswith(suffix)), "")
+    return int(text.removesuffix(suffix)) * factors.get(suffix, 1)
+
+
+def _shared(wanted: Scaling) -> dict[str, object]:
+    return {
+        "deployment": wanted.deployment,
+        "namespace": wanted.namespace,
+        "title": wanted.metric.title,
+        "least": wanted.least,
+        "most": wanted.most,
+        "calm_seconds": wanted.calm_seconds,
+    }

@@ -1,0 +1,57 @@
+"""Types of node_problems.yaml, which explains its fields."""
+
+from __future__ import annotations
+
+from datetime import date
+from functools import lru_cache
+
+from gpufleet.core.data import read
+from gpufleet.core.entries import Entry, Sourced
+from gpufleet.helm.chart_models import Images
+
+
+class Fine(Entry):
+    """Reason and message of a condition while there is no problem."""
+
+    reason: str
+    message: str
+
+
+class Check(Entry):
+    """A script and what it is given. `xids`: a class of xids.yaml, or "except" for no class."""
+
+    reason: str
+    script: str
+    arguments: tuple[str, ...] = ()
+    xids: str | None = None
+
+
+class NodeCondition(Check, Sourced):
+    """A condition of the node. `held`: its script is told how long a line of the log counts."""
+
+    type: str
+    held: bool = False
+    fine: Fine
+
+
+class NodeProblems(Sourced):
+    """node_problems.yaml; `interval`, `timeout` and `hold` are seconds."""
+
+    as_of: date
+    folder: str
+    shell: str
+    monitor: str
+    interval: int
+    timeout: int
+    output: int
+    host: str
+    hold: int
+    conditions: tuple[NodeCondition, ...]
+    events: tuple[Check, ...]
+    images: Images
+
+
+@lru_cache(maxsize=1)
+def load_node_problems() -> NodeProblems:
+    """What is shipped with this version of gpufleet."""
+    return NodeProblems.model_validate(read("monitoring/node_problems"))

@@ -1,0 +1,105 @@
+"""The release of Node Problem Detector, with checks of GPUs. Pure.
+
+The form of the monitor's file:
+https://github.com/kubernetes/node-problem-detector/blob/master/docs/custom_plugin_monitor.md
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from gpufleet.core.render import TEMPLATES
+from gpufleet.gpu_stack.builder import DETECTOR, StackBuilder, chart_values
+from gpufleet.helm.release import Release
+from gpufleet.monitoring.alert_models import load_alerts
+from gpufleet.monitoring.findings import node_problems as findings
+from gpufleet.monitoring.monitors import MonitorPlan
+from gpufleet.monitoring.node_problem_models import Check, NodeProblems, load_node_problems
+
+SCRIPTS = TEMPLATES / "monitoring" / "node-problems"
+
+
+def plan_detector(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
+    """Node Problem Detector, where it is wanted and no other one is there."""
+    wanted = build.settings.monitoring
+    if not (wanted.enabled and wanted.node_problems):
+        return None
+    catalog = load_node_problems()
+    others = build.others(*catalog.images.names, chart=DETECTOR)
+    if others:
+        build.findings.append(findings.DETECTOR_THERE(found=others[0].ref))
+        return None
+    values = chart_values(
+        "monitoring/node-problem-detector.yaml",
+        files=definitions(catalog),
+        monitor=f"{catalog.folder}/{catalog.monitor}.json",
+        host=catalog.host,
+        service_monitor=monitors.scrape == "service-monitor",
+        monitor_labels=dict(monitors.labels),
+        gpu_labels=build.catalog.gpu_labels.labels,
+    )
+    pods = {DETECTOR: len(build.gpu_nodes)} if build.gpu_nodes else {}
+    return build.release(
+        DETECTOR, wanted.namespace, values, wanted=wanted.node_problems_values, pods=pods
+    )
+
+
+def definitions(catalog: NodeProblems, folder: Path = SCRIPTS) -> dict[str, str]:
+    """The files of the monitor, by name: its configuration, and the scripts of `folder`."""
+    files = {path.name: path.read_text() for path in sorted(folder.glob("*.sh"))}
+    return {f"{catalog.monitor}.json": json.dumps(monitor(catalog), indent=1), **files}
+
+
+def monitor(catalog: NodeProblems) -> dict[str, Any]:
+    """The configuration of NPD's custom plugin monitor."""
+    permanent = [
+        {
+            "type": "permanent",
+            "condition": condition.type,
+            **_rule(catalog, condition, catalog.hold if condition.held else None),
+        }
+        for condition in catalog.conditions
+    ]
+    temporary = [
+        {"type": "temporary", **_rule(catalog, event, catalog.interval)} for event in catalog.events
+    ]
+    return {
+        "plugin": "custom",
+        "pluginConfig": {
+            "invoke_interval": f"{catalog.interval}s",
+            "timeout": f"{catalog.timeout}s",
+            "max_output_length": catalog.output,
+            "concurrency": 1,
+            "enable_message_change_based_condition_update": True,
+        },
+        "source": catalog.monitor,
+        "metricsReporting": True,
+        "conditions": [
+            {"type": condition.type, **condition.fine.model_dump()}
+            for condition in catalog.conditions
+        ],
+        "rules": permanent + temporary,
+    }
+
+
+def _rule(catalog: NodeProblems, check: Check, seconds: int | None) -> dict[str, Any]:
+    """How NPD calls a check; `seconds`: how far back it reads the log, if it does."""
+    back = [] if seconds is None else [str(seconds)]
+    return {
+        "reason": check.reason,
+        "path": catalog.shell,
+        "args": [f"{catalog.folder}/{check.script}", *back, *_codes(check), *check.arguments],
+    }
+
+
+def _codes(check: Check) -> list[str]:
+    """Which Xids the script looks for, as it is told."""
+    if check.xids is None:
+        return []
+    classes = load_alerts()
+    if check.xids == "except":
+        known = sorted(code for entry in classes.xids for code in entry.codes)
+        return ["except", *map(str, known)]
+    return ["only", *map(str, classes.codes(check.xids))]

@@ -1,0 +1,99 @@
+"""Alertmanager's configuration, made of the user's receivers and kept in a Secret of its own."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import yaml
+from pyinfra import host
+from pyinfra.api import FunctionCommand, Host, State
+
+from gpufleet.core.findings import Finding
+from gpufleet.gpu_stack.findings.stack import WRITE_REFUSED
+from gpufleet.host.operation import Commands
+from gpufleet.host.shell import explain
+from gpufleet.kube.objects import OURS
+from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.boundary import cluster_operation
+from gpufleet.kube.operations.objects import MANAGER
+from gpufleet.monitoring.alertmanager import (
+    CONFIG_KEY,
+    CONFIG_SECRET,
+    RECEIVERS_KEY,
+    ReceiversError,
+    alertmanager_config,
+    parse_receivers,
+)
+from gpufleet.monitoring.findings.alerting import RECEIVERS_WRONG
+
+
+@cluster_operation
+def keep_config(api: ClusterApi, receivers: tuple[str, str] | None) -> Commands:
+    """
+    Bring Alertmanager's configuration to its plan; what is in it is shown nowhere.
+
+    + api: of the cluster
+    + receivers: namespace and name of the user's Secret; None where there is none
+    """
+    if receivers is None:
+        host.noop("Alertmanager is left as it is")
+        return
+    wanted = wanted_config(api, *receivers)
+    if isinstance(wanted, Finding):
+        yield FunctionCommand(_refuse, (wanted,), {})
+    elif _secret(api, receivers[0], CONFIG_SECRET).get(CONFIG_KEY) == wanted:
+        host.noop("Alertmanager is told already")
+    else:
+        yield FunctionCommand(_write, (api, receivers[0], wanted), {})
+
+
+def wanted_config(api: ClusterApi, namespace: str, name: str) -> str | Finding:
+    """The configuration with the receivers of a Secret, or why there is none."""
+    secret = f"{namespace}/{name}"
+    try:
+        content = _secret(api, namespace, name)
+    except ApiError as error:
+        return RECEIVERS_WRONG(secret=secret, why=f"it cannot be read ({error.reason})")
+    if not content:
+        return RECEIVERS_WRONG(secret=secret, why="there is none, or it is empty")
+    if RECEIVERS_KEY not in content:
+        return RECEIVERS_WRONG(secret=secret, why=f"it has no key {RECEIVERS_KEY}")
+    try:
+        config = alertmanager_config(parse_receivers(content[RECEIVERS_KEY]))
+    except ReceiversError as error:
+        return RECEIVERS_WRONG(secret=secret, why=str(error))
+    return yaml.safe_dump(config, sort_keys=True)
+
+
+def _secret(api: ClusterApi, namespace: str, name: str) -> dict[str, str]:
+    """The texts of a Secret; none where there is no such Secret."""
+    try:
+        data: dict[str, Any] = (
+            api.get(f"/api/v1/namespaces/{namespace}/secrets/{name}").get("data") or {}
+        )
+    except ApiError as error:
+        if error.reason != "NotFound":
+            raise
+        return {}
+    return {key: base64.b64decode(value).decode("utf-8", "replace") for key, value in data.items()}
+
+
+def _refuse(state: State, host: Host, finding: Finding) -> bool:
+    host.log_styled(explain(host.name, finding), fg="red")
+    return False
+
+
+def _write(state: State, host: Host, api: ClusterApi, namespace: str, text: str) -> bool:
+    path = f"/api/v1/namespaces/{namespace}/secrets/{CONFIG_SECRET}"
+    body = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": CONFIG_SECRET, "namespace": namespace, "labels": OURS},
+        "data": {CONFIG_KEY: base64.b64encode(text.encode()).decode()},
+    }
+    try:
+        api.apply(path, body, MANAGER)
+    except ApiError as error:
+        return _refuse(state, host, WRITE_REFUSED(action=f"write {path}", reason=error.reason))
+    return True

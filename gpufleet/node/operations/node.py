@@ -1,0 +1,198 @@
+"""The host that a deploy runs for: settings checked, facts gathered once, plan made."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyinfra import host, state
+
+from gpufleet.core.findings import Finding
+from gpufleet.facts.files import PROVENANCE
+from gpufleet.facts.model import NodeFacts
+from gpufleet.helm.operations.logins import node_logins
+from gpufleet.host import lock as host_lock
+from gpufleet.host.asking import arguments
+from gpufleet.host.facts import read_facts
+from gpufleet.host.files import BACKUPS
+from gpufleet.host.findings import access
+from gpufleet.host.groups import is_cluster
+from gpufleet.node.plan import NodePlan, describe, plan_node
+from gpufleet.node.settings import NodeSettings, load_settings
+from gpufleet.packages.load import load_catalog
+from gpufleet.packages.operations.locks import wait_before_planning
+from gpufleet.packages.operations.transaction import Job
+from gpufleet.run.report import HostReport
+from gpufleet.run.reporting import RunReport
+
+BROKEN_PASSWORD = "_sudo_password has a line break, which sudo takes for its end"
+CORRECT_IT = "Correct _sudo_password for this host."
+
+
+@dataclass(slots=True)
+class Node:
+    """One host during a run."""
+
+    name: str
+    settings: NodeSettings
+    facts: NodeFacts
+    plan: NodePlan
+    report: HostReport
+    record: dict[str, Any] | None = None  # the provenance on the host, as it is by now
+    driver_job: Job | None = None
+    reboot: str = ""  # why a reboot is needed, once that is known
+
+    @property
+    def has_gpu(self) -> bool:
+        return bool(self.facts.gpus)
+
+    @property
+    def may_reboot(self) -> bool:
+        """Never the machine that gpufleet runs on, and only where the settings say so."""
+        return self.settings.driver.reboot == "if_needed" and not self.facts.controller
+
+    @property
+    def waits_for_reboot(self) -> bool:
+        """The driver is installed and only a reboot, which is not allowed, can load it."""
+        return bool(self.reboot) and not self.may_reboot
+
+    @property
+    def driver_version(self) -> str | None:
+        """Version of the module that is loaded by now; None where a reboot has to load it."""
+        if self.waits_for_reboot:
+            return None
+        if self.driver_job and self.driver_job.transaction:
+            return self.driver_job.transaction.version
+        return self.plan.driver.target if self.plan.driver else self.facts.loaded_driver
+
+    def saw(self, role: str, version: str | None) -> None:
+        """Note for the report what a role has brought; what is only planned is not noted."""
+        if state.is_executing:
+            self.report.seen[role] = version
+
+
+def current_node(*, patient: bool = True) -> Node | None:
+    """The host of this deploy, or None where a blocker stops it; the others go on.
+
+    Everything wrong with a host's settings is reported at once, before any host is changed.
+    `patient`: where there is work to do and another run or package manager is at work, wait for it
+    and look again, because a host in the middle of a transaction looks broken.
+    """
+    known = settings_and_facts()
+    if known is None:
+        return None
+    settings, facts = known
+    report = RunReport.of(state)
+    part = report.host(host.name)
+    logins, problems = node_logins(settings)
+    if problems:
+        report.block(host, problems)
+        return None
+    plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins)
+    if patient and is_busy(facts) and not plan.converged(facts.loaded_driver):
+        known = facts_in_peace(settings, plan.all_findings)
+        if known is None:
+            return None
+        settings, facts = known
+        plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins)
+    node = Node(host.name, settings, facts, plan, part, record=facts.provenance)
+    _fill(part, node)
+    if plan.blockers:
+        report.block(host, [])
+        return None
+    if patient:
+        host_lock.arm(host, facts)
+    return node
+
+
+def is_busy(facts: NodeFacts) -> bool:
+    """Whether something is at work on a host that changes it."""
+    return facts.at_work or bool(facts.lock_holder)
+
+
+def facts_in_peace(
+    settings: NodeSettings, found: Sequence[Finding] = ()
+) -> tuple[NodeSettings, NodeFacts] | None:
+    """Settings and facts once nothing else is at work on the host; None where that is in vain, and
+    then `found` is reported too."""
+    problem = wait_before_planning(host, settings.driver.lock_timeout)
+    known = None if problem else settings_and_facts()
+    if known is None:
+        RunReport.of(state).block(host, [*found, *([problem] if problem else [])])
+    return known
+
+
+def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
+    """What is wanted of the host of this deploy and what it is; None where a blocker stops it.
+
+    A cluster of the inventory is no node: nothing is done to the machine that reaches it.
+    """
+    report = RunReport.of(state)
+    if is_cluster(host):
+        report.leave_out(host.name)
+        return None
+    part = report.host(host.name)
+    settings, problems = load_settings(host.data.dict())
+    if settings is None:
+        report.block(host, problems)
+        return None
+    if arguments(host).get("_su_user") and arguments(host).get("_su_password"):
+        report.block(host, [access.SU_PASSWORD()])
+        return None
+    if "\n" in (arguments(host).get("_sudo_password") or ""):
+        report.block(host, [access.PRIVILEGES_REFUSED(cause=BROKEN_PASSWORD, remedy=CORRECT_IT)])
+        return None
+    began = time.monotonic()
+    facts = read_facts(host, _further_files(settings), ports=_ports(settings))
+    part.seconds += time.monotonic() - began
+    if isinstance(facts, Finding):
+        report.block(host, [facts])
+        return None
+    if problems := _unfit(facts):
+        report.block(host, problems)
+        return None
+    return settings, facts
+
+
+def _unfit(facts: NodeFacts) -> list[Finding]:
+    """Why nothing can be planned for a host, whatever is wanted of it."""
+    if not facts.privileged:
+        return [access.NOT_ROOT()]
+    record = facts.files.get(PROVENANCE)
+    if record and record.error:
+        return [access.RECORD_UNUSABLE(path=PROVENANCE, problem=record.error, folder=BACKUPS)]
+    return []
+
+
+def _further_files(settings: NodeSettings) -> tuple[str, ...]:
+    """Files that the facts have to hold because a setting names them."""
+    config = settings.toolkit.containerd_config
+    return (config,) if config else ()
+
+
+def _ports(settings: NodeSettings) -> tuple[int, ...]:
+    """Ports of which the facts have to say who listens there."""
+    return (settings.exporter.port,) if settings.exporter.enabled else ()
+
+
+def preview_node() -> None:
+    """Report what deploys/gpu_node.py would do on a node."""
+    current_node(patient=False)
+
+
+def _fill(part: HostReport, node: Node) -> None:
+    plan = node.plan
+    part.findings += plan.all_findings
+    part.plan = describe(plan)
+    part.examined = True
+    if plan.driver:
+        after = plan.driver.target or plan.driver.choice.newest_known
+        part.driver = {"before": plan.driver.before, "after": after}
+    if plan.toolkit:
+        part.toolkit = {"before": plan.toolkit.before, "after": plan.toolkit.choice.version}
+        part.runtimes = dict.fromkeys(node.facts.runtimes, "")
+    if plan.exporter:
+        old = (node.facts.provenance or {}).get("exporter") or {}
+        part.exporter = {"before": old.get("version"), "after": plan.exporter.choice.version}

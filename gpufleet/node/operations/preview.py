@@ -1,0 +1,30 @@
+"""What the deploys would do with a host: said, and nothing changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyinfra import host, state
+
+from gpufleet.gpu_stack.operations.stack import Stack, current_stack
+from gpufleet.host.groups import CLUSTERS, is_cluster
+from gpufleet.node.operations.node import preview_node
+from gpufleet.run.reporting import RunReport
+
+
+def preview(roles_of_clusters: Callable[[Stack], None]) -> None:
+    """Report what would be done with the host of this deploy, as a node, as a cluster or as both.
+
+    A cluster's roles run as they do in its deploy, and their operations only say what they would
+    do. The cluster is read, without a lock; charts are fetched into this machine's cache.
+    """
+    report = RunReport.of(state)
+    report.plan_only = True
+    if not is_cluster(host):
+        preview_node()
+    stack = current_stack(preview=True) if CLUSTERS in host.groups else None
+    if stack is None:
+        return
+    roles_of_clusters(stack)
+    if stack.run.blocked and not stack.run.report.failed:
+        report.block(host, [])

@@ -1,0 +1,140 @@
+"""The record on the host of what was installed, from where, by which version of gpufleet."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Collection
+from datetime import datetime, timezone
+from typing import Any
+
+from pyinfra import host
+
+from gpufleet import __version__
+from gpufleet.facts.files import NOTES
+from gpufleet.facts.record import SCHEMA
+from gpufleet.host.files import BACKUPS, HOME, INCOMING, stamp
+from gpufleet.host.operation import Commands, operation
+from gpufleet.host.shell import command, explain, script, stop, upload
+from gpufleet.node import findings as found
+from gpufleet.node.added import with_added
+from gpufleet.node.operations.node import Node
+from gpufleet.packages.operations.reading import AddedPackages, RecordOnHost, read
+
+PATH = f"{HOME}/provenance.json"
+KEPT_HISTORY = 20  # entries
+
+
+def merge(old: dict[str, Any] | None, part: dict[str, Any], now: str) -> dict[str, Any] | None:
+    """The record with a role's `part` in it and the change in its history; None for no change.
+
+    `part` holds the role's own entry (driver, toolkit, exporter) and `files`, path -> sha256.
+    """
+    before = old or {}
+    part = json.loads(json.dumps(part))  # lists and tuples are the same in the record
+    new = {**part, "files": {**before.get("files", {}), **part.get("files", {})}}
+    if all(before.get(key) == value for key, value in new.items()):
+        return None
+    head = {"schema": SCHEMA, "gpufleet": __version__, "time": now}
+    merged = {**before, **head, **new}
+    entry = {
+        "time": now,
+        "driver": _version(merged, "driver"),
+        "toolkit": _version(merged, "toolkit"),
+    }
+    if version := _version(merged, "exporter"):
+        entry["exporter"] = version
+    merged["history"] = [*before.get("history", []), entry][-KEPT_HISTORY:]
+    return merged
+
+
+def onto(theirs: Any, base: Any, ours: Any) -> Any:
+    """What we made of `base`, made of `theirs`: what another run has written since stays.
+
+    Tables are followed key by key; where both changed the same value, it is ours. None is no value.
+    """
+    if ours == base or theirs == ours:
+        return theirs
+    if not (isinstance(ours, dict) and isinstance(theirs, dict)):
+        return ours
+    before = base if isinstance(base, dict) else {}
+    keys = [*theirs, *(key for key in ours if key not in theirs)]
+    made = {key: onto(theirs.get(key), before.get(key), ours.get(key)) for key in keys}
+    return {key: value for key, value in made.items() if key in ours or value is not None}
+
+
+def combined(
+    theirs: dict[str, Any] | None, base: dict[str, Any] | None, ours: dict[str, Any]
+) -> dict[str, Any]:
+    """The record to write where the host has `theirs`, we began from `base` and want `ours`."""
+    if theirs is None or theirs == base:
+        return ours
+    record: dict[str, Any] = onto(theirs, base or {}, ours)
+    entry = ours["history"][-1]
+    record["history"] = [*theirs.get("history", []), entry][-KEPT_HISTORY:]
+    for role, part in record.items():
+        there = theirs.get(role)
+        if isinstance(part, dict) and isinstance(there, dict) and "added" in part:
+            part["added"] = sorted({*part["added"], *there.get("added", ())})
+    return record
+
+
+def parse(content: bytes) -> dict[str, Any] | None:
+    """The record in a file's bytes; None where there are none. Raises ValueError."""
+    record = json.loads(content) if content.strip() else None
+    if record is not None and not isinstance(record, dict):
+        raise ValueError("the record is no object")
+    return record
+
+
+def _version(record: dict[str, Any], role: str) -> str | None:
+    version = (record.get(role) or {}).get("version")
+    return str(version) if version else None
+
+
+def is_current(node: Node, part: dict[str, Any]) -> bool:
+    """Whether the host's record says already what a role would write into it."""
+    return merge(node.record, part, "") is None
+
+
+@operation
+def record(
+    node: Node, role: str, part: Callable[[], dict[str, Any]], notes: Collection[str] = ()
+) -> Commands:
+    """
+    Write down what gpufleet installed on this host.
+
+    + node: the host; its record is brought up to date
+    + role: driver, toolkit or exporter
+    + part: what the role learned, known at its end
+    + notes: runtimes of which it was noted what is about to be written; it is on record now
+    """
+    now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    before = f"{HOME}/{role}.before"
+    learned, old = part(), (node.facts.provenance or {}).get(role) or {}
+    # asked for here, so that a run that was killed after its transaction is made up for by the next
+    added = read(AddedPackages, before)
+    learned[role] = with_added(learned[role], added, old, node.facts)
+    merged = merge(node.record, learned, now)
+    noted = [f"{NOTES}/{key}.json" for key in notes]
+    if merged is None and not noted:
+        host.noop("the record is up to date")
+        return
+    if merged is None:
+        yield command("rm", "-f", *noted)
+        return
+    moved = found.RECORD_MOVED(file=PATH)
+    content = read(RecordOnHost, PATH)  # the facts are from before all that was done
+    try:
+        merged = combined(parse(content), node.record, merged)
+    except (ValueError, RecursionError):
+        yield stop(host.name, moved)
+        return
+    staged = f"{INCOMING}/{stamp()}"
+    text = json.dumps(merged, indent=2, sort_keys=True) + "\n"
+    yield command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS)
+    yield upload(text.encode(), staged)
+    digest = hashlib.sha256(content).hexdigest() if content else ""
+    yield script("node/put_record", staged, PATH, digest, explain(host.name, moved))
+    yield command("rm", "-f", before, f"{before}.begun", f"{before}.ours", *noted)
+    node.record = merged

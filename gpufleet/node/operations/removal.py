@@ -1,0 +1,224 @@
+"""Removes what gpufleet installed, by the host's record and notes; what users changed stays."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from pyinfra import host, state
+from pyinfra.api.operation import OperationMeta
+
+from gpufleet.facts.model import NodeFacts
+from gpufleet.host import lock as host_lock
+from gpufleet.host.asking import answer, framed
+from gpufleet.host.files import BACKUPS, HOME
+from gpufleet.host.findings import machine as findings
+from gpufleet.host.groups import is_cluster
+from gpufleet.host.operation import Commands, operation
+from gpufleet.host.shell import command, explain, script
+from gpufleet.node import findings as found
+from gpufleet.node.operations.node import facts_in_peace, is_busy, settings_and_facts
+from gpufleet.node.removal import RemovalPlan, plan_removal
+from gpufleet.node.settings import NodeSettings
+from gpufleet.node.unfinished import Unfinished
+from gpufleet.packages import findings as package_findings
+from gpufleet.packages.load import load_catalog
+from gpufleet.packages.operations.locks import wait_for_lock
+from gpufleet.packages.operations.reading import AddedPackages, LeftUnfinished, read
+from gpufleet.run.report import HostReport
+from gpufleet.run.reporting import RunReport
+from gpufleet.toolkit import findings as toolkit_findings
+
+LEFT_BY_USERS = (findings.FILE_CHANGED.code, toolkit_findings.LEFT_CHANGED.code)
+
+
+@dataclass(frozen=True, slots=True)
+class LeavingNode:
+    """One host that gpufleet leaves."""
+
+    settings: NodeSettings
+    facts: NodeFacts
+    plan: RemovalPlan
+    report: HostReport
+
+
+def leaving_node() -> LeavingNode | None:
+    """The host of this deploy; None where a blocker stops it or where there is nothing of ours."""
+    began = time.monotonic()
+    if is_cluster(host):
+        RunReport.of(state).host(host.name).kind = "cluster"
+        RunReport.of(state).block(host, [found.CLUSTER_STAYS()])
+        return None
+    known = settings_and_facts()
+    if known is None:
+        return None
+    settings, facts = known
+    left = _left()
+    if is_busy(facts) and (facts.provenance or left.there):
+        known = facts_in_peace(settings)
+        if known is None:
+            return None
+        (settings, facts), left = known, _left()
+    plan = plan_removal(settings, facts, load_catalog(), left)
+    report = RunReport.of(state)
+    part = report.host(host.name)
+    part.findings += plan.findings
+    part.plan = plan.describe()
+    part.examined = part.leaves = True
+    part.runtimes = {plan.key: "without nvidia" for plan in plan.runtimes if plan.changes}
+    movements = {role: recorded.movement for role, recorded in plan.roles}
+    nothing: dict[str, str | None] = {"before": None, "after": None}
+    part.driver = movements.get("driver", nothing)
+    part.toolkit = movements.get("toolkit", dict(nothing))
+    part.exporter = movements.get("exporter", {})
+    part.seconds = time.monotonic() - began
+    if plan.blockers:
+        part.runtimes = {}
+        part.settle()
+        report.block(host, [])
+        return None
+    host_lock.arm(host, facts)
+    return LeavingNode(settings, facts, plan, part) if plan.owns else None
+
+
+def _left() -> Unfinished:
+    """What runs that did not come to their end left on the host."""
+    left = read(LeftUnfinished, HOME)
+    for role in left.begun:
+        added = read(AddedPackages, f"{HOME}/{role}.before")
+        left = left.with_added(role, added)
+    return left
+
+
+@operation
+def wait(node: LeavingNode) -> Commands:
+    """
+    Wait until no package manager is at work: nothing is taken away before packages could be.
+
+    + node: the host
+    """
+    if not (node.plan.packages or node.plan.held):
+        host.noop("no package came with gpufleet")
+        return
+    yield wait_for_lock(node.settings.driver.lock_timeout)
+
+
+@operation
+def unload(plan: RemovalPlan, must: bool) -> Commands:
+    """
+    Stop what holds the GPUs and unload the nvidia modules, or change nothing.
+
+    + plan: what is taken away
+    + must: a module that stays stops the host
+    """
+    if not plan.unload:
+        host.noop("no module is loaded")
+        return
+    message = explain(host.name, found.MODULES_STAY()) if must else ""
+    busy = explain(host.name, findings.GPU_WORK_BEGAN()) if must else ""
+    yield script("driver/unload", message, busy, *plan.modules)
+
+
+@operation
+def forget_devices(plan: RemovalPlan) -> Commands:
+    """
+    Remove the device files, and the CDI spec that gpufleet made.
+
+    + plan: what is taken away
+    """
+    if not (plan.specs or plan.modules):
+        host.noop("there are none of gpufleet's")
+        return
+    words = (" ".join(plan.specs), " ".join(plan.units))
+    yield framed(script("node/remove_devices", *words, *plan.prerequisites))
+
+
+@operation
+def packages(node: LeavingNode) -> Commands:
+    """
+    Release and remove the packages that came with gpufleet; what others need stays.
+
+    + node: the host
+    """
+    plan, manager = node.plan, node.facts.package_manager
+    if not (plan.packages or plan.held) or manager is None:
+        host.noop("no package came with gpufleet")
+        return
+    yield wait_for_lock(node.settings.driver.lock_timeout)
+    if plan.held:
+        locked = explain(host.name, package_findings.NOT_RELEASED())
+        yield script("packages/release", manager, locked, *plan.held)
+    message = explain(host.name, found.PACKAGES_STAY())
+    yield framed(script("node/purge", manager, message, *plan.packages))
+    _note_gone(node)
+
+
+@operation
+def files(plan: RemovalPlan) -> Commands:
+    """
+    Remove the files that gpufleet wrote, and put back those that they replaced.
+
+    + plan: what is taken away
+    """
+    pairs = (word for pair in plan.files for word in pair)
+    yield framed(script("node/remove_files", HOME, *pairs))
+
+
+@operation
+def rebuild_initramfs(file: str) -> Commands:
+    """
+    Rebuild the initramfs of the running kernel and see that the blacklist is out of it.
+
+    + file: the modprobe configuration that went; "" is no change
+    """
+    if not file:
+        host.noop("no blacklist was written")
+        return
+    message = explain(host.name, found.INITRAMFS_KEEPS(file=file))
+    yield script("driver/initramfs", file, message, "gone")
+
+
+@operation
+def forget(node: LeavingNode, *steps: OperationMeta) -> Commands:
+    """
+    Remove the record; the copies of replaced files stay where somebody's change stays.
+
+    + node: the host
+    + steps: the operations whose output says what stays
+    """
+    done = [step.stdout_lines for step in steps if step.is_complete()]
+    said = [line for lines in done for line in answer(lines) or ()]
+    told = [findings.FILE_CHANGED(path=path) for path in _named("changed ", said)]
+    told += [found.KEY_NEEDED(path=path) for path in _named("needed ", said)]
+    if kept := _named("kept ", said):
+        told.append(findings.STILL_NEEDED(packages=", ".join(kept)))
+    _note_gone(node)
+    stays = any(finding.code in LEFT_BY_USERS for finding in (*told, *node.report.findings))
+    if stays:
+        told.append(found.BACKUPS_KEPT(folder=BACKUPS))
+    needs = [
+        f"restart {runtime.unit}: {runtime.reason}"
+        for runtime in node.plan.runtimes
+        if runtime.postponed
+    ]
+    if "loaded" in said:
+        needs.append("reboot: the nvidia modules are still loaded")
+    # without -y this runs twice: for the question what would change, and to carry it out
+    node.report.findings += [finding for finding in told if finding not in node.report.findings]
+    node.report.needs += [need for need in needs if need not in node.report.needs]
+    if stays:
+        yield command("find", HOME, "-mindepth", "1", "-not", "-path", f"{BACKUPS}*", "-delete")
+    else:
+        yield command("rm", "-rf", HOME)
+
+
+def _note_gone(node: LeavingNode) -> None:
+    """Say in the report what is there by now; nothing went while the run only asks what would."""
+    if state.is_executing:
+        gone = {role: recorded.movement["after"] for role, recorded in node.plan.roles}
+        node.report.seen.update(gone)
+
+
+def _named(word: str, said: list[str]) -> list[str]:
+    """What the lines that begin with `word` name."""
+    return [line.removeprefix(word) for line in said if line.startswith(word)]

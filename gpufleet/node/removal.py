@@ -1,0 +1,257 @@
+"""What gpufleet brought to a host and takes away again: by the host's record, and by what runs
+that did not come to their end wrote down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.driver.files import MODPROBE_FILE
+from gpufleet.driver.plan import DAEMONS
+from gpufleet.exporter.files import gpu_work, units
+from gpufleet.facts.model import NodeFacts
+from gpufleet.host.findings import machine as findings
+from gpufleet.node import findings as found
+from gpufleet.node.added import unsure
+from gpufleet.node.settings import NodeSettings
+from gpufleet.node.unfinished import NOTHING_LEFT, Unfinished, completed
+from gpufleet.packages.catalog import Catalog
+from gpufleet.toolkit.runtime_model import RuntimePlan
+from gpufleet.toolkit.runtime_removal import plan_runtime_removal
+from gpufleet.toolkit.settings import ToolkitSettings
+
+PERSISTENCE_OVERRIDE = "/etc/systemd/system/nvidia-persistenced.service.d/gpufleet.conf"
+ROLES = ("exporter", "toolkit", "driver")  # in the order of their removal
+LOADED_NAMES = ("nvidia", "nvidia_uvm")  # where an old record does not name them
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What is there of a role's entry in the host's record; `version` is None where nothing is.
+
+    `stays`: its packages were all there before.
+    """
+
+    version: str | None
+    stays: bool = False
+
+    @property
+    def movement(self) -> dict[str, str | None]:
+        """`before` and `after` of the removal, for the report."""
+        return {"before": self.version, "after": self.version if self.stays else None}
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalPlan:
+    """What is taken away, in this order; all empty where there is nothing of gpufleet's."""
+
+    owns: bool = False  # there is something of gpufleet's
+    exporter: tuple[str, ...] = ()  # units to stop for good
+    images: bool = False  # docker may have pulled some for the exporter
+    modules: tuple[str, ...] = ()  # to load again where one of them cannot be unloaded
+    unload: bool = False
+    prerequisites: tuple[str, ...] = ()  # modules of the kernel's own that the driver loaded
+    runtimes: tuple[RuntimePlan, ...] = ()
+    specs: tuple[str, ...] = ()  # CDI specs that are there because of gpufleet
+    units: tuple[str, ...] = ()  # that would write it again; they go with their package
+    held: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()  # that were not there before
+    files: tuple[tuple[str, str], ...] = ()  # path, sha256 of what gpufleet wrote
+    written: tuple[str, ...] = ()  # further files, of which the host itself knows the sha256
+    initramfs: str = ""  # file that it must not hold any more
+    findings: tuple[Finding, ...] = ()
+    roles: tuple[tuple[str, Recorded], ...] = ()  # by name
+
+    @property
+    def blockers(self) -> tuple[Finding, ...]:
+        """What stops the host before anything is removed."""
+        return tuple(finding for finding in self.findings if finding.blocks)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that go."""
+        return tuple(dict.fromkeys([*(path for path, _ in self.files), *self.written]))
+
+    def describe(self) -> dict[str, Any]:
+        """The plan as data for the JSON report."""
+        return {
+            "steps": self.steps(),
+            "runtimes": {runtime.key: runtime.describe() for runtime in self.runtimes},
+            "cdi": list(self.specs),
+            "exporter": list(self.exporter),
+            "packages": list(self.packages),
+            "files": list(self.paths),
+            "unload": self.unload,
+        }
+
+    def steps(self) -> list[str]:
+        """What would be done, a sentence each; nothing where there is no record."""
+        taken = [runtime.key for runtime in self.runtimes if runtime.change]
+        done = {
+            "unload the NVIDIA modules": self.unload,
+            f"stop {', '.join(self.exporter)}": self.exporter,
+            f"take nvidia out of {', '.join(taken)}": taken,
+            f"remove the CDI spec {', '.join(self.specs)}": self.specs,
+            f"release and remove the packages {', '.join(self.packages)}": self.packages,
+            f"remove {', '.join(self.paths)}": self.paths,
+            f"rebuild the initramfs without {self.initramfs}": self.initramfs,
+            "remove the record": self.owns,
+        }
+        return [f"removal: {step}" for step, needed in done.items() if needed]
+
+
+def plan_removal(
+    settings: NodeSettings, facts: NodeFacts, catalog: Catalog, left: Unfinished = NOTHING_LEFT
+) -> RemovalPlan:
+    """The removal of what the host's record names, and of what runs began and did not end."""
+    if not (facts.provenance or left.there):
+        return RemovalPlan(findings=(findings.NO_RECORD(),))
+    record = completed(left, facts, catalog)
+    runtimes = plan_runtime_removal(settings.toolkit, facts, catalog)
+    files = _files(record, facts)
+    added, kept, doubtful = _packages(record, facts)
+    changed = [path for path, digest in files if _differs(facts, path, digest)]
+    written = (*(path for path, _ in files), *left.written)
+    return RemovalPlan(
+        owns=True,
+        exporter=_exporter(record, facts, catalog),
+        images=bool(record.get("exporter")),
+        modules=tuple((record.get("driver") or {}).get("load") or LOADED_NAMES),
+        unload=_unloads(facts, left),
+        prerequisites=tuple((record.get("driver") or {}).get("prerequisites", ())),
+        runtimes=runtimes,
+        specs=_specs(record, catalog),
+        units=tuple(unit for unit in catalog.toolkit.cdi.refresh_units if unit in facts.services),
+        held=_held(left, facts),
+        packages=added,
+        files=files,
+        written=left.written,
+        initramfs=MODPROBE_FILE if MODPROBE_FILE in written else "",
+        findings=(
+            *_work(settings, facts, catalog),
+            *_containers(settings.toolkit, runtimes, facts),
+            *(finding for runtime in runtimes for finding in runtime.findings),
+            *(findings.FILE_CHANGED(path=path) for path in changed),
+            *((found.THERE_BEFORE(packages=", ".join(kept)),) if kept else ()),
+            *((found.MAY_BE_ANOTHERS(packages=", ".join(doubtful)),) if doubtful else ()),
+            *_began(record, facts, left),
+        ),
+        roles=tuple((role, _recorded(record[role], facts)) for role in ROLES if record.get(role)),
+    )
+
+
+def _unloads(facts: NodeFacts, left: Unfinished) -> bool:
+    """Whether the loaded module is of a driver that goes, or that is on record."""
+    ours = (facts.provenance or {}).get("driver") or left.added.get("driver")
+    return bool(ours) and facts.loaded_driver is not None
+
+
+def _began(record: dict[str, Any], facts: NodeFacts, left: Unfinished) -> tuple[Finding, ...]:
+    """What is said of roles that are not on record as they are."""
+    recorded = facts.provenance or {}
+    roles = [role for role in reversed(ROLES) if role in left.begun]
+    roles += [role for role in record if role in ROLES and role not in (*recorded, *roles)]
+    if not roles and not recorded:
+        roles = ["what comes before the first package"]
+    return (found.NOT_ENDED(roles=", ".join(roles)),) if roles else ()
+
+
+def _recorded(part: dict[str, Any], facts: NodeFacts) -> Recorded:
+    """By the record and by the host: a removal that was stopped, or a user, may have taken some."""
+    packages, services = part.get("packages") or (), part.get("units") or ()
+    there = any(name in facts.packages for name in packages) if packages else True
+    if not packages and services:
+        there = any(unit in facts.services for unit in services)
+    version = part.get("version") if there else None
+    return Recorded(str(version) if version else None, bool(packages) and not part.get("added"))
+
+
+def _work(settings: NodeSettings, facts: NodeFacts, catalog: Catalog) -> tuple[Finding, ...]:
+    work = gpu_work(facts, catalog, DAEMONS)
+    if settings.driver.allow_disruption or not (work or facts.gpu_pods):
+        return ()
+    names = ", ".join(str(process) for process in work[:5])
+    return (findings.GPU_BUSY_REMOVAL(work=names or f"{facts.gpu_pods} pods"),)
+
+
+def _containers(
+    settings: ToolkitSettings, runtimes: tuple[RuntimePlan, ...], facts: NodeFacts
+) -> tuple[Finding, ...]:
+    """The program that a container was started by is needed to stop it, or to enter it."""
+    if settings.allow_disruption:
+        return ()
+    there = facts.runtimes
+    counts = {plan.key: there[plan.key].containers for plan in runtimes if plan.key in there}
+    return tuple(
+        found.CONTAINERS_RUN(runtime=key, containers=count)
+        for key, count in counts.items()
+        if count
+    )
+
+
+def _exporter(record: dict[str, Any], facts: NodeFacts, catalog: Catalog) -> tuple[str, ...]:
+    """The exporter's units, of both modes where it has had both; the exporter before its DCGM."""
+    if not record.get("exporter"):
+        return ()
+    on_record = (facts.provenance or {}).get("exporter")
+    packaged = on_record or record["exporter"].get("added")  # else they are the user's
+    systemd = reversed(units("systemd", catalog)) if packaged else ()
+    return tuple(unit for unit in (*units("docker", catalog), *systemd) if unit in facts.services)
+
+
+def _specs(record: dict[str, Any], catalog: Catalog) -> tuple[str, ...]:
+    """The spec that gpufleet made, and the one that the units of its packages made."""
+    toolkit = record.get("toolkit") or {}
+    cdi = toolkit.get("cdi") or {}
+    specs = [str(cdi["path"])] if cdi.get("created") else []
+    if toolkit.get("added"):
+        specs.append(catalog.toolkit.cdi.refresh_output)
+    return tuple(dict.fromkeys(specs))
+
+
+def _held(left: Unfinished, facts: NodeFacts) -> tuple[str, ...]:
+    """Packages of the roles that hold theirs; what was held before is not among those begun."""
+    recorded = facts.provenance or {}
+    parts = [recorded.get(role) or {} for role in ROLES]
+    names = [name for part in parts if part.get("held") for name in part.get("packages", ())]
+    names += [name for begun in left.begun.values() for name in begun if name in facts.packages]
+    return tuple(dict.fromkeys(names))
+
+
+def _packages(
+    record: dict[str, Any], facts: NodeFacts
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Packages that came with gpufleet, those of its families that were there before, and those
+    of an earlier version's record that may be another's."""
+    parts = [record.get(role) or {} for role in ROLES]
+    sure = tuple(
+        dict.fromkeys(
+            name
+            for part in parts
+            for name in part.get("added", ())
+            if name not in unsure(part, facts)
+        )
+    )
+    named = [name for part in parts for name in part.get("packages", ())]
+    doubtful = [name for part in parts for name in unsure(part, facts)]
+    return sure, _without(named, sure), _without(doubtful, sure)
+
+
+def _without(names: Iterable[str], others: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in dict.fromkeys(names) if name not in others)
+
+
+def _files(record: dict[str, Any], facts: NodeFacts) -> tuple[tuple[str, str], ...]:
+    """Path and sha256 of the files that gpufleet wrote, keys of repositories among them."""
+    files = dict(record.get("files", {}))
+    override = facts.files.get(PERSISTENCE_OVERRIDE)
+    if override and override.sha256:
+        files[PERSISTENCE_OVERRIDE] = override.sha256
+    return tuple((str(path), str(digest)) for path, digest in files.items())
+
+
+def _differs(facts: NodeFacts, path: str, digest: str) -> bool:
+    there = facts.files.get(path)
+    return there is not None and bool(there.sha256) and there.sha256 != digest

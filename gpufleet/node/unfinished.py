@@ -1,0 +1,86 @@
+"""What runs that did not come to their end left on a host, beside or instead of a record. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gpufleet.exporter.files import UNIT_FILE, drop_in
+from gpufleet.facts.model import NodeFacts
+from gpufleet.node.added import unsure
+from gpufleet.packages.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """By what a run writes down before it acts: the record comes last, and only of what went well.
+
+    `there`: the folder of gpufleet holds more than copies of replaced files.
+    """
+
+    there: bool = False
+    begun: dict[str, tuple[str, ...]] = field(default_factory=dict)  # role -> names to install
+    added: dict[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # role -> brought, not there before
+    written: tuple[str, ...] = ()  # files that were put in place and are there
+    images: tuple[str, ...] = ()  # that docker pulled
+
+    def with_added(self, role: str, names: Iterable[str]) -> Unfinished:
+        """The same, and the packages that the transactions of a role brought."""
+        return replace(self, added={**self.added, role: tuple(names)})
+
+
+NOTHING_LEFT = Unfinished()
+
+
+def parse_unfinished(lines: Iterable[str]) -> Unfinished:
+    """What scripts/unfinished.sh prints."""
+    words = [line.partition(" ")[::2] for line in lines]
+    begun: dict[str, tuple[str, ...]] = {}
+    for word, rest in words:
+        if word == "begun":
+            role, _, name = rest.partition(" ")
+            begun[role] = tuple(dict.fromkeys((*begun.get(role, ()), *([name] if name else []))))
+    return Unfinished(
+        there=("there", "") in words,
+        begun=begun,
+        written=tuple(rest for word, rest in words if word == "written"),
+        images=tuple(rest for word, rest in words if word == "image"),
+    )
+
+
+def completed(left: Unfinished, facts: NodeFacts, catalog: Catalog) -> dict[str, Any]:
+    """The host's record with the roles in it that a run began and did not come to record."""
+    record = dict(facts.provenance or {})
+    for role in left.begun:
+        record[role] = _role(role, record.get(role) or {}, left, facts, catalog)
+    if "exporter" not in record and exporter_began(left, catalog):
+        record["exporter"] = {"version": None}
+    return record
+
+
+def exporter_began(left: Unfinished, catalog: Catalog) -> bool:
+    """Whether an exporter was about to run here; in docker it needs no package."""
+    ours = (UNIT_FILE, drop_in(catalog))
+    return bool(left.images) or any(path in ours for path in left.written)
+
+
+def _role(
+    role: str, old: dict[str, Any], left: Unfinished, facts: NodeFacts, catalog: Catalog
+) -> dict[str, Any]:
+    came = left.added.get(role, ())
+    there = {n: facts.packages[n] for n in left.begun[role] if n in facts.packages}
+    main = catalog.exporter.packages.exporter if role == "exporter" else ()
+    versions = [there[n].upstream for n in main if n in there]
+    versions = versions or [package.upstream for package in there.values()]
+    common = Counter(versions).most_common(1)
+    return {
+        **old,
+        "version": old.get("version") or (common[0][0] if common else None),
+        "packages": {n: p.version for n, p in there.items()} | dict(old.get("packages", {})),
+        "added": sorted({*old.get("added", ()), *came}),
+        "unsure": [name for name in unsure(old, facts) if name not in came],
+    }

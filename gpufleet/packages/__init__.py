@@ -1,0 +1,1 @@
+"""Distributions, repositories, keys and transactions of the package managers."""

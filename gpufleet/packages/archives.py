@@ -1,0 +1,201 @@
+"""Repositories that are gone: which of a host's are, and the archives that stand in for them.
+
+CentOS 7's base repositories and EPEL 7 were moved when they ended; a stock host's files still name
+the old servers, and yum fails as a whole when one repository does. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.render import render
+from gpufleet.driver.settings import DriverSettings
+from gpufleet.facts.model import NodeFacts
+from gpufleet.host.file_write import FileWrite
+from gpufleet.packages import findings
+from gpufleet.packages.catalog import Catalog, ExtraRepository
+from gpufleet.packages.logins import NO_LOGINS, SECRET, Logins, netrc_line, rpm_lines
+from gpufleet.packages.repository import foreign_keys, key_is_trusted
+from gpufleet.packages.yum_files import FOLDER, Section, read_sections, switch_off, switched_off
+
+OURS = "gpufleet-archive-"  # what the names of the sections begin with
+FILE = f"{FOLDER}gpufleet-archives.repo"
+WHY = "its server is gone; the archive is in gpufleet-archives.repo."
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedKey:
+    """A key to fetch, and to trust when it is the right one."""
+
+    url: str
+    path: str  # where it is kept on the host
+    fingerprints: tuple[str, ...]
+    netrc: str = field(default="", repr=False)  # the login for whoever fetches it
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivesPlan:
+    """What is done about repositories that are gone; empty where there is nothing to do."""
+
+    files: tuple[FileWrite, ...] = ()  # the user's, with dead sections off; and gpufleet's own
+    keys: tuple[TrustedKey, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def needed(self) -> bool:
+        return bool(self.files or self.keys)
+
+
+NO_ARCHIVES = ArchivesPlan()
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The host's repositories, by what the catalog says of them."""
+
+    dead: tuple[Section, ...]
+    alive: tuple[Section, ...]
+    unclear: bool  # there may be repositories that the facts do not show
+
+
+def plan_archives(
+    settings: DriverSettings,
+    facts: NodeFacts,
+    catalog: Catalog,
+    lacking: Sequence[str] | None,
+    logins: Logins = NO_LOGINS.driver,
+) -> ArchivesPlan:
+    """What to do about the repositories of one host.
+
+    `lacking`: prerequisites of the driver that are not installed; None where no package is needed.
+    """
+    distribution = catalog.distribution(facts.distribution)
+    archives = [a for a in distribution.extra_repositories if a.path] if distribution else []
+    if not archives or facts.package_manager not in ("yum", "dnf"):
+        return ArchivesPlan()
+    seen = _look(facts, archives)
+    lacked = [a for a in archives if _lacks(a, seen, lacking or ())]
+    if not settings.archives:
+        return ArchivesPlan(findings=_blockers(facts, seen, lacked, lacking))
+    wanted = [a for a in archives if _wanted(a, facts, seen, lacked)]
+    return _switch(settings, facts, seen, wanted, logins)
+
+
+def _look(facts: NodeFacts, archives: Sequence[ExtraRepository]) -> _Seen:
+    sections, unreadable = read_sections(facts)
+    gone = [re.compile(pattern) for archive in archives for pattern in archive.gone]
+    enabled = [section for section in sections if section.enabled]
+    dead = tuple(
+        section
+        for section in enabled
+        if section.urls and all(any(p.search(url) for p in gone) for url in section.urls)
+    )
+    alive = tuple(section for section in enabled if section not in dead)
+    # a subscription keeps its repositories in a file of its own, which is not read
+    return _Seen(dead, alive, bool(unreadable) or facts.os.id == "rhel")
+
+
+def _lacks(archive: ExtraRepository, seen: _Seen, lacking: Sequence[str]) -> bool:
+    """Whether the host needs a package that only this repository has, and does not know it."""
+    words = [section.name + " ".join(section.urls) for section in seen.alive]
+    known = any(name in word.lower() for name in archive.replaces for word in words)
+    return not known and any(name in lacking for name in archive.provides)
+
+
+def _blockers(
+    facts: NodeFacts, seen: _Seen, lacked: Sequence[ExtraRepository], lacking: Sequence[str] | None
+) -> tuple[Finding, ...]:
+    found = []
+    if seen.dead and lacking is not None:
+        manager = facts.package_manager
+        found.append(findings.REPOSITORIES_GONE(manager=manager, sections=_listed(seen.dead)))
+    # a repository of the user's own may have it: then the trial of the transaction knows
+    certain = bool(seen.dead) and not seen.unclear and not _users_own(seen)
+    if lacked and certain:
+        names = [name for archive in lacked for name in archive.provides]
+        found.append(findings.PREREQUISITES_MISSING(packages=", ".join(names)))
+    return tuple(found)
+
+
+def _users_own(seen: _Seen) -> bool:
+    return any("nvidia" not in " ".join(section.urls).lower() for section in seen.alive)
+
+
+def _listed(sections: Sequence[Section]) -> str:
+    return ", ".join(f"{section.name} ({section.path})" for section in sections)
+
+
+def _wanted(
+    archive: ExtraRepository, facts: NodeFacts, seen: _Seen, lacked: Sequence[ExtraRepository]
+) -> bool:
+    """Whether the host gets this archive: for a dead section, for a package, or from before."""
+    there = facts.files.get(FILE)
+    before = there is not None and f"[{OURS}{archive.name}]" in (there.content or "")
+    dead = {section.name for section in seen.dead} | set(switched_off(facts))
+    return before or archive in lacked or bool(dead & set(archive.replaces))
+
+
+def _switch(
+    settings: DriverSettings,
+    facts: NodeFacts,
+    seen: _Seen,
+    archives: Sequence[ExtraRepository],
+    logins: Logins,
+) -> ArchivesPlan:
+    placed = [_placed(archive, settings) for archive in archives]
+    files = []
+    for path in sorted({section.path for section in seen.dead}):
+        names = {section.name for section in seen.dead if section.path == path}
+        text = facts.files[path].content or ""
+        files.append(FileWrite(path, switch_off(text, names, WHY)))
+    if placed:
+        files.append(_own_file(placed, logins))
+    keys = [
+        TrustedKey(a.key_url, a.key, a.fingerprints, _netrc(a.key_url, logins))
+        for a in placed
+        if a.key_url
+    ]
+    off = [*(section.name for section in seen.dead), *switched_off(facts)]
+    used = (
+        findings.ARCHIVES_USED(
+            archives=", ".join(archive.name for archive in placed) or "none",
+            sections=", ".join(off) or "none",
+        ),
+    )
+    return ArchivesPlan(
+        files=tuple(file for file in files if not file.is_on(facts)),
+        keys=tuple(k for k in keys if not key_is_trusted(k.path, k.fingerprints, facts)),
+        findings=(
+            *(f for key in keys for f in foreign_keys(key.path, key.fingerprints, facts)),
+            *(used if placed or off else ()),
+        ),
+    )
+
+
+def _own_file(placed: Sequence[ExtraRepository], logins: Logins) -> FileWrite:
+    found = {archive.name: logins.find(archive.url) for archive in placed}
+    lines = {name: rpm_lines(login) for name, login in found.items() if login}
+    text = render("repository/archives.repo", archives=placed, prefix=OURS, logins=lines)
+    return FileWrite(FILE, text, SECRET) if lines else FileWrite(FILE, text)
+
+
+def _netrc(url: str, logins: Logins) -> str:
+    login = logins.find(url)
+    return netrc_line(url, login) if login else ""
+
+
+def _placed(archive: ExtraRepository, settings: DriverSettings) -> ExtraRepository:
+    """The archive where the host will fetch it: at its own address, or on the user's mirror."""
+    if settings.archives_url is None:
+        return archive
+    own = settings.archives_key_fingerprint
+    return archive.model_copy(
+        update={
+            "url": f"{settings.archives_url}/{archive.path}",
+            "key_url": archive.key_path and f"{settings.archives_url}/{archive.key_path}",
+            "fingerprints": (own,) if own else archive.fingerprints,
+        }
+    )

@@ -1,0 +1,93 @@
+"""What the catalog's resolvers return: a choice, its reason, and findings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gpufleet.core.findings import Finding
+from gpufleet.facts.model import PackageManager
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A package repository: where it is, and which key signs it."""
+
+    name: str  # cuda-ubuntu2204-x86_64
+    manager: PackageManager
+    url: str  # with a trailing slash: …/ubuntu2204/x86_64/
+    key_url: str
+    key_fingerprints: tuple[str, ...]  # any of them is right; 40 digits, upper case
+    file: str  # /etc/apt/sources.list.d/cuda-ubuntu2204-x86_64.list
+    keyring: str  # apt: file that signed-by names; rpm: file that gpgkey names
+    signed_packages: bool = True  # rpm: gpgcheck
+    signed_metadata: bool = True  # rpm: repo_gpgcheck
+
+
+@dataclass(frozen=True, slots=True)
+class DriverPackages:
+    """Package names for one distribution, branch, flavour and profile."""
+
+    install: tuple[str, ...]  # the whole family; all at the driver's version
+    build: tuple[str, ...]  # compiler, make, dkms
+    headers: tuple[str, ...]  # for the running kernel
+    fabric_manager: tuple[str, ...]  # at the driver's version, where an NVSwitch is
+    pinning: tuple[str, ...]  # nvidia-driver-pinning-595: in an earlier transaction of its own
+    family: tuple[str, ...]  # regular expressions (full match) of every driver package, any branch
+    companions: tuple[str, ...] = ()  # installed with the driver, versioned on their own
+    meta: tuple[str, ...] = ()  # meta packages of this choice: not needed, but users know them
+    stream: str = ""  # rpm module stream to enable first: nvidia-driver:580-open
+    rivals: tuple[str, ...] = ()  # those of the other kernel modules: they must not stay
+    module: str = "nvidia"  # name that modprobe knows the main kernel module by
+
+
+@dataclass(frozen=True, slots=True)
+class DriverChoice:
+    """Which driver a host gets, and why. A blocker among `findings`: it cannot be carried out."""
+
+    branch: str
+    version: str | None  # exact when the user asked for it; else the newest of the branch there is
+    newest_known: str  # newest version of the branch in the catalog
+    modules: Literal["open", "proprietary"]
+    build: Literal["dkms", "precompiled"]
+    source: Literal["nvidia", "distro"]
+    packages: DriverPackages
+    repository: Repository | None  # None: the distribution's own
+    reason: str
+    findings: tuple[Finding, ...] = ()
+    components: tuple[str, ...] = ()  # of the distribution's own archive: contrib, non-free, …
+
+    @property
+    def blocked(self) -> bool:
+        """True where a finding says that the choice cannot be carried out."""
+        return any(finding.blocks for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolkitChoice:
+    """Which version of the container toolkit a host gets, and why."""
+
+    version: str
+    packages: tuple[str, ...]  # all at `version`
+    repository: Repository
+    reason: str
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def blocked(self) -> bool:
+        """True where a finding says that the choice cannot be carried out."""
+        return any(finding.blocks for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class ExporterChoice:
+    """Which exporter a host can have, as packages and as a container, and why."""
+
+    version: str
+    dcgm: str  # the version of DCGM that goes with it; "" where that is not known
+    dcgm_packages: tuple[str, ...]  # all at DCGM's version
+    exporter_packages: tuple[str, ...]  # at the exporter's version, or one that begins with it
+    image: str
+    no_packages: str  # why there are no packages for the host; "" where there are
+    reason: str
+    findings: tuple[Finding, ...] = ()

@@ -1,0 +1,72 @@
+"""Components of the distribution's archive (contrib, non-free, restricted) that are not open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from gpufleet.facts.model import NodeFacts
+from gpufleet.host.file_write import FileWrite
+from gpufleet.packages.apt_sources import Entry, read_entries
+
+PATH = "/etc/apt/sources.list.d/gpufleet-components.sources"
+HEAD = "# Written by gpufleet: the driver's packages.\n"
+_MOVING = ("stable", "oldstable", "oldoldstable")  # suites by Debian's other names
+_OWN_FILES = re.compile(r"/etc/apt/sources\.list(\.d/(debian|ubuntu)\.sources)?")
+_OWN_KEYRINGS = re.compile(r"/usr/share/keyrings/(debian|ubuntu)-archive-keyring\.[a-z]+")
+
+
+def component_sources(
+    wanted: tuple[str, ...], facts: NodeFacts, third_parties: Sequence[str] = ()
+) -> FileWrite | None:
+    """A source file that opens the missing `wanted` components; None where all are open.
+
+    The archives, suites and options are those that the host uses already for the distribution's
+    own `main`. `third_parties`: regular expressions of addresses that are never the distribution's.
+    """
+    entries = read_entries(facts.files)
+    stanzas: dict[tuple[Entry, tuple[str, ...]], list[str]] = {}
+    for entry in entries:
+        if not _is_own(entry, facts.os.codename, third_parties):
+            continue
+        missing = tuple(name for name in wanted if name not in _open(entry, entries))
+        if missing:
+            place = Entry("", entry.url, "", (), entry.options)
+            suites = stanzas.setdefault((place, missing), [])
+            suites += [entry.suite] if entry.suite not in suites else []
+    if not stanzas:
+        return None
+    written = [_stanza(place, suites, names) for (place, names), suites in stanzas.items()]
+    return FileWrite(PATH, HEAD + "\n".join(written))
+
+
+def _is_own(entry: Entry, codename: str, third_parties: Sequence[str]) -> bool:
+    """Whether it is the distribution's own main archive: by its file or by its keyring."""
+    suite = re.split("[-/]", entry.suite)[0]
+    if "main" not in entry.components or suite not in (codename, *_MOVING):
+        return False
+    if any(re.search(pattern, entry.url) for pattern in third_parties):
+        return False
+    keyring = _OWN_KEYRINGS.fullmatch(entry.option("Signed-By"))
+    return bool(keyring or _OWN_FILES.fullmatch(entry.path))
+
+
+def _open(entry: Entry, entries: Sequence[Entry]) -> set[str]:
+    """Components of the same archive and suite that any source opens."""
+    return {
+        component
+        for other in entries
+        if (other.url.rstrip("/"), other.suite) == (entry.url.rstrip("/"), entry.suite)
+        for component in other.components
+    }
+
+
+def _stanza(place: Entry, suites: Sequence[str], components: Sequence[str]) -> str:
+    fields = [
+        ("Types", "deb"),
+        ("URIs", place.url),
+        ("Suites", " ".join(suites)),
+        ("Components", " ".join(components)),
+        *place.options,
+    ]
+    return "".join(f"{name}: {value}\n".replace(": \n", ":\n") for name, value in fields)

@@ -1,0 +1,28 @@
+"""Reads the facts about hosts into a `Catalog`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from gpufleet.core.data import read
+from gpufleet.packages.catalog import Catalog
+
+
+@lru_cache(maxsize=1)
+def load_catalog() -> Catalog:
+    """The catalog that is shipped with this version of gpufleet.
+
+    Raises pydantic.ValidationError where a file does not fit its type.
+    """
+    return Catalog.model_validate(
+        {
+            **read("packages/distributions"),
+            **read("packages/repositories"),
+            "branches": read("driver/branches"),
+            "gpus": read("driver/gpus"),
+            "packages": read("driver/packages"),
+            "toolkit": read("toolkit/toolkit"),
+            "runtimes": read("toolkit/runtimes"),
+            "exporter": read("exporter/exporter"),
+        }
+    )

@@ -1,0 +1,89 @@
+"""Names and passwords for package mirrors, as apt, yum and dnf take them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from gpufleet.facts.model import NodeFacts
+from gpufleet.host.file_write import FileWrite
+from gpufleet.packages.repository import RepositoryPlan, key_is_trusted
+
+SECRET = 0o600
+APT_FOLDER = "/etc/apt/auth.conf.d"
+_URL = re.compile(r"(?P<scheme>[A-Za-z]+)://(?P<place>(?P<host>\[[^]]*\]|[^/:]*)[^/]*)(?P<path>.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryLogin:
+    """A user's name and password; neither is part of its text form."""
+
+    user: str = field(repr=False)
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Logins:
+    """Logins by machine, HOST or HOST:PORT."""
+
+    by_machine: Mapping[str, RepositoryLogin] = field(default_factory=dict, repr=False)
+
+    def find(self, url: str) -> RepositoryLogin | None:
+        """The login of a URL's host; an entry for HOST:PORT goes before one for HOST."""
+        parts = _URL.fullmatch(url)
+        if parts is None:
+            return None
+        return self.by_machine.get(parts["place"]) or self.by_machine.get(_host(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLogins:
+    """The logins that the roles of a host have."""
+
+    driver: Logins = Logins()
+    toolkit: Logins = Logins()
+
+
+NO_LOGINS = NodeLogins()
+
+
+def with_login(plan: RepositoryPlan, logins: Logins, facts: NodeFacts) -> RepositoryPlan:
+    """The plan of a repository that asks for a login; as it was where there is none for it."""
+    repository, source = plan.repository, plan.source
+    login = logins.find(repository.url) if repository else None
+    if repository is None or source is None or login is None:
+        return plan
+    auth = None
+    if repository.manager == "apt":
+        auth = _apt_file(repository.name, repository.url, login)
+    else:
+        source = FileWrite(source.path, f"{source.content!s}{rpm_lines(login)}", SECRET)
+    trusted = key_is_trusted(repository.keyring, repository.key_fingerprints, facts)
+    right = trusted and source.is_on(facts) and (auth is None or auth.is_on(facts))
+    netrc = netrc_line(repository.key_url, login)
+    return replace(plan, source=source, needed=not right, login=auth, netrc=netrc)
+
+
+def rpm_lines(login: RepositoryLogin) -> str:
+    """What a section of a .repo file says of a login."""
+    return f"username={login.user}\npassword={login.password}\n"
+
+
+def netrc_line(url: str, login: RepositoryLogin) -> str:
+    """A login as curl and wget read it."""
+    parts = _URL.fullmatch(url)
+    host = _host(parts) if parts else ""
+    return f"machine {host} login {login.user} password {login.password}\n"
+
+
+def _host(parts: re.Match[str]) -> str:
+    return parts["host"].strip("[]").lower()
+
+
+def _apt_file(name: str, url: str, login: RepositoryLogin) -> FileWrite:
+    """apt_auth.conf(5): without a scheme an entry is for https alone."""
+    place = url.rstrip("/").removeprefix("https://")
+    machine = f"{place}/"
+    text = f"machine {machine} login {login.user} password {login.password}\n"
+    return FileWrite(f"{APT_FOLDER}/gpufleet-{name}.conf", text, SECRET)

@@ -1,0 +1,46 @@
+"""Types of repositories: keys, and how a package manager is told of them."""
+
+from __future__ import annotations
+
+from gpufleet.core.entries import Sourced
+from gpufleet.facts.model import PackageManager
+
+
+class Key(Sourced):
+    """A signing key of a repository; `fingerprints` is empty where it is not established."""
+
+    file: str
+    fingerprints: tuple[str, ...] = ()
+    sha256: str = ""
+
+
+class RepositoryLayout(Sourced):
+    """How a package manager is told of a repository; `{…}` are filled in."""
+
+    managers: tuple[PackageManager, ...]
+    name: str
+    file: str
+    keyring: str
+    signed_packages: bool
+    signed_metadata: bool
+
+
+class AptPin(Sourced):
+    """The pin that NVIDIA's keyring package brings."""
+
+    file: str
+    label: str
+    priority: int
+
+
+class CudaRepository(Sourced):
+    """NVIDIA's network repository of drivers."""
+
+    base: str
+    layouts: tuple[RepositoryLayout, ...]
+    apt_pin: AptPin
+    keys: tuple[Key, ...]
+    revoked: tuple[Key, ...] = ()
+
+    def key(self, file: str) -> Key:
+        return next(key for key in self.keys if key.file == file)

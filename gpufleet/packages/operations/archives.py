@@ -1,0 +1,46 @@
+"""Repositories that are gone, switched to their archives."""
+
+from __future__ import annotations
+
+from pyinfra import host
+
+from gpufleet.core.findings import Finding
+from gpufleet.host.file_write import FileWrite
+from gpufleet.host.files import put, show_diff
+from gpufleet.host.operation import Commands, operation
+from gpufleet.host.shell import explain, script, stop
+from gpufleet.node.operations.node import Node
+from gpufleet.packages import findings
+from gpufleet.packages.archives import FILE, OURS, ArchivesPlan
+from gpufleet.packages.operations.locks import wait_for_lock
+from gpufleet.packages.operations.repository import KEPT, METADATA, fetch_key, send_login
+
+
+@operation
+def use(node: Node, plan: ArchivesPlan) -> Commands:
+    """
+    Switch dead repositories off and make their archives known; what cannot be read does not stay.
+
+    + node: the host
+    + plan: the files and keys that differ; none is no change
+    """
+    manager = node.facts.package_manager
+    if not plan.needed or manager is None:
+        host.noop("no repository is to be replaced")
+        return
+    yield wait_for_lock(node.settings.driver.lock_timeout)
+    keys = []
+    for wanted in plan.keys:
+        login = yield from send_login(wanted.netrc)
+        key = fetch_key(wanted.url, wanted.fingerprints, "driver_archives", login)
+        if isinstance(key, Finding):
+            yield stop(host.name, key)
+            return
+        keys.append(FileWrite(wanted.path, key.armored))
+    show_diff(node.facts, plan.files)
+    written = [*keys, *plan.files]
+    paths = [file.path for file in written]
+    yield script("packages/keep_files", KEPT, *paths)
+    yield from put(written)
+    message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=f"the archives in {FILE}"))
+    yield script("packages/try_repository", *METADATA, manager, message, f"{OURS}*", KEPT, *paths)

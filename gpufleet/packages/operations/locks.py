@@ -1,0 +1,83 @@
+"""Waiting for another run of the package manager, or of gpufleet, to finish."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pyinfra import logger
+from pyinfra.api import FunctionCommand, Host, State
+
+from gpufleet.core.findings import Finding
+from gpufleet.host.findings import access
+from gpufleet.host.lock import holder_name, lock_of
+from gpufleet.host.shell import explain
+from gpufleet.packages import findings
+from gpufleet.packages.operations.reading import HostHolder, LockHolder, read
+from gpufleet.run.reporting import RunReport
+
+POLL = 2.0  # seconds between two looks
+REPORT = 10.0  # seconds between two lines of progress
+
+
+class _Lock(NamedTuple):
+    """A lock on a host: who holds it ("" when it is free), and what to say of that."""
+
+    look: Callable[[], str]
+    progress: str
+    give_up: Callable[[str, int, str], Finding]  # who, seconds, what this run has changed
+
+
+_MANAGER = _Lock(
+    lambda: read(LockHolder),
+    "waiting for {holder}, which holds the package manager's lock",
+    lambda holder, seconds, done: findings.LOCK_NOT_RELEASED(
+        holder=holder, seconds=seconds, done=done
+    ),
+)
+_RUN = _Lock(
+    lambda: read(HostHolder),
+    "waiting for another run of gpufleet: {holder}",
+    lambda holder, seconds, done: access.ANOTHER_RUN(holder=holder_name(holder), done=done),
+)
+
+
+def wait_for_lock(timeout: int) -> FunctionCommand:
+    """A command that waits until the package manager is free; it fails after `timeout` seconds."""
+    return FunctionCommand(_wait, (timeout,), {})
+
+
+def wait_before_planning(host: Host, timeout: int) -> Finding | None:
+    """Wait, outside any operation, until no other run and no package manager is at work on the
+    host; or why that was in vain. Raises Stopped where the host gives no answer."""
+    return _until_free(host, timeout, _RUN) or _until_free(host, timeout, _MANAGER)
+
+
+def _wait(state: State, host: Host, timeout: int) -> bool:
+    """pyinfra heeds what a function returns only where it takes `state` and `host`."""
+    ours = lock_of(host)
+    done = access.NO_MORE if ours and ours.used else access.NOTHING
+    problem = _until_free(host, timeout, _MANAGER, done)
+    if problem is None:
+        return True
+    RunReport.of(state).host(host.name).findings.append(problem)
+    logger.error(explain(host.name, problem))
+    return False
+
+
+def _until_free(
+    host: Host, timeout: int, lock: _Lock, done: str = access.NOTHING
+) -> Finding | None:
+    began = time.monotonic()
+    reported = began - REPORT
+    while holder := lock.look():
+        now = time.monotonic()
+        if now - began >= timeout:
+            return lock.give_up(holder, timeout, done)
+        if now - reported >= REPORT:
+            saying = lock.progress.format(holder=holder_name(holder))
+            logger.info(f"{host.print_prefix}{saying}: {now - began:.0f} of {timeout} s")
+            reported = now
+        time.sleep(min(POLL, max(timeout - (now - began), 0.1)))
+    return None

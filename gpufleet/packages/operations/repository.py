@@ -1,0 +1,152 @@
+"""Package repositories: the key is checked before it is trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from pyinfra import host
+
+from gpufleet.core import limits
+from gpufleet.core.findings import Finding
+from gpufleet.core.openpgp import Certificate, OpenPgpError, certificate, keyring_fingerprints
+from gpufleet.facts.model import NodeFacts
+from gpufleet.host.file_write import FileWrite
+from gpufleet.host.files import HOME, INCOMING, put, show_diff, stamp
+from gpufleet.host.operation import Commands, operation
+from gpufleet.host.shell import command, explain, script, stop, upload
+from gpufleet.packages import findings
+from gpufleet.packages.choice import Repository
+from gpufleet.packages.operations.locks import wait_for_lock
+from gpufleet.packages.operations.reading import Fetched, NotKept, read
+from gpufleet.packages.repository import RepositoryPlan
+
+METADATA = (str(limits.METADATA.bytes), str(limits.METADATA.seconds))
+KEPT = f"{HOME}/repository.before"  # the files of a repository while the new ones are tried
+
+
+@operation
+def trust(plan: RepositoryPlan, role: str, lock_timeout: int) -> Commands:
+    """
+    Make a repository known to the host, after its key was compared with the catalog's fingerprint.
+
+    One that cannot be read is not left behind: it would break every later update of the host.
+
+    + plan: the repository and what the host lacks of it
+    + role: prefix of the settings that name a mirror and its key: driver or toolkit
+    + lock_timeout: seconds to wait for another package manager
+    """
+    repository = plan.repository
+    if repository is None or plan.source is None or not plan.needed:
+        host.noop("the repository is known")
+        return
+    yield wait_for_lock(lock_timeout)
+    login = yield from send_login(plan.netrc)
+    key = fetch_key(repository.key_url, repository.key_fingerprints, f"{role}_repo", login)
+    if isinstance(key, Finding):
+        yield stop(host.name, key)
+        return
+    trusted = key.binary if repository.manager == "apt" else key.armored
+    written = [FileWrite(repository.keyring, trusted), plan.source]
+    written += [plan.login] if plan.login else []
+    files = (repository.file, repository.keyring, *(file.path for file in written[2:]))
+    yield script("packages/keep_files", KEPT, *files)
+    yield from put(written)
+    message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=repository.url))
+    yield script(
+        "packages/try_repository",
+        *METADATA,
+        repository.manager,
+        message,
+        repository.name,
+        KEPT,
+        *files,
+    )
+
+
+@operation
+def open_components(facts: NodeFacts, source: FileWrite | None, lock_timeout: int) -> Commands:
+    """
+    Open more of the distribution's own archive; what apt cannot read does not stay.
+
+    + facts: what the host is, for the differences that --diff shows
+    + source: the source file that is missing; None is no change
+    + lock_timeout: seconds to wait for another package manager
+    """
+    if source is None:
+        host.noop("the distribution's archive is open")
+        return
+    yield wait_for_lock(lock_timeout)
+    show_diff(facts, [source])
+    yield script("packages/keep_files", KEPT, source.path)
+    yield from put([source])
+    message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=f"what {source.path} names"))
+    yield script("packages/try_repository", *METADATA, "apt", message, "", KEPT, source.path)
+
+
+def send_login(netrc: str) -> Generator[Any, None, str]:
+    """Commands that bring a login to the host; returns the file with it there, "" for none."""
+    if not netrc:
+        return ""
+    path = f"{INCOMING}/{stamp()}.netrc"
+    yield command("install", "-d", "-m", "700", HOME, INCOMING)
+    yield upload(netrc.encode(), path)
+    return path
+
+
+def fetch_key(
+    url: str, expected: Sequence[str], settings: str, login: str = ""
+) -> Certificate | Finding:
+    """The key at `url`, fetched by the host, or why it is not to be trusted.
+
+    A file with the expected key and anything beside it is refused as a whole. `settings`: beginning
+    of the settings that name a mirror and the fingerprint of its key. `login`: as of `send_login`.
+    """
+    key = read(Fetched, url, login)
+    if isinstance(key, NotKept):
+        return findings.KEY_NOT_KEPT(url=url, problem=key)
+    if isinstance(key, str):
+        return findings.KEY_UNREACHABLE(url=url, problem=key, setting=f"{settings}_url")
+    if not key:
+        return findings.KEY_EMPTY(url=url, setting=f"{settings}_url")
+    try:
+        found = certificate(key)
+    except OpenPgpError as error:  # a mirror's error page, say, or a second key
+        shown = f"{', '.join(keyring_fingerprints(key)) or 'none'} ({error})"
+    else:
+        if found.fingerprint in expected:
+            return found
+        shown = found.fingerprint
+    return findings.WRONG_KEY(
+        what=f"the key at {url} has the fingerprint {shown}",
+        expected=" or ".join(expected),
+        setting=f"{settings}_key_fingerprint",
+    )
+
+
+def refresh(plan: RepositoryPlan, manager: str) -> Commands:
+    """Commands that refresh the package lists; the repository's own must arrive.
+
+    Those of a repository that `trust` has just added have arrived already.
+    """
+    repository = plan.repository
+    if repository is None or plan.needed:
+        if manager == "apt":
+            yield script("packages/refresh_apt", *METADATA, "", "")
+        return
+    message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=repository.url))
+    swapped = explain(host.name, _signed_by_another(repository))
+    if manager == "apt":
+        yield script("packages/refresh_apt", *METADATA, message, swapped, repository.file)
+    else:
+        yield script("packages/refresh_rpm", *METADATA, message, swapped, repository.name)
+
+
+def _signed_by_another(repository: Repository) -> Finding:
+    """Of a repository that was trusted before: its key was changed since."""
+    role = "toolkit" if "toolkit" in repository.name else "driver"
+    return findings.WRONG_KEY(
+        what=f"the metadata of {repository.url} is signed by another key than the one trusted here",
+        expected=" or ".join(repository.key_fingerprints),
+        setting=f"{role}_repo_key_fingerprint",
+    )

@@ -1,0 +1,207 @@
+"""Package transactions on hosts: looked up and simulated first, then carried out as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pyinfra import host, state
+from pyinfra.api import StringCommand
+
+from gpufleet.core.findings import Finding
+from gpufleet.facts.model import PackageManager
+from gpufleet.host.file_write import FileWrite
+from gpufleet.host.files import HOME, put
+from gpufleet.host.findings.machine import MODULE_NOT_BUILT
+from gpufleet.host.operation import Commands, operation
+from gpufleet.host.shell import explain, script, stop
+from gpufleet.packages import apt_trial, findings
+from gpufleet.packages.operations.locks import wait_for_lock
+from gpufleet.packages.operations.reading import AvailableVersions, RpmTrial, Simulation, read
+from gpufleet.packages.operations.repository import refresh
+from gpufleet.packages.repository import RepositoryPlan
+from gpufleet.packages.rpm_trial import refusal
+from gpufleet.packages.transaction import (
+    Family,
+    Transaction,
+    choose_transaction,
+    install_words,
+    rpm_words,
+)
+from gpufleet.run.reporting import RunReport
+
+
+@dataclass(slots=True)
+class Job:
+    """One family to bring to a version; what is learned on the way is kept here."""
+
+    family: Family
+    needed: bool
+    manager: PackageManager
+    repository: RepositoryPlan
+    patterns: Sequence[str]  # regular expressions of the packages that may be removed
+    lock_timeout: int
+    repair: bool = False  # finish an interrupted transaction first
+    before: str | None = None  # version of the family that is installed
+    pins: Callable[[Transaction], list[FileWrite]] = lambda transaction: []
+    role: str = ""  # whose transaction it is, where the family's title does not say it
+    product: str = ""  # what the report says is there once the family is: driver, toolkit, …
+    makes: Sequence[tuple[str, str]] = ()  # files that its packages make: path, sha256 before
+    held: frozenset[str] = frozenset()  # names that are held already
+    transaction: Transaction | None = None  # known once `look_up` has run
+    brought: tuple[str, ...] = ()  # what yum or dnf would install for it, known then too
+
+    @property
+    def record(self) -> str:
+        """File on the host that lists the packages from before the transaction."""
+        return f"{HOME}/{self.role or self.family.title.split()[0]}.before"
+
+    @property
+    def ours(self) -> str:
+        """File on the host that lists the packages that its transactions bring."""
+        return f"{self.record}.ours"
+
+
+@operation
+def look_up(job: Job) -> Commands:
+    """
+    Find the version in the repositories, try the transaction out and fetch its packages.
+
+    Nothing that runs is changed by it. + job: the family to bring to a version
+    """
+    if not job.needed:
+        host.noop(f"{job.family.title} is installed")
+        return
+    yield wait_for_lock(job.lock_timeout)
+    if job.repair:
+        yield script("packages/finish")
+    yield from refresh(job.repository, job.manager)
+    names = tuple(dict.fromkeys([*job.family.packages, *job.family.installed]))
+    chosen = choose_transaction(job.family, read(AvailableVersions, job.manager, names))
+    if isinstance(chosen, Finding):
+        yield stop(host.name, chosen)
+        return
+    job.transaction = chosen
+    yield script(
+        "packages/packages_before", job.record
+    )  # fetching may bring keys, which count as packages
+    yield from (_try_out if job.manager == "apt" else _try_out_rpm)(job, chosen)
+
+
+def _try_out_rpm(job: Job, chosen: Transaction) -> Commands:
+    """Stop the host when yum or dnf would do more than was planned; else fetch the packages."""
+    words = (*rpm_words(chosen), *chosen.prerequisites)
+    trial = read(RpmTrial, job.manager, words)
+    finding = refusal(trial, chosen, job.patterns, job.manager)
+    if finding:
+        yield stop(host.name, finding)
+        return
+    job.brought = trial.brought
+    message = explain(
+        host.name, findings.TRANSACTION_REFUSED(manager=job.manager, problem="see below.")
+    )
+    yield script("packages/rpm_transaction", job.ours, "", job.manager, "fetch", message, *words)
+
+
+def _try_out(job: Job, chosen: Transaction) -> Commands:
+    """Stop the host when apt would do more than was planned; else fetch the packages."""
+    words = install_words(job.manager, chosen, job.lock_timeout)
+    simulation = read(Simulation, tuple(words))
+    typed = " ".join([words[0], "-s", *words[1:]])
+    finding = apt_trial.refusal(simulation, chosen, job.patterns, typed)
+    if finding:
+        yield stop(host.name, finding)
+        return
+    yield _apt(chosen, [words[0], "--download-only", *words[1:]])
+
+
+def _apt(chosen: Transaction, words: Sequence[str], ours: str = "") -> StringCommand:
+    """The command that runs apt; when it fails, that is told with a code.
+
+    `ours`: file on the host for the names that it brings, which apt is asked for once more: what
+    others installed since the transaction was tried out is theirs.
+    """
+    simulation = read(Simulation, tuple(words)) if ours else []
+    names = apt_trial.brought(simulation)
+    failed = explain(host.name, findings.TRANSACTION_FAILED(manager="apt"))
+    unbuilt = explain(host.name, MODULE_NOT_BUILT(version=chosen.version))
+    return script("packages/apt_transaction", ours, " ".join(names), failed, unbuilt, *words)
+
+
+@operation
+def install(job: Job) -> Commands:
+    """
+    Carry out the transaction that was looked up: pins, what it builds with, then the family.
+
+    + job: the family to bring to a version
+    """
+    if not job.needed:
+        host.noop(f"{job.family.title} is installed")
+        return
+    yield wait_for_lock(job.lock_timeout)
+    chosen = job.transaction
+    if chosen is None:
+        return
+    mine = {*chosen.names, *chosen.prerequisites} - job.held
+    yield script("packages/note_begun", f"{job.record}.begun", *sorted(mine))
+    pins = job.pins(chosen)
+    if pins:
+        yield from put(pins)
+    if chosen.prerequisites:
+        first = Transaction(chosen.version, (), chosen.prerequisites, ())
+        words = install_words(job.manager, first, job.lock_timeout)
+        if job.manager == "apt":
+            yield _apt(chosen, words, job.ours)
+        else:
+            yield script("packages/rpm_install", job.ours, " ".join(job.brought), *words)
+    yield from _carry_out(job, chosen)
+    if state.is_executing and job.product:
+        RunReport.of(state).host(host.name).seen[job.product] = chosen.version
+    for path, before in job.makes:
+        yield script("packages/note_made", HOME, path, before)
+
+
+def _carry_out(job: Job, chosen: Transaction) -> Commands:
+    if job.manager == "apt":
+        yield _apt(chosen, install_words(job.manager, chosen, job.lock_timeout), job.ours)
+        return
+    held = [name for name in (*chosen.names, *chosen.remove) if name in job.family.installed]
+    if held:
+        locked = explain(host.name, findings.NOT_RELEASED())
+        yield script("packages/release", job.manager, locked, *held)
+    message = explain(host.name, findings.TRANSACTION_INCOMPLETE())
+    names = " ".join(job.brought)
+    yield script(
+        "packages/rpm_transaction", job.ours, names, job.manager, "run", message, *rpm_words(chosen)
+    )
+
+
+@operation
+def hold(
+    manager: PackageManager,
+    names: Sequence[str],
+    lock_timeout: int,
+    plugin: Sequence[str] = (),
+    record: str = "",
+) -> Commands:
+    """
+    Keep packages at the version they have.
+
+    + manager: the host's package manager
+    + lock_timeout: seconds to wait for another package manager
+    + names: those that are not held yet; none is no change
+    + plugin: packages that it needs for that and that are missing
+    + record: as of the role's job, for the packages that come with the plugin
+    """
+    if not names:
+        host.noop("the packages are held")
+        return
+    yield wait_for_lock(lock_timeout)
+    if plugin:
+        yield script("packages/packages_before", record)
+        come = " ".join(read(RpmTrial, manager, tuple(plugin)).brought)
+        yield script("packages/note_begun", f"{record}.begun", *plugin)
+        yield script(
+            "packages/rpm_install", f"{record}.ours", come, manager, "-y", "install", *plugin
+        )
+    yield script("packages/hold", manager, explain(host.name, findings.NOT_HELD()), *names)

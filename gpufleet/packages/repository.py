@@ -1,0 +1,139 @@
+"""Whether a repository is known to a host, and what would make it known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.openpgp import UNKNOWN
+from gpufleet.core.render import render
+from gpufleet.facts.model import Keyring, NodeFacts
+from gpufleet.host.file_write import FileWrite
+from gpufleet.packages import findings
+from gpufleet.packages.apt_sources import Entry, read_entries
+from gpufleet.packages.choice import Repository
+from gpufleet.packages.models import CudaRepository
+
+_RPM_KEY = "gpg-pubkey-"  # rpm's package of a key
+_SHORT = 8  # digits of a fingerprint that some facts have
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryPlan:
+    """One repository: its source file, its key, and whether the host lacks any of it."""
+
+    repository: Repository | None
+    source: FileWrite | None
+    needed: bool  # the source file, the key or the login has to be written
+    findings: tuple[Finding, ...] = ()
+    login: FileWrite | None = field(default=None, repr=False)  # of apt; others have it in `source`
+    netrc: str = field(default="", repr=False)  # the login for whoever fetches the key
+
+
+def plan_repository(
+    repository: Repository | None, facts: NodeFacts, *, wanted: bool
+) -> RepositoryPlan:
+    """What the host lacks of `repository`; `wanted`: packages will be fetched from it now."""
+    if repository is None:
+        return RepositoryPlan(None, None, needed=False)
+    source = source_file(repository)
+    conflicts = _conflicts(repository, facts)
+    expected = repository.key_fingerprints
+    right = source.is_on(facts) and key_is_trusted(repository.keyring, expected, facts)
+    return RepositoryPlan(
+        repository,
+        source,
+        needed=not right,
+        findings=(
+            *foreign_keys(repository.keyring, expected, facts),
+            *(_findings(repository, conflicts) if wanted or not right else ()),
+        ),
+    )
+
+
+def source_file(repository: Repository) -> FileWrite:
+    """The source list (apt) or .repo file (yum, dnf, zypper) of a repository."""
+    template = "repository/apt.list" if repository.manager == "apt" else "repository/rpm.repo"
+    return FileWrite(repository.file, render(template, repository=repository))
+
+
+def key_is_trusted(path: str, expected: Sequence[str], facts: NodeFacts) -> bool:
+    """Whether the keyring at `path` holds exactly one key, and that one is expected."""
+    return any(
+        keyring.path == path
+        and len(keyring.fingerprints) == 1
+        and keyring.fingerprints[0] in expected
+        for keyring in facts.keyrings
+    )
+
+
+def foreign_keys(path: str, expected: Sequence[str], facts: NodeFacts) -> tuple[Finding, ...]:
+    """What is said of keys in our own keyring at `path` that are not expected there."""
+    found = [f for keyring in facts.keyrings if keyring.path == path for f in keyring.fingerprints]
+    foreign = [fingerprint for fingerprint in found if fingerprint not in expected]
+    if not foreign:
+        return ()
+    shown, wanted = ", ".join(foreign), " or ".join(expected)
+    if len(foreign) == len(found):
+        return (findings.KEY_REPLACED(keyring=path, found=shown, expected=wanted),)
+    known = set(foreign) - {UNKNOWN}
+    packages = [
+        keyring.path
+        for keyring in facts.keyrings
+        if keyring.path.startswith(_RPM_KEY) and known & set(keyring.fingerprints)
+    ]
+    commands = [_removal(place) for place in (path, *packages)]
+    return (
+        findings.FOREIGN_KEY(
+            keyring=path,
+            foreign=shown,
+            expected=", ".join(f for f in found if f in expected),
+            where=" and ".join([path, *packages]),
+            commands="; ".join(commands),
+        ),
+    )
+
+
+def revoked_keys(known: CudaRepository, facts: NodeFacts) -> list[Finding]:
+    """What is said of keys that NVIDIA has revoked and the host still trusts."""
+    revoked = [fingerprint for key in known.revoked for fingerprint in key.fingerprints]
+    return [
+        findings.REVOKED_KEY(key=wrong, where=keyring.path, command=_removal_of_one(keyring, wrong))
+        for keyring in facts.keyrings
+        for wrong in revoked
+        if any(len(f) >= _SHORT and wrong.endswith(f) for f in keyring.fingerprints)
+    ]
+
+
+def _removal(place: str) -> str:
+    """The command that ends the trust in all that a keyring holds."""
+    return f"rpm -e {place}" if place.startswith(_RPM_KEY) else f"rm {place}"
+
+
+def _removal_of_one(keyring: Keyring, fingerprint: str) -> str:
+    """The command that ends the trust in one key, and in no other that the keyring holds."""
+    if keyring.path.startswith(_RPM_KEY) or len(keyring.fingerprints) == 1:
+        return _removal(keyring.path)
+    ring = f"gpg --no-default-keyring --keyring {keyring.path}"
+    return f"{ring} --batch --yes --delete-keys {fingerprint}"
+
+
+def _conflicts(repository: Repository, facts: NodeFacts) -> list[str]:
+    """Other apt source files that name the same URL with another signed-by, or none."""
+    if repository.manager != "apt":
+        return []
+    others = (e for e in read_entries(facts.files) if e.path != repository.file)
+    return sorted({entry.path for entry in others if _names_otherwise(repository, entry)})
+
+
+def _names_otherwise(repository: Repository, entry: Entry) -> bool:
+    same_url = entry.url.rstrip("/") == repository.url.rstrip("/")
+    return same_url and repository.keyring not in entry.option("Signed-By").split()
+
+
+def _findings(repository: Repository, conflicts: list[str]) -> tuple[Finding, ...]:
+    if not conflicts:
+        return ()
+    files = ", ".join([*conflicts, repository.file])
+    return (findings.CONFLICTING_REPOSITORY(files=files, url=repository.url),)

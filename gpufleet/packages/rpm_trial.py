@@ -1,0 +1,109 @@
+"""Reads what yum or dnf say that a transaction would do. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.visible import Lines
+from gpufleet.packages import findings
+from gpufleet.packages.transaction import Transaction
+
+HEADING = re.compile(
+    r"^(?:> )*(?P<verb>[A-Z][a-z]+)(?: [a-z/ ]+)?:$"
+)  # "Removing for dependencies:"
+ENTRY = re.compile(r"^ (?P<name>[^\s:]+)(?:\s|$)")
+REPLACED = re.compile(r"^ {2,}replacing +(?P<name>\S+)\.[^\s.]+ ")
+UNKNOWN = re.compile(
+    r"^(?:> )*(?:No package (?P<yum>\S+) available"
+    r"|(?:Error: )?Unable to find a match: (?P<dnf>.+)"
+    r"|No match for argument: (?P<argument>\S+))"
+)
+PROBLEM = re.compile(
+    r"^(?:> )*(?:Error:\s*(?!\s|Operation aborted|Unable to find a match)| Problem(?: \d+)?: )"
+    r"(?P<text>.*)$"
+)
+KERNEL = re.compile(r"kernel(?:-core|-uek(?:-core)?|-rt|-lt|-ml|-plus|-debug)?")
+REMOVALS = ("Removing", "Erasing", "Obsoleting")
+SHOWN_LINES = 6  # of what the package manager says is wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a transaction would do, or why it cannot be carried out."""
+
+    removed: tuple[str, ...]  # names, in the order of the table
+    brought: tuple[str, ...]  # names that would come anew
+    kernels: tuple[str, ...]  # kernels that would come
+    unknown: tuple[str, ...]  # words that no repository has a package for
+    problem: str  # "" where the transaction can be carried out
+
+
+def read_trial(lines: Iterable[str]) -> Trial:
+    """The table and the messages of `yum --assumeno`; of yum 3 and of dnf 4."""
+    removed: list[str] = []
+    brought: list[str] = []
+    unknown: list[str] = []
+    verb = ""
+    every = list(lines)
+    for line in every:
+        heading, entry, replaced = HEADING.match(line), ENTRY.match(line), REPLACED.match(line)
+        if heading:
+            verb = heading["verb"]
+        elif line.startswith("Transaction Summary"):
+            verb = ""
+        elif replaced:
+            removed.append(replaced["name"])
+        elif entry and verb in REMOVALS:
+            removed.append(entry["name"])
+        elif entry and verb == "Installing":
+            brought.append(entry["name"])
+        unknown += _unknown(line)
+    return Trial(
+        tuple(dict.fromkeys(removed)),
+        tuple(dict.fromkeys(brought)),
+        tuple(name for name in brought if KERNEL.fullmatch(name)),
+        tuple(dict.fromkeys(unknown)),
+        _problem(every),
+    )
+
+
+def _unknown(line: str) -> list[str]:
+    match = UNKNOWN.match(line)
+    return (match["yum"] or match["argument"] or match["dnf"]).split() if match else []
+
+
+def _problem(lines: list[str]) -> str:
+    """The first error and the lines after it that explain it."""
+    for position, line in enumerate(lines):
+        match = PROBLEM.match(line)
+        if match:
+            said = [match["text"], *lines[position + 1 : position + SHOWN_LINES]]
+            return Lines("\n".join(text.strip() for text in said if text.strip(" >")))
+    return ""
+
+
+def refusal(
+    trial: Trial, plan: Transaction, family_patterns: Iterable[str], manager: str
+) -> Finding | None:
+    """Why `plan` must not be carried out: it takes or brings more than planned, or cannot be."""
+    patterns = [re.compile(pattern) for pattern in family_patterns]
+    others = [
+        name
+        for name in trial.removed
+        if name not in plan.remove and not any(pattern.fullmatch(name) for pattern in patterns)
+    ]
+    others += [f"{name} (a new kernel)" for name in trial.kernels]
+    if others:
+        wanted = " ".join(f"{name}-{version}" for name, version in plan.install)
+        return findings.UNEXPECTED_REMOVAL(
+            packages=", ".join(others), command=f"{manager} --assumeno install {wanted}"
+        )
+    lacking = [name for name in trial.unknown if name in plan.prerequisites]
+    if lacking:
+        return findings.PREREQUISITES_MISSING(packages=", ".join(lacking))
+    if trial.problem:
+        return findings.TRANSACTION_REFUSED(manager=manager, problem=trial.problem)
+    return None

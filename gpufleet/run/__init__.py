@@ -1,0 +1,1 @@
+"""One run of pyinfra: its command line, its report, its exit status."""

@@ -1,0 +1,25 @@
+"""The start of a run of our own deploys, before pyinfra has loaded the inventory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyinfra
+from pyinfra.context import ctx_state
+
+from gpufleet.run.invocation import read_invocation
+
+
+def begin(config: str) -> None:
+    """Begin the report where one of the deploys beside `config`, pyinfra's config.py, is run.
+
+    Without it a report begins with the first host that is reached: nothing could be said of a run
+    that reaches none, or whose limit matches none.
+    """
+    ours = Path(config).resolve().parent / "deploys"
+    deploys = [Path(name).resolve() for name in read_invocation().deploys]
+    if not pyinfra.is_cli or not any(ours in deploy.parents for deploy in deploys):
+        return
+    from gpufleet.run.reporting import RunReport
+
+    RunReport.begun = RunReport.begin(ctx_state.get())

@@ -1,0 +1,69 @@
+"""The pyinfra command line that this process was started with."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyinfra
+
+from gpufleet.core.inventory import is_missing
+
+PREFLIGHT = "preflight.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """What was asked of pyinfra; all empty where its Python API is used instead."""
+
+    inventory: str = ""
+    deploys: tuple[str, ...] = ()
+    limit: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    dry: bool = False
+
+    @property
+    def selection(self) -> str:
+        """The options that choose hosts, as they were typed."""
+        options = [("--limit", word) for word in self.limit]
+        options += [("--exclude", word) for word in self.exclude]
+        return " ".join(f"{option} {word}" for option, word in options)
+
+    @property
+    def previews(self) -> bool:
+        """Whether a preview is asked for, and nothing else."""
+        return {Path(word).name == PREFLIGHT for word in self.deploys} == {True}
+
+    @property
+    def mixes_preflight(self) -> bool:
+        """Whether a preview and a deploy that changes hosts are asked for at once."""
+        return len({Path(word).name == PREFLIGHT for word in self.deploys}) == 2
+
+    @property
+    def lacks_inventory(self) -> bool:
+        """Whether the inventory is a file that is not there."""
+        return is_missing(self.inventory)
+
+
+def read_invocation() -> Invocation:
+    """The invocation of this process, read by pyinfra's own parser."""
+    if not pyinfra.is_cli:
+        return Invocation()
+    return parse(sys.argv[1:])
+
+
+def parse(arguments: Sequence[str]) -> Invocation:
+    """What the words of a command line ask for; words that pyinfra would refuse are left out."""
+    # Imported here because pyinfra_cli makes gevent replace parts of the standard library.
+    from pyinfra_cli.cli import cli
+
+    asked = cli.make_context("pyinfra", list(arguments), resilient_parsing=True).params
+    return Invocation(
+        inventory=asked.get("inventory") or "",
+        deploys=tuple(word for word in asked.get("operations") or () if word.endswith(".py")),
+        limit=tuple(asked.get("limit") or ()),
+        exclude=tuple(asked.get("exclude") or ()),
+        dry=bool(asked.get("dry")),
+    )

@@ -1,0 +1,160 @@
+"""One run of pyinfra: when it began, where its report goes, with which status it ends."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from types import FrameType
+
+import pyinfra
+from pyinfra.api.exceptions import PyinfraError
+from rich.console import Console
+
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.findings import Finding
+from gpufleet.run import findings
+from gpufleet.run.invocation import Invocation, read_invocation
+from gpufleet.run.report import HostReport, RunFacts, as_json
+from gpufleet.run.report_file import ReportFile
+from gpufleet.run.report_table import show
+
+SIGNALS = {
+    signal.SIGINT: (ExitStatus.INTERRUPTED, "Interrupted."),
+    signal.SIGTERM: (ExitStatus.TERMINATED, "Terminated."),
+}
+WIDTH = 140  # columns where there is no terminal to ask
+
+
+@dataclass(slots=True)
+class Run:
+    """The run of this process."""
+
+    invocation: Invocation = field(default_factory=Invocation)
+    started: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+    file: ReportFile | None = None
+    interrupted: ExitStatus | None = None  # how, where a signal ended the run
+    abandon: Callable[[], None] = lambda: None
+
+    @classmethod
+    def start(cls) -> Run:
+        """A run whose command line and report file are in order; else the process ends here."""
+        run = cls(read_invocation())
+        if run.invocation.lacks_inventory:
+            refuse(findings.NO_INVENTORY(path=run.invocation.inventory))
+        if run.invocation.mixes_preflight:
+            refuse(findings.PREFLIGHT_MIXED(deploys=" and ".join(run.invocation.deploys)))
+        if path := os.environ.get("GPUFLEET_REPORT"):
+            run.file = ReportFile(Path(path))
+            try:
+                run.file.prepare()
+            except OSError as error:
+                refuse(findings.REPORT_PATH(path=path, why=_why(error)))
+        return run
+
+    def at_end(self, close: Callable[[], None], abandon: Callable[[], None]) -> None:
+        """Call `close` when the process ends; before that `abandon` where it ends early.
+
+        pyinfra's last step waits for the operations that are at work unless they are abandoned.
+        """
+        atexit.register(close)
+        self.abandon = abandon
+        if pyinfra.is_cli:
+            for number in SIGNALS:
+                signal.signal(number, self._interrupt)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        """pyinfra's own handler ends with exit status 0, and it has none for SIGTERM."""
+        self.interrupted, word = SIGNALS[signal.Signals(number)]
+        print(word, file=sys.stderr)
+        self.abandon()
+        sys.exit(self.interrupted)
+
+    def stop_early(self, error: PyinfraError) -> None:
+        """End a run that can do no more: the table says why; pyinfra would name a line of code."""
+        if not pyinfra.is_cli:
+            raise error
+        what = "no host of this run is left" if "No hosts" in str(error) else str(error)
+        print(f"The run ends here: {what}. The table below says why.", file=sys.stderr)
+        self.abandon()
+        sys.exit(self.interrupted or ExitStatus.FAILED)
+
+    def finish(
+        self,
+        hosts: list[HostReport],
+        status: ExitStatus,
+        *,
+        dry: bool = False,
+        names: Sequence[str] = (),
+    ) -> None:
+        """Show and write the report of a run that ends with `status`, or was interrupted.
+
+        `names`: of hosts that the deploy is not for, where there are no others.
+
+        pyinfra has set its exit status by now: where that says too little, the process ends here.
+        """
+        status = self.interrupted or status
+        if status is ExitStatus.NOTHING:
+            say(self._nothing())
+        elif names:
+            asked = " ".join(self.invocation.deploys) or "The deploy"
+            say(findings.WRONG_DEPLOY(deploys=asked, hosts=", ".join(names)))
+        elif hosts:
+            width = None if os.isatty(2) else WIDTH
+            show(Console(stderr=True, width=width), hosts, dry=dry)
+        written = self._write(hosts, status, dry=dry)
+        said_too_little = status in (ExitStatus.NOTHING, ExitStatus.USAGE) or self.interrupted
+        if said_too_little or not written:
+            end(status or ExitStatus.FAILED)
+
+    def _nothing(self) -> Finding:
+        asked = self.invocation
+        return findings.NOTHING_MATCHES(
+            selection=asked.selection or "The inventory itself", inventory=asked.inventory
+        )
+
+    def _write(self, hosts: list[HostReport], status: ExitStatus, *, dry: bool) -> bool:
+        """Whether the report was written, or none was asked for."""
+        if self.file is None:
+            return True
+        asked = self.invocation
+        now = datetime.now(timezone.utc)
+        facts = RunFacts(asked.inventory, asked.deploys, self.started, now, dry, status)
+        try:
+            self.file.write(as_json(hosts, facts))
+        except OSError as error:
+            say(findings.REPORT_LOST(path=self.file.path, why=_why(error)))
+            return False
+        return True
+
+
+def refuse(finding: Finding) -> None:
+    """End a run before it began: wrong usage."""
+    if not pyinfra.is_cli:
+        raise PyinfraError(f"{finding.code} {finding.message} {finding.remedy}")
+    say(finding)
+    sys.exit(ExitStatus.USAGE)
+
+
+def say(finding: Finding) -> None:
+    """Print a finding about the run itself."""
+    text = f"{finding.code} {finding.message}\n  {finding.remedy}"
+    print(text, file=sys.stderr)
+
+
+def end(status: ExitStatus) -> None:
+    """End the process from within its last callback, where Python takes no other status."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or str(error)

@@ -1,0 +1,119 @@
+"""What a run did, per host: as data and as JSON. report.schema.json describes the JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
+from typing import Any, Literal
+
+from gpufleet import __version__
+from gpufleet.core.findings import Finding
+
+SCHEMA = 1  # version of the JSON; it grows where a field goes or changes its meaning
+# How a container runtime stands; "" where the run did not get as far as its settings.
+RuntimeState = Literal[
+    "",
+    "configured",
+    "as it was",
+    "waits for a restart",
+    "not running",
+    "not managed",
+    "without nvidia",
+]
+Status = Literal["converged", "changed", "planned", "failed", "not reached"]
+BAD: tuple[Status, ...] = ("failed", "not reached")  # what makes the run exit with 1
+INTERNAL = ("name", "seen", "examined", "leaves")  # fields that the JSON does not have
+
+
+@dataclass(slots=True)
+class HostReport:
+    """One host's part of the report; `seconds`: its facts and its operations, without waiting.
+
+    While the run goes on, `after` holds what the plan asks for; `settle` puts what is there.
+    """
+
+    name: str
+    kind: Literal["node", "cluster"] = "node"
+    status: Status = "not reached"
+    changed: int = 0
+    failed: bool = False
+    driver: dict[str, str | None] = field(default_factory=dict)  # before, after
+    toolkit: dict[str, str | None] = field(default_factory=dict)  # before, after
+    exporter: dict[str, str | None] = field(default_factory=dict)  # before, after; {}: none wanted
+    runtimes: dict[str, RuntimeState] = field(default_factory=dict)
+    releases: dict[str, dict[str, str | None]] = field(default_factory=dict)  # of a cluster
+    needs: list[str] = field(default_factory=list)  # what a person still has to do
+    findings: list[Finding] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)  # what the failed operation said
+    plan: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    examined: bool = False  # it was read and planned
+    leaves: bool = False  # what gpufleet installed is to go
+    seen: dict[str, str | None] = field(default_factory=dict)  # role or release -> version by now
+
+    @property
+    def steps(self) -> list[str]:
+        """What would be done, in order; the list of the plan itself."""
+        steps: list[str] = self.plan.setdefault("steps", [])
+        return steps
+
+    def settle(self) -> None:
+        """Make `after` what the run saw on the host: what was there before, where it saw nothing.
+
+        A role or release that was stopped, interrupted or never begun did not move.
+        """
+        roles = {"driver": self.driver, "toolkit": self.toolkit, "exporter": self.exporter}
+        for name, movement in (roles | self.releases).items():
+            if movement:
+                movement["after"] = self.seen.get(name, movement.get("before"))
+
+    def keep_to_plan(self) -> None:
+        """Leave of a dry run what it would do: nothing of a host that a blocker stops."""
+        self.runtimes = dict.fromkeys(self.runtimes, "")
+        if self.failed:
+            self.steps.clear()
+            self.settle()
+
+    def as_dict(self) -> dict[str, Any]:
+        data = asdict(self)
+        data["findings"] = [finding.as_dict() for finding in self.findings]
+        data["seconds"] = round(self.seconds, 2)
+        for name in INTERNAL:
+            del data[name]
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What the report says of the run itself. Times are UTC; `exit_status` is the process's."""
+
+    inventory: str
+    deploys: tuple[str, ...]
+    started: datetime
+    finished: datetime
+    dry: bool
+    exit_status: int
+
+
+def as_json(hosts: Iterable[HostReport], run: RunFacts) -> str:
+    """The report, indented, with a newline at the end."""
+    head = {
+        "schema": SCHEMA,
+        "gpufleet": __version__,
+        "inventory": run.inventory,
+        "deploys": list(run.deploys),
+        "started": _utc(run.started),
+        "finished": _utc(run.finished),
+        "dry": run.dry,
+        "exit_status": run.exit_status,
+    }
+    return json.dumps(head | {"hosts": {host.name: host.as_dict() for host in hosts}}, indent=2) + (
+        "\n"
+    )
+
+
+def _utc(moment: datetime) -> str:
+    """ISO 8601 to the second, with Z."""
+    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,140 @@
+"""A run's report as people read it: the tables, the findings, one line that sums up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gpufleet.core.findings import Finding, Severity
+from gpufleet.core.visible import each_line, one_line
+from gpufleet.run.report import HostReport
+
+STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+
+
+def show(console: Console, hosts: list[HostReport], *, dry: bool = False) -> None:
+    """The tables, then every finding and error below them, then one line that sums up.
+
+    Names of hosts, versions and messages are text, never markup.
+    """
+    nodes = [host for host in hosts if host.kind == "node"]
+    clusters = [host for host in hosts if host.kind == "cluster"]
+    if nodes or not clusters:
+        console.print(_nodes(nodes, dry=dry))
+    if clusters:
+        console.print(_clusters(clusters, dry=dry))
+    for host in hosts if dry else ():
+        for step in host.steps:
+            _say(console, "would", "green", host.name, step)
+    for host in hosts:
+        for finding in host.findings:
+            if dry or finding.severity is not Severity.INFO:
+                show_finding(console, host.name, finding)
+        for error in host.errors:
+            word = host.status if host.status == "not reached" else "failed"
+            _say(console, word, "bold red", host.name, error)
+    console.print(_summary(hosts, dry=dry), highlight=False, markup=False)
+
+
+def show_finding(console: Console, host: str, finding: Finding) -> None:
+    """A finding as people read it: code and host, what and why, what to do."""
+    word = f"{finding.code} {finding.severity.value}"
+    _say(console, word, STYLES[finding.severity], host, finding.message)
+    console.print(f"  {each_line(finding.remedy)}", markup=False, highlight=False, style="dim")
+
+
+def _say(console: Console, word: str, style: str, host: str, sentence: str) -> None:
+    console.print(Text.assemble((word, style), f" {host}: {each_line(sentence)}"), highlight=False)
+
+
+def _nodes(hosts: list[HostReport], *, dry: bool) -> Table:
+    exporters = any(host.exporter for host in hosts)
+    moved = ("driver", "toolkit", *(["exporter"] if exporters else []))
+    columns = ("host", *moved, "runtimes", "changes", "still needed", "time")
+    rows = [
+        [
+            Text(host.name),
+            _movement(host.driver, host, dry=dry),
+            _movement(host.toolkit, host, dry=dry),
+            *([_movement(host.exporter, host, dry=dry)] if exporters else []),
+            _text(", ".join(f"{name} {state}".strip() for name, state in host.runtimes.items())),
+            *_last_columns(host),
+        ]
+        for host in hosts
+    ]
+    return _table("Plan" if dry else "GPU nodes", columns, rows)
+
+
+def _clusters(hosts: list[HostReport], *, dry: bool) -> Table:
+    rows = [
+        [
+            Text(host.name),
+            Text("\n").join(
+                _text(f"{name} ") + _movement(moved, host, dry=dry)
+                for name, moved in host.releases.items()
+            ),
+            *_last_columns(host),
+        ]
+        for host in hosts
+    ]
+    title = "Plan of the clusters" if dry else "Clusters"
+    return _table(title, ("cluster", "releases", "changes", "still needed", "time"), rows)
+
+
+def _table(title: str, columns: Sequence[str], rows: list[list[Text]]) -> Table:
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _last_columns(host: HostReport) -> list[Text]:
+    return [_changes(host), _text("; ".join(host.needs)), Text(f"{host.seconds:.1f} s")]
+
+
+def _text(value: str) -> Text:
+    """What a host or a cluster told, in a cell of a table."""
+    return Text(one_line(value))
+
+
+def _movement(change: dict[str, str | None], host: HostReport, *, dry: bool) -> Text:
+    """`before -> after`; a version that only the repository knows is not `none`."""
+    before, after = change.get("before"), change.get("after")
+    if before == after:
+        return _text(after or "-")
+    absent = "newest" if dry and not host.leaves else "none"
+    return _text(f"{before or 'none'} -> {after or absent}")
+
+
+def _changes(host: HostReport) -> Text:
+    if host.status in ("failed", "not reached"):
+        return Text(host.status, "bold red")
+    if host.status == "converged":
+        return Text("no changes")
+    return Text(f"{host.changed} planned" if host.status == "planned" else str(host.changed))
+
+
+def _summary(hosts: list[HostReport], *, dry: bool) -> str:
+    count = {
+        word: sum(host.status in states for host in hosts)
+        for word, states in {
+            "moved": ("changed", "planned"),
+            "same": ("converged",),
+            "failed": ("failed",),
+            "not reached": ("not reached",),
+        }.items()
+    }
+    things = _number(hosts)
+    verb = "to change" if dry else "changed"
+    line = f"{things}: {count['moved']} {verb}, {count['same']} with no changes, "
+    line += f"{count['failed']} failed"
+    return f"{line}, {count['not reached']} not reached" if count["not reached"] else line
+
+
+def _number(hosts: list[HostReport]) -> str:
+    return "1 host" if len(hosts) == 1 else f"{len(hosts)} hosts"

@@ -1,0 +1,222 @@
+"""Collects what happens on each host during a pyinfra run and shows it at the end."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import ClassVar
+
+from gevent import getcurrent
+from pyinfra.api import BaseStateCallback, Host, State
+from pyinfra.api.exceptions import PyinfraError
+
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.findings import Finding
+from gpufleet.core.redact import redact
+from gpufleet.core.visible import barred, one_line
+from gpufleet.host.connection import misspelt, quiet_paramiko, stop_alone, why_unreached
+from gpufleet.run import findings
+from gpufleet.run.lifecycle import Run
+from gpufleet.run.report import BAD, HostReport
+
+CODE = re.compile(r"GF\d{3} ")  # how a step's own account of its failure begins
+ERROR_LINES = 12  # of a failed operation's output that the report repeats
+
+
+class RunReport(BaseStateCallback):
+    """The report of one run; one per pyinfra state."""
+
+    begun: ClassVar[RunReport | None] = None  # by config.py, before pyinfra has an inventory
+
+    def __init__(self, state: State, run: Run | None = None) -> None:
+        self.state = state
+        self.run = run or Run()
+        self.hosts: dict[str, HostReport] = {}
+        self.began: dict[str, float] = {}
+        self.touched: set[str] = set()  # hosts of which an operation was started
+        self.plan_only = False
+        self.left_out: set[str] = set()
+
+    @classmethod
+    def begin(cls, state: State) -> RunReport:
+        """The report of the run that starts now; it is written when the process ends.
+
+        A run whose report could not be written ends here, before it touches a host.
+        """
+        quiet_paramiko()
+        stop_alone()
+        report = cls(state, Run.start())
+        report.run.at_end(report.close, report.abandon)
+        return report
+
+    @classmethod
+    def of(cls, state: State) -> RunReport:
+        """The report of this run, made and hooked in when the first host asks."""
+        for handler in state.callback_handlers:
+            if isinstance(handler, cls):
+                return handler
+        report = RunReport.begun or cls.begin(state)
+        RunReport.begun = None
+        state.add_callback_handler(report)
+        return report
+
+    @classmethod
+    def previews(cls, state: State) -> bool:
+        """Whether this run only says what would be done."""
+        return any(isinstance(found, cls) and found.plan_only for found in state.callback_handlers)
+
+    def host(self, name: str) -> HostReport:
+        """The part of one host."""
+        if name not in self.hosts:
+            self.hosts[name] = HostReport(name)
+        return self.hosts[name]
+
+    def block(self, host: Host, problems: list[Finding]) -> None:
+        """Stop one host before anything was changed on it; the others go on."""
+        part = self.host(host.name)
+        part.findings += [problem for problem in problems if problem not in part.findings]
+        part.failed = True
+        try:
+            self.state.fail_hosts({self.state.inventory.get_host(host.name)})
+        except PyinfraError as error:  # no host is left, or more failed than --fail-percent allows
+            self.run.stop_early(error)
+
+    def abandon(self) -> None:
+        """Wait no more for hosts that are asked or changed at this moment."""
+        if self.state.initialised:
+            for greenlet in self.state.pool.greenlets - {getcurrent()}:
+                greenlet.kill(block=False)
+
+    def leave_out(self, name: str) -> None:
+        """Say nothing of a host that the deploy is not for."""
+        self.left_out.add(name)
+
+    def operation_host_start(  # type: ignore[override]
+        self, state: State, host: Host, op_hash: str
+    ) -> None:
+        self.began[host.name] = time.monotonic()
+        if op_hash in self.state.ops[host]:
+            self.touched.add(host.name)
+
+    def operation_host_success(  # type: ignore[override]
+        self, state: State, host: Host, op_hash: str, retry_count: int = 0
+    ) -> None:
+        self._count(host.name)
+
+    def operation_host_error(  # type: ignore[override]
+        self, state: State, host: Host, op_hash: str, retry_count: int = 0, max_retries: int = 0
+    ) -> None:
+        self._count(host.name)
+
+    def _count(self, name: str) -> None:
+        """Add the time of one operation; waiting for other hosts in between does not count."""
+        self.host(name).seconds += time.monotonic() - self.began.pop(name)
+
+    @property
+    def dry(self) -> bool:
+        """Whether the run was only to say what would be done, or was called off when it had."""
+        if self.run.invocation.dry or self.run.invocation.previews:
+            return True
+        taking_part = self._taking_part()
+        if self.plan_only and not any(self.state.ops[host] for host in taking_part):
+            return True  # a preview has no operations of pyinfra's
+        went_well = not self.state.failed_hosts and not self.run.interrupted
+        examined = all(self.host(host.name).examined for host in taking_part)
+        return not self.state.is_executing and went_well and examined
+
+    def gather(self) -> list[HostReport]:
+        """Every host of the run, with what its operations did and how it stands."""
+        dry = self.dry
+        for host in self._taking_part():
+            part = self.host(host.name)
+            part.failed = part.failed or host in self.state.failed_hosts
+            part.findings += misspelt(host)
+            self._add_operations(host, part)
+            self._judge(host, part, dry=dry)
+            if dry:
+                part.keep_to_plan()
+            else:
+                part.settle()
+        return sorted(self.hosts.values(), key=lambda part: self._position(part.name))
+
+    def _judge(self, host: Host, part: HostReport, *, dry: bool) -> None:
+        """Say how a host stands, and why where nothing else has said it."""
+        if dry:
+            part.changed = 0 if part.failed else len(part.steps)
+        if part.failed and host not in self.state.activated_hosts:
+            part.status = "not reached"
+            part.findings.append(findings.UNREACHABLE(host=part.name, cause=why_unreached(host)))
+        elif part.failed:
+            part.status = "failed"
+            if not part.errors and not any(found.blocks for found in part.findings):
+                part.findings.append(findings.NO_ANSWER(host=part.name))
+        elif self._awaits_its_turn(host, part, dry=dry):
+            part.status = "not reached"
+            part.findings.append(findings.NOT_BEGUN(host=part.name))
+        elif part.changed:
+            part.status = "planned" if dry else "changed"
+        else:
+            part.status = "converged"
+        part.failed = part.status in BAD
+
+    def _awaits_its_turn(self, host: Host, part: HostReport, *, dry: bool) -> bool:
+        """Whether the run ended before it did anything that it was to do on a host."""
+        if host.name in self.touched:
+            return False
+        if not part.examined:
+            return True
+        return bool(self.state.ops[host]) and not dry
+
+    def _add_operations(self, host: Host, part: HostReport) -> None:
+        """Count what changed; say what failed, or what an end of the whole run cut short."""
+        for op_hash, data in self.state.ops[host].items():
+            meta = data.operation_meta
+            name = ", ".join(self.state.get_op_meta(op_hash).names)
+            if not meta.is_complete():
+                if host.name in self.touched and not part.failed:
+                    part.failed = True
+                    part.findings.append(findings.CUT_SHORT(operation=name))
+            elif meta.did_change():
+                part.changed += 1
+            elif meta.did_error():
+                lines = [line for line in meta.stderr_lines if line.strip()]
+                said = redact("\n".join(lines[:ERROR_LINES])).split("\n")
+                part.errors.append("\n".join([one_line(name), *barred(said)]))
+                known = any(found.blocks for found in part.findings)
+                if not known and not any(CODE.match(line) for line in said):
+                    last = next((line for line in reversed(said) if line.strip()), "no message")
+                    part.findings.append(
+                        findings.STEP_FAILED(operation=name, said=last.strip().rstrip("."))
+                    )
+
+    def _taking_part(self) -> list[Host]:
+        """The hosts that --limit left in the run, in the inventory's order."""
+        if not self.state.initialised:
+            return []
+        limit = self.state.limit_hosts
+        return [
+            host
+            for host in self.state.inventory
+            if (limit is None or host in limit) and host.name not in self.left_out
+        ]
+
+    def _position(self, name: str) -> int:
+        return [host.name for host in self.state.inventory].index(name)
+
+    def close(self) -> None:
+        """Show the table on standard error and write the JSON that GPUFLEET_REPORT asks for."""
+        if not self.state.initialised:
+            self.run.finish([], ExitStatus.FAILED)
+        elif self._selects_none():
+            self.run.finish([], ExitStatus.NOTHING)
+        elif self.left_out and not self._taking_part():
+            self.run.finish([], ExitStatus.USAGE, names=sorted(self.left_out))
+        else:
+            hosts = self.gather()
+            failed = any(host.status in BAD for host in hosts)
+            status = ExitStatus.FAILED if failed else ExitStatus.CONVERGED
+            self.run.finish(hosts, status, dry=self.dry)
+
+    def _selects_none(self) -> bool:
+        limit = self.state.limit_hosts
+        return not (self.state.inventory if limit is None else limit)

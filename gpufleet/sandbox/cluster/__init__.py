@@ -1,5 +1,0 @@
-"""Kubernetes control planes for tests: real servers, simulated nodes."""
-
-from gpufleet.sandbox.cluster.cluster import Cluster, every_cluster
-
-__all__ = ["Cluster", "every_cluster"]

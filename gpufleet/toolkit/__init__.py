@@ -1,0 +1,1 @@
+"""NVIDIA's container toolkit, the container runtimes and CDI."""

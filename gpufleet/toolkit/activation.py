@@ -1,0 +1,65 @@
+"""What makes a change of a runtime's configuration count: a reload, a restart, or neither. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gpufleet.facts.model import Runtime
+from gpufleet.toolkit import findings as found
+from gpufleet.toolkit.config import docker
+from gpufleet.toolkit.config.edits import has
+from gpufleet.toolkit.config.json_text import JSON
+from gpufleet.toolkit.runtime_model import Activation, Context, RuntimePlan
+
+
+def with_activation(plan: RuntimePlan, runtime: Runtime, context: Context) -> RuntimePlan:
+    """How the change comes into effect, without stopping containers unless that is allowed."""
+    plan = replace(plan, started=context.started(runtime.unit))
+    need, reason = _needed(plan, runtime, context)
+    if need == "none" or not runtime.running or any(note.blocks for note in plan.findings):
+        return plan
+    if not context.settings.restart:
+        note = found.RESTART_NEEDED(unit=runtime.unit, reason=reason)
+        return replace(plan, reason=reason, postponed=True, findings=(*plan.findings, note))
+    # whether containers run is looked at once more in the command that restarts
+    spare = need == "restart" and runtime.name == "docker" and not runtime.live_restore
+    spare = spare and not context.settings.allow_disruption
+    if spare and runtime.containers > 0:
+        note = found.RESTART_STOPS_CONTAINERS(
+            unit=runtime.unit, reason=reason, containers=runtime.containers
+        )
+        return replace(
+            plan,
+            activation="reload" if plan.change else "none",
+            reason=reason,
+            postponed=True,
+            findings=(*plan.findings, note),
+        )
+    return replace(plan, activation=need, reason=reason, spare=spare)
+
+
+def _needed(plan: RuntimePlan, runtime: Runtime, context: Context) -> tuple[Activation, str]:
+    """docker takes up runtimes on a reload; CDI and `--gpus` it looks for only when it starts."""
+    earlier = context.pending(runtime.unit)
+    if earlier:
+        return "restart", earlier
+    if runtime.name != "docker":
+        return ("restart", f"{plan.config} changes") if plan.change else ("none", "")
+    if context.first:
+        return "restart", "docker looks for the toolkit, for `--gpus`, only when it starts"
+    if plan.change is None:
+        return "none", ""
+    if not plan.serves:
+        return "restart", "a reload does not take settings away"
+    before, after = (_parsed_docker(text) for text in (plan.change.before, plan.change.after))
+    if has(after, docker.CDI) != has(before, docker.CDI):
+        return "restart", "docker looks at features.cdi only when it starts"
+    gone = [path for path in (("runtimes", "nvidia"), docker.DEFAULT) if has(before, path)]
+    if any(not has(after, path) for path in gone):
+        return "restart", "a reload does not take settings away"
+    return "reload", "daemon.json changes"
+
+
+def _parsed_docker(text: str | None) -> dict[str, Any]:
+    return JSON.parse((text or "").lstrip("\ufeff"))

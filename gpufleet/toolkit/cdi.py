@@ -1,0 +1,85 @@
+"""The CDI specification of one host: who keeps it current, and whether it is. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.versions import release
+from gpufleet.facts.model import CdiSpec, NodeFacts
+from gpufleet.packages.catalog import Catalog
+from gpufleet.toolkit import findings as found
+from gpufleet.toolkit.settings import ToolkitSettings
+
+Keeper = Literal["none", "refresh", "generate"]
+
+
+@dataclass(frozen=True, slots=True)
+class CdiPlan:
+    """`refresh`: the toolkit's own units write the spec; `generate`: nvidia-ctk, called by us.
+
+    The spec names files by the driver's version: it is made anew after each change of the driver.
+    So whether there is something to do is asked with the driver that is loaded by then.
+    """
+
+    keeper: Keeper
+    path: str  # of the spec
+    units: tuple[str, ...]  # to enable (and, for a new spec, restart), with `refresh`
+    command: tuple[str, ...]  # argv that writes the spec, with `generate`
+    enabled: bool  # the units are enabled already
+    specs: tuple[CdiSpec, ...]  # the specs on the host
+    created: bool = False  # the spec is there because of gpufleet: it goes with it
+    findings: tuple[Finding, ...] = ()
+
+    def stale(self, driver: str | None) -> bool:
+        """Whether the spec must be made for the loaded `driver`; without one it cannot be made."""
+        if self.keeper == "none" or driver is None:
+            return False
+        spec = next((spec for spec in self.specs if _same(spec.path, self.path)), None)
+        return not self.enabled or spec is None or spec.driver != driver
+
+
+def plan_cdi(
+    settings: ToolkitSettings, facts: NodeFacts, catalog: Catalog, version: str
+) -> CdiPlan:
+    """Which CDI spec the host should have with toolkit `version`."""
+    cdi = catalog.toolkit.cdi
+    if not settings.cdi:
+        return CdiPlan("none", "", (), (), True, facts.cdi_specs)
+    fits = release(version) >= release(cdi.refresh_since)
+    if fits and facts.distribution not in cdi.old_systemd:
+        services = [facts.services.get(unit) for unit in cdi.refresh_units]
+        enabled = all(service and service.enabled == "enabled" for service in services)
+        return CdiPlan(
+            "refresh", cdi.refresh_output, cdi.refresh_units, (), enabled, facts.cdi_specs,
+            _created(facts, cdi.refresh_output), _duplicates(facts, cdi.refresh_output),
+        )  # fmt: skip
+    command = ("nvidia-ctk", "cdi", "generate", f"--output={cdi.output}")
+    return CdiPlan(
+        "generate", cdi.output, (), command, True, facts.cdi_specs,
+        _created(facts, cdi.output), _duplicates(facts, cdi.output),
+    )  # fmt: skip
+
+
+def _created(facts: NodeFacts, path: str) -> bool:
+    """Whether gpufleet makes the spec, now or by its record, and nobody had one there before."""
+    recorded = ((facts.provenance or {}).get("toolkit") or {}).get("cdi") or {}
+    if recorded.get("path") == path:
+        return bool(recorded.get("created"))
+    return not any(_same(spec.path, path) for spec in facts.cdi_specs)
+
+
+def _same(one: str, other: str) -> bool:
+    """/var/run is a link to /run."""
+    return one.removeprefix("/var") == other.removeprefix("/var")
+
+
+def _duplicates(facts: NodeFacts, path: str) -> tuple[Finding, ...]:
+    """Other specs of the same devices that another driver left: a current one does no harm."""
+    others = [
+        spec.path
+        for spec in facts.cdi_specs
+        if spec.driver and spec.driver != facts.loaded_driver and not _same(spec.path, path)
+    ]
+    return tuple(found.CDI_DUPLICATE(ours=path, other=other) for other in others)

@@ -1,0 +1,223 @@
+"""Small changes of a configuration text, each proven by parsing the result.
+
+A change is found by trying: a format offers splices that may do it, and the first one is taken
+whose result parses to exactly the old data with exactly this one setting changed. So comments,
+order and spacing stay, and a text that is not understood is never written.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, NamedTuple
+
+from gpufleet.toolkit.config.model import Edit, Path, Record
+
+Data = dict[str, Any]
+MAX_DEPTH = 100  # levels of a file that a person wrote; Python's recursion ends at some hundreds
+NULL = "null"  # what JSON has in the place of a table that is not there
+
+
+class NotUnderstood(ValueError):
+    """The text does not parse; the message says where and why."""
+
+
+class Refused(ValueError):
+    """No splice changes the text in exactly the wanted way."""
+
+
+class Splice(NamedTuple):
+    """Replace `before`, which stands at `start`, by `after`."""
+
+    start: int
+    before: str
+    after: str
+
+    def apply(self, text: str) -> str:
+        return text[: self.start] + self.after + text[self.start + len(self.before) :]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A configuration language: how it is read, and where a setting may be put or removed."""
+
+    parse: Callable[[str], Data]  # raises NotUnderstood
+    put: Callable[[str, Data, Path, Any], Iterable[Splice]]
+    remove: Callable[[str, Path], Iterable[Splice]]
+
+
+def deeper(data: Any, levels: int) -> bool:
+    """Whether tables and lists are nested more than `levels` deep."""
+    layer = [data]
+    while levels >= 0 and layer:
+        layer = [
+            inner
+            for outer in layer
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        levels -= 1
+    return bool(layer)
+
+
+def lookup(data: Any, path: Path, default: Any = None) -> Any:
+    """The value at `path`, or `default` where a step is missing or not a table."""
+    for key in path:
+        if not isinstance(data, Mapping) or key not in data:
+            return default
+        data = data[key]
+    return data
+
+
+def has(data: Any, path: Path) -> bool:
+    marker = object()
+    return lookup(data, path, marker) is not marker
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal in value and in type: true is not 1, and 1 is not 1.0."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return type(one) is type(other) and bool(one == other)
+
+
+def _with(data: Data, path: Path, value: Any) -> Data | None:
+    changed = copy.deepcopy(data)
+    table: Any = changed
+    for key in path[:-1]:
+        if table.get(key) is None:  # missing, or JSON's null
+            table[key] = {}
+        table = table[key]
+        if not isinstance(table, dict):
+            return None
+    table[path[-1]] = copy.deepcopy(value)
+    return changed
+
+
+def _without(data: Data, path: Path, parents: int) -> list[Data]:
+    """Data without `path` and the empty parents that came with it; then with more of them left."""
+    changed = copy.deepcopy(data)
+    lookup(changed, path[:-1]).pop(path[-1])
+    states = [changed]
+    for depth in range(len(path) - 1, parents, -1):
+        if lookup(changed, path[:depth]) != {}:
+            break
+        changed = copy.deepcopy(changed)
+        lookup(changed, path[: depth - 1]).pop(path[depth - 1])
+        states.insert(0, changed)
+    return states
+
+
+def _first(
+    text: str, splices: Iterable[Splice], wanted: Sequence[Data], fmt: Format
+) -> Splice | None:
+    """The first splice that leads to the first state of `wanted` that any splice leads to."""
+    best: Splice | None = None
+    rank = len(wanted)
+    for splice in splices:
+        try:
+            data = fmt.parse(splice.apply(text))
+        except NotUnderstood:
+            continue
+        place = next((i for i, state in enumerate(wanted) if same(data, state)), rank)
+        if place < rank:
+            best, rank = splice, place
+        if rank == 0:
+            break
+    return best
+
+
+def put(text: str, path: Path, value: Any, fmt: Format) -> tuple[str, Edit]:
+    """The text with `path` set to `value`, and the edit that did it. Raises Refused."""
+    data = fmt.parse(text)
+    wanted = _with(data, path, value)
+    splice = wanted and _first(text, fmt.put(text, data, path, value), [wanted], fmt)
+    if not splice:
+        raise Refused(f"{'.'.join(path)} cannot be set without touching other settings")
+    parents = sum(has(data, path[:depth]) for depth in range(1, len(path)))
+    edit = Edit(
+        path, value, splice.before, splice.after, has(data, path), lookup(data, path), parents
+    )
+    return splice.apply(text), edit
+
+
+def undo(text: str, edit: Edit, fmt: Format) -> str | None:
+    """The text without the edit; None where someone has changed the setting since."""
+    data = fmt.parse(text)
+    if not same(lookup(data, edit.path), edit.value):
+        return None
+    if edit.existed:
+        restored = _with(data, edit.path, edit.old)
+        wanted = [] if restored is None else [restored]
+        others: Iterable[Splice] = fmt.put(text, data, edit.path, edit.old)
+    else:
+        wanted = _without(data, edit.path, edit.parents)
+        others = fmt.remove(text, edit.path)
+        table = edit.path[:-1]
+        if edit.before == NULL and len(lookup(data, table)) == 1:
+            emptied = _with(data, table, None)
+            wanted = [emptied] if emptied else []
+            others = fmt.put(text, data, table, None)
+    exact = (Splice(at, edit.after, edit.before) for at in _occurrences(text, edit.after))
+    splice = _first(text, chain(exact, others), wanted, fmt)
+    return splice.apply(text) if splice else None
+
+
+def _occurrences(text: str, part: str) -> Iterator[int]:
+    at = text.rfind(part) if part else -1
+    while at >= 0:
+        yield at
+        at = text.rfind(part, 0, at + len(part) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A text in which every wanted setting holds, and the record of what we did to it."""
+
+    text: str
+    record: Record
+    left: tuple[Path, ...] = ()  # settings that were ours once, and that someone has changed
+
+
+def settle(text: str, wanted: dict[Path, Any], record: Record, fmt: Format) -> Settled:
+    """Take back what is ours and no longer wanted, then set what is wanted and missing."""
+    text, kept, left = _retract(text, record.edits, fmt, lambda edit: _stays(edit, wanted))
+    for path, value in wanted.items():
+        if not same(lookup(fmt.parse(text), path), value):
+            text, edit = put(text, path, value, fmt)
+            kept.append(edit)
+    return Settled(text, replace(record, edits=tuple(kept)), tuple(left))
+
+
+def _stays(edit: Edit, wanted: dict[Path, Any]) -> bool:
+    return edit.path in wanted and same(wanted[edit.path], edit.value)
+
+
+def retract(text: str, record: Record, fmt: Format, stay: Collection[Path] = ()) -> Settled:
+    """Take back everything of ours that nobody has changed since, but for the paths in `stay`."""
+    text, kept, left = _retract(text, record.edits, fmt, lambda edit: edit.path in stay)
+    return Settled(text, Record(edits=tuple(kept)), tuple(left))
+
+
+def _retract(
+    text: str, edits: Sequence[Edit], fmt: Format, stays: Callable[[Edit], bool]
+) -> tuple[str, list[Edit], list[Path]]:
+    kept: list[Edit] = []
+    left: list[Path] = []
+    for edit in reversed(edits):  # backwards: a later edit may stand inside an earlier one
+        if stays(edit):
+            if same(lookup(fmt.parse(text), edit.path), edit.value):
+                kept.insert(0, edit)
+            continue
+        if not has(fmt.parse(text), edit.path):
+            continue  # someone has taken it away already
+        restored = undo(text, edit, fmt)
+        if restored is None:
+            left.append(edit.path)
+        else:
+            text = restored
+    return text, kept, left

@@ -1,0 +1,141 @@
+"""What containerd and CRI-O have in common: runtimes as TOML tables that inherit from another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from gpufleet.core.findings import Finding
+from gpufleet.toolkit import findings as found
+from gpufleet.toolkit.config.edits import (
+    Data,
+    NotUnderstood,
+    Refused,
+    lookup,
+    retract,
+    same,
+    settle,
+)
+from gpufleet.toolkit.config.model import Merged, Path, Record, RuntimeWish
+from gpufleet.toolkit.config.toml_text import TOML, without_comment
+
+
+class Wanted(NamedTuple):
+    """What must hold because of us, what to say, and the runtime that ours inherits from."""
+
+    settings: dict[Path, Any]
+    notes: tuple[Finding, ...]
+    inherits: str
+
+
+def is_ours(data: Data, path: Path, record: Record) -> bool:
+    """Whether the setting still has the value that we gave it."""
+    return path in record.values and same(lookup(data, path), record.values[path])
+
+
+def merge_tables(
+    text: str | None,
+    skeleton: str,
+    wish: RuntimeWish,
+    record: Record,
+    wanted_of: Callable[[Data], Wanted],
+    runtime: str,
+) -> Merged:
+    """The text with the settings that `wanted_of` names for its data; blockers leave it as it is.
+
+    `skeleton` is what a file that does not exist yet begins with.
+    """
+    start = skeleton if text is None else text
+    try:
+        data = TOML.parse(start)
+        wanted, notes, inherits = wanted_of(data)
+        if any(note.blocks for note in notes):
+            return Merged(text, False, notes, record)
+        settled = settle(start, wanted, record, TOML)
+    except NotUnderstood as error:
+        note = found.CONFIG_INVALID(file=wish.file, language="TOML", reason=error, runtime=runtime)
+        return Merged(text, False, (note,), record)
+    except Refused as error:
+        note = found.EDIT_REFUSED(file=wish.file, reason=error)
+        return Merged(text, False, (note,), record)
+    if text is None and not settled.record.edits:
+        return Merged(None, False, notes)
+    created = record.created or text is None
+    base = record.skeleton or (skeleton if text is None else "")
+    done = Record(created, base, settled.record.edits, inherits)
+    if created and settled.text == base and not done.edits:
+        return Merged(None, True, notes)
+    return Merged(settled.text, settled.text != text, notes, done)
+
+
+def unmerge_tables(
+    text: str | None,
+    record: Record,
+    file: str,
+    runtime: str,
+    needed_by: Callable[[Data, Record], dict[Path, str]] = lambda rest, record: {},
+) -> Merged:
+    """The text without what is ours; None where we had created it and nobody has added to it.
+
+    `needed_by` names the settings of ours that what stays cannot do without, and who needs each:
+    they stay too, as the user's from then on.
+    """
+    if text is None:
+        return Merged(None, False)
+    try:
+        settled = retract(text, record, TOML)
+        needed = needed_by(TOML.parse(settled.text), record)
+        if needed:
+            settled = retract(text, record, TOML, needed)
+            settled = replace(settled, text=without_comment(settled.text))
+    except NotUnderstood as error:
+        note = found.CONFIG_INVALID(file=file, language="TOML", reason=error, runtime=runtime)
+        return Merged(text, False, (note,), record)
+    notes = (
+        *(found.LEFT_CHANGED(setting=".".join(p), file=file) for p in settled.left),
+        *(
+            found.NEEDED_BY_OTHERS(setting=".".join(edit.path), file=file, user=needed[edit.path])
+            for edit in settled.record.edits
+        ),
+    )
+    if record.created and same(TOML.parse(settled.text), TOML.parse(record.skeleton)):
+        return Merged(None, True, notes)
+    return Merged(settled.text, settled.text != text, notes)
+
+
+def overlaid(below: Data, above: Data) -> Data:
+    """Two tables as one, key by key; where both have a value, the one of `above`."""
+    both = dict(below)
+    for key, value in above.items():
+        old = both.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            value = overlaid(old, value)
+        both[key] = value
+    return both
+
+
+def parsed(text: str | None) -> Data:
+    """The tables of a text; none where it is missing or does not parse."""
+    if text is None:
+        return {}
+    try:
+        return TOML.parse(text)
+    except NotUnderstood:
+        return {}
+
+
+def told(table: Data) -> Data:
+    """The table without values that are zero or empty: in Go's configurations they say nothing."""
+    return {key: value for key, value in table.items() if value not in ("", 0, False, [], {})}
+
+
+def base_runtime(
+    runtimes: Data, preferred: tuple[str, ...], own: str, fits: Callable[[Data], bool]
+) -> str:
+    """Name of the runtime to inherit from: a preferred one, else runc, else crun; "" for none."""
+    for name in (*preferred, "runc", "crun"):
+        table = runtimes.get(name)
+        if name != own and isinstance(table, dict) and fits(table):
+            return name
+    return ""

@@ -1,0 +1,41 @@
+"""dockerd's options: keys of daemon.json and the flags that mean the same (dockerd.yaml)."""
+
+from __future__ import annotations
+
+from datetime import date
+from functools import lru_cache
+from typing import Literal
+
+from gpufleet.core.data import read
+from gpufleet.core.entries import Entry
+
+
+class DockerdKey(Entry):
+    """One key of daemon.json."""
+
+    key: str
+    kind: Literal["boolean", "number", "string", "list", "map"]
+    flags: tuple[str, ...] = ()
+    both: bool = False  # dockerd joins the key and the flag; otherwise it refuses to start
+
+
+class DockerdOptions(Entry):
+    """dockerd.yaml"""
+
+    as_of: date
+    source: str
+    keys: tuple[DockerdKey, ...]
+
+    def exclusive_flags(self) -> dict[str, tuple[str, ...]]:
+        """Flag -> the keys of daemon.json that may not be there beside it."""
+        found: dict[str, tuple[str, ...]] = {}
+        for entry in self.keys:
+            for flag in () if entry.both else entry.flags:
+                found[flag] = (*found.get(flag, ()), entry.key)
+        return found
+
+
+@lru_cache(maxsize=1)
+def dockerd_options() -> DockerdOptions:
+    """dockerd's options as the catalog has them."""
+    return DockerdOptions.model_validate(read("toolkit/dockerd"))

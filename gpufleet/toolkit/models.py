@@ -1,0 +1,131 @@
+"""Types of toolkit.yaml and runtimes.yaml."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Literal
+
+from pydantic import Field
+
+from gpufleet.core.entries import Entry, Sourced, Style
+from gpufleet.packages.models import Key, RepositoryLayout
+
+
+class NamedPackages(Sourced):
+    """A list of package names."""
+
+    names: tuple[str, ...]
+
+
+class ToolkitVersion(Sourced):
+    """A version of the container toolkit."""
+
+    version: str
+
+
+class Advisory(Sourced):
+    """A vulnerability of the toolkit: versions below `fixed` have it."""
+
+    cve: str
+    fixed: str
+
+
+class ToolkitRepository(Sourced):
+    """The toolkit's repository: `base`, then a path per packaging."""
+
+    base: str
+    paths: dict[Style, str]
+    key: Key
+    layouts: tuple[RepositoryLayout, ...]
+
+
+class ToolkitBehaviour(Sourced):
+    """Something that the toolkit does only in a range of versions (`until` is not included)."""
+
+    topic: str
+    since: str = ""
+    until: str = ""
+    effect: str
+
+
+class Cdi(Sourced):
+    """CDI specifications, and the units that keep them current."""
+
+    refresh_since: str
+    refresh_units: tuple[str, ...]
+    refresh_environment: str
+    refresh_output: str
+    refresh_minimum_systemd: int
+    not_handled: tuple[str, ...]
+    output: str
+    spec_directories: tuple[str, ...]
+    no_additional_gids_flag: str
+    old_systemd: dict[str, int] = Field(
+        default_factory=dict
+    )  # distribution -> systemd, where that is too old to refresh
+
+
+class Toolkit(Entry):
+    """toolkit.yaml"""
+
+    as_of: date
+    newest: str
+    oldest: str
+    packages: NamedPackages
+    packages_removed: NamedPackages
+    architectures: dict[str, dict[Style, str]]  # `uname -m` -> name in the repository
+    repository: ToolkitRepository
+    versions: tuple[ToolkitVersion, ...]
+    security: tuple[Advisory, ...]
+    behaviour: tuple[ToolkitBehaviour, ...]
+    cdi: Cdi
+
+
+class ConfigTemplate(Entry):
+    """A template from which a runtime's configuration of that version is made."""
+
+    version: int
+    path: str
+
+
+class RuntimeConfig(Sourced):
+    """Where a runtime's configuration is, by who starts it."""
+
+    variant: str
+    unit: str
+    agent_unit: str = ""
+    config: str
+    drop_in: str = ""
+    generated: bool = False  # written anew at every start: change a template instead
+    templates: tuple[ConfigTemplate, ...] = ()
+    base_template: str = ""
+    socket: str = ""
+    runtime_found_at: tuple[str, ...] = ()  # it registers `nvidia` by itself when one exists
+    default_runtime_option: str = ""
+
+
+class RuntimeMinimum(Sourced):
+    """The lowest version of a runtime for one feature."""
+
+    feature: str
+    version: str
+    how: str = ""
+
+
+class Runtime(Sourced):
+    """A container runtime."""
+
+    name: Literal["docker", "containerd", "crio", "podman"]
+    configs: tuple[RuntimeConfig, ...] = ()
+    minimums: tuple[RuntimeMinimum, ...] = ()
+
+    def minimum(self, feature: str) -> str:
+        """Lowest version that has the feature; "" where the catalog does not say."""
+        return next((m.version for m in self.minimums if m.feature == feature), "")
+
+
+class Runtimes(Entry):
+    """runtimes.yaml"""
+
+    as_of: date
+    runtimes: tuple[Runtime, ...]

@@ -1,0 +1,112 @@
+"""Container runtimes: a new configuration is parsed by the runtime before it counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from pyinfra import host
+
+from gpufleet.facts.files import NOTES
+from gpufleet.facts.model import NodeFacts
+from gpufleet.host.file_write import FileWrite
+from gpufleet.host.files import BACKUPS, HOME, INCOMING, show_diff, stamp
+from gpufleet.host.operation import Commands, operation
+from gpufleet.host.shell import command, explain, script, upload
+from gpufleet.toolkit import findings
+from gpufleet.toolkit.cdi import CdiPlan
+from gpufleet.toolkit.runtime_model import ConfigChange, RuntimePlan
+
+
+@operation
+def configure(facts: NodeFacts, plan: RuntimePlan | None) -> Commands:
+    """
+    Put a runtime's new configuration in place and make it count; put the old one back on failure.
+
+    + facts: what the host is, for the differences that --diff shows
+    + plan: the change and how it is activated; None where the host has no such runtime
+    """
+    if plan is None or (not plan.changes and plan.activation == "none"):
+        host.noop("the runtime is configured" if plan else "the host has no such runtime")
+        return
+    mark = stamp()
+    backups = {change.path: f"{BACKUPS}/{mark}{change.path}" for change in plan.changes}
+    if plan.changes:
+        yield command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS, NOTES)
+    note = f"{NOTES}/{plan.key}.json" if plan.changes and plan.serves else ""
+    if note:  # what goes again is on record until all of it is gone
+        backups[note] = f"{BACKUPS}/{mark}{note}"
+        yield from _note(plan, note, mark, backups[note])
+    for number, change in enumerate(plan.changes):
+        show_diff(facts, [change.write or FileWrite(change.path, "")])
+        yield from _put(
+            plan, change, f"{mark}-{number}", backups[change.path], (note, backups.get(note, ""))
+        )
+    if plan.activation != "none":
+        message = findings.RUNTIME_DOWN(unit=plan.unit, file=plan.config)
+        began = explain(host.name, findings.CONTAINERS_BEGAN(unit=plan.unit)) if plan.spare else ""
+        yield script(
+            "toolkit/activate",
+            plan.unit,
+            plan.activation,
+            plan.name,
+            plan.socket,
+            "nvidia" if plan.serves else "",
+            explain(host.name, message),
+            began,
+            *(word for pair in backups.items() for word in pair),
+        )
+
+
+def _note(plan: RuntimePlan, note: str, mark: str, backup: str) -> Commands:
+    """Write down what is about to be written: a run that fails or is killed may not record it."""
+    staged = f"{INCOMING}/{mark}-note"
+    text = json.dumps(plan.as_record(), indent=2, sort_keys=True) + "\n"
+    yield upload(text.encode(), staged)
+    yield script("toolkit/note_runtime", staged, note, backup)
+
+
+def _put(
+    plan: RuntimePlan, change: ConfigChange, mark: str, backup: str, note: tuple[str, str]
+) -> Commands:
+    staged = ""
+    if change.after is not None:
+        staged = f"{INCOMING}/{mark}"
+        yield upload(change.after.encode(), staged)
+    yield script(
+        "toolkit/runtime_config",
+        change.path,
+        staged,
+        change.sha256,
+        oct(change.mode).removeprefix("0o"),
+        backup,
+        explain(host.name, findings.CONFIG_MOVED(file=change.path)),
+        explain(host.name, findings.PARSER_REFUSES(runtime=plan.name, file=change.path)),
+        explain(host.name, findings.NOT_TAKEN_UP(runtime=plan.name, file=change.path)),
+        *note,
+        change.expected,
+        str(len(change.read_back)),
+        *change.read_back,
+        *(change.validate if change.after is not None else ()),
+    )
+
+
+@operation
+def describe_devices(plan: CdiPlan, driver: Callable[[], str | None]) -> Commands:
+    """
+    Make the CDI spec for the loaded driver.
+
+    + plan: who keeps the spec, and whether it is current
+    + driver: version that is loaded by then; None where a reboot has to load it first
+    """
+    version = driver()
+    if not plan.stale(version):
+        host.noop("the CDI spec is current" if version else "it is made when a driver is loaded")
+        return
+    message = explain(host.name, findings.CDI_FAILED(file=plan.path, driver=version))
+    if plan.keeper == "refresh":
+        yield script("toolkit/cdi_refresh", plan.path, message, *plan.units)
+    else:
+        yield script("toolkit/cdi_generate", plan.path, message, *plan.command)
+        if plan.created:  # else there was one before
+            yield script("packages/note_made", HOME, plan.path, "")

@@ -1,0 +1,220 @@
+"""What is to be done about the container toolkit of one host, and why. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.versions import release
+from gpufleet.facts.files import TOOLKIT_BEGUN
+from gpufleet.facts.model import NodeFacts
+from gpufleet.host.file_write import FileWrite
+from gpufleet.packages.catalog import Catalog
+from gpufleet.packages.choice import ToolkitChoice
+from gpufleet.packages.repository import RepositoryPlan, plan_repository
+from gpufleet.packages.transaction import lock_plugin, to_hold
+from gpufleet.toolkit import findings as found
+from gpufleet.toolkit.cdi import CdiPlan, plan_cdi
+from gpufleet.toolkit.resolve import resolve_toolkit
+from gpufleet.toolkit.runtime_model import Context, RuntimePlan
+from gpufleet.toolkit.runtimes import plan_runtime
+from gpufleet.toolkit.settings import ToolkitSettings
+
+CONFIG = "/etc/nvidia-container-runtime/config.toml"  # made by the packages' own scripts
+Action = Literal["none", "install", "upgrade", "downgrade", "repair"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolkitPlan:
+    """The steps of the toolkit role for one host; a step that is empty has nothing to do."""
+
+    choice: ToolkitChoice
+    action: Action
+    before: str | None  # version of the installed packages
+    target: str  # version to end with
+    packages: tuple[str, ...]  # names, all at the target
+    installed: tuple[str, ...]  # those of them that are there now
+    repository: RepositoryPlan
+    prerequisites: tuple[str, ...]  # what locks versions, where it is missing
+    hold: tuple[str, ...]  # names to hold that are not held
+    runtimes: tuple[RuntimePlan, ...]
+    cdi: CdiPlan
+    boot_id: str
+    earlier: dict[str, Any]  # runtimes of the host's record, by key
+    reasons: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def changes_packages(self) -> bool:
+        return self.action != "none"
+
+    @property
+    def files(self) -> tuple[FileWrite, ...]:
+        """The configuration files to write; see ConfigChange for how each is checked."""
+        return tuple(
+            change.write for runtime in self.runtimes for change in runtime.changes if change.write
+        )
+
+    def converged(self, driver: str | None) -> bool:
+        """Whether there is nothing to do while `driver` is the loaded one."""
+        return not (
+            self.changes_packages
+            or self.repository.needed
+            or self.hold
+            or any(r.changes or r.activation != "none" for r in self.runtimes)
+            or self.cdi.stale(driver)
+        )
+
+    def record(self, driver: str | None, versions: dict[str, str]) -> dict[str, Any]:
+        """What provenance keeps under `toolkit` once all is carried out.
+
+        `driver`: version that is loaded then; `versions`: packages by name, as installed.
+        """
+        pending = {
+            runtime.unit: {
+                "boot_id": self.boot_id,
+                "started": runtime.started,
+                "reason": runtime.reason,
+            }
+            for runtime in self.runtimes
+            if runtime.postponed
+        }
+        cdi: dict[str, Any] = {}
+        if self.cdi.keeper != "none":
+            cdi = {"path": self.cdi.path, "driver": driver, "created": self.cdi.created}
+        return {
+            "version": self.target,
+            "packages": versions,
+            "runtimes": self.earlier | {r.key: r.as_record() for r in self.runtimes if r.managed},
+            "cdi": cdi,
+            "pending": pending,
+        }
+
+    def describe(self) -> dict[str, Any]:
+        """The plan as data for preflight's JSON."""
+        return {
+            "action": self.action,
+            "before": self.before,
+            "target": self.target,
+            "packages": list(self.packages),
+            "runtimes": {runtime.key: runtime.describe() for runtime in self.runtimes},
+            "cdi": {"keeper": self.cdi.keeper, "path": self.cdi.path},
+            "reasons": list(self.reasons),
+        }
+
+
+def _first_run_broke_off(facts: NodeFacts) -> bool:
+    """Whether an earlier run installed the toolkit and did not come to its end."""
+    begun = facts.files.get(TOOLKIT_BEGUN)
+    recorded = "toolkit" in (facts.provenance or {})
+    return not recorded and begun is not None and begun.content is not None
+
+
+def plan_toolkit(settings: ToolkitSettings, facts: NodeFacts, catalog: Catalog) -> ToolkitPlan:
+    """What to install and configure on one host; raises nothing, reports findings."""
+    choice = resolve_toolkit(
+        catalog,
+        distribution=facts.distribution,
+        architecture=facts.kernel.architecture,
+        settings=settings,
+    )
+    before = _installed_version(choice, facts)
+    target = _target(settings, choice, before)
+    action, reason = _action(choice, before, target, facts)
+    repository = plan_repository(choice.repository, facts, wanted=action != "none")
+    plugin = lock_plugin(facts, catalog, hold=settings.hold)
+    anew = action != "none" or bool(plugin)
+    first = action == "install" or _first_run_broke_off(facts)
+    context = Context(settings, facts, catalog, first=first)
+    runtimes = tuple(
+        plan_runtime(key, runtime, context)
+        for key, runtime in facts.runtimes.items()
+        if settings.runtimes == "auto" or runtime.name in settings.runtimes
+    )
+    cdi = plan_cdi(settings, facts, catalog, target)
+    return ToolkitPlan(
+        choice=choice,
+        action=action,
+        before=before,
+        target=target,
+        packages=choice.packages,
+        installed=tuple(name for name in choice.packages if name in facts.packages),
+        repository=repository,
+        prerequisites=plugin,
+        hold=to_hold(choice.packages, facts, moves=anew) if settings.hold else (),
+        runtimes=runtimes,
+        cdi=cdi,
+        boot_id=facts.boot_id,
+        earlier=facts.recorded_runtimes,
+        reasons=(choice.reason, reason),
+        findings=(
+            *choice.findings,
+            *repository.findings,
+            *_inspect(settings, facts, catalog, choice, target),
+            *(finding for runtime in runtimes for finding in runtime.findings),
+            *cdi.findings,
+        ),
+    )
+
+
+def _installed_version(choice: ToolkitChoice, facts: NodeFacts) -> str | None:
+    there = [facts.packages[name] for name in choice.packages if name in facts.packages]
+    versions = [package.upstream for package in there if package.state != "config-files"]
+    return max(versions, key=release, default=None)
+
+
+def _target(settings: ToolkitSettings, choice: ToolkitChoice, before: str | None) -> str:
+    """The chosen version; a newer one that is there stays, unless a version was asked for."""
+    newer = before is not None and release(before) > release(choice.version)
+    return before if before and newer and not settings.version else choice.version
+
+
+def _action(
+    choice: ToolkitChoice, before: str | None, target: str, facts: NodeFacts
+) -> tuple[Action, str]:
+    if before is None:
+        return "install", "No container toolkit is installed."
+    wrong = [
+        name
+        for name in choice.packages
+        if name not in facts.packages
+        or facts.packages[name].upstream != target
+        or facts.packages[name].state != "installed"
+    ]
+    if not wrong:
+        return "none", f"Container toolkit {before} is installed."
+    if before == target:
+        return "repair", f"Not at {target}, or half done: {', '.join(wrong)}."
+    verb: Action = "upgrade" if release(before) < release(target) else "downgrade"
+    return verb, f"Container toolkit {before} is installed, {target} is wanted."
+
+
+def _inspect(
+    settings: ToolkitSettings,
+    facts: NodeFacts,
+    catalog: Catalog,
+    choice: ToolkitChoice,
+    target: str,
+) -> list[Finding]:
+    """What a person should know of what is there: old packages, runtimes that are left out."""
+    findings = []
+    if target != choice.version:
+        findings.append(found.NEWER_INSTALLED(installed=target, version=choice.version))
+    legacy = [
+        name
+        for name in catalog.toolkit.packages_removed.names
+        if name in facts.packages and facts.packages[name].state != "config-files"
+    ]
+    if legacy:
+        findings.append(found.LEGACY_PACKAGES(packages=", ".join(legacy)))
+    names = {runtime.name for runtime in facts.runtimes.values()}
+    if not names:
+        findings.append(found.NO_RUNTIME())
+    if settings.runtimes != "auto":
+        for name in settings.runtimes:
+            if name not in names:
+                findings.append(found.RUNTIME_MISSING(runtime=name))
+        for name in sorted(names - set(settings.runtimes)):
+            findings.append(found.RUNTIME_NOT_MANAGED(runtime=name))
+    return findings

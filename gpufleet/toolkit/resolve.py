@@ -1,0 +1,115 @@
+"""Resolves which version of the container toolkit a host gets. Never raises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpufleet.core.findings import Finding, by_severity
+from gpufleet.core.versions import release
+from gpufleet.driver import findings as kinds
+from gpufleet.packages.catalog import Catalog, Distribution
+from gpufleet.packages.choice import Repository, ToolkitChoice
+from gpufleet.toolkit.settings import ToolkitSettings
+
+
+def resolve_toolkit(
+    catalog: Catalog, *, distribution: str, architecture: str, settings: ToolkitSettings
+) -> ToolkitChoice:
+    """The toolkit for one host; `distribution` and `architecture` as for `resolve_driver`."""
+    toolkit = catalog.toolkit
+    place = catalog.distribution(distribution)
+    if place is None:
+        known = ", ".join(d.code for d in catalog.distributions)
+        finding = kinds.UNKNOWN_DISTRIBUTION(distribution=distribution, known=known)
+        return _refused(catalog, settings, finding)
+    if architecture not in toolkit.architectures:
+        finding = kinds.TOOLKIT_ARCHITECTURE(
+            architecture=architecture, known=", ".join(toolkit.architectures)
+        )
+        return _refused(catalog, settings, finding)
+    newest = _newest(catalog, place)
+    version = settings.version or newest
+    reason = (
+        f"Version {version} was asked for (toolkit_version)."
+        if settings.version
+        else f"Version {version} is the newest that {place.title} can have."
+    )
+    return ToolkitChoice(
+        version=version,
+        packages=toolkit.packages.names,
+        repository=_repository(catalog, place, architecture, settings),
+        reason=reason,
+        findings=by_severity(_findings(catalog, place, version, newest)),
+    )
+
+
+def _refused(catalog: Catalog, settings: ToolkitSettings, finding: Finding) -> ToolkitChoice:
+    repository = Repository("", "apt", "", "", (), "", "")
+    version = settings.version or catalog.toolkit.newest
+    return ToolkitChoice(version, (), repository, finding.message, (finding,))
+
+
+def _refuses(distribution: Distribution, version: str) -> bool:
+    """True where a version (as numbers: 1.19 covers 1.19.1, not 1.190) cannot be installed."""
+    number = release(version)
+    prefixes = (release(prefix) for prefix in distribution.toolkit.refused)
+    return any(number[: len(prefix)] == prefix for prefix in prefixes)
+
+
+def _newest(catalog: Catalog, distribution: Distribution) -> str:
+    versions = [
+        entry.version
+        for entry in catalog.toolkit.versions
+        if not _refuses(distribution, entry.version)
+        and release(entry.version) <= release(catalog.toolkit.newest)
+    ]
+    return max(versions, key=release)
+
+
+def _repository(
+    catalog: Catalog, distribution: Distribution, architecture: str, settings: ToolkitSettings
+) -> Repository:
+    source = catalog.toolkit.repository
+    base = settings.repo_url or source.base
+    own = settings.repo_key_fingerprint
+    layout = next(x for x in source.layouts if distribution.manager in x.managers)
+    name = catalog.toolkit.architectures[architecture][distribution.style]
+    return Repository(
+        name=layout.name,
+        manager=distribution.manager,
+        url=f"{base}/{source.paths[distribution.style].format(architecture=name)}",
+        key_url=f"{base}/{source.key.file}",
+        key_fingerprints=(own,) if own else source.key.fingerprints,
+        file=layout.file,
+        keyring=layout.keyring,
+        signed_packages=layout.signed_packages,
+        signed_metadata=layout.signed_metadata,
+    )
+
+
+def _findings(
+    catalog: Catalog, distribution: Distribution, version: str, newest: str
+) -> Iterator[Finding]:
+    toolkit = catalog.toolkit
+    if _refuses(distribution, version):
+        yield kinds.TOOLKIT_REFUSED(
+            version=version,
+            title=distribution.title,
+            reason=distribution.toolkit.reason,
+            newest=newest,
+        )
+    if release(version) < release(toolkit.oldest):
+        yield kinds.TOOLKIT_TOO_OLD(version=version, oldest=toolkit.oldest, newest=newest)
+    elif version not in {entry.version for entry in toolkit.versions}:
+        yield kinds.TOOLKIT_UNKNOWN_VERSION(
+            version=version, date=toolkit.as_of, newest=toolkit.newest
+        )
+    open_advisories = [a for a in toolkit.security if release(version) < release(a.fixed)]
+    if open_advisories:
+        yield kinds.TOOLKIT_INSECURE(
+            version=version,
+            cves=", ".join(a.cve for a in open_advisories),
+            fixed=max((a.fixed for a in open_advisories), key=release),
+        )
+    if not distribution.toolkit.tested:
+        yield kinds.TOOLKIT_UNTESTED(title=distribution.title)

@@ -1,0 +1,126 @@
+"""From a merged configuration to the change of one file, and to the plan of its runtime. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from gpufleet.facts.model import Runtime
+from gpufleet.toolkit import findings as found
+from gpufleet.toolkit.config import containerd, docker
+from gpufleet.toolkit.config.json_text import JSON
+from gpufleet.toolkit.config.model import Merged
+from gpufleet.toolkit.config.tables import parsed
+from gpufleet.toolkit.runtime_model import ConfigChange, Context, RuntimePlan
+from gpufleet.toolkit.runtime_texts import containerd_socket, main_path, text_of
+
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
+# A line of `containerd config dump` and of `crio config` that says that nvidia is known.
+_TABLE = r"""runtimes\.['"]?nvidia['"]?\]"""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The file of one runtime that is ours to change."""
+
+    path: str
+    text: str | None
+    merged: Merged
+
+
+def change_of(
+    key: str, target: Target, runtime: Runtime, context: Context, *, serving: bool
+) -> ConfigChange | None:
+    """The change of one file; None where it stays. `serving`: the runtime knows nvidia by it."""
+    if not target.merged.changed or target.merged.blocked:
+        return None
+    file = context.facts.files.get(target.path)
+    there = file if file and file.content is not None else None
+    return ConfigChange(
+        path=target.path,
+        before=target.text,
+        after=target.merged.text,
+        mode=there.mode if there else 0o644,
+        sha256=there.sha256 or _sha256(target.text) if there else "",
+        validate=_validate(runtime, context),
+        read_back=_read_back(key, runtime, context) if serving else (),
+        expected=_TABLE if serving and runtime.name != "docker" else "",
+    )
+
+
+def _read_back(key: str, runtime: Runtime, context: Context) -> tuple[str, ...]:
+    if runtime.name == "containerd":
+        main = main_path(key, runtime, context.settings)
+        return ("containerd", "--config", main, "config", "dump")
+    return ("crio", "config") if runtime.name == "crio" else ()
+
+
+def assemble(
+    key: str, runtime: Runtime, target: Target, context: Context, *, serving: bool
+) -> RuntimePlan:
+    """The plan of a runtime whose one file changes, before it is known how that comes to count."""
+    merged = target.merged
+    findings = list(merged.notes)
+    service = context.facts.services.get(runtime.unit)
+    if service and service.active == "failed":
+        findings.append(found.RUNTIME_FAILED(unit=runtime.unit))
+    if context.settings.cdi and runtime.name != "crio" and not context.has(runtime, "cdi"):
+        since = context.known(runtime).minimum("cdi")
+        findings.append(
+            found.CDI_UNSUPPORTED(runtime=runtime.name, version=runtime.version, since=since)
+        )
+    return RuntimePlan(
+        key=key,
+        name=runtime.name,
+        unit=runtime.unit,
+        config=target.path,
+        change=change_of(key, target, runtime, context, serving=serving),
+        activation="none",
+        reason="",
+        postponed=False,
+        default=context.settings.default_runtime,
+        user_keys=_user_keys(runtime, target),
+        record=merged.record,
+        findings=tuple(findings),
+        socket=_socket(key, runtime, context),
+        running=runtime.running,
+        serves=serving,
+    )
+
+
+def _socket(key: str, runtime: Runtime, context: Context) -> str:
+    if runtime.unit != "containerd.service":
+        return ""
+    service = context.facts.services.get(runtime.unit)
+    main = text_of(context.facts, main_path(key, runtime, context.settings))
+    return containerd_socket(main, service.exec_start if service else "")
+
+
+def _sha256(text: str | None) -> str:
+    return hashlib.sha256((text or "").encode()).hexdigest()
+
+
+def _validate(runtime: Runtime, context: Context) -> tuple[str, ...]:
+    if runtime.name == "docker":
+        able = context.has(runtime, "validate")
+        return ("dockerd", "--validate", "--config-file", "{path}") if able else ()
+    if runtime.name == "containerd":
+        return ("containerd", "--config", "{path}", "config", "dump")
+    return ("crio", "--config", "{path}", "config")
+
+
+def _user_keys(runtime: Runtime, target: Target) -> tuple[str, ...]:
+    """The user's own settings, one or two levels deep, as the checks look for them later."""
+    if target.text is None or target.merged.blocked:
+        return ()
+    undo = docker.unmerge if runtime.name == "docker" else containerd.unmerge
+    text = undo(target.text, target.merged.record).text or ""
+    data = JSON.parse(text.lstrip("\ufeff")) if runtime.name == "docker" else parsed(text)
+    keys = []
+    for key, value in data.items():
+        if runtime.name == "docker" and isinstance(value, dict) and value:
+            keys += [f"{key}.{inner}" for inner in value if _PLAIN_KEY.fullmatch(inner)]
+        elif key not in ("default-runtime", "plugins", "version") and _PLAIN_KEY.fullmatch(key):
+            keys.append(key)
+    return tuple(keys)

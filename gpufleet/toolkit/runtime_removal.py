@@ -1,0 +1,116 @@
+"""How each configuration file loses what is ours, by the host's record. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpufleet.core.findings import Severity
+from gpufleet.facts.model import NodeFacts, Runtime
+from gpufleet.facts.services import RuntimeName
+from gpufleet.packages.catalog import Catalog
+from gpufleet.toolkit import findings as found
+from gpufleet.toolkit.activation import with_activation
+from gpufleet.toolkit.config import containerd, crio, docker
+from gpufleet.toolkit.config.model import Merged, Record
+from gpufleet.toolkit.runtime_change import Target, assemble, change_of
+from gpufleet.toolkit.runtime_model import ConfigChange, Context, RuntimePlan
+from gpufleet.toolkit.runtime_texts import main_path, safe, text_of
+from gpufleet.toolkit.settings import ToolkitSettings
+
+
+def plan_runtime_removal(
+    settings: ToolkitSettings, facts: NodeFacts, catalog: Catalog
+) -> tuple[RuntimePlan, ...]:
+    """How each recorded runtime loses what is ours, in every file that ever held any of it."""
+    context = Context(settings, facts, catalog, first=False)
+    recorded = facts.recorded_runtimes
+    return tuple(_plan_removal(key, context) for key in recorded if context.files(key))
+
+
+def _plan_removal(key: str, context: Context) -> RuntimePlan:
+    files = context.files(key)
+    there = context.facts.runtimes.get(key)
+    runtime = there or _gone(key, next(iter(files)))
+    targets = [_retracted(key, runtime, path, context) for path in files]
+    main = main_path(key, runtime, context.settings)
+    # the file that counts is the one that the runtime reads; by default that of the last run
+    targets.sort(key=lambda target: target.path != main)
+    counts = next((each for each in targets if each.merged.changed), targets[0])
+    plan = replace(
+        assemble(key, runtime, counts, context, serving=False),
+        default=False,
+        findings=tuple(note for target in targets for note in target.merged.notes),
+        others=_changes(key, runtime, [each for each in targets if each is not counts], context),
+    )
+    if plan.change and there is None:
+        plan = replace(
+            plan,
+            change=replace(plan.change, validate=()),
+            others=tuple(replace(change, validate=()) for change in plan.others),
+        )
+    return with_activation(plan, runtime, context)
+
+
+def without_old_files(plan: RuntimePlan, runtime: Runtime, context: Context) -> RuntimePlan:
+    """The plan of a runtime whose configuration path has changed: the old file loses what is ours.
+
+    A file that cannot be cleaned stays on the host's record, for a later run or the removal.
+    """
+    if not plan.managed:
+        return plan
+    ours = context.real_path(plan.config)
+    old = [path for path in context.files(plan.key) if context.real_path(path) != ours]
+    targets = [_retracted(plan.key, runtime, path, context) for path in old]
+    notes = [
+        replace(note, severity=Severity.WARNING) if note.blocks else note
+        for target in targets
+        for note in target.merged.notes
+    ]
+    return replace(
+        plan,
+        others=_changes(plan.key, runtime, targets, context),
+        earlier=tuple(
+            (target.path, context.record(plan.key, target.path))
+            for target in targets
+            if target.merged.blocked
+        ),
+        findings=(*plan.findings, *notes),
+    )
+
+
+def _retracted(key: str, runtime: Runtime, path: str, context: Context) -> Target:
+    """One file without what is ours; with a blocker where that cannot be done."""
+    record, file = context.record(key, path), context.facts.files.get(path)
+    if file is None or file.error:
+        reason = file.error if file else "it was not among the files that were read"
+        note = found.CONFIG_UNREADABLE(file=path, reason=reason)
+        return Target(path, None, Merged(None, False, (note,), record))
+    text = text_of(context.facts, path)
+    merged = _unmerged(runtime, text, record, path, context)
+    if key in context.facts.runtimes:
+        merged = safe(key, runtime, path, merged, context)
+    return Target(path, text, merged)
+
+
+def _unmerged(
+    runtime: Runtime, text: str | None, record: Record, path: str, context: Context
+) -> Merged:
+    if runtime.name == "containerd":
+        fills_maps = context.has(runtime, "config-v3")
+        return containerd.unmerge(text, record, path, fills_maps)
+    if runtime.name == "crio":
+        return crio.unmerge(text, record, path)
+    return docker.unmerge(text, record, path, context.reads(runtime))
+
+
+def _changes(
+    key: str, runtime: Runtime, targets: list[Target], context: Context
+) -> tuple[ConfigChange, ...]:
+    changes = (change_of(key, each, runtime, context, serving=False) for each in targets)
+    return tuple(change for change in changes if change)
+
+
+def _gone(key: str, path: str) -> Runtime:
+    """A runtime that was removed since: nothing runs, and nothing can parse its configuration."""
+    names: dict[str, RuntimeName] = {"docker": "docker", "crio": "crio"}
+    return Runtime(names.get(key, "containerd"), "0", f"{key}.service", path, running=False)

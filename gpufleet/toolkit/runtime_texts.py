@@ -1,0 +1,101 @@
+"""The configuration files of one runtime taken together, and what they would be. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gpufleet.core.findings import Finding
+from gpufleet.facts.model import NodeFacts, Runtime
+from gpufleet.toolkit import findings as found
+from gpufleet.toolkit.config import containerd, crio, docker, references
+from gpufleet.toolkit.config.edits import NotUnderstood, lookup
+from gpufleet.toolkit.config.model import Merged
+from gpufleet.toolkit.config.references import References
+from gpufleet.toolkit.config.tables import parsed
+from gpufleet.toolkit.runtime_model import Context
+from gpufleet.toolkit.settings import ToolkitSettings
+
+SOCKET = "/run/containerd/containerd.sock"  # where containerd listens when nothing else is said
+
+
+def main_path(key: str, runtime: Runtime, settings: ToolkitSettings) -> str:
+    """The file that a runtime reads first."""
+    if key == "containerd" and settings.containerd_config:
+        return settings.containerd_config
+    return runtime.config_path
+
+
+def text_of(facts: NodeFacts, path: str) -> str | None:
+    """A file's text; None where there is none, or where it cannot be read."""
+    file = facts.files.get(path)
+    return file.content if file else None
+
+
+def imported_texts(
+    main: str | None, path: str, texts: Mapping[str, str], without: str | None = None
+) -> dict[str, str]:
+    """The files that containerd's main file at `path` imports, in containerd's order."""
+    names = containerd.imported(main, path, texts)
+    return {name: texts[name] for name in names if name != without}
+
+
+def crio_layers(path: str, texts: Mapping[str, str], without: str | None = None) -> list[str]:
+    """crio.conf and its drop-ins, in CRI-O's order."""
+    folder = crio.DROP_IN.rpartition("/")[0]
+    names = sorted(name for name in texts if name.rpartition("/")[0] == folder)
+    return [texts.get(path, ""), *(texts[name] for name in names if name != without)]
+
+
+def containerd_socket(main: str | None, exec_start: str) -> str:
+    """Where containerd listens, by its command line, its main file, or its default."""
+    flags = [
+        value for flag in ("--address", "-a") for value in docker.flag_values(exec_start, flag)
+    ]
+    named = lookup(parsed(main), ("grpc", "address"))
+    return flags[-1] if flags else str(named or SOCKET)
+
+
+def safe(key: str, runtime: Runtime, path: str, merged: Merged, context: Context) -> Merged:
+    """The merge, or none of it where it would make the runtime name one that is not defined."""
+    if not merged.changed or merged.blocked:
+        return merged
+    before = {name: file.content for name, file in context.facts.files.items()}
+    after = {**before, path: merged.text}
+    known = _unresolved(key, runtime, path, before, context)
+    lost = _unresolved(key, runtime, path, after, context)
+    notes = [_still_named(path, runtime, *pair) for pair in lost.items() if pair[0] not in known]
+    if not notes:
+        return merged
+    record = merged.record or context.record(key, path)
+    return replace(
+        merged, text=before.get(path), changed=False, notes=(*merged.notes, *notes), record=record
+    )
+
+
+def _still_named(path: str, runtime: Runtime, name: str, setting: str) -> Finding:
+    return found.RUNTIME_STILL_NAMED(file=path, runtime=runtime.name, name=name, setting=setting)
+
+
+def _unresolved(
+    key: str, runtime: Runtime, path: str, files: Mapping[str, str | None], context: Context
+) -> References:
+    """Runtimes that are named and not defined, where `path` is one of the files."""
+    texts = {name: text for name, text in files.items() if text is not None}
+    if runtime.name == "docker":
+        service = context.facts.services.get(runtime.unit)
+        try:
+            data = docker.data(texts.get(path))
+        except NotUnderstood:
+            return {}
+        return references.docker(data, service.exec_start if service else "")
+    main = main_path(key, runtime, context.settings)
+    if runtime.name == "crio":
+        return references.crio(crio.effective(crio_layers(main, texts)))
+    if path != main and path not in containerd.imported(texts.get(main), main, [path]):
+        main = path  # a file that this containerd does not read: judged by itself
+    imports = imported_texts(texts.get(main), main, texts)
+    deep = context.has(runtime, "drop-ins-merged")
+    newest = context.newest_version(runtime)
+    data = containerd.effective(texts.get(main), imports.values(), deep, newest)
+    return references.containerd(data, context.has(runtime, "config-v3"))

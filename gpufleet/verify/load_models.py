@@ -1,0 +1,160 @@
+"""Types of load_test.yaml, which explains its fields."""
+
+from __future__ import annotations
+
+from datetime import date
+from functools import lru_cache
+from typing import Annotated
+
+from pydantic import Field
+
+from gpufleet.core.data import read
+from gpufleet.core.entries import Entry, Sourced
+from gpufleet.core.versions import release
+
+Compute = Annotated[str, Field(pattern=r"^\d+\.\d+$")]  # compute capability, "9.0"
+Part = Annotated[float, Field(gt=0, le=1)]
+
+
+class Program(Sourced):
+    """dcgmproftester. `seconds` of load; `start_seconds`: until it runs."""
+
+    path: str
+    arguments: tuple[str, ...]
+    capabilities: tuple[str, ...]
+    seconds: int
+    start_seconds: int
+
+    def command(self, cuda: int, field: int, seconds: int) -> list[str]:
+        values = {"cuda": cuda, "field": field, "seconds": seconds}
+        return [word.format(**values) for word in (self.path, *self.arguments)]
+
+
+class LoadImage(Sourced):
+    """An image that has the program, and the major versions of CUDA that it is for."""
+
+    dcgm: str
+    image: str
+    cuda: tuple[int, ...]
+
+
+class Oldest(Sourced):
+    """The lowest compute capability that a major version of CUDA serves."""
+
+    cuda: int
+    compute: Compute
+
+
+class LoadField(Sourced):
+    """A pipe that can be loaded, from a compute capability on."""
+
+    field: int
+    title: str
+    since: Compute
+    metrics: tuple[str, ...]
+
+
+class ActiveLimit(Sourced):
+    """The part of the time that a pipe must work, on the GPUs that it is for."""
+
+    least: Part
+    field: int | None = None
+    only: tuple[Compute, ...] = ()
+    since: Compute | None = None
+
+    def fits(self, field: int, compute: str) -> bool:
+        return (
+            self.field in (None, field)
+            and (not self.only or compute in self.only)
+            and (self.since is None or release(self.since) <= release(compute))
+        )
+
+
+class Utilization(Sourced):
+    """`least` percent of the time; `samples`: the fewest that say something; `metrics`: by how
+    much each has to be multiplied to be percent."""
+
+    metrics: dict[str, int]
+    least: float
+    samples: int
+
+
+class Rates(Sourced):
+    """Parts of a rate; see the file."""
+
+    steady: Part
+    even: Part
+
+
+class Throttling(Sourced):
+    """What the bits of the clocks' reasons mean."""
+
+    metrics: tuple[str, ...]
+    bits: dict[int, str]
+
+    def reasons(self, value: int) -> list[str]:
+        return [text for bit, text in self.bits.items() if value & bit]
+
+
+class XidMetrics(Sourced):
+    """`counts` of the last minutes by code; `last`: the code of the last one."""
+
+    counts: tuple[str, ...]
+    last: tuple[str, ...]
+
+
+class NodeLabels(Sourced):
+    """Names of labels."""
+
+    cuda: tuple[str, ...]
+    compute: tuple[str, str]
+    product: str
+    sharing: str
+
+
+class PodLabels(Sourced):
+    """The labels of a series that name its namespace and pod."""
+
+    namespace: str
+    pod: str
+
+
+class LoadTest(Entry):
+    """load_test.yaml"""
+
+    as_of: date
+    program: Program
+    images: tuple[LoadImage, ...]
+    oldest: tuple[Oldest, ...]
+    fields: tuple[LoadField, ...]
+    active: tuple[ActiveLimit, ...]
+    utilization: Utilization
+    rates: Rates
+    throttling: Throttling
+    xids: XidMetrics
+    labels: NodeLabels
+    series: tuple[PodLabels, ...]
+
+    def image(self, cuda: int) -> LoadImage | None:
+        """The newest one with a program for a major version of CUDA."""
+        found = [image for image in self.images if cuda in image.cuda]
+        return max(found, key=lambda image: release(image.dcgm), default=None)
+
+    def oldest_of(self, cuda: int) -> str | None:
+        """The lowest compute capability that a program for that CUDA can load."""
+        return next((entry.compute for entry in self.oldest if entry.cuda == cuda), None)
+
+    def field(self, compute: str) -> LoadField | None:
+        """What is loaded on GPUs of a compute capability."""
+        number = release(compute)
+        return next((field for field in self.fields if release(field.since) <= number), None)
+
+    def least_active(self, field: int, compute: str) -> float:
+        """The part of the time that the pipe of a field must work."""
+        return next(limit.least for limit in self.active if limit.fits(field, compute))
+
+
+@lru_cache(maxsize=1)
+def load_load_test() -> LoadTest:
+    """What is shipped with this version of gpufleet."""
+    return LoadTest.model_validate(read("verify/load_test"))

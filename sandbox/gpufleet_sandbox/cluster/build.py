@@ -1,0 +1,189 @@
+"""Programs of test clusters: official binaries where they can be fetched, else built, and kept."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.visible import Lines
+from gpufleet_sandbox.cluster import official
+from gpufleet_sandbox.cluster.cached import believe, is_believed
+from gpufleet_sandbox.cluster.kubernetes_source import repair, replacements
+from gpufleet_sandbox.cluster.modules import OwnModule
+from gpufleet_sandbox.cluster.official import Binary, NotFetched, WrongChecksum
+from gpufleet_sandbox.cluster.openapi import generate_definitions
+from gpufleet_sandbox.cluster.versions import Program, minor_of, versions
+from gpufleet_sandbox.errors import SandboxError, kinds
+from gpufleet_sandbox.golang import go_command, go_environment
+from gpufleet_sandbox.locks import exclusive
+from gpufleet_sandbox.notices import notice
+
+VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+FETCHES_AT_ONCE = 4
+Progress = Callable[[str], None]
+
+
+def kubernetes_servers(
+    names: Sequence[str], version: str, home: Path, progress: Progress
+) -> dict[str, Path]:
+    """Servers of a Kubernetes release (1.36.3), name -> binary; minutes, the first time.
+
+    SandboxError GF654 where one cannot be had.
+    """
+    target = home / f"kubernetes-{version}"
+    with exclusive(home, target.name, progress), _failing_as(f"Kubernetes {version}"):
+        known = {name: official.server(name, version) for name in names}
+        sources = {
+            name: source
+            for name, source in known.items()
+            if not _is_there(target / name, source, progress)
+        }
+        missing = _fetched(f"Kubernetes {version}", sources, target, progress)
+        if missing:
+            progress(f"building Kubernetes {version} from its Go module: about 10 minutes, once")
+            module = _own_module(home, target.name, progress)
+            cache = str(_cache_of(home, target.name))
+            own = replace(module, environment={**module.environment, "GOCACHE": cache})
+            _build_servers(missing, version, target, own)
+        # gigabytes that no other release can use, of this build or of one that was broken off
+        shutil.rmtree(_cache_of(home, target.name), ignore_errors=True)
+        for name, source in sources.items():
+            believe(target / name, version, "" if name in missing else _digest(source))
+    return {name: target / name for name in names}
+
+
+def program(name: str, home: Path, progress: Progress) -> Path:
+    """A program of versions.yaml: its binary. SandboxError GF654 where it cannot be had."""
+    wanted = versions().programs[name]
+    target = home / f"{name}-{wanted.version}" / name
+    with exclusive(home, name, progress), _failing_as(f"{name} {wanted.version}"):
+        source = official.program(name, wanted.version)
+        if not _is_there(target, source, progress):
+            missing = _fetched(f"{name} {wanted.version}", {name: source}, target.parent, progress)
+            if missing:
+                progress(f"building {name} {wanted.version} from its Go module")
+                _build_program(wanted, target, _own_module(home, target.parent.name, progress))
+            believe(target, wanted.said, "" if missing else _digest(source))
+    return target
+
+
+def have_program(name: str, home: Path) -> bool:
+    """Whether `program` would find it in the cache."""
+    wanted = versions().programs[name]
+    source = official.program(name, wanted.version)
+    return is_believed(home / f"{name}-{wanted.version}" / name, _digest(source))
+
+
+def have_server(name: str, version: str, home: Path) -> bool:
+    """The same for a server of a Kubernetes release."""
+    source = official.server(name, version)
+    return is_believed(home / f"kubernetes-{version}" / name, _digest(source))
+
+
+def _digest(source: Binary | None) -> str:
+    return source.sha256 if source else ""
+
+
+def _is_there(path: Path, source: Binary | None, progress: Progress) -> bool:
+    """The same; says so where a program is there and not believed."""
+    if is_believed(path, _digest(source)):
+        return True
+    if path.exists():
+        why = "damaged, of an older gpufleet, or by a checksum that was corrected since"
+        progress(f"{path} is {why}: it is fetched or built again")
+    return False
+
+
+def _fetched(
+    what: str, sources: dict[str, Binary | None], target: Path, progress: Progress
+) -> list[str]:
+    """Fetch the official binaries; the names of those that have to be built after all."""
+
+    def reason(name: str) -> str:
+        source = sources[name]
+        if source is None:
+            return f"no checksum of an official {name} is known"
+        try:
+            official.fetch(source, target / name)
+        except WrongChecksum as error:
+            wrong.append(kinds.OFFICIAL_CHECKSUM(what=name, reason=error))
+            return str(error)
+        except NotFetched as error:
+            return str(error)
+        return ""
+
+    wrong: list[Finding] = []
+
+    known = [name for name, source in sources.items() if source]
+    if known:
+        progress(f"fetching {what}: {', '.join(known)}")
+    with ThreadPoolExecutor(FETCHES_AT_ONCE) as pool:
+        reasons = dict(zip(sources, pool.map(reason, sources), strict=True))
+    for text in sorted({text for text in reasons.values() if text}):
+        progress(text)
+    for finding in wrong:
+        notice(finding)
+    return [name for name, text in reasons.items() if text]
+
+
+def _build_servers(names: Sequence[str], version: str, target: Path, module: OwnModule) -> None:
+    kubernetes = versions().kubernetes.module
+    packages = {name: f"{kubernetes}/cmd/{name}" for name in names}
+    module.progress(f"finding the modules of Kubernetes {version}")
+    require = f"{kubernetes}@v{version}"
+    module.create(list(packages.values()), require, replacements(module, version))
+    repair(module, version)
+    generate_definitions(module)
+    flags = f"-checklinkname=0 {_stamp(version)}"
+    module.build(f"Kubernetes {version}", packages, target, flags)
+    shutil.rmtree(module.folder)
+
+
+def _stamp(version: str) -> str:
+    """An unstamped server says v0.0.0, and every chart's kubeVersion check fails."""
+    variables = {
+        "gitVersion": f"v{version}", "gitMajor": "1", "gitMinor": str(minor_of(version)),
+        "gitTreeState": "clean",
+    }  # fmt: skip
+    stamps = [
+        f"-X {package}.{name}={value}"
+        for package in VERSION_PACKAGES
+        for name, value in variables.items()
+    ]
+    return " ".join(["-s -w", *stamps])
+
+
+def _build_program(wanted: Program, target: Path, module: OwnModule) -> None:
+    module.create([wanted.package], f"{wanted.module}@{wanted.version}", {})
+    stamp = f" -X {wanted.stamp}={wanted.version}" if wanted.stamp else ""
+    flags = f"-s -w {wanted.linker}{stamp}"
+    packages = {target.name: wanted.package}
+    module.build(target.name, packages, target.parent, flags, wanted.tags)
+    shutil.rmtree(module.folder)
+
+
+def _cache_of(home: Path, name: str) -> Path:
+    """The build cache of one release alone; a build that was broken off goes on with it."""
+    return home / "modules" / f"{name}.build"
+
+
+def _own_module(home: Path, name: str, progress: Progress) -> OwnModule:
+    environment = go_environment(home, "-buildvcs=false -mod=mod")
+    folder = home / "modules" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    return OwnModule(go_command(home, progress), folder, environment, progress)
+
+
+@contextmanager
+def _failing_as(what: str) -> Iterator[None]:
+    try:
+        yield
+    except SandboxError as error:
+        raise SandboxError(
+            kinds.NOT_BUILT(what=what, reason=Lines(error.finding.message))
+        ) from error

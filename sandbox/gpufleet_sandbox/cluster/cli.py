@@ -1,0 +1,209 @@
+"""`gpufleet sandbox cluster`: Kubernetes control planes on this machine."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import click
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
+
+from gpufleet_sandbox import GPU_KINDS, Sandbox
+from gpufleet_sandbox.cluster import Cluster, every_cluster
+from gpufleet_sandbox.cluster.build import have_program, have_server, kubernetes_servers, program
+from gpufleet_sandbox.cluster.launch import LOOPBACK
+from gpufleet_sandbox.cluster.node_images import bring, device_plugin, probe
+from gpufleet_sandbox.cluster.programs import BESIDE, SERVERS, Choice, choose
+from gpufleet_sandbox.cluster.real_node import join
+from gpufleet_sandbox.cluster.versions import versions
+from gpufleet_sandbox.errors import SandboxError, kinds
+from gpufleet_sandbox.notices import collected
+from gpufleet_sandbox.paths import cache_dir
+from gpufleet_sandbox.state import DEFAULT
+from gpufleet_sandbox.status import ending
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _named(command: F) -> F:
+    """Give the command --name; a SandboxError becomes the exit status."""
+
+    @click.option(
+        "--name", default="default", envvar="GPUFLEET_CLUSTER", show_default=True,
+        help="Several clusters can be up, each under its name.",
+    )  # fmt: skip
+    @wraps(command)
+    def wrapped(**arguments: Any) -> Any:
+        with _told():
+            return command(**arguments)
+
+    return cast(F, wrapped)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """A SandboxError becomes exit status 1; warnings stand at the end, below all progress."""
+    with collected() as warnings:
+        try:
+            yield
+        except SandboxError as error:
+            raise ending(error) from error
+        finally:
+            for finding in warnings:
+                click.secho(f"\n{finding}", fg="yellow", err=True)
+
+
+def _progress() -> Callable[[str], None]:
+    began = time.monotonic()
+    return lambda message: click.echo(f"{time.monotonic() - began:6.1f} s  {message}", err=True)
+
+
+@click.group()
+def cluster() -> None:
+    """Control planes for tests: real etcd and Kubernetes servers, nodes simulated by kwok."""
+
+
+@cluster.command()
+@click.option(
+    "--kubernetes", default="1.36", show_default=True, metavar="MINOR",
+    help=f"One of {', '.join(versions().kubernetes.releases)}.",
+)  # fmt: skip
+@click.option("--nodes", default=3, show_default=True, type=click.IntRange(0, 500))
+@click.option("--gpus", default=8, show_default=True, type=click.IntRange(0, 16), help="A node.")
+@click.option(
+    "--labels/--no-labels", default=True, help="Whether nodes are labelled as NFD would do it."
+)
+@click.option(
+    "--real-node",
+    metavar="HOST",
+    type=click.Choice(GPU_KINDS),
+    help="Join this host of the sandbox, which is brought up when it is not: a real kubelet.",
+)
+@click.option("--sandbox", default=DEFAULT, envvar="GPUFLEET_SANDBOX", show_default=True)
+@_named
+def up(
+    name: str, kubernetes: str, nodes: int, gpus: int, labels: bool,
+    real_node: str | None, sandbox: str,
+) -> None:  # fmt: skip
+    """Start a control plane; the first run fetches or builds its programs."""
+    progress = _progress()
+    host = Sandbox(sandbox, progress).up([real_node]).host(real_node) if real_node else None
+    address = host.gateway if host else LOOPBACK
+    found = Cluster.up(name, kubernetes, nodes, gpus, labels, progress, address)
+    if host:
+        join(found, host, progress)
+        for image in (probe(), device_plugin(progress)):
+            bring(image, host)
+            progress(f"{host.name} has the image {image.name}")
+    progress(f"Kubernetes {found.version} is up with {nodes} simulated nodes")
+    click.echo(f"export KUBECONFIG={found.kubeconfig}")
+
+
+@cluster.command()
+@click.option(
+    "--kubernetes", "minors", multiple=True, default=["1.36"], show_default=True, metavar="MINOR",
+)  # fmt: skip
+@click.option(
+    "--for-tests",
+    is_flag=True,
+    help="Also what this project's tests use: all programs, and the kubelet.",
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Print what is missing and change nothing; exit status 1 if anything is.",
+)
+def build(minors: tuple[str, ...], for_tests: bool, check: bool) -> None:
+    """Fetch or build the programs of clusters ahead of `up`.
+
+    Official binaries are fetched where they can be and their checksum is known; the others are
+    built from their Go modules, which takes minutes.
+    """
+    home, progress = cache_dir() / "go", _progress()
+    names = list(versions().programs) if for_tests else [*BESIDE, "helm"]
+    with _told():
+        servers = dict(_servers(choose(minor, progress), for_tests) for minor in minors)
+        if check:
+            missing = [name for name in names if not have_program(name, home)]
+            missing += [
+                f"{name} {version}"
+                for version, wanted in servers.items()
+                for name in wanted
+                if not have_server(name, version, home)
+            ]
+            click.echo("\n".join(missing), nl=bool(missing))
+            raise SystemExit(bool(missing))
+        for version, wanted in servers.items():
+            kubernetes_servers(wanted, version, home, progress)
+        for name in names:
+            program(name, home, progress)
+
+
+def _servers(choice: Choice, for_tests: bool) -> tuple[str, list[str]]:
+    """Version, and the servers that the user has not given; for tests the kubelet of real nodes."""
+    minor = choice.version.rpartition(".")[0]
+    real = for_tests and minor in versions().kubernetes.real_nodes
+    wanted = [*SERVERS, "kubelet"] if real else SERVERS
+    return choice.version, [name for name in wanted if name not in choice.given]
+
+
+@cluster.command()
+@click.option("--all", "everything", is_flag=True, help="All of them.")
+@_named
+def down(name: str, everything: bool) -> None:
+    """End the processes of a cluster and remove its data; what was built stays."""
+    found = every_cluster() if everything else [Cluster.find(name)]
+    for one in found:
+        if one is None:
+            raise SandboxError(kinds.CLUSTER_NOT_UP(name=name))
+        click.echo(f"ended {one.down()} processes of the cluster {one.name!r}")
+
+
+@cluster.command()
+@click.option("--json", "as_json", is_flag=True)
+@_named
+def status(name: str, as_json: bool) -> None:
+    """Whether a cluster is up, its version, its kubeconfig and its processes."""
+    found = Cluster.find(name)
+    if found is None:
+        raise SandboxError(kinds.CLUSTER_NOT_UP(name=name))
+    data = {
+        "name": found.name,
+        "up": found.alive,
+        "kubernetes": found.version,
+        "kubeconfig": str(found.kubeconfig),
+        "helm": str(found.helm),
+        "logs": str(found.folder),
+        "processes": {each.name: each.pid if each.alive else None for each in found.processes},
+        "ready_nodes": _ready_nodes(found) if found.alive else [],
+    }
+    click.echo(json.dumps(data, indent=2) if as_json else _as_text(data))
+    if not found.alive:
+        raise SystemExit(1)
+
+
+def _ready_nodes(found: Cluster) -> list[str]:
+    try:
+        return sorted(found.ready_nodes())
+    except (ApiException, HTTPError) as error:
+        raise SandboxError(
+            kinds.CLUSTER_SILENT(kubeconfig=found.kubeconfig, reason=error)
+        ) from error
+
+
+def _as_text(data: dict[str, Any]) -> str:
+    """One line for each field; a process that ended says so."""
+    shown = {
+        **data,
+        "up": "yes" if data["up"] else "no",
+        "processes": ", ".join(
+            f"{name} {pid or 'ended'}" for name, pid in data["processes"].items()
+        ),
+        "ready_nodes": ", ".join(data["ready_nodes"]) or "none",
+    }
+    return "\n".join(f"{key.replace('_', ' '):12} {value}" for key, value in shown.items())

@@ -1,0 +1,240 @@
+"""A Kubernetes control plane on this machine: real etcd and servers, nodes simulated by kwok."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException
+from urllib3.exceptions import HTTPError
+
+from gpufleet_sandbox.cluster import nodes as simulated
+from gpufleet_sandbox.cluster import programs
+from gpufleet_sandbox.cluster.launch import (
+    LOOPBACK,
+    READY_SECONDS,
+    api_of,
+    launch,
+    not_ready,
+    prepare,
+    see_that_they_run,
+)
+from gpufleet_sandbox.cluster.processes import Process, end
+from gpufleet_sandbox.cluster.snapshot import Objects, Store
+from gpufleet_sandbox.errors import SandboxError, kinds
+from gpufleet_sandbox.locks import exclusive
+from gpufleet_sandbox.paths import cache_dir
+from gpufleet_sandbox.waiting import wait_until
+
+DEFAULT = "default"
+NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,62}")  # of a folder
+
+
+@dataclass(slots=True)
+class Cluster:
+    """A control plane that was started here, or any cluster of a kubeconfig (`ours` is False)."""
+
+    name: str
+    version: str  # 1.36.3
+    kubeconfig: Path
+    helm: Path  # helm 3
+    processes: list[Process] = field(default_factory=list)
+    started: bool = False  # whether all of them were
+    ours: bool = True
+    etcd: str = ""  # its URL, of a cluster of ours
+
+    @classmethod
+    def up(
+        cls,
+        name: str = DEFAULT,
+        kubernetes: str = "1.36",
+        nodes: int = 3,
+        gpus: int = 8,
+        labelled: bool = True,
+        progress: Callable[[str], None] = print,
+        address: str = LOOPBACK,
+    ) -> Cluster:
+        """Start it, or find it up; what it consists of is built first (minutes, once).
+
+        `kubernetes` is a minor; `nodes` simulated nodes get `gpus` GPUs each, `labelled` as NFD
+        would. Its API server listens on one `address` of this machine.
+        SandboxError where the name is taken by another version or a server does not start.
+        """
+        choice = programs.choose(kubernetes, progress)
+        with _held(name, progress):
+            found = cls.find(name)
+            if found and found.alive:
+                if found.version != choice.version:
+                    raise SandboxError(
+                        kinds.OTHER_KUBERNETES(
+                            name=name, found=found.version, wanted=choice.version
+                        )
+                    )
+            else:
+                if found:
+                    found._remove()
+                found = cls._start(name, choice, address, progress)
+            found.add_nodes(nodes, gpus=gpus, labelled=labelled)
+        return found
+
+    @classmethod
+    def find(cls, name: str = DEFAULT) -> Cluster | None:
+        """The cluster of that name as it was started, up or not; None without any."""
+        path = _state(name)
+        if not path.exists():
+            return None
+        data = json.loads(path.read_text())
+        data["processes"] = [Process(**process) for process in data["processes"]]
+        return cls(**{**data, "kubeconfig": Path(data["kubeconfig"]), "helm": Path(data["helm"])})
+
+    @classmethod
+    def existing(cls, kubeconfig: Path, progress: Callable[[str], None] = print) -> Cluster:
+        """Any cluster, by the current context of its kubeconfig; `down` leaves it as it is.
+
+        SandboxError GF658 where it does not answer.
+        """
+        try:
+            answer: Any = client.VersionApi(api_of(kubeconfig)).get_code(_request_timeout=10)
+        except (ApiException, ConfigException, HTTPError) as error:
+            reason = str(error)
+            raise SandboxError(
+                kinds.CLUSTER_SILENT(kubeconfig=kubeconfig, reason=reason)
+            ) from error
+        version = str(answer.git_version).removeprefix("v")
+        helm = programs.helm(3, progress)
+        return cls("existing", version, kubeconfig, helm, started=True, ours=False)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it was started to the end and every process of it runs."""
+        return self.started and all(process.alive for process in self.processes)
+
+    @property
+    def api(self) -> Any:
+        """A kubernetes.client.ApiClient with the rights of an administrator."""
+        return api_of(self.kubeconfig)
+
+    @property
+    def folder(self) -> Path:
+        """Its keys, its data and the logs of its programs (kwok.log ...)."""
+        return _folder(self.name)
+
+    def helm4(self, progress: Callable[[str], None] = print) -> Path:
+        """helm 4, which is built when it is first asked for."""
+        return programs.helm(4, progress)
+
+    def down(self) -> int:
+        """End its processes and remove its folder; how many processes there were."""
+        if not self.ours:
+            return 0
+        with _held(self.name):
+            return self._remove()
+
+    def add_nodes(self, count: int, *, gpus: int, labelled: bool = True) -> None:
+        """See that it has that many simulated nodes, and wait until they are Ready.
+
+        SandboxError GF652 where they do not get so, or one of its programs has ended.
+        """
+        core: Any = client.CoreV1Api(self.api)
+        there = {node.metadata.name for node in core.list_node().items}
+        wanted = simulated.names(count)
+        for name in wanted:
+            if name not in there:
+                core.create_node(
+                    simulated.node(name, gpus=gpus, version=self.version, labelled=labelled)
+                )
+
+        def ready() -> bool:
+            see_that_they_run(self.folder, self.processes)
+            return self.ready_nodes() >= set(wanted)
+
+        if not wait_until(ready, READY_SECONDS):
+            raise not_ready(self.folder, "kwok")
+
+    def objects_at_rest(self) -> Objects:
+        """Everything that it consists of, once its controllers add nothing more."""
+        return Store(self.etcd).objects_at_rest()
+
+    def put_back(self, objects: Objects) -> None:
+        """Make it consist of `objects` again, while its servers run: what came since goes.
+
+        SandboxError GF652 where one of its programs has ended: its etcd's port may be another's.
+        TimeoutError where something goes on making other objects.
+        """
+        see_that_they_run(self.folder, self.processes)
+        Store(self.etcd).put_back(objects)
+
+    def ready_nodes(self) -> set[str]:
+        """Names of the nodes that are Ready."""
+        core: Any = client.CoreV1Api(self.api)
+        return {
+            node.metadata.name
+            for node in core.list_node().items
+            for condition in node.status.conditions or ()
+            if condition.type == "Ready" and condition.status == "True"
+        }
+
+    @classmethod
+    def _start(
+        cls, name: str, choice: programs.Choice, address: str, progress: Callable[[str], None]
+    ) -> Cluster:
+        binaries = choice.programs(progress)
+        helm = programs.helm(3, progress)
+        progress(f"starting Kubernetes {choice.version}")
+        layout = prepare(_folder(name), choice.version, address)
+        cluster = cls(name, choice.version, layout.kubeconfig, helm, etcd=layout.etcd_url)
+        try:
+            launch(layout, binaries, cluster._add)
+            cluster.started = True
+            cluster._save()
+        finally:
+            if not cluster.started:  # the logs stay
+                end(cluster.processes[::-1])
+        return cluster
+
+    def _add(self, process: Process) -> None:
+        self.processes.append(process)
+        self._save()
+
+    def _save(self) -> None:
+        data = {**asdict(self), "kubeconfig": str(self.kubeconfig), "helm": str(self.helm)}
+        path = _state(self.name)
+        partial = path.with_suffix(".part")
+        partial.write_text(json.dumps(data, indent=1) + "\n")
+        partial.replace(path)
+
+    def _remove(self) -> int:
+        ended = end(self.processes[::-1])
+        if self.folder.exists():  # else somebody took it down in the meantime
+            shutil.rmtree(self.folder)
+        return ended
+
+
+def every_cluster() -> list[Cluster]:
+    """All that were started and not taken down."""
+    states = sorted((cache_dir() / "cluster").glob("*/state.json"))
+    found = [Cluster.find(state.parent.name) for state in states]
+    return [cluster for cluster in found if cluster]
+
+
+def _folder(name: str) -> Path:
+    if not NAME.fullmatch(name):
+        raise SandboxError(kinds.BAD_CLUSTER_NAME(name=name))
+    return cache_dir() / "cluster" / name
+
+
+def _state(name: str) -> Path:
+    return _folder(name) / "state.json"
+
+
+def _held(name: str, progress: Callable[[str], None] | None = None) -> AbstractContextManager[None]:
+    """The lock of one cluster: two commands never start or end it at the same time."""
+    return exclusive(_folder(name).parent, name, progress)

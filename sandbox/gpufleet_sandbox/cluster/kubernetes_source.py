@@ -1,0 +1,81 @@
+"""k8s.io/kubernetes as a dependency: what its own go.mod leaves to be said again.
+
+A module's `replace` lines count only in the main module, and its staging modules have no version
+there; both are taken from the release's go.mod. Old releases need more, because they are built with
+a Go that is years younger than they are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gpufleet_sandbox.cluster.modules import OwnModule
+from gpufleet_sandbox.cluster.versions import minor_of, versions
+from gpufleet_sandbox.errors import SandboxError, kinds
+
+UNVERSIONED = "v0.0.0"
+
+
+def replacements(module: OwnModule, version: str) -> dict[str, str]:
+    """Every `replace` that a module needs which requires this release of Kubernetes."""
+    data = versions().kubernetes
+    released = module.download(data.module, f"v{version}")
+    if "Error" in released:
+        raise SandboxError(kinds.NOT_SERVED(module=data.module, reason=released["Error"]))
+    upstream: dict[str, Any] = json.loads(module.run("mod", "edit", "-json", released["GoMod"]))
+    staging = _staging(upstream)
+    found = module.first_served({name: _staging_versions(version) for name in staging})
+    served = {name: f"{name}@{number}" for name, number in found.items()}
+    ours = {pin.module: pin.use for pin in data.pins if pin.applies(version)}
+    return {**_pins(upstream, staging), **ours, **served}
+
+
+def _staging(upstream: Mapping[str, Any]) -> set[str]:
+    """The modules that are published out of the release itself."""
+    replaced = {
+        line["Old"]["Path"]
+        for line in upstream.get("Replace") or ()
+        if line["New"]["Path"].startswith("./staging/")
+    }
+    required = upstream.get("Require") or ()
+    return replaced | {str(line["Path"]) for line in required if line["Version"] == UNVERSIONED}
+
+
+def _pins(upstream: Mapping[str, Any], staging: set[str]) -> dict[str, str]:
+    """The versions to which the release holds its other dependencies."""
+    return {
+        line["Old"]["Path"]: f"{line['New']['Path']}@{line['New']['Version']}"
+        for line in upstream.get("Replace") or ()
+        if line["New"].get("Version") and line["Old"]["Path"] not in staging
+    }
+
+
+def _staging_versions(version: str) -> tuple[str, ...]:
+    """1.36.3 is v0.36.3 there; where that is not served, the first patches of the same minor."""
+    minor = minor_of(version)
+    return f"v0.{version.split('.', 1)[1]}", f"v0.{minor}.0", f"v0.{minor}.4"
+
+
+def repair(module: OwnModule, version: str) -> None:
+    """Give the build a repaired copy of each module that has a line to be repaired."""
+    for one in versions().kubernetes.repairs:
+        source = module.folder_of(one.module)
+        if source is None or not one.applies(version) or not (source / one.file).exists():
+            continue
+        text, found = re.subn(one.find, one.use, (source / one.file).read_text())
+        if found:
+            (copied(module, one.module, source) / one.file).write_text(text)
+
+
+def copied(module: OwnModule, name: str, source: Path) -> Path:
+    """A copy of a module that can be changed, put in its place in the build."""
+    copy = module.folder / "copies" / name.replace("/", "_")
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(source, copy)
+    module.edit(f"-replace={name}={copy}")
+    return copy

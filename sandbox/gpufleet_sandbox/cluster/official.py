@@ -1,0 +1,193 @@
+"""Official binaries: fetched by URL, and believed by the checksum in official.yaml alone."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import tarfile
+import time
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from http.client import HTTPException
+from importlib import resources
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+from gpufleet.core.deadline import within
+
+CHUNK = 1 << 16
+TIMEOUT = 10.0  # seconds without a byte; building from source is the other way
+SITE = "GPUFLEET_BINARIES"  # URL of a mirror that has the paths of the official sites
+MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str  # URL where the digests were read
+
+
+class Release(_Data):
+    """Digests of one Kubernetes release: architecture -> program -> sha256."""
+
+    amd64: Mapping[str, Digest]
+    arm64: Mapping[str, Digest]
+
+
+class Kubernetes(_Data):
+    url: str
+    releases: Mapping[str, Release]
+
+
+class Program(_Data):
+    """`sha256`: architecture -> of what is at the URL; `member`: the program in an archive."""
+
+    version: str
+    url: str
+    member: str = ""
+    sha256: Mapping[str, Digest]
+
+
+class Official(BaseModel):
+    """official.yaml."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kubernetes: Kubernetes
+    programs: Mapping[str, Program]
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """A file to fetch: `sha256` is that of the file at `url`, an archive where `member` is set."""
+
+    url: str
+    sha256: str
+    member: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """The lowest `rate` in bytes a second, from `after` seconds on; the `most` bytes, and the most
+    `seconds` in all: that building takes no longer."""
+
+    rate: float = 256 * 1024
+    after: float = 20.0
+    most: int = 1 << 30
+    seconds: float = 900.0
+
+
+class NotFetched(Exception):
+    """Why there is no official binary, as people read it."""
+
+
+class WrongChecksum(NotFetched):
+    """What is served is something else: damaged on the way, replaced, or the data is wrong."""
+
+
+@lru_cache(maxsize=1)
+def official() -> Official:
+    """official.yaml, checked."""
+    text = resources.files("gpufleet_sandbox.cluster").joinpath("official.yaml").read_text()
+    return Official.model_validate(yaml.safe_load(text))
+
+
+def server(name: str, version: str) -> Binary | None:
+    """A program of a Kubernetes release (1.36.3); None where no digest is known."""
+    data, arch = official().kubernetes, _architecture()
+    release = data.releases.get(version)
+    digest = getattr(release, arch, {}).get(name)
+    return (
+        Binary(data.url.format(version=version, arch=arch, name=name), digest) if digest else None
+    )
+
+
+def program(name: str, version: str) -> Binary | None:
+    """A program of versions.yaml at its version (v3.7.2); None where no digest is known."""
+    data, arch = official().programs.get(name), _architecture()
+    if data is None or data.version != version or arch not in data.sha256:
+        return None
+    values: dict[str, Any] = {"version": version, "arch": arch}
+    return Binary(data.url.format(**values), data.sha256[arch], data.member.format(**values))
+
+
+def fetch(wanted: Binary, target: Path, patience: Patience = Patience()) -> None:
+    """Put a program at `target`, whole and with the right checksum; else NotFetched."""
+    url = wanted.url
+    if os.environ.get(SITE):
+        url = os.environ[SITE].rstrip("/") + "/" + url.split("/", 3)[3]
+    home = target.parent.parent
+    home.mkdir(parents=True, exist_ok=True)
+    mark = f".fetching-{target.parent.name}-{target.name}-"
+    for left in home.glob(f"{mark}*"):  # by a run that was killed; the caller holds the lock
+        shutil.rmtree(left)
+    with TemporaryDirectory(dir=home, prefix=mark) as folder:
+        partial = Path(folder, "partial")
+        try:
+            found = within(patience.seconds, lambda end: _download(url, partial, patience, end))
+        except TimeoutError:
+            reason = f"was not there after {patience.seconds:.0f} seconds"
+            raise NotFetched(f"{_shown(url)} {reason}") from None
+        if found != wanted.sha256:
+            reason = f"has the sha256 {found} instead of {wanted.sha256}"
+            raise WrongChecksum(f"{_shown(url)} {reason}")
+        if wanted.member:
+            partial = _unpacked(partial, wanted.member)
+        partial.chmod(0o755)
+        target.parent.mkdir(exist_ok=True)
+        partial.replace(target)
+
+
+def _architecture() -> str:
+    """amd64 or arm64, as releases call this machine; its own name where they have neither."""
+    return MACHINES.get(platform.machine(), platform.machine())
+
+
+def _download(url: str, target: Path, patience: Patience, end: Event) -> str:
+    """Write what is at a URL; its sha256."""
+    digest, size, began = hashlib.sha256(), 0, time.monotonic()
+    try:
+        with urllib.request.urlopen(url, timeout=TIMEOUT) as answer, open(target, "wb") as file:
+            while not end.is_set() and (chunk := answer.read1(CHUNK)):
+                digest.update(chunk)
+                size += file.write(chunk)
+                seconds = time.monotonic() - began
+                if seconds > patience.after and size / seconds < patience.rate:
+                    rate = f"{size / seconds / 1024:.0f} KiB a second"
+                    raise NotFetched(f"{_shown(url)} sends only {rate}")
+                if size > patience.most:
+                    raise NotFetched(f"{_shown(url)} sends more than {patience.most} bytes")
+    except (OSError, HTTPException, ValueError) as error:
+        raise NotFetched(f"{_shown(url)} cannot be read: {error}") from error
+    return digest.hexdigest()
+
+
+def _shown(url: str) -> str:
+    """A URL without the login that it may hold."""
+    scheme, _, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}" if rest else "the URL"
+
+
+def _unpacked(archive: Path, member: str) -> Path:
+    """One file out of an archive whose checksum is right."""
+    target = archive.with_name("member")
+    try:
+        with tarfile.open(archive) as files, open(target, "wb") as file:
+            source = files.extractfile(member)
+            if source is None:
+                raise NotFetched(f"{member} is no file of the archive")
+            shutil.copyfileobj(source, file)
+    except (tarfile.TarError, KeyError, EOFError) as error:
+        raise NotFetched(f"{member} is not in the archive: {error}") from error
+    return target

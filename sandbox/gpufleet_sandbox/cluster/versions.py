@@ -1,0 +1,137 @@
+"""What test clusters are built from: versions.yaml, which explains its fields, checked."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import resources
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from gpufleet_sandbox.errors import SandboxError, kinds
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str
+
+
+class _Reasoned(_Entry):
+    """An entry that applies to the minors from `since` on and `below` another; else to all."""
+
+    why: str
+    since: str = ""
+    below: str = ""
+
+    def applies(self, version: str) -> bool:
+        """Whether it is meant for this release (1.18.19)."""
+        minor = minor_of(version)
+        if self.since and minor < minor_of(self.since):
+            return False
+        return not self.below or minor < minor_of(self.below)
+
+
+class Pin(_Reasoned):
+    """A module that is replaced: by `use`, as module@version."""
+
+    module: str
+    use: str
+
+
+class Repair(_Reasoned):
+    """A piece of a module's file, `find` (a regular expression), that becomes `use`."""
+
+    module: str
+    file: str
+    find: str
+    use: str
+
+
+class Flag(_Reasoned):
+    """A flag of some `programs`."""
+
+    programs: tuple[str, ...]
+    flag: str
+    value: str
+
+
+class KubeletSetting(_Entry):
+    """A field of the kubelet's configuration, for releases from `since` on."""
+
+    field: str
+    value: bool | str
+    since: str
+    why: str
+
+
+class Kubernetes(_Entry):
+    """`releases`: minor -> release, as in 1.36 -> 1.36.3; `real_nodes`: minors, as 1.36."""
+
+    module: str
+    releases: dict[str, str]
+    real_nodes: tuple[str, ...]
+    kubelet: tuple[KubeletSetting, ...]
+    pins: tuple[Pin, ...]
+    repairs: tuple[Repair, ...]
+    flags: tuple[Flag, ...]
+
+    def release(self, wanted: str) -> str:
+        """The release of a minor; SandboxError where none is known.
+
+        `wanted` is a minor (1.36), with or without a v, or a release that is in the table.
+        """
+        found = wanted.removeprefix("v")
+        if found in self.releases.values():
+            return found
+        if found not in self.releases:
+            raise SandboxError(
+                kinds.UNKNOWN_KUBERNETES(wanted=wanted, known=", ".join(self.releases))
+            )
+        return self.releases[found]
+
+    def kubelet_settings(self, version: str) -> dict[str, bool | str]:
+        """Field -> value of the kubelet's configuration, for a release."""
+        minor = minor_of(version)
+        return {one.field: one.value for one in self.kubelet if minor >= minor_of(one.since)}
+
+    def flags_of(self, program: str, version: str) -> dict[str, str]:
+        """Flag -> value for one program of a release."""
+        return {
+            flag.flag: flag.value
+            for flag in self.flags
+            if program in flag.programs and flag.applies(version)
+        }
+
+
+class Program(_Entry):
+    """A Go program at one version; `said`: what of it the program prints when asked for it."""
+
+    module: str
+    version: str
+    said: str
+    package: str
+    stamp: str = ""
+    linker: str = ""
+    tags: str = ""
+
+
+class Versions(BaseModel):
+    """versions.yaml."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kubernetes: Kubernetes
+    programs: dict[str, Program]
+
+
+@lru_cache(maxsize=1)
+def versions() -> Versions:
+    """versions.yaml, checked."""
+    text = resources.files("gpufleet_sandbox.cluster").joinpath("versions.yaml").read_text()
+    return Versions.model_validate(yaml.safe_load(text))
+
+
+def minor_of(version: str) -> int:
+    """18 of 1.18.19, or of 1.18."""
+    return int(version.split(".")[1])

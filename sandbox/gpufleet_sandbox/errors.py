@@ -1,0 +1,16 @@
+"""Errors of the sandbox: what failed, why, and what to do next, each with a stable code."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import Finding
+from gpufleet_sandbox import findings as kinds
+
+__all__ = ["SandboxError", "kinds"]
+
+
+class SandboxError(Exception):
+    """A sandbox command cannot go on. `finding` has code, message and remedy."""
+
+    def __init__(self, finding: Finding) -> None:
+        self.finding = finding
+        super().__init__(f"{finding.code}: {finding.sentences}")

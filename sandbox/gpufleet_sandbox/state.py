@@ -1,0 +1,60 @@
+"""state.json: what a sandbox consists of, for the inventory, the CLI and other processes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from gpufleet_sandbox.errors import SandboxError, kinds
+from gpufleet_sandbox.paths import state_dir
+
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """How to reach one host. `key` and `known_hosts` are files on this machine."""
+
+    name: str
+    kind: str
+    address: str
+    container: str
+    image: str
+    key: str
+    known_hosts: str
+    user: str
+
+
+@dataclass(slots=True)
+class SandboxState:
+    """Everything that outlives one process: hosts by name, and how their images were had."""
+
+    name: str
+    engine: str
+    images: str  # imitation, or real
+    network: str
+    subnet: str
+    hosts: dict[str, HostState] = field(default_factory=dict)
+
+    def save(self) -> None:
+        path = state_file(self.name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".part")
+        partial.write_text(json.dumps(asdict(self), indent=1) + "\n")
+        partial.replace(path)
+
+
+def state_file(name: str) -> Path:
+    return state_dir(name) / "state.json"
+
+
+def load_state(name: str) -> SandboxState:
+    """The state of the sandbox `name`; GF603 when it is not up."""
+    path = state_file(name)
+    if not path.exists():
+        option = "" if name == DEFAULT else f" --name {name}"
+        raise SandboxError(kinds.NOT_UP(name=name, reason=f"{path} is missing", option=option))
+    data = json.loads(path.read_text())
+    hosts = {key: HostState(**value) for key, value in data.pop("hosts").items()}
+    return SandboxState(**data, hosts=hosts)

@@ -1,0 +1,26 @@
+"""Every script and data file is named ROOM/NAME where it is used, and every one is used."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+CODE = "\n".join(path.read_text() for path in sorted(ROOT.glob("gpufleet/**/*.py")))
+
+
+@pytest.mark.parametrize(
+    ("call", "folder", "suffix", "others"),
+    [
+        ("script", "scripts", ".sh", {"host/prelude", "host/gpu_work"}),  # parts of others
+        ("read", "data", ".yaml", set()),
+    ],
+)
+def test_files_and_their_users_agree(call: str, folder: str, suffix: str, others: set[str]) -> None:
+    there = {
+        f"{path.parts[-3]}/{path.stem}" for path in ROOT.glob(f"gpufleet/*/{folder}/*{suffix}")
+    }
+    named = set(re.findall(rf'\b{call}\(\s*"([\w-]+(?:/[\w-]+)?)"', CODE))
+    assert named | others == there

@@ -1,0 +1,368 @@
+"""Which driver is chosen, why, and what is said when none can be."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from gpufleet.core.findings import Severity
+from gpufleet.driver.resolve import resolve_driver
+from gpufleet.driver.settings import DriverSettings
+from gpufleet.packages.choice import DriverChoice
+from gpufleet.packages.load import load_catalog
+
+K80, M60, P100, V100 = 0x102D, 0x13F2, 0x15F8, 0x1DB4
+T4, A100, H100, L4, B200, GH200, GB200 = 0x1EB8, 0x20B0, 0x2330, 0x27B8, 0x2901, 0x2342, 0x2941
+UNKNOWN = 0x4001
+TODAY = date(2026, 11, 20)
+FINGERPRINT = "0123456789ABCDEF0123456789ABCDEF01234567"
+
+
+def choose(distribution: str, *devices: int, **settings: Any) -> DriverChoice:
+    place = {
+        key: settings.pop(key, default)
+        for key, default in (
+            ("architecture", "x86_64"),
+            ("kernel", "6.8.0-40-generic"),
+            ("nvswitch", False),
+        )
+    }
+    return resolve_driver(
+        load_catalog(),
+        distribution=distribution,
+        devices=devices,
+        settings=DriverSettings(**settings),
+        today=TODAY,
+        **place,
+    )
+
+
+def codes(choice: DriverChoice, severity: Severity | None = None) -> list[str]:
+    return [f.code for f in choice.findings if severity in (None, f.severity)]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "gpu", "branch", "modules"),
+    [
+        ("ubuntu2204", T4, "580", "open"),
+        ("ubuntu2204", A100, "580", "open"),
+        ("ubuntu2204", V100, "580", "proprietary"),
+        ("ubuntu2404", M60, "580", "proprietary"),
+        ("ubuntu2404", P100, "580", "proprietary"),
+        ("ubuntu2404", B200, "580", "open"),
+        ("ubuntu2404", GH200, "580", "open"),
+        ("ubuntu2604", L4, "595", "open"),
+        ("ubuntu2004", K80, "470", "proprietary"),
+        ("ubuntu1804", T4, "525", "proprietary"),
+        ("debian11", T4, "570", "open"),
+        ("debian12", H100, "580", "open"),
+        ("debian13", H100, "580", "open"),
+        ("rhel7", T4, "550", "proprietary"),
+        ("rhel8", T4, "580", "open"),
+        ("rhel9", V100, "580", "proprietary"),
+        ("amzn2023", T4, "580", "open"),
+        ("sles15", T4, "580", "open"),
+    ],
+)
+def test_default_choice(distribution: str, gpu: int, branch: str, modules: str) -> None:
+    choice = choose(distribution, gpu, kernel="3.10.0-1160" if distribution == "rhel7" else "6.1")
+    assert not choice.blocked, choice.findings
+    assert (choice.branch, choice.modules) == (branch, modules)
+    assert choice.version is None
+    assert choice.newest_known.startswith(branch)
+    assert choice.packages.install
+    assert choice.repository is not None
+    assert f"Branch {branch}" in choice.reason
+
+
+def test_rhel7_ends_with_550_and_says_what_to_do() -> None:
+    choice = choose("rhel7", T4, branch="580")
+    finding = choice.findings[0]
+    assert (finding.code, finding.severity) == ("GF112", Severity.BLOCKER)
+    assert finding.message == (
+        "driver branch 580 cannot be installed on RHEL 7. NVIDIA's last branch for RHEL 7 is 550 "
+        "(550.163.01, end of life since 2025-06)."
+    )
+    assert finding.remedy.startswith('Set driver_branch = "550" for this host')
+    assert choice.packages.install == ()
+
+
+def test_rhel7_warns_of_everything_that_is_over() -> None:
+    choice = choose("rhel7", T4)
+    assert set(codes(choice, Severity.WARNING)) == {"GF103", "GF120", "GF121"}
+    assert choice.newest_known == "550.163.01"
+
+
+@pytest.mark.parametrize("version", ["550.163.02", "550.200", "580.95.05"])
+def test_rhel7_refuses_versions_above_its_ceiling(version: str) -> None:
+    choice = choose("rhel7", T4, version=version)
+    assert choice.blocked
+    assert codes(choice, Severity.BLOCKER)[0] in ("GF112", "GF113")
+
+
+def test_rhel7_takes_its_last_version() -> None:
+    choice = choose("rhel7", T4, version="550.163.01", kernel="3.10.0-1160.119.1.el7.x86_64")
+    assert not choice.blocked
+    assert choice.version == "550.163.01"
+    assert choice.packages.headers == ("kernel-devel-3.10.0-1160.119.1.el7.x86_64",)
+    assert "nvidia-driver-latest-dkms-NVML" in choice.packages.install
+
+
+def test_rhel7_has_no_open_modules() -> None:
+    choice = choose("rhel7", T4, modules="open")
+    (finding,) = [f for f in choice.findings if f.blocks]
+    assert finding.code == "GF130"
+    assert "kernel 3.10" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("gpu", "branch", "last"), [(V100, "590", "580"), (P100, "595", "580"), (K80, "535", "470")]
+)
+def test_a_branch_that_dropped_the_gpu_is_refused(gpu: int, branch: str, last: str) -> None:
+    choice = choose("rhel8", gpu, branch=branch)
+    blockers = [f for f in choice.findings if f.blocks]
+    assert [f.code for f in blockers] == ["GF114"]
+    assert f"The last branch for it is {last}." in blockers[0].message
+    assert f'driver_branch = "{last}"' in blockers[0].remedy
+
+
+def test_blackwell_needs_570_and_open_modules() -> None:
+    assert codes(choose("ubuntu2404", B200, branch="550"), Severity.BLOCKER) == ["GF114"]
+    choice = choose("ubuntu2404", B200, modules="proprietary")
+    assert codes(choice, Severity.BLOCKER) == ["GF131"]
+    assert "B200 (Blackwell) cannot work with them" in choice.findings[0].message
+
+
+def test_open_modules_are_refused_for_volta() -> None:
+    assert codes(choose("ubuntu2204", V100, modules="open"), Severity.BLOCKER) == ["GF130"]
+
+
+def test_from_615_there_are_only_open_modules() -> None:
+    assert codes(choose("ubuntu2404", T4, branch="615", modules="proprietary")) == ["GF131"]
+    assert choose("ubuntu2404", T4, branch="615").modules == "open"
+
+
+def test_old_branches_default_to_proprietary_modules() -> None:
+    assert choose("ubuntu2404", T4, branch="550").modules == "proprietary"
+    assert choose("ubuntu2404", T4, branch="550", modules="open").modules == "open"
+
+
+def test_an_old_kernel_excludes_open_modules() -> None:
+    choice = choose("rhel8", T4, kernel="4.14.0-1.x86_64")
+    assert (choice.modules, choice.blocked) == ("proprietary", False)
+
+
+def test_gpus_of_several_generations() -> None:
+    served = choose("ubuntu2204", V100, H100)
+    assert (served.branch, served.modules, served.blocked) == ("580", "proprietary", False)
+    assert "GF117" in codes(served)
+    assert codes(choose("ubuntu2204", V100, B200), Severity.BLOCKER) == ["GF116"]
+
+
+def test_an_unknown_gpu_is_taken_for_a_newer_one() -> None:
+    choice = choose("ubuntu2204", UNKNOWN)
+    assert (choice.modules, choice.blocked) == ("open", False)
+    (finding,) = choice.findings
+    assert (finding.code, finding.severity) == ("GF133", Severity.INFO)
+    assert "10de:4001" in finding.message
+
+
+def test_no_gpu_named_is_no_problem() -> None:
+    assert choose("ubuntu2204").branch == "580"
+
+
+def test_version_and_branch_must_agree() -> None:
+    assert codes(choose("ubuntu2204", T4, branch="550", version="580.95.05"))[0] == "GF118"
+    choice = choose("ubuntu2204", T4, branch="580", version="580.159.03")
+    assert (choice.version, choice.findings) == ("580.159.03", ())
+
+
+def test_versions_are_compared_as_numbers() -> None:
+    # as text, 580.95.05 is greater than 580.159.03
+    assert "GF120" in codes(choose("ubuntu2204", T4, version="580.95.05"))
+    assert "GF120" not in codes(choose("ubuntu2204", T4, version="580.178.04"))
+
+
+def test_an_unknown_version_only_warns() -> None:
+    choice = choose("ubuntu2204", T4, version="580.199.99")
+    assert not choice.blocked
+    (finding,) = choice.findings
+    assert finding.code == "GF119"
+    assert str(load_catalog().branches.as_of) in finding.message
+
+
+@pytest.mark.parametrize("gpu", [0x1B38, 0x13F2, V100])
+def test_the_last_branch_of_old_gpus_is_580(gpu: int) -> None:
+    """620 has no proprietary modules, which Maxwell, Pascal and Volta need."""
+    for branch in ("595", "615", "620"):
+        assert choose("ubuntu2204", gpu, branch=branch).blocked
+    kept = choose("ubuntu2204", gpu, branch="580")
+    assert (kept.blocked, kept.modules) == (False, "proprietary")
+
+
+def test_branch_620_has_open_modules_alone() -> None:
+    choice = choose("ubuntu2204", T4, branch="620")
+    assert (choice.blocked, choice.modules, choice.newest_known) == (False, "open", "")
+    assert choose("ubuntu2204", T4, branch="620", modules="proprietary").blocked
+
+
+def test_ends_of_life_as_nvidia_has_them() -> None:
+    over = {b.branch: str(b.end_of_life) for b in load_catalog().branches.branches}
+    wanted = {535: "2026-06-30", 580: "2028-06-30", 595: "2027-03-31", 610: "2026-08-31"}
+    assert {branch: over[branch] for branch in wanted} == wanted
+
+
+def test_unknown_branches() -> None:
+    assert codes(choose("ubuntu2204", T4, branch="585")) == ["GF110"]
+    newer = choose("ubuntu2204", T4, branch="625")
+    assert (newer.blocked, codes(newer)[0]) == (False, "GF111")
+    assert "nvidia-dkms-open" in newer.packages.install
+
+
+@pytest.mark.parametrize(
+    ("distribution", "architecture", "code"),
+    [("arch", "x86_64", "GF101"), ("debian12", "ppc64le", "GF102"), ("rhel7", "aarch64", "GF102")],
+)
+def test_unsupported_platforms(distribution: str, architecture: str, code: str) -> None:
+    choice = choose(distribution, T4, architecture=architecture)
+    assert codes(choice) == [code]
+    assert (choice.packages.install, choice.repository) == ((), None)
+
+
+def test_end_of_life_depends_on_the_day_only_for_warnings() -> None:
+    later = resolve_driver(
+        load_catalog(),
+        distribution="ubuntu2204",
+        architecture="x86_64",
+        kernel="6.8.0-40-generic",
+        devices=[T4],
+        nvswitch=False,
+        settings=DriverSettings(),
+        today=date(2031, 1, 1),
+    )
+    assert later.branch == "580"
+    assert {"GF103", "GF121"} <= set(codes(later, Severity.WARNING))
+
+
+def test_distro_source_on_debian() -> None:
+    choice = choose("debian12", T4, source="distro")
+    assert (choice.branch, choice.modules, choice.repository) == ("535", "proprietary", None)
+    assert choice.components == ("contrib", "non-free", "non-free-firmware")
+    assert {"nvidia-kernel-dkms", "nvidia-smi", "libcuda1"} <= set(choice.packages.install)
+    assert "nvidia-persistenced" in choice.packages.companions
+    assert choice.packages.module == "nvidia-current"
+    assert codes(choose("debian12", T4, source="distro", branch="580")) == ["GF141"]
+    opened = choose("debian12", T4, source="distro", modules="open")
+    assert codes(opened, Severity.BLOCKER) == ["GF130"]
+    assert "535.261.03" in opened.findings[0].message
+
+
+def test_distro_source_on_ubuntu() -> None:
+    choice = choose("ubuntu2404", T4, source="distro", build="precompiled")
+    assert not choice.blocked
+    assert "linux-modules-nvidia-580-server-open-generic" in choice.packages.companions
+    assert "linux-modules-nvidia-580-server-open-6.8.0-40-generic" in choice.packages.companions
+    assert "nvidia-utils-580-server" in choice.packages.install
+    assert choice.packages.build == ()
+
+
+def test_distro_source_where_there_is_none() -> None:
+    assert codes(choose("rhel9", T4, source="distro")) == ["GF140"]
+
+
+def test_precompiled_modules() -> None:
+    choice = choose("rhel9", T4, build="precompiled")
+    assert (choice.modules, choice.packages.stream) == ("proprietary", "nvidia-driver:580")
+    assert codes(choose("ubuntu2204", T4, build="precompiled"), Severity.BLOCKER) == ["GF142"]
+    assert codes(choose("rhel9", B200, build="precompiled"), Severity.BLOCKER) == ["GF142"]
+    asked = choose("ubuntu2204", T4, build="precompiled", branch="580")
+    assert codes(asked, Severity.BLOCKER) == ["GF142"]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "modules", "stream"),
+    [
+        ("rhel8", "open", "nvidia-driver:580-open"),
+        ("rhel9", "proprietary", "nvidia-driver:580-dkms"),
+        ("amzn2023", "open", "nvidia-driver:580-open"),
+        ("sles15", "open", ""),
+    ],
+)
+def test_module_streams(distribution: str, modules: str, stream: str) -> None:
+    assert choose(distribution, T4, modules=modules).packages.stream == stream
+
+
+def test_a_key_without_a_known_fingerprint_is_not_trusted() -> None:
+    choice = choose("rhel10", T4)
+    assert codes(choice, Severity.BLOCKER) == ["GF105"]
+    own = choose("rhel10", T4, repo_key_fingerprint=FINGERPRINT)
+    assert not own.blocked
+    assert own.repository is not None
+    assert own.repository.key_fingerprints == (FINGERPRINT,)
+
+
+def test_repository_of_a_mirror() -> None:
+    repository = choose(
+        "ubuntu2204", T4, repo_url="https://mirror.example/cuda", repo_key_fingerprint=FINGERPRINT
+    ).repository
+    assert repository is not None
+    assert repository.url == "https://mirror.example/cuda/ubuntu2204/x86_64/"
+    assert repository.key_url == "https://mirror.example/cuda/ubuntu2204/x86_64/3bf863cc.pub"
+    assert repository.key_fingerprints == (FINGERPRINT,)
+    assert repository.file == "/etc/apt/sources.list.d/cuda-ubuntu2204-x86_64.list"
+    assert (repository.signed_packages, repository.signed_metadata) == (False, True)
+
+
+def test_repository_on_arm_servers() -> None:
+    repository = choose("rhel9", T4, architecture="aarch64").repository
+    assert repository is not None
+    assert repository.url.endswith("/rhel9/sbsa/")
+    assert repository.name == "cuda-rhel9-sbsa"
+    assert repository.file == "/etc/yum.repos.d/cuda-rhel9.repo"
+    assert (repository.signed_packages, repository.signed_metadata) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("branch", "version", "expected"),
+    [
+        ("580", None, ()),
+        ("595", None, ("nvidia-driver-pinning-595",)),
+        ("595", "595.91.07", ("nvidia-driver-pinning-595.91.07",)),
+    ],
+)
+def test_pinning_packages(branch: str, version: str | None, expected: tuple[str, ...]) -> None:
+    choice = choose("ubuntu2404", T4, branch=branch, version=version)
+    assert choice.packages.pinning == expected
+
+
+@pytest.mark.parametrize(
+    ("distribution", "branch", "name"),
+    [
+        ("ubuntu2204", "550", "nvidia-fabricmanager-550"),
+        ("ubuntu2204", "580", "nvidia-fabricmanager"),
+        ("rhel9", "570", "nvidia-fabric-manager"),
+        ("rhel9", "580", "nvidia-fabricmanager"),
+    ],
+)
+def test_fabric_manager(distribution: str, branch: str, name: str) -> None:
+    assert choose(distribution, A100, branch=branch).packages.fabric_manager == ()
+    with_switch = choose(distribution, A100, branch=branch, nvswitch=True)
+    assert with_switch.packages.fabric_manager == (name,)
+
+
+def test_fabric_manager_where_it_cannot_or_need_not_be() -> None:
+    distro = choose("debian12", A100, source="distro", nvswitch=True)
+    assert codes(distro, Severity.BLOCKER) == ["GF143"]
+    off_host = choose("ubuntu2404", GB200, nvswitch=True, architecture="aarch64")
+    assert off_host.packages.fabric_manager == ()
+    assert "GF144" in codes(off_host)
+    assert "GF145" in codes(choose("ubuntu2404", B200))
+
+
+def test_full_profile_adds_the_desktop() -> None:
+    compute = set(choose("ubuntu2204", T4).packages.install)
+    full = set(choose("ubuntu2204", T4, profile="full").packages.install)
+    assert compute < full
+    assert "xserver-xorg-video-nvidia-580" in full - compute

@@ -1,0 +1,95 @@
+"""Hosts with and without an exporter, made of facts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gpufleet.exporter.files import CIDFILE, digest, drop_in
+from gpufleet.exporter.model import ExporterPlan
+from gpufleet.facts.model import (
+    Daemon,
+    ManagedFile,
+    NodeFacts,
+    OsRelease,
+    Package,
+    Runtime,
+    Service,
+)
+from gpufleet.node.plan import NodePlan, plan_node
+from gpufleet.node.settings import NodeSettings, load_settings
+from gpufleet.packages.load import load_catalog
+
+CATALOG = load_catalog()
+DROP_IN = drop_in(CATALOG)
+NOW = 1_790_000_000
+CONTAINER = "0123456789abcdef" * 4
+ENGINE = Daemon(811, "nv-hostengine", "/system.slice/nvidia-dcgm.service")
+EXPORTER = Daemon(812, "dcgm-exporter", "/system.slice/nvidia-dcgm-exporter.service")
+POD = Daemon(97, "dcgm-exporter", f"/kubepods.slice/cri-containerd-{'fe' * 32}.scope")
+DOCKER = Runtime("docker", "28.3.3", "docker.service", "/etc/docker/daemon.json", running=True)
+EL7 = OsRelease("centos", "7", ("rhel", "fedora"), "", "CentOS Linux 7")
+
+
+def settings(**data: Any) -> NodeSettings:
+    found, problems = load_settings({"exporter_enabled": True, **data})
+    assert found is not None, problems
+    return found
+
+
+def plan_for(facts: NodeFacts, **data: Any) -> NodePlan:
+    return plan_node(settings(**data), facts, CATALOG, NOW)
+
+
+def exporter_for(facts: NodeFacts, **data: Any) -> ExporterPlan:
+    plan = plan_for(facts, **data)
+    assert plan.exporter is not None, plan.exporter_findings
+    return plan.exporter
+
+
+def told(plan: NodePlan) -> list[tuple[str, str]]:
+    return [(finding.code, finding.severity.value) for finding in plan.exporter_findings]
+
+
+def with_docker(facts: NodeFacts) -> NodeFacts:
+    config = ManagedFile(DOCKER.config_path, None)
+    return replace(
+        facts,
+        runtimes={**facts.runtimes, "docker": DOCKER},
+        files={config.path: config, **facts.files},
+    )
+
+
+def installed(facts: NodeFacts, plan: ExporterPlan, **record: Any) -> NodeFacts:
+    """The host once the plan was carried out."""
+    versions = dict.fromkeys(plan.choice.dcgm_packages, f"1:{plan.choice.dcgm}-1")
+    versions["datacenter-gpu-manager-exporter"] = f"{plan.choice.version}.002-1"
+    packages = (
+        {name: Package(name, version, "amd64") for name, version in versions.items()}
+        if plan.mode == "systemd"
+        else {}
+    )
+    entry = {
+        "mode": plan.mode,
+        "configuration": digest(plan.wanted_files),
+        "driver": facts.loaded_driver,
+        **record,
+    }
+    return replace(
+        facts,
+        packages={**facts.packages, **packages},
+        holds=facts.holds | set(packages),
+        files={
+            **facts.files,
+            **{f.path: ManagedFile(f.path, str(f.content)) for f in plan.wanted_files},
+            CIDFILE: ManagedFile(CIDFILE, CONTAINER if plan.mode == "docker" else None),
+        },
+        services={
+            **facts.services,
+            **{unit: Service(unit, "loaded", "active", "enabled") for unit in plan.units},
+        },
+        collectors=(ENGINE, EXPORTER)
+        if plan.mode == "systemd"
+        else (replace(EXPORTER, cgroup=f"/system.slice/docker-{CONTAINER}.scope"),),
+        provenance={**(facts.provenance or {}), "exporter": entry},
+    )

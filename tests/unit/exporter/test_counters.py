@@ -1,0 +1,95 @@
+"""The list of counters, and that no alert needs what no exporter collects."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from gpufleet.exporter.counters import load_counters
+from gpufleet.exporter.counters_file import collected, counters_csv, fields_of
+from gpufleet.helm.chart_choice import load_charts
+from gpufleet.monitoring.alert_models import load_alerts
+from gpufleet.node.settings import load_cluster_settings
+from gpufleet.packages.load import load_catalog
+
+COUNTERS, ALERTS = load_counters(), load_alerts()
+GENERATIONS = [generation.name for generation in load_catalog().gpus.generations]
+HOSTS = [known.version for known in load_catalog().exporter.versions]
+CHARTS = list(load_charts().charts["dcgm-exporter"].installed)
+OURS = [version for version in ["3.4.0", *HOSTS, *CHARTS] if COUNTERS.serves(version)]
+# Alerts that only work where the exporter gets our list: charts before 3.6.0 cannot pass it.
+NEED_OUR_LIST = {
+    "GpuEccUncorrectable", "GpuEccCorrectableRate", "GpuRowRemapPending", "GpuPagesPending",
+    "GpuPagesRetired", "GpuNvlinkErrors", "GpuNvlinkRecovered", "GpuPcieReplays", "GpuPcieNarrow",
+    "GpuThermalSlowdown", "GpuPowerBrake", "GpuPowerCapped", "GpuMemoryHot",
+    "GpuDriverVersionsDiffer",
+}  # fmt: skip
+
+
+def rows(text: str) -> list[list[str]]:
+    """A list as dcgm-exporter reads it: three fields in every line that is no comment."""
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return [[field.strip() for field in row] for row in csv.reader(io.StringIO("\n".join(lines)))]
+
+
+@pytest.mark.parametrize("version", OURS)
+@pytest.mark.parametrize("generation", [None, *GENERATIONS])
+def test_a_list_is_one_that_the_exporter_reads(version: str, generation: str | None) -> None:
+    text = counters_csv(COUNTERS, version, [generation] if generation else [])
+    assert text is not None
+    found = rows(text)
+    assert all(len(row) == 3 for row in found)
+    assert {row[1] for row in found} <= {"gauge", "counter", "label"}
+    names = [row[0] for row in found]
+    assert len(set(names)) == len(names)
+    assert {"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_TEMP"} <= set(names)
+    assert set(names) == fields_of(text)
+    load_cluster_settings({"monitoring_counters": text})
+
+
+def test_profiling_and_remapping_are_for_gpus_that_have_them() -> None:
+    def fields(*generations: str) -> frozenset[str]:
+        return fields_of(counters_csv(COUNTERS, "4.8.2", generations) or "")
+
+    assert "DCGM_FI_PROF_SM_ACTIVE" not in fields("Pascal")
+    assert "DCGM_FI_PROF_SM_ACTIVE" in fields("Volta")
+    assert "DCGM_FI_PROF_SM_ACTIVE" in fields("Pascal", "Hopper")
+    assert "DCGM_FI_DEV_RETIRED_DBE" in fields("Pascal")
+    assert "DCGM_FI_DEV_RETIRED_DBE" not in fields("Hopper")
+    assert "DCGM_FI_DEV_ROW_REMAP_PENDING" not in fields("Turing")
+
+
+def test_names_follow_the_version() -> None:
+    new, old = collected(COUNTERS, "4.8.2"), collected(COUNTERS, "3.6.1")
+    assert "DCGM_FI_DEV_CLOCKS_EVENT_REASONS" in new
+    assert "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS" not in new
+    assert "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS" in old
+    assert "DCGM_FI_DEV_CLOCKS_EVENT_REASONS" not in old
+
+
+def test_generations_are_those_of_the_catalog() -> None:
+    named = {name for topic in COUNTERS.topics for name in topic.generations}
+    assert {*named, *COUNTERS.profiling} <= set(GENERATIONS)
+
+
+@pytest.mark.parametrize("version", OURS)
+def test_alerts_use_only_what_our_list_collects(version: str) -> None:
+    there = collected(COUNTERS, version)
+    assert {
+        a.name: ALERTS.missing(a, there) for a in ALERTS.alerts if ALERTS.missing(a, there)
+    } == {}
+
+
+def test_what_does_not_work_without_our_list_is_known() -> None:
+    for version in {*HOSTS, *CHARTS} - set(OURS):
+        there = collected(COUNTERS, version)
+        silent = {alert.name for alert in ALERTS.alerts if ALERTS.missing(alert, there)}
+        if COUNTERS.is_after(version):
+            assert not there
+            assert silent > NEED_OUR_LIST
+        else:
+            assert silent == NEED_OUR_LIST, version
+    assert counters_csv(COUNTERS, "3.1.5") is None
+    assert counters_csv(COUNTERS, "4.9.0") is None

@@ -1,0 +1,93 @@
+"""Clusters and what is planned for them, for the tests of GPU stacks' plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gpufleet.gpu_stack.model import StackPlan
+from gpufleet.gpu_stack.plan import plan_stack
+from gpufleet.helm.chart_choice import load_charts
+from gpufleet.kube.facts import (
+    ClusterFacts,
+    ClusterNode,
+    Crd,
+    HelmRelease,
+    Placement,
+    PrometheusInstance,
+    ReleaseRef,
+    ServerVersion,
+    Workload,
+)
+from gpufleet.node.settings import load_cluster_settings
+
+CATALOG = load_charts()
+LABEL = {"nvidia.com/gpu.present": "true"}
+MONITOR = "servicemonitors.monitoring.coreos.com"
+
+
+def node(name: str, labels: dict[str, str] | None = None, gpus: int = 0) -> ClusterNode:
+    resources = {"nvidia.com/gpu": gpus} if gpus else {}
+    return ClusterNode(
+        name, labels or {}, (), "containerd://1.7", "v1.36.3", True, True, resources, resources
+    )
+
+
+NODES = (node("cpu-1"), node("gpu-1", LABEL, 8), node("gpu-2", LABEL, 8))
+FACTS = ClusterFacts("test", ServerVersion(1, 36, "v1.36.3"), nodes=NODES)
+OLD = replace(FACTS, server=ServerVersion(1, 18, "v1.18.19"))
+
+
+def work(name: str, image: str, *, release: str = "", ports: tuple[int, ...] = ()) -> Workload:
+    """A DaemonSet in the namespace `elsewhere` that mounts a path of its nodes."""
+    return Workload(
+        kind="DaemonSet",
+        namespace="elsewhere",
+        name=name,
+        images=(f"registry.example/x/{image}:1",),
+        host_ports=ports,
+        host_network=False,
+        wanted=2,
+        ready=2,
+        updated=2,
+        old=0,
+        settled=True,
+        selector={},
+        placement=Placement(),
+        release=ReleaseRef("elsewhere", release) if release else None,
+        host_paths=("/var/lib/kubelet",),
+    )
+
+
+def released(found: Workload, chart: str) -> ClusterFacts:
+    """A cluster with a release of that chart, under its name, whose manifest has the workload."""
+    made = replace(found, release=ReleaseRef(found.namespace, chart))
+    record = HelmRelease(
+        chart, found.namespace, 1, "deployed", chart, "1.0.0", "1", {}, workloads=(found.ref,)
+    )
+    return replace(FACTS, workloads=(made,), releases=(record,))
+
+
+def prometheus(selector: dict[str, Any] | None) -> ClusterFacts:
+    instance = PrometheusInstance("infra", "main", "v3", {"serviceMonitorSelector": selector})
+    crd = Crd(MONITOR, "ServiceMonitor", ("v1",), {})
+    return replace(FACTS, prometheuses=(instance,), crds={MONITOR: crd})
+
+
+def stack(facts: ClusterFacts = FACTS, hosts: tuple[str, ...] = (), **data: Any) -> StackPlan:
+    settings, problems = load_cluster_settings(data)
+    assert settings, problems
+    return plan_stack(settings, facts, CATALOG, hosts)
+
+
+def names(plan: StackPlan) -> list[str]:
+    return [release.name for release in plan.releases]
+
+
+def values(plan: StackPlan, name: str) -> Any:
+    (release,) = (release for release in plan.releases if release.name == name)
+    return release.values
+
+
+def codes(plan: StackPlan) -> set[str]:
+    return {finding.code for finding in plan.findings}

@@ -1,0 +1,85 @@
+"""Settings of a cluster: defaults that load, and every mistake told at once."""
+
+from __future__ import annotations
+
+from gpufleet.node.settings import load_cluster_settings, load_settings
+
+
+def problems(**data: object) -> list[str]:
+    settings, found = load_cluster_settings(data)
+    assert (settings is None) == bool(found)
+    return [finding.message for finding in found]
+
+
+def test_nothing_has_to_be_set() -> None:
+    settings, found = load_cluster_settings({"ssh_user": "admin", "driver_branch": "580"})
+    assert found == []
+    assert settings
+    assert settings.cluster.charts == "careful"
+    assert settings.monitoring.node_port is None
+
+
+def test_every_mistake_is_told_at_once() -> None:
+    found = problems(
+        cluster_chart="newest",
+        monitoring_node_port=99999,
+        device_plugin_time_slicing=1,
+        cluster_chart_versions={"dcgm-exporter": 3.1},
+        gpu_operator_driver="sometimes",
+    )
+    assert len(found) == 5
+    assert any("cluster_chart" in message for message in found)
+
+
+def test_a_key_that_does_not_exist_is_told_with_the_nearest_one() -> None:
+    settings, (finding,) = load_cluster_settings({"monitoring_node_prt": 30090})
+    assert settings is None
+    assert "monitoring_node_port" in finding.message + finding.remedy
+
+
+def test_a_misspelt_key_of_a_cluster_is_found_on_a_node_too_and_the_other_way_round() -> None:
+    assert load_settings({"cluster_kubconfig": "x"})[1]
+    assert problems(driver_brnch="580")
+    assert load_settings({"cluster_kubeconfig": "x", "monitoring_node_port": 30090})[1] == []
+
+
+def test_a_version_is_text_of_a_chart_that_exists() -> None:
+    (message,) = problems(cluster_chart_versions={"dcgm-exporter": 3.1})
+    assert "write versions in quotes" in message
+    (message,) = problems(cluster_chart_versions={"dcgm": "3.1.5"})
+    assert "there are kube-prometheus-stack" in message
+    assert problems(cluster_chart_versions={"gpu-operator": "v23.9.2"}) == []
+
+
+def test_where_charts_come_from() -> None:
+    assert problems(cluster_chart_repository="https://charts.example.com/gpu/") == []
+    assert problems(cluster_chart_repository="oci://registry.example.com:5000/charts") == []
+    assert problems(cluster_chart_repository={"gpu-operator": "oci://registry.example.com/x"}) == []
+    for wrong in ("charts.example.com", "oci://", "https://a b", "file:///charts", 7):
+        assert len(problems(cluster_chart_repository=wrong)) == 1, wrong
+    (message,) = problems(cluster_chart_repository={"dcgm": "oci://registry.example.com/x"})
+    assert "there are kube-prometheus-stack" in message
+
+
+def test_charts_without_tls_are_asked_for_explicitly() -> None:
+    plain = "http://charts.example.com"
+    for wanted in (plain, {"gpu-operator": plain}):
+        (message,) = problems(cluster_chart_repository=wanted)
+        assert plain in message
+        assert "cluster_chart_plain_http" in message
+        assert problems(cluster_chart_repository=wanted, cluster_chart_plain_http=True) == []
+
+
+def test_a_password_in_a_url_is_refused_and_not_repeated() -> None:
+    (message,) = problems(cluster_chart_repository="https://carrier:secret@charts.example.com")
+    assert "cluster_chart_logins" in message
+    assert "secret" not in message
+
+
+def test_two_places_for_all_charts_contradict_each_other() -> None:
+    repository = "https://charts.example.com"
+    (message,) = problems(cluster_chart_dir="/charts", cluster_chart_repository=repository)
+    assert "cluster_chart_dir" in message
+    assert "cluster_chart_repository" in message
+    single = {"gpu-operator": repository}
+    assert problems(cluster_chart_dir="/charts", cluster_chart_repository=single) == []

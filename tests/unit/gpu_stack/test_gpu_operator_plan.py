@@ -1,0 +1,156 @@
+"""The GPU Operator's release: drivers and toolkits of hosts stay, rivals are blockers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpufleet.gpu_stack.model import StackPlan
+from gpufleet.kube.facts import ClusterPolicy, HelmRelease, ObjectRef, ReleaseRef
+from tests.unit.gpu_stack.gpu_clusters import (
+    FACTS,
+    LABEL,
+    OLD,
+    codes,
+    names,
+    node,
+    stack,
+    values,
+    work,
+)
+
+OURS = ReleaseRef("gpu-operator", "gpu-operator")
+BARE = replace(FACTS, nodes=(node("gpu-1", LABEL), node("gpu-2", LABEL)))  # no driver shows
+
+
+def operator(facts: Any = FACTS, hosts: tuple[str, ...] = (), **data: Any) -> StackPlan:
+    return stack(facts, hosts, **{"cluster_stack": "gpu-operator", **data})
+
+
+def policy(**spec: Any) -> ClusterPolicy:
+    return ClusterPolicy("cluster-policy", "ready", spec, OURS)
+
+
+def installs(plan: StackPlan) -> tuple[bool, bool]:
+    """Whether the operator is to install drivers, and the toolkit."""
+    given = values(plan, "gpu-operator")
+    return given["driver"]["enabled"], given["toolkit"]["enabled"]
+
+
+def pods(plan: StackPlan) -> dict[str, int] | None:
+    """The DaemonSets that must have pods; None where no operator is waited for."""
+    operands = plan.releases[-1].ready.operands
+    return dict(operands.pods) if operands else None
+
+
+def release(chart: str, namespace: str) -> HelmRelease:
+    return HelmRelease(chart, namespace, 1, "deployed", chart, "1.0.0", "1", {})
+
+
+def test_drivers_that_nodes_show_stay_theirs() -> None:
+    plan = operator()
+    assert names(plan) == ["kube-prometheus-stack", "gpu-operator"]
+    assert installs(plan) == (False, False)
+    assert codes(plan) == set()
+
+
+def test_without_drivers_the_operator_brings_them_and_that_is_told() -> None:
+    plan = operator(BARE)
+    assert installs(plan) == (True, True)
+    assert codes(plan) == {"GF879"}
+
+
+def test_nodes_of_gpu_node_have_driver_and_toolkit_before_they_show_it() -> None:
+    plan = operator(BARE, ("gpu-1", "gpu-2"))
+    assert installs(plan) == (False, False)
+    assert codes(plan) == set()
+    some = operator(BARE, ("gpu-1",))
+    assert installs(some) == (False, False)
+    (told,) = some.findings
+    assert (told.code, "gpu-1 have one; gpu-2 show none" in told.message) == ("GF886", True)
+
+
+def test_what_the_operator_installed_is_not_taken_for_the_hosts_own() -> None:
+    """Its drivers show on the nodes as those of hosts do; without it they would be gone."""
+    theirs = replace(FACTS, cluster_policies=(policy(driver={"enabled": True}),))
+    assert installs(operator(theirs)) == (True, True)
+    half = policy(driver={"enabled": False}, toolkit={"enabled": True})
+    assert installs(operator(replace(BARE, cluster_policies=(half,)))) == (False, True)
+
+
+@pytest.mark.parametrize("driver", [True, False])
+@pytest.mark.parametrize("toolkit", [True, False])
+def test_settings_overrule_what_shows(driver: bool, toolkit: bool) -> None:
+    plan = operator(BARE, gpu_operator_driver=driver, gpu_operator_toolkit=toolkit)
+    assert installs(plan) == (driver, toolkit)
+    assert codes(plan) == set()
+
+
+def test_releases_of_plugin_and_exporter_are_blockers() -> None:
+    there = (release("nvidia-device-plugin", "kube-system"), release("dcgm-exporter", "monitoring"))
+    plan = operator(replace(FACTS, releases=there))
+    assert [found.code for found in plan.blockers] == ["GF884", "GF884"]
+    assert "helm -n monitoring uninstall dcgm-exporter" in plan.blockers[1].remedy
+    theirs = work("plugin", "k8s-device-plugin", release="nvdp")
+    (found,) = operator(replace(FACTS, workloads=(theirs,))).blockers
+    assert (found.code, "helm -n elsewhere uninstall nvdp" in found.remedy) == ("GF884", True)
+
+
+def test_a_plugin_that_somebody_made_is_a_blocker_and_the_operators_own_is_not() -> None:
+    theirs = work("plugin", "k8s-device-plugin")
+    assert codes(operator(replace(FACTS, workloads=(theirs,)))) == {"GF871"}
+    own = replace(theirs, owner=ObjectRef("ClusterPolicy", "", "cluster-policy"))
+    exporter = replace(work("exporter", "dcgm-exporter"), owner=own.owner)
+    plan = operator(replace(FACTS, workloads=(own, exporter), cluster_policies=(policy(),)))
+    assert codes(plan) == set()
+    assert values(plan, "gpu-operator")["dcgmExporter"]["enabled"] is True
+
+
+def test_another_policy_is_a_blocker() -> None:
+    other = ClusterPolicy("gpu-cluster-policy", "ready", {}, ReleaseRef("x", "gpu-operator-16"))
+    plan = operator(replace(FACTS, cluster_policies=(policy(), other)))
+    assert [found.code for found in plan.blockers] == ["GF885"]
+    assert "gpu-cluster-policy is of release x/gpu-operator-16" in plan.blockers[0].message
+
+
+def test_where_somebody_collects_the_operators_exporter_stays_off() -> None:
+    collects = replace(FACTS, workloads=(work("starship", "starship"),))
+    plan = operator(collects)
+    assert values(plan, "gpu-operator")["dcgmExporter"]["enabled"] is False
+    assert codes(plan) == {"GF872"}
+    off = values(operator(monitoring_exporter=False), "gpu-operator")
+    assert off["dcgmExporter"]["enabled"] is False
+    old = operator(replace(collects, server=OLD.server))  # v1.8.2 cannot leave it out
+    assert [found.code for found in old.blockers] == ["GF884"]
+
+
+def test_every_gpu_node_is_waited_for_unless_it_is_left_out() -> None:
+    both = {"nvidia-device-plugin-daemonset": 2, "nvidia-operator-validator": 2}
+    assert pods(operator()) == both
+    off = {"nvidia.com/gpu.deploy.operands": "false"}
+    left = replace(FACTS, nodes=(*FACTS.nodes, node("gpu-3", {**LABEL, **off}, 8)))
+    assert pods(operator(left)) == both
+    without = operator(gpu_operator_values={"devicePlugin": {"enabled": False}})
+    assert pods(without) == {"nvidia-operator-validator": 2}
+    assert pods(operator(gpu_operator_values={"sandboxWorkloads": {"enabled": True}})) == {}
+    assert pods(operator(gpu_operator_values={"clusterPolicy": {"deployCR": False}})) is None
+
+
+def test_mig_and_time_slicing_reach_the_operator_and_the_rest_is_told() -> None:
+    plan = operator(device_plugin_mig_strategy="mixed", device_plugin_time_slicing=4)
+    given = values(plan, "gpu-operator")
+    assert given["mig"] == {"strategy": "mixed"}
+    assert "replicas: 4" in given["devicePlugin"]["config"]["data"]["shared"]
+    told = operator(device_plugin_runtime_class="nvidia", monitoring_exporter_memory="2Gi")
+    (finding,) = told.findings
+    assert "device_plugin_runtime_class, monitoring_exporter_memory" in finding.message
+    old = operator(OLD, device_plugin_time_slicing=4)
+    assert codes(old) == {"GF887"}
+    assert "devicePlugin" not in values(old, "gpu-operator")
+
+
+def test_an_operator_that_is_a_release_keeps_the_plugin_off() -> None:
+    plan = stack(replace(FACTS, releases=(release("gpu-operator", "gpu-operator"),)))
+    assert [found.code for found in plan.blockers] == ["GF870"]

@@ -1,0 +1,256 @@
+"""Which releases a cluster gets, in which order, with which values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpufleet.exporter.counters_file import fields_of
+from gpufleet.gpu_stack.builder import our_releases
+from gpufleet.kube.facts import (
+    ClusterFacts,
+    ClusterPolicy,
+    HelmRelease,
+    ReleaseRef,
+    ServerVersion,
+    Workload,
+)
+from gpufleet.node.settings import load_cluster_settings
+from tests.unit.gpu_stack.gpu_clusters import (
+    FACTS,
+    LABEL,
+    OLD,
+    codes,
+    names,
+    node,
+    prometheus,
+    released,
+    stack,
+    values,
+    work,
+)
+
+
+def test_prometheus_brings_the_crds_so_it_comes_first() -> None:
+    plan = stack()
+    assert names(plan) == [
+        "kube-prometheus-stack", "node-feature-discovery", "nvidia-device-plugin", "dcgm-exporter",
+    ]  # fmt: skip
+    assert codes(plan) == set()
+    assert plan.gpu_nodes == ("gpu-1", "gpu-2")
+    assert plan.secret == ("monitoring", "gpufleet-grafana")
+
+
+def test_a_daemonset_has_to_be_on_every_gpu_node() -> None:
+    ready = {release.name: release.ready.pods for release in stack().releases}
+    assert ready["dcgm-exporter"] == {"dcgm-exporter": 2}
+    assert ready["nvidia-device-plugin"] == {
+        "nvidia-device-plugin": 2,
+        "nvidia-device-plugin-mps-control-daemon": 0,
+    }
+
+
+@pytest.mark.parametrize(("facts", "version"), [(FACTS, "88.5.3"), (OLD, "45.10.1")])
+def test_versions_are_those_of_the_catalog(facts: ClusterFacts, version: str) -> None:
+    assert stack(facts).releases[0].version == version
+
+
+def test_prometheus_takes_monitors_of_everybody_and_ports_only_when_asked() -> None:
+    plain = values(stack(), "kube-prometheus-stack")
+    spec = plain["prometheus"]["prometheusSpec"]
+    assert spec["serviceMonitorSelectorNilUsesHelmValues"] is False
+    assert "service" not in plain["prometheus"]
+    assert "additionalScrapeConfigs" not in spec
+    asked = values(
+        stack(monitoring_node_port=30090, monitoring_grafana_node_port=32322),
+        "kube-prometheus-stack",
+    )
+    assert asked["prometheus"]["service"] == {"type": "NodePort", "nodePort": 30090}
+    assert asked["grafana"]["service"]["nodePort"] == 32322
+
+
+def test_there_is_no_password_in_the_values() -> None:
+    admin = values(stack(), "kube-prometheus-stack")["grafana"]["admin"]
+    assert admin["existingSecret"] == "gpufleet-grafana"
+    plan = stack(monitoring_grafana_existing_secret="mine")
+    assert values(plan, "kube-prometheus-stack")["grafana"]["admin"]["existingSecret"] == "mine"
+    assert plan.secret is None
+
+
+@pytest.mark.parametrize(("facts", "role"), [(FACTS, "endpointslice"), (OLD, "endpoints")])
+def test_without_monitors_prometheus_finds_the_exporter_by_a_job(
+    facts: ClusterFacts, role: str
+) -> None:
+    plan = stack(facts, monitoring_scrape="scrape-config")
+    spec = values(plan, "kube-prometheus-stack")["prometheus"]["prometheusSpec"]
+    (job,) = spec["additionalScrapeConfigs"]
+    assert job["job_name"] == "gpu-metrics"
+    assert job["kubernetes_sd_configs"] == [{"role": role}]
+    assert values(plan, "dcgm-exporter")["serviceMonitor"]["enabled"] is False
+
+
+def test_a_prometheus_that_is_there_is_joined_with_the_labels_it_selects() -> None:
+    plan = stack(prometheus({"matchLabels": {"release": "infra"}}))
+    assert "kube-prometheus-stack" not in names(plan)
+    monitor = values(plan, "dcgm-exporter")["serviceMonitor"]
+    assert monitor["additionalLabels"] == {"release": "infra"}
+    assert codes(plan) == set()
+    wrong = stack(
+        prometheus({"matchLabels": {"release": "infra"}}), monitoring_monitor_labels={"team": "ml"}
+    )
+    assert codes(wrong) == {"GF876"}
+    assert codes(stack(prometheus(None))) == {"GF876"}
+
+
+def test_a_monitor_needs_its_kind() -> None:
+    plan = stack(monitoring_prometheus="none", monitoring_scrape="service-monitor")
+    assert [finding.code for finding in plan.blockers] == ["GF874"]
+    assert [f.code for f in stack(monitoring_prometheus="existing").blockers] == ["GF875"]
+
+
+def test_the_exporter_gets_memory_by_gpus() -> None:
+    def limit(gpus: int) -> str:
+        facts = replace(FACTS, nodes=(node("gpu-1", LABEL, gpus),))
+        return str(values(stack(facts), "dcgm-exporter")["resources"]["limits"]["memory"])
+
+    assert [limit(gpus) for gpus in (1, 4, 8)] == ["512Mi", "512Mi", "1Gi"]
+    plan = stack(monitoring_exporter_memory="2Gi")
+    assert values(plan, "dcgm-exporter")["resources"]["limits"]["memory"] == "2Gi"
+
+
+@pytest.mark.parametrize("image", ["dcgm-exporter", "starship", "nv-hostengine"])
+def test_where_somebody_collects_no_second_exporter_comes(image: str) -> None:
+    plan = stack(replace(FACTS, workloads=(work("theirs", image),)))
+    assert "dcgm-exporter" not in names(plan)
+    assert codes(plan) == {"GF872"}
+    ours = replace(work("dcgm-exporter", image, ports=(9400,)), namespace="monitoring")
+    assert "dcgm-exporter" in names(stack(released(ours, "dcgm-exporter")))
+
+
+def unprivileged(name: str, image: str, **more: Any) -> Workload:
+    """What somebody may run who may only run pods: its image's name is anything."""
+    return replace(work(name, image, **more), host_paths=())
+
+
+@pytest.mark.parametrize(
+    "image",
+    ["k8s-device-plugin", "dcgm-exporter", "node-feature-discovery", "node-problem-detector"],
+)
+def test_a_pod_with_the_name_of_an_image_keeps_nothing_out(image: str) -> None:
+    theirs = replace(FACTS, workloads=(unprivileged("theirs", image),))
+    wanted = stack(monitoring_node_problems=True)
+    plan = stack(theirs, monitoring_node_problems=True)
+    assert (names(plan), codes(plan)) == (names(wanted), set())
+    assert codes(stack(theirs, cluster_stack="gpu-operator")) == set()
+
+
+def test_a_note_of_helm_does_not_make_a_workload_ours() -> None:
+    theirs = work("theirs", "k8s-device-plugin", release="nvidia-device-plugin")
+    noted = replace(theirs, release=ReleaseRef("kube-system", "nvidia-device-plugin"))
+    for found in (theirs, noted):
+        facts = replace(FACTS, workloads=(found,))
+        assert [finding.code for finding in stack(facts).blockers] == ["GF871"]
+    ours = replace(theirs, namespace="kube-system")
+    assert stack(released(ours, "nvidia-device-plugin")).blockers == ()
+
+
+def test_every_release_of_a_plan_is_one_that_facts_are_gathered_of() -> None:
+    data = {
+        "monitoring_autoscaling": True,
+        "monitoring_node_problems": True,
+        "monitoring_namespace": "watch",
+        "device_plugin_namespace": "gpus",
+        "device_plugin_nfd_namespace": "labels",
+        "gpu_operator_namespace": "operator",
+    }
+    settings, _ = load_cluster_settings(data)
+    assert settings
+    known = set(our_releases(settings))
+    plans = [stack(**data), stack(cluster_stack="gpu-operator", **data)]
+    assert {release.ref for plan in plans for release in plan.releases} == known
+
+
+def test_who_has_the_port_collects_too() -> None:
+    plan = stack(replace(FACTS, workloads=(work("renamed", "anything", ports=(9400,)),)))
+    assert codes(plan) == {"GF872"}
+
+
+def test_one_nfd_is_enough() -> None:
+    plan = stack(replace(FACTS, workloads=(work("nfd-worker", "node-feature-discovery"),)))
+    assert "node-feature-discovery" not in names(plan)
+    assert codes(plan) == {"GF878"}
+    assert "node-feature-discovery" not in names(stack(device_plugin_nfd=False))
+
+
+def test_nodes_are_labelled_where_nfd_is_not_wanted() -> None:
+    bare = replace(FACTS, nodes=(node("cpu-1"), node("gpu-1"), node("gpu-2", LABEL)))
+    plan = stack(bare, ("gpu-1", "not-a-node"), device_plugin_label_nodes=True)
+    assert plan.label_nodes == ("gpu-1",)
+    assert plan.gpu_nodes == ("gpu-2", "gpu-1")
+    assert "node-feature-discovery" not in names(plan)
+
+
+def test_a_cluster_without_known_gpus_is_told() -> None:
+    plan = stack(replace(FACTS, nodes=(node("cpu-1"),)))
+    assert codes(plan) == {"GF873"}
+    assert not any(any(release.ready.pods.values()) for release in plan.releases)
+
+
+def test_plugin_and_operator_exclude_each_other() -> None:
+    plan = stack(replace(FACTS, cluster_policies=(ClusterPolicy("cluster-policy", "ready", {}),)))
+    assert [finding.code for finding in plan.blockers] == ["GF870"]
+    theirs = replace(FACTS, workloads=(work("plugin", "k8s-device-plugin"),))
+    assert [finding.code for finding in stack(theirs).blockers] == ["GF871"]
+
+
+def test_the_users_values_count_most_and_what_a_chart_needs_to_fit_comes_before_them() -> None:
+    plan = stack(
+        replace(FACTS, server=ServerVersion(1, 19, "v1.19.16")),
+        cluster_charts="newest",
+        monitoring_exporter_values={"service": {"port": 9401}, "resources": None},
+    )
+    exporter = values(plan, "dcgm-exporter")
+    assert exporter["service"] == {"internalTrafficPolicy": None, "port": 9401}
+    assert exporter["rollingUpdate"] == {"maxSurge": None}
+    assert exporter["resources"] is None
+
+
+def test_time_slicing_and_runtime_class_reach_the_plugin() -> None:
+    plan = stack(device_plugin_time_slicing=4, device_plugin_runtime_class="nvidia")
+    plugin = values(plan, "nvidia-device-plugin")
+    assert "replicas: 4" in plugin["config"]["map"]["shared"]
+    assert plugin["runtimeClassName"] == "nvidia"
+    assert values(plan, "dcgm-exporter")["runtimeClassName"] == "nvidia"
+    old = stack(OLD, device_plugin_runtime_class="nvidia")
+    assert "runtimeClassName" not in values(old, "dcgm-exporter")  # 2.6.10 does not know it
+
+
+def test_counters_reach_charts_that_take_them() -> None:
+    counters = "DCGM_FI_DEV_GPU_TEMP, gauge, temperature (C)"
+    assert (
+        "GPU_TEMP" in values(stack(monitoring_counters=counters), "dcgm-exporter")["customMetrics"]
+    )
+    ours = values(stack(), "dcgm-exporter")["customMetrics"]
+    assert {"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"} <= fields_of(ours)
+    assert values(stack(), "dcgm-exporter")["serviceMonitor"]["relabelings"]
+    old = stack(OLD, monitoring_counters=counters)
+    assert codes(old) == {"GF877", "GF897"}
+    assert "customMetrics" not in values(old, "dcgm-exporter")
+
+
+def test_charts_can_come_from_a_folder() -> None:
+    (release, *_) = stack(cluster_chart_dir="/srv/charts").releases
+    assert release.source.kind == "archive"
+    assert release.source.location == "/srv/charts/kube-prometheus-stack-88.5.3.tgz"
+    assert stack().releases[0].source.kind == "repository"
+
+
+def test_a_release_of_ours_stays_ours_when_its_prometheus_is_there() -> None:
+    facts = prometheus({"matchLabels": {}})
+    ours = HelmRelease(
+        "kube-prometheus-stack", "monitoring", 1, "deployed", "kube-prometheus-stack", "88.5.3",
+        "v0.93.0", {},
+    )  # fmt: skip
+    assert "kube-prometheus-stack" in names(stack(replace(facts, releases=(ours,))))

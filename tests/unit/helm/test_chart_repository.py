@@ -1,0 +1,65 @@
+"""What a chart repository's index may lead to, and who gets the login on the way."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpufleet.core.limits import Limit
+from gpufleet.helm.operations import chart_repository
+from gpufleet.helm.operations.chart_repository import archive_from_repository
+from gpufleet.helm.operations.download import Login, leaves_tls, same_origin
+from gpufleet.helm.release import ChartSource, Release
+from gpufleet.kube.operations.access import ClusterProblem
+
+LOGIN = Login("carrier", "secret")
+BASE = "https://charts.example:8443/gpu"
+INDEX = "apiVersion: v1\nentries:\n  tiny:\n  - {{version: 1.0.0, name: tiny, urls: [{url}]}}\n"
+
+
+def asked(url: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Login | None]]:
+    """What is asked for the archive, with which login, where the index has this URL of it."""
+    seen: list[tuple[str, Login | None]] = []
+
+    def download(where: str, limit: Limit, login: Login | None = None) -> bytes:
+        seen.append((where, login))
+        return INDEX.format(url=url).encode()
+
+    monkeypatch.setattr(chart_repository, "download", download)
+    release = Release("one", "n", "tiny", "1.0.0", ChartSource("repository", BASE))
+    archive_from_repository(release, LOGIN)
+    assert seen.pop(0) == (f"{BASE}/index.yaml", LOGIN)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("url", "found", "login"),
+    [
+        ("tiny-1.0.0.tgz", f"{BASE}/tiny-1.0.0.tgz", LOGIN),
+        ("/other/x.tgz", "https://charts.example:8443/other/x.tgz", LOGIN),
+        ("https://charts.example:8443/x.tgz", "https://charts.example:8443/x.tgz", LOGIN),
+        ("https://charts.example/x.tgz", "https://charts.example/x.tgz", None),
+        ("https://evil.example:8443/x.tgz", "https://evil.example:8443/x.tgz", None),
+    ],
+)
+def test_the_login_goes_where_the_index_came_from(
+    url: str, found: str, login: Login | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert asked(url, monkeypatch) == [(found, login)]
+
+
+@pytest.mark.parametrize("url", ["http://charts.example:8443/x.tgz", "http://other.example/x.tgz"])
+def test_an_index_with_tls_does_not_lead_away_from_it(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ClusterProblem) as caught:
+        asked(url, monkeypatch)
+    (finding,) = caught.value.findings
+    assert (finding.code, f"from https to {url}" in finding.message) == ("GF841", True)
+
+
+@pytest.mark.parametrize(
+    "url", [r"http://evil.example\@repo.example/x", "http://repo.example@evil.example/x"]
+)
+def test_another_reading_of_an_address_is_another_origin(url: str) -> None:
+    assert not same_origin("http://repo.example/index.yaml", url)
+    assert leaves_tls("https://repo.example/index.yaml", url)

@@ -1,0 +1,128 @@
+"""Which CRDs come before their chart, and when a server uses them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gpufleet.helm.chart import ChartContent
+from gpufleet.helm.crd_schema import published
+from gpufleet.helm.crds import plan_crds
+from gpufleet.helm.limits import helm_catalog
+from gpufleet.helm.release import ChartSource, CrdPolicy, Release
+from gpufleet.kube.facts import ClusterFacts, Crd, ReleaseRef, ServerVersion
+
+NOTE = "example.com/version"
+NAME = "things.example.com"
+RELEASE = Release("one", "n", "tiny", "1.0.0", ChartSource("archive", "/t"), crds=CrdPolicy(NOTE))
+
+
+def manifest(version: str = "", **properties: Any) -> dict[str, Any]:
+    schema = {"openAPIV3Schema": {"type": "object", "properties": properties}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": NAME, "annotations": {NOTE: version} if version else {}},
+        "spec": {
+            "group": "example.com",
+            "names": {"kind": "Thing", "plural": "things"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        },
+    }
+
+
+def planned(
+    chart: dict[str, Any],
+    live: dict[str, Any] | None,
+    minor: int = 36,
+    owner: ReleaseRef | None = None,
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """(action, method) of the steps, and the codes of the findings."""
+    crds = {}
+    if live:
+        crds[NAME] = Crd(NAME, "Thing", ("v1",), live["metadata"]["annotations"], owner)
+    steps, kept = plan_crds(
+        RELEASE,
+        ChartContent("tiny", "1.0.0", "", "", {}, (chart, chart)),
+        ClusterFacts("c", ServerVersion(1, minor), crds=crds),
+        {NAME: live} if live else {},
+        helm_catalog(),
+    )
+    return [(step.action, step.method) for step in steps], [found.code for found in kept]
+
+
+SIZE = {"size": {"type": "integer"}}
+BOTH = {**SIZE, "extra": {"type": "string"}}
+
+
+@pytest.mark.parametrize(
+    ("chart", "live", "steps", "codes"),
+    [
+        (manifest("0.9"), None, [("create", "apply")], []),
+        (manifest("0.9"), manifest("0.9"), [], []),
+        (manifest("0.10"), manifest("0.9"), [("update", "apply")], []),
+        (manifest("v0.10.0"), manifest("0.10.0"), [], []),
+        (manifest("0.9"), manifest("0.10"), [], ["GF837"]),
+        (manifest("0.9"), manifest(), [("update", "apply")], []),
+        (manifest(), manifest("0.9", **SIZE), [("update", "apply")], []),
+        (manifest(**SIZE), manifest(**SIZE), [], []),
+        (manifest(**BOTH), manifest(**SIZE), [("update", "apply")], []),
+    ],
+)
+def test_what_is_done_about_a_crd(
+    chart: dict[str, Any],
+    live: dict[str, Any] | None,
+    steps: list[tuple[str, str]],
+    codes: list[str],
+) -> None:
+    assert planned(chart, live) == (steps, codes)
+
+
+def test_an_old_server_gets_them_whole() -> None:
+    assert planned(manifest("1"), None, minor=18)[0] == [("create", "replace")]
+    assert planned(manifest("1"), manifest("0"), minor=18)[0] == [("update", "replace")]
+    assert planned(manifest("1"), manifest("0"), minor=19)[0] == [("update", "apply")]
+
+
+def test_a_crd_of_another_release_is_left_alone() -> None:
+    theirs = ReleaseRef("other", "operator")
+    assert planned(manifest("2"), manifest("1"), owner=theirs) == ([], ["GF837"])
+    assert planned(manifest("2"), manifest("1"), owner=RELEASE.ref)[0] == [("update", "apply")]
+
+
+KIND = [{"group": "example.com", "version": "v1", "kind": "Thing"}]
+
+
+def described(**properties: Any) -> dict[str, Any]:
+    return {"com.example.v1.Thing": {"x-kubernetes-group-version-kind": KIND,
+                                     "properties": properties}}  # fmt: skip
+
+
+def nested(**properties: Any) -> dict[str, Any]:
+    return {"spec": {"type": "object", "properties": properties}}
+
+
+@pytest.mark.parametrize(
+    ("definitions", "properties", "known"),
+    [
+        (None, SIZE, False),
+        ({}, SIZE, False),
+        (described(**SIZE), SIZE, True),
+        (described(**SIZE, kind={}, metadata={}), SIZE, True),
+        (described(**SIZE), BOTH, False),
+        (described(**nested(**SIZE)), nested(**BOTH), False),
+        (described(**nested(**BOTH)), nested(**BOTH), True),
+        (described(spec={"type": "object"}), nested(**BOTH), True),  # described without its parts
+        (described(list={"items": {"properties": SIZE}}), {"list": {"items": {"properties": BOTH}}},
+         False),
+        (described(list={"items": {"properties": BOTH}}), {"list": {"items": {"properties": BOTH}}},
+         True),
+    ],
+)  # fmt: skip
+def test_whether_a_server_uses_a_schema(
+    definitions: Any, properties: dict[str, Any], known: bool
+) -> None:
+    version = manifest(**json.loads(json.dumps(properties)))["spec"]["versions"][0]
+    assert published(definitions, "example.com", "Thing", version) is known

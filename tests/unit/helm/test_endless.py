@@ -1,0 +1,191 @@
+"""Servers that answer without an end, or a byte now and then: a reason, and never a full disk."""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpufleet.core import limits
+from gpufleet.core.limits import Limit
+from gpufleet.helm.operations import calls as helm
+from gpufleet.helm.operations import chart_repository, charts
+from gpufleet.helm.operations.calls import Helm
+from gpufleet.helm.operations.charts import chart_archive, read_chart
+from gpufleet.helm.operations.download import DownloadFailed, download
+from gpufleet.helm.operations.program import HelmProgram
+from gpufleet.helm.release import ChartSource, HelmVersion, Release
+from gpufleet.kube.operations.access import ClusterProblem
+
+SMALL = Limit("a test", 1 << 20, 2)
+MOST = 64 << 20  # bytes; whoever reads on without an end stops here, and fails the test
+
+
+@contextmanager
+def endless() -> Iterator[str]:
+    """A server that never comes to an end, in a way that the path names; its URL."""
+    stopped = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            getattr(self, self.path.rpartition("/")[2].partition(".")[0])()
+
+        def chunked(self) -> None:
+            self._head("Transfer-Encoding", "chunked")
+            for _ in range(MOST >> 16):
+                self.wfile.write(b"10000\r\n" + bytes(1 << 16) + b"\r\n")
+            self.wfile.write(b"0\r\n\r\n")
+
+        index = chunked
+
+        def packed(self) -> None:
+            data = zlib.compress(bytes(MOST))
+            self.send_response(200)
+            self.send_header("Content-Encoding", "deflate")
+            self._head("Content-Length", str(len(data)), first=False)
+            self.wfile.write(data)
+
+        def drip(self) -> None:
+            self._head("Connection", "close")
+            self._slowly(b"x")
+
+        def heads(self) -> None:
+            self.send_response(200)
+            self.flush_headers()
+            self._slowly(b"X-More: 1\r\n")
+
+        def _slowly(self, piece: bytes) -> None:
+            while not stopped.wait(0.2):
+                self.wfile.write(piece)
+                self.wfile.flush()
+
+        def _head(self, name: str, value: str, first: bool = True) -> None:
+            if first:
+                self.send_response(200)
+            self.send_header(name, value)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing: the test's output stays readable."""
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_: Any) -> None:
+            """Nothing: whoever asked hung up, as wanted."""
+
+    server = Server(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    stopped.set()
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("how", ["chunked", "packed"])
+def test_a_large_answer_is_not_taken(how: str) -> None:
+    with endless() as url, pytest.raises(DownloadFailed) as caught:
+        download(f"{url}/{how}", SMALL)
+    assert str(caught.value) == "it sends more than 1 MiB, the most that is taken of a test"
+
+
+@pytest.mark.parametrize("how", ["drip", "heads"])
+def test_a_slow_answer_is_not_waited_for(how: str) -> None:
+    began = time.monotonic()
+    with endless() as url, pytest.raises(DownloadFailed) as caught:
+        download(f"{url}/{how}", SMALL)
+    assert str(caught.value) == "it was not done after 2 s, the longest wait for a test"
+    assert time.monotonic() - began < 15
+
+
+def release(url: str, kind: Any = "repository") -> Release:
+    return Release("one", "space", "tiny", "1.0.0", ChartSource(kind, url))
+
+
+def finding_of(work: Any) -> tuple[str, str]:
+    with pytest.raises(ClusterProblem) as caught:
+        work()
+    (found,) = caught.value.findings
+    return found.code, found.message
+
+
+def test_an_endless_index_is_a_finding_of_its_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chart_repository, "INDEX", SMALL)
+    with endless() as url:
+        code, said = finding_of(lambda: chart_archive(release(url), None, tmp_path))  # type: ignore[arg-type]
+    assert code == "GF841"
+    assert f"{url}/index.yaml: it sends more than 1 MiB" in said
+
+
+def bomb(folder: Path) -> Path:
+    """An archive of few bytes whose one file is larger than a chart may be."""
+    path = folder / "tiny-1.0.0.tgz"
+    entry = tarfile.TarInfo("tiny/values.yaml")
+    entry.size = MOST
+    with gzip.open(path, "wb") as packed:
+        packed.write(entry.tobuf())
+        for _ in range(MOST >> 20):
+            packed.write(bytes(1 << 20))
+        packed.write(bytes(1024))
+    return path
+
+
+def test_an_archive_that_unpacks_without_an_end_is_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(charts, "UNPACKED_CHART", 1 << 20)
+    path = bomb(tmp_path)
+    code, said = finding_of(lambda: read_chart(path, release(str(path), "archive")))
+    assert code == "GF842"
+    assert "it unpacks to more than 1 MiB" in said
+
+
+def talking(folder: Path, text: str) -> Helm:
+    path = folder / "helm"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return Helm(HelmProgram(path, HelmVersion(3, 22)), {}, "me")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+def test_helm_that_talks_without_an_end_is_ended(
+    stream: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(helm, {1: "HELM_SAYS", 2: "HELM_WARNS"}[stream], 1 << 16)
+    monkeypatch.setattr(helm, "GRACE", 1)
+    called = talking(tmp_path, f"head -c {MOST} /dev/zero >&{stream}; exec sleep 60")
+    result = called.run(["x"], timeout=30)
+    assert (result.ok, result.code, result.stdout) == (False, 1, "")
+    assert result.stderr.startswith("Error: helm prints more than")
+
+
+def test_a_registry_that_sends_without_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(charts, "CHART", SMALL)
+    monkeypatch.setattr(helm, "GRACE", 1)
+    last = 'while [ "$1" != --destination ]; do shift; done'
+    called = talking(tmp_path, f'{last}; head -c {MOST} /dev/zero >"$2/x.tgz"; exec sleep 60')
+    source = release("oci://registry.example/tiny", "oci")
+    code, said = finding_of(lambda: chart_archive(source, called, tmp_path / "cache"))
+    assert (code, "it sends more than 1 MiB" in said) == ("GF841", True)
+    assert not list((tmp_path / "cache").rglob("*.tgz"))
+
+
+def test_every_limit_is_one_of_a_sane_machine() -> None:
+    found = [value for value in vars(limits).values() if isinstance(value, Limit)]
+    assert len(found) == 5
+    assert all(limits.MIB <= one.bytes <= 1 << 30 and one.seconds <= 900 for one in found)

@@ -1,0 +1,85 @@
+"""How helm is called: for the cluster whose context was opened, and for no other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpufleet.helm.operations.calls import Helm
+from gpufleet.helm.operations.program import HelmProgram
+from gpufleet.helm.release import ChartSource, HelmStrategy, HelmVersion, Release
+from gpufleet.kube.kubeconfig import Kubeconfig, private_folder, read_kubeconfig
+
+RELEASE = Release("one", "space", "tiny", "1.0.0", ChartSource("archive", "/tiny.tgz"))
+SPY = """#!/bin/sh
+env | grep -E '^(HELM_|KUBE)' > {folder}/environment
+echo "$@" > {folder}/words
+[ "$KUBECONFIG" = /dev/null ] && exit 0
+stat -c %a "$KUBECONFIG" "$(dirname "$KUBECONFIG")" > {folder}/modes
+cp "$KUBECONFIG" {folder}/kubeconfig
+exit {code}
+"""
+
+
+def config(name: str) -> dict[str, Any]:
+    return {
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": {"server": f"https://{name}.example"}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "users": [{"name": name, "user": {"token": f"of-{name}", "as": "ada"}}],
+    }
+
+
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubeconfig:
+    """The context b of two files, in an environment that would lead helm elsewhere."""
+    for name in "ab":
+        (tmp_path / name).write_text(json.dumps(config(name)))
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/a:{tmp_path}/b")
+    for name in ("APISERVER", "CONTEXT", "TOKEN", "ASUSER", "INSECURE_SKIP_TLS_VERIFY", "CAFILE"):
+        monkeypatch.setenv(f"HELM_KUBE{name}", "elsewhere")
+    monkeypatch.setenv("HELM_BURST_LIMIT", "200")
+    return read_kubeconfig(f"{tmp_path}/a:{tmp_path}/b", "b")
+
+
+def helm(folder: Path, opened: Kubeconfig, code: int = 0) -> Helm:
+    path = folder / "helm"
+    path.write_text(SPY.format(folder=folder, code=code))
+    path.chmod(0o755)
+    return Helm(HelmProgram(path, HelmVersion(3, 22)), opened, "me")
+
+
+@pytest.mark.parametrize("what", ["upgrade", "rollback"])
+@pytest.mark.parametrize("code", [0, 1])
+def test_helm_reaches_the_context_that_was_opened_and_no_other(
+    what: str, code: int, tmp_path: Path, opened: Kubeconfig
+) -> None:
+    called = helm(tmp_path, opened, code)
+    strategy = HelmStrategy(environment={"HELM_EXPERIMENT": "1"})
+    if what == "upgrade":
+        archive = tmp_path / "tiny.tgz"
+        result = called.upgrade(RELEASE, archive, strategy, 10, lambda spent: None)
+    else:
+        result = called.rollback(RELEASE, 1, strategy, 10, lambda spent: None)
+    assert result.code == code
+    environment = (tmp_path / "environment").read_text()
+    assert "HELM_KUBE" not in environment
+    assert "HELM_BURST_LIMIT=200" in environment
+    assert "HELM_EXPERIMENT=1" in environment
+    assert (tmp_path / "modes").read_text().split() == ["600", "700"]
+    assert yaml.safe_load((tmp_path / "kubeconfig").read_text()) == opened.content
+    assert "of-a" not in (tmp_path / "kubeconfig").read_text()
+    assert "of-b" not in (tmp_path / "words").read_text() + environment
+    assert not list(private_folder().glob("kubeconfig-*")), "it outlives helm"
+
+
+def test_helm_that_needs_no_cluster_knows_none(tmp_path: Path, opened: Kubeconfig) -> None:
+    called = helm(tmp_path, opened)
+    assert called.render(RELEASE, tmp_path / "tiny.tgz", "v1.36.3", ["v1"]).ok
+    environment = (tmp_path / "environment").read_text()
+    assert "KUBECONFIG=/dev/null" in environment
+    assert "HELM_KUBE" not in environment

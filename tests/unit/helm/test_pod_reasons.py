@@ -1,0 +1,134 @@
+"""Why pods are not ready: sentences from states and events, and when to stop waiting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpufleet.helm.pod_reasons import Reason, Stuck, failed_jobs, reasons
+
+
+def pod(name: str = "p", phase: str = "Pending", **status: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "status": {"phase": phase, **status}}
+
+
+def waiting(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
+    state = {"waiting": {"reason": reason, "message": message}}
+    container = {"name": "main", "image": "r/x:1", "restartCount": 0, "state": state, **more}
+    return pod(containerStatuses=[container])
+
+
+def event(kind: str, name: str, reason: str, message: str, **more: Any) -> dict[str, Any]:
+    about = {"kind": kind, "name": name}
+    fields = {"type": "Warning", "reason": reason, "message": message, "involvedObject": about}
+    return {**fields, **more}
+
+
+UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+               "message": "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."}  # fmt: skip
+ENDED = {"terminated": {"exitCode": 1, "reason": "Error", "message": "no device"}}
+
+
+@pytest.mark.parametrize(
+    ("broken", "text", "stays"),
+    [
+        (waiting("ImagePullBackOff", "Back-off"),
+         "the image r/x:1 cannot be pulled (ImagePullBackOff: Back-off)", True),
+        (waiting("CrashLoopBackOff", "back-off", lastState=ENDED, restartCount=4),
+         "container main crashes (exit code 1, Error, 4 restarts): no device", True),
+        (waiting("CreateContainerConfigError", "secret x not found"),
+         "container main does not start (CreateContainerConfigError: secret x not found)", True),
+        (pod(conditions=[UNSCHEDULED]),
+         "cannot be scheduled: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu.", False),
+        (pod(phase="Failed", reason="Evicted", message="disk is full"), "failed: disk is full",
+         False),
+    ],
+)  # fmt: skip
+def test_the_state_of_a_pod(broken: dict[str, Any], text: str, stays: bool) -> None:
+    assert reasons([broken], []) == [Reason(text, stays)]
+
+
+@pytest.mark.parametrize(
+    "healthy",
+    [
+        pod(phase="Running", conditions=[{"type": "Ready", "status": "True"}]),
+        pod(phase="Succeeded"),
+        waiting("ContainerCreating"),
+        waiting("PodInitializing"),
+        pod(),
+    ],
+)
+def test_a_pod_that_has_nothing_to_tell(healthy: dict[str, Any]) -> None:
+    assert reasons([healthy], []) == []
+
+
+def test_an_init_container_counts_too() -> None:
+    container = waiting("ErrImagePull")["status"]["containerStatuses"][0]
+    assert "cannot be pulled" in str(reasons([pod(initContainerStatuses=[container])], [])[0])
+
+
+def test_an_init_container_that_runs_is_waited_for_and_a_sidecar_is_not() -> None:
+    """As of the operator's validator, whose first container waits for the driver."""
+    running = {"running": {"startedAt": "2026-11-21T08:00:00Z"}}
+    statuses = [{"name": name, "state": running} for name in ("driver-validation", "proxy")]
+    found = pod(initContainerStatuses=statuses)
+    found["spec"] = {
+        "initContainers": [{"name": "driver-validation"},
+                           {"name": "proxy", "restartPolicy": "Always"}]
+    }  # fmt: skip
+    assert reasons([found], []) == [Reason("waits for its init container driver-validation")]
+
+
+def test_pods_with_one_reason_are_counted() -> None:
+    (found,) = reasons([waiting("ErrImagePull", "x")] * 3, [])
+    assert str(found) == "3 pods: the image r/x:1 cannot be pulled (ErrImagePull: x)"
+
+
+def test_what_events_add() -> None:
+    refused = 'Error creating: pods "d-{}" is forbidden: violates PodSecurity "restricted:latest"'
+    events = [
+        event("DaemonSet", "d", "FailedCreate", refused.format("abcde")),
+        event("DaemonSet", "d", "FailedCreate", refused.format("fghij")),
+        event("Pod", "p", "Unhealthy", "Readiness probe failed: 503"),
+        event("Pod", "p", "BackOff", "not told: the state says it"),
+        event("Pod", "p", "Pulled", "fine", type="Normal"),
+    ]
+    assert [(str(found), found.stays) for found in reasons([pod()], events)] == [
+        ("Unhealthy: Readiness probe failed: 503", False),
+        ('DaemonSet d: Error creating: pods is forbidden: violates PodSecurity "restricted:latest"',
+         True),
+    ]  # fmt: skip
+
+
+def test_an_event_that_says_the_same_is_not_repeated() -> None:
+    said = event("Pod", "p", "FailedScheduling", UNSCHEDULED["message"])
+    assert len(reasons([pod(conditions=[UNSCHEDULED])], [said])) == 2
+    assert len(reasons([], [said, said])) == 1
+
+
+def test_jobs_that_failed() -> None:
+    condition = {"type": "Failed", "status": "True", "reason": "DeadlineExceeded",
+                 "message": "Job was active longer than specified deadline"}  # fmt: skip
+    jobs = [
+        {"metadata": {"name": "hook"}, "status": {"conditions": [condition]}},
+        {"metadata": {"name": "done"}, "status": {"succeeded": 1}},
+        *(
+            {"metadata": {"name": "other"}, "status": {"conditions": [{**condition, **changed}]}}
+            for changed in ({"type": "Complete"}, {"type": "Suspended"}, {"status": "False"})
+        ),
+    ]
+    assert failed_jobs(jobs) == [
+        "Job hook failed: DeadlineExceeded: Job was active longer than specified deadline"
+    ]
+
+
+def test_only_a_reason_that_stays_ends_the_wait() -> None:
+    stuck = Stuck(patience=10)
+    pull, schedule = Reason("image", stays=True), Reason("no room")
+    assert [stuck.after([pull], second) for second in (1, 5, 10, 11)] == [False] * 3 + [True]
+    stuck = Stuck(patience=10)
+    assert not stuck.after([pull], 1)
+    assert not stuck.after([schedule], 9)  # it went away
+    assert not stuck.after([pull], 12)
+    assert stuck.after([pull, schedule], 22)

@@ -1,0 +1,37 @@
+"""What gpu_work.sh takes for work, on /proc of a host that is made of files."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gpufleet.host.shell import script_file
+
+SCRIPT = script_file("host/gpu_work")
+
+
+@pytest.mark.parametrize(("container", "found"), [("", "812"), ("f" * 64, "812"), ("a" * 64, "")])
+def test_an_exporter_without_an_id_yet_hides_no_work(
+    tmp_path: Path, container: str, found: str
+) -> None:
+    """docker makes the file with the id before it knows the id."""
+    process, id_file = tmp_path / "proc/812", tmp_path / "run/gpufleet-dcgm-exporter.cid"
+    (process / "fd").mkdir(parents=True)
+    (process / "fd/3").symlink_to("/dev/nvidia0")
+    (process / "comm").write_text("train\n")
+    (process / "cgroup").write_text(f"0::/system.slice/docker-{'a' * 64}.scope\n")
+    id_file.parent.mkdir()
+    id_file.write_text(container)
+    text = (
+        SCRIPT.read_text()
+        .replace("/proc/", f"{tmp_path}/proc/")
+        .replace("/run/", f"{tmp_path}/run/")
+    )
+    text = text.replace(
+        "IFS=/ read -r _ _ pid _", 'read -r path; pid=${path%/fd}; pid=${pid##*/}; [ "$pid" ]'
+    )
+    words = ["sh", "-c", f"{text}\ngpu_processes"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == found

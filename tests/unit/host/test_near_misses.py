@@ -1,0 +1,45 @@
+"""Keys that were meant for pyinfra: a slip in them is said, and data of others is left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpufleet.host.connection import misspelt_keys
+from gpufleet.host.near_misses import groups_meant
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("ssh_usr", "ssh_user"),
+        ("ssh-user", "ssh_user"),
+        ("ssh_hostnam", "ssh_hostname"),
+        ("sudo", "_sudo"),
+        ("_sduo", "_sudo"),
+        ("su_user", "_su_user"),
+        ("become", "_sudo"),
+        ("ansible_host", "ssh_hostname"),
+    ],
+)
+def test_a_key_that_was_meant_for_pyinfra(key: str, meant: str) -> None:
+    (finding,) = misspelt_keys({key: "hunter2"})
+    assert (finding.code, finding.blocks) == ("GF204", False)
+    assert f"sets {key}," in finding.message
+    assert f"Did you mean {meant}?" in finding.remedy
+    assert "hunter2" not in str(finding)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["ssh_user", "ssh_key", "_sudo", "_su_user", "_env", "timeout", "env", "rack", "driver_branch",
+     "support_contract", "sshd_hardening", "_mine", "user", "ssh_keys"],
+)  # fmt: skip
+def test_keys_that_are_right_or_of_others(key: str) -> None:
+    assert misspelt_keys({key: 1}) == []
+
+
+def test_a_group_without_hosts_that_was_meant_to_be_another() -> None:
+    names = ("gpu-nodes", "GPU_nodes", "gpu_node", "gpu_nodes_a", "gpu_cluster")
+    found = groups_meant(names, ["gpu_nodes", "all"])
+    assert [finding.code for finding in found] == ["GF205"] * 3
+    assert all("Did you mean gpu_nodes?" in finding.remedy for finding in found)

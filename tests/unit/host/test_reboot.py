@@ -1,0 +1,84 @@
+"""What a connection may do while its host reboots, and what is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+from paramiko import SSHException
+from pyinfra.api.exceptions import ConnectError
+
+from gpufleet.host import reboot
+from gpufleet.host.asking import MARK
+from gpufleet.run.report import HostReport
+
+
+class Rebooting:
+    """Stands for pyinfra's host; `answers`: to each command in turn, an exception is raised."""
+
+    name = print_prefix = "gpu-07"
+    connector_data: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+
+    def run_shell_command(self, *_: Any, **__: Any) -> tuple[bool, Any]:
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        banner = f"Welcome, it is {len(self.answers)} o'clock"  # of a .bashrc: no part of an answer
+        ok, lines = answer if isinstance(answer, tuple) else (True, [answer])
+        return ok, SimpleNamespace(stdout_lines=[banner, "", MARK, *lines, "", MARK])
+
+    def disconnect(self) -> None:
+        """Nothing to do: the next connection is a new one anyway."""
+
+    def connect(self, **_: Any) -> None:
+        if isinstance(self.answers[0], ConnectError):
+            raise self.answers.pop(0)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., bool]:
+    """`run(answers…)`: whether the reboot succeeded."""
+    monkeypatch.setattr(reboot, "POLL", 0)
+    monkeypatch.setattr(reboot, "privileges", lambda _: {})
+
+    def check(*answers: Any) -> bool:
+        host = Rebooting(*answers)
+        done = reboot._reboot(None, host, 60, False)  # type: ignore[arg-type]
+        assert not host.answers
+        return done
+
+    return check
+
+
+CUT = SSHException("Channel is not open")
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        ("old", "", "old", ConnectError(), "new"),
+        ("old", "", CUT, ConnectError(), "", "new"),  # cut between the connection and the command
+        ("old", "", EOFError(), OSError("reset by peer"), "new"),
+        ("old", CUT, "new"),  # the reboot was quicker than the command that asked for it
+    ],
+)
+def test_a_reboot_is_waited_for_however_the_connection_ends(
+    run: Callable[..., bool], answers: tuple[Any, ...]
+) -> None:
+    assert run(*answers) is True
+
+
+def test_what_holds_the_reboot_up_is_named(
+    run: Callable[..., bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted = HostReport("gpu-07")
+    monkeypatch.setattr(reboot.RunReport, "of", lambda _: SimpleNamespace(host=lambda _: noted))
+    assert run("old", (False, ["train (process 812)", "pod 1234"])) is False
+    (finding,) = noted.findings
+    assert finding.code == "GF535"
+    assert "train (process 812), pod 1234." in finding.message

@@ -1,0 +1,73 @@
+"""Hosts made of facts, for plan tests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gpufleet.driver.plan import DriverPlan, plan_driver
+from gpufleet.facts.model import (
+    Kernel,
+    LoadedModule,
+    ModuleOnDisk,
+    NodeFacts,
+    OsRelease,
+    Package,
+    PciDevice,
+    Service,
+)
+from gpufleet.node.settings import load_settings
+from gpufleet.packages.load import load_catalog
+
+KERNEL = "5.15.0-122-generic"
+A100 = PciDevice("0000:17:00.0", 0x10DE, 0x20B2, 0x030200)
+NVSWITCH = PciDevice("0000:05:00.0", 0x10DE, 0x22A3, 0x068000)
+
+
+def bare_host(**changes: Any) -> NodeFacts:
+    """An Ubuntu 22.04 host with one A100 and no driver."""
+    facts = NodeFacts(
+        os=OsRelease("ubuntu", "22.04", ("debian",), "jammy", "Ubuntu 22.04"),
+        kernel=Kernel(KERNEL, "x86_64", headers=False, secure_boot=False),
+        hostname="gpu-01",
+        boot_id="1",
+        clock=1_790_000_000,
+        package_manager="apt",
+        pci=(A100,),
+        free_bytes={"/": 10**11, "/usr": 10**11, "/var": 10**11, "/boot": 10**9},
+    )
+    return replace(facts, **changes)
+
+
+def plan_for(facts: NodeFacts, **data: Any) -> DriverPlan:
+    """The plan of the driver for a host, with the data of its inventory."""
+    settings, problems = load_settings(data)
+    assert settings is not None, problems
+    return plan_driver(settings.driver, facts, load_catalog())
+
+
+def converged_host(version: str = "580.159.03", **changes: Any) -> NodeFacts:
+    """The same host after gpu_node installed `version` there."""
+    plan = plan_for(bare_host(), driver_version=version)
+    packages = {name: Package(name, f"{version}-0ubuntu1", "amd64") for name in plan.packages}
+    packages |= {name: Package(name, "1", "amd64") for name in plan.choice.packages.build}
+    facts = bare_host(
+        kernel=Kernel(KERNEL, "x86_64", headers=True, secure_boot=False),
+        packages=packages,
+        holds=frozenset(plan.packages),
+        modules={
+            "nvidia": LoadedModule("nvidia", version, 0),
+            "nvidia_uvm": LoadedModule("nvidia_uvm", version, 0),
+        },
+        module_on_disk=ModuleOnDisk(
+            version, "Dual MIT/GPL" if plan.choice.modules == "open" else "NVIDIA"
+        ),
+        library=version,
+        provenance={"driver": {"packages": dict.fromkeys(plan.packages, version)}},
+        services={
+            "nvidia-persistenced.service": Service(
+                "nvidia-persistenced.service", "loaded", "active", "enabled"
+            )
+        },
+    )
+    return replace(facts, **changes)

@@ -1,0 +1,105 @@
+"""Requests to the API: the server's clock, and what precedes every write."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from gpufleet.kube.findings import LEASE_LOST
+from gpufleet.kube.kubeconfig import Kubeconfig
+from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.api import ClusterApi
+
+
+class Server:
+    """An API server that answers everything with {}. `date`: the header that it sends."""
+
+    def __init__(self) -> None:
+        self.date = "Sun, 22 Nov 2026 10:00:00 GMT"
+        self.asked: list[str] = []
+        self.api: ClusterApi
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    found = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            found.asked.append(f"{self.command} {self.path}")
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            self.send_response_only(200)
+            if found.date:
+                self.send_header("Date", found.date)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing: the test's output stays readable."""
+
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=listening.serve_forever, args=(0.05,), daemon=True).start()
+    found.api = ClusterApi(kubeconfig(f"http://127.0.0.1:{listening.server_port}"))
+    yield found
+    listening.shutdown()
+    listening.server_close()
+
+
+def kubeconfig(url: str) -> Kubeconfig:
+    return Kubeconfig(
+        "c",
+        {
+            "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": url}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+            "users": [{"name": "c", "user": {"token": "of-the-test"}}],
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("date", "clock"),
+    [
+        ("Sun, 22 Nov 2026 10:00:00 GMT", 1_795_341_600),
+        ("", 0),
+        ("yesterday", 0),
+        ("Sun, 99 Nov 2026 10:00:00 GMT", 0),
+    ],
+)
+def test_the_time_is_the_servers(server: Server, date: str, clock: int) -> None:
+    server.date = date
+    api = server.api
+    api.get("/version")
+    assert api.clock == clock
+
+
+WRITES: dict[str, Callable[[ClusterApi], Any]] = {
+    "POST": lambda api: api.create("/x", {}),
+    "PUT": lambda api: api.replace("/x", {}),
+    "PATCH": lambda api: api.merge("/x", {}),
+    "DELETE": lambda api: api.delete("/x"),
+}
+
+
+@pytest.mark.parametrize("method", WRITES)
+def test_nothing_is_written_where_the_cluster_is_no_longer_ours(
+    server: Server, method: str
+) -> None:
+    api = server.api
+
+    def lost() -> None:
+        raise ClusterProblem(LEASE_LOST(holder="ada"))
+
+    WRITES[method](api)
+    api.before_write = lost
+    with pytest.raises(ClusterProblem):
+        WRITES[method](api)
+    api.get("/y")
+    assert [line.split("?")[0] for line in server.asked] == [f"{method} /x", "GET /y"]

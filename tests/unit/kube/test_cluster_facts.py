@@ -1,0 +1,175 @@
+"""ClusterFacts of answers that real control planes gave: golden results, and answers that are odd.
+
+The captures were made on the control planes of `gpufleet sandbox cluster up` with the stack of
+deploys/gpu_cluster.py and a few oddities: a release that was killed, one that failed, a pod that
+nothing made, a strict namespace. To accept changed results:
+GPUFLEET_UPDATE_GOLDEN=1 pytest tests/unit/kube/test_cluster_facts.py
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpufleet.kube.answers import Answers, cluster_facts
+from gpufleet.kube.facts import (
+    ClusterFacts,
+    ObjectRef,
+    ReleaseRef,
+    Revision,
+    ServerVersion,
+    Workload,
+)
+from gpufleet.kube.helm_releases import workloads_in
+from gpufleet.kube.parse import parse_node, parse_version, parse_workload
+
+CAPTURES = sorted((Path(__file__).parent / "captures").glob("cluster-*.answers.json"))
+BY_NAME = {path.name.removesuffix(".answers.json"): path for path in CAPTURES}
+
+
+def answers(name: str) -> dict[str, Any]:
+    return dict(json.loads(BY_NAME[name].read_text()))
+
+
+def facts(name: str) -> ClusterFacts:
+    return cluster_facts("sandbox", Answers(**answers(name)))
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, frozenset):
+        return sorted(value)
+    if isinstance(value, dict):
+        return {key: plain(value[key]) for key in sorted(value)}
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_golden(name: str) -> None:
+    found = plain(dataclasses.asdict(facts(name)))
+    golden = BY_NAME[name].with_name(f"{name}.facts.json")
+    if os.environ.get("GPUFLEET_UPDATE_GOLDEN"):
+        golden.write_text(json.dumps(found, indent=1) + "\n")
+    assert found == json.loads(golden.read_text())
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_what_the_captures_are_known_to_hold(name: str) -> None:
+    known = facts(name)
+    assert f"cluster-{known.server.full.removeprefix('v')}" == name
+    first, second = known.nodes
+    assert (first.schedulable, second.schedulable) == (True, False)
+    assert ("nvidia.com/gpu", "NoSchedule") in {(t.key, t.effect) for t in second.taints}
+    assert first.capacity == first.allocatable == {"nvidia.com/gpu": 8}
+    monitors = known.crds["servicemonitors.monitoring.coreos.com"]
+    assert (monitors.kind, monitors.versions) == ("ServiceMonitor", ("v1",))
+    assert known.serves("prometheuses.monitoring.coreos.com", "v1")
+    assert known.serves_api("apps/v1")
+    assert not known.serves_api("apps/v1beta2")
+    assert [p.service for p in known.node_ports if p.port == 30090]
+    assert len(known.prometheuses) == 1
+    assert known.prometheuses[0].monitor_selector == {}
+    assert known.namespaces["strict"].pod_security == {"enforce": "baseline"}
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_releases_of_the_captures(name: str) -> None:
+    known = facts(name)
+    by_hand = known.release("byhand", "byhand")
+    assert by_hand
+    assert by_hand.history == (Revision(1, "superseded"), Revision(2, "deployed"))
+    assert by_hand.values == {"deployment": {"replicas": 2}}
+    assert by_hand.workloads == (ObjectRef("Deployment", "byhand", "byhand"),)
+    assert by_hand.labels == {}
+    stuck, broken = known.release("byhand", "stuck"), known.release("byhand", "broken")
+    assert stuck
+    assert broken
+    assert (stuck.status, stuck.pending, stuck.last_good) == ("pending-install", True, None)
+    assert (broken.status, broken.pending, broken.last_good) == ("failed", False, None)
+    assert [release.name for release in known.releases_of("dcgm-exporter")] == ["dcgm-exporter"]
+    ours = known.release("monitoring", "dcgm-exporter")
+    assert ours
+    assert "gpufleet" in ours.labels
+    assert ours.created > 1_700_000_000
+    gone = dataclasses.replace(known, workloads=())
+    assert list(gone.missing_workloads(ours)) == list(ours.workloads)
+    assert list(known.missing_workloads(ours)) == []
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_workloads_of_the_captures(name: str) -> None:
+    known = facts(name)
+    exporters = known.running("dcgm-exporter")
+    assert {(work.kind, work.name) for work in exporters} == {
+        ("DaemonSet", "dcgm-exporter"), ("Pod", "alone"),
+    }  # fmt: skip
+    (lone,) = known.on_host_port(9401)
+    assert (lone.host_network, lone.release) == (True, None)
+    plugin = known.workloads_of(ReleaseRef("kube-system", "nvidia-device-plugin"))
+    assert all(work.available for work in plugin)
+
+
+def test_secrets_do_not_stand_in_the_facts_text() -> None:
+    assert "not-shown" not in repr(facts("cluster-1.36.3"))
+
+
+@pytest.mark.parametrize(("minor", "expected"), [("36", 36), ("29+", 29), ("18", 18)], ids=str)
+def test_versions_of_vendors(minor: str, expected: int) -> None:
+    version = parse_version({"major": "1", "minor": minor, "gitVersion": "v1.29.4-eks-036c24b"})
+    assert version == ServerVersion(1, expected)
+    assert version > ServerVersion(1, 9)
+
+
+@pytest.mark.parametrize(("text", "number"), [("8", 8), ("2k", 2000), ("bad", 0)])
+def test_quantities_of_extended_resources(text: str, number: int) -> None:
+    resources = {"cpu": "4", "nvidia.com/gpu": text, "hugepages-2Mi": "0"}
+    node = parse_node({"metadata": {"name": "n"}, "status": {"capacity": resources}})
+    assert node.capacity == {"nvidia.com/gpu": number}
+    assert not node.ready
+
+
+def deployment(**status: int) -> Workload:
+    return parse_workload(
+        "Deployment",
+        {
+            "metadata": {"name": "d", "namespace": "n", "generation": 2},
+            "spec": {"replicas": 1, "template": {"spec": {"containers": []}}},
+            "status": {"observedGeneration": 2, **status},
+        },
+    )
+
+
+def test_an_old_pod_does_not_make_a_new_version_ready() -> None:
+    """Right after an upgrade the old pod counts as available and the new one as updated."""
+    rolling = deployment(replicas=2, updatedReplicas=1, availableReplicas=1)
+    assert not rolling.available
+    assert deployment(replicas=1, updatedReplicas=1, availableReplicas=1).available
+    assert not deployment(
+        replicas=1, updatedReplicas=1, availableReplicas=1, observedGeneration=1
+    ).available
+
+
+def test_a_daemonset_that_nobody_updates_is_not_waited_for() -> None:
+    daemon = parse_workload(
+        "DaemonSet",
+        {
+            "metadata": {"name": "d", "namespace": "n"},
+            "spec": {"template": {"spec": {}}, "updateStrategy": {"type": "OnDelete"}},
+            "status": {"desiredNumberScheduled": 3, "numberAvailable": 3},
+        },
+    )
+    assert daemon.available
+
+
+@given(st.text(), st.text())
+def test_any_manifest_is_read_for_its_workloads(before: str, after: str) -> None:
+    document = "kind: DaemonSet\nmetadata:\n  name: d\n"
+    around = [part.replace("kind:", "").replace("-", "") for part in (before, after)]
+    manifest = f"# {around[0]!a}\n---\n{document}---\n# {around[1]!a}\n"
+    assert workloads_in(manifest, "n") == (ObjectRef("DaemonSet", "n", "d"),)

@@ -1,0 +1,170 @@
+"""kubeconfig files, merged and reduced to one context, as kubectl does."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpufleet.kube.kubeconfig import (
+    KubeconfigError,
+    NoKubeconfig,
+    UnknownContext,
+    impersonation,
+    kubeconfig_paths,
+    open_client,
+    read_kubeconfig,
+)
+
+
+def config(name: str, **user: Any) -> dict[str, Any]:
+    return {
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": {"server": f"https://{name}.example"}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "users": [{"name": name, "user": {"token": f"of-{name}", **user}}],
+    }
+
+
+def files(folder: Path, *configs: dict[str, Any]) -> str:
+    """The configs as files, in the form of KUBECONFIG."""
+    paths = []
+    for number, content in enumerate(configs):
+        path = folder / f"{number}" / "config"
+        path.parent.mkdir()
+        path.write_text(json.dumps(content))
+        paths.append(str(path))
+    return os.pathsep.join(paths)
+
+
+def server(paths: str, context: str = "") -> str:
+    return str(read_kubeconfig(paths, context).content["clusters"][0]["cluster"]["server"])
+
+
+def test_the_first_file_that_says_something_counts(tmp_path: Path) -> None:
+    silent = {**config("c"), "current-context": ""}
+    other = config("b")
+    other["clusters"].append({"name": "a", "cluster": {"server": "https://evil.example"}})
+    paths = files(tmp_path, silent, config("a"), other)
+    assert server(paths) == "https://a.example"
+    assert server(paths, "b") == "https://b.example"
+    assert server(paths, "c") == "https://c.example"
+    none = str(tmp_path / "none")
+    assert server(os.pathsep.join([none, paths, none])) == "https://a.example"
+
+
+def test_nothing_of_other_contexts_is_in_it(tmp_path: Path) -> None:
+    found = read_kubeconfig(files(tmp_path, config("a"), config("b")), "b")
+    assert "of-a" not in json.dumps(found.content)
+    assert "of-b" not in repr(found)
+
+
+def test_paths_count_from_their_file(tmp_path: Path) -> None:
+    inner = config("a", **{"client-certificate": "a.crt", "client-key": "/k/a.key"})
+    inner["clusters"][0]["cluster"]["certificate-authority"] = "../ca.crt"
+    inner["users"][0]["user"]["exec"] = {"command": "./bin/login"}
+    found = read_kubeconfig(files(tmp_path, inner))
+    assert found.user["client-certificate"] == f"{tmp_path}/0/a.crt"
+    assert found.user["client-key"] == "/k/a.key"
+    assert found.user["exec"]["command"] == f"{tmp_path}/0/bin/login"
+    authority = found.content["clusters"][0]["cluster"]["certificate-authority"]
+    assert Path(authority).resolve() == tmp_path / "ca.crt"
+    on_path = files(tmp_path / "0", config("a", exec={"command": "aws"}))
+    assert read_kubeconfig(on_path).user["exec"]["command"] == "aws"
+
+
+BROKEN: dict[str, tuple[Any, str]] = {
+    "no mapping": ([], "is no kubeconfig"),
+    "no current context": ({**config("a"), "current-context": None}, "it has no current-context"),
+    "no contexts": (
+        {**config("a"), "contexts": [], "current-context": None},
+        "it has no contexts",
+    ),
+    "a context of no other file": ({**config("a"), "contexts": []}, "it has no context 'a'"),
+    "no such cluster": ({**config("a"), "clusters": []}, "names the cluster 'a', which it lacks"),
+    "no such user": ({**config("a"), "users": None}, "names the user 'a', whom it lacks"),
+    "entries that are text": ({**config("a"), "users": ["a"]}, "an entry of users has no name"),
+    "a list that is a number": ({**config("a"), "clusters": 7}, "clusters is no list"),
+    "one name twice": ({**config("a"), "users": config("a")["users"] * 2}, "users has 'a' twice"),
+    "groups of nobody": (
+        config("a", **{"as-groups": ["system:masters"]}),
+        "its user has as-groups and no as",
+    ),
+    "extra words about whom to act as": (
+        config("a", **{"as": "b", "as-user-extra": {"x": ["y"]}}),
+        "its user has as-user-extra",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_one_that_cannot_be_used_says_why(how: str, tmp_path: Path) -> None:
+    broken, why = BROKEN[how]
+    with pytest.raises(KubeconfigError, match=re.escape(why)):
+        read_kubeconfig(files(tmp_path, broken))
+
+
+def test_none_and_an_unknown_context(tmp_path: Path) -> None:
+    with pytest.raises(NoKubeconfig):
+        read_kubeconfig(str(tmp_path / "none"))
+    with pytest.raises(UnknownContext) as caught:
+        read_kubeconfig(files(tmp_path, config("b"), config("a")), "c")
+    assert caught.value.known == ["a", "b"]
+
+
+def test_where_they_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    assert kubeconfig_paths() == f"{tmp_path}/.kube/config"
+    monkeypatch.setenv("KUBECONFIG", "/a::~/b")
+    assert kubeconfig_paths() == f"/a:{tmp_path}/b"
+    assert kubeconfig_paths("~/c") == f"{tmp_path}/c"
+
+
+def test_requests_are_made_as_the_user_that_it_names(tmp_path: Path) -> None:
+    user = {"as": "ada", "as-groups": ["ops", "gpus"], "as-uid": "7"}
+    found = read_kubeconfig(files(tmp_path, config("a", **user)))
+    assert impersonation(found.user) == [
+        ("Impersonate-User", "ada"),
+        ("Impersonate-Uid", "7"),
+        ("Impersonate-Group", "ops"),
+        ("Impersonate-Group", "gpus"),
+    ]
+    seen: list[tuple[str, str]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.extend(self.headers.items())
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing: the test's output stays readable."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as listening:
+        thread = threading.Thread(target=listening.handle_request)
+        thread.start()
+        client: Any = open_client(found)
+        url = f"http://127.0.0.1:{listening.server_port}/x"
+        client.rest_client.request("GET", url, headers={"Accept": "a"}).read()
+        thread.join()
+    assert [header for header in seen if header[0].startswith("Impersonate")] == impersonation(
+        found.user
+    )
+    assert ("Accept", "a") in seen
+    plain: Any = open_client(read_kubeconfig(files(tmp_path / "0", config("a"))))
+    assert plain.configuration.api_key["BearerToken"] == "Bearer of-a"
+
+
+def test_one_that_is_nested_too_deep_is_refused(tmp_path: Path) -> None:
+    """PyYAML's C code would end the whole process."""
+    path = tmp_path / "config"
+    path.write_text("clusters: " + "[" * 100_000)
+    with pytest.raises(KubeconfigError, match="nested more than"):
+        read_kubeconfig(str(path))

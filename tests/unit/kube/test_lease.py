@@ -1,0 +1,202 @@
+"""The Lease of a cluster, with an API and a clock of the test's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpufleet.kube.operations import lease as cluster_lease
+from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.api import ApiError
+from gpufleet.kube.operations.lease import DURATION, Lease, Watched, at_work, holder_of, shown
+
+
+class Api:
+    """Keeps one Lease as an API server does. `before`: called once before the next write."""
+
+    def __init__(self) -> None:
+        self.lease: dict[str, Any] | None = None
+        self.writes = 0
+        self.before: Any = None
+        self.status = 0
+
+    def get(self, path: str) -> dict[str, Any]:
+        if self.status:
+            raise ApiError(f"GET {path}", self.status, {}, "test")
+        if self.lease is None:
+            raise ApiError(f"GET {path}", 404, {}, "test")
+        return self.lease
+
+    def create(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        self._meet()
+        if self.lease is not None:
+            raise ApiError(f"POST {path}", 409, {}, "test")
+        return self._put(body)
+
+    def replace(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        self._meet()
+        assert self.lease
+        if body["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
+            raise ApiError(f"PUT {path}", 409, {}, "test")
+        return self._put(body)
+
+    def _meet(self) -> None:
+        meeting, self.before = self.before, None
+        if meeting:
+            meeting()
+
+    def _put(self, body: dict[str, Any]) -> dict[str, Any]:
+        self.writes += 1
+        metadata = {**body["metadata"], "resourceVersion": str(self.writes)}
+        self.lease = {**body, "metadata": metadata}
+        return self.lease
+
+    @property
+    def holder(self) -> str:
+        return holder_of(self.lease)
+
+
+class Clock:
+    """Time that passes by sleeping; `during`: what others do then. `suspended`: seconds."""
+
+    CLOCK_BOOTTIME = 7
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.suspended = 0.0
+        self.during: Any = lambda: None
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def clock_gettime(self, clock: int) -> float:
+        assert clock == self.CLOCK_BOOTTIME
+        return self.now + self.suspended
+
+    def sleep(self, seconds: float) -> None:
+        self.now += max(seconds, 0.01)
+        self.during()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(cluster_lease, "time", found)
+    return found
+
+
+def lease(api: Api, who: str) -> Lease:
+    return Lease(api, who)  # type: ignore[arg-type]
+
+
+def nobody_listens(line: str) -> None:
+    """Progress that no test looks at."""
+
+
+def test_it_is_taken_given_back_and_taken_again(clock: Clock) -> None:
+    api = Api()
+    first = lease(api, "ada")
+    first.take(0, nobody_listens)
+    assert api.holder == "ada"
+    first.give_back()
+    assert api.holder == ""
+    lease(api, "grace").take(0, nobody_listens)
+    assert api.lease
+    assert (api.holder, api.lease["spec"]["leaseTransitions"]) == ("grace", 2)
+    first.give_back()
+    assert api.holder == "grace"
+    assert not first.renew()
+
+
+def test_one_that_is_renewed_is_waited_for_and_then_told(clock: Clock) -> None:
+    api = Api()
+    ada = lease(api, "ada@one, process 7, since noon")
+    ada.take(0, nobody_listens)
+    clock.during = ada.renew
+    said: list[str] = []
+    with pytest.raises(ClusterProblem) as caught:
+        lease(api, "grace").take(100, said.append)
+    (found,) = caught.value.findings
+    assert (found.code, "ada@one, process 7, since noon" in found.message) == ("GF899", True)
+    assert 100 <= clock.now - 1000 < 102
+    assert len(said) == 10
+    assert api.holder.startswith("ada")
+
+
+@pytest.mark.parametrize(("asked", "seconds"), [(DURATION, DURATION), (10**9, 300), (0, DURATION)])
+def test_one_that_nobody_renews_is_taken_over_by_our_own_clock(
+    clock: Clock, asked: int, seconds: int
+) -> None:
+    api = Api()
+    lease(api, "ada").take(0, nobody_listens)
+    assert api.lease
+    api.lease["spec"] |= {"leaseDurationSeconds": asked, "renewTime": "2999-01-01T00:00:00.0Z"}
+    lease(api, "grace").take(600, nobody_listens)
+    assert api.holder == "grace"
+    assert seconds <= clock.now - 1000 < seconds + 2
+
+
+def test_watching_starts_again_after_the_api_was_away() -> None:
+    """Its holder could not renew it either."""
+    watched = Watched()
+    found = {"metadata": {"resourceVersion": "1"}, "spec": {"leaseDurationSeconds": 30}}
+    assert not watched.abandoned(found, 0.0)
+    assert not watched.abandoned(found, 9.0)
+    assert not watched.abandoned(found, 60.0)
+    assert not any(watched.abandoned(found, 60.0 + second) for second in range(30))
+    assert watched.abandoned(found, 90.0)
+
+
+def test_of_two_who_take_it_at_once_one_has_it(clock: Clock) -> None:
+    api = Api()
+    ada = lease(api, "ada")
+    for _ in range(2):  # it is not there yet, then it is and nobody has it
+        api.before = lambda: ada.take(0, nobody_listens)
+        with pytest.raises(ClusterProblem):
+            lease(api, "grace").take(0, nobody_listens)
+        assert api.holder == "ada"
+        ada.give_back()
+
+
+def test_before_a_write_it_is_renewed_and_a_loss_is_told(clock: Clock) -> None:
+    api = Api()
+    ada = lease(api, "ada")
+    ada.take(0, nobody_listens)
+    ada.confirm()
+    assert api.writes == 1
+    clock.now += 6
+    api.before = ada.renew  # its keeper is at it in the same moment
+    ada.confirm()
+    assert api.writes == 3
+    clock.now += 40
+    lease(api, "grace").take(60, nobody_listens)
+    with pytest.raises(ClusterProblem) as caught:
+        ada.confirm()
+    assert [found.code for found in caught.value.findings] == ["GF823"]
+    assert api.holder == "grace"
+
+
+def test_a_lease_lost_while_the_machine_was_suspended_is_noticed(clock: Clock) -> None:
+    api = Api()
+    ada = lease(api, "ada")
+    ada.take(0, nobody_listens)
+    lease(api, "grace").take(60, nobody_listens)
+    ada.confirmed = clock.now  # the monotonic clock stood still
+    clock.suspended = 60.0
+    with pytest.raises(ClusterProblem):
+        ada.confirm()
+
+
+def test_who_is_at_work_is_told_without_a_write() -> None:
+    api = Api()
+    assert at_work(api) == ""  # type: ignore[arg-type]
+    lease(api, "ada").take(0, nobody_listens)
+    assert at_work(api) == "ada"  # type: ignore[arg-type]
+    api.status = 403
+    assert at_work(api) == ""  # type: ignore[arg-type]
+    assert api.writes == 1
+
+
+def test_what_a_holder_calls_itself_is_shown_as_one_short_line() -> None:
+    assert shown("ada\n\x1b[31m" + "x" * 500) == r"ada\n\x1b[31m" + "x" * 187

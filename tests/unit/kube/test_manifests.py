@@ -1,0 +1,48 @@
+"""YAML from clusters and charts, deep or growing."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import pytest
+import yaml
+
+from gpufleet.core.yaml_events import DEEPEST
+from gpufleet.helm.chart import BrokenChart, parse_chart
+from gpufleet.helm.chart_index import BrokenIndex, parse_index
+from gpufleet.kube.helm_releases import workloads_in
+from gpufleet.kube.manifests import load_manifests
+
+DEEP = "[" * 60_000  # more than PyYAML's C code can bear
+BOMB = "a: &a [x, x]\n" + "".join(
+    f"{new}: &{new} [{', '.join(['*' + old] * 9)}]\n" for old, new in pairwise("abcdefghij")
+)
+
+
+TAGS = "".join(f"%TAG !a{number}! tag:x\n" for number in range(60_000)) + "---\na: 1\n"
+TEXTS = {"flow": f"a: {DEEP}", "block": "- " * 60_000, "bomb": BOMB, "directives": TAGS}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_what_is_too_deep_or_grows_too_large_is_refused(text: str) -> None:
+    with pytest.raises(yaml.YAMLError, match="more than"):
+        load_manifests(text)
+    with pytest.raises(yaml.YAMLError):
+        workloads_in(f"kind: Deployment\n{text}", "default")
+    with pytest.raises(BrokenChart):
+        parse_chart({"Chart.yaml": b"name: x\nversion: 1.0.0\n", "values.yaml": text.encode()})
+
+
+@pytest.mark.parametrize("text", [f"entries: {DEEP * 10}", TAGS], ids=["flow", "directives"])
+def test_an_index_of_charts_is_refused_before_it_costs_much(text: str) -> None:
+    began = time.process_time()
+    with pytest.raises(BrokenIndex, match="more than"):
+        parse_index(text.encode(), "tiny")
+    assert time.process_time() - began < 5  # it took an hour
+
+
+def test_what_is_usual_is_read() -> None:
+    nested = "[" * (DEEPEST - 1) + "]" * (DEEPEST - 1)
+    found = load_manifests(f"a: {nested}\n---\nx: &x {{y: 1}}\nz: *x\n---\nw: =\n")
+    assert found[1:] == [{"x": {"y": 1}, "z": {"y": 1}}, {"w": "="}]

@@ -1,0 +1,109 @@
+"""Objects beside releases, and the ConfigMaps of dashboards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpufleet.gpu_stack.settings import MonitoringSettings
+from gpufleet.kube.objects import ObjectSet, changes
+from gpufleet.monitoring.dashboards import FOLDER, plan_dashboards
+from gpufleet.monitoring.grafana_models import load_grafana
+
+PATH = "/api/v1/namespaces/here/configmaps"
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def as_served(body: dict[str, Any]) -> dict[str, Any]:
+    """An item of a list as the API server answers it."""
+    metadata = {**body["metadata"], "uid": "1", "managedFields": [{"manager": "gpufleet"}]}
+    return {"metadata": metadata, "data": body["data"]}
+
+
+WANTED = ObjectSet("here", PATH, "part", (config_map("a", x="1"), config_map("b", x="1")))
+LIVE = [as_served(dict(body)) for body in WANTED.labelled().values()]
+
+
+def test_what_is_there_is_left_alone() -> None:
+    assert changes(WANTED, LIVE) == ()
+
+
+def test_what_lacks_is_created_and_what_is_left_over_deleted() -> None:
+    left_over = as_served(config_map("old"))
+    found = changes(WANTED, [LIVE[0], left_over])
+    assert [str(change) for change in found] == ["create b", "delete old"]
+    assert found[0].body["metadata"]["namespace"] == "here"
+    assert WANTED.selector == (
+        "app.kubernetes.io/managed-by=gpufleet,app.kubernetes.io/component=part"
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"data": {"x": "2"}}, {"data": {}}, {"metadata": {"name": "a", "labels": {}}}],
+    ids=["value", "key", "labels"],
+)
+def test_what_differs_is_changed(other: dict[str, Any]) -> None:
+    assert [str(change) for change in changes(WANTED, [{**LIVE[0], **other}, LIVE[1]])] == [
+        "change a"
+    ]
+
+
+def test_a_list_of_another_length_differs() -> None:
+    body = {"metadata": {"name": "r"}, "spec": {"groups": [{"name": "one"}]}}
+    rules = ObjectSet("here", PATH, "rules", (body,))
+    [live] = rules.labelled().values()
+    assert changes(rules, [live]) == ()
+    more = {**live, "spec": {"groups": [{"name": "one"}, {"name": "two"}]}}
+    assert [change.action for change in changes(rules, [more])] == ["change"]
+    with_default = {**live, "spec": {"groups": [{"name": "one", "interval": "30s"}]}}
+    assert changes(rules, [with_default]) == ()
+
+
+def dashboards(grafana: bool = True, **settings: Any) -> ObjectSet:
+    found, findings = plan_dashboards(MonitoringSettings(**settings), grafana)
+    assert findings == []
+    return found
+
+
+def test_every_dashboard_becomes_a_config_map_that_the_sidecar_finds() -> None:
+    found = dashboards().labelled()
+    names = [f"gpufleet-dashboard-{path.stem}" for path in sorted(FOLDER.glob("*.json"))]
+    assert list(found) == names
+    assert len(names) == 5
+    sidecar = load_grafana().sidecar
+    for body in found.values():
+        assert body["metadata"]["labels"][sidecar.label] == sidecar.value
+        assert body["metadata"]["annotations"] == {sidecar.folder: "GPU"}
+        [(key, text)] = body["data"].items()
+        assert key.endswith(".json")
+        assert json.loads(text)["uid"].startswith("gpufleet-")
+        assert len(text) < load_grafana().largest / 10, "far from the limit"
+
+
+@pytest.mark.parametrize(
+    ("grafana", "wanted", "number"),
+    [(True, "auto", 5), (False, "auto", 0), (False, True, 5), (True, False, 0)],
+)
+def test_when_they_are_loaded(grafana: bool, wanted: str | bool, number: int) -> None:
+    assert len(dashboards(grafana, dashboards=wanted).objects) == number
+    assert dashboards(grafana, dashboards=wanted, enabled=False).objects == ()
+
+
+def test_another_sidecar_gets_its_labels() -> None:
+    [first, *_] = dashboards(dashboard_labels={"load": "me"}, dashboard_folder="AI").objects
+    assert first["metadata"]["labels"] == {"load": "me"}
+    assert list(first["metadata"]["annotations"].values()) == ["AI"]
+
+
+def test_one_that_no_config_map_takes_is_told(tmp_path: Path) -> None:
+    (tmp_path / "big.json").write_text(json.dumps({"title": "x" * load_grafana().largest}))
+    _, findings = plan_dashboards(MonitoringSettings(), True, tmp_path)
+    assert [(found.code, found.blocks) for found in findings] == [("GF895", True)]
+    assert "big.json" in findings[0].message

@@ -1,0 +1,156 @@
+"""What is made of the catalog's alerts: files, pages, objects."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpufleet.kube.facts import ClusterFacts, Crd, PrometheusInstance
+from gpufleet.monitoring.alert_models import load_alerts
+from gpufleet.monitoring.alert_rules import rule_groups
+from gpufleet.monitoring.alerting import RULE_CRD
+from gpufleet.monitoring.alertmanager import (
+    NOBODY,
+    ReceiversError,
+    alertmanager_config,
+    parse_receivers,
+)
+from tests.unit.gpu_stack.gpu_clusters import FACTS, MONITOR, OLD, codes, stack
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = ROOT / "docs/runbooks"
+CATALOG = load_alerts()
+SECTIONS = ["What it means", "What to look at", "What to do", "When to replace"]
+
+
+def test_the_files_are_those_that_make_alerts_writes() -> None:
+    command = [sys.executable, ROOT / "scripts/generate_alerts.py", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_alert_has_a_page_and_no_page_is_left_over() -> None:
+    assert {path.stem for path in PAGES.glob("*.md")} == {a.name for a in CATALOG.alerts}
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
+def test_a_page_says_what_it_means_and_what_to_do(page: Path) -> None:
+    title, *parts = re.split(r"^#+ ", page.read_text(), flags=re.M)[1:]
+    assert title.strip() == page.stem
+    found = [part.split("\n", 1) for part in parts]
+    assert [heading for heading, _ in found] == SECTIONS
+    assert all(text.strip() for _, text in found)
+    named = set(re.findall(r"\bGpu[A-Z][A-Za-z]+", page.read_text()))
+    assert named <= {alert.name for alert in CATALOG.alerts}
+
+
+def test_who_is_meant_is_named() -> None:
+    for rule in rule_groups(CATALOG)[0]["rules"]:
+        if "alert" not in rule:
+            continue
+        said = rule["annotations"]
+        by_gpu = "$labels.gpu }}" in said["summary"]
+        assert by_gpu or "$labels." in said["summary"] or rule["alert"] == "GpuDriverVersionsDiffer"
+        if by_gpu:
+            assert "$labels.UUID" in said["summary"]
+            assert "$labels.node" in said["summary"]
+        assert "[[" not in str(rule)
+
+
+def rules(facts: ClusterFacts = FACTS, **settings: Any) -> tuple[Any, ...]:
+    return stack(facts, **settings).alerts.objects
+
+
+def test_rules_come_with_our_prometheus_and_where_an_operator_is() -> None:
+    [rule] = rules()
+    assert rule["kind"] == "PrometheusRule"
+    assert rule["metadata"]["namespace"] == "monitoring"
+    assert rules(monitoring_alerts=False) == ()
+    assert rules(monitoring_enabled=False) == ()
+    assert rules(monitoring_prometheus="none") == ()
+    there = replace(FACTS, crds={RULE_CRD: Crd(RULE_CRD, "PrometheusRule", ("v1",), {})})
+    assert len(rules(there, monitoring_prometheus="none")) == 1
+
+
+def test_rules_get_the_labels_that_a_prometheus_selects() -> None:
+    def found(selector: dict[str, Any] | None, **settings: Any) -> tuple[dict[str, str], set[str]]:
+        spec = {"serviceMonitorSelector": {}, "ruleSelector": selector}
+        instance = PrometheusInstance("infra", "main", "v3", spec)
+        crds = {name: Crd(name, "", ("v1",), {}) for name in (RULE_CRD, MONITOR)}
+        facts = replace(FACTS, crds=crds, prometheuses=(instance,))
+        plan = stack(facts, **settings)
+        return plan.alerts.objects[0]["metadata"]["labels"], codes(plan)
+
+    labels, problems = found({"matchLabels": {"release": "main"}})
+    assert labels["release"] == "main"
+    assert "GF896" not in problems
+    _, problems = found(
+        {"matchLabels": {"release": "main"}}, monitoring_rule_labels={"release": "other"}
+    )
+    assert "GF896" in problems
+    assert "GF896" in found(None)[1]
+    assert "GF896" not in found({})[1]
+
+
+def test_alerts_that_never_fire_are_told() -> None:
+    assert "GF897" not in codes(stack())
+    assert "GF897" in codes(stack(OLD))
+    assert "GF897" not in codes(stack(OLD, monitoring_exporter=False))
+    few = "DCGM_FI_DEV_GPU_UTIL, gauge, use"
+    assert "GF897" in codes(stack(monitoring_counters=few))
+
+
+@pytest.mark.parametrize("base", ["https://wiki.example.com/gpu", "https://wiki.example.com/gpu/"])
+def test_links_to_runbooks_are_absolute_or_absent(base: str) -> None:
+    def links(**settings: Any) -> set[str]:
+        [written] = rules(**settings)
+        alerts = [rule for rule in written["spec"]["groups"][0]["rules"] if "alert" in rule]
+        return {rule["annotations"].get("runbook_url", "") for rule in alerts}
+
+    assert links() == {""}
+    found = links(monitoring_runbook_base=base)
+    assert "https://wiki.example.com/gpu/GpuXidDriver.md" in found
+    names = {link.removeprefix("https://wiki.example.com/gpu/") for link in found}
+    assert names == {path.name for path in PAGES.glob("*.md")}
+
+
+def test_receivers() -> None:
+    receivers = parse_receivers("[{name: default}, {name: critical, webhook_configs: []}]")
+    config = alertmanager_config(receivers)
+    assert [one["name"] for one in config["receivers"]] == ["default", "critical", NOBODY]
+    assert yaml.safe_load(yaml.safe_dump(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "no YAML"),
+        ("{name: default}", "no list"),
+        ("[{webhook_configs: []}]", "a name each"),
+        ("[{name: default}, {name: default}]", "twice"),
+        ("[{name: oncall, webhook_configs: [{url: 'https://secret'}]}]", "named default"),
+    ],
+)
+def test_receivers_that_cannot_be_used(text: str, why: str) -> None:
+    with pytest.raises(ReceiversError, match=why) as error:
+        parse_receivers(text)
+    assert "secret" not in str(error.value)
+
+
+def test_alertmanager_is_ours_only_where_receivers_are_named() -> None:
+    def spec(**settings: Any) -> Any:
+        release = stack(**settings).releases[0]
+        return release.values.get("alertmanager", {}).get("alertmanagerSpec")
+
+    assert spec() is None
+    named = spec(monitoring_alert_receivers="oncall")
+    assert named == {"useExistingSecret": True, "configSecret": "gpufleet-alertmanager"}
+    assert stack(monitoring_alert_receivers="oncall").receivers == ("monitoring", "oncall")
+    assert stack().receivers is None

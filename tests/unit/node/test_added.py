@@ -1,0 +1,68 @@
+"""Which packages count as gpufleet's own: those that its transactions brought, and no others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpufleet.facts.model import Package
+from gpufleet.node.added import carried, unsure, with_added
+from gpufleet.packages.apt_trial import brought
+from gpufleet.packages.rpm_trial import read_trial
+from tests.unit.hosts import bare_host
+from tests.unit.packages.test_rpm_trial import YUM
+
+OLD: dict[str, Any] = {"version": "1.20.1", "packages": {"t": "1.20.1-1"}, "added": ["db", "t"]}
+FACTS = bare_host(packages={"t": Package("t", "1.20.1-1", "amd64")})
+
+
+def test_what_apt_would_bring_anew() -> None:
+    lines = [
+        "Inst libfoo:i386 (1 Debian:12 [i386]) []",
+        "Inst stranger [1.0] (2.0 Debian:12 [amd64])",
+        "Inst dkms (3.0 Debian:12 [all])",
+        "Conf dkms (3.0 Debian:12 [all])",
+        "Remv old [1]",
+        "Inst dkms (3.0 Debian:12 [all])",
+    ]
+    assert brought(lines) == ("libfoo", "dkms")
+
+
+def test_what_yum_would_bring_anew() -> None:
+    """Also what a transaction wants, and what takes another's place; not what moves."""
+    lines = [
+        *YUM[:-3],
+        "Installing for dependencies:",
+        " gcc    x86_64  4.8  base  16 M",
+        "Updating:",
+        " stranger    x86_64  2  base  16 M",
+        "Installing weak dependencies:",
+        " a-very-long-name-that-has-a-line-of-its-own",
+        "             x86_64  4.8  base  16 M",
+        *YUM[-3:],
+    ]
+    assert read_trial(lines).brought == (
+        "kernel",
+        "xorg-x11-server-Xorg",
+        "gcc",
+        "a-very-long-name-that-has-a-line-of-its-own",
+    )
+
+
+def test_a_first_entry_is_sure_of_all() -> None:
+    entry = with_added({"version": "1", **carried({})}, ["t", "lib"], {}, FACTS)
+    assert (entry["added"], entry["unsure"]) == (["lib", "t"], [])
+    assert unsure(entry, FACTS) == ()
+
+
+def test_an_entry_of_an_earlier_version_stays_as_it_is_until_packages_come() -> None:
+    assert carried(OLD) == {"added": ["db", "t"]}
+    assert with_added(OLD, [], OLD, FACTS) is OLD
+    assert unsure(OLD, FACTS) == ("db",)
+
+
+def test_what_comes_to_it_is_sure_and_the_rest_is_not() -> None:
+    entry = with_added({"version": "1.21", **carried(OLD)}, ["new"], OLD, FACTS)
+    assert entry["added"] == ["db", "new", "t"]
+    assert unsure(entry, FACTS) == ("db",)
+    again = with_added({"version": "1.21", **carried(entry)}, ["db"], entry, FACTS)
+    assert unsure(again, FACTS) == ()

@@ -1,0 +1,56 @@
+"""A file that gpufleet wrote and that was edited since is replaced, and that is reported."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpufleet.driver.files import MODPROBE_FILE
+from gpufleet.facts.model import ManagedFile, NodeFacts
+from gpufleet.node.plan import plan_node
+from gpufleet.node.settings import load_settings
+from gpufleet.packages.load import load_catalog
+
+SETTINGS, _ = load_settings({})
+assert SETTINGS
+
+
+def reported(facts: NodeFacts) -> list[str]:
+    plan = plan_node(SETTINGS, facts, load_catalog(), now=0)
+    found = [finding for finding in plan.all_findings if finding.code == "GF513"]
+    assert not any(finding.blocks for finding in found)
+    return [finding.message.split()[0] for finding in found]
+
+
+def host(facts: NodeFacts, sha256: str, recorded: dict[str, str]) -> NodeFacts:
+    """A host with a file that is not as it should be."""
+    there = ManagedFile(MODPROBE_FILE, "options nvidia NVreg_Mine=1\n", sha256=sha256)
+    record = {**(facts.provenance or {}), "files": recorded}
+    return replace(facts, files={**facts.files, MODPROBE_FILE: there}, provenance=record)
+
+
+def test_an_edited_file_is_reported(converged: NodeFacts) -> None:
+    assert reported(host(converged, "now", {MODPROBE_FILE: "then"})) == [MODPROBE_FILE]
+
+
+def test_a_file_as_it_was_written_is_not(converged: NodeFacts) -> None:
+    """It differs because the settings changed."""
+    assert reported(host(converged, "then", {MODPROBE_FILE: "then"})) == []
+
+
+def test_a_file_of_no_record_is_not(converged: NodeFacts) -> None:
+    assert reported(host(converged, "now", {})) == []
+
+
+def test_a_file_that_is_gone_is_not(converged: NodeFacts) -> None:
+    gone = host(converged, "now", {MODPROBE_FILE: "then"})
+    assert reported(replace(gone, files=converged.files)) == []
+
+
+def test_a_source_of_packages_counts_too(bare: NodeFacts) -> None:
+    plan = plan_node(SETTINGS, bare, load_catalog(), now=0)
+    assert plan.driver
+    assert plan.driver.repository.source
+    path = plan.driver.repository.source.path
+    there = ManagedFile(path, "# mine\n", sha256="now")
+    facts = replace(bare, files={path: there}, provenance={"files": {path: "then"}})
+    assert reported(facts) == [path]

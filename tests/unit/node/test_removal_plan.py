@@ -1,0 +1,142 @@
+"""The plan of a removal: by the record, and not under running work."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+from gpufleet.driver.files import MODPROBE_FILE
+from gpufleet.facts.model import GpuProcess, LoadedModule, ManagedFile, NodeFacts, Package, Runtime
+from gpufleet.node.removal import RemovalPlan, plan_removal
+from gpufleet.node.settings import load_settings
+from gpufleet.node.unfinished import NOTHING_LEFT, Unfinished
+from gpufleet.packages.load import load_catalog
+from tests.unit.hosts import bare_host
+
+DAEMON = "/etc/docker/daemon.json"
+RUNTIME = {
+    "config": DAEMON,
+    "changes": {"created": True, "skeleton": "", "edits": []},
+}
+RECORD: dict[str, Any] = {
+    "driver": {"packages": {"a": "1", "b": "1"}, "added": ["a", "lib"], "unsure": [], "held": True},
+    "toolkit": {
+        "packages": {"t": "1"},
+        "added": ["t"],
+        "held": False,
+        "cdi": {"path": "/etc/cdi/nvidia.yaml", "created": True},
+        "runtimes": {"docker": RUNTIME},
+    },
+    "files": {MODPROBE_FILE: hashlib.sha256(b"ours").hexdigest()},
+}
+
+
+def host(**changes: Any) -> NodeFacts:
+    docker = Runtime("docker", "27.5.1", "docker.service", DAEMON, running=True)
+    facts = bare_host(
+        provenance=RECORD,
+        modules={"nvidia": LoadedModule("nvidia", "580.159.03", 0)},
+        runtimes={"docker": docker},
+        files={DAEMON: ManagedFile(DAEMON, None)},
+        packages={name: Package(name, "1", "amd64") for name in ("a", "b", "lib", "t")},
+    )
+    return replace(facts, **changes)
+
+
+def plan(facts: NodeFacts, left: Unfinished = NOTHING_LEFT, **data: Any) -> RemovalPlan:
+    settings, problems = load_settings(data)
+    assert settings is not None, problems
+    return plan_removal(settings, facts, load_catalog(), left)
+
+
+def codes(done: RemovalPlan) -> set[str]:
+    return {finding.code for finding in done.findings}
+
+
+def test_what_the_record_names_goes_and_nothing_else() -> None:
+    done = plan(host())
+    assert done.packages == ("t", "a", "lib")
+    assert done.held == ("a", "b")
+    assert done.specs[0] == "/etc/cdi/nvidia.yaml"
+    assert [path for path, _ in done.files] == [MODPROBE_FILE]
+    assert done.initramfs == MODPROBE_FILE
+    assert done.unload
+    assert codes(done) == {"GF566"}  # b was there before
+    assert not done.blockers
+
+
+def test_every_part_of_a_removal_is_a_step() -> None:
+    done = plan(host())
+    steps = done.describe()["steps"]
+    assert steps == done.steps()
+    text = "\n".join(steps)
+    for part in ("unload", "/etc/cdi/nvidia.yaml", "t, a, lib", MODPROBE_FILE, "the record"):
+        assert part in text
+    assert plan(host(provenance=None)).steps() == []
+
+
+def test_a_driver_that_was_there_before_does_not_go() -> None:
+    before = {"version": "580.159.03", "packages": {"a": "1"}, "added": []}
+    ours = {"version": "1.20.1", "packages": {"t": "1"}, "added": ["t"]}
+    roles = dict(plan(host(provenance={"driver": before, "toolkit": ours})).roles)
+    assert roles["driver"].movement == {"before": "580.159.03", "after": "580.159.03"}
+    assert roles["toolkit"].movement == {"before": "1.20.1", "after": None}
+
+
+def test_a_role_of_which_nothing_is_left_is_not_there() -> None:
+    """A removal stopped after its packages, or a user removed them by hand."""
+    driver = {"version": "580.159.03", "packages": {"a": "1"}, "added": ["a"]}
+    exporter = {"version": "4.5", "packages": {}, "units": ["gpufleet-dcgm-exporter.service"]}
+    record = {"driver": driver, "exporter": exporter}
+    gone = dict(plan(host(provenance=record, packages={})).roles)
+    nothing = {"before": None, "after": None}
+    assert gone["driver"].movement == gone["exporter"].movement == nothing
+
+
+def test_no_record_is_no_change() -> None:
+    done = plan(host(provenance=None))
+    assert done == RemovalPlan(findings=done.findings)
+    assert codes(done) == {"GF560"}
+
+
+def test_work_on_the_gpus_stops_it() -> None:
+    busy = host(gpu_processes=(GpuProcess(7, "python3", ("/dev/nvidia0",)),))
+    (finding,) = plan(busy).blockers
+    assert finding.code == "GF563"
+    assert "python3 (7)" in finding.message
+    assert not plan(busy, driver_allow_disruption=True).blockers
+    daemon = host(gpu_processes=(GpuProcess(8, "nvidia-persiste", ("/dev/nvidiactl",)),))
+    assert not plan(daemon).blockers
+
+
+def test_containers_stop_it() -> None:
+    facts = host()
+    full = replace(facts, runtimes={"docker": replace(facts.runtimes["docker"], containers=3)})
+    (finding,) = plan(full).blockers
+    assert finding.code == "GF564"
+    assert not plan(full, toolkit_allow_disruption=True).blockers
+
+
+def test_a_changed_file_is_named() -> None:
+    digest = hashlib.sha256(b"theirs").hexdigest()
+    changed = host(files={MODPROBE_FILE: ManagedFile(MODPROBE_FILE, "theirs", sha256=digest)})
+    assert "GF561" in codes(plan(changed))
+
+
+def test_a_record_of_an_earlier_version_takes_only_what_is_surely_ours() -> None:
+    """It counted every package that came between two looks; what others installed is among them."""
+    old = {
+        "version": "580.1",
+        "packages": {"a": "580.1-1"},
+        "added": ["a", "lib", "dkms", "customers-db"],
+    }
+    there = {"a": "580.1-1", "lib": "580.1-2", "dkms": "3.0"}
+    packages = {name: Package(name, version, "amd64") for name, version in there.items()}
+    done = plan(host(provenance={"driver": old}, packages=packages))
+    assert done.packages == ("a", "lib")
+    (told,) = [finding for finding in done.findings if finding.code == "GF573"]
+    assert "so they stay: dkms, customers-db." in told.message
+    exact = plan(host(provenance={"driver": {**old, "unsure": []}}, packages=packages))
+    assert exact.packages == ("a", "lib", "dkms", "customers-db")
+    assert "GF573" not in codes(exact)

@@ -1,0 +1,104 @@
+"""The plan of a removal after runs that did not come to their end: what they began goes too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpufleet.driver.files import MODPROBE_FILE
+from gpufleet.exporter.files import UNIT, UNIT_FILE
+from gpufleet.facts.model import NodeFacts, Package, Service
+from gpufleet.node.unfinished import Unfinished, parse_unfinished
+from tests.unit.node.test_removal_plan import RECORD, codes, host, plan
+
+DRIVER = "580.159.03"
+DCGM = "datacenter-gpu-manager-exporter"
+DRIVER_BEGUN = Unfinished(
+    there=True,
+    begun={"driver": ("dkms", "drv", "drv-dkms", "never-came")},
+    added={"driver": ("drv", "drv-dkms", "drv-lib")},
+    written=(MODPROBE_FILE, "/etc/apt/sources.list.d/cuda.list"),
+)
+
+
+def bare(*names: str, **changes: Any) -> NodeFacts:
+    """A host without a record, with these packages."""
+    packages = {name: Package(name, f"{DRIVER}-1", "amd64") for name in names}
+    return replace(host(provenance=None), packages=packages, **changes)
+
+
+def test_a_driver_whose_installation_failed_goes() -> None:
+    """`dkms` was there before, `drv-lib` came along, `never-came` did not."""
+    facts = bare("dkms", "drv", "drv-dkms", "drv-lib", holds=frozenset({"drv"}))
+    done = plan(facts, DRIVER_BEGUN)
+    assert done.owns
+    assert done.packages == ("drv", "drv-dkms", "drv-lib")
+    assert set(done.held) == {"dkms", "drv", "drv-dkms"}
+    assert done.paths == DRIVER_BEGUN.written
+    assert done.initramfs == MODPROBE_FILE
+    assert done.unload
+    assert dict(done.roles)["driver"].movement == {"before": DRIVER, "after": None}
+    assert codes(done) == {"GF572", "GF566"}
+    assert "remove the record" in done.steps()[-1]
+
+
+def test_a_driver_that_was_there_before_is_not_unloaded() -> None:
+    left = replace(DRIVER_BEGUN, added={"driver": ()})
+    done = plan(bare("drv", "drv-dkms"), left)
+    assert not done.unload
+    assert done.packages == ()
+    assert dict(done.roles)["driver"].movement == {"before": DRIVER, "after": DRIVER}
+
+
+def test_a_toolkit_that_failed_goes_with_a_driver_on_record() -> None:
+    record = {"driver": RECORD["driver"], "files": {}}
+    begun = Unfinished(True, {"toolkit": ("t",)}, {"toolkit": ("t",)})
+    done = plan(host(provenance=record), begun)
+    assert {"a", "lib", "t"} == set(done.packages)
+    assert {"a", "b", "t"} == set(done.held)
+    assert "/var/run/cdi/nvidia.yaml" in done.specs
+    assert dict(done.roles)["toolkit"].movement == {"before": "1", "after": None}
+    assert "GF572" in codes(done)
+
+
+@pytest.mark.parametrize(
+    "left",
+    [Unfinished(there=True, written=(UNIT_FILE,)), Unfinished(there=True, images=("nvcr/x:1",))],
+)
+def test_an_exporter_in_docker_that_did_not_start_goes(left: Unfinished) -> None:
+    services = {
+        name: Service(name, "loaded", "active", "enabled") for name in (UNIT, "nvidia-dcgm.service")
+    }
+    done = plan(bare(services=services), left)
+    assert done.exporter == (UNIT,)  # DCGM is the user's
+    assert done.images
+    assert "exporter" in dict(done.roles)
+
+
+def test_an_exporter_of_packages_that_did_not_start_goes() -> None:
+    services = {
+        "nvidia-dcgm.service": Service("nvidia-dcgm.service", "loaded", "active", "enabled")
+    }
+    left = Unfinished(True, {"exporter": (DCGM,)}, {"exporter": (DCGM,)})
+    done = plan(bare(DCGM, services=services), left)
+    assert done.exporter == ("nvidia-dcgm.service",)
+    assert done.packages == (DCGM,)
+
+
+def test_a_run_that_stopped_before_its_packages_leaves_nothing_behind() -> None:
+    done = plan(bare(), Unfinished(there=True))
+    assert done.owns
+    assert done.roles == ()
+    assert codes(done) == {"GF572"}
+
+
+def test_what_the_host_says_is_read() -> None:
+    lines = ["there", "begun driver a", "begun driver b", "begun driver a", "written /etc/a b"]
+    assert parse_unfinished([*lines, "image nvcr.example/x:1"]) == Unfinished(
+        there=True,
+        begun={"driver": ("a", "b")},
+        written=("/etc/a b",),
+        images=("nvcr.example/x:1",),
+    )

@@ -1,0 +1,61 @@
+"""What apt-get -s prints, read: transactions that must not or cannot be carried out."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpufleet.packages.apt_trial import refusal
+from gpufleet.packages.transaction import Transaction
+
+HEADERS = "linux-headers-5.15.0-122-generic"
+PLAN = Transaction("580.1", (("nvidia-utils-580", "580.1-1"),), (HEADERS, "dkms"), ())
+PATTERNS = ("nvidia-.*",)
+COMMAND = "apt-get -s install nvidia-utils-580"
+
+
+def code(*lines: str) -> str | None:
+    found = refusal(lines, PLAN, PATTERNS, COMMAND)
+    return found.code if found else None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"E: Unable to locate package {HEADERS}",
+        f"E: Package '{HEADERS}' has no installation candidate",
+    ],
+)
+def test_headers_that_no_repository_has(line: str) -> None:
+    found = refusal(["Reading package lists...", line], PLAN, PATTERNS, COMMAND)
+    assert found is not None
+    assert found.code == "GF323"
+    assert HEADERS in found.message
+    assert "newest kernel" in found.remedy
+
+
+def test_other_prerequisites_have_another_remedy() -> None:
+    found = refusal(["E: Unable to locate package dkms"], PLAN, PATTERNS, COMMAND)
+    assert found is not None
+    assert found.code == "GF318"
+    assert "kernel" not in found.remedy
+
+
+def test_dependencies_that_cannot_be_met_are_repeated() -> None:
+    lines = [
+        "The following packages have unmet dependencies:",
+        " nvidia-utils-580 : Depends: libc6 (>= 2.99) but 2.36 is to be installed",
+        "E: Unable to correct problems, you have held broken packages.",
+    ]
+    found = refusal(lines, PLAN, PATTERNS, COMMAND)
+    assert found is not None
+    assert found.code == "GF319"
+    assert "libc6 (>= 2.99)" in found.message
+    assert "held broken packages" in found.message
+
+
+def test_more_than_was_planned_is_refused_first() -> None:
+    assert code("Remv libfoo [1]", f"E: Unable to locate package {HEADERS}") == "GF314"
+
+
+def test_what_was_planned_is_carried_out() -> None:
+    assert code("Inst nvidia-utils-580 (580.1-1 repo)", "Remv nvidia-utils-550 [550.1]") is None

@@ -1,0 +1,107 @@
+"""What yum and dnf say a transaction would do: tables read, refusals explained."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpufleet.packages.rpm_trial import read_trial, refusal
+from gpufleet.packages.transaction import Transaction
+
+RULE = "=" * 80
+# dnf 4.14 on a sandbox host, its prompt on the line of the first rule
+DNF = f"""\
+> {RULE}
+ Package                     Arch     Version               Repository     Size
+{RULE}
+Installing:
+ kmod-nvidia-latest-dkms     x86_64   3:550.163.01-1.el7    cuda          8.4 k
+Removing:
+ kmod-nvidia-open-dkms       x86_64   3:550.163.01-1.el7    @cuda         7.9 k
+Removing dependent packages:
+ site-render                 noarch   1-1                   @@System        0
+
+Transaction Summary
+{RULE}
+Error: Operation aborted.
+""".splitlines()
+# the form of yum 3.4.3: a long name has a line of its own
+YUM = f"""\
+{RULE}
+ Package                 Arch        Version                Repository     Size
+{RULE}
+Installing:
+ kernel                  x86_64      3.10.0-1160.125.1.el7  updates        52 M
+ xorg-x11-server-Xorg    x86_64      1.20.4-29.el7_9        updates       1.5 M
+     replacing  xorg-x11-server-old.x86_64 1.19-1
+Removing for dependencies:
+ nvidia-driver-latest-dkms-NvFBCOpenGL
+                         x86_64      3:550.144.03-1.el7     @cuda         330 k
+
+Transaction Summary
+{RULE}
+Install  2 Packages
+Exiting on user command
+""".splitlines()
+DNF_PROBLEM = """\
+> >
+ Problem: package site-render-1-1.noarch requires kmod-nvidia-latest-dkms = 3:550.163.01
+  - conflicting requests
+Nothing to do.
+""".splitlines()
+YUM_PROBLEM = """\
+Error: Package: site-render-1-1.noarch (installed)
+           Requires: kmod-nvidia-latest-dkms = 3:550.163.01
+""".splitlines()
+PLAN = Transaction("550.163.01", (("kmod-a", "3:550.163.01-1"),), ("dkms",), ("kmod-b",))
+
+
+def test_removals_of_dnf_with_what_they_drag_along() -> None:
+    trial = read_trial(DNF)
+    assert trial.removed == ("kmod-nvidia-open-dkms", "site-render")
+    assert (trial.kernels, trial.unknown, trial.problem) == ((), (), "")
+
+
+def test_wrapped_names_replacements_and_kernels_of_yum() -> None:
+    trial = read_trial(YUM)
+    assert trial.removed == ("xorg-x11-server-old", "nvidia-driver-latest-dkms-NvFBCOpenGL")
+    assert trial.kernels == ("kernel",)
+    assert trial.problem == ""
+
+
+def test_what_goes_besides_the_family_blocks() -> None:
+    finding = refusal(read_trial(DNF), PLAN, ["kmod-nvidia.*"], "yum")
+    assert finding is not None
+    assert finding.code == "GF314"
+    assert "site-render" in finding.message
+    assert "kmod-nvidia-open" not in finding.message
+
+
+def test_another_kernel_blocks() -> None:
+    finding = refusal(read_trial(YUM), PLAN, ["nvidia.*", "xorg.*"], "yum")
+    assert finding is not None
+    assert "kernel (a new kernel)" in finding.message
+
+
+@pytest.mark.parametrize("lines", [DNF_PROBLEM, YUM_PROBLEM])
+def test_a_conflict_is_told_in_the_words_of_the_package_manager(lines: list[str]) -> None:
+    finding = refusal(read_trial(lines), PLAN, [], "yum")
+    assert finding is not None
+    assert finding.code == "GF319"
+    assert "site-render-1-1.noarch" in finding.message
+    assert "550.163.01" in finding.message
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["No package dkms available.", "Error: Unable to find a match: dkms",
+     "> No match for argument: dkms"],
+)  # fmt: skip
+def test_a_prerequisite_that_nobody_has(line: str) -> None:
+    finding = refusal(read_trial([line]), PLAN, [], "yum")
+    assert finding is not None
+    assert finding.code == "GF318"
+    assert "dkms" in finding.message
+
+
+def test_nothing_to_do_is_no_problem() -> None:
+    assert refusal(read_trial(["> Nothing to do.", "Complete!"]), PLAN, [], "yum") is None

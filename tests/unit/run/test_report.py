@@ -1,0 +1,165 @@
+"""The report: JSON that scripts can rely on, a table that people can read."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import get_args
+
+import jsonschema
+import pytest
+from rich.console import Console
+
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.host.findings import machine as findings
+from gpufleet.run.report import HostReport, RunFacts, RuntimeState, as_json
+from gpufleet.run.report_table import show
+
+RUN = RunFacts(
+    "inventories/prod.py",
+    ("deploys/gpu_node.py",),
+    datetime(2026, 11, 22, 9, 0, tzinfo=timezone(timedelta(hours=1))),
+    datetime(2026, 11, 22, 8, 1, tzinfo=timezone.utc),
+    dry=False,
+    exit_status=1,
+)
+ROOT = Path(__file__).resolve().parents[3]
+SCHEMA = json.loads((ROOT / "gpufleet/run/report.schema.json").read_text())
+
+
+def hosts() -> list[HostReport]:
+    moved = HostReport(
+        "gpu-01",
+        status="changed",
+        changed=7,
+        driver={"before": "550.163.01", "after": "580.178.04"},
+    )
+    moved.toolkit = {"before": None, "after": "1.20.1"}
+    moved.runtimes = {"docker": "configured"}
+    moved.needs = ["reboot: nouveau holds the GPU"]
+    blocked = HostReport("gpu-02", status="failed", failed=True)
+    blocked.findings = [findings.MODULE_BUSY(), findings.NO_GPU()]
+    blocked.errors = ["Load the modules\n  [brackets] are shown as they are"]
+    return [moved, blocked, HostReport("gpu-03", status="converged")]
+
+
+def shown(*, dry: bool = False) -> str:
+    out = io.StringIO()
+    show(Console(file=out, width=200), hosts(), dry=dry)
+    return out.getvalue()
+
+
+def test_json_has_what_scripts_ask_for() -> None:
+    report = json.loads(as_json(hosts(), RUN))
+    jsonschema.validate(report, SCHEMA)
+    assert report["started"] == "2026-11-22T08:00:00Z"
+    assert (report["dry"], report["exit_status"]) == (False, 1)
+    data = report["hosts"]
+    assert list(data) == ["gpu-01", "gpu-02", "gpu-03"]
+    assert data["gpu-01"]["driver"] == {"before": "550.163.01", "after": "580.178.04"}
+    assert data["gpu-02"]["failed"] is True
+    assert data["gpu-02"]["findings"][0]["code"] == "GF552"
+    for part in data.values():
+        assert {"changed", "failed", "driver", "toolkit", "runtimes", "needs", "findings",
+                "seconds"} <= set(part)  # fmt: skip
+
+
+def test_the_schema_refuses_what_it_does_not_know() -> None:
+    report = json.loads(as_json(hosts(), RUN))
+    for spoilt in (
+        report | {"schema": 2},
+        report | {"news": 1},
+        report | {"started": "yesterday"},
+        report | {"hosts": {"a": report["hosts"]["gpu-01"] | {"status": "fine"}}},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(spoilt, SCHEMA)
+
+
+def test_runtimes_stand_as_schema_and_page_say() -> None:
+    states = get_args(RuntimeState)
+    host = SCHEMA["$defs"]["host"]["properties"]["runtimes"]
+    assert tuple(host["additionalProperties"]["enum"]) == states
+    page = (ROOT / "docs/report.md").read_text()
+    (row,) = [line for line in page.splitlines() if line.startswith("| `runtimes` |")]
+    assert [state for state in states if state and f"`{state}`" not in row] == []
+
+
+def test_after_is_what_was_seen_and_else_what_was_there_before() -> None:
+    host = HostReport("gpu-01", driver={"before": "550.163.01", "after": "580.178.04"})
+    host.toolkit = {"before": None, "after": "1.20.1"}
+    host.releases = {"dcgm": {"before": "4.8.1", "after": "4.8.2"}}
+    host.seen["toolkit"] = "1.20.1"
+    host.settle()
+    assert host.driver == {"before": "550.163.01", "after": "550.163.01"}
+    assert host.toolkit == {"before": None, "after": "1.20.1"}
+    assert host.releases == {"dcgm": {"before": "4.8.1", "after": "4.8.1"}}
+    assert host.exporter == {}
+
+
+@pytest.mark.parametrize("name", ["[/red]", "[bold]gpu[/bold]", "a[b", ":smile:"])
+def test_names_are_never_markup(name: str) -> None:
+    out = io.StringIO()
+    host = HostReport(name, status="failed", findings=[findings.MODULE_BUSY()], errors=[name])
+    host.driver = {"before": name, "after": None}
+    host.steps.append(name)
+    host.needs.append(name)
+    cluster = HostReport(name, kind="cluster", releases={name: host.driver}, needs=[name])
+    show(Console(file=out, width=200), [host, cluster], dry=True)
+    assert out.getvalue().count(name) == 12
+
+
+def test_an_unknown_version_of_a_plan_is_not_none() -> None:
+    upgrade = HostReport("a", status="planned", driver={"before": "550.163.01", "after": None})
+    removal = HostReport("b", status="planned", leaves=True, driver=dict(upgrade.driver))
+    out = io.StringIO()
+    show(Console(file=out, width=200), [upgrade, removal], dry=True)
+    assert "550.163.01 -> newest" in out.getvalue()
+    assert out.getvalue().count("-> none") == 1
+
+
+def test_the_table_says_what_moved_and_what_is_left_to_do() -> None:
+    text = shown()
+    assert "550.163.01 -> 580.178.04" in text
+    assert "none -> 1.20.1" in text
+    assert "reboot: nouveau holds the GPU" in text
+    assert "no changes" in text
+    assert "3 hosts: 1 changed, 1 with no changes, 1 failed" in text
+
+
+def test_an_exporter_has_a_column_only_where_there_is_one() -> None:
+    assert "exporter" not in shown()
+    with_exporter = hosts()
+    with_exporter[0].exporter = {"before": "4.8.2", "after": "4.8.3.002"}
+    out = io.StringIO()
+    show(Console(file=out, width=200), with_exporter)
+    assert "exporter" in out.getvalue()
+    assert "4.8.2 -> 4.8.3.002" in out.getvalue()
+
+
+def test_blockers_and_errors_are_told_with_what_to_do() -> None:
+    text = shown()
+    assert "GF552" in text
+    assert "driver_reboot" in text
+    assert "[brackets] are shown as they are" in text
+
+
+def test_notes_are_for_the_preflight() -> None:
+    assert "GF501" not in shown()
+    assert "GF501" in shown(dry=True)
+
+
+def test_the_page_about_the_report_names_every_key() -> None:
+    page = (ROOT / "docs/report.md").read_text()
+    host = SCHEMA["$defs"]["host"]["properties"]
+    for key in (*SCHEMA["properties"], *host, *host["status"]["enum"]):
+        assert f"`{key}`" in page
+
+
+def test_every_exit_status_is_in_the_table() -> None:
+    rows = (ROOT / "docs/exit-status.md").read_text().splitlines()
+    told = {row.split("|")[1].strip() for row in rows if row.startswith("| ")} - {"status"}
+    assert told == {str(int(status)) for status in ExitStatus}
+    assert set(SCHEMA["properties"]["exit_status"]["enum"]) == set(ExitStatus)

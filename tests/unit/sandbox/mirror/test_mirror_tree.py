@@ -1,0 +1,219 @@
+"""The tree on disk: signatures that apt and rpm accept, and faults that they refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from gpufleet_sandbox.mirror import SERVER
+from gpufleet_sandbox.mirror.debs import write as write_deb
+from gpufleet_sandbox.mirror.model import File, Package
+from gpufleet_sandbox.mirror.rpms import write as write_rpm
+from gpufleet_sandbox.mirror.serve import fault_for
+from gpufleet_sandbox.mirror.signing import KeyRing
+
+CUDA = "compute/cuda/repos/ubuntu2204/x86_64"
+TOOLKIT = "libnvidia-container/stable/deb/amd64"
+DKMS = """\
+Package: dkms
+Version: 3.0.10
+Architecture: all
+Status: install ok installed
+Maintainer: nobody <nobody@localhost>
+Description: stands for the real one
+
+"""
+
+
+@dataclass(frozen=True)
+class Served:
+    """The mirror, served on loopback by the script as it runs on a host."""
+
+    url: str
+    faults: Path
+
+    def fault(self, **fault: object) -> None:
+        self.faults.write_text(json.dumps(fault))
+
+    def status(self, path: str, **headers: str) -> int:
+        try:
+            with urlopen(Request(f"{self.url}/{path}", headers=headers), timeout=10) as answer:
+                return int(answer.status)
+        except HTTPError as error:
+            return error.code
+
+    def body(self, path: str) -> bytes:
+        with urlopen(f"{self.url}/{path}", timeout=10) as answer:
+            return bytes(answer.read())
+
+
+@pytest.fixture
+def served(tree: Path, tmp_path: Path) -> Iterator[Served]:
+    faults = tmp_path / "faults.json"
+    command = [sys.executable, str(SERVER), str(tree), "--bind", "127.0.0.1", "--port", "0"]
+    server = subprocess.Popen(
+        [*command, "--faults", str(faults)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert server.stdout is not None
+    port = server.stdout.readline().split()[-1]
+    yield Served(f"http://127.0.0.1:{port}", faults)
+    server.terminate()
+    server.wait(10)
+    server.stdout.close()
+
+
+@dataclass(frozen=True)
+class Apt:
+    """apt with folders of its own, which trusts the vendor's key and has dkms installed."""
+
+    folder: Path
+
+    def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
+        options = {
+            "Dir::Etc": "/nonexistent",
+            "Dir::Etc::sourcelist": self.folder / "sources.list",
+            "Dir::Etc::sourceparts": "/dev/null",
+            "Dir::State": self.folder,
+            "Dir::State::status": self.folder / "status",
+            "Dir::Cache": self.folder,
+            "APT::Sandbox::User": "",
+            "Acquire::http::Proxy::127.0.0.1": "DIRECT",
+        }
+        pairs = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
+        environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+        return subprocess.run(
+            ["apt-get", *pairs, *words], capture_output=True, text=True, env=environment
+        )
+
+
+@pytest.fixture
+def apt(served: Served, ring: KeyRing, tmp_path: Path) -> Apt:
+    folder = tmp_path / "apt"
+    for name in ("lists/partial", "archives/partial"):
+        (folder / name).mkdir(parents=True)
+    (folder / "status").write_text(DKMS)
+    keyring = folder / "vendor.gpg"
+    keyring.write_bytes(ring.public("vendor", armor=False))
+    lines = [f"deb [signed-by={keyring}] {served.url}/{path}/ /\n" for path in (CUDA, TOOLKIT)]
+    (folder / "sources.list").write_text("".join(lines))
+    return Apt(folder)
+
+
+def test_apt_accepts_the_repositories_and_resolves_an_exact_family(apt: Apt) -> None:
+    updated = apt("update")
+    assert updated.returncode == 0, updated.stderr
+    assert "W:" not in updated.stderr
+    version = "580.159.03-0ubuntu1"
+    names = ("nvidia-dkms-580-open", "nvidia-kernel-source-580-open", "nvidia-kernel-common-580",
+             "nvidia-firmware-580", "nvidia-utils-580", "libnvidia-compute-580",
+             "libnvidia-gpucomp-580", "nvidia-persistenced")  # fmt: skip
+    done = apt("-s", "install", *[f"{name}={version}" for name in names])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(f"({version} NVIDIA CUDA") == 2 * len(names)  # Inst and Conf
+
+
+def test_apt_refuses_when_only_the_top_package_is_at_that_version(apt: Apt) -> None:
+    apt("update")
+    done = apt("-s", "install", "nvidia-dkms-580-open=580.159.03-0ubuntu1")
+    assert done.returncode == 100
+    assert "but 580.178.04-1ubuntu1 is to be installed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        ("wrong-signature", "NO_PUBKEY"),
+        ("expired-key", "EXPKEYSIG"),
+        ("404", "404  File not found"),
+    ],
+)
+def test_apt_refuses_a_faulty_repository(apt: Apt, served: Served, mode: str, said: str) -> None:
+    served.fault(mode=mode, path=CUDA)
+    done = apt("update")
+    assert said in done.stdout + done.stderr
+    assert TOOLKIT.split("/")[0] in done.stdout  # the other repository was read
+
+
+def test_rpms_are_signed_by_the_key_in_the_repository(tree: Path, tmp_path: Path) -> None:
+    folder = tree / "compute/cuda/repos/rhel7/x86_64"
+    package = sorted(folder.glob("kmod-nvidia-latest-dkms-*.rpm"))[-1]
+    database = ["--dbpath", str(tmp_path)]
+    subprocess.run(["rpmkeys", *database, "--import", folder / "D42D0685.pub"], check=True)
+    good = subprocess.run(["rpmkeys", *database, "-Kv", package], capture_output=True, text=True)
+    assert good.returncode == 0, good.stdout
+    assert "Signature" in good.stdout
+    other = tree / ".alternatives/wrong-signature" / folder.relative_to(tree) / package.name
+    bad = subprocess.run(["rpmkeys", *database, "-Kv", other], capture_output=True, text=True)
+    assert bad.returncode != 0
+    assert "NOKEY" in bad.stdout
+
+
+def test_expired_is_a_subkey_of_the_vendors_key(ring: KeyRing) -> None:
+    assert ring.keys["expired"].fingerprint == ring.keys["vendor"].fingerprint
+    assert ring.keys["expired"].signer != ring.keys["vendor"].signer
+    assert len(ring.keys["vendor"].fingerprint) == 40
+
+
+def test_private_parts_of_the_tree_are_not_served(served: Served) -> None:
+    assert served.status(f"{CUDA}/Release") == 200
+    assert served.status(f".alternatives/expired-key/{CUDA}/InRelease") == 404
+    assert served.status("../../etc/passwd") == 404
+
+
+def test_a_fault_counts_at_once_and_only_for_its_path(served: Served) -> None:
+    right = served.body(f"{CUDA}/InRelease")
+    served.fault(mode="wrong-signature", path="ubuntu2204")
+    assert served.body(f"{CUDA}/InRelease") != right
+    later = "Fri, 01 Jan 2100 00:00:00 GMT"
+    assert served.status(f"{CUDA}/InRelease", **{"If-Modified-Since": later}) == 200
+    served.fault(mode="404", path="rhel7")
+    assert served.body(f"{CUDA}/InRelease") == right
+    served.faults.unlink()
+    assert served.status("compute/cuda/repos/rhel7/x86_64/repodata/repomd.xml") == 200
+
+
+def test_an_unknown_mode_is_an_error_and_not_an_answer(served: Served, tmp_path: Path) -> None:
+    served.fault(mode="wrong-key")
+    assert served.status(f"{CUDA}/Release") == 500
+    with pytest.raises(ValueError, match="unknown mode 'wrong-key'"):
+        fault_for(served.faults, "/")
+
+
+def test_slow_has_a_delay_and_the_first_match_counts(tmp_path: Path) -> None:
+    faults = tmp_path / "faults.json"
+    faults.write_text('[{"mode": "slow", "path": "/a", "delay": 3}, {"mode": "404"}]')
+    assert fault_for(faults, "/a/Release") == ("slow", 3.0)
+    assert fault_for(faults, "/b/Release") == ("404", 0.0)
+    assert fault_for(tmp_path / "none", "/") == ("ok", 0.0)
+
+
+@pytest.mark.parametrize(("kind", "write"), [("deb", write_deb), ("rpm", write_rpm)])
+def test_the_same_package_has_the_same_bytes(kind, write, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    package = Package(
+        kind, "small", "1.0-1", "a test", files={"/usr/share/small": File("text\n")},
+        links={"/usr/share/link": "small"},
+    )  # fmt: skip
+    built = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        built.append(write(package, tmp_path / name).read_bytes())
+    assert built[0] == built[1]
+
+
+def test_nothing_in_the_tree_is_a_toolkit_of_another_name(tree: Path) -> None:
+    listed = (tree / "libnvidia-container/stable/deb/nvidia-container-toolkit.list").read_text()
+    assert listed.startswith("deb http")
+    assert "stable/deb/$(ARCH) /" in listed
+    assert b"BEGIN PGP PUBLIC KEY BLOCK" in (tree / "libnvidia-container/gpgkey").read_bytes()

@@ -1,0 +1,70 @@
+"""The golden cases: one folder per case under golden/<runtime>/.
+
+- `settings.yaml`: `about`; fields of RuntimeWish; `main` (containerd: text of the main file where
+  the case is a drop-in); `layers` (CRI-O: texts of crio.conf and its drop-ins); `findings` and
+  `removal_findings`: codes to expect; `blocked`.
+- `before`: the file on the host; missing where there is none.
+- `after`: the file that the merge gives; missing where nothing may change.
+- `edited`: what somebody made of `after` before the removal; missing where nobody did.
+- `removed`: what the removal gives; missing where it is `before`, byte for byte.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import yaml
+
+from gpufleet.toolkit.config import containerd, crio, docker
+from gpufleet.toolkit.config.model import Merged, Record, RuntimeWish
+
+GOLDEN = Path(__file__).parent / "golden"
+MODULES: dict[str, ModuleType] = {"docker": docker, "containerd": containerd, "crio": crio}
+
+
+@dataclass(frozen=True)
+class Case:
+    folder: Path
+
+    @property
+    def runtime(self) -> str:
+        return self.folder.parent.name
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        settings: dict[str, Any] = yaml.safe_load((self.folder / "settings.yaml").read_text())
+        return settings
+
+    def text(self, name: str) -> str | None:
+        path = self.folder / name
+        return path.read_bytes().decode() if path.exists() else None
+
+    @property
+    def after(self) -> str | None:
+        return self.text("after") if (self.folder / "after").exists() else self.text("before")
+
+    @property
+    def wish(self) -> RuntimeWish:
+        names = {field.name for field in fields(RuntimeWish)}
+        chosen = {key: value for key, value in self.settings.items() if key in names}
+        if self.runtime == "docker":
+            chosen["binary"] = "nvidia-container-runtime"
+        if "layers" in self.settings:
+            chosen["effective"] = crio.effective(self.settings["layers"])
+        return RuntimeWish(file=f"/etc/{self.runtime}/case", **chosen)
+
+    def merge(self, text: str | None, record: Record | None = None) -> Merged:
+        more = {"main": self.settings["main"]} if "main" in self.settings else {}
+        merged: Merged = MODULES[self.runtime].merge(text, self.wish, record, **more)
+        return merged
+
+    def unmerge(self, text: str | None, record: Record) -> Merged:
+        merged: Merged = MODULES[self.runtime].unmerge(text, record)
+        return merged
+
+
+def cases(runtime: str = "*") -> list[Case]:
+    return [Case(path.parent) for path in sorted(GOLDEN.glob(f"{runtime}/*/settings.yaml"))]

@@ -1,0 +1,56 @@
+"""Every generated runtime configuration against its golden files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from golden_cases import Case, cases
+
+from gpufleet.toolkit.config.model import Record
+
+every_case = pytest.mark.parametrize(
+    "case", cases(), ids=lambda case: f"{case.runtime}-{case.folder.name}"
+)
+
+
+@every_case
+def test_merge(case: Case) -> None:
+    merged = case.merge(case.text("before"))
+    assert merged.text == case.after
+    assert merged.changed == (case.after != case.text("before"))
+    assert [note.code for note in merged.notes] == case.settings.get("findings", [])
+    if "blocked" in case.settings:
+        assert merged.blocked == case.settings["blocked"]
+
+
+@every_case
+def test_second_merge_changes_nothing(case: Case) -> None:
+    first = case.merge(case.text("before"))
+    second = case.merge(first.text, first.record)
+    assert not second.changed
+    assert second.text == first.text
+    assert second.record == first.record
+
+
+@every_case
+def test_removal(case: Case) -> None:
+    merged = case.merge(case.text("before"))
+    edited = case.text("edited") if case.text("edited") is not None else merged.text
+    wanted = case.text("removed") if case.text("edited") is not None else case.text("before")
+    removed = case.unmerge(edited, merged.record)
+    assert removed.text == wanted
+    if not merged.blocked:
+        codes = [note.code for note in removed.notes]
+        assert codes == case.settings.get("removal_findings", [])
+
+
+@every_case
+def test_record_survives_json(case: Case) -> None:
+    record = case.merge(case.text("before")).record
+    assert Record.from_dict(json.loads(json.dumps(record.as_dict()))) == record
+
+
+def test_there_are_cases_for_every_runtime() -> None:
+    assert {case.runtime for case in cases()} == {"docker", "containerd", "crio"}
+    assert len(cases()) > 40
