@@ -12,8 +12,7 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import is_missing
 from gpufleet.facts.model import NodeFacts
-from gpufleet.run.findings import NO_INVENTORY, UNREACHABLE
-from gpufleet.verify.findings.hosts import INVENTORY
+from gpufleet.run.findings import INVENTORY, NO_INVENTORY, UNREACHABLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,3 +109,10 @@ WRONG_CLUSTER = Kind(
     "Choose the context of the cluster that is meant. Where it was rebuilt, set cluster_uid to: "
     "kubectl get namespace kube-system -o jsonpath={{.metadata.uid}}",
 )
+WRITE_REFUSED = Kind(
+    "GF880",
+    Severity.BLOCKER,
+    "The API refused a change",
+    "gpufleet could not {action}: {reason}.",
+    "Read the reason; when it is a permission, use a context that has it; then run again.",
+)

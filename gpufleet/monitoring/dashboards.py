@@ -9,9 +9,9 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.render import TEMPLATES
-from gpufleet.gpu_stack.findings.stack import DASHBOARD_TOO_LARGE
 from gpufleet.gpu_stack.settings import MonitoringSettings
 from gpufleet.kube.objects import ObjectSet
+from gpufleet.monitoring.findings.alerting import DASHBOARD_TOO_LARGE
 from gpufleet.monitoring.grafana_models import load_grafana
 
 FOLDER = TEMPLATES / "monitoring" / "dashboards"

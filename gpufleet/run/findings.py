@@ -105,3 +105,10 @@ NO_ANSWER = Kind(
     "Look at the host with `gpufleet doctor INVENTORY --limit {host}`, then run again with "
     "--limit {host}.",
 )
+INVENTORY = Kind(
+    "GF701",
+    Severity.BLOCKER,
+    "The inventory cannot be read",
+    "inventory {path}: {why}",
+    "try `pyinfra {path} debug-inventory` in the same folder and mend what it reports",
+)

@@ -13,8 +13,8 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CLUSTERS, NODES, cluster_named_twice, is_missing
 from gpufleet.kube.findings import NAMED_TWICE
-from gpufleet.run.findings import NO_INVENTORY
-from gpufleet.verify.findings.hosts import INVENTORY, LIMIT
+from gpufleet.run.findings import INVENTORY, NO_INVENTORY
+from gpufleet.verify.findings.hosts import LIMIT
 
 
 class VerifyError(Exception):

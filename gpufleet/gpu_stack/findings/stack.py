@@ -1,4 +1,4 @@
-"""Findings about what a cluster already has, and what the GPU stack would add: GF870 to GF889."""
+"""Findings about what a cluster already has, and what the GPU stack would add: GF870 to GF879."""
 
 from __future__ import annotations
 
@@ -34,29 +34,6 @@ NO_GPU_NODES = Kind(
     "No node has one of the labels {labels}, and none offers nvidia.com/gpu.",
     "{advice}",
 )
-NO_MONITOR_CRD = Kind(
-    "GF874",
-    Severity.BLOCKER,
-    "The cluster has no ServiceMonitor",
-    "monitoring_scrape asks for a ServiceMonitor, and the API does not serve that kind: no "
-    "Prometheus Operator is installed.",
-    'Set monitoring_prometheus = "install", or monitoring_scrape = "scrape-config" and add the '
-    "job to your Prometheus.",
-)
-NO_PROMETHEUS = Kind(
-    "GF875",
-    Severity.BLOCKER,
-    "There is no Prometheus to join",
-    'monitoring_prometheus = "existing", and the cluster has no Prometheus resource.',
-    'Set monitoring_prometheus = "install" or "none".',
-)
-MONITOR_NOT_SELECTED = Kind(
-    "GF876",
-    Severity.WARNING,
-    "Prometheus will not see the exporter",
-    "The Prometheus {prometheus} selects monitors by {selector}, and the exporter's have {labels}.",
-    "Set monitoring_monitor_labels to labels that it selects.",
-)
 COUNTERS_NOT_PASSED = Kind(
     "GF877",
     Severity.WARNING,
@@ -78,18 +55,4 @@ OPERATOR_INSTALLS_DRIVERS = Kind(
     "The operator would install drivers",
     "No node shows a driver yet, so the GPU Operator is left to install drivers in containers.",
     "Run deploys/gpu_node.py on the nodes first, or set gpu_operator_driver.",
-)
-WRITE_REFUSED = Kind(
-    "GF880",
-    Severity.BLOCKER,
-    "The API refused a change",
-    "gpufleet could not {action}: {reason}.",
-    "Read the reason; when it is a permission, use a context that has it; then run again.",
-)
-DASHBOARD_TOO_LARGE = Kind(
-    "GF895",
-    Severity.BLOCKER,
-    "A dashboard does not fit into a ConfigMap",
-    "{name} has {size} bytes, and a ConfigMap takes {largest}.",
-    "Split it, or take it out of templates/monitoring/dashboards.",
 )

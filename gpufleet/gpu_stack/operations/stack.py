@@ -11,7 +11,6 @@ from pyinfra import host, state
 from pyinfra.api import FunctionCommand, Host, State
 from pyinfra.api.exceptions import NoGroupError
 
-from gpufleet.gpu_stack.findings.stack import WRITE_REFUSED
 from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.gpu_stack.operations.releases import ClusterRun, bring, current_cluster
 from gpufleet.gpu_stack.plan import plan_stack
@@ -21,7 +20,7 @@ from gpufleet.host.groups import CLUSTERS, NODES, named_twice
 from gpufleet.host.operation import Commands
 from gpufleet.host.shell import explain
 from gpufleet.kube.facts import ServerVersion
-from gpufleet.kube.findings import NAMED_TWICE
+from gpufleet.kube.findings import NAMED_TWICE, WRITE_REFUSED
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.kube.operations.boundary import cluster_boundary, cluster_operation
 from gpufleet.run.reporting import RunReport

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyinfra import host
 from pyinfra.api import FunctionCommand, Host, State
 
-from gpufleet.gpu_stack.findings.stack import WRITE_REFUSED
 from gpufleet.host.operation import Commands
 from gpufleet.host.shell import explain
+from gpufleet.kube.findings import WRITE_REFUSED
 from gpufleet.kube.objects import ObjectChange, ObjectSet, changes
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.kube.operations.boundary import cluster_operation

@@ -1,4 +1,4 @@
-"""Findings about alerts and whom they reach: GF896 to GF898."""
+"""Findings about alerts and whom they reach, and dashboards: GF895 to GF898."""
 
 from __future__ import annotations
 
@@ -27,4 +27,11 @@ RECEIVERS_WRONG = Kind(
     "monitoring_alert_receivers names the Secret {secret}, and {why}.",
     "Put a list of Alertmanager's receivers into its key receivers.yaml, one of them with the name "
     "default; docs/monitoring.md has an example.",
+)
+DASHBOARD_TOO_LARGE = Kind(
+    "GF895",
+    Severity.BLOCKER,
+    "A dashboard does not fit into a ConfigMap",
+    "{name} has {size} bytes, and a ConfigMap takes {largest}.",
+    "Split it, or take it out of templates/monitoring/dashboards.",
 )

@@ -23,13 +23,6 @@ CHECKS_MISSING = Kind(
     "no checks in {path}: they are part of the source tree, not of the installed package",
     "clone the repository, install it with `pip install -e .`, and run `gpufleet verify` again",
 )
-INVENTORY = Kind(
-    "GF701",
-    Severity.BLOCKER,
-    "The inventory cannot be read",
-    "inventory {path}: {why}",
-    "try `pyinfra {path} debug-inventory` in the same folder and mend what it reports",
-)
 LIMIT = Kind(
     "GF702",
     Severity.BLOCKER,
