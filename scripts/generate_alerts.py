@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 from gpufleet.exporter.counters import CounterCatalog, load_counters
-from gpufleet.gpu_stack.settings import MonitoringSettings
 from gpufleet.monitoring.alert_models import Alert, AlertCatalog, load_alerts
 from gpufleet.monitoring.alert_rules import expanded, prometheus_rule, rule_groups, rules_file
+from gpufleet.monitoring.settings import MonitoringSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "templates/monitoring/alerts"

@@ -18,12 +18,9 @@ from gpufleet.core.findings import KINDS, Kind
 from gpufleet.core.settings import RoleSettings
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.exporter.settings import ExporterSettings
-from gpufleet.gpu_stack.settings import (
-    ClusterAccess,
-    DevicePluginSettings,
-    GpuOperatorSettings,
-    MonitoringSettings,
-)
+from gpufleet.gpu_stack.settings import DevicePluginSettings, GpuOperatorSettings
+from gpufleet.helm.settings import ClusterAccess
+from gpufleet.monitoring.settings import MonitoringSettings
 from gpufleet.toolkit.settings import ToolkitSettings
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -13,12 +13,12 @@ from rich.table import Table
 from gpufleet.cli import catalog_view as view
 from gpufleet.cli.lazy import LazyGroup
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.load_settings import problem_of
 from gpufleet.driver.find import find_distribution, find_gpu
 from gpufleet.driver.findings import UNKNOWN_DISTRIBUTION
 from gpufleet.driver.needs import devices_of, names
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
-from gpufleet.node.settings import problem_of
 from gpufleet.packages.catalog import Catalog
 from gpufleet.packages.choice import DriverChoice, ToolkitChoice
 from gpufleet.packages.load import load_catalog

@@ -10,12 +10,12 @@ import yaml
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.render import render
+from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.chart_choice import ChartChoice, merged
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.helm.chart_source import chart_source
 from gpufleet.helm.release import CrdPolicy, Readiness, Release
 from gpufleet.kube.facts import ClusterFacts, ReleaseRef, Workload
-from gpufleet.node.settings import ClusterSettings
 
 STACK, NFD, PLUGIN = "kube-prometheus-stack", "node-feature-discovery", "nvidia-device-plugin"
 EXPORTER, OPERATOR = "dcgm-exporter", "gpu-operator"

@@ -20,6 +20,7 @@ from gpufleet.gpu_stack.builder import (
 from gpufleet.gpu_stack.findings import stack as findings
 from gpufleet.gpu_stack.gpu_operator import plan_operator
 from gpufleet.gpu_stack.model import StackPlan
+from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.chart_choice import choose_charts, has_feature, memory_limit
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.helm.release import CrdPolicy, Release
@@ -31,7 +32,6 @@ from gpufleet.monitoring.dashboards import plan_dashboards
 from gpufleet.monitoring.grafana_models import load_grafana
 from gpufleet.monitoring.monitors import MonitorPlan, plan_monitors
 from gpufleet.monitoring.node_problems import plan_detector
-from gpufleet.node.settings import ClusterSettings
 
 OPERATOR_CRDS = CrdPolicy("operator.prometheus.io/version")
 GRAFANA_SECRET = "gpufleet-grafana"

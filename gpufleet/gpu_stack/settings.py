@@ -1,145 +1,22 @@
-"""Settings of a cluster: keys `cluster_*`, `device_plugin_*`, `monitoring_*`, `gpu_operator_*`."""
+"""Settings of a cluster: keys `device_plugin_*` and `gpu_operator_*`; all of its roles."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import Field
 
-from gpufleet.core.settings import RoleSettings, Url, matching
-from gpufleet.exporter.settings import Counters
-
-CHARTS = (
-    "kube-prometheus-stack",
-    "node-feature-discovery",
-    "nvidia-device-plugin",
-    "dcgm-exporter",
-    "prometheus-adapter",
-    "node-problem-detector",
-    "gpu-operator",
-)
-
-
-def _text_only(value: Any) -> Any:
-    if isinstance(value, int | float):
-        raise ValueError(f"is a number ({value!r}); write versions in quotes")
-    return value
-
-
-def _known_charts(by_chart: dict[str, str]) -> dict[str, str]:
-    for name in by_chart:
-        if name not in CHARTS:
-            raise ValueError(f"names the chart {name!r}; there are {', '.join(CHARTS)}")
-    return by_chart
-
-
-def _no_login(value: str) -> str:
-    if "@" in value.split("://")[1]:
-        raise ValueError("must not hold a password; cluster_chart_logins names a file for it")
-    return value.rstrip("/")
-
-
-ChartVersion = Annotated[
-    str,
-    BeforeValidator(_text_only),
-    matching(r"v?[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*", "a version, such as v25.3.0 or 0.17.1"),
-]
-ChartVersions = Annotated[dict[str, ChartVersion], AfterValidator(_known_charts)]
-ChartRepository = Annotated[
-    str,
-    matching(
-        r"(https?|oci)://[^\s'\"`$\\?#]+",
-        "a URL of https, http or oci, such as oci://registry.example.com/charts",
-    ),
-    AfterValidator(_no_login),
-]
-ChartRepositories = Annotated[dict[str, ChartRepository], AfterValidator(_known_charts)]
-Name = Annotated[
-    str,
-    matching(
-        r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?",
-        "a name in Kubernetes: at most 63 of a to z, 0 to 9 and -, which is neither first nor last",
-    ),
-]
-NodePort = Annotated[int, Field(ge=1, le=65535)]
-Quantity = Annotated[
-    str, matching(r"[0-9]+(\.[0-9]+)?([kMGT]i?)?", "a quantity, such as 512Mi or 50Gi")
-]
-Values = dict[str, Any]
-
-
-class ClusterAccess(RoleSettings):
-    """Which cluster, and how charts for it are chosen."""
-
-    prefix = "cluster_"
-
-    kubeconfig: str | None = Field(
-        None, description="Path of the kubeconfig. Default: $KUBECONFIG, then ~/.kube/config."
-    )
-    context: str | None = Field(None, description="Context in it. Default: its current one.")
-    uid: str | None = Field(
-        None,
-        description="uid of the namespace kube-system: no other cluster is touched, whatever the "
-        "kubeconfig says.",
-    )
-    lock_timeout: int = Field(
-        600,
-        ge=0,
-        le=7200,
-        description="Seconds to wait for another run of gpufleet that is at work on the cluster. "
-        "One that was killed without a trace is gone after 30.",
-    )
-    charts: Literal["careful", "newest"] = Field(
-        "careful",
-        description="`careful`: the versions that upstream documents for this Kubernetes and that "
-        "were tried on it. `newest`: the newest that its API takes, with values that make it fit.",
-    )
-    chart_versions: ChartVersions = Field(
-        {}, description="Versions that you want instead: chart -> version."
-    )
-    chart_dir: str | None = Field(
-        None, description="Folder of chart archives, CHART-VERSION.tgz, instead of repositories."
-    )
-    chart_repository: ChartRepository | ChartRepositories | None = Field(
-        None,
-        description="Where charts come from instead of upstream: the https:// URL of a repository, "
-        "or oci://REGISTRY/FOLDER, which has each chart under its name. As a mapping, chart -> "
-        "repository, for those charts alone.",
-    )
-    chart_logins: str | None = Field(
-        None,
-        description="Path of a file with names and passwords for repositories, in netrc's form, "
-        "readable by its owner alone.",
-    )
-    chart_plain_http: bool = Field(
-        False,
-        description="Talk to OCI registries without TLS, and take http:// repositories, where "
-        "yours have none: whoever is between can change what is installed.",
-    )
-    stack: Literal["device-plugin", "gpu-operator"] = Field(
-        "device-plugin",
-        description="`device-plugin`: device plugin and exporter as releases of their own. "
-        "`gpu-operator`: NVIDIA's operator brings both.",
-    )
-    timeout: int = Field(
-        600, ge=10, le=7200, description="Seconds to wait until a release is ready."
-    )
-    helm: str | None = Field(
-        None, description="Path of the helm program. Default: the one on PATH, else it is fetched."
-    )
-    helm_url: Url | None = Field(
-        None,
-        description="Folder from which helm is fetched where it is missing. Default: the site of "
-        "its project. The checksum is the same.",
-    )
-    force_conflicts: bool = Field(
-        False, description="Take back fields that somebody else changed (helm 4)."
-    )
-    adopt_releases: bool = Field(
-        False,
-        description="Take over releases of our names and charts that something else made, although "
-        "values of theirs get lost.",
-    )
+from gpufleet.core.findings import Finding
+from gpufleet.core.findings import settings as findings
+from gpufleet.core.load_settings import load_role, unknown_keys
+from gpufleet.core.settings import RoleSettings
+from gpufleet.driver.settings import DriverSettings
+from gpufleet.exporter.settings import ExporterSettings
+from gpufleet.helm.settings import ClusterAccess, Name, Values
+from gpufleet.monitoring.settings import MonitoringSettings
+from gpufleet.toolkit.settings import ToolkitSettings
 
 
 class DevicePluginSettings(RoleSettings):
@@ -175,97 +52,6 @@ class DevicePluginSettings(RoleSettings):
     nfd_values: Values = Field({}, description="Values of NFD's chart, over our own.")
 
 
-class MonitoringSettings(RoleSettings):
-    """Metrics of GPUs and who collects them."""
-
-    prefix = "monitoring_"
-
-    enabled: bool = Field(True, description="Install anything of it at all.")
-    namespace: Name = Field("monitoring", description="Namespace of Prometheus and the exporter.")
-    prometheus: Literal["auto", "install", "existing", "none"] = Field(
-        "auto",
-        description="`install`: kube-prometheus-stack. `existing`: join a Prometheus Operator that "
-        "is there. `none`: only the exporter. `auto`: join where there is one, else install.",
-    )
-    scrape: Literal["auto", "service-monitor", "scrape-config"] = Field(
-        "auto",
-        description="How Prometheus finds the exporter: a ServiceMonitor, or the job gpu-metrics "
-        "in additionalScrapeConfigs. `auto`: a ServiceMonitor wherever an operator serves it.",
-    )
-    monitor_labels: dict[str, str] = Field(
-        {}, description="Labels of the ServiceMonitor, as an existing Prometheus selects them."
-    )
-    node_port: NodePort | None = Field(
-        None, description="Offer Prometheus on this port of the nodes; NVIDIA's guide has 30090."
-    )
-    grafana_node_port: NodePort | None = Field(
-        None, description="Offer Grafana on this port of the nodes."
-    )
-    grafana_existing_secret: str | None = Field(
-        None,
-        description="Secret with admin-user and admin-password. Default: a password is generated.",
-    )
-    dashboards: Literal["auto"] | bool = Field(
-        "auto",
-        description="Load the dashboards of GPUs into Grafana, as ConfigMaps that its sidecar "
-        "finds. `auto`: where Grafana is installed with this.",
-    )
-    dashboard_labels: dict[str, str] = Field(
-        {},
-        description="Labels of these ConfigMaps, as an existing Grafana's sidecar selects them. "
-        "Default: as kube-prometheus-stack has it.",
-    )
-    dashboard_folder: str = Field("GPU", description="Folder of the dashboards in Grafana.")
-    exporter: bool = Field(True, description="Install dcgm-exporter.")
-    exporter_memory: Quantity | None = Field(
-        None, description="Memory limit of the exporter. Default: by the GPUs of a node."
-    )
-    counters: Counters | None = Field(
-        None,
-        description="What to collect, as lines `DCGM field, type, help`. Default: gpufleet's own "
-        "list for that exporter, which the alerts and dashboards need.",
-    )
-    alerts: bool = Field(
-        True, description="Write the alerts about GPUs, where the Prometheus Operator is there."
-    )
-    rule_labels: dict[str, str] = Field(
-        {}, description="Labels of the alerts' rules, as an existing Prometheus selects them."
-    )
-    runbook_base: Url | None = Field(
-        None,
-        description="URL of the folder where docs/runbooks can be read by whoever gets an alert: "
-        "`runbook_url` of each alert is BASE/NAME.md. Default: alerts have no link.",
-    )
-    alert_receivers: Name | None = Field(
-        None,
-        description="Secret in the same namespace whose key receivers.yaml holds Alertmanager's "
-        "receivers, one of them named default. Default: Alertmanager is left as the chart has it.",
-    )
-    admission_webhooks: bool = Field(
-        False, description="Let the operator check rules when they are written."
-    )
-    autoscaling: bool = Field(
-        False,
-        description="Install prometheus-adapter, so that autoscalers can use metrics of GPUs.",
-    )
-    prometheus_url: Url | None = Field(
-        None,
-        description="Prometheus that the adapter asks, as pods reach it. Default: the one that is "
-        "installed or joined.",
-    )
-    node_problems: bool = Field(
-        False,
-        description="Install node-problem-detector with checks of GPUs, so that nodes have "
-        "conditions and events about them.",
-    )
-    values: Values = Field({}, description="Values of kube-prometheus-stack, over our own.")
-    exporter_values: Values = Field({}, description="Values of dcgm-exporter, over our own.")
-    adapter_values: Values = Field({}, description="Values of prometheus-adapter, over our own.")
-    node_problems_values: Values = Field(
-        {}, description="Values of node-problem-detector, over our own."
-    )
-
-
 class GpuOperatorSettings(RoleSettings):
     """NVIDIA's operator, where cluster_stack asks for it."""
 
@@ -281,3 +67,68 @@ class GpuOperatorSettings(RoleSettings):
         "auto", description="Let it install the container toolkit; `auto`: as with the driver."
     )
     values: Values = Field({}, description="Values of the operator's chart, over our own.")
+
+
+NODE_ROLES: tuple[type[RoleSettings], ...] = (DriverSettings, ToolkitSettings, ExporterSettings)
+CLUSTER_ROLES: tuple[type[RoleSettings], ...] = (
+    ClusterAccess,
+    DevicePluginSettings,
+    MonitoringSettings,
+    GpuOperatorSettings,
+)
+ROLES = NODE_ROLES + CLUSTER_ROLES  # a misspelt key is found wherever it stands
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """The settings of one cluster, one model per role."""
+
+    cluster: ClusterAccess
+    device_plugin: DevicePluginSettings
+    monitoring: MonitoringSettings
+    gpu_operator: GpuOperatorSettings
+
+
+def load_cluster_settings(
+    data: Mapping[str, Any],
+) -> tuple[ClusterSettings | None, list[Finding]]:
+    """The typed settings of a cluster in `data`, or None and every reason against them."""
+    problems = unknown_keys(data, ROLES)
+    cluster = load_role(ClusterAccess, data, problems)
+    device_plugin = load_role(DevicePluginSettings, data, problems)
+    monitoring = load_role(MonitoringSettings, data, problems)
+    gpu_operator = load_role(GpuOperatorSettings, data, problems)
+    if cluster and cluster.chart_dir and isinstance(cluster.chart_repository, str):
+        problems.append(_two_places(cluster.chart_dir, cluster.chart_repository))
+    if cluster and not cluster.chart_plain_http:
+        problems += [_without_tls(url) for url in _repositories(cluster) if _is_plain(url)]
+    if problems or not (cluster and device_plugin and monitoring and gpu_operator):
+        return None, problems
+    return ClusterSettings(cluster, device_plugin, monitoring, gpu_operator), []
+
+
+def _repositories(cluster: ClusterAccess) -> list[str]:
+    named = cluster.chart_repository
+    return list(named.values()) if isinstance(named, dict) else [named] if named else []
+
+
+def _is_plain(url: str) -> bool:
+    return url.startswith("http://")
+
+
+def _without_tls(url: str) -> Finding:
+    return findings.CONTRADICTION(
+        first=f'cluster_chart_repository = "{url}"',
+        second="cluster_chart_plain_http = False",
+        problem="without TLS anybody between can change charts; use https://, or allow it where "
+        "the network is yours alone",
+    )
+
+
+def _two_places(folder: str, repository: str) -> Finding:
+    return findings.CONTRADICTION(
+        first=f'cluster_chart_dir = "{folder}"',
+        second=f'cluster_chart_repository = "{repository}"',
+        problem="each says where all charts come from; name single charts in "
+        "cluster_chart_repository to fetch those alone",
+    )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpufleet.gpu_stack.settings import ClusterAccess
 from gpufleet.helm.chart_choice import ChartChoice
 from gpufleet.helm.release import ChartSource
+from gpufleet.helm.settings import ClusterAccess
 
 
 def chart_source(choice: ChartChoice, access: ClusterAccess) -> ChartSource:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from gpufleet.core.findings import Finding
-from gpufleet.gpu_stack.settings import MonitoringSettings
 from gpufleet.kube.facts import ClusterFacts, PrometheusInstance
 from gpufleet.kube.objects import ObjectSet
 from gpufleet.monitoring.alert_models import AlertCatalog, load_alerts
 from gpufleet.monitoring.alert_rules import prometheus_rule, rule_groups
 from gpufleet.monitoring.findings import alerting as findings
 from gpufleet.monitoring.monitors import MonitorPlan
+from gpufleet.monitoring.settings import MonitoringSettings
 
 PART = "alerts"
 RULE_CRD = "prometheusrules.monitoring.coreos.com"

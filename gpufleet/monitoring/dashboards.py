@@ -9,10 +9,10 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.render import TEMPLATES
-from gpufleet.gpu_stack.settings import MonitoringSettings
 from gpufleet.kube.objects import ObjectSet
 from gpufleet.monitoring.findings.alerting import DASHBOARD_TOO_LARGE
 from gpufleet.monitoring.grafana_models import load_grafana
+from gpufleet.monitoring.settings import MonitoringSettings
 
 FOLDER = TEMPLATES / "monitoring" / "dashboards"
 PART = "dashboards"

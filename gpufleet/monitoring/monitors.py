@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpufleet.core.findings import Finding
-from gpufleet.gpu_stack.settings import MonitoringSettings
 from gpufleet.kube.facts import ClusterFacts, PrometheusInstance
 from gpufleet.monitoring.findings import monitors as findings
+from gpufleet.monitoring.settings import MonitoringSettings
 
 CHART = "kube-prometheus-stack"
 MONITOR_CRD = "servicemonitors.monitoring.coreos.com"

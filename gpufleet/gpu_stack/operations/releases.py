@@ -12,6 +12,7 @@ from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.core.visible import one_line
 from gpufleet.gpu_stack.builder import our_releases
+from gpufleet.gpu_stack.settings import ClusterSettings, load_cluster_settings
 from gpufleet.helm.findings.releases import KIND_MISSING
 from gpufleet.helm.operations.cluster import Cluster, PlannedRelease, open_cluster
 from gpufleet.helm.operations.release_run import Outcome
@@ -21,7 +22,6 @@ from gpufleet.host.shell import explain, stop
 from gpufleet.kube.facts import ClusterFacts, ServerVersion
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.kube.operations.boundary import cluster_operation
-from gpufleet.node.settings import ClusterSettings, load_cluster_settings
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
 

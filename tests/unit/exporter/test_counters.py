@@ -9,9 +9,9 @@ import pytest
 
 from gpufleet.exporter.counters import load_counters
 from gpufleet.exporter.counters_file import collected, counters_csv, fields_of
+from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.chart_choice import load_charts
 from gpufleet.monitoring.alert_models import load_alerts
-from gpufleet.node.settings import load_cluster_settings
 from gpufleet.packages.load import load_catalog
 
 COUNTERS, ALERTS = load_counters(), load_alerts()

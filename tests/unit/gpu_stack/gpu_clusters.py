@@ -7,6 +7,7 @@ from typing import Any
 
 from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.gpu_stack.plan import plan_stack
+from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.chart_choice import load_charts
 from gpufleet.kube.facts import (
     ClusterFacts,
@@ -19,7 +20,6 @@ from gpufleet.kube.facts import (
     ServerVersion,
     Workload,
 )
-from gpufleet.node.settings import load_cluster_settings
 
 CATALOG = load_charts()
 LABEL = {"nvidia.com/gpu.present": "true"}

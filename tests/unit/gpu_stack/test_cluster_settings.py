@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpufleet.node.settings import load_cluster_settings, load_settings
+from gpufleet.gpu_stack.settings import load_cluster_settings
+from gpufleet.node.settings import load_settings
 
 
 def problems(**data: object) -> list[str]:

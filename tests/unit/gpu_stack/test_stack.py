@@ -9,6 +9,7 @@ import pytest
 
 from gpufleet.exporter.counters_file import fields_of
 from gpufleet.gpu_stack.builder import our_releases
+from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.kube.facts import (
     ClusterFacts,
     ClusterPolicy,
@@ -17,7 +18,6 @@ from gpufleet.kube.facts import (
     ServerVersion,
     Workload,
 )
-from gpufleet.node.settings import load_cluster_settings
 from tests.unit.gpu_stack.gpu_clusters import (
     FACTS,
     LABEL,

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from gpufleet.gpu_stack.settings import MonitoringSettings
 from gpufleet.kube.objects import ObjectSet, changes
 from gpufleet.monitoring.dashboards import FOLDER, plan_dashboards
 from gpufleet.monitoring.grafana_models import load_grafana
+from gpufleet.monitoring.settings import MonitoringSettings
 
 PATH = "/api/v1/namespaces/here/configmaps"
 

@@ -10,6 +10,7 @@ import yaml
 
 from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.gpu_stack.plan import plan_stack
+from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.chart_choice import load_charts
 from gpufleet.kube.facts import (
     ApiService,
@@ -23,7 +24,6 @@ from gpufleet.monitoring.adapter import ADAPTER
 from gpufleet.monitoring.autoscalers import Scaling, hpa, quantity, scaled_object
 from gpufleet.monitoring.autoscaling_models import load_autoscaling
 from gpufleet.monitoring.autoscaling_rules import custom_rules, external_rules
-from gpufleet.node.settings import load_cluster_settings
 
 CATALOG = load_autoscaling()
 FACTS = ClusterFacts("test", ServerVersion(1, 36, "v1.36.3"))

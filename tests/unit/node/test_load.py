@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufleet.node.settings import ROLES, known_keys, load_settings
+from gpufleet.core.load_settings import known_keys
+from gpufleet.gpu_stack.settings import ROLES
+from gpufleet.node.settings import load_settings
 
 
 def problems(data: dict[str, Any]) -> list[str]:
@@ -96,7 +98,7 @@ def test_a_url_that_a_shell_could_mind_is_refused(value: str) -> None:
 
 @given(
     st.dictionaries(
-        st.sampled_from([*known_keys(), "driver_x", "exporter_y", "toolkit_", "other"]),
+        st.sampled_from([*known_keys(ROLES), "driver_x", "exporter_y", "toolkit_", "other"]),
         st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text()),
     )
 )

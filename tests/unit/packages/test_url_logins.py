@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpufleet.node.settings import CLUSTER_ROLES, NODE_ROLES, load_cluster_settings, load_settings
+from gpufleet.gpu_stack.settings import CLUSTER_ROLES, NODE_ROLES, load_cluster_settings
+from gpufleet.node.settings import load_settings
 
 URLS = [
     role.prefix + name

@@ -1,0 +1,122 @@
+"""From pyinfra's flat host data to typed settings: every error of a host at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.findings import settings as findings
+from gpufleet.core.masks import masked
+from gpufleet.core.redact import redact
+from gpufleet.core.settings import DIGITS_LOST, RoleSettings
+
+TYPES = {
+    "bool_type": "True or False, without quotes",
+    "int_type": "a whole number, without quotes",
+    "string_type": "text, in quotes",
+}
+Roles = Sequence[type[RoleSettings]]
+RoleModel = TypeVar("RoleModel", bound=RoleSettings)
+NEAR = 0.92  # of two keys that one slip of the finger makes of each other: 1 is the same
+_QUERY = re.compile(r"(?P<mark>[?#])[^\s'\"]+")
+SHOWN_VALUE = 60  # characters of a wrong value that an error repeats
+
+
+def known_keys(roles: Roles) -> list[str]:
+    """Every data key that one of the roles reads, for example `driver_branch`."""
+    return [role.prefix + name for role in roles for name in role.model_fields]
+
+
+def unknown_keys(data: Mapping[str, Any], roles: Roles) -> list[Finding]:
+    """A finding for each key that is meant for a role and that none of `roles` reads."""
+    return [_unknown(key, roles) for key in sorted(key for key in data if _is_unknown(key, roles))]
+
+
+def _is_unknown(key: object, roles: Roles) -> bool:
+    """Whether a key is meant for a role and none reads it; keys of others are theirs."""
+    if not isinstance(key, str) or key in known_keys(roles):
+        return False
+    return (
+        key.startswith(tuple(role.prefix for role in roles)) or _near_miss(key, roles) is not None
+    )
+
+
+def _near_miss(key: str, roles: Roles) -> str | None:
+    """The key that one with a slip in it was meant to be: `Driver-enabled`, `toolkitt_version`."""
+    plain = key.lower().replace("-", "_")
+    close = get_close_matches(plain, known_keys(roles), n=1, cutoff=NEAR)
+    return close[0] if close and close[0][0] == plain[:1] else None
+
+
+def _unknown(key: str, roles: Roles) -> Finding:
+    close = _near_miss(key, roles) or next(
+        iter(get_close_matches(key, known_keys(roles), n=1)), None
+    )
+    if close:
+        return findings.UNKNOWN_KEY(key=key, suggestion=f"Did you mean {close}?")
+    prefix = next(role.prefix for role in roles if key.startswith(role.prefix))
+    role = prefix.rstrip("_").replace("_", "-")
+    hint = f"The keys of the role {role} are in its README."
+    return findings.UNKNOWN_KEY(key=key, suggestion=hint)
+
+
+def load_role(
+    model: type[RoleModel], data: Mapping[str, Any], problems: list[Finding]
+) -> RoleModel | None:
+    """The settings of one role; None where `problems` got something that is wrong with them."""
+    values = {
+        name: data[model.prefix + name]
+        for name in model.model_fields
+        if model.prefix + name in data
+    }
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        by_key: dict[str, list[Mapping[str, Any]]] = {}
+        for detail in error.errors():
+            by_key.setdefault(model.prefix + str(detail["loc"][0]), []).append(detail)
+        problems += [_invalid(key, details) for key, details in by_key.items()]
+        return None
+
+
+def _invalid(key: str, details: list[Mapping[str, Any]]) -> Finding:
+    """One finding per key, also where its value fits none of several types."""
+    of_items = [detail for detail in details if any(type(part) is int for part in detail["loc"])]
+    whole = [detail for detail in details if detail not in of_items]
+    problem = "; and ".join(map(_problem_of_item, of_items)) or "; or ".join(map(problem_of, whole))
+    if details[0]["type"] == DIGITS_LOST:
+        problem += f" (on the command line: --data '{key}=\"{details[0]['ctx']['example']}\"')"
+    value = _shown((whole or of_items)[0]["input"])
+    return findings.INVALID_VALUE(key=key, value=value, problem=problem)
+
+
+def _problem_of_item(detail: Mapping[str, Any]) -> str:
+    """What is wrong with one item of a list, or one entry of a mapping."""
+    allowed = detail.get("ctx", {}).get("expected") if detail["type"] == "literal_error" else None
+    item = _shown(detail["input"])
+    return f"holds {item}, which {f'is not {allowed}' if allowed else problem_of(detail)}"
+
+
+def problem_of(detail: Mapping[str, Any]) -> str:
+    """What is wrong with a value, of an error that pydantic gives, as the rest of a sentence."""
+    if detail["type"] in TYPES:
+        return f"must be {TYPES[detail['type']]}"
+    message = str(detail["msg"]).removeprefix("Value error, ")
+    if message.startswith(("is ", "must ", "names ")):
+        return message
+    return f"is not allowed: {message[0].lower()}{message[1:]}"
+
+
+def _shown(value: object) -> str:
+    """A wrong value as an error may repeat it: short, and without what may be secret."""
+    text = redact(repr(masked(value) if isinstance(value, Mapping) else value))
+    if "://" in text and "@" in text:
+        text = text.split("://")[0] + "://***@" + text.rsplit("@", 1)[1]
+    if "://" in text:
+        text = _QUERY.sub(r"\g<mark>***", text)
+    return text if len(text) <= SHOWN_VALUE else text[: SHOWN_VALUE - 1] + "…"
