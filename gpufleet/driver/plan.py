@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
 from gpufleet.core.findings import Finding
+from gpufleet.driver.disruption import disruption
 from gpufleet.driver.files import MODPROBE_FILE, modules_of, pinned, preferences, wanted_files
 from gpufleet.driver.moves import lower_driver, numbers
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
-from gpufleet.exporter.files import gpu_work
 from gpufleet.facts.files import BEGUN
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
@@ -24,7 +25,6 @@ from gpufleet.packages.repository import RepositoryPlan, plan_repository
 from gpufleet.packages.transaction import lock_plugin, to_hold
 
 Action = Literal["none", "install", "upgrade", "downgrade", "replace", "repair"]
-DAEMONS = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine")  # as the kernel cuts their names
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,13 @@ class DriverPlan:
         )
 
 
-def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) -> DriverPlan:
-    """What to install on one host that has a GPU, and why; raises nothing, reports findings."""
+def plan_driver(
+    settings: DriverSettings, facts: NodeFacts, catalog: Catalog, spared: Collection[int] = ()
+) -> DriverPlan:
+    """What to install on one host that has a GPU, and why; raises nothing, reports findings.
+
+    `spared`: ids of processes that hold GPUs and are no work: gpufleet itself stops them.
+    """
     choice = resolve_driver(
         catalog,
         distribution=facts.distribution,
@@ -132,7 +137,7 @@ def plan_driver(settings: DriverSettings, facts: NodeFacts, catalog: Catalog) ->
             *repository.findings,
             *_package_findings(choice, packages, installed, action, facts),
             *lower_driver(settings, facts, before, target, choice),
-            *_disruption(settings, facts, catalog, target, choice),
+            *disruption(settings, facts, spared, target, choice),
         ),
     )
 
@@ -284,29 +289,3 @@ def _ours(facts: NodeFacts) -> set[str]:
     begun = facts.files.get(BEGUN)
     noted = (begun.content or "").split() if begun else ()
     return {*record.get("packages", ()), *record.get("added", ()), *noted}
-
-
-def _disruption(
-    settings: DriverSettings,
-    facts: NodeFacts,
-    catalog: Catalog,
-    target: str | None,
-    choice: DriverChoice,
-) -> list[Finding]:
-    """Blockers where the plan would pull the driver from under running GPU work."""
-    if settings.allow_disruption or facts.loaded_driver is None:
-        return []
-    if facts.loaded_driver == target:
-        return []  # packages may be completed beside a module that stays loaded
-    after = target or f"branch {choice.branch}"
-    if facts.gpu_pods:
-        return [
-            findings.KUBERNETES_GPU_PODS(
-                before=facts.loaded_driver, after=after, pods=facts.gpu_pods
-            )
-        ]
-    work = gpu_work(facts, catalog, DAEMONS)
-    if work:
-        names = ", ".join(str(process) for process in work[:5])
-        return [findings.GPU_BUSY(before=facts.loaded_driver, after=after, work=names)]
-    return []

@@ -8,7 +8,7 @@ from typing import Literal
 
 from gpufleet.core.render import render
 from gpufleet.exporter.settings import ExporterSettings
-from gpufleet.facts.model import Daemon, GpuProcess, NodeFacts
+from gpufleet.facts.model import Daemon, NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.catalog import Catalog
 from gpufleet.packages.choice import ExporterChoice
@@ -70,14 +70,9 @@ def digest(files: Sequence[FileWrite]) -> str:
     return whole.hexdigest()
 
 
-def gpu_work(facts: NodeFacts, catalog: Catalog, daemons: Sequence[str]) -> list[GpuProcess]:
-    """The processes on the GPUs but for the driver's own `daemons` and gpufleet's exporter."""
-    own = {daemon.pid for daemon in own_daemons(facts, catalog)}
-    return [
-        process
-        for process in facts.gpu_processes
-        if process.command not in daemons and process.pid not in own
-    ]
+def own_pids(facts: NodeFacts, catalog: Catalog) -> frozenset[int]:
+    """The processes of gpufleet's exporter."""
+    return frozenset(daemon.pid for daemon in own_daemons(facts, catalog))
 
 
 def own_daemons(facts: NodeFacts, catalog: Catalog) -> tuple[Daemon, ...]:

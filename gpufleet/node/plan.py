@@ -7,6 +7,7 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.driver.plan import DriverPlan, plan_driver
+from gpufleet.exporter.files import own_pids
 from gpufleet.exporter.model import ExporterPlan, Surroundings
 from gpufleet.exporter.plan import plan_exporter
 from gpufleet.facts.model import NodeFacts
@@ -62,7 +63,9 @@ def plan_node(
     if not facts.gpus:
         return NodePlan(None, None, (findings.NO_GPU(),))
     found = inspect_host(facts, catalog, now)
-    driver = plan_driver(settings.driver, facts, catalog) if settings.driver.enabled else None
+    own = own_pids(facts, catalog)
+    enabled = settings.driver.enabled
+    driver = plan_driver(settings.driver, facts, catalog, own) if enabled else None
     if driver:
         known = with_login(driver.repository, logins.driver, facts)
         driver = replace(driver, repository=known)

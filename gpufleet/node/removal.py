@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.driver.disruption import gpu_work
 from gpufleet.driver.files import MODPROBE_FILE
-from gpufleet.driver.plan import DAEMONS
-from gpufleet.exporter.files import gpu_work, units
+from gpufleet.exporter.files import own_pids, units
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.findings import machine as findings
 from gpufleet.node import findings as found
@@ -169,7 +169,7 @@ def _recorded(part: dict[str, Any], facts: NodeFacts) -> Recorded:
 
 
 def _work(settings: NodeSettings, facts: NodeFacts, catalog: Catalog) -> tuple[Finding, ...]:
-    work = gpu_work(facts, catalog, DAEMONS)
+    work = gpu_work(facts, own_pids(facts, catalog))
     if settings.driver.allow_disruption or not (work or facts.gpu_pods):
         return ()
     names = ", ".join(str(process) for process in work[:5])

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpufleet.driver.plan import DriverPlan, plan_driver
+from gpufleet.exporter.files import own_pids
 from gpufleet.facts.model import (
     Kernel,
     LoadedModule,
@@ -43,7 +44,8 @@ def plan_for(facts: NodeFacts, **data: Any) -> DriverPlan:
     """The plan of the driver for a host, with the data of its inventory."""
     settings, problems = load_settings(data)
     assert settings is not None, problems
-    return plan_driver(settings.driver, facts, load_catalog())
+    catalog = load_catalog()
+    return plan_driver(settings.driver, facts, catalog, own_pids(facts, catalog))
 
 
 def converged_host(version: str = "580.159.03", **changes: Any) -> NodeFacts:

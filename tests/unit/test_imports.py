@@ -53,7 +53,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
 # An import that runs upwards all the same, as importer -> imported: to be taken away.
 KNOTS: frozenset[tuple[str, str]] = frozenset(
     [
-        ("gpufleet.driver.plan", "gpufleet.exporter.files"),
         ("gpufleet.helm.operations.logins", "gpufleet.node.settings"),
         ("gpufleet.helm.operations.release_run", "gpufleet.gpu_stack.findings.operator"),
         ("gpufleet.helm.operations.release_watch", "gpufleet.gpu_stack.operands"),

@@ -1,0 +1,48 @@
+"""Whether a change of the driver would pull it from under running GPU work. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from gpufleet.core.findings import Finding
+from gpufleet.driver.settings import DriverSettings
+from gpufleet.facts.model import GpuProcess, NodeFacts
+from gpufleet.host.findings import machine as findings
+from gpufleet.packages.choice import DriverChoice
+
+DAEMONS = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine")  # as the kernel cuts their names
+
+
+def gpu_work(facts: NodeFacts, spared: Collection[int]) -> list[GpuProcess]:
+    """The processes on the GPUs but for the driver's own daemons and those that are `spared`."""
+    return [
+        process
+        for process in facts.gpu_processes
+        if process.command not in DAEMONS and process.pid not in spared
+    ]
+
+
+def disruption(
+    settings: DriverSettings,
+    facts: NodeFacts,
+    spared: Collection[int],
+    target: str | None,
+    choice: DriverChoice,
+) -> list[Finding]:
+    """Blockers where the plan would pull the driver from under running GPU work."""
+    if settings.allow_disruption or facts.loaded_driver is None:
+        return []
+    if facts.loaded_driver == target:
+        return []  # packages may be completed beside a module that stays loaded
+    after = target or f"branch {choice.branch}"
+    if facts.gpu_pods:
+        return [
+            findings.KUBERNETES_GPU_PODS(
+                before=facts.loaded_driver, after=after, pods=facts.gpu_pods
+            )
+        ]
+    work = gpu_work(facts, spared)
+    if work:
+        names = ", ".join(str(process) for process in work[:5])
+        return [findings.GPU_BUSY(before=facts.loaded_driver, after=after, work=names)]
+    return []
