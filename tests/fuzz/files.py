@@ -9,10 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gpufleet.facts.model import ManagedFile
-from gpufleet.helm.operations.logins import package_logins
 from gpufleet.kube.kubeconfig import impersonation, read_kubeconfig
 from gpufleet.packages.apt_sources import read_entries
 from gpufleet.packages.apt_trial import refusal
+from gpufleet.packages.operations.logins import package_logins
 from gpufleet.packages.transaction import Transaction
 from gpufleet.packages.yum_files import read_sections, switch_off, switched_off
 from gpufleet.verify import probe

@@ -17,12 +17,12 @@ from gpufleet.core.openpgp import OpenPgpError, certificate
 from gpufleet.facts.parse import FactsError, parse_node_facts
 from gpufleet.helm.chart import BrokenChart, parse_chart
 from gpufleet.helm.chart_index import BrokenIndex, parse_index
-from gpufleet.helm.operations.logins import LoginFileError
 from gpufleet.helm.output import error_line
 from gpufleet.kube.answers import Answers, cluster_facts
 from gpufleet.kube.helm_releases import UndecodableRelease, decode_release
 from gpufleet.kube.kubeconfig import KubeconfigError
 from gpufleet.kube.operations.boundary import LONGEST, told
+from gpufleet.packages.operations.logins import LoginFileError
 from gpufleet.packages.rpm_trial import read_trial
 from gpufleet.toolkit.config import containerd, crio, docker
 from gpufleet.toolkit.config.model import RuntimeWish

@@ -24,17 +24,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "helm": ("packages", "kube"),
     "monitoring": ("host", "exporter", "kube", "helm"),
     "gpu_stack": ("run", "host", "driver", "toolkit", "exporter", "kube", "helm", "monitoring"),
-    "node": (
-        "run",
-        "facts",
-        "host",
-        "packages",
-        "driver",
-        "toolkit",
-        "exporter",
-        "helm",
-        "gpu_stack",
-    ),
+    "node": ("run", "facts", "host", "packages", "driver", "toolkit", "exporter", "gpu_stack"),
     "verify": (),
     "cli": (
         "run",
@@ -53,7 +43,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
 # An import that runs upwards all the same, as importer -> imported: to be taken away.
 KNOTS: frozenset[tuple[str, str]] = frozenset(
     [
-        ("gpufleet.helm.operations.logins", "gpufleet.node.settings"),
         ("gpufleet.helm.operations.release_run", "gpufleet.gpu_stack.findings.operator"),
         ("gpufleet.helm.operations.release_watch", "gpufleet.gpu_stack.operands"),
         ("gpufleet.helm.operations.release_watch", "gpufleet.gpu_stack.operations.operand_watch"),

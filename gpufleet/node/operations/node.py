@@ -12,7 +12,6 @@ from pyinfra import host, state
 from gpufleet.core.findings import Finding
 from gpufleet.facts.files import PROVENANCE
 from gpufleet.facts.model import NodeFacts
-from gpufleet.helm.operations.logins import node_logins
 from gpufleet.host import lock as host_lock
 from gpufleet.host.asking import arguments
 from gpufleet.host.facts import read_facts
@@ -23,6 +22,7 @@ from gpufleet.node.plan import NodePlan, describe, plan_node
 from gpufleet.node.settings import NodeSettings, load_settings
 from gpufleet.packages.load import load_catalog
 from gpufleet.packages.operations.locks import wait_before_planning
+from gpufleet.packages.operations.logins import node_logins
 from gpufleet.packages.operations.transaction import Job
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
@@ -86,7 +86,7 @@ def current_node(*, patient: bool = True) -> Node | None:
     settings, facts = known
     report = RunReport.of(state)
     part = report.host(host.name)
-    logins, problems = node_logins(settings)
+    logins, problems = node_logins(settings.driver.repo_logins, settings.toolkit.repo_logins)
     if problems:
         report.block(host, problems)
         return None

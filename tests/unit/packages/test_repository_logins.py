@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from gpufleet.facts.model import Keyring, ManagedFile, NodeFacts
-from gpufleet.helm.operations.logins import node_logins
 from gpufleet.host.file_write import FileWrite
 from gpufleet.node.plan import NodePlan, describe, plan_node
 from gpufleet.node.settings import NodeSettings, load_settings
 from gpufleet.packages.archives import FILE
 from gpufleet.packages.load import load_catalog
 from gpufleet.packages.logins import Logins, NodeLogins, RepositoryLogin
+from gpufleet.packages.operations.logins import node_logins
 from gpufleet.packages.repository import RepositoryPlan
 from tests.unit.hosts import bare_host
 from tests.unit.packages.test_archives import STOCK, el7
@@ -109,7 +109,7 @@ def write(path: Path, text: str, mode: int = 0o600) -> str:
 def test_logins_come_from_a_file(tmp_path: Path) -> None:
     text = "machine a login me password s3cret\nmachine b:80 login you password x\n"
     wanted = settings(driver_repo_logins=write(tmp_path / "netrc", text))
-    logins, problems = node_logins(wanted)
+    logins, problems = node_logins(wanted.driver.repo_logins, wanted.toolkit.repo_logins)
     assert problems == []
     assert logins.driver.find("https://a/x") == LOGIN
     assert logins.driver.find("http://b:80/") == RepositoryLogin("you", "x")
@@ -131,7 +131,7 @@ def test_a_file_that_cannot_be_used_is_named(
 ) -> None:
     path = tmp_path / "netrc"
     name = write(path, text, mode) if text is not None else str(path)
-    _, (problem,) = node_logins(settings(toolkit_repo_logins=name))
+    _, (problem,) = node_logins(None, name)
     assert (problem.code, problem.blocks) == ("GF326", True)
     assert reason in problem.message
     assert "toolkit_repo_logins" in problem.message

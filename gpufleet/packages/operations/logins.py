@@ -1,0 +1,65 @@
+"""Names and passwords for package mirrors: out of files of netrc's form."""
+
+from __future__ import annotations
+
+import netrc
+import re
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from gpufleet.core.findings import Finding
+from gpufleet.packages import findings
+from gpufleet.packages.logins import Logins, NodeLogins, RepositoryLogin
+
+# no blanks, quotes, comment signs, variables of yum and nothing outside ASCII
+_PLAIN = re.compile(r"[!%&()*+,./0-9:;<=>?@A-Z\[\]^_a-z{|}~-]+")
+
+
+class LoginFileError(Exception):
+    """A file with logins cannot be used; `reason` quotes nothing of it."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path, self.reason = path, reason
+
+
+def read_logins(file: str) -> Mapping[str, tuple[str, str | None, str | None]]:
+    """Machine -> name, account, password of a file of netrc's form. Raises LoginFileError."""
+    path = Path(file).expanduser()
+    try:
+        if stat.S_IMODE(path.stat().st_mode) & 0o077:
+            raise LoginFileError(path, "others than its owner can read it")
+        return netrc.netrc(str(path)).hosts
+    except netrc.NetrcParseError as error:  # its message may quote a password
+        reason = f"it is not of netrc's form, near line {error.lineno}"
+        raise LoginFileError(path, reason) from None
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise LoginFileError(path, str(why)) from error
+
+
+def node_logins(driver: str | None, toolkit: str | None) -> tuple[NodeLogins, list[Finding]]:
+    """The logins that the roles of a host have, by their files, and what is wrong with those."""
+    problems: list[Finding] = []
+    files = {"driver_repo_logins": driver, "toolkit_repo_logins": toolkit}
+    found = {}
+    for setting, file in files.items():
+        try:
+            found[setting] = package_logins(file) if file else Logins()
+        except LoginFileError as error:
+            problems.append(
+                findings.LOGIN_FILE(path=error.path, setting=setting, reason=error.reason)
+            )
+    return (NodeLogins(*found.values()), []) if not problems else (NodeLogins(), problems)
+
+
+def package_logins(file: str) -> Logins:
+    """The logins of a file; LoginFileError where apt and yum cannot be told one of them."""
+    by_machine = {}
+    for machine, (user, _, password) in read_logins(file).items():
+        if not _PLAIN.fullmatch(user) or not _PLAIN.fullmatch(password or ""):
+            reason = f"the name or password for {machine} has characters that apt or yum split at"
+            raise LoginFileError(Path(file), reason)
+        by_machine[machine] = RepositoryLogin(user, password or "")
+    return Logins(by_machine)
