@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.render import render
-from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages import findings
@@ -52,6 +52,19 @@ class ArchivesPlan:
 NO_ARCHIVES = ArchivesPlan()
 
 
+class ArchiveSettings(Protocol):
+    """What the user wants of archives: whether, and from which mirror with which key."""
+
+    @property
+    def archives(self) -> bool: ...
+
+    @property
+    def archives_url(self) -> str | None: ...
+
+    @property
+    def archives_key_fingerprint(self) -> str | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """The host's repositories, by what the catalog says of them."""
@@ -62,7 +75,7 @@ class _Seen:
 
 
 def plan_archives(
-    settings: DriverSettings,
+    settings: ArchiveSettings,
     facts: NodeFacts,
     catalog: Catalog,
     lacking: Sequence[str] | None,
@@ -139,7 +152,7 @@ def _wanted(
 
 
 def _switch(
-    settings: DriverSettings,
+    settings: ArchiveSettings,
     facts: NodeFacts,
     seen: _Seen,
     archives: Sequence[ExtraRepository],
@@ -187,7 +200,7 @@ def _netrc(url: str, logins: Logins) -> str:
     return netrc_line(url, login) if login else ""
 
 
-def _placed(archive: ExtraRepository, settings: DriverSettings) -> ExtraRepository:
+def _placed(archive: ExtraRepository, settings: ArchiveSettings) -> ExtraRepository:
     """The archive where the host will fetch it: at its own address, or on the user's mirror."""
     if settings.archives_url is None:
         return archive

@@ -31,7 +31,12 @@ def configure(node: Node) -> None:
         return  # steps that have nothing to do cost more than asking the host
     by_key = {runtime.key: runtime for runtime in plan.runtimes}
 
-    archives.use("Switch repositories that are gone to their archives", node, gone)
+    archives.use(
+        "Switch repositories that are gone to their archives",
+        node.facts,
+        gone,
+        node.settings.driver.lock_timeout,
+    )
     repository.trust("Trust the toolkit's repository", plan.repository, "toolkit", job.lock_timeout)
     packages.look_up("Find the toolkit in the repositories and fetch it", job)
     packages.install("Install the toolkit packages at one version", job)

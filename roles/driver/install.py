@@ -28,7 +28,12 @@ def install(node: Node) -> None:
     load = job.needed or plan.load
     settings = node.settings.driver
 
-    archives.use("Switch repositories that are gone to their archives", node, gone)
+    archives.use(
+        "Switch repositories that are gone to their archives",
+        node.facts,
+        gone,
+        node.settings.driver.lock_timeout,
+    )
     repository.open_components(
         "Open the distribution's own archive", node.facts, plan.components, settings.lock_timeout
     )

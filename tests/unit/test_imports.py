@@ -49,11 +49,9 @@ KNOTS: frozenset[tuple[str, str]] = frozenset(
         ("gpufleet.helm.plan", "gpufleet.gpu_stack.operands"),
         ("gpufleet.monitoring.adapter", "gpufleet.gpu_stack.builder"),
         ("gpufleet.monitoring.node_problems", "gpufleet.gpu_stack.builder"),
-        ("gpufleet.packages.archives", "gpufleet.driver.settings"),
         ("gpufleet.packages.catalog", "gpufleet.driver.package_names"),
         ("gpufleet.packages.catalog", "gpufleet.exporter.models"),
         ("gpufleet.packages.catalog", "gpufleet.toolkit.models"),
-        ("gpufleet.packages.operations.archives", "gpufleet.node.operations.node"),
         ("gpufleet.packages.operations.reading", "gpufleet.node.unfinished"),
         ("gpufleet.run.reporting", "gpufleet.host.connection"),
     ]

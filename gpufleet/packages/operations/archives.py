@@ -5,11 +5,11 @@ from __future__ import annotations
 from pyinfra import host
 
 from gpufleet.core.findings import Finding
+from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.files import put, show_diff
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import explain, script, stop
-from gpufleet.node.operations.node import Node
 from gpufleet.packages import findings
 from gpufleet.packages.archives import FILE, OURS, ArchivesPlan
 from gpufleet.packages.operations.locks import wait_for_lock
@@ -17,18 +17,19 @@ from gpufleet.packages.operations.repository import KEPT, METADATA, fetch_key, s
 
 
 @operation
-def use(node: Node, plan: ArchivesPlan) -> Commands:
+def use(facts: NodeFacts, plan: ArchivesPlan, lock_timeout: int) -> Commands:
     """
     Switch dead repositories off and make their archives known; what cannot be read does not stay.
 
-    + node: the host
+    + facts: of the host
     + plan: the files and keys that differ; none is no change
+    + lock_timeout: seconds to wait for another package manager
     """
-    manager = node.facts.package_manager
+    manager = facts.package_manager
     if not plan.needed or manager is None:
         host.noop("no repository is to be replaced")
         return
-    yield wait_for_lock(node.settings.driver.lock_timeout)
+    yield wait_for_lock(lock_timeout)
     keys = []
     for wanted in plan.keys:
         login = yield from send_login(wanted.netrc)
@@ -37,7 +38,7 @@ def use(node: Node, plan: ArchivesPlan) -> Commands:
             yield stop(host.name, key)
             return
         keys.append(FileWrite(wanted.path, key.armored))
-    show_diff(node.facts, plan.files)
+    show_diff(facts, plan.files)
     written = [*keys, *plan.files]
     paths = [file.path for file in written]
     yield script("packages/keep_files", KEPT, *paths)
