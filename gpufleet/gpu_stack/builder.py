@@ -1,81 +1,51 @@
-"""What the parts of a GPU stack's plan have in common: how a release is made of its values."""
+"""What the parts of a GPU stack's plan have in common. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
-import yaml
-
-from gpufleet.core.findings import Finding
-from gpufleet.core.render import render
 from gpufleet.gpu_stack.settings import ClusterSettings
-from gpufleet.helm.chart_choice import ChartChoice, merged
+from gpufleet.helm.builder import (
+    ADAPTER,
+    DETECTOR,
+    EXPORTER,
+    NFD,
+    OPERATOR,
+    PLUGIN,
+    STACK,
+    ReleaseBuilder,
+)
+from gpufleet.helm.chart_choice import ChartChoice
 from gpufleet.helm.chart_models import ChartCatalog
-from gpufleet.helm.chart_source import chart_source
-from gpufleet.helm.release import CrdPolicy, Readiness, Release
-from gpufleet.kube.facts import ClusterFacts, ReleaseRef, Workload
-
-STACK, NFD, PLUGIN = "kube-prometheus-stack", "node-feature-discovery", "nvidia-device-plugin"
-EXPORTER, OPERATOR = "dcgm-exporter", "gpu-operator"
-ADAPTER, DETECTOR = "prometheus-adapter", "node-problem-detector"
-ANY_CRDS = CrdPolicy()
+from gpufleet.kube.facts import ClusterFacts, ReleaseRef
 
 
-@dataclass(slots=True)
-class StackBuilder:
-    """What the parts of the plan share while it is made."""
+@dataclass(slots=True, kw_only=True)
+class StackBuilder(ReleaseBuilder):
+    """A builder that knows what is wanted of every role."""
 
     settings: ClusterSettings
-    facts: ClusterFacts
-    catalog: ChartCatalog
-    charts: Mapping[str, ChartChoice]
-    gpu_nodes: tuple[str, ...]
-    findings: list[Finding] = field(default_factory=list)
 
-    def release(
-        self,
-        chart: str,
-        namespace: str,
-        values: dict[str, Any],
-        *,
-        wanted: Mapping[str, Any],
-        pods: Mapping[str, int] | None = None,
-        crds: CrdPolicy = ANY_CRDS,
-    ) -> Release:
-        """A release under its chart's name. `wanted`: the user's values, which count most."""
-        choice = self.charts[chart]
-        self.findings += choice.findings
-        access = self.settings.cluster
-        return Release(
-            name=chart,
-            namespace=namespace,
-            chart=chart,
-            version=choice.version,
-            source=chart_source(choice, access),
-            values=merged(merged(values, choice.values), wanted),
-            ready=Readiness({**_empty(self.catalog, chart), **(pods or {})}, access.timeout),
-            crds=crds,
-            pod_security="privileged",  # host ports, host network, device nodes
-            adopt=access.adopt_releases,
-            force_conflicts=access.force_conflicts,
-            downgrade=chart in access.chart_versions,  # asked for by version
+    @classmethod
+    def of(
+        cls,
+        settings: ClusterSettings,
+        facts: ClusterFacts,
+        catalog: ChartCatalog,
+        charts: Mapping[str, ChartChoice],
+        gpu_nodes: tuple[str, ...],
+    ) -> StackBuilder:
+        """A builder without findings yet."""
+        return cls(
+            access=settings.cluster,
+            ours={ref.name: ref for ref in our_releases(settings)},
+            facts=facts,
+            catalog=catalog,
+            charts=charts,
+            gpu_nodes=gpu_nodes,
+            settings=settings,
         )
-
-    def others(self, *images: str, chart: str) -> list[Workload]:
-        """What runs one of these images on its nodes and is not our release of that chart. An
-        image's name alone says nothing: anybody may give it to a pod."""
-        return [
-            work
-            for work in self.facts.running(*images)
-            if work.uses_node and not self.is_ours(work, chart)
-        ]
-
-    def is_ours(self, work: Workload, chart: str) -> bool:
-        """Whether a workload is of our release of that chart."""
-        (ref,) = (ref for ref in our_releases(self.settings) if ref.name == chart)
-        return work in self.facts.workloads_of(ref)
 
 
 def our_releases(settings: ClusterSettings) -> tuple[ReleaseRef, ...]:
@@ -92,12 +62,3 @@ def our_releases(settings: ClusterSettings) -> tuple[ReleaseRef, ...]:
         OPERATOR: settings.gpu_operator.namespace,
     }
     return tuple(ReleaseRef(space, name) for name, space in spaces.items())
-
-
-def chart_values(template: str, **known: object) -> dict[str, Any]:
-    return yaml.safe_load(render(template, **known)) or {}
-
-
-def _empty(catalog: ChartCatalog, chart: str) -> dict[str, int]:
-    """The DaemonSets that may be without pods, as `Readiness` has them."""
-    return dict.fromkeys(catalog.charts[chart].may_be_empty, 0)

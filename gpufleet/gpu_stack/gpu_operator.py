@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from gpufleet.core.versions import release as numbers
-from gpufleet.gpu_stack.builder import EXPORTER, OPERATOR, PLUGIN, StackBuilder, chart_values
+from gpufleet.gpu_stack.builder import StackBuilder
 from gpufleet.gpu_stack.findings import operator as findings
 from gpufleet.gpu_stack.findings.stack import (
     EXPORTER_THERE,
     OPERATOR_INSTALLS_DRIVERS,
     PLUGIN_THERE,
 )
+from gpufleet.helm.builder import EXPORTER, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.chart_choice import has_feature
 from gpufleet.helm.release import Operands, Release
 from gpufleet.kube.facts import ClusterNode, ClusterPolicy, ReleaseRef, Workload

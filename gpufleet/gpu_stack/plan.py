@@ -8,19 +8,12 @@ from dataclasses import replace
 from gpufleet.core.findings import Finding
 from gpufleet.exporter.counters import load_counters
 from gpufleet.exporter.counters_file import collected, counters_csv, fields_of
-from gpufleet.gpu_stack.builder import (
-    EXPORTER,
-    NFD,
-    OPERATOR,
-    PLUGIN,
-    STACK,
-    StackBuilder,
-    chart_values,
-)
+from gpufleet.gpu_stack.builder import StackBuilder
 from gpufleet.gpu_stack.findings import stack as findings
 from gpufleet.gpu_stack.gpu_operator import plan_operator
 from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.gpu_stack.settings import ClusterSettings
+from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, STACK, chart_values
 from gpufleet.helm.chart_choice import choose_charts, has_feature, memory_limit
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.helm.release import CrdPolicy, Release
@@ -53,15 +46,16 @@ def plan_stack(
     named = tuple(node.name for node in facts.nodes if node.name in hosts)
     label_nodes = _unlabelled(settings, facts, catalog, {*labelled, *named})
     known = tuple(dict.fromkeys([*labelled, *label_nodes]))
-    build = StackBuilder(settings, facts, catalog, charts, known)
-    monitors = plan_monitors(settings.monitoring, facts, charts[STACK].version)
+    build = StackBuilder.of(settings, facts, catalog, charts, known)
+    monitoring = settings.monitoring
+    monitors = plan_monitors(monitoring, facts, charts[STACK].version)
     build.findings += monitors.findings
     parts = [_prometheus(build, monitors)]
     if access.stack == "gpu-operator":
         parts.append(plan_operator(build, monitors, named))
     else:
         parts += [_nfd(build, bool(label_nodes)), _plugin(build), _exporter(build, monitors)]
-    parts += [plan_adapter(build, monitors), plan_detector(build, monitors)]
+    parts += [plan_adapter(build, monitoring, monitors), plan_detector(build, monitoring, monitors)]
     if not known:
         build.findings.append(_no_gpu_nodes(settings, catalog))
     label, value = next(iter(catalog.gpu_labels.labels.items()))

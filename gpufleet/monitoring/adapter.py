@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from gpufleet.core.versions import release as number
-from gpufleet.gpu_stack.builder import ADAPTER, STACK, StackBuilder, chart_values
+from gpufleet.helm.builder import ADAPTER, STACK, ReleaseBuilder, chart_values
 from gpufleet.helm.release import Release
-from gpufleet.kube.facts import ApiService, ReleaseRef
+from gpufleet.kube.facts import ApiService
 from gpufleet.monitoring.autoscaling_models import load_autoscaling
 from gpufleet.monitoring.autoscaling_rules import custom_rules, external_rules
 from gpufleet.monitoring.findings import autoscaling as findings
 from gpufleet.monitoring.monitors import MonitorPlan
+from gpufleet.monitoring.settings import MonitoringSettings
 
 
-def plan_adapter(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
+def plan_adapter(
+    build: ReleaseBuilder, wanted: MonitoringSettings, monitors: MonitorPlan
+) -> Release | None:
     """prometheus-adapter with rules for GPUs, where it is wanted and its API is free or ours."""
-    wanted = build.settings.monitoring
     if not (wanted.enabled and wanted.autoscaling):
         return None
     catalog = load_autoscaling()  # read only where it is needed
@@ -24,7 +26,7 @@ def plan_adapter(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
             findings.METRICS_API_TAKEN(api=catalog.apis.custom, found=taken.service)
         )
         return None
-    url = wanted.prometheus_url or _prometheus(build, monitors)
+    url = wanted.prometheus_url or _prometheus(build, wanted, monitors)
     if url is None:
         why = f'monitoring_prometheus = "{wanted.prometheus}"'
         build.findings.append(findings.ADAPTER_WITHOUT_PROMETHEUS(why=why))
@@ -47,19 +49,20 @@ def plan_adapter(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
     return build.release(ADAPTER, wanted.namespace, values, wanted=wanted.adapter_values)
 
 
-def _taken(build: StackBuilder, group: str) -> ApiService | None:
+def _taken(build: ReleaseBuilder, group: str) -> ApiService | None:
     """Who offers a version of an API, if it is not the release that would be ours."""
-    ours = ReleaseRef(build.settings.monitoring.namespace, ADAPTER)
     services = build.facts.api_services
     there = [services[name] for name in sorted(services) if name.split(".", 1)[1] == group]
-    return next((found for found in there if found.release != ours), None)
+    return next((found for found in there if found.release != build.ours[ADAPTER]), None)
 
 
-def _prometheus(build: StackBuilder, monitors: MonitorPlan) -> str | None:
+def _prometheus(
+    build: ReleaseBuilder, wanted: MonitoringSettings, monitors: MonitorPlan
+) -> str | None:
     """Where pods reach the Prometheus that is installed or joined; None where there is none."""
     if monitors.install:
-        return f"http://{STACK}-prometheus.{build.settings.monitoring.namespace}.svc:9090"
-    if build.settings.monitoring.prometheus == "none" or not build.facts.prometheuses:
+        return f"http://{STACK}-prometheus.{wanted.namespace}.svc:9090"
+    if wanted.prometheus == "none" or not build.facts.prometheuses:
         return None
     first = min(build.facts.prometheuses, key=lambda found: (found.namespace, found.name))
     # the Service that the operator makes in each namespace with a Prometheus

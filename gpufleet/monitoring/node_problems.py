@@ -11,19 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from gpufleet.core.render import TEMPLATES
-from gpufleet.gpu_stack.builder import DETECTOR, StackBuilder, chart_values
+from gpufleet.helm.builder import DETECTOR, ReleaseBuilder, chart_values
 from gpufleet.helm.release import Release
 from gpufleet.monitoring.alert_models import load_alerts
 from gpufleet.monitoring.findings import node_problems as findings
 from gpufleet.monitoring.monitors import MonitorPlan
 from gpufleet.monitoring.node_problem_models import Check, NodeProblems, load_node_problems
+from gpufleet.monitoring.settings import MonitoringSettings
 
 SCRIPTS = TEMPLATES / "monitoring" / "node-problems"
 
 
-def plan_detector(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
+def plan_detector(
+    build: ReleaseBuilder, wanted: MonitoringSettings, monitors: MonitorPlan
+) -> Release | None:
     """Node Problem Detector, where it is wanted and no other one is there."""
-    wanted = build.settings.monitoring
     if not (wanted.enabled and wanted.node_problems):
         return None
     catalog = load_node_problems()

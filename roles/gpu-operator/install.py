@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpufleet.gpu_stack.builder import OPERATOR
 from gpufleet.gpu_stack.operations.stack import Stack
+from gpufleet.helm.builder import OPERATOR
 from gpufleet.host.operation import role
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gpufleet.gpu_stack.builder import ADAPTER, DETECTOR, EXPORTER, STACK
 from gpufleet.gpu_stack.operations import stack as operations
 from gpufleet.gpu_stack.operations.stack import Stack
+from gpufleet.helm.builder import ADAPTER, DETECTOR, EXPORTER, STACK
 from gpufleet.host.operation import role
 from gpufleet.kube.operations import objects
 from gpufleet.monitoring import operations as alertmanager

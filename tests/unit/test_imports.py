@@ -47,8 +47,6 @@ KNOTS: frozenset[tuple[str, str]] = frozenset(
         ("gpufleet.helm.operations.release_watch", "gpufleet.gpu_stack.operands"),
         ("gpufleet.helm.operations.release_watch", "gpufleet.gpu_stack.operations.operand_watch"),
         ("gpufleet.helm.plan", "gpufleet.gpu_stack.operands"),
-        ("gpufleet.monitoring.adapter", "gpufleet.gpu_stack.builder"),
-        ("gpufleet.monitoring.node_problems", "gpufleet.gpu_stack.builder"),
         ("gpufleet.packages.catalog", "gpufleet.driver.package_names"),
         ("gpufleet.packages.catalog", "gpufleet.exporter.models"),
         ("gpufleet.packages.catalog", "gpufleet.toolkit.models"),

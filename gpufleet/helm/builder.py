@@ -1,0 +1,90 @@
+"""How a release is made of its values, and what its makers share while they plan. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.render import render
+from gpufleet.helm.chart_choice import ChartChoice, merged
+from gpufleet.helm.chart_models import ChartCatalog
+from gpufleet.helm.chart_source import chart_source
+from gpufleet.helm.release import CrdPolicy, Readiness, Release
+from gpufleet.helm.settings import ClusterAccess
+from gpufleet.kube.facts import ClusterFacts, ReleaseRef, Workload
+
+STACK, NFD, PLUGIN = "kube-prometheus-stack", "node-feature-discovery", "nvidia-device-plugin"
+EXPORTER, OPERATOR = "dcgm-exporter", "gpu-operator"
+ADAPTER, DETECTOR = "prometheus-adapter", "node-problem-detector"
+ANY_CRDS = CrdPolicy()
+
+
+@dataclass(slots=True, kw_only=True)
+class ReleaseBuilder:
+    """What the parts of a cluster's plan share while it is made.
+
+    `ours`: chart -> the release that gpufleet may make of it, wanted or not.
+    """
+
+    access: ClusterAccess
+    ours: Mapping[str, ReleaseRef]
+    facts: ClusterFacts
+    catalog: ChartCatalog
+    charts: Mapping[str, ChartChoice]
+    gpu_nodes: tuple[str, ...]
+    findings: list[Finding] = field(default_factory=list)
+
+    def release(
+        self,
+        chart: str,
+        namespace: str,
+        values: dict[str, Any],
+        *,
+        wanted: Mapping[str, Any],
+        pods: Mapping[str, int] | None = None,
+        crds: CrdPolicy = ANY_CRDS,
+    ) -> Release:
+        """A release under its chart's name. `wanted`: the user's values, which count most."""
+        choice = self.charts[chart]
+        self.findings += choice.findings
+        access = self.access
+        return Release(
+            name=chart,
+            namespace=namespace,
+            chart=chart,
+            version=choice.version,
+            source=chart_source(choice, access),
+            values=merged(merged(values, choice.values), wanted),
+            ready=Readiness({**_empty(self.catalog, chart), **(pods or {})}, access.timeout),
+            crds=crds,
+            pod_security="privileged",  # host ports, host network, device nodes
+            adopt=access.adopt_releases,
+            force_conflicts=access.force_conflicts,
+            downgrade=chart in access.chart_versions,  # asked for by version
+        )
+
+    def others(self, *images: str, chart: str) -> list[Workload]:
+        """What runs one of these images on its nodes and is not our release of that chart. An
+        image's name alone says nothing: anybody may give it to a pod."""
+        return [
+            work
+            for work in self.facts.running(*images)
+            if work.uses_node and not self.is_ours(work, chart)
+        ]
+
+    def is_ours(self, work: Workload, chart: str) -> bool:
+        """Whether a workload is of our release of that chart."""
+        return work in self.facts.workloads_of(self.ours[chart])
+
+
+def chart_values(template: str, **known: object) -> dict[str, Any]:
+    return yaml.safe_load(render(template, **known)) or {}
+
+
+def _empty(catalog: ChartCatalog, chart: str) -> dict[str, int]:
+    """The DaemonSets that may be without pods, as `Readiness` has them."""
+    return dict.fromkeys(catalog.charts[chart].may_be_empty, 0)
