@@ -35,7 +35,7 @@ LIBRARIES = (
     "gpufleet.helm.operations.cluster",
 )
 CATALOGS = (  # what every run reads as it is shipped
-    "gpufleet.packages.load.load_catalog",
+    "gpufleet.node.catalog.load_catalog",
     "gpufleet.helm.chart_choice.load_charts",
     "gpufleet.monitoring.alert_models.load_alerts",
     "gpufleet.exporter.counters.load_counters",

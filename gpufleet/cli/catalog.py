@@ -19,9 +19,8 @@ from gpufleet.driver.findings import UNKNOWN_DISTRIBUTION
 from gpufleet.driver.needs import devices_of, names
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
-from gpufleet.packages.catalog import Catalog
+from gpufleet.node.catalog import Catalog, load_catalog
 from gpufleet.packages.choice import DriverChoice, ToolkitChoice
-from gpufleet.packages.load import load_catalog
 from gpufleet.toolkit.resolve import resolve_toolkit
 from gpufleet.toolkit.settings import ToolkitSettings
 

@@ -18,10 +18,9 @@ from gpufleet.core.visible import one_line
 from gpufleet.exporter.files import in_words
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.gather import Gathered, NoInventory, NoSuchHost, gather
+from gpufleet.node.catalog import Catalog, load_catalog
 from gpufleet.node.plan import plan_node
 from gpufleet.node.settings import load_settings
-from gpufleet.packages.catalog import Catalog
-from gpufleet.packages.load import load_catalog
 from gpufleet.run.findings import NOT_A_HOST
 
 _COLOURS = {"blocker": "red", "warning": "yellow", "info": "cyan"}

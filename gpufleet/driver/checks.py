@@ -8,10 +8,10 @@ from gpufleet.core.entries import Modules, Source
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import branch_of, release
 from gpufleet.driver import findings as kinds
+from gpufleet.driver.catalog import Branch
 from gpufleet.driver.needs import names
 from gpufleet.driver.offers import Offer, kernel_takes_open, offer, offers
 from gpufleet.driver.selection import Request, advice, best, is_over
-from gpufleet.packages.catalog import Branch
 
 SOURCE_TITLES = {
     "nvidia": "NVIDIA's repository",

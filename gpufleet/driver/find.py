@@ -6,7 +6,7 @@ import difflib
 import re
 from dataclasses import dataclass
 
-from gpufleet.packages.catalog import Catalog, Gpu
+from gpufleet.driver.catalog import DriverCatalog, Gpu
 
 _MAKER_WORDS = {"nvidia", "tesla", "quadro", "geforce"}
 
@@ -19,7 +19,7 @@ class Found:
     problem: str = ""
 
 
-def find_gpu(catalog: Catalog, text: str) -> Found:
+def find_gpu(catalog: DriverCatalog, text: str) -> Found:
     """The GPU that `text` means. A name that fits several boards of one generation is enough."""
     by_id = re.fullmatch(r"(?:10de:|0x)?([0-9a-f]{4})", text.strip().lower())
     words = _words(text)
@@ -42,7 +42,7 @@ def find_gpu(catalog: Catalog, text: str) -> Found:
     return Found((), f"no GPU is called {text!r}. {hint}")
 
 
-def find_distribution(catalog: Catalog, text: str) -> str:
+def find_distribution(catalog: DriverCatalog, text: str) -> str:
     """NVIDIA's code of a distribution, also for one that has the same packages: `centos7` and
     `Rocky Linux 9` are `rhel7` and `rhel9`. The text itself where none is called so."""
     named = _plain(text)
@@ -58,7 +58,7 @@ def _plain(name: str) -> str:
     return "".join(word.replace("linux", "") for word in words if word != "stream")
 
 
-def _one_each(catalog: Catalog) -> list[str]:
+def _one_each(catalog: DriverCatalog) -> list[str]:
     """A GPU of each generation."""
     names: dict[str, str] = {}
     for gpu in catalog.gpus.gpus:
@@ -73,7 +73,7 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word for word in found if word not in _MAKER_WORDS)
 
 
-def _one_sort(catalog: Catalog, text: str, matches: list[tuple[Gpu, str]]) -> Found:
+def _one_sort(catalog: DriverCatalog, text: str, matches: list[tuple[Gpu, str]]) -> Found:
     generations = {catalog.generation(gpu.id) for gpu, _ in matches}
     if len(generations) == 1:
         return Found((min(gpu.id for gpu, _ in matches),))

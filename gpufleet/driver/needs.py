@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpufleet.core.entries import Modules
-from gpufleet.packages.catalog import Catalog, Generation, Gpu
+from gpufleet.driver.catalog import DriverCatalog, Generation, Gpu
 
 BOTH: tuple[Modules, ...] = ("open", "proprietary")
 
@@ -53,7 +53,7 @@ class Device:
         return f"The first branch for it is {self.first}."
 
 
-def devices_of(catalog: Catalog, ids: Sequence[int]) -> tuple[Device, ...]:
+def devices_of(catalog: DriverCatalog, ids: Sequence[int]) -> tuple[Device, ...]:
     """The sorts of GPU among PCI device ids, each once, in order of id."""
     return tuple(
         Device(device, catalog.gpu(device), catalog.generation(device))

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from gpufleet.core.entries import Build, Modules, Source
 from gpufleet.core.versions import release
+from gpufleet.driver.catalog import Branch, DriverCatalog
 from gpufleet.driver.needs import BOTH
 from gpufleet.driver.package_names import PackageSet
-from gpufleet.packages.catalog import ArchiveBranch, Branch, Catalog, Distribution
+from gpufleet.packages.catalog import ArchiveBranch, Distribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Offer:
 
 
 def package_set(
-    catalog: Catalog, distribution: Distribution, source: Source, build: Build, branch: int
+    catalog: DriverCatalog, distribution: Distribution, source: Source, build: Build, branch: int
 ) -> PackageSet | None:
     """The names for a branch, or None where there are no packages of it."""
     for candidate in catalog.packages.sets:
@@ -37,14 +38,14 @@ def package_set(
     return None
 
 
-def kernel_takes_open(catalog: Catalog, kernel: str) -> bool:
+def kernel_takes_open(catalog: DriverCatalog, kernel: str) -> bool:
     """False where the running kernel is known to be too old for open modules."""
     number = release(kernel)
     return not number or number >= release(catalog.branches.open_modules.minimum_kernel)
 
 
 def offer(
-    catalog: Catalog, distribution: Distribution, source: Source, build: Build, branch: Branch
+    catalog: DriverCatalog, distribution: Distribution, source: Source, build: Build, branch: Branch
 ) -> Offer | None:
     """What there is of one branch; None where nothing of it can be installed."""
     packages = package_set(catalog, distribution, source, build, branch.branch)
@@ -70,7 +71,7 @@ def offer(
 
 
 def offers(
-    catalog: Catalog, distribution: Distribution, source: Source, build: Build
+    catalog: DriverCatalog, distribution: Distribution, source: Source, build: Build
 ) -> tuple[Offer, ...]:
     """Every branch of the catalog that can be installed, lowest first."""
     found = (

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpufleet.core.findings import Finding
+from gpufleet.driver.catalog import DriverCatalog
 from gpufleet.driver.disruption import disruption
 from gpufleet.driver.files import MODPROBE_FILE, modules_of, pinned, preferences, wanted_files
 from gpufleet.driver.moves import lower_driver, numbers
@@ -18,7 +19,6 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.findings import machine as findings
 from gpufleet.packages import findings as package_findings
-from gpufleet.packages.catalog import Catalog
 from gpufleet.packages.choice import DriverChoice
 from gpufleet.packages.components import component_sources
 from gpufleet.packages.repository import RepositoryPlan, plan_repository
@@ -79,7 +79,7 @@ class DriverPlan:
 
 
 def plan_driver(
-    settings: DriverSettings, facts: NodeFacts, catalog: Catalog, spared: Collection[int] = ()
+    settings: DriverSettings, facts: NodeFacts, catalog: DriverCatalog, spared: Collection[int] = ()
 ) -> DriverPlan:
     """What to install on one host that has a GPU, and why; raises nothing, reports findings.
 
@@ -142,7 +142,7 @@ def plan_driver(
     )
 
 
-def _third_parties(facts: NodeFacts, catalog: Catalog) -> tuple[str, ...]:
+def _third_parties(facts: NodeFacts, catalog: DriverCatalog) -> tuple[str, ...]:
     """Addresses of repositories that look like the distribution's own archive and are not."""
     distribution = catalog.distribution(facts.distribution)
     archive = distribution.archive if distribution else None

@@ -11,12 +11,12 @@ from gpufleet.core.findings import Finding, Severity, by_severity
 from gpufleet.core.versions import branch_of
 from gpufleet.driver import checks
 from gpufleet.driver import findings as kinds
+from gpufleet.driver.catalog import Branch, DriverCatalog
 from gpufleet.driver.needs import common_modules, devices_of, names
 from gpufleet.driver.offers import Offer, offer
 from gpufleet.driver.packaging import driver_packages, driver_repository, no_packages
 from gpufleet.driver.selection import KIND_TITLES, Request, advice, best, prefer, usable_modules
 from gpufleet.driver.settings import DriverSettings
-from gpufleet.packages.catalog import Branch, Catalog
 from gpufleet.packages.choice import DriverChoice, DriverPackages
 
 
@@ -32,7 +32,7 @@ class _Pick:
 
 
 def resolve_driver(
-    catalog: Catalog,
+    catalog: DriverCatalog,
     *,
     distribution: str,
     architecture: str,
@@ -258,7 +258,7 @@ def _about_gpus(request: Request, modules: Modules) -> list[Finding]:
     return findings
 
 
-def _fabric_off_host(catalog: Catalog, devices: Sequence[int]) -> bool:
+def _fabric_off_host(catalog: DriverCatalog, devices: Sequence[int]) -> bool:
     known = (catalog.gpu(device) for device in devices)
     return any(gpu.fabric_off_host for gpu in known if gpu)
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from gpufleet.core.entries import Modules
+from gpufleet.driver.catalog import Branch, DriverCatalog
 from gpufleet.driver.needs import Device, common_modules, names
 from gpufleet.driver.offers import Offer, kernel_takes_open, offers
 from gpufleet.driver.settings import DriverSettings
-from gpufleet.packages.catalog import Branch, Catalog, Distribution
+from gpufleet.packages.catalog import Distribution
 
 KIND_TITLES = {
     "lts": "long-term branch",
@@ -23,7 +24,7 @@ KIND_TITLES = {
 class Request:
     """Everything that decides over a driver. `directory` is the repository's word for the CPU."""
 
-    catalog: Catalog
+    catalog: DriverCatalog
     distribution: Distribution
     directory: str
     kernel: str

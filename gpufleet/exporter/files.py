@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from gpufleet.core.render import render
+from gpufleet.exporter.models import ExporterCatalog
 from gpufleet.exporter.settings import ExporterSettings
 from gpufleet.facts.model import Daemon, NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.packages.catalog import Catalog
 from gpufleet.packages.choice import ExporterChoice
 
 Mode = Literal["systemd", "docker"]
@@ -21,19 +21,19 @@ CIDFILE = f"/run/{CONTAINER}.cid"
 COUNTERS_NAME = "gpufleet-counters.csv"
 
 
-def drop_in(catalog: Catalog) -> str:
+def drop_in(catalog: ExporterCatalog) -> str:
     """Path of what gpufleet adds to the packaged unit of the exporter."""
     return f"/etc/systemd/system/{catalog.exporter.services.exporter}.d/gpufleet.conf"
 
 
-def units(mode: Mode, catalog: Catalog) -> tuple[str, ...]:
+def units(mode: Mode, catalog: ExporterCatalog) -> tuple[str, ...]:
     """The units of a mode, in the order of their start; the last one is the exporter."""
     services = catalog.exporter.services
     return (services.engine, services.exporter) if mode == "systemd" else (UNIT,)
 
 
 def exporter_files(
-    mode: Mode, settings: ExporterSettings, choice: ExporterChoice, catalog: Catalog
+    mode: Mode, settings: ExporterSettings, choice: ExporterChoice, catalog: ExporterCatalog
 ) -> tuple[FileWrite, ...]:
     """The files that say where the exporter listens and what it collects."""
     services = catalog.exporter.services
@@ -70,12 +70,12 @@ def digest(files: Sequence[FileWrite]) -> str:
     return whole.hexdigest()
 
 
-def own_pids(facts: NodeFacts, catalog: Catalog) -> frozenset[int]:
+def own_pids(facts: NodeFacts, catalog: ExporterCatalog) -> frozenset[int]:
     """The processes of gpufleet's exporter."""
     return frozenset(daemon.pid for daemon in own_daemons(facts, catalog))
 
 
-def own_daemons(facts: NodeFacts, catalog: Catalog) -> tuple[Daemon, ...]:
+def own_daemons(facts: NodeFacts, catalog: ExporterCatalog) -> tuple[Daemon, ...]:
     """The collectors that run because of gpufleet.
 
     Files count as much as the record: they are written first, the record comes last.
@@ -92,13 +92,13 @@ def own_daemons(facts: NodeFacts, catalog: Catalog) -> tuple[Daemon, ...]:
     )
 
 
-def other_daemons(facts: NodeFacts, catalog: Catalog) -> tuple[Daemon, ...]:
+def other_daemons(facts: NodeFacts, catalog: ExporterCatalog) -> tuple[Daemon, ...]:
     """The collectors that are somebody else's."""
     own = own_daemons(facts, catalog)
     return tuple(daemon for daemon in facts.collectors if daemon not in own)
 
 
-def in_words(daemons: Iterable[Daemon], catalog: Catalog) -> str:
+def in_words(daemons: Iterable[Daemon], catalog: ExporterCatalog) -> str:
     """Processes as a person looks for them: what, which process, where it belongs."""
     titles = {entry.command: entry.title for entry in catalog.exporter.collectors}
     return "; ".join(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from gpufleet.core.entries import BranchRange, Entry, Sourced
+from gpufleet.driver.catalog import DriverCatalog
 from gpufleet.toolkit.models import Advisory
 
 
@@ -88,3 +89,9 @@ class Exporter(Entry):
 
     def version(self, number: str) -> ExporterVersion | None:
         return next((v for v in self.versions if v.version == number), None)
+
+
+class ExporterCatalog(DriverCatalog):
+    """What decisions about the exporter know: its packages depend on driver and GPUs."""
+
+    exporter: Exporter

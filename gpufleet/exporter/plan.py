@@ -21,16 +21,16 @@ from gpufleet.exporter.files import (
     units,
 )
 from gpufleet.exporter.model import ExporterPlan, Packages, Surroundings
+from gpufleet.exporter.models import ExporterCatalog
 from gpufleet.exporter.resolve import resolve_exporter
 from gpufleet.exporter.settings import OUR_COUNTERS, ExporterSettings
 from gpufleet.facts.model import Listener, NodeFacts
-from gpufleet.packages.catalog import Catalog
 from gpufleet.packages.choice import ExporterChoice
 from gpufleet.packages.transaction import lock_plugin, to_hold
 
 
 def plan_exporter(
-    settings: ExporterSettings, facts: NodeFacts, catalog: Catalog, around: Surroundings
+    settings: ExporterSettings, facts: NodeFacts, catalog: ExporterCatalog, around: Surroundings
 ) -> tuple[ExporterPlan | None, tuple[Finding, ...]]:
     """What to install and start on one host, and findings; raises nothing.
 
@@ -62,7 +62,7 @@ def plan_exporter(
 
 
 def _counters(
-    settings: ExporterSettings, facts: NodeFacts, catalog: Catalog, choice: ExporterChoice
+    settings: ExporterSettings, facts: NodeFacts, catalog: ExporterCatalog, choice: ExporterChoice
 ) -> str | None:
     """The list for this exporter and these GPUs; None: its own."""
     if settings.counters != OUR_COUNTERS:
@@ -81,7 +81,7 @@ def _left_to_cluster(facts: NodeFacts) -> Finding:
 def _mode(
     settings: ExporterSettings,
     facts: NodeFacts,
-    catalog: Catalog,
+    catalog: ExporterCatalog,
     choice: ExporterChoice,
     around: Surroundings,
 ) -> tuple[Mode, str, tuple[Finding, ...]]:
@@ -121,7 +121,9 @@ def _no_repository(around: Surroundings) -> str:
     )
 
 
-def _rivals(settings: ExporterSettings, facts: NodeFacts, catalog: Catalog) -> tuple[Finding, ...]:
+def _rivals(
+    settings: ExporterSettings, facts: NodeFacts, catalog: ExporterCatalog
+) -> tuple[Finding, ...]:
     """Blockers where somebody else collects, or listens where the exporter shall."""
     others = other_daemons(facts, catalog)
     if others:
@@ -134,7 +136,7 @@ def _rivals(settings: ExporterSettings, facts: NodeFacts, catalog: Catalog) -> t
     return ()
 
 
-def _who(listener: Listener, catalog: Catalog) -> str:
+def _who(listener: Listener, catalog: ExporterCatalog) -> str:
     return in_words([listener.daemon], catalog) if listener.daemon else "a process of the kernel's"
 
 
@@ -155,7 +157,7 @@ def _closed(settings: ExporterSettings) -> Iterator[Finding]:
 def _plan(
     settings: ExporterSettings,
     facts: NodeFacts,
-    catalog: Catalog,
+    catalog: ExporterCatalog,
     choice: ExporterChoice,
     mode: Mode,
     around: Surroundings,
@@ -204,7 +206,7 @@ def _runs(facts: NodeFacts, unit: str) -> bool:
 
 
 def _families(
-    settings: ExporterSettings, facts: NodeFacts, catalog: Catalog, choice: ExporterChoice
+    settings: ExporterSettings, facts: NodeFacts, catalog: ExporterCatalog, choice: ExporterChoice
 ) -> tuple[Packages, ...]:
     """DCGM's packages and the exporter's; newer ones stay where no version was asked for."""
     names = choice.exporter_packages

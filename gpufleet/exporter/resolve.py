@@ -7,14 +7,13 @@ from collections.abc import Iterator, Sequence
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import release
 from gpufleet.exporter import findings as kinds
-from gpufleet.exporter.models import CudaPackages
+from gpufleet.exporter.models import CudaPackages, ExporterCatalog
 from gpufleet.exporter.settings import ExporterSettings
-from gpufleet.packages.catalog import Catalog
 from gpufleet.packages.choice import ExporterChoice
 
 
 def resolve_exporter(
-    catalog: Catalog,
+    catalog: ExporterCatalog,
     *,
     distribution: str,
     branch: int,
@@ -42,7 +41,7 @@ def resolve_exporter(
     )
 
 
-def _packages_refused(catalog: Catalog, distribution: str) -> tuple[str, str]:
+def _packages_refused(catalog: ExporterCatalog, distribution: str) -> tuple[str, str]:
     """Why there are no packages ("" where there are), and what is not certain about them."""
     place = catalog.distribution(distribution)
     title = place.title if place else distribution
@@ -56,7 +55,9 @@ def _packages_refused(catalog: Catalog, distribution: str) -> tuple[str, str]:
     return f"none is known for {title}", ""
 
 
-def _cuda_packages(catalog: Catalog, branch: int, devices: Sequence[int]) -> tuple[str, ...]:
+def _cuda_packages(
+    catalog: ExporterCatalog, branch: int, devices: Sequence[int]
+) -> tuple[str, ...]:
     generations = {g.name for device in devices if (g := catalog.generation(device))}
 
     def serves(entry: CudaPackages) -> bool:
@@ -67,7 +68,7 @@ def _cuda_packages(catalog: Catalog, branch: int, devices: Sequence[int]) -> tup
     return tuple(dict.fromkeys(names))
 
 
-def _findings(catalog: Catalog, version: str, dcgm: str) -> Iterator[Finding]:
+def _findings(catalog: ExporterCatalog, version: str, dcgm: str) -> Iterator[Finding]:
     exporter = catalog.exporter
     known = exporter.version(version)
     if not dcgm:

@@ -13,10 +13,10 @@ from gpufleet.exporter.plan import plan_exporter
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import edited
 from gpufleet.host.findings import machine as findings
+from gpufleet.node.catalog import Catalog
 from gpufleet.node.preflight import inspect_driver, inspect_host
 from gpufleet.node.settings import NodeSettings
 from gpufleet.packages.archives import NO_ARCHIVES, ArchivesPlan, plan_archives
-from gpufleet.packages.catalog import Catalog
 from gpufleet.packages.logins import NO_LOGINS, NodeLogins, with_login
 from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.toolkit.plan import ToolkitPlan, plan_toolkit

@@ -10,8 +10,8 @@ from gpufleet.driver.plan import DriverPlan
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.findings import machine as findings
+from gpufleet.node.catalog import Catalog
 from gpufleet.packages import findings as package_findings
-from gpufleet.packages.catalog import Catalog
 from gpufleet.packages.repository import revoked_keys
 
 NEEDED_MB = {

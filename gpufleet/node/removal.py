@@ -15,9 +15,9 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host.findings import machine as findings
 from gpufleet.node import findings as found
 from gpufleet.node.added import unsure
+from gpufleet.node.catalog import Catalog
 from gpufleet.node.settings import NodeSettings
 from gpufleet.node.unfinished import NOTHING_LEFT, Unfinished, completed
-from gpufleet.packages.catalog import Catalog
 from gpufleet.toolkit.runtime_model import RuntimePlan
 from gpufleet.toolkit.runtime_removal import plan_runtime_removal
 from gpufleet.toolkit.settings import ToolkitSettings

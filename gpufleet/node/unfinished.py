@@ -10,7 +10,7 @@ from typing import Any
 from gpufleet.exporter.files import UNIT_FILE, drop_in
 from gpufleet.facts.model import NodeFacts
 from gpufleet.node.added import unsure
-from gpufleet.packages.catalog import Catalog
+from gpufleet.node.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from gpufleet.core.render import render
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages import findings
-from gpufleet.packages.catalog import Catalog, ExtraRepository
+from gpufleet.packages.catalog import ExtraRepository, PackageCatalog
 from gpufleet.packages.logins import NO_LOGINS, SECRET, Logins, netrc_line, rpm_lines
 from gpufleet.packages.repository import foreign_keys, key_is_trusted
 from gpufleet.packages.yum_files import FOLDER, Section, read_sections, switch_off, switched_off
@@ -77,7 +77,7 @@ class _Seen:
 def plan_archives(
     settings: ArchiveSettings,
     facts: NodeFacts,
-    catalog: Catalog,
+    catalog: PackageCatalog,
     lacking: Sequence[str] | None,
     logins: Logins = NO_LOGINS.driver,
 ) -> ArchivesPlan:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gpufleet.core.findings import Finding
 from gpufleet.facts.model import NodeFacts, Package, PackageManager
 from gpufleet.packages import findings
-from gpufleet.packages.catalog import Catalog
+from gpufleet.packages.catalog import PackageCatalog
 
 Available = Mapping[str, tuple[str, ...]]  # name -> versions as the package manager writes them
 SHOWN_VERSIONS = 8
@@ -139,7 +139,7 @@ def to_hold(packages: Sequence[str], facts: NodeFacts, *, moves: bool) -> tuple[
     return tuple(name for name in packages if moves or not _is_held(name, facts))
 
 
-def lock_plugin(facts: NodeFacts, catalog: Catalog, *, hold: bool) -> tuple[str, ...]:
+def lock_plugin(facts: NodeFacts, catalog: PackageCatalog, *, hold: bool) -> tuple[str, ...]:
     """The plugin that yum and dnf lock versions by, where a lock is wanted and it is missing."""
     distribution = catalog.distribution(facts.distribution)
     name = distribution.version_lock if distribution else ""

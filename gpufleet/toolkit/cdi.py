@@ -8,8 +8,8 @@ from typing import Literal
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import release
 from gpufleet.facts.model import CdiSpec, NodeFacts
-from gpufleet.packages.catalog import Catalog
 from gpufleet.toolkit import findings as found
+from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.settings import ToolkitSettings
 
 Keeper = Literal["none", "refresh", "generate"]
@@ -41,7 +41,7 @@ class CdiPlan:
 
 
 def plan_cdi(
-    settings: ToolkitSettings, facts: NodeFacts, catalog: Catalog, version: str
+    settings: ToolkitSettings, facts: NodeFacts, catalog: ToolkitCatalog, version: str
 ) -> CdiPlan:
     """Which CDI spec the host should have with toolkit `version`."""
     cdi = catalog.toolkit.cdi

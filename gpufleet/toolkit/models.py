@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from gpufleet.core.entries import Entry, Sourced, Style
+from gpufleet.packages.catalog import PackageCatalog
 from gpufleet.packages.models import Key, RepositoryLayout
 
 
@@ -129,3 +130,13 @@ class Runtimes(Entry):
 
     as_of: date
     runtimes: tuple[Runtime, ...]
+
+
+class ToolkitCatalog(PackageCatalog):
+    """What decisions about the toolkit know."""
+
+    toolkit: Toolkit
+    runtimes: Runtimes
+
+    def runtime(self, name: str) -> Runtime | None:
+        return next((r for r in self.runtimes.runtimes if r.name == name), None)

@@ -10,12 +10,12 @@ from gpufleet.core.versions import release
 from gpufleet.facts.files import TOOLKIT_BEGUN
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.packages.catalog import Catalog
 from gpufleet.packages.choice import ToolkitChoice
 from gpufleet.packages.repository import RepositoryPlan, plan_repository
 from gpufleet.packages.transaction import lock_plugin, to_hold
 from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.cdi import CdiPlan, plan_cdi
+from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.resolve import resolve_toolkit
 from gpufleet.toolkit.runtime_model import Context, RuntimePlan
 from gpufleet.toolkit.runtimes import plan_runtime
@@ -111,7 +111,9 @@ def _first_run_broke_off(facts: NodeFacts) -> bool:
     return not recorded and begun is not None and begun.content is not None
 
 
-def plan_toolkit(settings: ToolkitSettings, facts: NodeFacts, catalog: Catalog) -> ToolkitPlan:
+def plan_toolkit(
+    settings: ToolkitSettings, facts: NodeFacts, catalog: ToolkitCatalog
+) -> ToolkitPlan:
     """What to install and configure on one host; raises nothing, reports findings."""
     choice = resolve_toolkit(
         catalog,
@@ -193,7 +195,7 @@ def _action(
 def _inspect(
     settings: ToolkitSettings,
     facts: NodeFacts,
-    catalog: Catalog,
+    catalog: ToolkitCatalog,
     choice: ToolkitChoice,
     target: str,
 ) -> list[Finding]:

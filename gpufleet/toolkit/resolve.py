@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from gpufleet.core.findings import Finding, by_severity
 from gpufleet.core.versions import release
 from gpufleet.driver import findings as kinds
-from gpufleet.packages.catalog import Catalog, Distribution
+from gpufleet.packages.catalog import Distribution
 from gpufleet.packages.choice import Repository, ToolkitChoice
+from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.settings import ToolkitSettings
 
 
 def resolve_toolkit(
-    catalog: Catalog, *, distribution: str, architecture: str, settings: ToolkitSettings
+    catalog: ToolkitCatalog, *, distribution: str, architecture: str, settings: ToolkitSettings
 ) -> ToolkitChoice:
     """The toolkit for one host; `distribution` and `architecture` as for `resolve_driver`."""
     toolkit = catalog.toolkit
@@ -43,7 +44,7 @@ def resolve_toolkit(
     )
 
 
-def _refused(catalog: Catalog, settings: ToolkitSettings, finding: Finding) -> ToolkitChoice:
+def _refused(catalog: ToolkitCatalog, settings: ToolkitSettings, finding: Finding) -> ToolkitChoice:
     repository = Repository("", "apt", "", "", (), "", "")
     version = settings.version or catalog.toolkit.newest
     return ToolkitChoice(version, (), repository, finding.message, (finding,))
@@ -56,7 +57,7 @@ def _refuses(distribution: Distribution, version: str) -> bool:
     return any(number[: len(prefix)] == prefix for prefix in prefixes)
 
 
-def _newest(catalog: Catalog, distribution: Distribution) -> str:
+def _newest(catalog: ToolkitCatalog, distribution: Distribution) -> str:
     versions = [
         entry.version
         for entry in catalog.toolkit.versions
@@ -67,7 +68,10 @@ def _newest(catalog: Catalog, distribution: Distribution) -> str:
 
 
 def _repository(
-    catalog: Catalog, distribution: Distribution, architecture: str, settings: ToolkitSettings
+    catalog: ToolkitCatalog,
+    distribution: Distribution,
+    architecture: str,
+    settings: ToolkitSettings,
 ) -> Repository:
     source = catalog.toolkit.repository
     base = settings.repo_url or source.base
@@ -88,7 +92,7 @@ def _repository(
 
 
 def _findings(
-    catalog: Catalog, distribution: Distribution, version: str, newest: str
+    catalog: ToolkitCatalog, distribution: Distribution, version: str, newest: str
 ) -> Iterator[Finding]:
     toolkit = catalog.toolkit
     if _refuses(distribution, version):

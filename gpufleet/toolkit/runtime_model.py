@@ -10,11 +10,11 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.versions import release
 from gpufleet.facts.model import NodeFacts, Runtime
 from gpufleet.host.file_write import FileWrite
-from gpufleet.packages.catalog import Catalog
 from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.config import containerd
 from gpufleet.toolkit.config.model import Reads, Record
 from gpufleet.toolkit.models import Runtime as KnownRuntime
+from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.settings import ToolkitSettings
 
 CRI_DISABLED = found.CRI_DISABLED.code
@@ -106,7 +106,7 @@ class Context:
 
     settings: ToolkitSettings
     facts: NodeFacts
-    catalog: Catalog
+    catalog: ToolkitCatalog
     first: bool  # the toolkit's packages are installed in this run for the first time
 
     def known(self, runtime: Runtime) -> KnownRuntime:

@@ -7,11 +7,11 @@ from dataclasses import replace
 from gpufleet.core.findings import Severity
 from gpufleet.facts.model import NodeFacts, Runtime
 from gpufleet.facts.services import RuntimeName
-from gpufleet.packages.catalog import Catalog
 from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.activation import with_activation
 from gpufleet.toolkit.config import containerd, crio, docker
 from gpufleet.toolkit.config.model import Merged, Record
+from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.runtime_change import Target, assemble, change_of
 from gpufleet.toolkit.runtime_model import ConfigChange, Context, RuntimePlan
 from gpufleet.toolkit.runtime_texts import main_path, safe, text_of
@@ -19,7 +19,7 @@ from gpufleet.toolkit.settings import ToolkitSettings
 
 
 def plan_runtime_removal(
-    settings: ToolkitSettings, facts: NodeFacts, catalog: Catalog
+    settings: ToolkitSettings, facts: NodeFacts, catalog: ToolkitCatalog
 ) -> tuple[RuntimePlan, ...]:
     """How each recorded runtime loses what is ours, in every file that ever held any of it."""
     context = Context(settings, facts, catalog, first=False)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpufleet.exporter.model import ExporterPlan
+from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations.node import Node
-from gpufleet.packages.load import load_catalog
 from gpufleet.packages.operations.transaction import Job
 from gpufleet.packages.transaction import Family
 

@@ -17,8 +17,8 @@ from gpufleet.facts.model import (
     PciDevice,
     Service,
 )
+from gpufleet.node.catalog import load_catalog
 from gpufleet.node.settings import load_settings
-from gpufleet.packages.load import load_catalog
 
 KERNEL = "5.15.0-122-generic"
 A100 = PciDevice("0000:17:00.0", 0x10DE, 0x20B2, 0x030200)

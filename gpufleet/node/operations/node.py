@@ -18,9 +18,9 @@ from gpufleet.host.facts import read_facts
 from gpufleet.host.files import BACKUPS
 from gpufleet.host.findings import access
 from gpufleet.host.groups import is_cluster
+from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, describe, plan_node
 from gpufleet.node.settings import NodeSettings, load_settings
-from gpufleet.packages.load import load_catalog
 from gpufleet.packages.operations.locks import wait_before_planning
 from gpufleet.packages.operations.logins import node_logins
 from gpufleet.packages.operations.transaction import Job

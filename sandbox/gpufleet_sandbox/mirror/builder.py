@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from gpufleet.packages.load import load_catalog
+from gpufleet.node.catalog import load_catalog
 from gpufleet_sandbox.errors import SandboxError, kinds
 from gpufleet_sandbox.locks import exclusive
 from gpufleet_sandbox.machine import build as build_machine

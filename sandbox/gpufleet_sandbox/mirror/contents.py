@@ -14,8 +14,8 @@ import yaml
 from gpufleet.core.entries import Modules
 from gpufleet.driver.offers import package_set
 from gpufleet.driver.package_names import NameGroup, PackageSet
+from gpufleet.node.catalog import load_catalog
 from gpufleet.packages.catalog import Distribution
-from gpufleet.packages.load import load_catalog
 
 PLACEHOLDERS = ("{branch}", "{version}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpufleet.packages.load import load_catalog
+from gpufleet.node.catalog import load_catalog
 from gpufleet_sandbox.mirror.contents import contents
 from gpufleet_sandbox.mirror.model import File, Package
 from gpufleet_sandbox.mirror.payload import LIBRARY_DIRS, UNITS, Format, program, stub_library, text

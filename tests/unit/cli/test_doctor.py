@@ -15,7 +15,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.host.facts import _parse
 from gpufleet.host.gather import Gathered
-from gpufleet.packages.load import load_catalog
+from gpufleet.node.catalog import load_catalog
 from gpufleet.run.findings import UNREACHABLE
 
 CAPTURES = Path(__file__).parents[1] / "facts" / "captures"

@@ -6,7 +6,7 @@ import pytest
 
 from gpufleet.core.versions import branch_of, release
 from gpufleet.driver.find import find_distribution, find_gpu
-from gpufleet.packages.load import load_catalog
+from gpufleet.node.catalog import load_catalog
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
-from gpufleet.packages.catalog import Catalog
+from gpufleet.node.catalog import Catalog, load_catalog
 from gpufleet.packages.choice import DriverChoice
-from gpufleet.packages.load import load_catalog
 from gpufleet.toolkit.resolve import resolve_toolkit
 from gpufleet.toolkit.settings import ToolkitSettings
 

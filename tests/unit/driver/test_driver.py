@@ -10,9 +10,9 @@ from gpufleet.driver.files import MODPROBE_FILE, PREFERENCES_FILE, preferences
 from gpufleet.facts.files import BEGUN
 from gpufleet.facts.model import GpuProcess, Keyring, LoadedModule, ManagedFile, NodeFacts, Package
 from gpufleet.host.file_write import FileWrite
+from gpufleet.node.catalog import load_catalog
 from gpufleet.node.preflight import inspect_driver, inspect_host
 from gpufleet.node.settings import load_settings
-from gpufleet.packages.load import load_catalog
 from tests.unit.hosts import NVSWITCH, bare_host, converged_host, plan_for
 
 OLD = "550.163.01"

@@ -16,9 +16,9 @@ from gpufleet.facts.model import (
     Runtime,
     Service,
 )
+from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node
 from gpufleet.node.settings import NodeSettings, load_settings
-from gpufleet.packages.load import load_catalog
 
 CATALOG = load_catalog()
 DROP_IN = drop_in(CATALOG)

@@ -8,9 +8,9 @@ import pytest
 
 from gpufleet.core.versions import release
 from gpufleet.exporter.resolve import resolve_exporter
+from gpufleet.node.catalog import load_catalog
 from gpufleet.node.settings import load_settings
 from gpufleet.packages.choice import ExporterChoice
-from gpufleet.packages.load import load_catalog
 
 CATALOG = load_catalog()
 A100, P100, V100 = 0x20B2, 0x15F8, 0x1DB1

@@ -12,7 +12,7 @@ from gpufleet.exporter.counters_file import collected, counters_csv, fields_of
 from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.chart_choice import load_charts
 from gpufleet.monitoring.alert_models import load_alerts
-from gpufleet.packages.load import load_catalog
+from gpufleet.node.catalog import load_catalog
 
 COUNTERS, ALERTS = load_counters(), load_alerts()
 GENERATIONS = [generation.name for generation in load_catalog().gpus.generations]

@@ -9,7 +9,7 @@ from gpufleet.facts.collectors import parse_collectors
 from gpufleet.facts.model import Daemon, Listener, NodeFacts
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.script import gather_command
-from gpufleet.packages.load import load_catalog
+from gpufleet.node.catalog import load_catalog
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt uid inode\n"
 CONTAINER = "0123456789abcdef" * 4

@@ -14,7 +14,7 @@ from fakehost import FakeHost
 from gpufleet.facts.model import NodeFacts, PciDevice
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.script import MAX_ARGUMENT, gather_command
-from gpufleet.packages.load import load_catalog
+from gpufleet.node.catalog import load_catalog
 
 
 def facts(host: FakeHost, shell: tuple[str, ...], *paths: str) -> NodeFacts:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from gpufleet.driver.files import MODPROBE_FILE
 from gpufleet.facts.model import ManagedFile, NodeFacts
+from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
 from gpufleet.node.settings import load_settings
-from gpufleet.packages.load import load_catalog
 
 SETTINGS, _ = load_settings({})
 assert SETTINGS

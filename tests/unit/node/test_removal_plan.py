@@ -8,10 +8,10 @@ from typing import Any
 
 from gpufleet.driver.files import MODPROBE_FILE
 from gpufleet.facts.model import GpuProcess, LoadedModule, ManagedFile, NodeFacts, Package, Runtime
+from gpufleet.node.catalog import load_catalog
 from gpufleet.node.removal import RemovalPlan, plan_removal
 from gpufleet.node.settings import load_settings
 from gpufleet.node.unfinished import NOTHING_LEFT, Unfinished
-from gpufleet.packages.load import load_catalog
 from tests.unit.hosts import bare_host
 
 DAEMON = "/etc/docker/daemon.json"

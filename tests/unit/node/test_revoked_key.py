@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from gpufleet.facts.model import Keyring, NodeFacts
+from gpufleet.node.catalog import load_catalog
 from gpufleet.node.preflight import inspect_host
-from gpufleet.packages.load import load_catalog
 
 ((REVOKED,),) = (key.fingerprints for key in load_catalog().cuda.revoked)
 

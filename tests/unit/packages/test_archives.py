@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpufleet.facts.model import Kernel, Keyring, ManagedFile, NodeFacts, OsRelease, PciDevice
+from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
 from gpufleet.node.settings import load_settings
 from gpufleet.packages.archives import FILE, ArchivesPlan, plan_archives
-from gpufleet.packages.load import load_catalog
 from gpufleet.packages.yum_files import switch_off
 from tests.unit.hosts import bare_host
 

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ValidationError
 from gpufleet.core.entries import Sourced
 from gpufleet.core.versions import branch_of, release
 from gpufleet.driver.package_names import PackageSet
-from gpufleet.packages.catalog import Catalog, Distribution
-from gpufleet.packages.load import load_catalog
+from gpufleet.node.catalog import Catalog, load_catalog
+from gpufleet.packages.catalog import Distribution
 
 CATALOG = load_catalog()
 TOOLKIT_NAMES = (

@@ -9,9 +9,9 @@ import pytest
 
 from gpufleet.core.findings import Finding
 from gpufleet.facts.model import Kernel, OsRelease, Package, PciDevice
+from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node, steps
 from gpufleet.node.settings import load_settings
-from gpufleet.packages.load import load_catalog
 from gpufleet.packages.transaction import (
     Family,
     Transaction,

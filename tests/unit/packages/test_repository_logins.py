@@ -9,10 +9,10 @@ import pytest
 
 from gpufleet.facts.model import Keyring, ManagedFile, NodeFacts
 from gpufleet.host.file_write import FileWrite
+from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, describe, plan_node
 from gpufleet.node.settings import NodeSettings, load_settings
 from gpufleet.packages.archives import FILE
-from gpufleet.packages.load import load_catalog
 from gpufleet.packages.logins import Logins, NodeLogins, RepositoryLogin
 from gpufleet.packages.operations.logins import node_logins
 from gpufleet.packages.repository import RepositoryPlan

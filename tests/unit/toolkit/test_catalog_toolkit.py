@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from gpufleet.node.catalog import load_catalog
 from gpufleet.packages.choice import ToolkitChoice
-from gpufleet.packages.load import load_catalog
 from gpufleet.toolkit.resolve import resolve_toolkit
 from gpufleet.toolkit.settings import ToolkitSettings
 

@@ -16,7 +16,7 @@ import pytest
 import tomlkit
 from golden_cases import Case, cases
 
-from gpufleet.packages.load import load_catalog
+from gpufleet.node.catalog import load_catalog
 from gpufleet.toolkit.config.edits import lookup
 from gpufleet.toolkit.config.tables import overlaid
 from gpufleet_sandbox.errors import SandboxError

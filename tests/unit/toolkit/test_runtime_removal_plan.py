@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpufleet.facts.model import ManagedFile, NodeFacts, Service
-from gpufleet.packages.load import load_catalog
+from gpufleet.node.catalog import load_catalog
 from gpufleet.toolkit.runtime_model import RuntimePlan
 from gpufleet.toolkit.runtime_removal import plan_runtime_removal
 from gpufleet.toolkit.settings import ToolkitSettings

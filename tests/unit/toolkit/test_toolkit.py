@@ -18,7 +18,7 @@ from gpufleet.facts.model import (
     Runtime,
     Service,
 )
-from gpufleet.packages.load import load_catalog
+from gpufleet.node.catalog import load_catalog
 from gpufleet.toolkit.plan import ToolkitPlan, plan_toolkit
 from gpufleet.toolkit.runtime_removal import plan_runtime_removal
 from gpufleet.toolkit.settings import ToolkitSettings

@@ -1,11 +1,16 @@
-"""Reads the facts about hosts into a `Catalog`."""
+"""All facts about hosts and what they can have, out of the rooms' YAML files."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 from gpufleet.core.data import read
-from gpufleet.packages.catalog import Catalog
+from gpufleet.exporter.models import ExporterCatalog
+from gpufleet.toolkit.models import ToolkitCatalog
+
+
+class Catalog(ToolkitCatalog, ExporterCatalog):
+    """What all roles of a node know."""
 
 
 @lru_cache(maxsize=1)
