@@ -14,9 +14,10 @@ from gpufleet.gpu_stack.findings.stack import (
     OPERATOR_INSTALLS_DRIVERS,
     PLUGIN_THERE,
 )
+from gpufleet.gpu_stack.operands import PolicyOperands
 from gpufleet.helm.builder import EXPORTER, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.chart_choice import has_feature
-from gpufleet.helm.release import Operands, Release
+from gpufleet.helm.release import Release
 from gpufleet.kube.facts import ClusterNode, ClusterPolicy, ReleaseRef, Workload
 from gpufleet.monitoring.monitors import MonitorPlan
 
@@ -187,7 +188,9 @@ def _brings_exporter(build: StackBuilder, version: str) -> bool | None:
     return not rivals and wanted.enabled and wanted.exporter
 
 
-def _operands(build: StackBuilder, values: Mapping[str, Any], version: str) -> Operands | None:
+def _operands(
+    build: StackBuilder, values: Mapping[str, Any], version: str
+) -> PolicyOperands | None:
     """What is to be waited for; None where the user's values leave the ClusterPolicy out."""
     known = build.catalog.operands
     if (values.get("clusterPolicy") or {}).get("deployCR") is False:
@@ -205,7 +208,7 @@ def _operands(build: StackBuilder, values: Mapping[str, Any], version: str) -> O
         and (operand.switch is None or _enabled(values, operand.switch, default=True))
     }
     shared = _enabled(values, "sandboxWorkloads", default=False)  # with virtual machines
-    return Operands(known, pods if nodes and not shared else {})
+    return PolicyOperands(known, pods if nodes and not shared else {})
 
 
 def _enabled(values: Mapping[str, Any], component: str, *, default: bool) -> bool:

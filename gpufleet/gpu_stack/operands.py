@@ -5,43 +5,47 @@ The state of the policy alone does not tell: see `operands` in charts.yaml.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpufleet.core.findings import Finding
 from gpufleet.gpu_stack.findings import operator as findings
-from gpufleet.helm.readiness import Unready, unready
-from gpufleet.helm.release import Operands, Readiness, Release
+from gpufleet.helm.chart_models import OperatorOperands
+from gpufleet.helm.readiness import unready
+from gpufleet.helm.release import OperandWait, Readiness
 from gpufleet.kube.facts import ClusterFacts, ClusterNode, ClusterPolicy, ReleaseRef, Workload
 
 READY, IGNORED = "ready", "ignored"  # states of a ClusterPolicy; notReady is the third
 
 
 @dataclass(frozen=True, slots=True)
-class OperandWait:
-    """What is still to come. `policy`: a sentence about the ClusterPolicy, "" where it is ready;
-    `missing`: DaemonSets that are not there or not made anew yet, in words. `no_policy`: there is
-    no ClusterPolicy of the release, or no such kind."""
+class PolicyOperands:
+    """What the GPU Operator of a release makes of its ClusterPolicy, and when that is ready.
 
-    policy: str = ""
-    missing: tuple[str, ...] = ()
-    unready: tuple[Unready, ...] = ()
-    no_policy: bool = False
+    `known`: how the operator says so. `pods`: DaemonSet -> pods that it must have at least.
+    """
 
-    @property
-    def lines(self) -> list[str]:
-        policy = f"{self.policy} is not there" if self.no_policy else self.policy
-        return [*filter(None, [policy]), *self.missing, *map(str, self.unready)]
+    known: OperatorOperands
+    pods: Mapping[str, int]
 
-    def __bool__(self) -> bool:
-        return bool(self.lines)
+    def awaited(self, release: ReleaseRef, facts: ClusterFacts) -> OperandWait:
+        """What the operator has not brought up, as the facts tell."""
+        policies = facts.cluster_policies if facts.serves(self.known.crd) else None
+        operands = owned(self, release, facts.workloads)
+        return operand_wait(self, release, policies, operands, facts.nodes)
+
+    def findings(self, release: ReleaseRef, facts: ClusterFacts) -> list[Finding]:
+        """What a person should know of an operator that is done."""
+        return operand_findings(self, release, facts.cluster_policies)
 
 
 def policy_of(release: ReleaseRef, policies: Sequence[ClusterPolicy]) -> ClusterPolicy | None:
     return next((policy for policy in policies if policy.release == release), None)
 
 
-def owned(expected: Operands, release: ReleaseRef, workloads: Sequence[Workload]) -> list[Workload]:
+def owned(
+    expected: PolicyOperands, release: ReleaseRef, workloads: Sequence[Workload]
+) -> list[Workload]:
     """The DaemonSets that the operator of a release made: it makes them beside itself."""
     return [
         work
@@ -53,7 +57,7 @@ def owned(expected: Operands, release: ReleaseRef, workloads: Sequence[Workload]
 
 
 def operand_wait(
-    expected: Operands,
+    expected: PolicyOperands,
     release: ReleaseRef,
     policies: Sequence[ClusterPolicy] | None,
     operands: Sequence[Workload],
@@ -76,29 +80,13 @@ def operand_wait(
 
 
 def operand_findings(
-    expected: Operands, release: ReleaseRef, policies: Sequence[ClusterPolicy]
+    expected: PolicyOperands, release: ReleaseRef, policies: Sequence[ClusterPolicy]
 ) -> list[Finding]:
     """What a person should know about a policy that is ready."""
     policy = policy_of(release, policies)
     if policy is None or policy.state != READY or policy.reason != expected.known.no_nodes:
         return []
     return [findings.OPERATOR_FOUND_NO_GPU(policy=policy.name, message=policy.message)]
-
-
-def operands_of(wanted: Release, facts: ClusterFacts) -> OperandWait:
-    """What the operator of a release, if it has one, has not brought up, as the facts tell."""
-    expected = wanted.ready.operands
-    if expected is None:
-        return OperandWait()
-    policies = facts.cluster_policies if facts.serves(expected.known.crd) else None
-    operands = owned(expected, wanted.ref, facts.workloads)
-    return operand_wait(expected, wanted.ref, policies, operands, facts.nodes)
-
-
-def told_by_operator(wanted: Release, facts: ClusterFacts) -> list[Finding]:
-    """The findings of a release whose operator is done."""
-    expected = wanted.ready.operands
-    return operand_findings(expected, wanted.ref, facts.cluster_policies) if expected else []
 
 
 def _state(policy: ClusterPolicy, policies: Sequence[ClusterPolicy]) -> str:
@@ -116,7 +104,7 @@ def _state(policy: ClusterPolicy, policies: Sequence[ClusterPolicy]) -> str:
 
 
 def _missing(
-    expected: Operands, policy: ClusterPolicy, operands: Sequence[Workload]
+    expected: PolicyOperands, policy: ClusterPolicy, operands: Sequence[Workload]
 ) -> Iterator[str]:
     """DaemonSets that must be there and are not, or are what an older chart asked for."""
     there = {work.name: work for work in operands}

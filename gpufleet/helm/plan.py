@@ -8,7 +8,6 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import release as numbers
-from gpufleet.gpu_stack.operands import operands_of, told_by_operator
 from gpufleet.helm.chart import ChartContent
 from gpufleet.helm.chart_values import same_values, unknown_values, values_diff, values_mark
 from gpufleet.helm.crds import crds_behind, plan_crds
@@ -16,7 +15,7 @@ from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.models import HelmCatalog
 from gpufleet.helm.readiness import unready, without_pods
 from gpufleet.helm.recreate import recreated
-from gpufleet.helm.release import STALE, Action, HelmVersion, Release, ReleasePlan
+from gpufleet.helm.release import STALE, Action, HelmVersion, OperandWait, Release, ReleasePlan
 from gpufleet.helm.strategy import helm_strategy
 from gpufleet.kube.facts import ClusterFacts, HelmRelease
 
@@ -74,7 +73,8 @@ def plan_release(
     if not plan.changes:
         workloads = facts.workloads_of(wanted.ref)
         empty = without_pods(wanted.ready, workloads, facts.nodes) if found else []
-        told = told_by_operator(wanted, facts) if action == "no-op" else []
+        operands = wanted.ready.operands if action == "no-op" else None
+        told = operands.findings(wanted.ref, facts) if operands else []
         return replace(plan, diff=(), findings=(*problems, *empty, *told))
     problems += _obstacles(wanted, found, facts)
     return _with_findings(plan, problems)
@@ -148,7 +148,8 @@ def _steady(
     gone = [str(ref) for ref in facts.missing_workloads(found)]
     behind = crds_behind(wanted, found.app_version, facts)
     waits = [*map(str, unready(wanted.ready, facts.workloads_of(wanted.ref), facts.nodes))]
-    beyond = operands_of(wanted, facts)
+    operands = wanted.ready.operands
+    beyond = operands.awaited(wanted.ref, facts) if operands else OperandWait()
     if beyond and beyond.no_policy:
         gone.append(beyond.policy)
     elif beyond:

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gpufleet.core.findings import Finding
 from gpufleet.helm.findings import releases as findings
-from gpufleet.helm.release import Readiness
+from gpufleet.helm.release import Readiness, Unready
 from gpufleet.helm.scheduling import why_none
 from gpufleet.kube.facts import ClusterNode, Workload
 
 VENDOR = "nvidia.com/"  # nvidia.com/gpu, nvidia.com/gpu.shared, nvidia.com/mig-1g.10gb
-
-
-@dataclass(frozen=True, slots=True)
-class Unready:
-    """A workload that is not there yet. `reason`: a clause such as "2 of 3 pods are ready"."""
-
-    workload: Workload
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.workload.kind} {self.workload.name}: {self.reason}"
 
 
 def unready(

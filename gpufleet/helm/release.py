@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from gpufleet.core.findings import Finding
-from gpufleet.helm.chart_models import OperatorOperands
-from gpufleet.kube.facts import HelmRelease, ObjectRef, ReleaseRef
+from gpufleet.kube.facts import ClusterFacts, HelmRelease, ObjectRef, ReleaseRef, Workload
 
 Action = Literal[
     "install", "upgrade", "no-op", "wait", "repair-pending", "repair-failed", "repair", "blocked"
@@ -50,14 +49,46 @@ class CrdPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Operands:
-    """What the GPU Operator of a release makes of its ClusterPolicy, and when that is ready.
+class Unready:
+    """A workload that is not there yet. `reason`: a clause such as "2 of 3 pods are ready"."""
 
-    `known`: how the operator says so. `pods`: DaemonSet -> pods that it must have at least.
-    """
+    workload: Workload
+    reason: str
 
-    known: OperatorOperands
-    pods: Mapping[str, int]
+    def __str__(self) -> str:
+        return f"{self.workload.kind} {self.workload.name}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class OperandWait:
+    """What is still to come. `policy`: a sentence about the ClusterPolicy, "" where it is ready;
+    `missing`: DaemonSets that are not there or not made anew yet, in words. `no_policy`: there is
+    no ClusterPolicy of the release, or no such kind."""
+
+    policy: str = ""
+    missing: tuple[str, ...] = ()
+    unready: tuple[Unready, ...] = ()
+    no_policy: bool = False
+
+    @property
+    def lines(self) -> list[str]:
+        policy = f"{self.policy} is not there" if self.no_policy else self.policy
+        return [*filter(None, [policy]), *self.missing, *map(str, self.unready)]
+
+    def __bool__(self) -> bool:
+        return bool(self.lines)
+
+
+class Operands(Protocol):
+    """What has to be ready besides a release's own workloads, because an operator makes it."""
+
+    def awaited(self, release: ReleaseRef, facts: ClusterFacts) -> OperandWait:
+        """What is still to come, as the facts tell."""
+        ...
+
+    def findings(self, release: ReleaseRef, facts: ClusterFacts) -> list[Finding]:
+        """What a person should know of operands that are all there."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,10 +43,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
 # An import that runs upwards all the same, as importer -> imported: to be taken away.
 KNOTS: frozenset[tuple[str, str]] = frozenset(
     [
-        ("gpufleet.helm.operations.release_run", "gpufleet.gpu_stack.findings.operator"),
-        ("gpufleet.helm.operations.release_watch", "gpufleet.gpu_stack.operands"),
-        ("gpufleet.helm.operations.release_watch", "gpufleet.gpu_stack.operations.operand_watch"),
-        ("gpufleet.helm.plan", "gpufleet.gpu_stack.operands"),
         ("gpufleet.packages.operations.reading", "gpufleet.node.unfinished"),
         ("gpufleet.run.reporting", "gpufleet.host.connection"),
     ]

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.gpu_stack.operands import OperandWait, operand_findings, operand_wait, owned
-from gpufleet.helm.release import Operands
+from gpufleet.gpu_stack.findings.operator import OPERATOR_NOT_READY
+from gpufleet.gpu_stack.operands import PolicyOperands, operand_findings, operand_wait, owned
+from gpufleet.helm.release import Operands, OperandWait
 from gpufleet.kube.facts import ClusterNode, ClusterPolicy, ReleaseRef, Workload
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.kube.parse import parse_cluster_policy, parse_node, parse_workload
@@ -20,7 +21,7 @@ class OperandWatch:
 
     api: ClusterApi
     release: ReleaseRef
-    expected: Operands
+    expected: PolicyOperands
     hold: int
     since: float | None = field(default=None, init=False)  # when it was first seen ready
     policies: list[ClusterPolicy] = field(default_factory=list, init=False)
@@ -43,6 +44,15 @@ class OperandWatch:
     @property
     def findings(self) -> list[Finding]:
         return operand_findings(self.expected, self.release, self.policies)
+
+    def not_ready(self, seconds: float, reasons: Sequence[str]) -> Finding:
+        """Why waiting has ended in vain."""
+        return OPERATOR_NOT_READY(
+            release=self.release,
+            seconds=f"{seconds:.0f}",
+            reasons="; ".join(reasons),
+            namespace=self.release.namespace,
+        )
 
     def validators(self, wait: OperandWait) -> list[Any]:
         """The pods that validate the node for operands that are not ready."""
@@ -76,3 +86,12 @@ class OperandWatch:
         if all(work.wanted for work in operands if self.expected.pods.get(work.name)):
             return []
         return [parse_node(item) for item in self.api.list("/api/v1/nodes")]
+
+
+def look_at_operands(
+    api: ClusterApi, release: ReleaseRef, expected: Operands, changed: bool
+) -> OperandWatch:
+    """Who looks at the operands of a release; one that was just changed must stay ready a while,
+    because what its operator says may be old."""
+    assert isinstance(expected, PolicyOperands)
+    return OperandWatch(api, release, expected, expected.known.hold if changed else 0)

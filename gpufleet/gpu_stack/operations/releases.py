@@ -12,6 +12,7 @@ from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.core.visible import one_line
 from gpufleet.gpu_stack.builder import our_releases
+from gpufleet.gpu_stack.operations.operand_watch import look_at_operands
 from gpufleet.gpu_stack.settings import ClusterSettings, load_cluster_settings
 from gpufleet.helm.findings.releases import KIND_MISSING
 from gpufleet.helm.operations.cluster import Cluster, PlannedRelease, open_cluster
@@ -165,7 +166,7 @@ def _bring(run: ClusterRun, planned: PlannedRelease) -> Commands:
         yield FunctionCommand(_carry_out, (run, planned), {})
         return
     if plan.needed and state.is_executing:  # waiting changes nothing, so it is no command
-        outcome = run.cluster.carry_out(planned, _say(host))
+        outcome = run.cluster.carry_out(planned, _say(host), look_at_operands)
         if not _conclude(run, outcome):
             yield stop(host.name, outcome.findings[-1])
         return
@@ -174,7 +175,7 @@ def _bring(run: ClusterRun, planned: PlannedRelease) -> Commands:
 
 def _carry_out(state: State, host: Host, run: ClusterRun, planned: PlannedRelease) -> bool:
     """pyinfra heeds what a function returns only where it takes `state` and `host`."""
-    outcome = run.cluster.carry_out(planned, _say(host))
+    outcome = run.cluster.carry_out(planned, _say(host), look_at_operands)
     ok = _conclude(run, outcome)
     if ok:
         run.report.seen[planned.plan.release.name] = planned.plan.release.version

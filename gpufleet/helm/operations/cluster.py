@@ -16,6 +16,7 @@ from gpufleet.helm.operations.charts import chart_archive, read_chart
 from gpufleet.helm.operations.crds import live_crds
 from gpufleet.helm.operations.program import find_helm
 from gpufleet.helm.operations.release_run import Outcome, ReleaseRun
+from gpufleet.helm.operations.release_watch import Looking
 from gpufleet.helm.output import Failure, explain_failure
 from gpufleet.helm.plan import (
     Controller,
@@ -97,9 +98,13 @@ class Cluster:
         documents = load_manifests(result.stdout)
         return [document for document in documents if isinstance(document, dict)]
 
-    def carry_out(self, planned: PlannedRelease, say: Callable[[str], None]) -> Outcome:
-        """Bring a release to its plan; raises nothing."""
-        run = ReleaseRun(planned.plan, planned.archive, self.api, self.helm, self.facts, say)
+    def carry_out(
+        self, planned: PlannedRelease, say: Callable[[str], None], looking: Looking | None = None
+    ) -> Outcome:
+        """Bring a release to its plan; raises nothing. `looking`: who looks at its operands."""
+        run = ReleaseRun(
+            planned.plan, planned.archive, self.api, self.helm, self.facts, say, looking
+        )
         return run.carry_out()
 
 

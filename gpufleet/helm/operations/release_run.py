@@ -7,11 +7,10 @@ from pathlib import Path
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.masks import without
-from gpufleet.gpu_stack.findings.operator import OPERATOR_NOT_READY
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.operations.calls import Helm, HelmResult
 from gpufleet.helm.operations.crds import write_crds
-from gpufleet.helm.operations.release_watch import Say, WaitResult, Watch
+from gpufleet.helm.operations.release_watch import Looking, Say, WaitResult, Watch
 from gpufleet.helm.output import Failure, dropped_fields, error_line, explain_failure
 from gpufleet.helm.release import ReleasePlan
 from gpufleet.kube.facts import ClusterFacts
@@ -49,6 +48,7 @@ class ReleaseRun:
     helm: Helm
     facts: ClusterFacts
     say: Say
+    looking: Looking | None = None
 
     def carry_out(self) -> Outcome:
         """Do it. Raises nothing: whatever happens is in the outcome."""
@@ -67,7 +67,7 @@ class ReleaseRun:
         return replace(finding, message=without(finding.message, self.plan.release.values))
 
     def _carry_out(self, outcome: Outcome) -> None:
-        watch = Watch(self.api, self.plan.release, self.say)
+        watch = Watch(self.api, self.plan.release, self.say, self.looking)
         if self.plan.changes:
             self._say_what()
             outcome.changed = True
@@ -163,7 +163,7 @@ class ReleaseRun:
 
     def _not_ready(self, outcome: Outcome, watch: Watch, waited: WaitResult) -> None:
         if waited.operands:  # taking it back would stop what the operator is doing to nodes
-            outcome.fail(self._operands_not_ready(waited))
+            outcome.fail(waited.operands)
             return
         outcome.fail(
             findings.NOT_READY(
@@ -174,15 +174,6 @@ class ReleaseRun:
             )
         )
         self._go_back(outcome, watch)
-
-    def _operands_not_ready(self, waited: WaitResult) -> Finding:
-        ref = self.plan.release.ref
-        return OPERATOR_NOT_READY(
-            release=ref,
-            seconds=f"{waited.seconds:.0f}",
-            reasons="; ".join(waited.reasons),
-            namespace=ref.namespace,
-        )
 
     def _good_before(self) -> int | None:
         """The revision to go back to when something new fails; None where there is no such."""

@@ -5,17 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from gpufleet.core.findings import Finding
-from gpufleet.gpu_stack.operands import OperandWait
-from gpufleet.gpu_stack.operations.operand_watch import OperandWatch
 from gpufleet.helm.findings.releases import OFFERS_NOTHING, RELEASE_UNREADABLE
 from gpufleet.helm.pod_reasons import Reason, Stuck, failed_jobs, is_ready, reasons
 from gpufleet.helm.readiness import not_offering, unready, without_pods
-from gpufleet.helm.release import Readiness, Release
-from gpufleet.kube.facts import ClusterNode, HelmRelease, Workload, WorkloadKind
+from gpufleet.helm.release import Operands, OperandWait, Readiness, Release
+from gpufleet.kube.facts import ClusterNode, HelmRelease, ReleaseRef, Workload, WorkloadKind
 from gpufleet.kube.helm_releases import (
     RELEASE_TYPE,
     UndecodableRelease,
@@ -42,13 +40,39 @@ _FORBIDDEN = 403
 Say = Callable[[str], None]
 
 
+class OperandLook(Protocol):
+    """Looks at what a release's operator makes, while that is waited for."""
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What a person should know when all of it is there."""
+        ...
+
+    def look(self, spent: float) -> OperandWait:
+        """What is still to come, `spent` seconds after waiting began; false where all is there."""
+        ...
+
+    def validators(self, wait: OperandWait) -> list[Any]:
+        """Pods that say why it is not ready."""
+        ...
+
+    def not_ready(self, seconds: float, reasons: Sequence[str]) -> Finding:
+        """Why waiting has ended in vain."""
+        ...
+
+
+# API, release, its operands, whether it was just changed -> who looks at them
+Looking = Callable[[ClusterApi, ReleaseRef, Operands, bool], OperandLook]
+
+
 @dataclass(slots=True)
 class Watch:
-    """Looks at one release in the cluster."""
+    """Looks at one release in the cluster. `looking`: needed where it has operands."""
 
     api: ClusterApi
     release: Release
     say: Say
+    looking: Looking | None = None
     reported: float = field(default=0.0, init=False)
     hook_reasons: list[str] = field(default_factory=list, init=False)
     _pods_said: dict[str, list[Reason]] = field(default_factory=dict, init=False)  # hook Job -> why
@@ -87,7 +111,8 @@ class Watch:
                 lines = [*map(str, waiting), *beyond.lines, *_silence(silent), *map(str, why)]
                 if last or stuck.after(why, spent):
                     empty = without_pods(expected, workloads, nodes)
-                    return WaitResult(lines, empty, spent, operands=bool(beyond))
+                    failed = operands.not_ready(spent, lines) if operands and beyond else None
+                    return WaitResult(lines, empty, spent, failed)
                 self._report(f"{spent:.0f} s: waiting for {'; '.join(lines)}")
             time.sleep(min(POLL, max(expected.timeout - spent, 0)))
 
@@ -97,11 +122,11 @@ class Watch:
     def _silent(self, expected: Readiness) -> list[str]:
         return not_offering(expected, self._nodes()) if expected.offering else []
 
-    def _operands(self, expected: Readiness, *, changed: bool) -> OperandWatch | None:
+    def _operands(self, expected: Readiness, *, changed: bool) -> OperandLook | None:
         if expected.operands is None:
             return None
-        hold = expected.operands.known.hold if changed else 0
-        return OperandWatch(self.api, self.release.ref, expected.operands, hold)
+        assert self.looking is not None, "who plans operands can look at them"
+        return self.looking(self.api, self.release.ref, expected.operands, changed)
 
     def during_helm(self, spent: float) -> None:
         """Say what helm waits for: its hook Jobs. Called again and again while it runs.
@@ -226,13 +251,13 @@ def _time(event: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WaitResult:
-    """How waiting ended. `reasons`: why it is not ready; empty where it is. `operands`: its own
-    workloads are ready, and what its operator brings is not."""
+    """How waiting ended. `reasons`: why it is not ready; empty where it is. `operands`: why,
+    where its own workloads are ready and what its operator makes is not."""
 
     reasons: list[str]
     findings: list[Finding]
     seconds: float
-    operands: bool = False
+    operands: Finding | None = None
 
     @property
     def ready(self) -> bool:
