@@ -43,7 +43,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
 # An import that runs upwards all the same, as importer -> imported: to be taken away.
 KNOTS: frozenset[tuple[str, str]] = frozenset(
     [
-        ("gpufleet.packages.operations.reading", "gpufleet.node.unfinished"),
         ("gpufleet.run.reporting", "gpufleet.host.connection"),
     ]
 )

@@ -19,7 +19,8 @@ from gpufleet.host.shell import command, explain, script, stop, upload
 from gpufleet.node import findings as found
 from gpufleet.node.added import with_added
 from gpufleet.node.operations.node import Node
-from gpufleet.packages.operations.reading import AddedPackages, RecordOnHost, read
+from gpufleet.node.operations.reading import RecordOnHost
+from gpufleet.packages.operations.reading import AddedPackages, read
 
 PATH = f"{HOME}/provenance.json"
 KEPT_HISTORY = 20  # entries

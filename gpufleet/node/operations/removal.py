@@ -19,12 +19,13 @@ from gpufleet.host.shell import command, explain, script
 from gpufleet.node import findings as found
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations.node import facts_in_peace, is_busy, settings_and_facts
+from gpufleet.node.operations.reading import LeftUnfinished
 from gpufleet.node.removal import RemovalPlan, plan_removal
 from gpufleet.node.settings import NodeSettings
 from gpufleet.node.unfinished import Unfinished
 from gpufleet.packages import findings as package_findings
 from gpufleet.packages.operations.locks import wait_for_lock
-from gpufleet.packages.operations.reading import AddedPackages, LeftUnfinished, read
+from gpufleet.packages.operations.reading import AddedPackages, read
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
 from gpufleet.toolkit import findings as toolkit_findings

@@ -17,7 +17,6 @@ from gpufleet.host.boundary import Stopped, step
 from gpufleet.host.shell import command, script
 from gpufleet.host.sudo import run
 from gpufleet.host.trouble import refusal
-from gpufleet.node.unfinished import Unfinished, parse_unfinished
 from gpufleet.packages.rpm_trial import Trial, read_trial
 from gpufleet.packages.transaction import Available, parse_available
 
@@ -126,32 +125,6 @@ class AddedPackages(FactBase[list[str]]):
 
     def process(self, output: Iterable[str]) -> list[str]:
         return [line.strip() for line in answer(output) or () if line.strip()]
-
-
-class LeftUnfinished(FactBase[Unfinished]):
-    """What runs that did not come to their end left in the folder of gpufleet."""
-
-    default = Unfinished
-
-    def command(self, home: str) -> StringCommand:
-        return framed(script("node/unfinished", home))
-
-    def process(self, output: Iterable[str]) -> Unfinished:
-        return parse_unfinished(answer(output) or ())
-
-
-class RecordOnHost(FactBase[bytes]):
-    """The bytes of the host's record as it is now; none where there is no record."""
-
-    @staticmethod
-    def default() -> bytes:
-        return b""
-
-    def command(self, path: str) -> StringCommand:
-        return framed(script("node/read_record", path))
-
-    def process(self, output: Iterable[str]) -> bytes:
-        return base64.b64decode("".join(answer(output) or ()))
 
 
 class LockHolder(FactBase[str]):
