@@ -47,9 +47,9 @@ def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
     from pyinfra.api.state import StateStage
     from pyinfra.context import ctx_inventory, ctx_state
 
-    from gpufleet.host.connection import quiet_paramiko, stop_alone
     from gpufleet.host.facts import read_facts
     from gpufleet.host.groups import is_cluster
+    from gpufleet.run.connection import quiet_paramiko, stop_alone
 
     if is_missing(inventory):
         raise NoInventory(str(NO_INVENTORY(path=inventory)))
@@ -118,7 +118,7 @@ def _limited(hosts: Any, limit: Sequence[str]) -> list[Any]:
 
 
 def _gathered(host: Any, answer: NodeFacts | Finding | None) -> Gathered:
-    from gpufleet.host.connection import misspelt, why_unreached
+    from gpufleet.run.connection import misspelt, why_unreached
 
     data = host.data.dict()
     keys = tuple(misspelt(host))

@@ -1,1 +1,1 @@
-"""One run of pyinfra: its command line, its report, its exit status."""
+"""One run of pyinfra: its command line, its connections, its report, its exit status."""

@@ -14,8 +14,8 @@ from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
 from gpufleet.core.redact import redact
 from gpufleet.core.visible import barred, one_line
-from gpufleet.host.connection import misspelt, quiet_paramiko, stop_alone, why_unreached
 from gpufleet.run import findings
+from gpufleet.run.connection import misspelt, quiet_paramiko, stop_alone, why_unreached
 from gpufleet.run.lifecycle import Run
 from gpufleet.run.report import BAD, HostReport
 

@@ -10,7 +10,7 @@ from pyinfra.api import Config, Inventory, State
 from pyinfra.api.exceptions import ConnectError
 from pyinfra.connectors.ssh import SSHConnector
 
-from gpufleet.host import connection
+from gpufleet.run import connection
 
 
 def test_a_key_whose_passphrase_nobody_can_type_in(monkeypatch: pytest.MonkeyPatch) -> None:

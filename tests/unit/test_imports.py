@@ -40,13 +40,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "verify",
     ),
 }
-# An import that runs upwards all the same, as importer -> imported: to be taken away.
-KNOTS: frozenset[tuple[str, str]] = frozenset(
-    [
-        ("gpufleet.run.reporting", "gpufleet.host.connection"),
-    ]
-)
-
 SHELL = ("pyinfra", "gevent", "paramiko", "socket", "subprocess", "urllib", "requests",
          "kubernetes", "testinfra", "pytest")  # fmt: skip
 SHELL_ROOMS = ("run", "host", "verify", "cli")  # the others: in `operations` alone
@@ -162,11 +155,7 @@ def checks_that_share(root: Path) -> list[str]:
 
 
 def test_rooms_import_downwards() -> None:
-    assert sorted(upward(ROOT) - KNOTS) == []
-
-
-def test_a_knot_that_is_untied_is_off_the_list() -> None:
-    assert sorted(KNOTS - upward(ROOT)) == []
+    assert sorted(upward(ROOT)) == []
 
 
 def test_the_rooms_are_those_that_exist() -> None:

@@ -17,7 +17,7 @@ from pyinfra.connectors.ssh import SSHConnector, connector_data_meta
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.redact import redact
-from gpufleet.host.near_misses import groups_meant, near_misses
+from gpufleet.run.near_misses import groups_meant, near_misses
 
 _connect = SSHConnector.connect
 _WHY = "gpufleet_unreached"  # in pyinfra's dictionary of a connection

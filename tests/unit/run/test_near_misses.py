@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpufleet.host.connection import misspelt_keys
-from gpufleet.host.near_misses import groups_meant
+from gpufleet.run.connection import misspelt_keys
+from gpufleet.run.near_misses import groups_meant
 
 
 @pytest.mark.parametrize(
