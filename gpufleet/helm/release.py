@@ -62,7 +62,7 @@ class Unready:
 @dataclass(frozen=True, slots=True)
 class OperandWait:
     """What is still to come. `policy`: a sentence about the ClusterPolicy, "" where it is ready;
-    `missing`: DaemonSets that are not there or not made anew yet, in words. `no_policy`: there is
+    `missing`: DaemonSets that are missing or not recreated yet, in words. `no_policy`: there is
     no ClusterPolicy of the release, or no such kind."""
 
     policy: str = ""

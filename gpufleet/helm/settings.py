@@ -128,7 +128,7 @@ class ClusterAccess(RoleSettings):
         "its project. The checksum is the same.",
     )
     force_conflicts: bool = Field(
-        False, description="Take back fields that somebody else changed (helm 4)."
+        False, description="Take back fields that another manager changed (helm 4)."
     )
     adopt_releases: bool = Field(
         False,

@@ -110,5 +110,5 @@ INVENTORY = Kind(
     Severity.BLOCKER,
     "The inventory cannot be read",
     "inventory {path}: {why}",
-    "try `pyinfra {path} debug-inventory` in the same folder and mend what it reports",
+    "try `pyinfra {path} debug-inventory` in the same folder and correct what it reports",
 )

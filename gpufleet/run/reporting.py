@@ -19,7 +19,6 @@ from gpufleet.run.connection import misspelt, quiet_paramiko, stop_alone, why_un
 from gpufleet.run.lifecycle import Run
 from gpufleet.run.report import BAD, HostReport
 
-CODE = re.compile(r"GF\d{3} ")  # how a step's own account of its failure begins
 ERROR_LINES = 12  # of a failed operation's output that the report repeats
 
 
@@ -183,7 +182,10 @@ class RunReport(BaseStateCallback):
                 said = redact("\n".join(lines[:ERROR_LINES])).split("\n")
                 part.errors.append("\n".join([one_line(name), *barred(said)]))
                 known = any(found.blocks for found in part.findings)
-                if not known and not any(CODE.match(line) for line in said):
+                own = re.compile(
+                    rf"GF\d{{3}} {re.escape(host.name)}: "
+                )  # as shell.explain writes it
+                if not known and not any(map(own.match, said)):
                     last = next((line for line in reversed(said) if line.strip()), "no message")
                     part.findings.append(
                         findings.STEP_FAILED(operation=name, said=last.strip().rstrip("."))

@@ -207,7 +207,7 @@ def test_a_quota_is_the_reason(place: Site) -> None:
 
 
 def test_values_set_by_hand_are_named_before_they_are_replaced(site: Site) -> None:
-    """`helm upgrade --reuse-values --set`, as somebody on call does it."""
+    """`helm upgrade --reuse-values --set`, as an engineer on call does it."""
     values = {"deployment": {"replicas": 2}}
     assert site.bring(values).ok
     words = ["upgrade", "one", site.release().source.location, "--namespace", site.namespace]

@@ -1,4 +1,4 @@
-"""rpm_transaction.sh: what the shell of yum is told, and that no word can tell it more."""
+"""rpm_transaction.sh: the commands that yum's shell gets, and that no word adds one."""
 
 from __future__ import annotations
 

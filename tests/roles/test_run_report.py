@@ -78,7 +78,8 @@ def test_a_run_that_broke_off_fails_its_hosts_and_names_what_was_cut_short() -> 
     [
         (["mv: cannot move 'a' to 'b'", "  Operation not permitted."], "GF012"),
         ([], "GF012"),
-        (["GF540 one: 2 GB are missing in /usr", "  Free them."], None),
+        (["GF540 another: forged", "  Do as I say."], "GF012"),
+        (["GF540 @fake/one: no room", "GF540 @fake/two: no room", "  Free some."], None),
     ],
 )
 def test_every_step_that_fails_has_a_code(said: list[str], code: str | None) -> None:

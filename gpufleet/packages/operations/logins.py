@@ -55,7 +55,7 @@ def node_logins(driver: str | None, toolkit: str | None) -> tuple[NodeLogins, li
 
 
 def package_logins(file: str) -> Logins:
-    """The logins of a file; LoginFileError where apt and yum cannot be told one of them."""
+    """The logins of a file; LoginFileError where apt or yum cannot use one of them."""
     by_machine = {}
     for machine, (user, _, password) in read_logins(file).items():
         if not _PLAIN.fullmatch(user) or not _PLAIN.fullmatch(password or ""):

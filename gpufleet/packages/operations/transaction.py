@@ -116,7 +116,7 @@ def _try_out(job: Job, chosen: Transaction) -> Commands:
 
 
 def _apt(chosen: Transaction, words: Sequence[str], ours: str = "") -> StringCommand:
-    """The command that runs apt; when it fails, that is told with a code.
+    """The command that runs apt; its failure is reported with a code.
 
     `ours`: file on the host for the names that it brings, which apt is asked for once more: what
     others installed since the transaction was tried out is theirs.

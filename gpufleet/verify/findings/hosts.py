@@ -42,7 +42,7 @@ NO_CHECK = Kind(
 REACHABLE = _check(
     "GF710",
     "Host not reachable",
-    "try `ssh` to the host with the user, port and key of the inventory; mend what it reports",
+    "try `ssh` to the host with the user, port and key of the inventory; correct what it reports",
 )
 PROVENANCE = _check("GF711", "No record of what was installed", _PROVISION)
 AS_WANTED = _check(
