@@ -46,7 +46,7 @@ _OPTION_VALUE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _CURL_USER = re.compile(
-    r"""(?P<head>\bcurl\b[^\n|;]{0,300}?\s(?:-[a-zA-Z]*[uU]|--(?:proxy-)?user)[\s=]*)
+    r"""(?P<head>\bcurl\b[^\n|;]{0,300}?\s(?:-[a-zA-Z]{0,20}[uU]|--(?:proxy-)?user)[\s=]*)
         (?:"[^"\n]*:[^"\n]*"|'[^'\n]*:[^'\n]*'|[^\s:"']+:\S*)""",
     re.VERBOSE,
 )

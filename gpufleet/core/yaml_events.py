@@ -10,13 +10,19 @@ import yaml
 
 DEEPEST = 200  # levels: PyYAML's C code overflows its stack at some ten thousand
 DIRECTIVES = 100  # lines of %TAG and %YAML: libyaml compares each with all before it
+_DIRECTIVE = re.compile(
+    rb"(?:\A|[\n\r]|\xc2\x85|\xe2\x80[\xa8\xa9])%"
+)  # after libyaml's line breaks
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def events(text: str | bytes, loader: Any) -> Iterator[Any]:
     """What yaml.parse gives, one by one. Raises YAMLError where the text is nested too deep or has
     too many directives: libyaml's time grows with the square of both."""
-    lines = re.findall("(?m)^%", text) if isinstance(text, str) else re.findall(b"(?m)^%", text)
-    if len(lines) > DIRECTIVES:
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    if data.startswith(_UTF_16):
+        raise yaml.YAMLError("it is not UTF-8")
+    if len(_DIRECTIVE.findall(data)) > DIRECTIVES:
         raise yaml.YAMLError(f"it has more than {DIRECTIVES} lines that begin with %")
     depth = 0
     for event in yaml.parse(text, Loader=loader):

@@ -17,9 +17,9 @@ origin() { # URL: its scheme, host and port
 }
 absolute() { # PLACE: where a redirect from $url leads
     case $1 in
-        '' | *://*) printf '%s\n' "$1" ;;
         //*) printf '%s:%s\n' "${url%%:*}" "$1" ;;
         /*) printf '%s%s\n' "$(printf '%s\n' "$url" | sed 's|^\([^:]*://[^/?#]*\).*|\1|')" "$1" ;;
+        '' | *://*) printf '%s\n' "$1" ;;
         *) printf '%s/%s\n' "${url%/*}" "$1" ;;
     esac
 }

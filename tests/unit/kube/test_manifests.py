@@ -34,12 +34,21 @@ def test_what_is_too_deep_or_grows_too_large_is_refused(text: str) -> None:
         parse_chart({"Chart.yaml": b"name: x\nversion: 1.0.0\n", "values.yaml": text.encode()})
 
 
-@pytest.mark.parametrize("text", [f"entries: {DEEP * 10}", TAGS], ids=["flow", "directives"])
+@pytest.mark.parametrize(
+    "text",
+    [f"entries: {DEEP * 10}", *(TAGS.replace("\n", end) for end in "\n\r\x85\u2028")],
+    ids=["flow", "directives", "after CR", "after NEL", "after LS"],
+)
 def test_an_index_of_charts_is_refused_before_it_costs_much(text: str) -> None:
     began = time.process_time()
     with pytest.raises(BrokenIndex, match="more than"):
         parse_index(text.encode(), "tiny")
     assert time.process_time() - began < 5  # it took an hour
+
+
+def test_what_is_not_utf_8_is_refused() -> None:
+    with pytest.raises(BrokenIndex, match="not UTF-8"):
+        parse_index("entries: {}".encode("utf-16"), "tiny")
 
 
 def test_what_is_usual_is_read() -> None:
