@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import selection
 from tests.scheduling import ByKind
 
 settings.register_profile(
@@ -32,6 +33,10 @@ def rung_of(item: pytest.Item) -> str:
         return RUNGS["slow"]
     folder = Path(item.path).relative_to(Path(__file__).parent).parts[0]
     return RUNGS.get(folder, "no rung")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    selection.extended = "not extended" not in config.option.markexpr
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+extended = True  # whether this run has the extended cases; conftest.py reads -m
+
 
 def some(values: Iterable[Any], kept: Collection[Any]) -> list[Any]:
     """Parameters of which `make test` runs those that are `kept`."""

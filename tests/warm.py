@@ -1,7 +1,7 @@
-"""The `pyinfra` command without its start: a process that has its libraries forks for each run.
+"""`pyinfra` and `gpufleet` without their start: a process that has their libraries forks per run.
 
-The import of pyinfra, paramiko, kubernetes and gpufleet is most of the CPU of a short run. The
-files of deploys, inventories and roles are read in each run.
+The import of pyinfra, paramiko, kubernetes, pytest and gpufleet is most of the CPU of a short run.
+The files of deploys, inventories, roles and checks are read in each run.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Timer
+from typing import IO
 
-import gevent
 from gevent import monkey
 
-LIBRARIES = (
+PYINFRA = (
     "pyinfra_cli.main",
     "pyinfra.operations.server",
     "kubernetes.client",
@@ -34,6 +34,15 @@ LIBRARIES = (
     "gpufleet.node.operations.node",
     "gpufleet.helm.operations.cluster",
 )
+GPUFLEET = (  # no plugin of pytest: it warns of those that were imported before it
+    "gpufleet.cli.verify",
+    "gpufleet.verify.cluster",
+    "gpufleet.verify.node",
+    "_pytest.junitxml",
+    "_pytest.terminal",
+    "kubernetes.client",
+    "rich.table",
+)
 CATALOGS = (  # what every run reads as it is shipped
     "gpufleet.node.catalog.load_catalog",
     "gpufleet.helm.chart_choice.load_charts",
@@ -42,6 +51,7 @@ CATALOGS = (  # what every run reads as it is shipped
     "gpufleet.toolkit.dockerd.dockerd_options",
     "gpufleet.helm.limits.helm_catalog",
 )
+LIBRARIES = {"pyinfra": PYINFRA, "gpufleet": GPUFLEET}
 HEADER = 8  # bytes of a request's length
 
 
@@ -59,40 +69,74 @@ class Run:
         return os.waitstatus_to_exitcode(status)
 
 
-def begin(words: Sequence[str], folder: Path, variables: Mapping[str, str], output: int) -> Run:
-    """`pyinfra WORDS` in `folder`; `output` is the descriptor for what it prints."""
+def begin(
+    words: Sequence[str | Path],
+    folder: Path,
+    variables: Mapping[str, str],
+    output: int,
+    errors: int | None = None,
+) -> Run:
+    """Run `words`, the first of which names pyinfra or gpufleet, in `folder`.
+
+    `output` and `errors` are the descriptors for what it prints; without `errors`, both are one.
+    """
     ours, theirs = socket.socketpair()
     request = json.dumps(
-        {"words": list(words), "folder": str(folder), "variables": dict(variables)}
+        {
+            "words": [str(word) for word in words],
+            "folder": str(folder),
+            "variables": dict(variables),
+        }
     )
-    descriptors = array.array("i", [theirs.fileno(), output])
+    printed = [output, output if errors is None else errors]
+    descriptors = array.array("i", [theirs.fileno(), *printed])
+    server = _server(Path(words[0]).name)
     data = len(request.encode()).to_bytes(HEADER, "big") + request.encode()
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)]
-    sent = _server().sendmsg([data], rights)
-    _server().sendall(data[sent:])
+    sent = server.sendmsg([data], rights)
+    server.sendall(data[sent:])
     theirs.close()
     return Run(ours, int.from_bytes(_exactly(ours, HEADER), "big"))
 
 
 def ended(
-    words: Sequence[str], folder: Path, variables: Mapping[str, str], seconds: float
+    words: Sequence[str | Path], folder: Path, variables: Mapping[str, str], seconds: float
 ) -> tuple[int, str]:
     """Exit status and output of a run; one that takes longer than `seconds` is killed."""
-    with TemporaryFile() as printed:
-        run = begin(words, folder, variables, printed.fileno())
+    done = completed(words, folder, variables, seconds, apart=False)
+    return done.returncode, done.stdout
+
+
+def completed(
+    words: Sequence[str | Path],
+    folder: Path,
+    variables: Mapping[str, str],
+    seconds: float,
+    *,
+    apart: bool = True,
+) -> subprocess.CompletedProcess[str]:
+    """As `ended`; `apart`: what it writes to standard error is in `stderr`."""
+    with TemporaryFile() as printed, TemporaryFile() as complaints:
+        errors = complaints.fileno() if apart else None
+        run = begin(words, folder, variables, printed.fileno(), errors)
         watchdog = Timer(seconds, os.killpg, (run.pid, signal.SIGKILL))
         watchdog.start()
         status = run.wait()
         watchdog.cancel()
-        printed.seek(0)
-        return status, printed.read().decode(errors="replace")
+        texts = [_read(file) for file in (printed, complaints)]
+    return subprocess.CompletedProcess([str(word) for word in words], status, *texts)
+
+
+def _read(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
 
 
 @cache
-def _server() -> socket.socket:
-    """The connection to the process that forks; it ends when this process does."""
+def _server(command: str) -> socket.socket:
+    """The connection to the process that forks for a command; it ends when this process does."""
     ours, theirs = socket.socketpair()
-    words = [sys.executable, str(Path(__file__)), str(theirs.fileno())]
+    words = [sys.executable, str(Path(__file__)), command, str(theirs.fileno())]
     subprocess.Popen(words, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
     theirs.close()
     return ours
@@ -103,31 +147,32 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     while len(data) < size:
         more = connection.recv(size - len(data))
         if not more:
-            raise EOFError("the process that starts pyinfra has ended")
+            raise EOFError("the process that starts commands has ended")
         data += more
     return data
 
 
 def _serve(requests: socket.socket) -> None:
-    """Fork for every request; returns in each child, ready to be pyinfra."""
+    """Fork for every request; returns in each child, ready to be the command."""
     fork, waitpid, close = monkey.get_original("os", ["fork", "waitpid", "close"])
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how the middle ones ended
     while True:
-        head, passed, _, _ = socket.recv_fds(requests, HEADER, 2)
+        head, passed, _, _ = socket.recv_fds(requests, HEADER, 3)
         if not head:
             sys.exit()
-        ends, output = passed
+        ends, *printed = passed
         head += _exactly(requests, HEADER - len(head))
         request = json.loads(_exactly(requests, int.from_bytes(head, "big")))
         if fork():  # the middle one waits, so that this one can go on
-            close(ends)
-            close(output)
+            for descriptor in passed:
+                close(descriptor)
             continue
         requests.close()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         pid = fork()
         if pid:
-            close(output)
+            for descriptor in printed:
+                close(descriptor)
             os.write(ends, waitpid(pid, 0)[1].to_bytes(HEADER, "big"))
             os._exit(0)
         os.setsid()
@@ -136,24 +181,27 @@ def _serve(requests: socket.socket) -> None:
         os.chdir(request["folder"])
         os.environ.clear()
         os.environ.update(request["variables"])
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        close(output)
+        for descriptor, standard in zip(printed, (1, 2), strict=True):
+            os.dup2(descriptor, standard)
+            close(descriptor)
         sys.argv = request["words"]
         return
 
 
 def _main() -> None:
-    requests = socket.socket(fileno=int(sys.argv[1]))  # a blocking one: made before the patches
+    command = sys.argv[1]
+    requests = socket.socket(fileno=int(sys.argv[2]))  # a blocking one: made before the patches
     sys.path[0] = str(Path(sys.executable).parent)
-    for name in LIBRARIES:
+    for name in LIBRARIES[command]:
         import_module(name)
-    for catalog in CATALOGS:
+    for catalog in CATALOGS if command == "pyinfra" else ():
         module, _, function = catalog.rpartition(".")
         getattr(import_module(module), function)()
     gc.freeze()  # a collection in a child would copy every page
     _serve(requests)
-    gevent.reinit()
+    if command == "gpufleet":
+        import_module("gpufleet.cli").main()
+    import_module("gevent").reinit()
     import_module("pyinfra_cli.main").main()
 
 

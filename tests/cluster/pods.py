@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 Pods = Callable[[str], list[Any]]
-SECONDS = 30.0  # for what kwok and the controllers do in one or two
+SECONDS = 180.0  # for what kwok and the controllers do in one or two on an idle machine
 
 
 def pod(labels: dict[str, str], **more: Any) -> dict[str, Any]:

@@ -132,15 +132,9 @@ class Bench:
         with TemporaryDirectory(prefix="gpufleet-test-") as name:
             inventory, found = Path(name, "inventory.py"), Path(name, "found.json")
             inventory.write_text(INVENTORY.format(data=json.dumps(self.data(**data))))
-            words: list[str | Path] = [
-                PYINFRA.with_name("gpufleet"),
-                "verify",
-                inventory,
-                "--json",
-                found,
-                *(["-k", only] if only else []),
-            ]
-            subprocess.run(words, cwd=ROOT, capture_output=True, timeout=SECONDS, check=False)
+            words = [PYINFRA.with_name("gpufleet"), "verify", inventory, "--json", found]
+            words += ["-k", only] if only else []
+            warm.ended(words, ROOT, os.environ, SECONDS)
             checks: dict[str, Any] = json.loads(found.read_text())["hosts"]["@local"]["checks"]
         return checks
 

@@ -75,7 +75,7 @@ class Stage:
     def run(self, play: Callable[[Any], None]) -> dict[str, Any]:
         """`gpufleet verify` while `play` does what the node would do with the pod."""
         self.node.ready()
-        data = {"verify_load": True, "verify_load_seconds": 5, "verify_load_start_seconds": 30}
+        data = {"verify_load": True, "verify_load_seconds": 5, "verify_load_start_seconds": 240}
         with ThreadPoolExecutor(1) as pool:
             checks = pool.submit(self.bench.verify, "load", **data)
             pod = self.node.pod()

@@ -23,12 +23,13 @@ from gpufleet_sandbox.cluster.real_node import join
 from gpufleet_sandbox.cluster.versions import versions
 from gpufleet_sandbox.inventory import group_data, nodes
 from gpufleet_sandbox.waiting import wait_until
+from tests import warm
 from tests.cluster.stacking import PYINFRA, ROOT
 from tests.cluster.standin import write_charts
 from tests.naming import RUN
 
 HOST = "ubuntu2404"  # containerd, one H100
-SECONDS = 120
+SECONDS = 300
 PLUGIN = "nvidia-device-plugin"
 
 
@@ -46,7 +47,7 @@ class Site:
 
     def deploy(self, name: str) -> subprocess.CompletedProcess[str]:
         words = [str(PYINFRA), "-y", str(self.inventory), f"deploys/{name}.py"]
-        return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=600)
+        return warm.completed(words, ROOT, os.environ, 600)
 
     def gpus(self) -> str:
         """What the node offers."""

@@ -107,6 +107,7 @@ def test_an_installation_that_was_killed(site: Site) -> None:
     assert site.bring({}).plan.action == "no-op"
 
 
+@pytest.mark.extended
 def test_an_upgrade_that_was_killed(site: Site) -> None:
     assert site.bring({"settings": {"a": 1}}).ok
     pod = site.core.list_namespaced_pod(site.namespace, label_selector="app=one").items[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +12,7 @@ from typing import Any
 from deploying import PYINFRA, ROOT, deploy_command
 
 from gpufleet_sandbox import Host
+from tests import warm
 
 GPUFLEET = PYINFRA.with_name("gpufleet")
 
@@ -21,18 +22,10 @@ def verify(hosts: Sequence[Host], **data: Any) -> dict[str, Any]:
     with TemporaryDirectory(prefix="gpufleet-test-") as folder:
         inventory = deploy_command("gpu_node", hosts, Path(folder), data=data)[-2]
         report = Path(folder, "checks.json")
-        done = subprocess.run(
-            [str(GPUFLEET), "verify", inventory, "--json", str(report)],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert report.exists(), done.stdout
+        words = [GPUFLEET, "verify", inventory, "--json", report]
+        status, output = warm.ended(words, ROOT, os.environ, 120)
+        assert report.exists(), output
         found = json.loads(report.read_text())["hosts"]
     failed = any(part["failed"] for part in found.values())
-    assert done.returncode == int(failed), done.stdout
+    assert status == int(failed), output
     return dict(found)

@@ -94,7 +94,7 @@ def folder(parent: Path, name: str) -> Path:
 @pytest.mark.parametrize(
     ("kind", "how"),
     [
-        ("el7", AS_USER),
+        pytest.param("el7", AS_USER, marks=pytest.mark.extended),
         pytest.param("el7", {}, marks=pytest.mark.extended),
         pytest.param("debian12", AS_USER, marks=pytest.mark.extended),
         pytest.param("debian12", {}, marks=pytest.mark.extended),

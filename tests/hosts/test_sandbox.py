@@ -103,6 +103,7 @@ def test_reboot_is_a_new_boot_with_the_same_disk(sandbox_host: HostFactory) -> N
     assert host.ssh("true").returncode == 0
 
 
+@pytest.mark.extended
 def test_reset_makes_a_host_bare_again(sandbox_host: HostFactory) -> None:
     host = sandbox_host("nogpu")
     host.put("/root/lost", "lost\n")
@@ -112,6 +113,7 @@ def test_reset_makes_a_host_bare_again(sandbox_host: HostFactory) -> None:
     assert host.ssh("true").returncode == 0
 
 
+@pytest.mark.extended
 def test_up_again_changes_nothing(sandbox: Sandbox, sandbox_host: HostFactory) -> None:
     before = sandbox_host("nogpu").output(BOOT_ID)
     sandbox.up(["nogpu"])

@@ -4,8 +4,8 @@ the rest is skipped with it."""
 from __future__ import annotations
 
 import json
+import os
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests import warm
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -24,13 +26,8 @@ def checks(folder: Path, kubeconfig: Path, **data: Any) -> dict[str, dict[str, s
     inventory, found = folder / "inventory.py", folder / "found.json"
     data["cluster_kubeconfig"] = str(kubeconfig)
     inventory.write_text(f"gpu_cluster = (['@local'], {data!r})\n")
-    subprocess.run(
-        [Path(sys.executable).with_name("gpufleet"), "verify", inventory, "--json", found],
-        cwd=ROOT,
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
+    gpufleet = Path(sys.executable).with_name("gpufleet")
+    warm.ended([gpufleet, "verify", inventory, "--json", found], ROOT, os.environ, 120)
     return dict(json.loads(found.read_text())["hosts"]["@local"]["checks"])
 
 

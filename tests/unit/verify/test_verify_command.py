@@ -18,6 +18,7 @@ from verify_paper import healthy
 from gpufleet.cli.verify import Refusal, checks_folder
 from gpufleet.verify.inventory import VerifyError
 from gpufleet.verify.probe import HostProbe
+from tests import warm
 
 ROOT = Path(__file__).parents[3]
 SSH = """\
@@ -68,14 +69,8 @@ def command(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
         "PYTHONPATH": str(ROOT),
         "COLUMNS": "120",
     }
-    return subprocess.run(
-        [sys.executable, "-c", "from gpufleet.cli import main; main()", "verify", *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    gpufleet = Path(sys.executable).with_name("gpufleet")
+    return warm.completed([gpufleet, "verify", *arguments], folder, environment, 120)
 
 
 @pytest.fixture(scope="module")
