@@ -9,8 +9,9 @@ from typing import Any
 import yaml
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.merge import merged
 from gpufleet.core.render import render
-from gpufleet.helm.chart_choice import ChartChoice, merged
+from gpufleet.helm.chart_choice import ChartChoice
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.helm.chart_source import chart_source
 from gpufleet.helm.release import CrdPolicy, Readiness, Release

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from gpufleet.core.merge import merged
 from gpufleet.kube.manifests import load_manifests
 
 _USED = re.compile(rb"\.Values\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
@@ -55,33 +56,19 @@ class ChartContent:
         for sub in self.subcharts:
             own = known.get(sub.key)
             inner = sub.chart.known_values()
-            known[sub.key] = _merged(inner, own) if isinstance(own, Mapping) else inner
+            known[sub.key] = merged(inner, own) if isinstance(own, Mapping) else inner
             for path in sub.condition:
-                known = _merged(_nested(path, True), known)
+                known = merged(_nested(path, True), known)
         return known
 
     def all_crds(self, values: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         """Its CRDs and those of the subcharts that `values`, over the defaults, switch on."""
         yield from self.crds
-        merged = _merged(self.values, values)
+        effective = merged(self.values, values)
         for sub in self.subcharts:
-            if _is_on(sub.condition, merged):
-                inner = merged.get(sub.key)
+            if _is_on(sub.condition, effective):
+                inner = effective.get(sub.key)
                 yield from sub.chart.all_crds(inner if isinstance(inner, Mapping) else {})
-
-
-def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`over` put on `base`, maps key by key, as Helm does it; null takes a key away."""
-    result = dict(base)
-    for key, value in over.items():
-        below = result.get(key)
-        if value is None:
-            result.pop(key, None)
-        elif isinstance(value, Mapping) and isinstance(below, Mapping):
-            result[key] = _merged(below, value)
-        else:
-            result[key] = value
-    return result
 
 
 def _with_name(known: Mapping[str, Any], path: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from gpufleet.core.data import read
 from gpufleet.core.findings import Finding
+from gpufleet.core.merge import merged
 from gpufleet.core.versions import release
 from gpufleet.helm.chart_models import Break, Chart, ChartCatalog, Documented, Pick
 from gpufleet.helm.findings import charts as findings
@@ -209,13 +210,3 @@ def _spelt(chart: Chart, version: str) -> str:
 
 def _number(version: str) -> Numbers:
     return release(version.removeprefix("v"))
-
-
-def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as helm merges them: mappings key by key, everything else from `over`; null stays."""
-    result = dict(base)
-    for key, value in over.items():
-        below = result.get(key)
-        both = isinstance(below, Mapping) and isinstance(value, Mapping)
-        result[key] = merged(below, value) if both else value  # type: ignore[arg-type]
-    return result

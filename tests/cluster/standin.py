@@ -19,8 +19,8 @@ from typing import Any
 
 import yaml
 
+from gpufleet.core.merge import merged
 from gpufleet.core.versions import release
-from gpufleet.helm.chart_choice import merged
 
 SOURCE = Path(__file__).parent / "charts" / "standin"
 PASSED_ON = ("grafana", "kube-state-metrics", "prometheus-node-exporter", "crds")  # to subcharts

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.merge import merged
 from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.config.edits import Data, NotUnderstood, has, lookup
 from gpufleet.toolkit.config.model import Merged, Path, Record, RuntimeWish
@@ -21,7 +22,6 @@ from gpufleet.toolkit.config.tables import (
     base_runtime,
     is_ours,
     merge_tables,
-    overlaid,
     parsed,
     told,
     unmerge_tables,
@@ -139,7 +139,7 @@ def effective(
     table = cri_table(parsed(main), newest_version)
     for text in imports:
         other = cri_table(parsed(text), newest_version)
-        table = overlaid(table, other) if deep_merge or not other else other
+        table = merged(table, other) if deep_merge or not other else other
     return {"plugins": {CRI[3]: table}} if table else {}
 
 

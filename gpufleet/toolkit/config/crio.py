@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.merge import merged
 from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.config.edits import Data, lookup
 from gpufleet.toolkit.config.model import Merged, Path, Record, RuntimeWish
@@ -14,7 +15,6 @@ from gpufleet.toolkit.config.tables import (
     base_runtime,
     is_ours,
     merge_tables,
-    overlaid,
     parsed,
     told,
     unmerge_tables,
@@ -49,7 +49,7 @@ def effective(texts: Iterable[str]) -> Data:
     """The configuration of crio.conf and its drop-ins, in CRI-O's order (lexical, main first)."""
     data: Data = {}
     for text in texts:
-        data = overlaid(data, parsed(text))
+        data = merged(data, parsed(text))
     return data
 
 

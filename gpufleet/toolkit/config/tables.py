@@ -104,17 +104,6 @@ def unmerge_tables(
     return Merged(settled.text, settled.text != text, notes)
 
 
-def overlaid(below: Data, above: Data) -> Data:
-    """Two tables as one, key by key; where both have a value, the one of `above`."""
-    both = dict(below)
-    for key, value in above.items():
-        old = both.get(key)
-        if isinstance(old, dict) and isinstance(value, dict):
-            value = overlaid(old, value)
-        both[key] = value
-    return both
-
-
 def parsed(text: str | None) -> Data:
     """The tables of a text; none where it is missing or does not parse."""
     if text is None:

@@ -12,13 +12,13 @@ from click.testing import CliRunner
 
 from gpufleet.cli import main
 from gpufleet.core.findings import Severity
+from gpufleet.core.merge import merged
 from gpufleet.helm.chart_choice import (
     ChartChoice,
     choose_charts,
     cluster_findings,
     kubernetes_minor,
     load_charts,
-    merged,
 )
 
 CATALOG = load_charts()

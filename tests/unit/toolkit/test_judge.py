@@ -16,9 +16,9 @@ import pytest
 import tomlkit
 from golden_cases import Case, cases
 
+from gpufleet.core.merge import merged
 from gpufleet.node.catalog import load_catalog
 from gpufleet.toolkit.config.edits import lookup
-from gpufleet.toolkit.config.tables import overlaid
 from gpufleet_sandbox.errors import SandboxError
 from gpufleet_sandbox.mirror.gotools import toolkit_programs
 from gpufleet_sandbox.paths import cache_dir
@@ -97,7 +97,7 @@ def _joined(layers: list[str]) -> list[str]:
     """CRI-O's files as one, since nvidia-ctk reads only one."""
     whole: dict[str, Any] = {}
     for layer in layers:
-        whole = overlaid(whole, tomllib.loads(layer))
+        whole = merged(whole, tomllib.loads(layer))
     return [tomlkit.dumps(whole)]
 
 
@@ -127,7 +127,7 @@ def _read(case: Case, text: str | None) -> dict[str, Any]:
     outer = case.settings.get("main", "")
     if case.runtime == "crio":
         outer = "\n".join(_joined(case.settings["layers"]))
-    return overlaid(tomllib.loads(outer), tomllib.loads(text or ""))
+    return merged(tomllib.loads(outer), tomllib.loads(text or ""))
 
 
 def _agree(case: Case, program: Path, folder: Path) -> bool:
@@ -138,7 +138,7 @@ def _agree(case: Case, program: Path, folder: Path) -> bool:
     if case.runtime == "docker":
         theirs = json.loads(main.read_text()) if main.exists() else {}
     else:
-        theirs = overlaid(_toml(main), _toml(folder / "99-nvidia.toml"))
+        theirs = merged(_toml(main), _toml(folder / "99-nvidia.toml"))
     ours = _read(case, merged.text)
     return bool(_meaning(case.runtime, ours) == _meaning(case.runtime, theirs))
 
