@@ -6,12 +6,12 @@ import re
 
 
 def release(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version: "580.159.03" -> (580, 159, 3), "3.10.0-1160" -> (3, 10, 0).
+    """The leading numbers of a version: "580.159.03" -> (580, 159, 3), "v1.27-rc" -> (1, 27).
 
     Text without a leading number gives an empty tuple, which is lower than every version.
     """
-    found = re.match(r"\d+(\.\d+)*", version)
-    return tuple(int(part) for part in found.group().split(".")) if found else ()
+    found = re.match(r"v?(\d+(?:\.\d+)*)", version)
+    return tuple(int(part) for part in found[1].split(".")) if found else ()
 
 
 def branch_of(version: str) -> int:

@@ -204,7 +204,7 @@ def _operands(
     pods = {
         operand.name: len(nodes)
         for operand in known.everywhere
-        if _reaches(version, operand.since)
+        if numbers(version) >= numbers(operand.since)
         and (operand.switch is None or _enabled(values, operand.switch, default=True))
     }
     shared = _enabled(values, "sandboxWorkloads", default=False)  # with virtual machines
@@ -214,7 +214,3 @@ def _operands(
 def _enabled(values: Mapping[str, Any], component: str, *, default: bool) -> bool:
     found = (values.get(component) or {}).get("enabled")
     return default if found is None else bool(found)
-
-
-def _reaches(version: str, since: str) -> bool:
-    return numbers(version.removeprefix("v")) >= numbers(since.removeprefix("v"))

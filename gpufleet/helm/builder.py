@@ -62,7 +62,6 @@ class ReleaseBuilder:
             values=merged(merged(values, choice.values), wanted),
             ready=Readiness({**_empty(self.catalog, chart), **(pods or {})}, access.timeout),
             crds=crds,
-            pod_security="privileged",  # host ports, host network, device nodes
             adopt=access.adopt_releases,
             force_conflicts=access.force_conflicts,
             downgrade=chart in access.chart_versions,  # asked for by version

@@ -17,7 +17,6 @@ from gpufleet.helm.chart_models import Break, Chart, ChartCatalog, Documented, P
 from gpufleet.helm.findings import charts as findings
 
 Policy = Literal["careful", "newest"]
-Numbers = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def choose_charts(
 def has_feature(catalog: ChartCatalog, chart: str, version: str, feature: str) -> bool:
     """Whether a version of a chart knows a value; one without an entry is known to all."""
     since = catalog.charts[chart].features.get(feature)
-    return since is None or _number(version) >= _number(since)
+    return since is None or release(version) >= release(since)
 
 
 def memory_limit(catalog: ChartCatalog, chart: str, gpus: int) -> str:
@@ -124,7 +123,7 @@ def _careful(chart: Chart, minor: str) -> Pick:
 
 def _newest(chart: Chart, minor: str, careful: Pick) -> tuple[str, str]:
     """The newest version that the API takes, with values where it needs some."""
-    for version in sorted(chart.installed, key=_number, reverse=True):
+    for version in sorted(chart.installed, key=release, reverse=True):
         hits = [hit for hit in chart.breaks if _hits(hit, version, minor)]
         if all(hit.values for hit in hits):
             if version == careful.version:
@@ -157,13 +156,13 @@ def _remarks(name: str, chart: Chart, version: str, minor: str) -> Iterator[Find
         yield findings.CHART_UNDOCUMENTED(
             chart=name, version=version, minor=minor, documented=f"{said.first}{last}"
         )
-    newest = max((*chart.installed, *(pick.version for pick in chart.picks)), key=_number)
-    if _number(version) > _number(newest):
+    newest = max((*chart.installed, *(pick.version for pick in chart.picks)), key=release)
+    if release(version) > release(newest):
         yield findings.CHART_UNKNOWN(chart=name, version=version, newest=newest)
 
 
 def _documented(chart: Chart, version: str) -> Documented | None:
-    entries = [entry for entry in chart.documented if _number(entry.since) <= _number(version)]
+    entries = [entry for entry in chart.documented if release(entry.since) <= release(version)]
     return entries[-1] if entries else None
 
 
@@ -173,9 +172,9 @@ def _covers(said: Documented, minor: str) -> bool:
 
 
 def _hits(hit: Break, version: str, minor: str) -> bool:
-    if release(minor) >= release(hit.below) or _number(version) < _number(hit.since):
+    if release(minor) >= release(hit.below) or release(version) < release(hit.since):
         return False
-    return hit.until is None or _number(version) < _number(hit.until)
+    return hit.until is None or release(version) < release(hit.until)
 
 
 def _checked(chart: Chart, version: str, minor: str, values: Mapping[str, Any]) -> str:
@@ -206,7 +205,3 @@ def _spelt(chart: Chart, version: str) -> str:
     """The version as the chart's index writes it: gpu-operator's have a v from 1.7.0 on."""
     known = {name.removeprefix("v"): name for name in chart.installed}
     return known.get(version.removeprefix("v"), version)
-
-
-def _number(version: str) -> Numbers:
-    return release(version.removeprefix("v"))

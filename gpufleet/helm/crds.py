@@ -72,13 +72,13 @@ def crds_behind(wanted: Release, app_version: str, facts: ClusterFacts) -> list[
     annotation = wanted.crds.version_annotation
     if not annotation:
         return []
-    now = release(app_version.removeprefix("v"))
+    now = release(app_version)
     return [
         crd.name
         for crd in facts.crds.values()
         if annotation in crd.annotations
         and crd.release in (None, wanted.ref)
-        and release(crd.annotations[annotation].removeprefix("v")) < now
+        and release(crd.annotations[annotation]) < now
     ]
 
 

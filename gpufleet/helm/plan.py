@@ -23,7 +23,7 @@ OWNER_LABEL = (
     "gpufleet"  # on the Secrets of releases that gpufleet made; its value: by which machine
 )
 VALUES_LABEL = "gpufleet-values"  # there too: the mark of the values that gpufleet set
-LEVELS = ("privileged", "baseline", "restricted")  # of pod security, least strict first
+STRICT = ("baseline", "restricted")  # pod security without host ports, network and device nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def _decide(
         return _pending(found, controller)
     if found.status != "deployed":
         return "repair-failed", f"its revision {found.revision} is {found.status}", []
-    if _number(found.chart_version) > _number(wanted.version) and not wanted.downgrade:
+    if numbers(found.chart_version) > numbers(wanted.version) and not wanted.downgrade:
         return _steady(wanted, found, facts, [_newer(wanted, found)])
     differences = list(_differences(wanted, found))
     if differences:
@@ -200,10 +200,6 @@ def _newer(wanted: Release, found: HelmRelease) -> Finding:
     )
 
 
-def _number(version: str) -> tuple[int, ...]:
-    return numbers(version.removeprefix("v"))
-
-
 def _diff(wanted: Release, found: HelmRelease | None) -> tuple[str, ...]:
     after = f"{wanted.chart} {wanted.version}, wanted"
     if found is None:
@@ -219,12 +215,9 @@ def _obstacles(
     space = facts.namespaces.get(wanted.namespace)
     if space and space.terminating:
         yield findings.NAMESPACE_ENDS(namespace=space.name)
-    level = space.pod_security.get("enforce", "privileged") if space else "privileged"
-    fits = wanted.pod_security or "restricted"
-    if level in LEVELS and LEVELS.index(level) > LEVELS.index(fits):
-        yield findings.POD_SECURITY(
-            namespace=wanted.namespace, level=level, release=wanted.ref, needed=fits
-        )
+    level = space.pod_security.get("enforce") if space else None
+    if level in STRICT:
+        yield findings.POD_SECURITY(namespace=wanted.namespace, level=level, release=wanted.ref)
     if found and OWNER_LABEL not in found.labels and not wanted.adopt:
         lost = list(_lost(found.values, wanted.values))
         if lost:

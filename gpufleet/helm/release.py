@@ -13,7 +13,6 @@ Action = Literal[
     "install", "upgrade", "no-op", "wait", "repair-pending", "repair-failed", "repair", "blocked"
 ]
 STALE = 15 * 60  # seconds after which nobody is at work on a pending release any more
-PodSecurity = Literal["privileged", "baseline", "restricted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +114,9 @@ class Release:
     """A Helm release as it should be.
 
     `values`: everything that is passed to the chart, the user's own values merged already.
-    `pod_security`: the strictest level that its pods fit; the namespace is made with it, and an
-    existing one that enforces more is a blocker. `adopt`: take over a release of this name and
-    chart that something else made, although values of it get lost. `force_conflicts`: take fields
-    back that something else changed (helm 4). `downgrade`: an older chart than the installed one
-    is meant.
+    `adopt`: take over a release of this name and chart that something else made, although values
+    of it get lost. `force_conflicts`: take fields back that something else changed (helm 4).
+    `downgrade`: an older chart than the installed one is meant.
     """
 
     name: str
@@ -130,7 +127,6 @@ class Release:
     values: Mapping[str, Any] = field(default_factory=dict, repr=False)  # may hold secrets
     ready: Readiness = Readiness()
     crds: CrdPolicy = CrdPolicy()
-    pod_security: PodSecurity | None = None
     adopt: bool = False
     force_conflicts: bool = False
     downgrade: bool = False

@@ -68,14 +68,8 @@ def wanted_config(api: ClusterApi, namespace: str, name: str) -> str | Finding:
 
 def _secret(api: ClusterApi, namespace: str, name: str) -> dict[str, str]:
     """The texts of a Secret; none where there is no such Secret."""
-    try:
-        data: dict[str, Any] = (
-            api.get(f"/api/v1/namespaces/{namespace}/secrets/{name}").get("data") or {}
-        )
-    except ApiError as error:
-        if error.reason != "NotFound":
-            raise
-        return {}
+    secret = api.find(f"/api/v1/namespaces/{namespace}/secrets/{name}") or {}
+    data: dict[str, Any] = secret.get("data") or {}
     return {key: base64.b64decode(value).decode("utf-8", "replace") for key, value in data.items()}
 
 

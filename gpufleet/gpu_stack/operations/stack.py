@@ -23,10 +23,10 @@ from gpufleet.kube.facts import ServerVersion
 from gpufleet.kube.findings import NAMED_TWICE, WRITE_REFUSED
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.kube.operations.boundary import cluster_boundary, cluster_operation
+from gpufleet.kube.operations.namespaces import ensure_namespace
 from gpufleet.run.reporting import RunReport
 
 USER = "admin"
-NAMESPACE_LABELS = {"pod-security.kubernetes.io/enforce": "privileged"}
 
 
 @dataclass(slots=True)
@@ -135,7 +135,7 @@ def keep_runtime_class(api: ClusterApi, name: str | None) -> Commands:
         return
     group = api.get("/apis/node.k8s.io")["preferredVersion"]["groupVersion"]
     classes = f"/apis/{group}/runtimeclasses"
-    if _is_there(api, f"{classes}/{name}"):
+    if api.find(f"{classes}/{name}"):
         host.noop(f"the RuntimeClass {name} is there")
         return
     body = {
@@ -162,20 +162,10 @@ def keep_password(api: ClusterApi, secret: tuple[str, str] | None) -> Commands:
     + api: of the cluster
     + secret: namespace and name; None where the user has one
     """
-    if secret is None or _is_there(api, "/api/v1/namespaces/{}/secrets/{}".format(*secret)):
+    if secret is None or api.find("/api/v1/namespaces/{}/secrets/{}".format(*secret)):
         host.noop("Grafana has its password")
         return
     yield FunctionCommand(_make_password, (api, *secret), {})
-
-
-def _is_there(api: ClusterApi, path: str) -> bool:
-    try:
-        api.get(path)
-    except ApiError as error:
-        if error.reason == "NotFound":
-            return False
-        raise
-    return True
 
 
 def _make_password(state: State, host: Host, api: ClusterApi, namespace: str, name: str) -> bool:
@@ -184,19 +174,11 @@ def _make_password(state: State, host: Host, api: ClusterApi, namespace: str, na
         "stringData": {"admin-user": USER, "admin-password": secrets.token_urlsafe(24)},
     }
     try:
-        _make_namespace(api, namespace)
+        ensure_namespace(api, namespace)
         api.create(f"/api/v1/namespaces/{namespace}/secrets", body)
     except ApiError as error:
         return _refused(host, f"make the Secret {namespace}/{name}", error)
     return True
-
-
-def _make_namespace(api: ClusterApi, name: str) -> None:
-    try:
-        api.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": NAMESPACE_LABELS}})
-    except ApiError as error:
-        if error.reason != "AlreadyExists":
-            raise
 
 
 def _refused(host: Host, action: str, error: ApiError) -> bool:

@@ -55,8 +55,8 @@ POD_SECURITY = Kind(
     Severity.BLOCKER,
     "The namespace does not allow the pods",
     "Namespace {namespace} enforces the pod security level {level}, and the pods of {release} need "
-    "{needed}.",
-    "kubectl label namespace {namespace} --overwrite pod-security.kubernetes.io/enforce={needed} "
+    "privileged.",
+    "kubectl label namespace {namespace} --overwrite pod-security.kubernetes.io/enforce=privileged "
     "or choose another namespace.",
 )
 VALUE_UNKNOWN = Kind(

@@ -31,8 +31,8 @@ from gpufleet.kube.facts import ClusterFacts, ReleaseRef, ServerVersion
 from gpufleet.kube.findings import WRONG_CLUSTER
 from gpufleet.kube.manifests import load_manifests
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
-from gpufleet.kube.operations.api import ApiError, ClusterApi
-from gpufleet.kube.operations.gather import gather_cluster, refusals
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.gather import gather_cluster
 from gpufleet.kube.operations.lease import at_work, take_lease
 
 
@@ -67,8 +67,6 @@ class Cluster:
             return self._complete(plan)
         except ClusterProblem as problem:
             return PlannedRelease(_blocked(plan, problem))
-        except ApiError as error:
-            return PlannedRelease(_blocked(plan, ClusterProblem(*refusals([error]))))
 
     def _complete(self, plan: ReleasePlan) -> PlannedRelease:
         archive = chart_archive(plan.release, self.helm, cache_dir())
@@ -130,10 +128,7 @@ def open_cluster(
     ends. None: nothing will be changed, and nobody is kept off.
     """
     api = ClusterApi(access)
-    try:
-        system = api.get("/api/v1/namespaces/kube-system")
-    except ApiError as error:
-        raise ClusterProblem(*refusals([error])) from error
+    system = api.get("/api/v1/namespaces/kube-system")
     _require(system["metadata"]["uid"], uid, api)
     lease = take_lease(api, wait, say) if wait is not None else None
     try:

@@ -21,14 +21,9 @@ OPENAPI_V3 = ServerVersion(1, 27)  # from here on one document per group is serv
 
 def live_crds(api: ClusterApi, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """CRDs as the cluster has them, whole; those that are missing are left out."""
-    found = {}
-    for name in names:
-        try:
-            found[name] = api.get(_path({"apiVersion": "apiextensions.k8s.io/v1"}, name))
-        except ApiError as error:
-            if error.status != 404:
-                raise
-    return found
+    group = {"apiVersion": "apiextensions.k8s.io/v1"}
+    found = {name: api.find(_path(group, name)) for name in names}
+    return {name: crd for name, crd in found.items() if crd}
 
 
 def write_crds(
@@ -104,10 +99,5 @@ def _description(api: ClusterApi, group: str, version: str, server: ServerVersio
     """The definitions of the server's OpenAPI document that hold a group's kinds."""
     if server < OPENAPI_V3:
         return api.get("/openapi/v2").get("definitions")
-    try:
-        document = api.get(f"/openapi/v3/apis/{group}/{version}")
-    except ApiError as error:
-        if error.status != 404:
-            raise
-        return None  # the group is new
+    document = api.find(f"/openapi/v3/apis/{group}/{version}") or {}  # {}: the group is new
     return (document.get("components") or {}).get("schemas")

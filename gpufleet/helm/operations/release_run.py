@@ -16,8 +16,7 @@ from gpufleet.helm.release import ReleasePlan
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError, ClusterApi
-from gpufleet.kube.operations.gather import refusals
-from gpufleet.kube.parse import POD_SECURITY
+from gpufleet.kube.operations.namespaces import ensure_namespace
 
 HELM_TIMEOUT = 300  # seconds for hooks and requests of one helm
 AGAIN = "run again when the cause is gone."
@@ -57,8 +56,6 @@ class ReleaseRun:
             self._carry_out(outcome)
         except ClusterProblem as problem:
             outcome.fail(*problem.findings)
-        except ApiError as error:
-            outcome.fail(*refusals([error]))
         outcome.findings = [self._shown(finding) for finding in outcome.findings]
         return outcome
 
@@ -86,7 +83,8 @@ class ReleaseRun:
 
     def _change(self, outcome: Outcome, watch: Watch) -> bool:
         """Namespace, CRDs, repair, helm; whether all went well."""
-        self._make_namespace()
+        if self.plan.release.namespace not in self.facts.namespaces:
+            ensure_namespace(self.api, self.plan.release.namespace)
         problem = write_crds(
             self.api, self.plan.crds, self.plan.release, self.facts.server, self.say
         )
@@ -108,19 +106,6 @@ class ReleaseRun:
             except ApiError as error:
                 if error.reason != "NotFound":
                     raise
-
-    def _make_namespace(self) -> None:
-        wanted = self.plan.release
-        if wanted.namespace in self.facts.namespaces:
-            return
-        level = wanted.pod_security
-        labels = {f"{POD_SECURITY}enforce": level} if level else {}
-        body = {"metadata": {"name": wanted.namespace, "labels": labels}}
-        try:
-            self.api.create("/api/v1/namespaces", body)
-        except ApiError as error:
-            if error.reason != "AlreadyExists":
-                raise
 
     def _repair(self, watch: Watch) -> None:
         """Take a release that is pending or failed back to a good revision.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -23,6 +23,7 @@ from gpufleet.kube.operations.access import (
     expired_client_certificate,
     refused_certificate,
 )
+from gpufleet.kube.permissions import missing_permissions
 
 PAGE = 500  # objects per answer
 TIMEOUT = (5, 60)  # seconds to connect, and between two parts of an answer
@@ -34,7 +35,7 @@ _GONE = 410
 _LATER = 429  # nothing was done: too much is asked, or a kind is so new that it is not served yet
 
 
-class ApiError(Exception):
+class ApiError(ClusterProblem):
     """The API server refused a request. `reason` as the server words it (Forbidden, NotFound);
     `context`: of the kubeconfig."""
 
@@ -44,7 +45,28 @@ class ApiError(Exception):
         self.status = status
         self.reason = str(answer.get("reason") or "")
         self.message = str(answer.get("message") or "")
-        super().__init__(f"{request}: {status} {self.message or self.reason}")
+        super().__init__(*refusals([self]))
+
+    def __str__(self) -> str:
+        return f"{self.request}: {self.status} {self.message or self.reason}"
+
+
+def refusals(errors: Sequence[ApiError]) -> list[Finding]:
+    """What one server refused, as findings: all missing permissions in one."""
+    forbidden = [error for error in errors if error.status == 403]
+    found = [
+        findings.ANSWER_UNREADABLE(
+            request=error.request,
+            context=error.context,
+            reason=f"{error.status} {error.message or error.reason}",
+        )
+        for error in errors
+        if error not in forbidden
+    ]
+    if forbidden:
+        messages = [error.message for error in forbidden]
+        found.append(missing_permissions(forbidden[0].context, messages))
+    return found
 
 
 class ClusterApi:
@@ -65,6 +87,15 @@ class ClusterApi:
 
     def get(self, path: str, accept: str = "application/json", **query: str) -> dict[str, Any]:
         return self._request("GET", path, accept=accept, query=query)
+
+    def find(self, path: str) -> dict[str, Any] | None:
+        """What is at a path; None where there is nothing."""
+        try:
+            return self.get(path)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return None
 
     def list(self, path: str, accept: str = "application/json", **query: str) -> list[Any]:
         """The items of a list, page by page."""

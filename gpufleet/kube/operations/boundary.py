@@ -21,8 +21,6 @@ from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import explain
 from gpufleet.kube.findings import UNEXPECTED
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError
-from gpufleet.kube.operations.gather import refusals
 from gpufleet.run.reporting import RunReport
 
 P = ParamSpec("P")
@@ -45,8 +43,6 @@ def told(error: Exception) -> list[Finding]:
     """What an error says, as findings; of one that nobody expected, with its place."""
     if isinstance(error, ClusterProblem):
         return list(error.findings)
-    if isinstance(error, ApiError):
-        return refusals([error])
     text = " ".join(str(error).split())[:LONGEST]
     return [UNEXPECTED(place=_place(error), error=f"{type(error).__name__}: {text}")]
 

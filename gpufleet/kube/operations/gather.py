@@ -7,15 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpufleet.core.findings import Finding
 from gpufleet.kube import findings
 from gpufleet.kube.answers import KINDS, Answers, cluster_facts
 from gpufleet.kube.facts import ClusterFacts, ReleaseRef, ServerVersion
 from gpufleet.kube.helm_releases import RELEASE_TYPE, newest_revisions
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import METADATA_ONLY, ApiError, ClusterApi
+from gpufleet.kube.operations.api import METADATA_ONLY, ApiError, ClusterApi, refusals
 from gpufleet.kube.parse import crd_groups, parse_version
-from gpufleet.kube.permissions import missing_permissions
 
 THREADS = 8
 
@@ -148,21 +146,3 @@ def _ask(api: ClusterApi, ask: Ask) -> Any:
         if ask.optional and error.status in (404, 503):
             return [] if ask.many else {}
         raise
-
-
-def refusals(errors: list[ApiError]) -> list[Finding]:
-    """What one server refused, as findings: all missing permissions in one."""
-    forbidden = [error for error in errors if error.status == 403]
-    found = [
-        findings.ANSWER_UNREADABLE(
-            request=error.request,
-            context=error.context,
-            reason=f"{error.status} {error.message or error.reason}",
-        )
-        for error in errors
-        if error not in forbidden
-    ]
-    if forbidden:
-        messages = [error.message for error in forbidden]
-        found.append(missing_permissions(forbidden[0].context, messages))
-    return found

@@ -136,12 +136,7 @@ class Lease:
 
     def read(self) -> dict[str, Any] | None:
         """As the API has it; None where there is none yet."""
-        try:
-            return self.api.get(f"{LEASES}/{NAME}")
-        except ApiError as error:
-            if error.status != 404:
-                raise
-            return None
+        return self.api.find(f"{LEASES}/{NAME}")
 
     def _write(self, lease: Mapping[str, Any] | None, holder: str | None) -> bool:
         """Put `holder` into the Lease as it was read; False where another run was faster."""
@@ -201,7 +196,7 @@ class HeldLease:
         """The run is over. Where the API is away, the keeper goes on trying for a moment."""
         try:
             self.lease.give_back()
-        except (ApiError, ClusterProblem):
+        except ClusterProblem:
             self.keeper.dismiss()
         else:
             self.keeper.end()

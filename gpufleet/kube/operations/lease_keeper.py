@@ -117,22 +117,20 @@ def _lives(seconds: float) -> bool:
 def _renewed(lease: Lease) -> bool | None:
     """Whether it is renewed and ours; None where the API did not say."""
     from gpufleet.kube.operations.access import ClusterProblem
-    from gpufleet.kube.operations.api import ApiError
 
     try:
         return lease.renew()
-    except (ApiError, ClusterProblem):
+    except ClusterProblem:
         return None
 
 
 def _give_back(lease: Lease) -> None:
     from gpufleet.kube.operations.access import ClusterProblem
-    from gpufleet.kube.operations.api import ApiError
 
     end = time.monotonic() + GIVING_BACK
     while time.monotonic() < end:
         try:
             return lease.give_back()
-        except (ApiError, ClusterProblem):
+        except ClusterProblem:
             time.sleep(AGAIN)
     return None

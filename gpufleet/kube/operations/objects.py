@@ -11,6 +11,7 @@ from gpufleet.kube.findings import WRITE_REFUSED
 from gpufleet.kube.objects import ObjectChange, ObjectSet, changes
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.kube.operations.boundary import cluster_operation
+from gpufleet.kube.operations.namespaces import ensure_namespace
 
 MANAGER = "gpufleet"  # of the fields that we write
 
@@ -66,5 +67,5 @@ def _apply(api: ClusterApi, namespace: str, path: str, change: ObjectChange) -> 
     except ApiError as error:
         if error.reason != "NotFound" or "namespaces" not in error.message:
             raise
-        api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+        ensure_namespace(api, namespace)
         api.apply(path, change.body, MANAGER)

@@ -219,21 +219,17 @@ def test_a_newer_chart_stays(facts: ClusterFacts) -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "needed", "fits"),
+    ("modes", "fits"),
     [
-        ("restricted", "privileged", False),
-        ("baseline", "privileged", False),
-        ("privileged", "privileged", True),
-        ("baseline", "baseline", True),
-        ("restricted", "baseline", False),
-        ("restricted", None, True),
+        ({"enforce": "restricted"}, False),
+        ({"enforce": "baseline"}, False),
+        ({"enforce": "privileged"}, True),
+        ({"warn": "restricted"}, True),
     ],
 )
-def test_pod_security(facts: ClusterFacts, level: str, needed: Any, fits: bool) -> None:
-    strict = {"strict": Namespace("strict", {}, {"enforce": level})}
-    found = plan(
-        release("new", namespace="strict", pod_security=needed), replace(facts, namespaces=strict)
-    )
+def test_pod_security(facts: ClusterFacts, modes: dict[str, str], fits: bool) -> None:
+    strict = {"strict": Namespace("strict", {}, modes)}
+    found = plan(release("new", namespace="strict"), replace(facts, namespaces=strict))
     assert (found.action, codes(found)) == (("install", []) if fits else ("blocked", ["GF835"]))
 
 

@@ -21,11 +21,9 @@ class Api:
         self.before: Any = None
         self.status = 0
 
-    def get(self, path: str) -> dict[str, Any]:
+    def find(self, path: str) -> dict[str, Any] | None:
         if self.status:
             raise ApiError(f"GET {path}", self.status, {}, "test")
-        if self.lease is None:
-            raise ApiError(f"GET {path}", 404, {}, "test")
         return self.lease
 
     def create(self, path: str, body: dict[str, Any]) -> dict[str, Any]:

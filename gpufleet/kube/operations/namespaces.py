@@ -1,0 +1,17 @@
+"""Namespaces that gpufleet creates."""
+
+from __future__ import annotations
+
+from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.parse import POD_SECURITY
+
+LABELS = {f"{POD_SECURITY}enforce": "privileged"}  # host ports, host network, device nodes
+
+
+def ensure_namespace(api: ClusterApi, name: str) -> None:
+    """Create a namespace that does not exist; one that does stays as it is."""
+    try:
+        api.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": LABELS}})
+    except ApiError as error:
+        if error.reason != "AlreadyExists":
+            raise
