@@ -6,50 +6,24 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import signal
-import subprocess
-import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import yaml
 
-from gpufleet.core.limits import HELM_SAYS, HELM_WARNS, MIB
 from gpufleet.core.masks import without
 from gpufleet.helm.chart_values import values_mark
+from gpufleet.helm.operations.process import GRACE, Result, Tick, run_program
 from gpufleet.helm.operations.program import HelmProgram
 from gpufleet.helm.plan import OWNER_LABEL, VALUES_LABEL
 from gpufleet.helm.release import HelmStrategy, Release
 from gpufleet.kube.kubeconfig import Kubeconfig, private_folder
 from gpufleet.kube.operations.lease import HeldLease
 
-LOOK_EVERY = 0.1  # seconds between two looks at a helm that runs
-GRACE = 10  # seconds that helm has to end after SIGTERM, before SIGKILL
-HELM_TALKS = (
-    f"helm prints more than {HELM_SAYS // MIB} MiB, or errors of more than {HELM_WARNS // 1024} "
-    "KiB, the most that is taken of it"
-)
 OVERRIDES = "HELM_KUBE"  # variables by which helm would go to another cluster or as another user
-
-Tick = Callable[[float], None]  # called while helm runs, with the seconds it has run
-
-
-@dataclass(frozen=True, slots=True)
-class HelmResult:
-    """What a helm said, its errors without the secrets among its values. `code`: its exit status;
-    None where it did not end in time."""
-
-    code: int | None
-    stdout: str
-    stderr: str
-
-    @property
-    def ok(self) -> bool:
-        return self.code == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +38,7 @@ class Helm:
 
     def upgrade(
         self, release: Release, archive: Path, strategy: HelmStrategy, timeout: int, tick: Tick
-    ) -> HelmResult:
+    ) -> Result:
         """Install or upgrade. Hooks are waited for, the rest is not: readiness is our own."""
         labels = (
             f"{OWNER_LABEL}={self.controller}",
@@ -88,7 +62,7 @@ class Helm:
 
     def rollback(
         self, release: Release, revision: int, strategy: HelmStrategy, timeout: int, tick: Tick
-    ) -> HelmResult:
+    ) -> Result:
         """Take a release back to a revision; 0 is the one before."""
         words = [
             *("rollback", release.name, str(revision), "--namespace", release.namespace),
@@ -116,9 +90,7 @@ class Helm:
         finally:
             path.unlink()
 
-    def render(
-        self, release: Release, archive: Path, server: str, apis: Sequence[str]
-    ) -> HelmResult:
+    def render(self, release: Release, archive: Path, server: str, apis: Sequence[str]) -> Result:
         """The objects of a release for a server of that version that serves these APIs; the
         cluster is not asked."""
         words = [
@@ -136,7 +108,7 @@ class Helm:
         values: Mapping[str, Any] | None = None,
         tick: Tick | None = None,
         more: Mapping[str, str] | None = None,
-    ) -> HelmResult:
+    ) -> Result:
         """Call helm and wait at most `timeout` seconds; `tick` is called meanwhile. `values`: what
         `--values -` reads. `more`: variables for this call; without a kubeconfig among them helm
         knows no cluster."""
@@ -149,64 +121,12 @@ class Helm:
             "HELM_DRIVER": "secret",  # where ClusterFacts looks for releases
             **(more or {}),
         }
-        command = [str(self.program.path), *words]
-        with (
-            tempfile.TemporaryFile() as given,  # without a name: nothing is left of it
-            tempfile.TemporaryFile() as out,
-            tempfile.TemporaryFile() as err,
-        ):
-            given.write(json.dumps(values or {}).encode())  # JSON: YAML without surprises
-            given.seek(0)
-            process = subprocess.Popen(
-                command,
-                env=environment,
-                stdin=given,
-                stdout=out,
-                stderr=err,
-                pass_fds=[self.lease.lifeline] if self.lease else [],
-            )
-            try:
-                code = _wait(process, timeout, tick, (out, err))
-            finally:
-                _end(process)
-            if _is_too_long(out, HELM_SAYS) or _is_too_long(err, HELM_WARNS):
-                return HelmResult(code or 1, "", f"Error: {HELM_TALKS}")
-            return HelmResult(code, _text(out), without(_text(err), values or {}))
-
-
-def _wait(
-    process: subprocess.Popen[bytes], timeout: float, tick: Tick | None, said: Sequence[IO[bytes]]
-) -> int | None:
-    """The exit status; None where helm did not end in time, 1 where it says without an end."""
-    began = time.monotonic()
-    while True:
-        try:
-            return process.wait(LOOK_EVERY)
-        except subprocess.TimeoutExpired:
-            ran = time.monotonic() - began
-        if any(map(_is_too_long, said, (HELM_SAYS, HELM_WARNS))):
-            return 1
-        if ran > timeout:
-            return None
-        if tick:
-            tick(ran)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a helm that still runs; after SIGTERM it notes the release as failed, not as pending."""
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _text(file: IO[bytes]) -> str:
-    file.seek(0)
-    return file.read().decode("utf-8", "replace")
-
-
-def _is_too_long(file: IO[bytes], most: int) -> bool:
-    return os.fstat(file.fileno()).st_size > most
+        result = run_program(
+            [str(self.program.path), *words],
+            timeout,
+            environment=environment,
+            given=json.dumps(values or {}).encode(),  # JSON: YAML without surprises
+            tick=tick,
+            pass_fds=[self.lease.lifeline] if self.lease else [],
+        )
+        return replace(result, stderr=without(result.stderr, values or {}))

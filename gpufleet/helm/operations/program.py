@@ -7,7 +7,6 @@ import io
 import platform
 import re
 import shutil
-import subprocess
 import tarfile
 import tempfile
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from gpufleet.core.versions import release
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.models import HelmCatalog
 from gpufleet.helm.operations.download import DownloadFailed, download
+from gpufleet.helm.operations.process import run_program
 from gpufleet.helm.release import HelmVersion
 from gpufleet.kube.operations.access import ClusterProblem
 
@@ -62,17 +62,13 @@ def _checked(path: Path, catalog: HelmCatalog) -> HelmProgram:
         )
 
     try:
-        done = subprocess.run(
-            [path, "version", "--short"],
-            capture_output=True,
-            text=True,
-            timeout=ANSWERS_IN,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
+        done = run_program([str(path), "version", "--short"], ANSWERS_IN)
+    except OSError as error:
         raise unusable(str(error)) from error
+    if done.code is None:
+        raise unusable(f"it gives no answer within {ANSWERS_IN} s")
     match = _VERSION.search(done.stdout)
-    if done.returncode or not match:
+    if not done.ok or not match:
         raise unusable(f"it does not tell its version: {done.stderr or done.stdout}")
     version = HelmVersion(int(match[1]), int(match[2]))
     if (version.major, version.minor) < release(oldest):

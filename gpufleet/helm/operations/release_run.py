@@ -8,8 +8,9 @@ from pathlib import Path
 from gpufleet.core.findings import Finding
 from gpufleet.core.masks import without
 from gpufleet.helm.findings import releases as findings
-from gpufleet.helm.operations.calls import Helm, HelmResult
+from gpufleet.helm.operations.calls import Helm
 from gpufleet.helm.operations.crds import write_crds
+from gpufleet.helm.operations.process import Result
 from gpufleet.helm.operations.release_watch import Looking, Say, WaitResult, Watch
 from gpufleet.helm.output import Failure, dropped_fields, error_line, explain_failure
 from gpufleet.helm.release import ReleasePlan
@@ -131,7 +132,7 @@ class ReleaseRun:
         self._go_back(outcome, watch)
         return False
 
-    def _explained(self, result: HelmResult, watch: Watch) -> Finding:
+    def _explained(self, result: Result, watch: Watch) -> Finding:
         wanted = self.plan.release
         what = "Upgrade" if self._good_before() else "Installation"
         why = [*watch.hook_reasons, *map(str, watch.why(watch.workloads()))]
@@ -197,7 +198,7 @@ class ReleaseRun:
             )
         )
 
-    def _rollback(self, revision: int, watch: Watch) -> HelmResult:
+    def _rollback(self, revision: int, watch: Watch) -> Result:
         return self.helm.rollback(
             self.plan.release, revision, self.plan.strategy, HELM_TIMEOUT, watch.during_helm
         )
@@ -208,7 +209,7 @@ def _chart_of(watch: Watch) -> str:
     return f"{now.chart} {now.chart_version}" if now else "unknown"
 
 
-def _said(result: HelmResult) -> str:
+def _said(result: Result) -> str:
     if result.code is None:
         return f"helm did not come back within {HELM_TIMEOUT} s"
     return error_line(result.stderr)

@@ -17,8 +17,8 @@ import pytest
 
 from gpufleet.core import limits
 from gpufleet.core.limits import Limit
-from gpufleet.helm.operations import calls as helm
 from gpufleet.helm.operations import chart_repository, charts
+from gpufleet.helm.operations import process as helm
 from gpufleet.helm.operations.calls import Helm
 from gpufleet.helm.operations.charts import chart_archive, read_chart
 from gpufleet.helm.operations.download import DownloadFailed, download

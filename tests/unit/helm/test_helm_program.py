@@ -111,6 +111,16 @@ def test_one_that_cannot_be_used(tmp_path: Path, said: str, code: int, words: st
     assert (found, words in message) == ("GF856", True)
 
 
+def test_one_that_gives_no_answer_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpufleet.helm.operations.program.ANSWERS_IN", 0.2)
+    path = tmp_path / "h"
+    path.write_text(f"#!/bin/sh\necho $$ >{tmp_path}/pid\nexec sleep 60\n")
+    path.chmod(0o755)
+    code, message = code_of(str(path), helm_catalog(), tmp_path)
+    assert (code, "it gives no answer within 0.2 s" in message) == ("GF856", True)
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+
+
 def test_one_that_is_not_there(tmp_path: Path) -> None:
     assert code_of(str(tmp_path / "none"), helm_catalog(), tmp_path)[0] == "GF856"
 
