@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # fast where PyYAML has its C code
 DEEPEST = 200  # levels: PyYAML's C code overflows its stack at some ten thousand
 DIRECTIVES = 100  # lines of %TAG and %YAML: libyaml compares each with all before it
 _DIRECTIVE = re.compile(
@@ -16,7 +17,7 @@ _DIRECTIVE = re.compile(
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
-def events(text: str | bytes, loader: Any) -> Iterator[Any]:
+def events(text: str | bytes) -> Iterator[Any]:
     """What yaml.parse gives, one by one. Raises YAMLError where the text is nested too deep or has
     too many directives: libyaml's time grows with the square of both."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
@@ -25,7 +26,7 @@ def events(text: str | bytes, loader: Any) -> Iterator[Any]:
     if len(_DIRECTIVE.findall(data)) > DIRECTIVES:
         raise yaml.YAMLError(f"it has more than {DIRECTIVES} lines that begin with %")
     depth = 0
-    for event in yaml.parse(text, Loader=loader):
+    for event in yaml.parse(text, Loader=LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:

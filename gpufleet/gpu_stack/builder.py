@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpufleet.gpu_stack.settings import ClusterSettings
@@ -16,9 +15,7 @@ from gpufleet.helm.builder import (
     STACK,
     ReleaseBuilder,
 )
-from gpufleet.helm.chart_choice import ChartChoice
-from gpufleet.helm.chart_models import ChartCatalog
-from gpufleet.kube.facts import ClusterFacts, ReleaseRef
+from gpufleet.kube.facts import ReleaseRef
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,26 +23,6 @@ class StackBuilder(ReleaseBuilder):
     """A builder that knows what is wanted of every role."""
 
     settings: ClusterSettings
-
-    @classmethod
-    def of(
-        cls,
-        settings: ClusterSettings,
-        facts: ClusterFacts,
-        catalog: ChartCatalog,
-        charts: Mapping[str, ChartChoice],
-        gpu_nodes: tuple[str, ...],
-    ) -> StackBuilder:
-        """A builder without findings yet."""
-        return cls(
-            access=settings.cluster,
-            ours={ref.name: ref for ref in our_releases(settings)},
-            facts=facts,
-            catalog=catalog,
-            charts=charts,
-            gpu_nodes=gpu_nodes,
-            settings=settings,
-        )
 
 
 def our_releases(settings: ClusterSettings) -> tuple[ReleaseRef, ...]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from gpufleet.core.findings import Finding
 from gpufleet.exporter.counters import load_counters
 from gpufleet.exporter.counters_file import collected, counters_csv, fields_of
-from gpufleet.gpu_stack.builder import StackBuilder
+from gpufleet.gpu_stack.builder import StackBuilder, our_releases
 from gpufleet.gpu_stack.findings import stack as findings
 from gpufleet.gpu_stack.gpu_operator import plan_operator
 from gpufleet.gpu_stack.model import StackPlan
@@ -46,7 +46,15 @@ def plan_stack(
     named = tuple(node.name for node in facts.nodes if node.name in hosts)
     label_nodes = _unlabelled(settings, facts, catalog, {*labelled, *named})
     known = tuple(dict.fromkeys([*labelled, *label_nodes]))
-    build = StackBuilder.of(settings, facts, catalog, charts, known)
+    build = StackBuilder(
+        access=access,
+        ours={ref.name: ref for ref in our_releases(settings)},
+        facts=facts,
+        catalog=catalog,
+        charts=charts,
+        gpu_nodes=known,
+        settings=settings,
+    )
     monitoring = settings.monitoring
     monitors = plan_monitors(monitoring, facts, charts[STACK].version)
     build.findings += monitors.findings

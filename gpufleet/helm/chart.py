@@ -39,7 +39,6 @@ class ChartContent:
     name: str
     version: str
     app_version: str
-    kube_version: str
     values: Mapping[str, Any]  # defaults
     crds: tuple[Mapping[str, Any], ...]  # of its folder crds/, without those of its subcharts
     subcharts: tuple[Subchart, ...] = field(default_factory=tuple)
@@ -125,7 +124,6 @@ def _parse(files: Mapping[str, bytes]) -> ChartContent:
         name=metadata["name"],
         version=str(metadata["version"]),
         app_version=str(metadata.get("appVersion") or ""),
-        kube_version=str(metadata.get("kubeVersion") or ""),
         values=_load(files, "values.yaml"),
         crds=tuple(_crds(files)),
         subcharts=tuple(subcharts),

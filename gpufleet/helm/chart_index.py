@@ -13,8 +13,6 @@ import yaml
 
 from gpufleet.core.yaml_events import events
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
 
 class BrokenIndex(ValueError):
     """Text that is no index of a chart repository."""
@@ -37,7 +35,7 @@ def parse_index(text: bytes, chart: str) -> tuple[IndexEntry, ...]:
     takes five times as long as reading it.
     """
     try:
-        read = events(text, _LOADER)
+        read = events(text)
         for event in read:
             if isinstance(event, yaml.MappingStartEvent):
                 return tuple(_entries(read, chart))

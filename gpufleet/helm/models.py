@@ -1,9 +1,11 @@
-"""Types of helm.yaml."""
+"""Types of helm.yaml: limits of helm and of old servers, its support range, its download."""
 
 from __future__ import annotations
 
 from datetime import date
+from functools import lru_cache
 
+from gpufleet.core.data import read
 from gpufleet.core.entries import Entry, Sourced
 
 
@@ -40,3 +42,9 @@ class HelmCatalog(Entry):
     crds_replaced_up_to: HelmLimit
     skew: HelmSkew
     download: HelmDownload
+
+
+@lru_cache(maxsize=1)
+def helm_catalog() -> HelmCatalog:
+    """The catalog of helm that is shipped with this version of gpufleet."""
+    return HelmCatalog.model_validate(read("helm/helm"))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-Answer = Mapping[str, Any]
+from gpufleet.kube.parse import Answer, condition
 
 _IMAGE = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
 _EVENTS = ("FailedCreate", "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox",
@@ -67,28 +66,22 @@ class Stuck:
 def failed_jobs(jobs: Iterable[Answer]) -> list[str]:
     """Sentences about Jobs that ended in failure."""
     return [
-        f"Job {job['metadata']['name']} failed: {_words(condition)}"
+        f"Job {job['metadata']['name']} failed: {_words(failed)}"
         for job in jobs
-        for condition in (job.get("status") or {}).get("conditions") or ()
-        if condition["type"] == "Failed" and condition["status"] == "True"
+        if (failed := condition(job, "Failed"))
     ]
 
 
 def is_ready(pod: Answer) -> bool:
-    status = pod.get("status") or {}
-    if status.get("phase") == "Succeeded":
-        return True
-    return any(
-        condition["type"] == "Ready" and condition["status"] == "True"
-        for condition in status.get("conditions") or ()
-    )
+    succeeded = (pod.get("status") or {}).get("phase") == "Succeeded"
+    return succeeded or bool(condition(pod, "Ready"))
 
 
 def _of_pod(pod: Answer) -> Iterator[Reason]:
     status = pod.get("status") or {}
-    for condition in status.get("conditions") or ():
-        if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            message = condition.get("message") or condition.get("reason") or "no reason given"
+    for about in status.get("conditions") or ():
+        if about["type"] == "PodScheduled" and about["status"] == "False":
+            message = about.get("message") or about.get("reason") or "no reason given"
             yield Reason(f"cannot be scheduled: {_short(message)}")
     if status.get("phase") == "Failed":
         said = status.get("message") or status.get("reason") or "no reason given"
@@ -142,8 +135,8 @@ def _of_event(event: Answer) -> Reason | None:
     return Reason(f"{about.get('kind')} {about.get('name')}: {message}", stays=refused)
 
 
-def _words(condition: Answer) -> str:
-    return _short(_both(condition.get("reason") or "", condition.get("message") or ""))
+def _words(failed: Answer) -> str:
+    return _short(_both(failed.get("reason") or "", failed.get("message") or ""))
 
 
 def _both(reason: str, message: str) -> str:

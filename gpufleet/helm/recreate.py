@@ -7,8 +7,7 @@ from typing import Any
 
 from gpufleet.helm.release import ReleasePlan
 from gpufleet.kube.facts import ClusterFacts, Workload
-
-KINDS = ("DaemonSet", "Deployment", "StatefulSet")
+from gpufleet.kube.parse import object_ref
 
 
 def recreated(
@@ -20,14 +19,9 @@ def recreated(
     """
     there = {work.ref: work for work in facts.workloads_of(plan.release.ref)}
     for item in objects:
-        metadata = item.get("metadata") or {}
-        namespace = metadata.get("namespace") or plan.release.namespace
-        for ref, work in there.items():
-            same = (ref.kind, ref.namespace, ref.name) == (
-                item.get("kind"), namespace, metadata.get("name"),
-            )  # fmt: skip
-            if same and ref.kind in KINDS and dict(work.selector) != _selector(item):
-                yield work
+        work = there.get(object_ref(item, plan.release.namespace))
+        if work and dict(work.selector) != _selector(item):
+            yield work
 
 
 def _selector(item: Mapping[str, Any]) -> dict[str, str]:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpufleet.kube.api_services import parse_api_services
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, ReleaseRef, Workload, WorkloadKind
 from gpufleet.kube.helm_releases import UndecodableRelease, decode_release, histories, revision_of
 from gpufleet.kube.parse import (
+    parse_api_services,
     parse_apis,
     parse_cluster_policy,
     parse_crds,

@@ -40,7 +40,6 @@ class ClusterNode:
     runtime: str  # containerd://1.7.24
     kubelet: str  # v1.36.3
     ready: bool
-    schedulable: bool  # not cordoned
     capacity: Mapping[str, int]
     allocatable: Mapping[str, int]
 
@@ -197,11 +196,6 @@ class PrometheusInstance:
     version: str
     spec: Mapping[str, Any]
 
-    @property
-    def monitor_selector(self) -> Mapping[str, Any] | None:
-        """serviceMonitorSelector; None: it takes no ServiceMonitor at all."""
-        return self.spec.get("serviceMonitorSelector")
-
 
 @dataclass(frozen=True, slots=True)
 class ClusterPolicy:
@@ -275,14 +269,19 @@ class ClusterFacts:
         """Releases of a chart, whatever their names and namespaces."""
         return tuple(release for release in self.releases if release.chart == chart)
 
-    def serves(self, crd: str, version: str = "") -> bool:
-        """Whether the API serves a custom resource, in `version` if one is named."""
+    def serves(self, crd: str) -> bool:
+        """Whether the API serves a custom resource."""
         found = self.crds.get(crd)
-        return bool(found and (version in found.versions if version else found.versions))
+        return bool(found and found.versions)
 
     def serves_api(self, api_version: str) -> bool:
         """Whether the API serves what an object's `apiVersion` names."""
         return api_version == "v1" or api_version in self.apis
+
+    @property
+    def prometheus(self) -> PrometheusInstance | None:
+        """The Prometheus that is there; with several, the first by name."""
+        return min(self.prometheuses, key=lambda found: (found.namespace, found.name), default=None)
 
     def workloads_of(self, release: ReleaseRef) -> tuple[Workload, ...]:
         """The workloads of a release's manifest that are there and that Helm made."""

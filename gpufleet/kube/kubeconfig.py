@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from urllib3 import HTTPHeaderDict
 
-from gpufleet.core.yaml_events import events
+from gpufleet.core.yaml_events import LOADER, events
 
 if TYPE_CHECKING:  # at run time imported when it is needed: it takes a quarter of a second
     from kubernetes.client import ApiClient
 
 DEFAULT = "~/.kube/config"
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 KINDS = {"clusters": "cluster", "contexts": "context", "users": "user"}
 FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 IMPERSONATION = ("as", "as-uid", "as-groups", "as-user-extra")
@@ -92,8 +91,8 @@ def read_kubeconfig(paths: str, context: str = "") -> Kubeconfig:
 def _content(path: Path) -> Mapping[str, Any]:
     try:
         text = path.read_bytes()
-        deque(events(text, _LOADER), maxlen=0)  # what is too deep raises here, not in C code
-        content = yaml.load(text, Loader=_LOADER)
+        deque(events(text), maxlen=0)  # what is too deep raises here, not in C code
+        content = yaml.load(text, Loader=LOADER)
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise KubeconfigError(f"{path}: {reason}") from error

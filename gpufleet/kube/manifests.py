@@ -7,12 +7,10 @@ from typing import Any
 
 import yaml
 
-from gpufleet.core.yaml_events import events
-
-_BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+from gpufleet.core.yaml_events import LOADER, events
 
 
-class ManifestLoader(_BASE):  # type: ignore[misc]
+class ManifestLoader(LOADER):  # type: ignore[misc]
     """A bare `=` is text, as in the matchers of the Prometheus Operator's CRDs."""
 
 
@@ -36,7 +34,7 @@ def _sizes(text: str | bytes) -> Iterator[int]:
     """How many values each node has that is not within another one; aliases count in full."""
     anchors: dict[str, int] = {}
     around: list[tuple[str | None, int]] = []  # anchor and size so far of each open collection
-    for event in events(text, ManifestLoader):
+    for event in events(text):
         if isinstance(event, yaml.CollectionStartEvent):
             around.append((event.anchor, 1))
             continue

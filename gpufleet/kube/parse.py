@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpufleet.kube.facts import (
+    ApiService,
     ClusterNode,
     ClusterPolicy,
     Crd,
@@ -40,11 +41,16 @@ def parse_version(answer: Answer) -> ServerVersion:
     )
 
 
+def condition(answer: Answer, kind: str) -> Answer:
+    """The condition of that type in an object's status, where it is true; else {}."""
+    conditions = (answer.get("status") or {}).get("conditions") or ()
+    return next((c for c in conditions if c["type"] == kind and c["status"] == "True"), {})
+
+
 def parse_node(answer: Answer) -> ClusterNode:
     """One item of `/api/v1/nodes`."""
     spec, status = answer.get("spec") or {}, answer.get("status") or {}
     info = status.get("nodeInfo") or {}
-    conditions = {c["type"]: c["status"] for c in status.get("conditions") or ()}
     return ClusterNode(
         name=answer["metadata"]["name"],
         labels=answer["metadata"].get("labels") or {},
@@ -54,8 +60,7 @@ def parse_node(answer: Answer) -> ClusterNode:
         ),
         runtime=info.get("containerRuntimeVersion") or "",
         kubelet=info.get("kubeletVersion") or "",
-        ready=conditions.get("Ready") == "True",
-        schedulable=not spec.get("unschedulable"),
+        ready=bool(condition(answer, "Ready")),
         capacity=_extended(status.get("capacity") or {}),
         allocatable=_extended(status.get("allocatable") or {}),
     )
@@ -178,14 +183,12 @@ def parse_lone_pod(answer: Answer) -> Workload | None:
     phase = (answer.get("status") or {}).get("phase")
     if phase in ("Succeeded", "Failed") or any(owner["kind"] in _CONTROLLED for owner in owners):
         return None
-    conditions = (answer.get("status") or {}).get("conditions") or ()
-    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
     return Workload(
         kind="Pod",
         namespace=answer["metadata"]["namespace"],
         name=answer["metadata"]["name"],
         wanted=1,
-        ready=int(ready),
+        ready=int(bool(condition(answer, "Ready"))),
         updated=1,
         old=0,
         settled=True,
@@ -254,6 +257,18 @@ def parse_node_ports(answer: Answer) -> list[NodePort]:
     ]
 
 
+def parse_api_services(items: Iterable[Answer]) -> dict[str, ApiService]:
+    """The APIs that a Service offers, by name; the API server's own have none."""
+    found = {}
+    for item in items:
+        service = item["spec"].get("service")
+        if service:
+            name = item["metadata"]["name"]
+            ref = ObjectRef("Service", service["namespace"], service["name"])
+            found[name] = ApiService(name, ref, release_of(item))
+    return found
+
+
 def parse_prometheus(answer: Answer) -> PrometheusInstance:
     spec = answer.get("spec") or {}
     metadata = answer["metadata"]
@@ -266,15 +281,14 @@ def parse_cluster_policy(answer: Answer) -> ClusterPolicy:
     status = answer.get("status") or {}
     state = str(status.get("state") or "")
     kind = "Ready" if state == "ready" else "Error"  # set after the state, so both may hold
-    conditions = {c["type"]: c for c in status.get("conditions") or () if c["status"] == "True"}
-    condition = conditions.get(kind) or {}
+    why = condition(answer, kind)
     return ClusterPolicy(
         answer["metadata"]["name"],
         state,
         answer.get("spec") or {},
         release_of(answer),
-        str(condition.get("reason") or ""),
-        str(condition.get("message") or ""),
+        str(why.get("reason") or ""),
+        str(why.get("message") or ""),
     )
 
 

@@ -62,8 +62,8 @@ def _prometheus(
     """Where pods reach the Prometheus that is installed or joined; None where there is none."""
     if monitors.install:
         return f"http://{STACK}-prometheus.{wanted.namespace}.svc:9090"
-    if wanted.prometheus == "none" or not build.facts.prometheuses:
+    first = build.facts.prometheus
+    if wanted.prometheus == "none" or first is None:
         return None
-    first = min(build.facts.prometheuses, key=lambda found: (found.namespace, found.name))
     # the Service that the operator makes in each namespace with a Prometheus
     return f"http://prometheus-operated.{first.namespace}.svc:9090"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from gpufleet.core.findings import Finding
-from gpufleet.kube.facts import ClusterFacts, PrometheusInstance
+from gpufleet.kube.facts import ClusterFacts
 from gpufleet.kube.objects import ObjectSet
 from gpufleet.monitoring.alert_models import AlertCatalog, load_alerts
 from gpufleet.monitoring.alert_rules import prometheus_rule, rule_groups
 from gpufleet.monitoring.findings import alerting as findings
-from gpufleet.monitoring.monitors import MonitorPlan
+from gpufleet.monitoring.monitors import MonitorPlan, match_labels, selects
 from gpufleet.monitoring.settings import MonitoringSettings
 
 PART = "alerts"
@@ -43,23 +43,19 @@ def _labels(
     wanted: MonitoringSettings, facts: ClusterFacts, monitors: MonitorPlan
 ) -> tuple[Mapping[str, str], list[Finding]]:
     """The labels by which a Prometheus that is there takes rules, and whether it does."""
-    there = min(facts.prometheuses, key=lambda p: (p.namespace, p.name), default=None)
+    there = facts.prometheus
     if monitors.install or there is None:
         return wanted.rule_labels, []
     selector = there.spec.get("ruleSelector")
-    asked = dict((selector or {}).get("matchLabels") or {})
-    labels = wanted.rule_labels or asked
-    if selector is None or any(labels.get(name) != value for name, value in asked.items()):
-        return labels, [_not_selected(there, labels)]
-    return labels, []
-
-
-def _not_selected(there: PrometheusInstance, labels: Mapping[str, str]) -> Finding:
-    return findings.RULES_NOT_SELECTED(
+    labels = wanted.rule_labels or match_labels(selector)
+    if selects(selector, labels):
+        return labels, []
+    not_selected = findings.RULES_NOT_SELECTED(
         prometheus=f"{there.namespace}/{there.name}",
-        selector=there.spec.get("ruleSelector") or "nothing",
+        selector=selector or "nothing",
         labels=labels or "none",
     )
+    return labels, [not_selected]
 
 
 def _silent(catalog: AlertCatalog, collected: Collection[str] | None) -> list[Finding]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from gpufleet.core.findings import Finding
-from gpufleet.kube.facts import ClusterFacts, PrometheusInstance
+from gpufleet.kube.facts import ClusterFacts
 from gpufleet.monitoring.findings import monitors as findings
 from gpufleet.monitoring.settings import MonitoringSettings
 
@@ -34,7 +34,7 @@ def plan_monitors(wanted: MonitoringSettings, facts: ClusterFacts, version: str)
     """Whether to install a Prometheus, and how it gets to know the exporter."""
     discovery: Literal["endpoints", "endpointslice"]
     discovery = "endpointslice" if facts.server.minor >= SLICES_FROM else "endpoints"
-    there = _joined(facts)
+    there = facts.prometheus
     ours = facts.release(wanted.namespace, CHART) is not None
     install = wanted.enabled and (
         wanted.prometheus == "install" or (wanted.prometheus == "auto" and (ours or not there))
@@ -48,21 +48,17 @@ def plan_monitors(wanted: MonitoringSettings, facts: ClusterFacts, version: str)
     scrape = _scrape(wanted, has_crd, install)
     labels = dict(wanted.monitor_labels)
     if scrape == "service-monitor" and not install and there:
-        labels = labels or _match_labels(there)
-        if not _selects(there, labels):
+        selector = there.spec.get("serviceMonitorSelector")
+        labels = labels or match_labels(selector)
+        if not selects(selector, labels):
             problems.append(
                 findings.MONITOR_NOT_SELECTED(
                     prometheus=f"{there.namespace}/{there.name}",
-                    selector=there.monitor_selector,
+                    selector=selector,
                     labels=labels or "none",
                 )
             )
     return MonitorPlan(install, scrape, discovery, labels, tuple(problems))
-
-
-def _joined(facts: ClusterFacts) -> PrometheusInstance | None:
-    """The Prometheus that is there and not ours; with several, the first by name."""
-    return min(facts.prometheuses, key=lambda found: (found.namespace, found.name), default=None)
 
 
 def _scrape(
@@ -75,15 +71,12 @@ def _scrape(
     return "service-monitor" if has_crd else ("scrape-config" if install else "none")
 
 
-def _match_labels(there: PrometheusInstance) -> dict[str, str]:
-    """The labels that its selector asks for."""
-    return dict((there.monitor_selector or {}).get("matchLabels") or {})
+def match_labels(selector: Mapping[str, Any] | None) -> dict[str, str]:
+    """The labels that a selector of a Prometheus asks for."""
+    return dict((selector or {}).get("matchLabels") or {})
 
 
-def _selects(there: PrometheusInstance, labels: Mapping[str, str]) -> bool:
-    """Whether a monitor with these labels is selected, as far as matchLabels tell."""
-    selector = there.monitor_selector
-    if selector is None:
-        return False
-    asked = selector.get("matchLabels") or {}
-    return all(labels.get(name) == value for name, value in asked.items())
+def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
+    """Whether an object with these labels is selected, as far as matchLabels tell; None selects
+    nothing."""
+    return selector is not None and match_labels(selector).items() <= dict(labels).items()

@@ -11,7 +11,7 @@ from shutil import copy
 import pytest
 
 from gpufleet.helm.chart_choice import choose_charts, load_charts
-from gpufleet.helm.limits import helm_catalog
+from gpufleet.helm.models import helm_catalog
 from gpufleet.helm.operations import cluster as operations
 from gpufleet.kube.facts import ReleaseRef
 from gpufleet.kube.operations.access import KubeAccess

@@ -11,13 +11,13 @@ from pyinfra import host, state
 from gpufleet.driver.operations import modules
 from gpufleet.host.asking import MARK, answer, privileges
 from gpufleet.host.operation import Commands, operation
+from gpufleet.host.reading import read
 from gpufleet.packages.operations.locks import wait_for_lock
 from gpufleet.packages.operations.reading import (
     AddedPackages,
     AvailableVersions,
     Fetched,
     LockHolder,
-    read,
 )
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import framed_lines

@@ -19,9 +19,10 @@ from gpufleet.facts.files import PROVENANCE
 from gpufleet.host.boundary import one_host
 from gpufleet.host.lock import HostLock
 from gpufleet.host.operation import Commands, operation
+from gpufleet.host.reading import read
 from gpufleet.host.shell import command
 from gpufleet.node.operations.node import current_node
-from gpufleet.packages.operations.reading import LockHolder, read
+from gpufleet.packages.operations.reading import LockHolder
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import facts_of, framed_lines

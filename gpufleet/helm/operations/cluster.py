@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpufleet.core.paths import cache_dir
-from gpufleet.helm.limits import helm_catalog
+from gpufleet.helm.models import helm_catalog
 from gpufleet.helm.operations.calls import Helm
 from gpufleet.helm.operations.charts import chart_archive, read_chart
 from gpufleet.helm.operations.crds import live_crds

@@ -12,6 +12,7 @@ from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.release import CrdStep, Release
 from gpufleet.kube.facts import ServerVersion
 from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.parse import condition
 
 MANAGER = "gpufleet"
 PUBLISHED_IN = 60  # seconds that the server has to use a new schema
@@ -79,12 +80,7 @@ def _path(manifest: Mapping[str, Any], name: str) -> str:
 
 def _in_use(api: ClusterApi, step: CrdStep, server: ServerVersion) -> bool:
     """Whether the CRD is established and the API's own description has its new schema."""
-    status = api.get(_path(step.manifest, step.name)).get("status") or {}
-    established = any(
-        condition["type"] == "Established" and condition["status"] == "True"
-        for condition in status.get("conditions") or ()
-    )
-    if not established:
+    if not condition(api.get(_path(step.manifest, step.name)), "Established"):
         return False
     spec = step.manifest["spec"]
     for version in spec.get("versions") or ():

@@ -15,14 +15,14 @@ from gpufleet.helm.readiness import not_offering, unready, without_pods
 from gpufleet.helm.release import Operands, OperandWait, Readiness, Release
 from gpufleet.kube.facts import ClusterNode, HelmRelease, ReleaseRef, Workload, WorkloadKind
 from gpufleet.kube.helm_releases import (
-    RELEASE_TYPE,
     UndecodableRelease,
     decode_release,
     histories,
     newest_revisions,
 )
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import METADATA_ONLY, ApiError, ClusterApi
+from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.gather import history_of
 from gpufleet.kube.parse import parse_node, parse_workload
 
 RESOURCES: dict[WorkloadKind, str] = {
@@ -164,16 +164,13 @@ class Watch:
     def current(self) -> HelmRelease | None:
         """The newest revision of the release, as Helm notes it. ClusterProblem where it cannot be
         read."""
-        secrets = f"/api/v1/namespaces/{self.release.namespace}/secrets"
-        selector = f"owner=helm,name={self.release.name}"
-        metadata = self.api.list(
-            secrets, METADATA_ONLY, labelSelector=selector, fieldSelector=f"type={RELEASE_TYPE}"
-        )
         ref = self.release.ref
+        ask = history_of(ref)
+        metadata = self.api.list(ask.path, ask.accept, **ask.query)
         newest = newest_revisions(metadata).get(ref)
         if newest is None:
             return None
-        secret = self.api.get(f"{secrets}/{newest}")
+        secret = self.api.get(f"{ask.path}/{newest}")
         try:
             return decode_release(secret).with_history(histories(metadata)[ref])
         except UndecodableRelease as error:

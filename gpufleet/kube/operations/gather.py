@@ -71,7 +71,7 @@ def gather_answers(
     api: ClusterApi, version: Mapping[str, Any], releases: Collection[ReleaseRef]
 ) -> Answers:
     """Everything that ClusterFacts are made of. `version`: the answer of /version."""
-    histories = {f"secrets {ref}": _history(ref) for ref in releases}
+    histories = {f"secrets {ref}": history_of(ref) for ref in releases}
     first = ask_all(api, {**FIRST, **histories})
     revisions = [item for name in histories for item in first[name]]
     secrets = _newest_secrets(revisions)
@@ -98,7 +98,7 @@ def gather_answers(
     )
 
 
-def _history(ref: ReleaseRef) -> Ask:
+def history_of(ref: ReleaseRef) -> Ask:
     """Every revision of a release; without the content, which holds the chart whole."""
     return Ask(
         f"/api/v1/namespaces/{ref.namespace}/secrets",

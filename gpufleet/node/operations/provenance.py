@@ -15,12 +15,13 @@ from gpufleet.facts.files import NOTES
 from gpufleet.facts.record import SCHEMA
 from gpufleet.host.files import BACKUPS, HOME, INCOMING, stamp
 from gpufleet.host.operation import Commands, operation
+from gpufleet.host.reading import read
 from gpufleet.host.shell import command, explain, script, stop, upload
 from gpufleet.node import findings as found
 from gpufleet.node.added import with_added
 from gpufleet.node.operations.node import Node
 from gpufleet.node.operations.reading import RecordOnHost
-from gpufleet.packages.operations.reading import AddedPackages, read
+from gpufleet.packages.operations.reading import AddedPackages
 
 PATH = f"{HOME}/provenance.json"
 KEPT_HISTORY = 20  # entries

@@ -15,6 +15,7 @@ from gpufleet.host.files import BACKUPS, HOME
 from gpufleet.host.findings import machine as findings
 from gpufleet.host.groups import is_cluster
 from gpufleet.host.operation import Commands, operation
+from gpufleet.host.reading import read
 from gpufleet.host.shell import command, explain, script
 from gpufleet.node import findings as found
 from gpufleet.node.catalog import load_catalog
@@ -25,7 +26,7 @@ from gpufleet.node.settings import NodeSettings
 from gpufleet.node.unfinished import Unfinished
 from gpufleet.packages import findings as package_findings
 from gpufleet.packages.operations.locks import wait_for_lock
-from gpufleet.packages.operations.reading import AddedPackages, read
+from gpufleet.packages.operations.reading import AddedPackages
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
 from gpufleet.toolkit import findings as toolkit_findings

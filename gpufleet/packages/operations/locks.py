@@ -12,9 +12,10 @@ from pyinfra.api import FunctionCommand, Host, State
 from gpufleet.core.findings import Finding
 from gpufleet.host.findings import access
 from gpufleet.host.lock import holder_name, lock_of
+from gpufleet.host.reading import HostHolder, read
 from gpufleet.host.shell import explain
 from gpufleet.packages import findings
-from gpufleet.packages.operations.reading import HostHolder, LockHolder, read
+from gpufleet.packages.operations.reading import LockHolder
 from gpufleet.run.reporting import RunReport
 
 POLL = 2.0  # seconds between two looks

@@ -14,11 +14,12 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.files import HOME, INCOMING, put, show_diff, stamp
 from gpufleet.host.operation import Commands, operation
+from gpufleet.host.reading import read
 from gpufleet.host.shell import command, explain, script, stop, upload
 from gpufleet.packages import findings
 from gpufleet.packages.choice import Repository
 from gpufleet.packages.operations.locks import wait_for_lock
-from gpufleet.packages.operations.reading import Fetched, NotKept, read
+from gpufleet.packages.operations.reading import Fetched, NotKept
 from gpufleet.packages.repository import RepositoryPlan
 
 METADATA = (str(limits.METADATA.bytes), str(limits.METADATA.seconds))

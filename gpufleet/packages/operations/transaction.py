@@ -14,10 +14,11 @@ from gpufleet.host.file_write import FileWrite
 from gpufleet.host.files import HOME, put
 from gpufleet.host.findings.machine import MODULE_NOT_BUILT
 from gpufleet.host.operation import Commands, operation
+from gpufleet.host.reading import read
 from gpufleet.host.shell import explain, script, stop
 from gpufleet.packages import apt_trial, findings
 from gpufleet.packages.operations.locks import wait_for_lock
-from gpufleet.packages.operations.reading import AvailableVersions, RpmTrial, Simulation, read
+from gpufleet.packages.operations.reading import AvailableVersions, RpmTrial, Simulation
 from gpufleet.packages.operations.repository import refresh
 from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.rpm_trial import refusal

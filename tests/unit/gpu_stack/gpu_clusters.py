@@ -29,7 +29,7 @@ MONITOR = "servicemonitors.monitoring.coreos.com"
 def node(name: str, labels: dict[str, str] | None = None, gpus: int = 0) -> ClusterNode:
     resources = {"nvidia.com/gpu": gpus} if gpus else {}
     return ClusterNode(
-        name, labels or {}, (), "containerd://1.7", "v1.36.3", True, True, resources, resources
+        name, labels or {}, (), "containerd://1.7", "v1.36.3", True, resources, resources
     )
 
 

@@ -50,7 +50,6 @@ def names(values: dict[str, Any]) -> list[str]:
 def test_what_a_chart_says_of_itself() -> None:
     found = chart()
     assert (found.name, found.version, found.app_version) == ("stack", "1.2.3", "v0.9")
-    assert found.kube_version == ">=1.25.0-0"
 
 
 def test_what_templates_name_is_known() -> None:

@@ -84,11 +84,10 @@ def test_references_are_shown(values: dict[str, Any]) -> None:
     assert "***" not in "\n".join(values_diff({}, values, "a", "b"))
 
 
-GRAFANA = ChartContent("grafana", "1", "", "", {"adminUser": "admin", "ini": {}}, ())
+GRAFANA = ChartContent("grafana", "1", "", {"adminUser": "admin", "ini": {}}, ())
 CHART = ChartContent(
     "stack",
     "2",
-    "",
     "",
     {"prometheus": {"spec": {"replicas": 1}}, "labels": {}, "list": [], "grafana": {"on": True}},
     (),

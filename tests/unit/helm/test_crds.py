@@ -10,7 +10,7 @@ import pytest
 from gpufleet.helm.chart import ChartContent
 from gpufleet.helm.crd_schema import published
 from gpufleet.helm.crds import plan_crds
-from gpufleet.helm.limits import helm_catalog
+from gpufleet.helm.models import helm_catalog
 from gpufleet.helm.release import ChartSource, CrdPolicy, Release
 from gpufleet.kube.facts import ClusterFacts, Crd, ReleaseRef, ServerVersion
 
@@ -45,7 +45,7 @@ def planned(
         crds[NAME] = Crd(NAME, "Thing", ("v1",), live["metadata"]["annotations"], owner)
     steps, kept = plan_crds(
         RELEASE,
-        ChartContent("tiny", "1.0.0", "", "", {}, (chart, chart)),
+        ChartContent("tiny", "1.0.0", "", {}, (chart, chart)),
         ClusterFacts("c", ServerVersion(1, minor), crds=crds),
         {NAME: live} if live else {},
         helm_catalog(),

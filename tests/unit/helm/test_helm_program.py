@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.helm.limits import helm_catalog
-from gpufleet.helm.models import HelmCatalog
+from gpufleet.helm.models import HelmCatalog, helm_catalog
 from gpufleet.helm.operations.program import find_helm
 from gpufleet.helm.release import HelmVersion
 from gpufleet.kube.operations.access import ClusterProblem
@@ -112,12 +111,12 @@ def test_one_that_cannot_be_used(tmp_path: Path, said: str, code: int, words: st
 
 
 def test_one_that_gives_no_answer_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpufleet.helm.operations.program.ANSWERS_IN", 0.2)
+    monkeypatch.setattr("gpufleet.helm.operations.program.ANSWERS_IN", 1.0)
     path = tmp_path / "h"
     path.write_text(f"#!/bin/sh\necho $$ >{tmp_path}/pid\nexec sleep 60\n")
     path.chmod(0o755)
     code, message = code_of(str(path), helm_catalog(), tmp_path)
-    assert (code, "it gives no answer within 0.2 s" in message) == ("GF856", True)
+    assert (code, "it gives no answer within 1.0 s" in message) == ("GF856", True)
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from gpufleet.helm.chart import ChartContent
 from gpufleet.helm.chart_values import values_mark
-from gpufleet.helm.limits import helm_catalog
+from gpufleet.helm.models import helm_catalog
 from gpufleet.helm.plan import (
     Controller,
     FetchedChart,
@@ -254,7 +254,7 @@ CRD = {
     "spec": {"group": "example.com", "names": {"kind": "Thing"},
              "versions": [{"name": "v1", "served": True, "schema": {}}]},
 }  # fmt: skip
-CHART = ChartContent("tiny", "1.0.0", "v1", "", {"deployment": {"replicas": 1}}, (CRD,))
+CHART = ChartContent("tiny", "1.0.0", "v1", {"deployment": {"replicas": 1}}, (CRD,))
 
 
 def test_the_chart_adds_its_crds_and_what_it_does_not_know(facts: ClusterFacts) -> None:

@@ -64,17 +64,16 @@ def test_what_the_captures_are_known_to_hold(name: str) -> None:
     known = facts(name)
     assert f"cluster-{known.server.full.removeprefix('v')}" == name
     first, second = known.nodes
-    assert (first.schedulable, second.schedulable) == (True, False)
     assert ("nvidia.com/gpu", "NoSchedule") in {(t.key, t.effect) for t in second.taints}
     assert first.capacity == first.allocatable == {"nvidia.com/gpu": 8}
     monitors = known.crds["servicemonitors.monitoring.coreos.com"]
     assert (monitors.kind, monitors.versions) == ("ServiceMonitor", ("v1",))
-    assert known.serves("prometheuses.monitoring.coreos.com", "v1")
+    assert known.serves("prometheuses.monitoring.coreos.com")
     assert known.serves_api("apps/v1")
     assert not known.serves_api("apps/v1beta2")
     assert [p.service for p in known.node_ports if p.port == 30090]
     assert len(known.prometheuses) == 1
-    assert known.prometheuses[0].monitor_selector == {}
+    assert known.prometheuses[0].spec["serviceMonitorSelector"] == {}
     assert known.namespaces["strict"].pod_security == {"enforce": "baseline"}
 
 

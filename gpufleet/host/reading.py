@@ -1,0 +1,46 @@
+"""What operations read from a host while they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar, cast
+
+from pyinfra import host, state
+from pyinfra.api import FactBase, StringCommand
+
+from gpufleet.facts.model import RUN_LOCK
+from gpufleet.host.asking import answer, arguments, framed
+from gpufleet.host.boundary import Stopped, step
+from gpufleet.host.shell import script
+from gpufleet.host.sudo import run
+from gpufleet.host.trouble import refusal
+
+T = TypeVar("T")
+
+
+def read(fact: type[FactBase[T]], *args: Any) -> T:
+    """What a fact finds on the host of this operation, or of this deploy.
+
+    Raises Stopped where the host gives no answer: pyinfra would go on with the fact's default.
+    """
+    asked = fact()
+    ok, output = run(
+        host,
+        cast(StringCommand, asked.command(*args)),
+        print_output=state.print_fact_output,
+        print_input=state.print_fact_input,
+        **arguments(host),
+    )
+    if not ok:
+        raise Stopped(refusal(host, output.stderr_lines, step(state, host)))
+    return asked.process(output.stdout_lines)
+
+
+class HostHolder(FactBase[str]):
+    """The run of gpufleet that is at work on the host, as it says itself; "" where none is."""
+
+    def command(self) -> StringCommand:
+        return framed(script("host/host_holder", RUN_LOCK))
+
+    def process(self, output: Iterable[str]) -> str:
+        return "".join(answer(output) or ()).strip()
