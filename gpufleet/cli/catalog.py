@@ -17,6 +17,7 @@ from gpufleet.core.load_settings import problem_of
 from gpufleet.driver.find import find_distribution, find_gpu
 from gpufleet.driver.findings import UNKNOWN_DISTRIBUTION
 from gpufleet.driver.needs import devices_of, names
+from gpufleet.driver.offers import branches_of
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.node.catalog import Catalog, load_catalog
@@ -131,13 +132,14 @@ def distributions(as_json: bool) -> None:
     rows = []
     for entry in load_catalog().distributions:
         archive = entry.archive.branches if entry.archive else ()
+        branches = branches_of(entry)
         rows.append(
             {
                 "code": entry.code,
                 "title": entry.title,
                 "also": ", ".join(entry.also),
                 "architectures": ", ".join(entry.architectures),
-                "branches": f"{entry.branches.first or ''} to {entry.branches.last or 'newest'}",
+                "branches": f"{branches.first or ''} to {branches.last or 'newest'}",
                 "own archive": ", ".join(str(branch.branch) for branch in archive),
                 "end of life": str(entry.end_of_life or ""),
                 "source": entry.source,

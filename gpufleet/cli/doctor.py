@@ -16,6 +16,7 @@ from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
 from gpufleet.core.visible import one_line
 from gpufleet.exporter.files import in_words
+from gpufleet.facts.distribution import code_of
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.gather import Gathered, NoInventory, NoSuchHost, gather
 from gpufleet.node.catalog import Catalog, load_catalog
@@ -71,7 +72,7 @@ def describe(host: Gathered, catalog: Catalog) -> dict[str, Any]:
     if settings:
         findings = list(plan_node(settings, facts, catalog, int(time.time())).all_findings)
     return {
-        **_system(facts),
+        **_system(facts, catalog),
         **_driver(facts, catalog),
         **_work(facts),
         "metrics collected by": [in_words([daemon], catalog) for daemon in facts.collectors],
@@ -79,11 +80,12 @@ def describe(host: Gathered, catalog: Catalog) -> dict[str, Any]:
     }
 
 
-def _system(facts: NodeFacts) -> dict[str, Any]:
+def _system(facts: NodeFacts, catalog: Catalog) -> dict[str, Any]:
+    code = code_of(facts.os, catalog.distributions)
     kernel = f"{facts.kernel.release} {facts.kernel.architecture}"
     secure = {None: "not EFI", True: "on", False: "off"}[facts.kernel.secure_boot]
     return {
-        "system": f"{facts.os.pretty_name} ({facts.distribution}), {facts.package_manager}",
+        "system": f"{facts.os.pretty_name} ({code}), {facts.package_manager}",
         "kernel": f"{kernel}, headers {'there' if facts.kernel.headers else 'missing'}",
         "secure boot": secure,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 from typing import Any
 
@@ -13,7 +14,24 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def read(name: str) -> dict[str, Any]:
     """One file by ROOM/NAME as a mapping; keys that begin with a dot only hold anchors and are left
     out."""
+    return _parse(_place(name, ".yaml"))
+
+
+def read_folder(name: str) -> list[dict[str, Any]]:
+    """Every file of a folder of data by ROOM/NAME, ordered by file name with numbers as numbers."""
+    return [_parse(file) for file in sorted(_place(name).iterdir(), key=_order)]
+
+
+def _place(name: str, suffix: str = "") -> Any:
     room, _, stem = name.partition("/")
-    text = resources.files("gpufleet").joinpath(f"{room}/data/{stem}.yaml").read_bytes()
-    data = yaml.load(text, Loader=_LOADER)
+    return resources.files("gpufleet").joinpath(f"{room}/data/{stem}{suffix}")
+
+
+def _parse(file: Any) -> dict[str, Any]:
+    data = yaml.load(file.read_bytes(), Loader=_LOADER)
     return {key: value for key, value in data.items() if not key.startswith(".")}
+
+
+def _order(file: Any) -> list[str | int]:
+    """rhel10.yaml after rhel9.yaml."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", file.name)]

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 Build = Literal["dkms", "precompiled"]
 Modules = Literal["open", "proprietary"]
+PackageManager = Literal["apt", "dnf", "yum", "zypper"]
 Profile = Literal["compute", "full"]
 Source = Literal["nvidia", "distro"]
 Style = Literal["deb", "rpm"]

@@ -10,7 +10,7 @@ from gpufleet.core.versions import branch_of, release
 from gpufleet.driver import findings as kinds
 from gpufleet.driver.catalog import Branch
 from gpufleet.driver.needs import names
-from gpufleet.driver.offers import Offer, kernel_takes_open, offer, offers
+from gpufleet.driver.offers import Offer, branches_of, kernel_takes_open, offer, offers
 from gpufleet.driver.selection import Request, advice, best, is_over
 
 SOURCE_TITLES = {
@@ -80,7 +80,7 @@ def _limit(request: Request, branch: int) -> str:
 
 def _move(request: Request, branch: int) -> str:
     set_branch = advice(request)
-    last = request.distribution.branches.last
+    last = branches_of(request.distribution).last
     if last and branch > last:
         return f"{set_branch.rstrip('.')}, or move it to a newer release."
     return set_branch

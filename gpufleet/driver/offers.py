@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpufleet.core.entries import Build, Modules, Source
-from gpufleet.core.versions import release
+from gpufleet.core.distributions import ArchiveBranch, Distribution
+from gpufleet.core.entries import BranchRange, Build, Modules, Source
+from gpufleet.core.versions import branch_of, release
 from gpufleet.driver.catalog import Branch, DriverCatalog
 from gpufleet.driver.needs import BOTH
 from gpufleet.driver.package_names import PackageSet
-from gpufleet.packages.catalog import ArchiveBranch, Distribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ def package_set(
     """The names for a branch, or None where there are no packages of it."""
     for candidate in catalog.packages.sets:
         if (
-            distribution.code in candidate.distributions
+            candidate.id in distribution.driver_packages
             and candidate.source_kind == source
             and candidate.build == build
             and candidate.covers(branch)
@@ -42,6 +42,13 @@ def kernel_takes_open(catalog: DriverCatalog, kernel: str) -> bool:
     """False where the running kernel is known to be too old for open modules."""
     number = release(kernel)
     return not number or number >= release(catalog.branches.open_modules.minimum_kernel)
+
+
+def branches_of(distribution: Distribution) -> BranchRange:
+    """Branches that NVIDIA's repository has for a distribution."""
+    if not distribution.ceiling:
+        return distribution.branches
+    return BranchRange(first=distribution.branches.first, last=branch_of(distribution.ceiling))
 
 
 def offer(
@@ -58,9 +65,9 @@ def offer(
             return None
         allowed = tuple(m for m in archived.modules if m in allowed)
         newest, note = archived.newest or newest, archived.note
-    elif not distribution.branches.covers(branch.branch):
+    elif not branches_of(distribution).covers(branch.branch):
         return None
-    elif distribution.ceiling and branch.branch == int(distribution.ceiling.split(".")[0]):
+    elif distribution.ceiling and branch.branch == branch_of(distribution.ceiling):
         newest = distribution.ceiling
     modules = tuple(
         m

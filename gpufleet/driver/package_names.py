@@ -44,13 +44,12 @@ class Revision(Entry):
 
 
 class PackageSet(BranchRange, Sourced):
-    """The package names of one packaging: distributions, source, build and range of branches."""
+    """The package names of one packaging: source, build and range of branches."""
 
     id: str
     source_kind: Source
     build: Build
     style: Style
-    distributions: tuple[str, ...]
     groups: tuple[NameGroup, ...]
     depends: tuple[NameGroup, ...] = ()
     meta: tuple[NameGroup, ...] = ()

@@ -14,6 +14,7 @@ from gpufleet.driver.files import MODPROBE_FILE, modules_of, pinned, preferences
 from gpufleet.driver.moves import lower_driver, numbers
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
+from gpufleet.facts.distribution import code_of, distribution_of
 from gpufleet.facts.files import BEGUN
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
@@ -87,7 +88,7 @@ def plan_driver(
     """
     choice = resolve_driver(
         catalog,
-        distribution=facts.distribution,
+        distribution=code_of(facts.os, catalog.distributions),
         architecture=facts.kernel.architecture,
         kernel=facts.kernel.release,
         devices=[gpu.device for gpu in facts.gpus],
@@ -144,7 +145,7 @@ def plan_driver(
 
 def _third_parties(facts: NodeFacts, catalog: DriverCatalog) -> tuple[str, ...]:
     """Addresses of repositories that look like the distribution's own archive and are not."""
-    distribution = catalog.distribution(facts.distribution)
+    distribution = distribution_of(facts.os, catalog.distributions)
     archive = distribution.archive if distribution else None
     return archive.third_parties if archive else ()
 

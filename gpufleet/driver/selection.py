@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import date
 
+from gpufleet.core.distributions import Distribution
 from gpufleet.core.entries import Modules
 from gpufleet.driver.catalog import Branch, DriverCatalog
 from gpufleet.driver.needs import Device, common_modules, names
 from gpufleet.driver.offers import Offer, kernel_takes_open, offers
 from gpufleet.driver.settings import DriverSettings
-from gpufleet.packages.catalog import Distribution
 
 KIND_TITLES = {
     "lts": "long-term branch",

@@ -51,20 +51,6 @@ class ExporterServices(Sourced):
     folder: str
 
 
-class ExporterDistributions(Sourced):
-    """Distributions with packages; `seen`: the exporter's own was seen in the repository."""
-
-    codes: tuple[str, ...]
-    seen: bool
-
-
-class WithoutExporter(Sourced):
-    """Distributions that cannot have the packages."""
-
-    codes: tuple[str, ...]
-    reason: str
-
-
 class Collector(Sourced):
     """A program that collects metrics of GPUs, by the name that the kernel keeps of it."""
 
@@ -83,8 +69,6 @@ class Exporter(Entry):
     packages: ExporterPackages
     cuda: tuple[CudaPackages, ...]
     services: ExporterServices
-    distributions: tuple[ExporterDistributions, ...]
-    without: tuple[WithoutExporter, ...]
     collectors: tuple[Collector, ...]
 
     def version(self, number: str) -> ExporterVersion | None:

@@ -24,6 +24,7 @@ from gpufleet.exporter.model import ExporterPlan, Packages, Surroundings
 from gpufleet.exporter.models import ExporterCatalog
 from gpufleet.exporter.resolve import resolve_exporter
 from gpufleet.exporter.settings import OUR_COUNTERS, ExporterSettings
+from gpufleet.facts.distribution import code_of
 from gpufleet.facts.model import Listener, NodeFacts
 from gpufleet.packages.choice import ExporterChoice
 from gpufleet.packages.transaction import lock_plugin, to_hold
@@ -44,7 +45,7 @@ def plan_exporter(
         return None, (_left_to_cluster(facts),)
     choice = resolve_exporter(
         catalog,
-        distribution=facts.distribution,
+        distribution=code_of(facts.os, catalog.distributions),
         branch=around.branch or 0,
         devices=[gpu.device for gpu in facts.gpus],
         settings=settings,

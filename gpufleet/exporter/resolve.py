@@ -45,14 +45,13 @@ def _packages_refused(catalog: ExporterCatalog, distribution: str) -> tuple[str,
     """Why there are no packages ("" where there are), and what is not certain about them."""
     place = catalog.distribution(distribution)
     title = place.title if place else distribution
-    for without in catalog.exporter.without:
-        if distribution in without.codes:
-            return f"{title} has none ({without.reason})", ""
-    for entry in catalog.exporter.distributions:
-        if distribution in entry.codes:
-            doubt = "" if entry.seen else f" Its package for {title} is documented, not seen."
-            return "", doubt
-    return f"none is known for {title}", ""
+    packaging = place.exporter if place else None
+    if packaging is None:
+        return f"none is known for {title}", ""
+    if packaging.packages == "none":
+        return f"{title} has none ({packaging.reason})", ""
+    seen = packaging.packages == "seen"
+    return "", "" if seen else f" Its package for {title} is documented, not seen."
 
 
 def _cuda_packages(

@@ -3,10 +3,11 @@
 # Runs as `sh -c` on hosts without Python: POSIX sh, the coreutils, grep, awk and sed of EL 7.
 # A process costs about a millisecond, so one process serves many items and the shell's own
 # globs and `read` do the rest. Comment lines and leading blanks are removed before it is sent.
-# Four variables are set before: `mark` begins the line above every section and is the whole of the
+# Five variables are set before: `mark` begins the line above every section and is the whole of the
 # last line; `configs` names further files to print, one per line; `effective` asks for the
 # runtimes' effective configuration, which takes 60 milliseconds each; `ports` are TCP ports in
-# hexadecimal, apart by |, of which is told who listens there.
+# hexadecimal, apart by |, of which is told who listens there; `words` are dpkg=WORD and rpm=WORD, the
+# words in ID and ID_LIKE of /etc/os-release that tell how packages are kept.
 # Every section is printed, empty or not: a missing one means that the output was cut off. What
 # stands outside of them, for example what a user's .bashrc prints, is not read.
 #
@@ -94,11 +95,11 @@ case $text in ID=* | ID_LIKE=*) like="$like $text" ;; esac
 done <"$path"
 break
 done
-case $like in
-*debian* | *ubuntu*) format=dpkg ;;
-*rhel* | *fedora* | *centos* | *amzn* | *suse* | *sles*) format=rpm ;;
-*) format=; have rpm && format=rpm; have dpkg-query && format=dpkg ;;
-esac
+format=
+for item in $words; do
+case $like in *"${item#*=}"*) format=${item%%=*}; break ;; esac
+done
+[ "$format" ] || { have rpm && format=rpm; have dpkg-query && format=dpkg; }
 
 section kernel
 # uname prints these in an order of its own: name, release, architecture.

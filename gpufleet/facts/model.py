@@ -6,10 +6,11 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from gpufleet.core.entries import PackageManager
+
 NVIDIA_VENDOR = 0x10DE
 RUN_LOCK = "/run/gpufleet.lock"  # held by the run of gpufleet that changes the host
 STEP_LOCK = f"{RUN_LOCK}.steps"  # held by each of its steps, which may go on after it was killed
-PackageManager = Literal["apt", "dnf", "yum", "zypper"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,15 +280,3 @@ class NodeFacts:
         """Version of the nvidia module that is loaded now."""
         module = self.modules.get("nvidia")
         return module.version if module else None
-
-    @property
-    def distribution(self) -> str:
-        """NVIDIA's name of the distribution: ubuntu2204, debian12, rhel7, amzn2023, sles15."""
-        major = self.os.version_id.split(".")[0]
-        if self.os.id == "ubuntu":
-            return "ubuntu" + self.os.version_id.replace(".", "")
-        if self.os.id in ("rhel", "centos", "rocky", "almalinux", "ol"):
-            return f"rhel{major}"
-        if self.os.id == "amzn":
-            return f"amzn{self.os.version_id}"
-        return f"{self.os.id}{major}"

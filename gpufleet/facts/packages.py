@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from gpufleet.core.distributions import load_distributions, load_families
+from gpufleet.core.entries import PackageManager, Style
 from gpufleet.core.openpgp import keyring_fingerprints
-from gpufleet.facts.model import Keyring, ManagedFile, OsRelease, Package, PackageManager, Service
+from gpufleet.facts.distribution import manager_of
+from gpufleet.facts.model import Keyring, ManagedFile, OsRelease, Package, Service
 
 _GONE = ("not-installed", "config-files")
 _PERIODIC = re.compile(
@@ -24,21 +27,6 @@ class PackageState:
     packages: dict[str, Package]
     held: frozenset[str]
     broken: str
-
-
-def _manager(os: OsRelease, form: str, tools: set[str]) -> PackageManager | None:
-    if form == "dpkg":
-        return "apt" if "apt-get" in tools else None
-    if "zypper" in tools and "suse" in " ".join((os.id, *os.id_like)):
-        return "zypper"
-    major = os.version_id.split(".")[0]
-    # EL 7 can have dnf from an extra repository; yum is what owns its configuration.
-    old = major.isdigit() and int(major) < 8
-    if old:
-        return "yum" if "yum" in tools else None
-    if "dnf" in tools:
-        return "dnf"
-    return "yum" if "yum" in tools else None
 
 
 def _rows(lines: Sequence[str]) -> tuple[str, str, set[str], list[list[str]]]:
@@ -91,7 +79,9 @@ def parse_packages(lines: Sequence[str], os: OsRelease) -> PackageState:
         unfinished.append(
             "an interrupted run of dpkg" if form == "dpkg" else "an unfinished transaction of yum"
         )
-    return PackageState(_manager(os, form, tools), packages, frozenset(held), ", ".join(unfinished))
+    packaging: Style = "deb" if form == "dpkg" else "rpm"
+    manager = manager_of(os, packaging, tools, load_distributions(), load_families())
+    return PackageState(manager, packages, frozenset(held), ", ".join(unfinished))
 
 
 def versionlocks(files: Mapping[str, ManagedFile]) -> frozenset[str]:

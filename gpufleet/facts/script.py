@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
+from gpufleet.core.distributions import load_families
+
 MAX_ARGUMENT = 128 * 1024  # MAX_ARG_STRLEN of Linux: the longest argument of a command
 CAPTURE_MARK = "@@"  # in output that is kept in a file; a run has one that nobody can know
 
@@ -17,6 +19,14 @@ def _script() -> str:
     text = files("gpufleet.facts").joinpath("gather.sh").read_text("utf-8")
     lines = (line.strip() for line in text.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("#"))
+
+
+@cache
+def _words() -> str:
+    """How a distribution keeps its packages, by words in its os-release: `dpkg=debian rpm=rhel`."""
+    tools = {"deb": "dpkg", "rpm": "rpm"}
+    families = load_families()
+    return " ".join(f"{tools[f.packaging]}={word}" for f in families for word in f.words)
 
 
 def gather_command(
@@ -41,6 +51,7 @@ def gather_command(
     listed = shlex.quote("\n".join(paths))
     asked = shlex.quote("|".join(f"{port:04X}" for port in ports))
     variables = f"mark={mark}\nconfigs={listed}\neffective={int(effective) or ''}\nports={asked}"
+    variables += f"\nwords={shlex.quote(_words())}"
     command = f"{variables}\n{_script()}"
     if len(shlex.quote(command)) >= MAX_ARGUMENT:
         raise ValueError(f"{len(paths)} paths are more than fit into one command")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from gpufleet.core.data import read
+from gpufleet.core.distributions import load_distributions
 from gpufleet.exporter.models import ExporterCatalog
 from gpufleet.toolkit.models import ToolkitCatalog
 
@@ -21,7 +22,7 @@ def load_catalog() -> Catalog:
     """
     return Catalog.model_validate(
         {
-            **read("packages/distributions"),
+            "distributions": load_distributions(),
             **read("packages/repositories"),
             "branches": read("driver/branches"),
             "gpus": read("driver/gpus"),

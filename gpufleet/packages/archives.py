@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from gpufleet.core.distributions import ExtraRepository
 from gpufleet.core.findings import Finding
 from gpufleet.core.render import render
+from gpufleet.facts.distribution import distribution_of
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages import findings
-from gpufleet.packages.catalog import ExtraRepository, PackageCatalog
+from gpufleet.packages.catalog import PackageCatalog
 from gpufleet.packages.logins import NO_LOGINS, SECRET, Logins, netrc_line, rpm_lines
 from gpufleet.packages.repository import foreign_keys, key_is_trusted
 from gpufleet.packages.yum_files import FOLDER, Section, read_sections, switch_off, switched_off
@@ -85,11 +87,11 @@ def plan_archives(
 
     `lacking`: prerequisites of the driver that are not installed; None where no package is needed.
     """
-    distribution = catalog.distribution(facts.distribution)
+    distribution = distribution_of(facts.os, catalog.distributions)
     archives = [a for a in distribution.extra_repositories if a.path] if distribution else []
-    if not archives or facts.package_manager not in ("yum", "dnf"):
+    if not distribution or not archives or facts.package_manager not in ("yum", "dnf"):
         return ArchivesPlan()
-    seen = _look(facts, archives)
+    seen = _look(facts, archives, distribution.subscriptions)
     lacked = [a for a in archives if _lacks(a, seen, lacking or ())]
     if not settings.archives:
         return ArchivesPlan(findings=_blockers(facts, seen, lacked, lacking))
@@ -97,7 +99,9 @@ def plan_archives(
     return _switch(settings, facts, seen, wanted, logins)
 
 
-def _look(facts: NodeFacts, archives: Sequence[ExtraRepository]) -> _Seen:
+def _look(
+    facts: NodeFacts, archives: Sequence[ExtraRepository], subscriptions: Sequence[str]
+) -> _Seen:
     sections, unreadable = read_sections(facts)
     gone = [re.compile(pattern) for archive in archives for pattern in archive.gone]
     enabled = [section for section in sections if section.enabled]
@@ -108,7 +112,7 @@ def _look(facts: NodeFacts, archives: Sequence[ExtraRepository]) -> _Seen:
     )
     alive = tuple(section for section in enabled if section not in dead)
     # a subscription keeps its repositories in a file of its own, which is not read
-    return _Seen(dead, alive, bool(unreadable) or facts.os.id == "rhel")
+    return _Seen(dead, alive, bool(unreadable) or facts.os.id in subscriptions)
 
 
 def _lacks(archive: ExtraRepository, seen: _Seen, lacking: Sequence[str]) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
-from gpufleet.facts.model import PackageManager
 
 
 @dataclass(frozen=True, slots=True)

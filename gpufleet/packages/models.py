@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.core.entries import Sourced
-from gpufleet.facts.model import PackageManager
+from gpufleet.core.entries import PackageManager, Sourced
 
 
 class Key(Sourced):

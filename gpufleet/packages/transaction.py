@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
-from gpufleet.facts.model import NodeFacts, Package, PackageManager
+from gpufleet.facts.distribution import distribution_of
+from gpufleet.facts.model import NodeFacts, Package
 from gpufleet.packages import findings
 from gpufleet.packages.catalog import PackageCatalog
 
@@ -141,7 +143,7 @@ def to_hold(packages: Sequence[str], facts: NodeFacts, *, moves: bool) -> tuple[
 
 def lock_plugin(facts: NodeFacts, catalog: PackageCatalog, *, hold: bool) -> tuple[str, ...]:
     """The plugin that yum and dnf lock versions by, where a lock is wanted and it is missing."""
-    distribution = catalog.distribution(facts.distribution)
+    distribution = distribution_of(facts.os, catalog.distributions)
     name = distribution.version_lock if distribution else ""
     return (name,) if hold and name and name not in facts.packages else ()
 

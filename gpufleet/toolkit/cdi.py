@@ -7,6 +7,7 @@ from typing import Literal
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import release
+from gpufleet.facts.distribution import distribution_of
 from gpufleet.facts.model import CdiSpec, NodeFacts
 from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.models import ToolkitCatalog
@@ -48,7 +49,7 @@ def plan_cdi(
     if not settings.cdi:
         return CdiPlan("none", "", (), (), True, facts.cdi_specs)
     fits = release(version) >= release(cdi.refresh_since)
-    if fits and facts.distribution not in cdi.old_systemd:
+    if fits and not _too_old(facts, catalog):
         services = [facts.services.get(unit) for unit in cdi.refresh_units]
         enabled = all(service and service.enabled == "enabled" for service in services)
         return CdiPlan(
@@ -60,6 +61,13 @@ def plan_cdi(
         "generate", cdi.output, (), command, True, facts.cdi_specs,
         _created(facts, cdi.output), _duplicates(facts, cdi.output),
     )  # fmt: skip
+
+
+def _too_old(facts: NodeFacts, catalog: ToolkitCatalog) -> bool:
+    """Whether the host's systemd cannot carry out the toolkit's units."""
+    place = distribution_of(facts.os, catalog.distributions)
+    systemd = place.systemd if place else None
+    return systemd is not None and systemd.version < catalog.toolkit.cdi.refresh_minimum_systemd
 
 
 def _created(facts: NodeFacts, path: str) -> bool:

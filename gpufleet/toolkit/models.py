@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
-from pydantic import Field
-
 from gpufleet.core.entries import Entry, Sourced, Style
 from gpufleet.packages.catalog import PackageCatalog
 from gpufleet.packages.models import Key, RepositoryLayout
@@ -61,9 +59,6 @@ class Cdi(Sourced):
     output: str
     spec_directories: tuple[str, ...]
     no_additional_gids_flag: str
-    old_systemd: dict[str, int] = Field(
-        default_factory=dict
-    )  # distribution -> systemd, where that is too old to refresh
 
 
 class Toolkit(Entry):

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import release
+from gpufleet.facts.distribution import code_of
 from gpufleet.facts.files import TOOLKIT_BEGUN
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
@@ -117,7 +118,7 @@ def plan_toolkit(
     """What to install and configure on one host; raises nothing, reports findings."""
     choice = resolve_toolkit(
         catalog,
-        distribution=facts.distribution,
+        distribution=code_of(facts.os, catalog.distributions),
         architecture=facts.kernel.architecture,
         settings=settings,
     )

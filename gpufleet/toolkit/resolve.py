@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpufleet.core.distributions import Distribution
 from gpufleet.core.findings import Finding, by_severity
 from gpufleet.core.versions import release
 from gpufleet.driver import findings as kinds
-from gpufleet.packages.catalog import Distribution
 from gpufleet.packages.choice import Repository, ToolkitChoice
 from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.settings import ToolkitSettings

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
+from gpufleet.core.data import read, read_folder
 from gpufleet.verify.inventory import Target
 from gpufleet.verify.parse import (
     Installed,
@@ -21,7 +22,15 @@ from gpufleet.verify.subject import Subject
 
 PROVENANCE_PATH = "/var/lib/gpufleet/provenance.json"
 PROVENANCE_SCHEMA = 1
-DEBIAN_LIKE = {"debian", "ubuntu"}
+
+
+@cache
+def _debian_words() -> frozenset[str]:
+    """Words in ID and ID_LIKE of /etc/os-release of systems whose packages dpkg keeps."""
+    families = read("core/families")["families"]
+    words = {word for f in families if f["packaging"] == "deb" for word in f["words"]}
+    known = (d for d in read_folder("core/distributions") if d["style"] == "deb")
+    return frozenset(words.union(*(entry["os"]["ids"] for entry in known)))
 
 
 class Node(Subject):
@@ -59,7 +68,7 @@ class Node(Subject):
             line.split("=", 1) for line in self.section("os-release").lines if "=" in line
         )
         words = (values.get("ID", "") + " " + values.get("ID_LIKE", "")).replace('"', "").split()
-        return bool(DEBIAN_LIKE.intersection(words))
+        return bool(_debian_words().intersection(words))
 
     @cached_property
     def packages(self) -> dict[str, Installed]:

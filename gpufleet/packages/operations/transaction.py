@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pyinfra import host, state
 from pyinfra.api import StringCommand
 
+from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
-from gpufleet.facts.model import PackageManager
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.files import HOME, put
 from gpufleet.host.findings.machine import MODULE_NOT_BUILT

@@ -124,5 +124,7 @@ def _state(machine: Path, ring: KeyRing) -> str:
         digest.update(path.name.encode() + path.read_bytes())
     digest.update(load_catalog().packages.model_dump_json().encode())
     digest.update(load_catalog().exporter.model_dump_json().encode())
+    for entry in load_catalog().distributions:
+        digest.update(repr((entry.code, entry.driver_packages)).encode())
     digest.update(machine.name.encode() + ring.keys["vendor"].fingerprint.encode())
     return digest.hexdigest()

@@ -11,11 +11,11 @@ from typing import Any
 
 import yaml
 
+from gpufleet.core.distributions import Distribution
 from gpufleet.core.entries import Modules
 from gpufleet.driver.offers import package_set
 from gpufleet.driver.package_names import NameGroup, PackageSet
 from gpufleet.node.catalog import load_catalog
-from gpufleet.packages.catalog import Distribution
 
 PLACEHOLDERS = ("{branch}", "{version}")
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[3]
-FILES = sorted(ROOT.glob("gpufleet/*/data/*.yaml"))
+FILES = sorted(ROOT.glob("gpufleet/*/data/**/*.yaml"))
 PUBLIC = re.compile(
     r"https://[\w.-]+\.\w+/\S*(?: and https://\S+)* "
     r"\((?:read|not read)\b[^)]*\b2026-\d\d(-\d\d)?\b"

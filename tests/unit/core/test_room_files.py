@@ -29,3 +29,8 @@ def test_files_and_their_users_agree(call: str, folder: str, suffix: str, others
     }
     named = set(re.findall(rf'\b{call}\(\s*"([\w-]+(?:/[\w-]+)?)"', CODE))
     assert named | others == there
+
+
+def test_folders_of_data_and_their_users_agree() -> None:
+    there = {f"{path.parts[-3]}/{path.name}" for path in ROOT.glob("gpufleet/*/data/*/")}
+    assert set(re.findall(r'\bread_folder\(\s*"([\w-]+/[\w-]+)"', CODE)) == there

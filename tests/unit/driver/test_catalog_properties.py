@@ -52,7 +52,8 @@ def within_limits(
     branch = int(choice.branch)
     assert choice.version is None or choice.version.split(".")[0] == choice.branch
     if choice.source == "nvidia":
-        assert (place.branches.first or 0) <= branch <= (place.branches.last or 9999)
+        last = int(place.ceiling.split(".")[0]) if place.ceiling else place.branches.last
+        assert (place.branches.first or 0) <= branch <= (last or 9999)
         assert choice.repository is not None
         assert choice.repository.key_fingerprints
     else:

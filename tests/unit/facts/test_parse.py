@@ -15,12 +15,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpufleet.core.distributions import load_distributions
+from gpufleet.facts.distribution import code_of
 from gpufleet.facts.files import parse_provenance
 from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.sections import SECTIONS, FactsError
 
 CAPTURES = sorted((Path(__file__).parent / "captures").glob("*.txt"))
+GOLDEN = sorted((Path(__file__).parent / "captures").glob("*.json"))
 LINES = {path.stem: path.read_text("utf-8").splitlines() for path in CAPTURES}
 
 
@@ -35,10 +38,9 @@ def plain(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.stem)
-def test_golden(capture: Path) -> None:
-    found = plain(dataclasses.asdict(parse_node_facts(LINES[capture.stem])))
-    golden = capture.with_suffix(".json")
+@pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.stem)
+def test_golden(golden: Path) -> None:
+    found = plain(dataclasses.asdict(parse_node_facts(LINES[golden.stem])))
     if os.environ.get("GPUFLEET_UPDATE_GOLDEN"):
         golden.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
     assert found == json.loads(golden.read_text("utf-8"))
@@ -98,7 +100,7 @@ def test_output_that_was_cut_off() -> None:
 
 def test_rich_host() -> None:
     facts = parse_node_facts(LINES["ubuntu2204-kubelet-handwritten"])
-    assert facts.distribution == "ubuntu2204"
+    assert code_of(facts.os, load_distributions()) == "ubuntu2204"
     assert facts.loaded_driver == facts.library == "580.95.05"
     assert facts.module_on_disk is not None
     assert facts.module_on_disk.flavour == "open"

@@ -10,11 +10,11 @@ from itertools import pairwise
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from gpufleet.core.distributions import Distribution
 from gpufleet.core.entries import Sourced
 from gpufleet.core.versions import branch_of, release
 from gpufleet.driver.package_names import PackageSet
 from gpufleet.node.catalog import Catalog, load_catalog
-from gpufleet.packages.catalog import Distribution
 
 CATALOG = load_catalog()
 TOOLKIT_NAMES = (
@@ -85,20 +85,12 @@ def test_every_distribution_has_a_key_layout_and_packages() -> None:
         assert CATALOG.cuda.key(distribution.key)
         assert any(distribution.manager in x.managers for x in CATALOG.cuda.layouts)
         assert any(distribution.manager in x.managers for x in CATALOG.toolkit.repository.layouts)
-        assert any(distribution.code in s.distributions for s in CATALOG.packages.sets)
         assert distribution.branches.first is not None
 
 
-def test_package_sets_name_known_distributions_and_never_overlap() -> None:
-    codes = {d.code for d in CATALOG.distributions}
-    for one in CATALOG.packages.sets:
-        assert set(one.distributions) <= codes
-        for other in CATALOG.packages.sets:
-            if one is other or (one.source_kind, one.build) != (other.source_kind, other.build):
-                continue
-            if set(one.distributions) & set(other.distributions):
-                both = [b for b in range(400, 700) if one.covers(b) and other.covers(b)]
-                assert both == [], (one.id, other.id)
+def test_every_set_of_packages_is_a_distributions() -> None:
+    named = {name for d in CATALOG.distributions for name in d.driver_packages}
+    assert named == {one.id for one in CATALOG.packages.sets}
 
 
 def test_fingerprints_have_forty_digits_and_end_like_the_name_of_the_file() -> None:

@@ -1,0 +1,147 @@
+"""Types of data/distributions/*.yaml and data/families.yaml: what is known of each distribution.
+
+One file says everything about one distribution; whoever decides by a part of it is in the room of
+that subject. Every entry says where it comes from (`source`) and, where it was really tried, when
+and how (`verified`).
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from functools import lru_cache
+from typing import Literal
+
+from pydantic import Field, TypeAdapter
+
+from gpufleet.core.data import read, read_folder
+from gpufleet.core.entries import (
+    BranchRange,
+    Build,
+    Entry,
+    Modules,
+    PackageManager,
+    Sourced,
+    Style,
+)
+
+
+class OsMatch(Entry):
+    """What /etc/os-release says on such a host: ID, and VERSION_ID or the parts it begins with."""
+
+    ids: tuple[str, ...]
+    version: str
+
+
+class ArchiveBranch(Entry):
+    """A driver branch in a distribution's own archive."""
+
+    branch: int
+    newest: str = ""
+    modules: tuple[Modules, ...] = ("open", "proprietary")
+    build: tuple[Build, ...] = ("dkms",)
+    note: str = ""
+
+
+class Archive(Sourced):
+    """What a distribution's own archive has, and which of its components are needed."""
+
+    components: tuple[str, ...] = ()
+    third_parties: tuple[str, ...] = ()  # regular expressions of addresses laid out like it
+    branches: tuple[ArchiveBranch, ...] = ()
+
+
+class ExtraRepository(Sourced):
+    """A repository that the driver's dependencies come from (base, EPEL), by name and address.
+
+    With `path` it is the archive of repositories that are gone; below a mirror of the archives it
+    has that path.
+    """
+
+    name: str
+    url: str
+    path: str = ""
+    key: str = ""  # file on the host
+    key_url: str = ""  # where the key is fetched from, where the host does not have it
+    key_path: str = ""  # the same below a mirror of the archives
+    fingerprints: tuple[str, ...] = ()  # of that key; 40 digits, upper case
+    replaces: tuple[str, ...] = ()  # sections of .repo files that it stands in for
+    gone: tuple[str, ...] = ()  # regular expressions of the addresses that are gone
+    provides: tuple[str, ...] = ()  # packages of the driver's prerequisites that it alone has
+    needed_for: str = ""
+
+
+class ToolkitLimits(Sourced):
+    """Which versions of the container toolkit a distribution can have."""
+
+    tested: bool = False
+    refused: tuple[str, ...] = ()  # version prefixes that cannot be installed
+    reason: str = ""
+
+
+class ExporterPackaging(Sourced):
+    """Whether there are packages of dcgm-exporter and DCGM: seen in the repository, documented
+    only, or none, for a `reason`."""
+
+    packages: Literal["seen", "documented", "none"]
+    reason: str = ""
+
+
+class Systemd(Sourced):
+    """The distribution's version of systemd."""
+
+    version: int
+
+
+class Distribution(Sourced):
+    """A distribution, by NVIDIA's code for it."""
+
+    code: str
+    title: str
+    also: tuple[str, ...] = ()  # distributions that are served by the same repository
+    os: OsMatch
+    style: Style
+    manager: PackageManager
+    end_of_life: date | None = None
+    supported: bool = True  # in the newest installation guide of NVIDIA
+    architectures: dict[str, str]  # `uname -m` -> directory of the repository
+    key: str
+    branches: BranchRange  # in NVIDIA's repository
+    ceiling: str = ""  # last driver version built for it; where set, `branches` has no `last`
+    modules: tuple[Modules, ...] = ("open", "proprietary")
+    modules_reason: str = ""
+    streams: dict[str, str] = Field(default_factory=dict)  # "build/modules" -> module stream
+    version_lock: str = ""
+    driver_packages: tuple[str, ...]  # ids of sets of driver/packages.yaml
+    headers: tuple[str, ...]
+    headers_meta: tuple[str, ...] = ()
+    build: tuple[str, ...]
+    archive: Archive | None = None
+    extra_repositories: tuple[ExtraRepository, ...] = ()
+    subscriptions: tuple[str, ...] = ()  # ids of `os` whose repositories come with one
+    toolkit: ToolkitLimits
+    exporter: ExporterPackaging | None = None  # None: nothing is known of such packages
+    systemd: Systemd | None = None  # None: new enough for everything
+
+
+class Family(Sourced):
+    """Distributions of one kind of packages, by words in ID and ID_LIKE of /etc/os-release."""
+
+    name: str
+    packaging: Style
+    words: tuple[str, ...]
+    managers: tuple[PackageManager, ...]  # the preferred one first
+
+
+@lru_cache(maxsize=1)
+def load_distributions() -> tuple[Distribution, ...]:
+    """Every distribution, ordered by code.
+
+    Raises pydantic.ValidationError where a file does not fit its type.
+    """
+    return tuple(Distribution.model_validate(entry) for entry in read_folder("core/distributions"))
+
+
+@lru_cache(maxsize=1)
+def load_families() -> tuple[Family, ...]:
+    """Every family, in the order in which a host is compared with them."""
+    return TypeAdapter(tuple[Family, ...]).validate_python(read("core/families")["families"])
