@@ -1,7 +1,7 @@
 """Kubernetes cluster -> GPU cluster: Prometheus, device plugin or GPU Operator, exporter."""
 
 from gpufleet.gpu_stack.operations.stack import current_stack
-from roles.cluster import bring_stack
+from gpufleet.roles.cluster import bring_stack
 
 stack = current_stack()  # settings checked, the API read once; a blocker stops this cluster alone
 if stack:

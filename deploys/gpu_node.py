@@ -4,10 +4,10 @@ from importlib import import_module
 
 from gpufleet.host.boundary import one_host
 from gpufleet.node.operations.node import current_node
-from roles.driver.install import install
-from roles.exporter import run as exporter
+from gpufleet.roles.driver.install import install
+from gpufleet.roles.exporter import run as exporter
 
-container_toolkit = import_module("roles.container-toolkit.configure")
+container_toolkit = import_module("gpufleet.roles.container-toolkit.configure")
 
 with one_host():  # what goes wrong with one host stops this host alone
     node = current_node()  # settings checked, one fact gathered

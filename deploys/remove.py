@@ -2,7 +2,7 @@
 
 from gpufleet.host.boundary import one_host
 from gpufleet.node.operations.removal import leaving_node
-from roles.removal.remove import remove
+from gpufleet.roles.removal.remove import remove
 
 with one_host():  # what goes wrong with one host stops this host alone
     node = leaving_node()  # GPU work or containers that would lose their runtime stop it

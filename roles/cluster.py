@@ -6,15 +6,16 @@ from importlib import import_module
 
 from gpufleet.gpu_stack.operations.stack import Stack
 from gpufleet.kube.operations.boundary import cluster_boundary
-from roles.monitoring.install import (
+
+from .monitoring.install import (
     install_adapter,
     install_detector,
     install_exporter,
     install_prometheus,
 )
 
-device_plugin = import_module("roles.device-plugin.install")
-gpu_operator = import_module("roles.gpu-operator.install")
+device_plugin = import_module("gpufleet.roles.device-plugin.install")
+gpu_operator = import_module("gpufleet.roles.gpu-operator.install")
 
 
 def bring_stack(stack: Stack) -> None:

@@ -1,9 +1,21 @@
-"""Where gpufleet keeps on this machine what can be fetched or built again."""
+"""Where things are on this machine: what ships with gpufleet, and what can be built again."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_INSTALLED = _PACKAGE / "_shipped"  # pyproject.toml puts it into the wheel
+_IN_CHECKOUT = {"checks": "tests/post_deploy"}  # the others have one name in both
+
+
+def shipped(name: str) -> Path:
+    """A folder or file that ships beside the modules: `checks`, `config.py`, `deploys`,
+    `inventories`, `roles` or `templates`."""
+    if _INSTALLED.is_dir():
+        return _INSTALLED / name
+    return _PACKAGE.parent / _IN_CHECKOUT.get(name, name)
 
 
 def cache_dir() -> Path:

@@ -1,13 +1,14 @@
-"""Templates: the files that land on hosts, under templates/ beside the package."""
+"""Templates: the files that land on hosts and in clusters."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
+from gpufleet.core.paths import shipped
+
+TEMPLATES = shipped("templates")
 
 
 @lru_cache

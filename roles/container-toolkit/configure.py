@@ -13,8 +13,8 @@ from gpufleet.packages.operations import transaction as packages
 from gpufleet.toolkit import operations as runtimes
 from gpufleet.toolkit.plan import ToolkitPlan
 
-conclude = import_module("roles.container-toolkit.conclude")
-jobs = import_module("roles.container-toolkit.job")
+conclude = import_module("gpufleet.roles.container-toolkit.conclude")
+jobs = import_module("gpufleet.roles.container-toolkit.job")
 
 
 @role("Container toolkit")

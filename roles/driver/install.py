@@ -10,8 +10,9 @@ from gpufleet.node.operations import provenance
 from gpufleet.node.operations.node import Node
 from gpufleet.packages.operations import archives, repository
 from gpufleet.packages.operations import transaction as packages
-from roles.driver.conclude import conclude
-from roles.driver.job import driver_job
+
+from .conclude import conclude
+from .job import driver_job
 
 
 @role("NVIDIA driver")

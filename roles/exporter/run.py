@@ -8,8 +8,9 @@ from gpufleet.host.operation import role
 from gpufleet.node.operations import provenance
 from gpufleet.node.operations.node import Node
 from gpufleet.packages.operations import transaction as packages
-from roles.exporter.conclude import conclude
-from roles.exporter.job import exporter_jobs
+
+from .conclude import conclude
+from .job import exporter_jobs
 
 
 @role("Exporter")

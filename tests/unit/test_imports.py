@@ -52,15 +52,15 @@ SHARED = ("gpufleet.core", "gpufleet.verify", "gpufleet.kube.kubeconfig",
 
 # folder -> prefixes of modules that it must not import
 FORBIDDEN = {
-    "gpufleet": ("gpufleet_sandbox", "roles", "deploys", "dashboards", "grafana_foundation_sdk",
-                 "matplotlib", "tests"),
-    "sandbox": ("roles", "deploys", "tests", "gpufleet.run", "gpufleet.host",
+    "gpufleet": ("gpufleet_sandbox", "roles", "gpufleet.roles", "deploys", "dashboards",
+                 "grafana_foundation_sdk", "matplotlib", "tests"),
+    "sandbox": ("roles", "gpufleet.roles", "deploys", "tests", "gpufleet.run", "gpufleet.host",
                 "gpufleet.node.operations", "gpufleet.node.plan", "gpufleet.node.settings",
                 "gpufleet.helm", "gpufleet.kube", "gpufleet.gpu_stack", "gpufleet.monitoring"),
     "roles": ("gpufleet_sandbox", "deploys", "tests"),
     "deploys": ("gpufleet_sandbox", "tests"),
     "dashboards": ("gpufleet", "gpufleet_sandbox", "roles", "deploys", "tests"),
-    "tests/post_deploy": ("gpufleet_sandbox", "roles", "deploys"),
+    "tests/post_deploy": ("gpufleet_sandbox", "roles", "gpufleet.roles", "deploys"),
 }  # fmt: skip
 
 
@@ -216,6 +216,7 @@ def test_an_import_that_runs_upwards_is_found(tmp_path: Path, file: str, line: s
     ("file", "line"),
     [
         ("gpufleet/driver/bad.py", "from gpufleet_sandbox import Sandbox"),
+        ("gpufleet/driver/bad.py", "from gpufleet.roles.driver.install import install"),
         ("roles/driver/bad.py", 'import importlib\nimportlib.import_module("deploys.gpu_node")'),
         ("sandbox/gpufleet_sandbox/bad.py", "from gpufleet.node.operations.node import Node"),
     ],
