@@ -1,7 +1,8 @@
-"""`gpufleet verify`: run the checks of tests/post_deploy on the hosts of an inventory."""
+"""`gpufleet verify`: run the shipped checks, and those in checks/, on an inventory's hosts."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -9,15 +10,16 @@ from pathlib import Path
 import click
 import pytest
 
-import gpufleet
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.verify.findings.hosts import CHECKS_MISSING, LIMIT, NO_CHECK
+from gpufleet.core.paths import shipped
+from gpufleet.verify.findings.hosts import LIMIT, NO_CHECK
 from gpufleet.verify.inventory import VerifyError
 
 EPILOG = (
     "Exit status: 0 all checks passed or were skipped; 1 a check failed or a host was not reached; "
     "2 wrong usage; 4 --limit or -k matches nothing; 130 interrupted."
 )
+OWN_CHECKS = Path("checks")  # of the working directory
 STATUSES = {
     pytest.ExitCode.OK: ExitStatus.CONVERGED,
     pytest.ExitCode.TESTS_FAILED: ExitStatus.FAILED,
@@ -50,28 +52,23 @@ class Refusal:
         return STATUSES.get(pytest.ExitCode(code), ExitStatus.FAILED)
 
 
-def checks_folder(package: Path) -> Path:
-    """tests/post_deploy of the source tree that `package` lies in. Raises VerifyError (GF700)."""
-    folder = package.parent / "tests" / "post_deploy"
-    if not (folder / "conftest.py").is_file():
-        raise VerifyError(CHECKS_MISSING(path=folder))
-    return folder
-
-
 def pytest_arguments(
-    folder: Path,
     inventory: str,
     limit: tuple[str, ...] = (),
     junit: str | None = None,
     json_report: str | None = None,
     expression: str | None = None,
 ) -> list[str]:
-    """The command line for pytest: short output, nothing written into the source tree.
+    """The command line for pytest: short output, and no file but the reports is written.
 
-    The other tests' conftest.py needs packages that a user may not have: it is left out.
+    A pytest.ini of the working directory, or the conftest.py of a checkout's other tests, is not
+    for these checks.
     """
-    arguments = [str(folder), "--inventory", inventory, "-q", "--no-header", "-rN"]
-    arguments += ["--tb=short", "-p", "no:cacheprovider"]
+    folder = shipped("checks")
+    own = [str(OWN_CHECKS)] if OWN_CHECKS.is_dir() else []
+    arguments = [str(folder), *own, "-p", "gpufleet.verify.plugin", "--inventory", inventory]
+    arguments += ["-q", "--no-header", "-rN", "--tb=short", "-p", "no:cacheprovider"]
+    arguments += ["-c", os.devnull, "--import-mode=importlib"]  # files of both may share a name
     arguments += [f"--rootdir={folder.parent.parent}", f"--confcutdir={folder}"]
     for word in limit:
         arguments += ["--limit", word]
@@ -99,15 +96,12 @@ def verify(
 ) -> None:
     """Check on the hosts and clusters of INVENTORY what was installed there.
 
+    Also runs your own checks: the files test_*.py in the folder checks/ of the working directory.
+
     Runs short test pods and containers and removes them; changes nothing else.
     """
-    try:
-        folder = checks_folder(Path(gpufleet.__file__).parent)
-    except VerifyError as error:
-        click.echo(str(error), err=True)
-        sys.exit(ExitStatus.USAGE)
     refusal = Refusal()
-    arguments = pytest_arguments(folder, inventory, limit, junit, json_report, expression)
+    arguments = pytest_arguments(inventory, limit, junit, json_report, expression)
     code = pytest.main(arguments, plugins=[refusal])
     if code == pytest.ExitCode.NO_TESTS_COLLECTED and expression:
         click.echo(str(VerifyError(NO_CHECK(expression=expression))), err=True)

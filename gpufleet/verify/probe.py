@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import secrets
 import shlex
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import resources
 from typing import Protocol
 
@@ -84,6 +86,17 @@ class HostProbe:
         # Bytes, because testinfra would run python on the host to find out its encoding.
         output = done.stdout_bytes + done.stderr_bytes
         return Output(done.rc, output.decode("utf-8", "replace"))
+
+    @cached_property
+    def host(self) -> testinfra.host.Host:
+        """testinfra's host over the same connection; its commands become root as those of `run`."""
+        backend = copy(self._host.backend)
+
+        def get_command(command: str, *arguments: str) -> str:
+            return self._become.around(backend.quote(command, *arguments))
+
+        backend.get_command = get_command  # type: ignore[method-assign]
+        return testinfra.host.Host(backend)
 
     def script(self, name: str, *arguments: str) -> dict[str, Output]:
         """Run a script of this package; section name -> output. Raises Unreachable."""

@@ -16,13 +16,6 @@ def _check(code: str, title: str, remedy: str) -> Kind:
     return Kind(code, Severity.BLOCKER, title, _FOUND, remedy)
 
 
-CHECKS_MISSING = Kind(
-    "GF700",
-    Severity.BLOCKER,
-    "The checks are not there",
-    "no checks in {path}: they are part of the source tree, not of the installed package",
-    "clone the repository, install it with `pip install -e .`, and run `gpufleet verify` again",
-)
 LIMIT = Kind(
     "GF702",
     Severity.BLOCKER,

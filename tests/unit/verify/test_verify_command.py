@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 import testinfra
-from verify_paper import healthy
+from verify_paper import KERNEL, healthy
 
-from gpufleet.cli.verify import Refusal, checks_folder
-from gpufleet.verify.inventory import VerifyError
+from gpufleet.cli.verify import Refusal
 from gpufleet.verify.probe import HostProbe
 from tests import warm
 
@@ -33,7 +32,7 @@ if words[-2] == "down":
     sys.exit(255)
 mark = re.search("mark=(@@[0-9a-f]+)", command)
 if mark is None:
-    print("null nvidia0 nvidia1 nvidiactl")
+    print({kernel!r} if "uname" in command else "null nvidia0 nvidia1 nvidiactl")
     sys.exit(0)
 script = "runtimes" if "docker_sections" in command else "host"
 with open(folder + "/" + words[-2] + "." + script) as file:
@@ -78,7 +77,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A good host, one with an old module loaded, and one that is down."""
     folder = tmp_path_factory.mktemp("verify")
     ssh = folder / "ssh"
-    ssh.write_text(SSH.format(python=sys.executable, folder=str(folder)))
+    ssh.write_text(SSH.format(python=sys.executable, kernel=KERNEL, folder=str(folder)))
     ssh.chmod(0o755)
     (folder / "fleet.py").write_text('gpu_nodes = ["good", "old", "down"]\nother = ["login"]\n')
     answer(folder, "good", loaded="580.95.05")
@@ -153,7 +152,7 @@ def test_wrong_limit_matches_nothing(tmp_path: Path) -> None:
 
 def test_a_host_that_is_not_reached_fails_whatever_checks_are_chosen(tmp_path: Path) -> None:
     ssh = tmp_path / "ssh"
-    ssh.write_text(SSH.format(python=sys.executable, folder=str(tmp_path)))
+    ssh.write_text(SSH.format(python=sys.executable, kernel=KERNEL, folder=str(tmp_path)))
     ssh.chmod(0o755)
     answer(tmp_path, "good", loaded="580.95.05")
     (tmp_path / "fleet.py").write_text('gpu_nodes = ["good", "down"]\n')
@@ -194,13 +193,56 @@ def test_a_junit_file_goes_where_a_report_may_go(tmp_path: Path) -> None:
     assert (tmp_path / "notes.xml").read_text() == "<notes/>\n"
 
 
+OWN = """\
+import pytest
+
+def test_kernel(node, host):
+    assert node.name == "good"
+    assert host.check_output("uname -r") == node.kernel
+
+def test_space(host):
+    assert host.check_output("uname -r") == "", "expected 1 TB in /scratch"
+
+def test_fails(node):
+    pytest.fail("not on this host")
+
+def test_breaks(node):
+    raise RuntimeError("a mistake in the check")
+"""
+
+
+def test_checks_of_the_working_directory_join_the_shipped_ones(tmp_path: Path) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text(SSH.format(python=sys.executable, kernel=KERNEL, folder=str(tmp_path)))
+    ssh.chmod(0o755)
+    answer(tmp_path, "good", loaded="580.95.05")
+    (tmp_path / "fleet.py").write_text('gpu_nodes = ["good", "down"]\n')
+    (tmp_path / "checks").mkdir()
+    (tmp_path / "checks/test_host.py").write_text(OWN)  # a name that the shipped ones have, too
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --nosuch\n")
+    files = ("--json", "report.json", "--junit", "report.xml")
+    done = command("fleet.py", *files, folder=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    hosts = json.loads((tmp_path / "report.json").read_text())["hosts"]
+    own = {name: check for name, check in hosts["good"]["checks"].items() if "." in name}
+    assert {name: check["outcome"] for name, check in own.items()} == {
+        "host.kernel": "passed",
+        "host.space": "failed",
+        "host.fails": "failed",
+        "host.breaks": "error",
+    }
+    assert "expected 1 TB" in own["host.space"]["message"]
+    assert hosts["good"]["passed"] > 30
+    assert "host.space (failed)" in done.stdout
+    down = {name: check["outcome"] for name, check in hosts["down"]["checks"].items()}
+    assert {down[name] for name in own} == {"skipped"}
+    assert down["reachable"] == "failed"
+    cases = ET.parse(tmp_path / "report.xml").getroot().iter("testcase")
+    assert "test_space[good]" in {case.get("name") for case in cases}
+
+
 def test_an_interruption_is_status_130() -> None:
     assert Refusal().status(pytest.ExitCode.INTERRUPTED) == 130
-
-
-def test_package_without_the_checks(tmp_path: Path) -> None:
-    with pytest.raises(VerifyError, match="GF700 no checks in"):
-        checks_folder(tmp_path / "gpufleet")
 
 
 @pytest.mark.parametrize("name", ["host.sh", "runtimes.sh"])
