@@ -87,8 +87,13 @@ class RunReport(BaseStateCallback):
                 greenlet.kill(block=False)
 
     def leave_out(self, name: str) -> None:
-        """Say nothing of a host that the deploy is not for."""
+        """Say nothing of a host that the deploy is not for, unless another one of the run is."""
         self.left_out.add(name)
+
+    @property
+    def _for_none(self) -> set[str]:
+        """The hosts that no deploy of this run is for."""
+        return self.left_out - self.hosts.keys()
 
     def operation_host_start(  # type: ignore[override]
         self, state: State, host: Host, op_hash: str
@@ -199,7 +204,7 @@ class RunReport(BaseStateCallback):
         return [
             host
             for host in self.state.inventory
-            if (limit is None or host in limit) and host.name not in self.left_out
+            if (limit is None or host in limit) and host.name not in self._for_none
         ]
 
     def _position(self, name: str) -> int:
@@ -211,8 +216,8 @@ class RunReport(BaseStateCallback):
             self.run.finish([], ExitStatus.FAILED)
         elif self._selects_none():
             self.run.finish([], ExitStatus.NOTHING)
-        elif self.left_out and not self._taking_part():
-            self.run.finish([], ExitStatus.USAGE, names=sorted(self.left_out))
+        elif self._for_none and not self._taking_part():
+            self.run.finish([], ExitStatus.USAGE, names=sorted(self._for_none))
         else:
             hosts = self.gather()
             failed = any(host.status in BAD for host in hosts)

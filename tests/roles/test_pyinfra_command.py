@@ -215,6 +215,22 @@ def test_a_deploy_that_is_for_none_of_the_hosts_is_wrong_usage(bench: Bench) -> 
     assert bench.run("gpu_cluster", "-y").status == 2
 
 
+def test_a_run_of_two_deploys_reports_the_hosts_of_either(bench: Bench) -> None:
+    bench.hosts(one=BAD)
+    with bench.inventory.open("a") as file:
+        file.write("gpu_cluster = [('@fake/lab', {'cluster_timeout': 'no number'})]\n")
+    command = [*bench.command("gpu_node", "-y"), "deploys/gpu_cluster.py"]
+    status, output = warm.ended(command, ROOT, bench.environment(bench.report), 120)
+    assert status == 1, output
+    assert "GF009" not in output
+    found = bench.read(bench.report)
+    assert found
+    assert {name: part["status"] for name, part in found["hosts"].items()} == {
+        "@fake/one": "failed",
+        "@fake/lab": "failed",
+    }
+
+
 def test_a_removal_says_that_a_cluster_stays(bench: Bench) -> None:
     bench.inventory.write_text("gpu_cluster = ['@fake/a']\n")
     done = bench.run("remove", "-y")
