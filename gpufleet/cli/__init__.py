@@ -11,8 +11,12 @@ from gpufleet import __version__
 from gpufleet.cli.lazy import LazyGroup
 
 COMMANDS = {
+    "apply": "gpufleet.cli.deploy:apply",
     "catalog": "gpufleet.cli.catalog:catalog",
     "doctor": "gpufleet.cli.doctor:doctor",
+    "init": "gpufleet.cli.init:init",
+    "plan": "gpufleet.cli.deploy:plan",
+    "remove": "gpufleet.cli.deploy:remove",
     "verify": "gpufleet.cli.verify:verify",
 }
 

@@ -7,18 +7,21 @@ from pathlib import Path
 import pyinfra
 from pyinfra.context import ctx_state
 
+from gpufleet.core.paths import shipped
 from gpufleet.run.invocation import read_invocation
 
 
 def begin(config: str) -> None:
-    """Begin the report where one of the deploys beside `config`, pyinfra's config.py, is run.
+    """Begin the report where a deploy of gpufleet's, or one in deploys/ beside `config`, is run.
+
+    `config`: the path of pyinfra's config.py.
 
     Without it a report begins with the first host that is reached: nothing could be said of a run
     that reaches none, or whose limit matches none.
     """
-    ours = Path(config).resolve().parent / "deploys"
+    ours = {Path(config).resolve().parent / "deploys", shipped("deploys")}
     deploys = [Path(name).resolve() for name in read_invocation().deploys]
-    if not pyinfra.is_cli or not any(ours in deploy.parents for deploy in deploys):
+    if not pyinfra.is_cli or not any(ours.intersection(deploy.parents) for deploy in deploys):
         return
     from gpufleet.run.reporting import RunReport
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import testinfra.host
 
 from gpufleet.core.paths import shipped
 from gpufleet.run.report_file import ReportFile, is_junit, is_report
+from gpufleet.verify import host_fixture
 from gpufleet.verify.become import Unusable
 from gpufleet.verify.connection import Connections
 from gpufleet.verify.inventory import Target, VerifyError, load_targets, select
@@ -68,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[NODES] = {}
     config.stash[TARGETS] = []
     config.pluginmanager.register(Collector(config.stash[REPORT]), "gpufleet-collector")
-    config.pluginmanager.register(HostFixture(), "gpufleet-host")
+    config.pluginmanager.register(host_fixture, "gpufleet-host")
     worker = getattr(config, "workerinput", None)
     if worker is not None:
         config.stash[TARGETS] = [Target(**target) for target in json.loads(worker["targets"])]
@@ -154,16 +154,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, N
 def node(request: pytest.FixtureRequest) -> Node:
     """One host of the inventory."""
     return _node(request.config, request.param)
-
-
-class HostFixture:
-    """Registered after testinfra's plugin, whose `host` it replaces."""
-
-    @pytest.fixture(scope="session")
-    def host(self, node: Node) -> testinfra.host.Host:
-        """The same host as testinfra has it, over the connection that `node` uses."""
-        assert isinstance(node.probe, HostProbe), "pytest_runtest_setup skips a host without one"
-        return node.probe.host
 
 
 @pytest.fixture(scope="session")

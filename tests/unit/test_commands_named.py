@@ -29,7 +29,7 @@ def texts() -> dict[str, str]:
     """Every text that users read: what it is -> the text."""
     pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("roles/*/README.md")]
     pages += [*ROOT.glob("inventories/**/*.py"), *ROOT.glob("gpufleet/*/data/*.yaml")]
-    pages += ROOT.glob("deploys/*.py")
+    pages += [*ROOT.glob("deploys/*.py"), *ROOT.glob("templates/init/**/*.*")]
     found = {str(page.relative_to(ROOT)): page.read_text() for page in sorted(pages)}
     finding_modules()
     return found | {code: f"{kind.message}\n{kind.remedy}" for code, kind in KINDS.items()}

@@ -30,7 +30,12 @@ def example_file() -> str:
     return (ROOT / "inventories" / "prod.py").read_text()
 
 
-@pytest.mark.parametrize("source", [readme_example, example_file])
+def new_fleet() -> str:
+    """The inventory that `gpufleet init` writes."""
+    return (ROOT / "templates/init/inventories/prod.py").read_text()
+
+
+@pytest.mark.parametrize("source", [readme_example, example_file, new_fleet])
 def test_its_settings_are_taken(source: Any) -> None:
     found = groups(source())
     assert found
@@ -43,5 +48,6 @@ def test_its_settings_are_taken(source: Any) -> None:
             assert findings == [], name
 
 
-def test_the_example_of_the_readme_has_the_group_that_the_checks_read() -> None:
-    assert list(groups(readme_example())) == ["gpu_nodes"]
+@pytest.mark.parametrize("source", [readme_example, new_fleet])
+def test_a_first_inventory_has_the_group_that_the_checks_read(source: Any) -> None:
+    assert list(groups(source())) == ["gpu_nodes"]

@@ -234,6 +234,7 @@ def test_checks_of_the_working_directory_join_the_shipped_ones(tmp_path: Path) -
     assert "expected 1 TB" in own["host.space"]["message"]
     assert hosts["good"]["passed"] > 30
     assert "host.space (failed)" in done.stdout
+    assert "warning" not in done.stdout
     down = {name: check["outcome"] for name, check in hosts["down"]["checks"].items()}
     assert {down[name] for name in own} == {"skipped"}
     assert down["reachable"] == "failed"

@@ -1,0 +1,142 @@
+"""`gpufleet plan | apply | remove`: the deploys, run by pyinfra's own command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import click
+
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.inventory import CLUSTERS
+from gpufleet.core.paths import shipped
+from gpufleet.verify.inventory import Target, VerifyError, load_targets
+
+CONFIG = "config.py"
+PYTHON = (sys.executable, *(("-P",) if sys.version_info >= (3, 11) else ()))  # no module from here
+EPILOG = (
+    "Exit status: 0 every host and cluster is as it should be; 1 one was stopped, failed or was "
+    "not reached; 2 wrong usage; 4 --limit matches nothing; 130 interrupted."
+)
+
+
+INVENTORY = click.argument("inventory")
+LIMIT = click.option("--limit", multiple=True, metavar="HOST|GROUP", help="Only these; repeatable.")
+YES = click.option("-y", "--yes", is_flag=True, help="Do not ask before the changes.")
+OPTIONS = click.argument(
+    "options", nargs=-1, type=click.UNPROCESSED, metavar="[-- PYINFRA_OPTIONS...]"
+)
+
+
+@click.command(epilog=EPILOG)
+@INVENTORY
+@LIMIT
+@OPTIONS
+def plan(inventory: str, limit: tuple[str, ...], options: tuple[str, ...]) -> None:
+    """Show what apply would do; change nothing.
+
+    Covers the hosts and clusters of INVENTORY. Reports every blocker of every host at once.
+    """
+    run(inventory, ["preflight"], limit, options, yes=True)
+
+
+@click.command(epilog=EPILOG)
+@INVENTORY
+@LIMIT
+@YES
+@OPTIONS
+def apply(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str, ...]) -> None:
+    """Install what INVENTORY asks for.
+
+    Driver, container toolkit and exporter on hosts, the GPU stack on clusters. Runs pyinfra with
+    deploys/gpu_node.py for hosts and deploys/gpu_cluster.py for clusters: those of the working
+    directory, else gpufleet's own.
+    """
+    run(inventory, needed(_targets(inventory), limit), limit, options, yes=yes)
+
+
+@click.command(epilog=EPILOG)
+@INVENTORY
+@LIMIT
+@YES
+@OPTIONS
+def remove(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str, ...]) -> None:
+    """Remove from hosts what gpufleet installed.
+
+    What it did not install stays. Nothing is removed from a cluster: where INVENTORY has one, limit
+    the run to hosts.
+    """
+    run(inventory, ["remove"], limit, options, yes=yes)
+
+
+def needed(targets: Iterable[Target], limit: Sequence[str]) -> list[str]:
+    """The deploys for these targets, or for those that the limit names; hosts come first.
+
+    A limit that matches nothing is left to pyinfra's run, which reports it (GF004).
+    """
+    chosen = list(targets)
+    words = {target.name: (target.name, *target.groups) for target in chosen}
+    limited = [
+        target
+        for target in chosen
+        if any(fnmatchcase(word, pattern) for word in words[target.name] for pattern in limit)
+    ]
+    chosen = limited or chosen
+    hosts = any(not target.is_cluster for target in chosen)
+    clusters = any(CLUSTERS in target.groups for target in chosen)
+    return [*(["gpu_node"] if hosts else []), *(["gpu_cluster"] if clusters else [])]
+
+
+def _targets(inventory: str) -> list[Target]:
+    try:
+        return load_targets(inventory)
+    except VerifyError as error:
+        click.echo(str(error), err=True)
+        sys.exit(ExitStatus.USAGE)
+
+
+def run(
+    inventory: str,
+    deploys: Sequence[str],
+    limit: Sequence[str],
+    options: Sequence[str],
+    *,
+    yes: bool,
+) -> None:
+    """Replace this process by pyinfra: its output, signals and exit status are the command's."""
+    if options and not options[0].startswith("-"):
+        raise click.UsageError(f"Got unexpected extra argument ({options[0]})")
+    if not yes and not sys.stdin.isatty():
+        raise click.UsageError(
+            "The command asks before it changes anything, and standard input is not a terminal. "
+            "Add --yes to run it without the question."
+        )
+    files = [deploy_file(name) for name in deploys]
+    words = arguments(inventory, files, limit, options, yes=yes)
+    click.echo(f"Running {' and '.join(map(str, files))}", err=True)  # options may hold secrets
+    os.execv(sys.executable, [*PYTHON, "-m", "pyinfra", *words])
+
+
+def deploy_file(name: str) -> Path:
+    """The deploy of that name: the working directory's, else gpufleet's own."""
+    own = Path("deploys", f"{name}.py")
+    return own if own.is_file() else shipped("deploys") / own.name
+
+
+def arguments(
+    inventory: str,
+    deploys: Sequence[Path],
+    limit: Sequence[str],
+    options: Sequence[str],
+    *,
+    yes: bool,
+) -> list[str]:
+    """pyinfra's arguments. The report of a run begins in config.py: gpufleet's own, where the
+    working directory has none."""
+    sure = ["-y"] if yes else []
+    config = [] if Path(CONFIG).is_file() else ["--config", str(shipped(CONFIG))]
+    chosen = [word for pattern in limit for word in ("--limit", pattern)]
+    return [*sure, *config, *chosen, *options, inventory, *map(str, deploys)]

@@ -1,0 +1,70 @@
+"""`gpufleet init`: a repository of the user's own, in which every command works."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import click
+
+from gpufleet import __version__
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.paths import shipped
+
+TEMPLATES = {  # path in the new folder -> path below templates/init
+    ".gitignore": "gitignore",
+    "README.md": "README.md",
+    "checks/test_site.py": "checks/test_site.py",
+    "ci/github-actions.yml": "ci/github-actions.yml",
+    "inventories/prod.py": "inventories/prod.py",
+}
+DEPLOY = '''\
+"""{title}"""
+
+from gpufleet.run.include import include
+
+include("{name}")
+'''
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+def init(folder: Path) -> None:
+    """Create a repository for a fleet in DIR.
+
+    It holds an inventory, deploys, checks and a CI sample. DIR must not exist yet, or be empty.
+    """
+    try:
+        if folder.is_dir() and any(folder.iterdir()):
+            raise click.UsageError(
+                f"{folder} is not empty, and its files would be overwritten. "
+                "Name an empty folder or one that does not exist."
+            )
+        files = contents()
+        for name, text in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        click.echo(f"Error: cannot write {error.filename}: {error.strerror}", err=True)
+        sys.exit(ExitStatus.FAILED)
+    click.echo(f"Created {folder} with {len(files)} files. Next:")
+    click.echo("  edit inventories/prod.py: your hosts")
+    click.echo(f"  cd {folder} && gpufleet plan inventories/prod.py")
+
+
+def contents() -> dict[str, str]:
+    """The files of the new folder: path -> text."""
+    files = {name: (shipped("templates") / "init" / source).read_text(encoding="utf-8")
+             for name, source in TEMPLATES.items()}  # fmt: skip
+    files["config.py"] = shipped("config.py").read_text(encoding="utf-8")
+    everyone = "group_data/all.py"
+    files[f"inventories/{everyone}"] = (shipped("inventories") / everyone).read_text(
+        encoding="utf-8"
+    )
+    files["requirements.txt"] = f"gpufleet=={__version__}\n"
+    for deploy in sorted(shipped("deploys").glob("*.py")):
+        title = ast.get_docstring(ast.parse(deploy.read_text(encoding="utf-8")))
+        files[f"deploys/{deploy.name}"] = DEPLOY.format(title=title, name=deploy.stem)
+    return files

@@ -1,0 +1,15 @@
+"""gpufleet's deploys within deploy files of a user's own."""
+
+from __future__ import annotations
+
+from gpufleet.core.paths import shipped
+
+
+def include(deploy: str) -> None:
+    """Run the deploy of that name, such as "gpu_node", for the host that pyinfra prepares.
+
+    As pyinfra.local.include, without the path of the file in front of every step.
+    """
+    from pyinfra_cli.util import exec_file  # gevent replaces parts of the standard library for it
+
+    exec_file(str(shipped("deploys") / f"{deploy}.py"))

@@ -1,0 +1,102 @@
+"""`gpufleet plan | apply | remove`: which deploys run, and with which arguments of pyinfra."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gpufleet.cli import main
+from gpufleet.cli.deploy import arguments, deploy_file, needed
+from gpufleet.core.paths import shipped
+from gpufleet.verify.inventory import Target
+
+NODE = Target("gpu-1", ("gpu_nodes",), {})
+OTHER = Target("login", ("others",), {})
+CLUSTER = Target("@local", ("gpu_cluster",), {})
+BOTH = Target("one", ("gpu_nodes", "gpu_cluster"), {})
+
+
+@pytest.mark.parametrize(
+    ("targets", "limit", "deploys"),
+    [
+        ([NODE], [], ["gpu_node"]),
+        ([OTHER], [], ["gpu_node"]),
+        ([CLUSTER], [], ["gpu_cluster"]),
+        ([CLUSTER, NODE], [], ["gpu_node", "gpu_cluster"]),
+        ([BOTH], [], ["gpu_node", "gpu_cluster"]),
+        ([NODE, CLUSTER], ["gpu_cluster"], ["gpu_cluster"]),
+        ([NODE, CLUSTER], ["gpu-*"], ["gpu_node"]),
+        ([NODE, CLUSTER], ["gpu_nodes", "@local"], ["gpu_node", "gpu_cluster"]),
+        ([NODE], ["nosuch"], ["gpu_node"]),  # pyinfra's run reports it
+    ],
+)
+def test_the_inventory_decides_which_deploys_run(
+    targets: list[Target], limit: list[str], deploys: list[str]
+) -> None:
+    assert needed(targets, limit) == deploys
+
+
+def test_files_of_the_working_directory_count_else_those_of_gpufleet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert deploy_file("gpu_node") == shipped("deploys") / "gpu_node.py"
+    config = ["--config", str(shipped("config.py"))]
+    assert arguments("inv.py", [Path("x.py")], [], [], yes=False) == [*config, "inv.py", "x.py"]
+    (tmp_path / "config.py").touch()
+    (tmp_path / "deploys").mkdir()
+    (tmp_path / "deploys/gpu_node.py").touch()
+    assert deploy_file("gpu_node") == Path("deploys/gpu_node.py")
+    assert deploy_file("remove") == shipped("deploys") / "remove.py"
+    words = arguments("inv.py", [Path("x.py")], ["a", "b"], ["--serial"], yes=True)
+    assert words == ["-y", "--limit", "a", "--limit", "b", "--serial", "inv.py", "x.py"]
+
+
+def ended(monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[Result, list[list[str]]]:
+    """What a command printed, and the programs that it became."""
+    became: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda path, words: became.append([path, *words]))
+    return CliRunner().invoke(main, words), became
+
+
+def test_the_command_becomes_pyinfra(monkeypatch: pytest.MonkeyPatch) -> None:
+    done, (became,) = ended(monkeypatch, "remove", "inv.py", "--yes", "--", "--data", "a=secret")
+    assert done.exit_code == 0, done.output
+    assert became[:2] == [sys.executable, sys.executable]
+    at = became.index("-m")
+    words = ["-m", "pyinfra", "-y", "--data", "a=secret", "inv.py", "deploys/remove.py"]
+    assert [
+        word for word in became[at:] if word not in ("--config", str(shipped("config.py")))
+    ] == [
+        *words[:-1],
+        str(deploy_file("remove")),
+    ]
+    assert "secret" not in done.output
+
+
+def test_a_preview_asks_nothing_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    done, (became,) = ended(monkeypatch, "plan", "inv.py")
+    assert done.exit_code == 0
+    assert Path(became[-1]).name == "preflight.py"
+
+
+def test_without_a_terminal_changes_need_yes(monkeypatch: pytest.MonkeyPatch) -> None:
+    done, became = ended(monkeypatch, "remove", "inv.py")
+    assert (done.exit_code, became) == (2, [])
+    assert "Add --yes" in done.output
+
+
+def test_a_second_inventory_is_wrong_usage(monkeypatch: pytest.MonkeyPatch) -> None:
+    done, became = ended(monkeypatch, "plan", "inv.py", "other.py")
+    assert (done.exit_code, became) == (2, [])
+    assert "other.py" in done.output
+
+
+def test_a_missing_inventory_is_wrong_usage(monkeypatch: pytest.MonkeyPatch) -> None:
+    done, became = ended(monkeypatch, "apply", "nosuch.py", "--yes")
+    assert (done.exit_code, became) == (2, [])
+    assert "GF003" in done.output

@@ -1,0 +1,67 @@
+"""`gpufleet init`: the folder that it makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gpufleet import __version__
+from gpufleet.cli import main
+from gpufleet.core.paths import shipped
+
+
+def init(folder: Path | str) -> Result:
+    return CliRunner().invoke(main, ["init", str(folder)])
+
+
+def files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_it_writes_a_whole_repository_and_nothing_beside_it(tmp_path: Path) -> None:
+    done = init(tmp_path / "new" / "fleet")
+    assert done.exit_code == 0, done.output
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["fleet"]
+    found = files(tmp_path / "new" / "fleet")
+    assert {f"deploys/{deploy.name}" for deploy in shipped("deploys").glob("*.py")} <= found
+    assert {
+        ".gitignore",
+        "README.md",
+        "checks/test_site.py",
+        "ci/github-actions.yml",
+        "config.py",
+        "inventories/group_data/all.py",
+        "inventories/prod.py",
+        "requirements.txt",
+    } <= found
+    assert f"{len(found)} files" in done.output
+    pinned = (tmp_path / "new/fleet/requirements.txt").read_text()
+    assert pinned == f"gpufleet=={__version__}\n"
+
+
+def test_its_python_files_compile_and_its_deploys_are_ours(tmp_path: Path) -> None:
+    init(tmp_path)
+    for path in tmp_path.rglob("*.py"):
+        compile(path.read_text(), str(path), "exec")
+    assert 'include("gpu_node")' in (tmp_path / "deploys/gpu_node.py").read_text()
+
+
+@pytest.mark.parametrize("name", ["notes.txt", ".git"])
+def test_a_folder_that_is_not_empty_stays_as_it_is(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("mine")
+    done = init(tmp_path)
+    assert done.exit_code == 2
+    assert "is not empty" in done.output
+    assert "Name an empty folder" in done.output
+    assert files(tmp_path) == {name}
+
+
+def test_a_file_of_that_name_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "fleet").write_text("mine")
+    done = init(tmp_path / "fleet")
+    assert done.exit_code == 1
+    assert "Error: cannot write" in done.output
+    assert (tmp_path / "fleet").read_text() == "mine"
