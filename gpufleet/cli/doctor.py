@@ -129,7 +129,7 @@ def _work(facts: NodeFacts) -> dict[str, Any]:
         "processes on GPUs": [str(work) for work in facts.gpu_processes],
         "Kubernetes": f"kubelet, {facts.gpu_pods} GPU pods" if facts.kubelet else None,
         "package manager": facts.broken or facts.lock_holder or "free",
-        "recorded by gpufleet": facts.provenance is not None,
+        "recorded by gpufleet": facts.provenance.exists,
     }
 
 

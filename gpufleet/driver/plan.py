@@ -12,6 +12,7 @@ from gpufleet.driver.catalog import DriverCatalog
 from gpufleet.driver.disruption import disruption
 from gpufleet.driver.files import MODPROBE_FILE, modules_of, pinned, preferences, wanted_files
 from gpufleet.driver.moves import lower_driver, numbers
+from gpufleet.driver.record import DriverEntry
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.distribution import code_of, distribution_of
@@ -230,8 +231,9 @@ def _prerequisites(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
 
 def _is_recorded(path: str, wanted: tuple[FileWrite, ...], facts: NodeFacts) -> bool:
     """Whether the host has a file as it should be, and a run that wrote it came to its end."""
-    recorded = (facts.provenance or {}).get("files", {})
-    return path in recorded and all(file.is_on(facts) for file in wanted if file.path == path)
+    return path in facts.provenance.files and all(
+        file.is_on(facts) for file in wanted if file.path == path
+    )
 
 
 def _services(settings: DriverSettings, facts: NodeFacts) -> tuple[str, ...]:
@@ -286,7 +288,7 @@ def _package_findings(
 
 def _ours(facts: NodeFacts) -> set[str]:
     """Packages that gpufleet installed, also those of a run that was killed before its record."""
-    record = (facts.provenance or {}).get("driver") or {}
+    record = facts.provenance.entry(DriverEntry)
     begun = facts.files.get(BEGUN)
     noted = (begun.content or "").split() if begun else ()
-    return {*record.get("packages", ()), *record.get("added", ()), *noted}
+    return {*record.packages, *record.added, *noted}

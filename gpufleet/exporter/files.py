@@ -8,6 +8,7 @@ from typing import Literal
 
 from gpufleet.core.render import render
 from gpufleet.exporter.models import ExporterCatalog
+from gpufleet.exporter.record import ExporterEntry
 from gpufleet.exporter.settings import ExporterSettings
 from gpufleet.facts.model import Daemon, NodeFacts
 from gpufleet.host.file_write import FileWrite
@@ -80,8 +81,8 @@ def own_daemons(facts: NodeFacts, catalog: ExporterCatalog) -> tuple[Daemon, ...
 
     Files count as much as the record: they are written first, the record comes last.
     """
-    record = (facts.provenance or {}).get("exporter") or {}
-    packaged = record.get("mode") == "systemd" or _is_there(facts, drop_in(catalog))
+    record = facts.provenance.entry(ExporterEntry)
+    packaged = record.mode == "systemd" or _is_there(facts, drop_in(catalog))
     ours = units("systemd", catalog) if packaged else ()
     there = facts.files.get(CIDFILE)
     container = (there.content or "").strip() if there else ""

@@ -22,6 +22,7 @@ from gpufleet.exporter.files import (
 )
 from gpufleet.exporter.model import ExporterPlan, Packages, Surroundings
 from gpufleet.exporter.models import ExporterCatalog
+from gpufleet.exporter.record import ExporterEntry
 from gpufleet.exporter.resolve import resolve_exporter
 from gpufleet.exporter.settings import OUR_COUNTERS, ExporterSettings
 from gpufleet.facts.distribution import code_of
@@ -74,7 +75,7 @@ def _counters(
 
 
 def _left_to_cluster(facts: NodeFacts) -> Finding:
-    ours = bool((facts.provenance or {}).get("exporter"))
+    ours = facts.provenance.entry(ExporterEntry).exists
     left = " The one that gpufleet installed earlier is left as it is." if ours else ""
     return found.LEFT_TO_CLUSTER(left=left)
 
@@ -102,8 +103,8 @@ def _mode(
         problem = (found.NO_DOCKER(why=undockered, packages=""),) if undockered else ()
         return "docker", "A container was asked for (exporter_mode).", problem
     refused = refused or (f"{', '.join(conflicts)} is installed" if conflicts else "")
-    before = ((facts.provenance or {}).get("exporter") or {}).get("mode")
-    if before == "docker" and not undockered:
+    before = facts.provenance.entry(ExporterEntry)
+    if before.mode == "docker" and not undockered:
         return "docker", "It runs as a container already.", ()
     if not refused:
         return "systemd", "There are packages for this host.", ()
@@ -169,8 +170,8 @@ def _plan(
     plugin = lock_plugin(facts, catalog, hold=settings.hold) if names else ()
     hold = to_hold(names, facts, moves=moves or bool(plugin)) if settings.hold else ()
     wanted = exporter_files(mode, settings, choice, catalog)
-    record = (facts.provenance or {}).get("exporter") or {}
-    right = record.get("configuration") == digest(wanted) and record.get("driver") in (
+    record = facts.provenance.entry(ExporterEntry)
+    right = record.configuration == digest(wanted) and record.driver in (
         None,
         around.driver,
     )
@@ -190,7 +191,7 @@ def _plan(
         retire=tuple(
             unit
             for unit in units(other, catalog)
-            if record.get("mode") == other and (unit in own or _runs(facts, unit))
+            if record.mode == other and (unit in own or _runs(facts, unit))
         ),
         restart=not right or not all(_runs(facts, unit) for unit in units(mode, catalog)),
         reasons=(),

@@ -13,7 +13,7 @@ from typing import Any
 
 from gpufleet.facts.hardware import library_version
 from gpufleet.facts.model import CdiSpec, ManagedFile
-from gpufleet.facts.record import trouble_with
+from gpufleet.facts.record import NO_RECORD, HostRecord, read_record
 from gpufleet.facts.sections import records
 
 PROVENANCE = "/var/lib/gpufleet/provenance.json"
@@ -145,15 +145,11 @@ def parse_notes(files: Mapping[str, ManagedFile]) -> dict[str, Any]:
     return notes
 
 
-def parse_provenance(file: ManagedFile | None) -> tuple[dict[str, Any] | None, str]:
+def parse_provenance(file: ManagedFile | None) -> tuple[HostRecord, str]:
     """The record of what was installed, and why it cannot be used ("" when it can, or is not)."""
     if file is None or file.content is None:
-        return None, file.error if file else ""
+        return NO_RECORD, file.error if file else ""
     try:
-        record = json.loads(file.content)
+        return read_record(file.content), ""
     except ValueError as error:
-        return None, f"it is not valid JSON: {error}"
-    except RecursionError:
-        return None, "it is not valid JSON: its values are nested too deep"
-    trouble = trouble_with(record)
-    return (None, trouble) if trouble else (record, "")
+        return NO_RECORD, str(error)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gpufleet.core.entries import PackageManager
+from gpufleet.facts.record import NO_RECORD, HostRecord
 
 NVIDIA_VENDOR = 0x10DE
 RUN_LOCK = "/run/gpufleet.lock"  # held by the run of gpufleet that changes the host
@@ -240,7 +241,7 @@ class NodeFacts:
     listeners: tuple[Listener, ...] = ()  # on the ports that were asked for
     kubelet: bool = False  # a kubelet (or k3s, RKE2) runs here
     gpu_pods: int = 0  # pods on this host that hold a GPU device, as far as the host can tell
-    provenance: dict[str, Any] | None = None  # /var/lib/gpufleet/provenance.json
+    provenance: HostRecord = NO_RECORD  # /var/lib/gpufleet/provenance.json
     # parts of `provenance` that an unfinished run noted before it wrote, by runtime
     noted_runtimes: dict[str, Any] = field(default_factory=dict)
     free_bytes: dict[str, int] = field(default_factory=dict)  # by path: /, /boot, /var, /usr
@@ -253,13 +254,6 @@ class NodeFacts:
     privileged: bool = True  # gathered as root; if not, much of the above is incomplete
     run_lock: str = ""  # whose run was the last to change something since the boot
     at_work: bool = False  # that run still goes on, or a step of it does
-
-    @property
-    def recorded_runtimes(self) -> dict[str, Any]:
-        """What gpufleet wrote for each runtime: by the notes of a run that is not on record yet,
-        else by the record."""
-        recorded = ((self.provenance or {}).get("toolkit") or {}).get("runtimes") or {}
-        return {**recorded, **self.noted_runtimes}
 
     @property
     def texts(self) -> dict[str, str]:

@@ -1,45 +1,119 @@
-"""The shape of the record on a host of what was installed there."""
+"""The record on a host of what was installed there: its shape, and what of it is readable."""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 SCHEMA = 1  # of the records that this version writes
+UNNUMBERED = 1  # schema of a record that has no number
+# schema -> what makes a record of the next schema out of one of it
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
 
-class _Loose(BaseModel):
-    """Keys that are not named here are of no interest to the check."""
+class Part(BaseModel):
+    """A part of a record. Keys that are not named here survive, and so do those that lack."""
 
-    model_config = ConfigDict(extra="allow", strict=True)
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True, populate_by_name=True)
+
+    def as_json(self) -> dict[str, Any]:
+        """What JSON has of it: what was read or set, and no defaults."""
+        return self.model_dump(by_alias=True, exclude_unset=True)
 
 
-class _Role(_Loose):
+class Entry(Part):
+    """What every role records; each role adds to it in its own room."""
+
+    role: ClassVar[str]  # key of the entry
+
     version: str | None = None
-    packages: dict[str, str] = {}
-    added: list[str] = []
-    load: list[str] = []
-    prerequisites: list[str] = []
+    packages: dict[str, str] = {}  # name -> version, as installed
+    added: list[str] = []  # packages that transactions of gpufleet installed
+    unsure: list[str] | None = None  # of `added`; None: an earlier version wrote the entry
+    held: bool = False
+
+    @property
+    def exists(self) -> bool:
+        """Whether the record has anything of the role."""
+        return bool(self.model_fields_set)
+
+    @property
+    def versions(self) -> set[str | None]:
+        """Versions that the role's own packages have."""
+        return {self.version}
 
 
-class _Record(_Loose):
-    driver: _Role | None = None
-    toolkit: _Role | None = None
-    exporter: _Role | None = None
-    files: dict[str, str] = {}
+AnyEntry = TypeVar("AnyEntry", bound=Entry)
+
+
+class HostRecord(Part):
+    """The record; `entry` gives the part of a role. An empty one where the host has none."""
+
+    schema_: int = Field(default=UNNUMBERED, alias="schema")
+    files: dict[str, str] = {}  # path -> sha256 of what gpufleet wrote
     history: list[dict[str, str | None]] = []
+    _entries: dict[type[Entry], Entry] = PrivateAttr(default_factory=dict)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HostRecord) and self.as_json() == other.as_json()
+
+    @property
+    def exists(self) -> bool:
+        """Whether the host has a record, and one with something in it."""
+        return bool(self.model_fields_set)
+
+    def entry(self, kind: type[AnyEntry]) -> AnyEntry:
+        """The part of a role; an empty one where the record has none.
+
+        Raises pydantic.ValidationError for a damaged one: see `trouble`.
+        """
+        if kind not in self._entries:
+            there = (self.model_extra or {}).get(kind.role)
+            self._entries[kind] = kind.model_validate({} if there is None else there)
+        entry = self._entries[kind]
+        assert isinstance(entry, kind)
+        return entry
+
+    def trouble(self, kinds: Iterable[type[Entry]]) -> str:
+        """Why the part of one of the roles cannot be used; "" where all can."""
+        for kind in kinds:
+            try:
+                self.entry(kind)
+            except ValidationError as error:
+                return _first(error, kind.role)
+        return ""
 
 
-def trouble_with(record: object) -> str:
-    """Why a record, as it came out of JSON, cannot be used; "" where it can."""
-    if not isinstance(record, dict):
-        return "it is not a JSON object"
-    schema = record.get("schema", SCHEMA)
-    if not isinstance(schema, int) or schema > SCHEMA:
-        return f"its schema is {str(schema)[:20]}, and this version of gpufleet knows {SCHEMA}"
+NO_RECORD = HostRecord()
+
+
+def read_record(text: str | bytes) -> HostRecord:
+    """The record in a file's text. Raises ValueError, which says why it cannot be used."""
     try:
-        _Record.model_validate(record)
+        data = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"it is not valid JSON: {error}") from error
+    except RecursionError as error:
+        raise ValueError("it is not valid JSON: its values are nested too deep") from error
+    if not isinstance(data, dict):
+        raise ValueError("it is not a JSON object")
+    schema = data.get("schema", UNNUMBERED)
+    if not isinstance(schema, int) or schema > SCHEMA:
+        known = f"this version of gpufleet knows {SCHEMA}"
+        raise ValueError(f"its schema is {str(schema)[:20]}, and {known}")
+    for number in range(schema, SCHEMA):
+        data = MIGRATIONS[number](data) if number in MIGRATIONS else data
+    try:
+        return HostRecord.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return f"{where}: {first['msg']}"
-    return ""
+        raise ValueError(_first(error)) from error
+
+
+def _first(error: ValidationError, *inside: str) -> str:
+    """What is wrong, and where."""
+    first = error.errors()[0]
+    where = ".".join([*inside, *(str(part) for part in first["loc"])])
+    return f"{where}: {first['msg']}"

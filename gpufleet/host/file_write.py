@@ -33,7 +33,7 @@ def edited(files: Iterable[FileWrite], facts: NodeFacts) -> tuple[str, ...]:
 
     What was written is the sha256 in the host's record; a file that is gone was not edited.
     """
-    recorded = (facts.provenance or {}).get("files", {})
+    recorded = facts.provenance.files
     found = []
     for file in files:
         there = facts.files.get(file.path)

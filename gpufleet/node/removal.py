@@ -3,21 +3,26 @@ that did not come to their end wrote down."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.driver.disruption import gpu_work
 from gpufleet.driver.files import MODPROBE_FILE
+from gpufleet.driver.record import DriverEntry
 from gpufleet.exporter.files import own_pids, units
+from gpufleet.exporter.record import ExporterEntry
 from gpufleet.facts.model import NodeFacts
+from gpufleet.facts.record import Entry
 from gpufleet.host.findings import machine as findings
 from gpufleet.node import findings as found
-from gpufleet.node.added import unsure
 from gpufleet.node.catalog import Catalog
+from gpufleet.node.entries import ENTRIES
 from gpufleet.node.settings import NodeSettings
 from gpufleet.node.unfinished import NOTHING_LEFT, Unfinished, completed
+from gpufleet.packages.added import unsure
+from gpufleet.toolkit.record import ToolkitEntry
 from gpufleet.toolkit.runtime_model import RuntimePlan
 from gpufleet.toolkit.runtime_removal import plan_runtime_removal
 from gpufleet.toolkit.settings import ToolkitSettings
@@ -106,23 +111,25 @@ def plan_removal(
     settings: NodeSettings, facts: NodeFacts, catalog: Catalog, left: Unfinished = NOTHING_LEFT
 ) -> RemovalPlan:
     """The removal of what the host's record names, and of what runs began and did not end."""
-    if not (facts.provenance or left.there):
+    if not (facts.provenance.exists or left.there):
         return RemovalPlan(findings=(findings.NO_RECORD(),))
-    record = completed(left, facts, catalog)
+    entries = completed(left, facts, catalog)
+    driver = entries.get(DriverEntry.role)
+    known = driver if isinstance(driver, DriverEntry) else DriverEntry()
     runtimes = plan_runtime_removal(settings.toolkit, facts, catalog)
-    files = _files(record, facts)
-    added, kept, doubtful = _packages(record, facts)
+    files = _files(facts)
+    added, kept, doubtful = _packages(entries, facts)
     changed = [path for path, digest in files if _differs(facts, path, digest)]
     written = (*(path for path, _ in files), *left.written)
     return RemovalPlan(
         owns=True,
-        exporter=_exporter(record, facts, catalog),
-        images=bool(record.get("exporter")),
-        modules=tuple((record.get("driver") or {}).get("load") or LOADED_NAMES),
+        exporter=_exporter(entries.get(ExporterEntry.role), facts, catalog),
+        images=ExporterEntry.role in entries,
+        modules=tuple(known.load or LOADED_NAMES),
         unload=_unloads(facts, left),
-        prerequisites=tuple((record.get("driver") or {}).get("prerequisites", ())),
+        prerequisites=tuple(known.prerequisites or ()),
         runtimes=runtimes,
-        specs=_specs(record, catalog),
+        specs=_specs(entries.get(ToolkitEntry.role), catalog),
         units=tuple(unit for unit in catalog.toolkit.cdi.refresh_units if unit in facts.services),
         held=_held(left, facts),
         packages=added,
@@ -136,36 +143,37 @@ def plan_removal(
             *(findings.FILE_CHANGED(path=path) for path in changed),
             *((found.THERE_BEFORE(packages=", ".join(kept)),) if kept else ()),
             *((found.MAY_BE_ANOTHERS(packages=", ".join(doubtful)),) if doubtful else ()),
-            *_began(record, facts, left),
+            *_began(entries, facts, left),
         ),
-        roles=tuple((role, _recorded(record[role], facts)) for role in ROLES if record.get(role)),
+        roles=tuple((role, _recorded(entries[role], facts)) for role in ROLES if role in entries),
     )
 
 
 def _unloads(facts: NodeFacts, left: Unfinished) -> bool:
     """Whether the loaded module is of a driver that goes, or that is on record."""
-    ours = (facts.provenance or {}).get("driver") or left.added.get("driver")
+    ours = facts.provenance.entry(DriverEntry).exists or left.added.get(DriverEntry.role)
     return bool(ours) and facts.loaded_driver is not None
 
 
-def _began(record: dict[str, Any], facts: NodeFacts, left: Unfinished) -> tuple[Finding, ...]:
+def _began(entries: Mapping[str, Entry], facts: NodeFacts, left: Unfinished) -> tuple[Finding, ...]:
     """What is said of roles that are not on record as they are."""
-    recorded = facts.provenance or {}
+    recorded = facts.provenance
+    there = [kind.role for kind in ENTRIES if recorded.entry(kind).exists]
     roles = [role for role in reversed(ROLES) if role in left.begun]
-    roles += [role for role in record if role in ROLES and role not in (*recorded, *roles)]
-    if not roles and not recorded:
+    roles += [role for role in entries if role not in (*there, *roles)]
+    if not roles and not recorded.exists:
         roles = ["what comes before the first package"]
     return (found.NOT_ENDED(roles=", ".join(roles)),) if roles else ()
 
 
-def _recorded(part: dict[str, Any], facts: NodeFacts) -> Recorded:
+def _recorded(entry: Entry, facts: NodeFacts) -> Recorded:
     """By the record and by the host: a removal that was stopped, or a user, may have taken some."""
-    packages, services = part.get("packages") or (), part.get("units") or ()
+    packages = entry.packages
+    services = entry.units if isinstance(entry, ExporterEntry) else ()
     there = any(name in facts.packages for name in packages) if packages else True
     if not packages and services:
         there = any(unit in facts.services for unit in services)
-    version = part.get("version") if there else None
-    return Recorded(str(version) if version else None, bool(packages) and not part.get("added"))
+    return Recorded(entry.version or None if there else None, bool(packages) and not entry.added)
 
 
 def _work(settings: NodeSettings, facts: NodeFacts, catalog: Catalog) -> tuple[Finding, ...]:
@@ -191,50 +199,46 @@ def _containers(
     )
 
 
-def _exporter(record: dict[str, Any], facts: NodeFacts, catalog: Catalog) -> tuple[str, ...]:
+def _exporter(entry: Entry | None, facts: NodeFacts, catalog: Catalog) -> tuple[str, ...]:
     """The exporter's units, of both modes where it has had both; the exporter before its DCGM."""
-    if not record.get("exporter"):
+    if entry is None:
         return ()
-    on_record = (facts.provenance or {}).get("exporter")
-    packaged = on_record or record["exporter"].get("added")  # else they are the user's
+    on_record = facts.provenance.entry(ExporterEntry).exists
+    packaged = on_record or entry.added  # else they are the user's
     systemd = reversed(units("systemd", catalog)) if packaged else ()
     return tuple(unit for unit in (*units("docker", catalog), *systemd) if unit in facts.services)
 
 
-def _specs(record: dict[str, Any], catalog: Catalog) -> tuple[str, ...]:
+def _specs(entry: Entry | None, catalog: Catalog) -> tuple[str, ...]:
     """The spec that gpufleet made, and the one that the units of its packages made."""
-    toolkit = record.get("toolkit") or {}
-    cdi = toolkit.get("cdi") or {}
-    specs = [str(cdi["path"])] if cdi.get("created") else []
-    if toolkit.get("added"):
+    if not isinstance(entry, ToolkitEntry):
+        return ()
+    specs = [entry.cdi.path] if entry.cdi.created else []
+    if entry.added:
         specs.append(catalog.toolkit.cdi.refresh_output)
     return tuple(dict.fromkeys(specs))
 
 
 def _held(left: Unfinished, facts: NodeFacts) -> tuple[str, ...]:
     """Packages of the roles that hold theirs; what was held before is not among those begun."""
-    recorded = facts.provenance or {}
-    parts = [recorded.get(role) or {} for role in ROLES]
-    names = [name for part in parts if part.get("held") for name in part.get("packages", ())]
+    recorded = [facts.provenance.entry(kind) for kind in reversed(ENTRIES)]
+    names = [name for entry in recorded if entry.held for name in entry.packages]
     names += [name for begun in left.begun.values() for name in begun if name in facts.packages]
     return tuple(dict.fromkeys(names))
 
 
 def _packages(
-    record: dict[str, Any], facts: NodeFacts
+    entries: Mapping[str, Entry], facts: NodeFacts
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Packages that came with gpufleet, those of its families that were there before, and those
     of an earlier version's record that may be another's."""
-    parts = [record.get(role) or {} for role in ROLES]
+    parts = [entries[role] for role in ROLES if role in entries]
     sure = tuple(
         dict.fromkeys(
-            name
-            for part in parts
-            for name in part.get("added", ())
-            if name not in unsure(part, facts)
+            name for part in parts for name in part.added if name not in unsure(part, facts)
         )
     )
-    named = [name for part in parts for name in part.get("packages", ())]
+    named = [name for part in parts for name in part.packages]
     doubtful = [name for part in parts for name in unsure(part, facts)]
     return sure, _without(named, sure), _without(doubtful, sure)
 
@@ -243,13 +247,13 @@ def _without(names: Iterable[str], others: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(names) if name not in others)
 
 
-def _files(record: dict[str, Any], facts: NodeFacts) -> tuple[tuple[str, str], ...]:
+def _files(facts: NodeFacts) -> tuple[tuple[str, str], ...]:
     """Path and sha256 of the files that gpufleet wrote, keys of repositories among them."""
-    files = dict(record.get("files", {}))
+    files = dict(facts.provenance.files)
     override = facts.files.get(PERSISTENCE_OVERRIDE)
     if override and override.sha256:
         files[PERSISTENCE_OVERRIDE] = override.sha256
-    return tuple((str(path), str(digest)) for path, digest in files.items())
+    return tuple(files.items())
 
 
 def _differs(facts: NodeFacts, path: str, digest: str) -> bool:

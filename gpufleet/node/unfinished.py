@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from gpufleet.exporter.files import UNIT_FILE, drop_in
+from gpufleet.exporter.record import ExporterEntry
 from gpufleet.facts.model import NodeFacts
-from gpufleet.node.added import unsure
+from gpufleet.facts.record import Entry
 from gpufleet.node.catalog import Catalog
+from gpufleet.node.entries import ENTRIES
+from gpufleet.packages.added import unsure
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +54,19 @@ def parse_unfinished(lines: Iterable[str]) -> Unfinished:
     )
 
 
-def completed(left: Unfinished, facts: NodeFacts, catalog: Catalog) -> dict[str, Any]:
-    """The host's record with the roles in it that a run began and did not come to record."""
-    record = dict(facts.provenance or {})
-    for role in left.begun:
-        record[role] = _role(role, record.get(role) or {}, left, facts, catalog)
-    if "exporter" not in record and exporter_began(left, catalog):
-        record["exporter"] = {"version": None}
-    return record
+def completed(left: Unfinished, facts: NodeFacts, catalog: Catalog) -> dict[str, Entry]:
+    """The entries of the host's record by role, and those of roles that a run began and did not
+    come to record."""
+    entries: dict[str, Entry] = {}
+    for kind in ENTRIES:
+        entry: Entry = facts.provenance.entry(kind)
+        if kind.role in left.begun:
+            entry = _role(entry, left, facts, catalog)
+        elif kind is ExporterEntry and not entry.exists and exporter_began(left, catalog):
+            entry = ExporterEntry(version=None)
+        if entry.exists:
+            entries[kind.role] = entry
+    return entries
 
 
 def exporter_began(left: Unfinished, catalog: Catalog) -> bool:
@@ -68,19 +75,19 @@ def exporter_began(left: Unfinished, catalog: Catalog) -> bool:
     return bool(left.images) or any(path in ours for path in left.written)
 
 
-def _role(
-    role: str, old: dict[str, Any], left: Unfinished, facts: NodeFacts, catalog: Catalog
-) -> dict[str, Any]:
+def _role(old: Entry, left: Unfinished, facts: NodeFacts, catalog: Catalog) -> Entry:
+    role = old.role
     came = left.added.get(role, ())
     there = {n: facts.packages[n] for n in left.begun[role] if n in facts.packages}
     main = catalog.exporter.packages.exporter if role == "exporter" else ()
     versions = [there[n].upstream for n in main if n in there]
     versions = versions or [package.upstream for package in there.values()]
     common = Counter(versions).most_common(1)
-    return {
-        **old,
-        "version": old.get("version") or (common[0][0] if common else None),
-        "packages": {n: p.version for n, p in there.items()} | dict(old.get("packages", {})),
-        "added": sorted({*old.get("added", ()), *came}),
-        "unsure": [name for name in unsure(old, facts) if name not in came],
-    }
+    return old.model_copy(
+        update={
+            "version": old.version or (common[0][0] if common else None),
+            "packages": {n: p.version for n, p in there.items()} | old.packages,
+            "added": sorted({*old.added, *came}),
+            "unsure": [name for name in unsure(old, facts) if name not in came],
+        }
+    )

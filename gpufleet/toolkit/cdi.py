@@ -11,6 +11,7 @@ from gpufleet.facts.distribution import distribution_of
 from gpufleet.facts.model import CdiSpec, NodeFacts
 from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.models import ToolkitCatalog
+from gpufleet.toolkit.record import ToolkitEntry
 from gpufleet.toolkit.settings import ToolkitSettings
 
 Keeper = Literal["none", "refresh", "generate"]
@@ -72,9 +73,9 @@ def _too_old(facts: NodeFacts, catalog: ToolkitCatalog) -> bool:
 
 def _created(facts: NodeFacts, path: str) -> bool:
     """Whether gpufleet makes the spec, now or by its record, and nobody had one there before."""
-    recorded = ((facts.provenance or {}).get("toolkit") or {}).get("cdi") or {}
-    if recorded.get("path") == path:
-        return bool(recorded.get("created"))
+    recorded = facts.provenance.entry(ToolkitEntry).cdi
+    if recorded.path == path:
+        return recorded.created
     return not any(_same(spec.path, path) for spec in facts.cdi_specs)
 
 

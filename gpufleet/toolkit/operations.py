@@ -61,7 +61,7 @@ def configure(facts: NodeFacts, plan: RuntimePlan | None) -> Commands:
 def _note(plan: RuntimePlan, note: str, mark: str, backup: str) -> Commands:
     """Write down what is about to be written: a run that fails or is killed may not record it."""
     staged = f"{INCOMING}/{mark}-note"
-    text = json.dumps(plan.as_record(), indent=2, sort_keys=True) + "\n"
+    text = json.dumps(plan.as_record().as_json(), indent=2, sort_keys=True) + "\n"
     yield upload(text.encode(), staged)
     yield script("toolkit/note_runtime", staged, note, backup)
 

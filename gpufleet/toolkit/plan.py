@@ -17,6 +17,13 @@ from gpufleet.packages.transaction import lock_plugin, to_hold
 from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.cdi import CdiPlan, plan_cdi
 from gpufleet.toolkit.models import ToolkitCatalog
+from gpufleet.toolkit.record import (
+    CdiPart,
+    PendingPart,
+    RuntimePart,
+    ToolkitEntry,
+    recorded_runtimes,
+)
 from gpufleet.toolkit.resolve import resolve_toolkit
 from gpufleet.toolkit.runtime_model import Context, RuntimePlan
 from gpufleet.toolkit.runtimes import plan_runtime
@@ -42,7 +49,7 @@ class ToolkitPlan:
     runtimes: tuple[RuntimePlan, ...]
     cdi: CdiPlan
     boot_id: str
-    earlier: dict[str, Any]  # runtimes of the host's record, by key
+    earlier: dict[str, RuntimePart]  # runtimes of the host's record, by key
     reasons: tuple[str, ...]
     findings: tuple[Finding, ...]
 
@@ -67,30 +74,28 @@ class ToolkitPlan:
             or self.cdi.stale(driver)
         )
 
-    def record(self, driver: str | None, versions: dict[str, str]) -> dict[str, Any]:
+    def record(self, driver: str | None, versions: dict[str, str]) -> ToolkitEntry:
         """What provenance keeps under `toolkit` once all is carried out.
 
         `driver`: version that is loaded then; `versions`: packages by name, as installed.
         """
         pending = {
-            runtime.unit: {
-                "boot_id": self.boot_id,
-                "started": runtime.started,
-                "reason": runtime.reason,
-            }
+            runtime.unit: PendingPart(
+                boot_id=self.boot_id, started=runtime.started, reason=runtime.reason
+            )
             for runtime in self.runtimes
             if runtime.postponed
         }
-        cdi: dict[str, Any] = {}
+        cdi = CdiPart()
         if self.cdi.keeper != "none":
-            cdi = {"path": self.cdi.path, "driver": driver, "created": self.cdi.created}
-        return {
-            "version": self.target,
-            "packages": versions,
-            "runtimes": self.earlier | {r.key: r.as_record() for r in self.runtimes if r.managed},
-            "cdi": cdi,
-            "pending": pending,
-        }
+            cdi = CdiPart(path=self.cdi.path, driver=driver, created=self.cdi.created)
+        return ToolkitEntry(
+            version=self.target,
+            packages=versions,
+            runtimes=self.earlier | {r.key: r.as_record() for r in self.runtimes if r.managed},
+            cdi=cdi,
+            pending=pending,
+        )
 
     def describe(self) -> dict[str, Any]:
         """The plan as data for preflight's JSON."""
@@ -108,8 +113,8 @@ class ToolkitPlan:
 def _first_run_broke_off(facts: NodeFacts) -> bool:
     """Whether an earlier run installed the toolkit and did not come to its end."""
     begun = facts.files.get(TOOLKIT_BEGUN)
-    recorded = "toolkit" in (facts.provenance or {})
-    return not recorded and begun is not None and begun.content is not None
+    recorded = facts.provenance.entry(ToolkitEntry)
+    return not recorded.exists and begun is not None and begun.content is not None
 
 
 def plan_toolkit(
@@ -149,7 +154,7 @@ def plan_toolkit(
         runtimes=runtimes,
         cdi=cdi,
         boot_id=facts.boot_id,
-        earlier=facts.recorded_runtimes,
+        earlier=recorded_runtimes(facts),
         reasons=(choice.reason, reason),
         findings=(
             *choice.findings,

@@ -15,6 +15,14 @@ from gpufleet.toolkit.config import containerd
 from gpufleet.toolkit.config.model import Reads, Record
 from gpufleet.toolkit.models import Runtime as KnownRuntime
 from gpufleet.toolkit.models import ToolkitCatalog
+from gpufleet.toolkit.record import (
+    ChangesPart,
+    FilePart,
+    PendingPart,
+    RuntimePart,
+    ToolkitEntry,
+    recorded_runtimes,
+)
 from gpufleet.toolkit.settings import ToolkitSettings
 
 CRI_DISABLED = found.CRI_DISABLED.code
@@ -88,16 +96,18 @@ class RuntimePlan:
             "postponed": self.postponed,
         }
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> RuntimePart:
         """What provenance keeps of this runtime."""
-        entry = {
-            "config": self.config,
-            "default": self.default,
-            "user_keys": list(self.user_keys),
-            "changes": self.record.as_dict(),
-        }
-        earlier = [{"config": path, "changes": record.as_dict()} for path, record in self.earlier]
-        return {**entry, "earlier": earlier} if earlier else entry
+        part = RuntimePart(
+            config=self.config,
+            default=self.default,
+            user_keys=list(self.user_keys),
+            changes=ChangesPart.of(self.record),
+        )
+        earlier = [
+            FilePart(config=path, changes=ChangesPart.of(record)) for path, record in self.earlier
+        ]
+        return part.model_copy(update={"earlier": earlier}) if earlier else part
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +145,11 @@ class Context:
 
         The file that counted in the last run comes first, then those of runs before it.
         """
-        entry = self.facts.recorded_runtimes.get(key) or {}
-        written = [entry, *entry.get("earlier", ())]
+        runtime = recorded_runtimes(self.facts).get(key, RuntimePart())
         records = {
-            str(each["config"]): Record.from_dict(each.get("changes"))
-            for each in written
-            if each.get("config")
+            part.config: part.changes.record if part.changes else Record()
+            for part in (runtime, *runtime.earlier)
+            if part.config
         }
         return {path: record for path, record in records.items() if record}
 
@@ -158,11 +167,11 @@ class Context:
 
     def pending(self, unit: str) -> str:
         """Why an earlier run said that the unit needs a restart; "" once it was started anew."""
-        toolkit = (self.facts.provenance or {}).get("toolkit") or {}
-        entry = (toolkit.get("pending") or {}).get(unit) or {}
-        same_start = entry.get("started", "") == self.started(unit)
-        same_boot = entry.get("boot_id") == self.facts.boot_id
-        return str(entry.get("reason", "")) if same_boot and same_start else ""
+        toolkit = self.facts.provenance.entry(ToolkitEntry)
+        entry = toolkit.pending.get(unit, PendingPart())
+        same_start = entry.started == self.started(unit)
+        same_boot = entry.boot_id == self.facts.boot_id
+        return entry.reason if same_boot and same_start else ""
 
     def started(self, unit: str) -> str:
         """When the unit was started last, as far as the host knows."""

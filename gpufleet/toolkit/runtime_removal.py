@@ -12,6 +12,7 @@ from gpufleet.toolkit.activation import with_activation
 from gpufleet.toolkit.config import containerd, crio, docker
 from gpufleet.toolkit.config.model import Merged, Record
 from gpufleet.toolkit.models import ToolkitCatalog
+from gpufleet.toolkit.record import recorded_runtimes
 from gpufleet.toolkit.runtime_change import Target, assemble, change_of
 from gpufleet.toolkit.runtime_model import ConfigChange, Context, RuntimePlan
 from gpufleet.toolkit.runtime_texts import main_path, safe, text_of
@@ -23,7 +24,7 @@ def plan_runtime_removal(
 ) -> tuple[RuntimePlan, ...]:
     """How each recorded runtime loses what is ours, in every file that ever held any of it."""
     context = Context(settings, facts, catalog, first=False)
-    recorded = facts.recorded_runtimes
+    recorded = recorded_runtimes(facts)
     return tuple(_plan_removal(key, context) for key in recorded if context.files(key))
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
-from gpufleet.node.added import carried
 from gpufleet.node.operations.node import Node
+from gpufleet.node.operations.provenance import Learned
+from gpufleet.packages.added import carried
 from gpufleet.packages.operations.transaction import Job
 from gpufleet.run.report import RuntimeState
 from gpufleet.toolkit.plan import ToolkitPlan
+from gpufleet.toolkit.record import ToolkitEntry
 from gpufleet.toolkit.runtime_model import RuntimePlan
 
 
-def conclude(node: Node, plan: ToolkitPlan, job: Job) -> dict[str, Any]:
+def conclude(node: Node, plan: ToolkitPlan, job: Job) -> Learned:
     """The provenance of the toolkit; also completes the host's line in the report."""
     node.saw("toolkit", plan.target)
     for runtime in plan.runtimes:
@@ -21,16 +22,17 @@ def conclude(node: Node, plan: ToolkitPlan, job: Job) -> dict[str, Any]:
         need = f"restart {runtime.unit}: {runtime.reason}"
         if runtime.postponed and need not in node.report.needs:
             node.report.needs.append(need)
-    old = (node.facts.provenance or {}).get("toolkit") or {}
     repository = plan.repository.repository
-    toolkit = plan.record(node.driver_version, _versions(node, plan, job)) | {
-        **carried(old),  # completed when it is written
-        "repository": repository.url if repository else None,
-        "keyring": repository.keyring if repository else None,
-        "source_file": repository.file if repository else None,
-        "held": node.settings.toolkit.hold,
-    }
-    return {"toolkit": toolkit, "files": _files(node, plan)}
+    entry = plan.record(node.driver_version, _versions(node, plan, job)).model_copy(
+        update={
+            "repository": repository.url if repository else None,
+            "keyring": repository.keyring if repository else None,
+            "source_file": repository.file if repository else None,
+            "held": node.settings.toolkit.hold,
+        }
+    )
+    old = node.facts.provenance.entry(ToolkitEntry)
+    return Learned(carried(entry, old), _files(node, plan))
 
 
 def _state(runtime: RuntimePlan) -> RuntimeState:
@@ -54,7 +56,7 @@ def _versions(node: Node, plan: ToolkitPlan, job: Job) -> dict[str, str]:
 
 def _files(node: Node, plan: ToolkitPlan) -> dict[str, str]:
     """The repository's source and login, where gpufleet wrote them now or earlier, with sha256."""
-    recorded = (node.facts.provenance or {}).get("files", {})
+    recorded = node.facts.provenance.files
     return {
         file.path: hashlib.sha256(file.data).hexdigest()
         for file in (plan.repository.source, plan.repository.login)

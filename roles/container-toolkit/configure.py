@@ -12,6 +12,7 @@ from gpufleet.packages.operations import archives, repository
 from gpufleet.packages.operations import transaction as packages
 from gpufleet.toolkit import operations as runtimes
 from gpufleet.toolkit.plan import ToolkitPlan
+from gpufleet.toolkit.record import ToolkitEntry
 
 conclude = import_module("gpufleet.roles.container-toolkit.conclude")
 jobs = import_module("gpufleet.roles.container-toolkit.job")
@@ -54,7 +55,7 @@ def configure(node: Node) -> None:
     provenance.record(
         "Record what was installed",
         node,
-        "toolkit",
+        ToolkitEntry,
         lambda: conclude.conclude(node, plan, job),
         sorted(written | set(node.facts.noted_runtimes)),
     )

@@ -3,44 +3,44 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 from gpufleet.driver.files import preferences
 from gpufleet.driver.operations.modules import PREREQUISITES
 from gpufleet.driver.plan import DriverPlan
+from gpufleet.driver.record import DriverEntry
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.findings import machine as findings
-from gpufleet.node.added import carried
 from gpufleet.node.operations.node import Node
+from gpufleet.node.operations.provenance import Learned
+from gpufleet.packages.added import carried
 from gpufleet.packages.operations.transaction import Job
 
 
-def conclude(node: Node, plan: DriverPlan, job: Job) -> dict[str, Any]:
+def conclude(node: Node, plan: DriverPlan, job: Job) -> Learned:
     """The provenance of the driver; also completes the host's line in the report."""
     version = job.transaction.version if job.transaction else plan.target
     node.saw("driver", version)
     if node.waits_for_reboot:
         node.report.needs.append(f"reboot: {node.reboot}")
         node.report.findings.append(findings.REBOOT_NEEDED(why=node.reboot))
-    old = (node.facts.provenance or {}).get("driver") or {}
+    old = node.facts.provenance.entry(DriverEntry)
     repository = plan.repository.repository
-    driver = {
-        "version": version,
-        "branch": plan.choice.branch,
-        "modules": plan.choice.modules,
-        "source": plan.choice.source,
-        "build": plan.choice.build,
-        "packages": _versions(node, plan, job),
-        **carried(old),  # completed when it is written
-        "load": plan.modules,
-        "prerequisites": old.get("prerequisites", _missing(node)),
-        "repository": repository.url if repository else None,
-        "keyring": repository.keyring if repository else None,
-        "source_file": repository.file if repository else None,
-        "held": node.settings.driver.hold,
-        "fabric_manager": bool(node.facts.nvswitches),
-    }
-    return {"driver": driver, "files": _files(node, plan, version)}
+    entry = DriverEntry(
+        version=version,
+        branch=plan.choice.branch,
+        modules=plan.choice.modules,
+        source=plan.choice.source,
+        build=plan.choice.build,
+        packages=_versions(node, plan, job),
+        load=list(plan.modules),
+        prerequisites=_missing(node) if old.prerequisites is None else old.prerequisites,
+        repository=repository.url if repository else None,
+        keyring=repository.keyring if repository else None,
+        source_file=repository.file if repository else None,
+        held=node.settings.driver.hold,
+        fabric_manager=bool(node.facts.nvswitches),
+    )
+    return Learned(carried(entry, old), _files(node, plan, version))
 
 
 def _missing(node: Node) -> list[str]:
@@ -63,7 +63,7 @@ def _files(node: Node, plan: DriverPlan, version: str | None) -> dict[str, str]:
     if plan.components:
         files.append(plan.components)
     files += [file for file in (plan.repository.source, plan.repository.login) if file]
-    recorded = (node.facts.provenance or {}).get("files", {})
+    recorded = node.facts.provenance.files
     return {
         file.path: hashlib.sha256(file.data).hexdigest()
         for file in files

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpufleet.driver.files import MODPROBE_FILE, RIVALS
 from gpufleet.driver.operations import modules, services
+from gpufleet.driver.record import DriverEntry
 from gpufleet.host import files, reboot
 from gpufleet.host.operation import role
 from gpufleet.node.operations import provenance
@@ -93,5 +94,5 @@ def install(node: Node) -> None:
         lambda: load and not node.waits_for_reboot,
     )
     provenance.record(
-        "Record what was installed", node, "driver", lambda: conclude(node, plan, job)
+        "Record what was installed", node, DriverEntry, lambda: conclude(node, plan, job)
     )

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
 
 from gpufleet.exporter.model import ExporterPlan
-from gpufleet.node.added import carried
+from gpufleet.exporter.record import ExporterEntry
 from gpufleet.node.operations.node import Node
+from gpufleet.node.operations.provenance import Learned
+from gpufleet.packages.added import carried
 from gpufleet.packages.operations.transaction import Job
 
 
-def conclude(node: Node, plan: ExporterPlan, jobs: Sequence[Job]) -> dict[str, Any]:
+def conclude(node: Node, plan: ExporterPlan, jobs: Sequence[Job]) -> Learned:
     """The provenance of the exporter; also completes the host's line in the report."""
-    old = (node.facts.provenance or {}).get("exporter") or {}
+    old = node.facts.provenance.entry(ExporterEntry)
     packages = _versions(node, plan, jobs)
     version = plan.choice.version
     if plan.mode == "systemd" and jobs[-1].transaction:
@@ -25,23 +26,22 @@ def conclude(node: Node, plan: ExporterPlan, jobs: Sequence[Job]) -> dict[str, A
     if node.waits_for_reboot:
         need = "run gpu_node again after the reboot: the exporter could not be started"
         node.report.needs += [need] if need not in node.report.needs else []
-    exporter = {
-        "mode": plan.mode,
-        "version": version,
-        "dcgm": plan.choice.dcgm,
-        "image": plan.choice.image if plan.mode == "docker" else None,
-        "listen": plan.address,
-        "metrics": f"http://{plan.reachable}/metrics",
-        "units": plan.units,
+    entry = ExporterEntry(
+        mode=plan.mode,
+        version=version,
+        dcgm=plan.choice.dcgm,
+        image=plan.choice.image if plan.mode == "docker" else None,
+        listen=plan.address,
+        metrics=f"http://{plan.reachable}/metrics",
+        units=list(plan.units),
         # what runs, and over which driver: none of it before the exporter could be started
-        "configuration": None if node.waits_for_reboot else plan.configuration,
-        "driver": node.driver_version,
+        configuration=None if node.waits_for_reboot else plan.configuration,
+        driver=node.driver_version,
         # of an exporter that is a container now, packages stay until they are removed
-        "packages": packages or old.get("packages", {}),
-        **carried(old),  # completed when it is written
-        "held": node.settings.exporter.hold if packages else old.get("held", False),
-    }
-    return {"exporter": exporter, "files": _files(plan)}
+        packages=packages or old.packages,
+        held=node.settings.exporter.hold if packages else old.held,
+    )
+    return Learned(carried(entry, old), _files(plan))
 
 
 def _versions(node: Node, plan: ExporterPlan, jobs: Sequence[Job]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpufleet.exporter import operations as exporter
+from gpufleet.exporter.record import ExporterEntry
 from gpufleet.host import files
 from gpufleet.host.operation import role
 from gpufleet.node.operations import provenance
@@ -43,5 +44,5 @@ def run(node: Node) -> None:
         lambda: not node.waits_for_reboot,
     )
     provenance.record(
-        "Record what was installed", node, "exporter", lambda: conclude(node, plan, jobs)
+        "Record what was installed", node, ExporterEntry, lambda: conclude(node, plan, jobs)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from gpufleet.facts.model import (
     PciDevice,
     Service,
 )
+from gpufleet.facts.record import HostRecord, read_record
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.settings import load_settings
 
@@ -38,6 +40,11 @@ def bare_host(**changes: Any) -> NodeFacts:
         free_bytes={"/": 10**11, "/usr": 10**11, "/var": 10**11, "/boot": 10**9},
     )
     return replace(facts, **changes)
+
+
+def on_record(**entries: Any) -> HostRecord:
+    """The record of a host, by keys of its JSON."""
+    return read_record(json.dumps(entries))
 
 
 def plan_for(facts: NodeFacts, **data: Any) -> DriverPlan:
@@ -65,7 +72,7 @@ def converged_host(version: str = "580.159.03", **changes: Any) -> NodeFacts:
             version, "Dual MIT/GPL" if plan.choice.modules == "open" else "NVIDIA"
         ),
         library=version,
-        provenance={"driver": {"packages": dict.fromkeys(plan.packages, version)}},
+        provenance=on_record(driver={"packages": dict.fromkeys(plan.packages, version)}),
         services={
             "nvidia-persistenced.service": Service(
                 "nvidia-persistenced.service", "loaded", "active", "enabled"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pyinfra import host, state
 
 from gpufleet.core.findings import Finding
+from gpufleet.exporter.record import ExporterEntry
 from gpufleet.facts.files import PROVENANCE
 from gpufleet.facts.model import NodeFacts
+from gpufleet.facts.record import NO_RECORD, HostRecord
 from gpufleet.host import lock as host_lock
 from gpufleet.host.asking import arguments
 from gpufleet.host.facts import read_facts
@@ -19,6 +20,7 @@ from gpufleet.host.files import BACKUPS
 from gpufleet.host.findings import access
 from gpufleet.host.groups import is_cluster
 from gpufleet.node.catalog import load_catalog
+from gpufleet.node.entries import ENTRIES
 from gpufleet.node.plan import NodePlan, describe, plan_node
 from gpufleet.node.settings import NodeSettings, load_settings
 from gpufleet.packages.operations.locks import wait_before_planning
@@ -40,7 +42,7 @@ class Node:
     facts: NodeFacts
     plan: NodePlan
     report: HostReport
-    record: dict[str, Any] | None = None  # the provenance on the host, as it is by now
+    record: HostRecord = NO_RECORD  # the provenance on the host, as it is by now
     driver_job: Job | None = None
     reboot: str = ""  # why a reboot is needed, once that is known
 
@@ -161,8 +163,10 @@ def _unfit(facts: NodeFacts) -> list[Finding]:
     if not facts.privileged:
         return [access.NOT_ROOT()]
     record = facts.files.get(PROVENANCE)
-    if record and record.error:
-        return [access.RECORD_UNUSABLE(path=PROVENANCE, problem=record.error, folder=BACKUPS)]
+    problem = record.error if record else ""
+    problem = problem or facts.provenance.trouble(ENTRIES)
+    if problem:
+        return [access.RECORD_UNUSABLE(path=PROVENANCE, problem=problem, folder=BACKUPS)]
     return []
 
 
@@ -194,5 +198,5 @@ def _fill(part: HostReport, node: Node) -> None:
         part.toolkit = {"before": plan.toolkit.before, "after": plan.toolkit.choice.version}
         part.runtimes = dict.fromkeys(node.facts.runtimes, "")
     if plan.exporter:
-        old = (node.facts.provenance or {}).get("exporter") or {}
-        part.exporter = {"before": old.get("version"), "after": plan.exporter.choice.version}
+        old = node.facts.provenance.entry(ExporterEntry)
+        part.exporter = {"before": old.version, "after": plan.exporter.choice.version}

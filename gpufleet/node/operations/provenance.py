@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -12,27 +13,27 @@ from pyinfra import host
 
 from gpufleet import __version__
 from gpufleet.facts.files import NOTES
-from gpufleet.facts.record import SCHEMA
+from gpufleet.facts.record import NO_RECORD, SCHEMA, Entry, HostRecord, read_record
 from gpufleet.host.files import BACKUPS, HOME, INCOMING, stamp
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.reading import read
 from gpufleet.host.shell import command, explain, script, stop, upload
 from gpufleet.node import findings as found
-from gpufleet.node.added import with_added
+from gpufleet.node.entries import ENTRIES
 from gpufleet.node.operations.node import Node
 from gpufleet.node.operations.reading import RecordOnHost
+from gpufleet.packages.added import with_added
 from gpufleet.packages.operations.reading import AddedPackages
 
 PATH = f"{HOME}/provenance.json"
 KEPT_HISTORY = 20  # entries
 
 
-def merge(old: dict[str, Any] | None, part: dict[str, Any], now: str) -> dict[str, Any] | None:
+def merge(before: dict[str, Any], part: dict[str, Any], now: str) -> dict[str, Any] | None:
     """The record with a role's `part` in it and the change in its history; None for no change.
 
     `part` holds the role's own entry (driver, toolkit, exporter) and `files`, path -> sha256.
     """
-    before = old or {}
     part = json.loads(json.dumps(part))  # lists and tuples are the same in the record
     new = {**part, "files": {**before.get("files", {}), **part.get("files", {})}}
     if all(before.get(key) == value for key, value in new.items()):
@@ -65,13 +66,11 @@ def onto(theirs: Any, base: Any, ours: Any) -> Any:
     return {key: value for key, value in made.items() if key in ours or value is not None}
 
 
-def combined(
-    theirs: dict[str, Any] | None, base: dict[str, Any] | None, ours: dict[str, Any]
-) -> dict[str, Any]:
+def combined(theirs: dict[str, Any], base: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
     """The record to write where the host has `theirs`, we began from `base` and want `ours`."""
-    if theirs is None or theirs == base:
+    if not theirs or theirs == base:
         return ours
-    record: dict[str, Any] = onto(theirs, base or {}, ours)
+    record: dict[str, Any] = onto(theirs, base, ours)
     entry = ours["history"][-1]
     record["history"] = [*theirs.get("history", []), entry][-KEPT_HISTORY:]
     for role, part in record.items():
@@ -81,11 +80,23 @@ def combined(
     return record
 
 
-def parse(content: bytes) -> dict[str, Any] | None:
-    """The record in a file's bytes; None where there are none. Raises ValueError."""
-    record = json.loads(content) if content.strip() else None
-    if record is not None and not isinstance(record, dict):
-        raise ValueError("the record is no object")
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What a role has to record: its entry, and path -> sha256 of the files that it wrote."""
+
+    entry: Entry
+    files: dict[str, str]
+
+    def as_json(self) -> dict[str, Any]:
+        """Its part of the record."""
+        return {self.entry.role: self.entry.as_json(), "files": self.files}
+
+
+def parse(content: bytes) -> HostRecord:
+    """The record in a file's bytes; an empty one where there are none. Raises ValueError."""
+    record = read_record(content) if content.strip() else NO_RECORD
+    if problem := record.trouble(ENTRIES):
+        raise ValueError(problem)
     return record
 
 
@@ -94,30 +105,31 @@ def _version(record: dict[str, Any], role: str) -> str | None:
     return str(version) if version else None
 
 
-def is_current(node: Node, part: dict[str, Any]) -> bool:
+def is_current(node: Node, learned: Learned) -> bool:
     """Whether the host's record says already what a role would write into it."""
-    return merge(node.record, part, "") is None
+    return merge(node.record.as_json(), learned.as_json(), "") is None
 
 
 @operation
 def record(
-    node: Node, role: str, part: Callable[[], dict[str, Any]], notes: Collection[str] = ()
+    node: Node, kind: type[Entry], conclude: Callable[[], Learned], notes: Collection[str] = ()
 ) -> Commands:
     """
     Write down what gpufleet installed on this host.
 
     + node: the host; its record is brought up to date
-    + role: driver, toolkit or exporter
-    + part: what the role learned, known at its end
+    + kind: the role's entry in the record
+    + conclude: what the role learned, known at its end
     + notes: runtimes of which it was noted what is about to be written; it is on record now
     """
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    before = f"{HOME}/{role}.before"
-    learned, old = part(), (node.facts.provenance or {}).get(role) or {}
+    before = f"{HOME}/{kind.role}.before"
+    learned, old = conclude(), node.facts.provenance.entry(kind)
     # asked for here, so that a run that was killed after its transaction is made up for by the next
     added = read(AddedPackages, before)
-    learned[role] = with_added(learned[role], added, old, node.facts)
-    merged = merge(node.record, learned, now)
+    learned = replace(learned, entry=with_added(learned.entry, added, old, node.facts))
+    known = node.record.as_json()
+    merged = merge(known, learned.as_json(), now)
     noted = [f"{NOTES}/{key}.json" for key in notes]
     if merged is None and not noted:
         host.noop("the record is up to date")
@@ -128,8 +140,8 @@ def record(
     moved = found.RECORD_MOVED(file=PATH)
     content = read(RecordOnHost, PATH)  # the facts are from before all that was done
     try:
-        merged = combined(parse(content), node.record, merged)
-    except (ValueError, RecursionError):
+        merged = combined(parse(content).as_json(), known, merged)
+    except ValueError:
         yield stop(host.name, moved)
         return
     staged = f"{INCOMING}/{stamp()}"
@@ -139,4 +151,4 @@ def record(
     digest = hashlib.sha256(content).hexdigest() if content else ""
     yield script("node/put_record", staged, PATH, digest, explain(host.name, moved))
     yield command("rm", "-f", before, f"{before}.begun", f"{before}.ours", *noted)
-    node.record = merged
+    node.record = HostRecord.model_validate(merged)

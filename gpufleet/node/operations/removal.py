@@ -56,7 +56,7 @@ def leaving_node() -> LeavingNode | None:
         return None
     settings, facts = known
     left = _left()
-    if is_busy(facts) and (facts.provenance or left.there):
+    if is_busy(facts) and (facts.provenance.exists or left.there):
         known = facts_in_peace(settings)
         if known is None:
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from gpufleet.core.findings import Finding
@@ -43,18 +43,6 @@ class Record:
     @property
     def values(self) -> dict[Path, Any]:
         return {edit.path: edit.value for edit in self.edits}
-
-    def as_dict(self) -> dict[str, Any]:
-        """The record for a JSON file."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any] | None) -> Record:
-        """The record that `as_dict` gave; an empty one for None."""
-        if not data:
-            return cls()
-        edits = tuple(Edit(**{**edit, "path": tuple(edit["path"])}) for edit in data["edits"])
-        return cls(data["created"], data["skeleton"], edits, data.get("inherits", ""))
 
 
 @dataclass(frozen=True, slots=True)

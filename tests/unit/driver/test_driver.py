@@ -9,11 +9,12 @@ import pytest
 from gpufleet.driver.files import MODPROBE_FILE, PREFERENCES_FILE, preferences
 from gpufleet.facts.files import BEGUN
 from gpufleet.facts.model import GpuProcess, Keyring, LoadedModule, ManagedFile, NodeFacts, Package
+from gpufleet.facts.record import NO_RECORD
 from gpufleet.host.file_write import FileWrite
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.preflight import inspect_driver, inspect_host
 from gpufleet.node.settings import load_settings
-from tests.unit.hosts import NVSWITCH, bare_host, converged_host, plan_for
+from tests.unit.hosts import NVSWITCH, bare_host, converged_host, on_record, plan_for
 
 OLD = "550.163.01"
 
@@ -35,7 +36,7 @@ def managed(facts: NodeFacts, version: str = "580.159.03") -> NodeFacts:
     assert plan.repository.repository
     keyring = Keyring(plan.repository.repository.keyring,
                       plan.repository.repository.key_fingerprints)  # fmt: skip
-    record = {**(facts.provenance or {}), "files": dict.fromkeys(files, "sha256")}
+    record = on_record(**{**facts.provenance.as_json(), "files": dict.fromkeys(files, "sha256")})
     return replace(facts, files=files, keyrings=(keyring,), provenance=record)
 
 
@@ -63,7 +64,7 @@ def test_a_converged_host_has_nothing_to_do(converged: NodeFacts) -> None:
 
 
 def test_a_run_that_was_killed_before_its_end_rebuilds_the_initramfs(converged: NodeFacts) -> None:
-    killed = replace(managed(converged), provenance=None)
+    killed = replace(managed(converged), provenance=NO_RECORD)
     assert plan_for(killed).files == ()
     assert plan_for(killed).initramfs
 
@@ -178,14 +179,14 @@ def test_fabric_manager_comes_with_an_nvswitch_only(bare: NodeFacts) -> None:
 
 def test_packages_held_by_somebody_else_block_a_move(converged: NodeFacts) -> None:
     assert "GF303" not in blocking(converged, driver_version="580.178.04")
-    theirs = replace(converged, provenance=None)
+    theirs = replace(converged, provenance=NO_RECORD)
     assert "GF303" in blocking(theirs, driver_version="580.178.04")
 
 
 def test_packages_of_a_run_that_was_killed_are_ours(converged: NodeFacts) -> None:
     names = sorted(converged.packages)
     begun = ManagedFile(BEGUN, "\n".join(names) + "\n")
-    killed = replace(converged, provenance=None, files={BEGUN: begun})
+    killed = replace(converged, provenance=NO_RECORD, files={BEGUN: begun})
     found = codes(plan_for(killed, driver_version="580.178.04"))
     assert not {"GF303", "GF512"} & found
     held = next(name for name in names if name in converged.holds)

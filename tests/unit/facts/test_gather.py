@@ -17,6 +17,7 @@ from gpufleet.facts.model import NodeFacts, PciDevice
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.script import MAX_ARGUMENT, gather_command
 from gpufleet.node.catalog import load_catalog
+from gpufleet.toolkit.record import recorded_runtimes
 
 
 def facts(host: FakeHost, shell: tuple[str, ...], *paths: str) -> NodeFacts:
@@ -434,7 +435,7 @@ def test_what_an_unfinished_run_wrote_is_known(host: FakeHost, shell: tuple[str,
     host.file("/var/lib/gpufleet/runtimes/docker.json", "{")
     found = facts(host, shell)
     assert found.noted_runtimes == {"containerd": {"config": "/srv/noted.toml"}}
-    assert found.recorded_runtimes == found.noted_runtimes
+    assert recorded_runtimes(found)["containerd"].config == "/srv/noted.toml"
     assert found.files["/srv/noted.toml"].content is None
 
 

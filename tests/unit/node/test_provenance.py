@@ -16,19 +16,21 @@ def part(version: str = "580.159.03") -> dict[str, Any]:
 
 
 def test_the_first_record_has_a_head_and_a_history() -> None:
-    record = merge(None, part(), "now")
+    record = merge({}, part(), "now")
     assert record is not None
     assert record["schema"] == 1
     assert record["history"] == [{"time": "now", "driver": "580.159.03", "toolkit": None}]
 
 
 def test_the_same_again_is_no_change() -> None:
-    record = merge(None, part(), "then")
+    record = merge({}, part(), "then")
+    assert record
     assert merge(record, part(), "now") is None
 
 
 def test_roles_do_not_take_each_others_parts_away() -> None:
-    record = merge(None, part(), "then")
+    record = merge({}, part(), "then")
+    assert record
     toolkit = {"toolkit": {"version": "1.20.1"}, "files": {"/etc/b": "2"}}
     both = merge(record, toolkit, "now")
     assert both is not None
@@ -38,17 +40,16 @@ def test_roles_do_not_take_each_others_parts_away() -> None:
 
 
 def test_an_exporter_is_in_the_history_once_there_is_one() -> None:
-    record = merge(merge(None, part(), "then"), {"exporter": {"version": "4.8.3.002"}}, "now")
+    record = merge(merge({}, part(), "then") or {}, {"exporter": {"version": "4.8.3.002"}}, "now")
     assert record is not None
     assert "exporter" not in record["history"][0]
     assert record["history"][1]["exporter"] == "4.8.3.002"
 
 
 def test_the_history_does_not_grow_for_ever() -> None:
-    record: dict[str, Any] | None = None
+    record: dict[str, Any] = {}
     for number in range(KEPT_HISTORY + 5):
-        record = merge(record, part(f"580.{number}.0"), str(number))
-    assert record is not None
+        record = merge(record, part(f"580.{number}.0"), str(number)) or {}
     assert len(record["history"]) == KEPT_HISTORY
     assert record["history"][-1]["driver"] == f"580.{KEPT_HISTORY + 4}.0"
 
@@ -56,7 +57,7 @@ def test_the_history_does_not_grow_for_ever() -> None:
 class TestTwoControllers:
     """Both began from the same record; the other one has written meanwhile."""
 
-    base: dict[str, Any] = merge(None, part(), "begin") or {}
+    base: dict[str, Any] = merge({}, part(), "begin") or {}
 
     def ours(self, more: dict[str, Any]) -> dict[str, Any]:
         return merge(self.base, more, "ours") or {}
@@ -96,12 +97,12 @@ class TestTwoControllers:
 
     def test_alone_ours_is_written_as_it_is(self) -> None:
         ours = self.ours(part("585.1"))
-        assert combined(None, None, ours) == ours
+        assert combined({}, {}, ours) == ours
         assert combined(self.base, self.base, ours) == ours
 
 
 def test_a_record_that_is_none() -> None:
-    assert (parse(b""), parse(b"\n"), parse(b"{}")) == (None, None, {})
-    for content in (b"{", b"[]", b"\xff"):
+    assert [parse(content).as_json() for content in (b"", b"\n", b"{}")] == [{}, {}, {}]
+    for content in (b"{", b"[]", b"\xff", b'{"schema": 2}', b'{"driver": {"version": 5}}'):
         with pytest.raises(ValueError, match=r"."):
             parse(content)

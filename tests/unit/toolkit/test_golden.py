@@ -7,7 +7,7 @@ import json
 import pytest
 from golden_cases import Case, cases
 
-from gpufleet.toolkit.config.model import Record
+from gpufleet.toolkit.record import ChangesPart
 
 every_case = pytest.mark.parametrize(
     "case", cases(), ids=lambda case: f"{case.runtime}-{case.folder.name}"
@@ -48,7 +48,8 @@ def test_removal(case: Case) -> None:
 @every_case
 def test_record_survives_json(case: Case) -> None:
     record = case.merge(case.text("before")).record
-    assert Record.from_dict(json.loads(json.dumps(record.as_dict()))) == record
+    text = json.dumps(ChangesPart.of(record).as_json())
+    assert ChangesPart.model_validate(json.loads(text)).record == record
 
 
 def test_there_are_cases_for_every_runtime() -> None:

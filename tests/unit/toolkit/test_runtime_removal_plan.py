@@ -13,7 +13,7 @@ from gpufleet.node.catalog import load_catalog
 from gpufleet.toolkit.runtime_model import RuntimePlan
 from gpufleet.toolkit.runtime_removal import plan_runtime_removal
 from gpufleet.toolkit.settings import ToolkitSettings
-from tests.unit.hosts import bare_host
+from tests.unit.hosts import bare_host, on_record
 from tests.unit.toolkit.test_toolkit import (
     CONFIG,
     CRI_1,
@@ -158,7 +158,7 @@ class TestPathThatChanges:
         assert not done.converged("580.159.03")
         after = carried_out(self.moved(), done)
         assert plan(after).runtimes[0].changes == ()
-        assert "earlier" not in done.record("1", {})["runtimes"]["containerd"]
+        assert "earlier" not in done.record("1", {}).runtimes["containerd"].as_json()
         assert [(c.path, c.after) for c in removal(after).changes] == [(OTHER, CRI_1)]
 
     def test_by_a_setting(self) -> None:
@@ -174,8 +174,8 @@ class TestPathThatChanges:
         done = plan(broken)
         assert ("GF401", False) in told(done.runtimes[0])
         after = carried_out(broken, done)
-        (entry,) = done.record("1", {})["runtimes"]["containerd"]["earlier"]
-        assert entry["config"] == CONFIG
+        (entry,) = done.record("1", {}).runtimes["containerd"].earlier
+        assert entry.config == CONFIG
         again = plan(after)
         assert again.record("1", {}) == done.record("1", {})
         assert told(removal(after))[0] == ("GF401", True)
@@ -231,8 +231,8 @@ class TestRunThatDidNotComeToItsRecord:
 
     def unfinished(self) -> NodeFacts:
         facts = provisioned(containerd_host(CRI_1, "1.7.24"))
-        noted = (facts.provenance or {})["toolkit"]["runtimes"]
-        older: dict[str, Any] = {"toolkit": {"runtimes": {}, "version": "1"}}
+        noted = facts.provenance.as_json()["toolkit"]["runtimes"]
+        older = on_record(toolkit={"runtimes": {}, "version": "1"})
         return replace(facts, provenance=older, noted_runtimes=noted)
 
     def test_the_next_run_records_it(self) -> None:
@@ -240,12 +240,12 @@ class TestRunThatDidNotComeToItsRecord:
         done = plan(facts)
         assert codes(done) == []  # in particular, nothing is taken for the user's own (GF406)
         assert done.runtimes[0].changes == ()
-        assert done.record("1", {})["runtimes"] == facts.noted_runtimes
+        assert done.record("1", {}).as_json()["runtimes"] == facts.noted_runtimes
 
     def test_so_does_a_run_that_leaves_this_runtime_out(self) -> None:
         facts = self.unfinished()
         done = plan(facts, runtimes=("docker",))
-        assert done.record("1", {})["runtimes"] == facts.noted_runtimes
+        assert done.record("1", {}).as_json()["runtimes"] == facts.noted_runtimes
 
     def test_the_removal_undoes_it(self) -> None:
         assert [(c.path, c.after) for c in removal(self.unfinished()).changes] == [(CONFIG, CRI_1)]

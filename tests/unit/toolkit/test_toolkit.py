@@ -22,7 +22,7 @@ from gpufleet.node.catalog import load_catalog
 from gpufleet.toolkit.plan import ToolkitPlan, plan_toolkit
 from gpufleet.toolkit.runtime_removal import plan_runtime_removal
 from gpufleet.toolkit.settings import ToolkitSettings
-from tests.unit.hosts import bare_host
+from tests.unit.hosts import bare_host, on_record
 
 DAEMON = "/etc/docker/daemon.json"
 CONFIG = "/etc/containerd/config.toml"
@@ -72,7 +72,7 @@ def carried_out(facts: NodeFacts, done: ToolkitPlan) -> NodeFacts:
         after,
         files=files,
         modules={"nvidia": LoadedModule("nvidia", DRIVER, 0)},
-        provenance={"toolkit": done.record(DRIVER, {})},
+        provenance=on_record(toolkit=done.record(DRIVER, {}).as_json()),
         cdi_specs=(CdiSpec(done.cdi.path, 1, "", DRIVER),),
         services={
             **facts.services,
@@ -234,7 +234,7 @@ class TestLeftAlone:
         done = plan(containerd_host('disabled_plugins = ["cri"]\n', "1.7.24"))
         assert done.runtimes[0].change is None
         assert codes(done) == ["GF409"]
-        assert done.record(DRIVER, {})["runtimes"] == {}
+        assert done.record(DRIVER, {}).runtimes == {}
 
     def test_k3s_finds_the_runtime_by_itself(self) -> None:
         path = "/var/lib/rancher/k3s/agent/etc/containerd/config.toml"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gpufleet.facts.model import Package
-from gpufleet.node.added import carried, unsure, with_added
+from gpufleet.facts.record import Entry
+from gpufleet.packages.added import carried, unsure, with_added
 from gpufleet.packages.apt_trial import brought
 from gpufleet.packages.rpm_trial import read_trial
 from tests.unit.hosts import bare_host
 from tests.unit.packages.test_rpm_trial import YUM
 
-OLD: dict[str, Any] = {"version": "1.20.1", "packages": {"t": "1.20.1-1"}, "added": ["db", "t"]}
+OLD = Entry(version="1.20.1", packages={"t": "1.20.1-1"}, added=["db", "t"])
 FACTS = bare_host(packages={"t": Package("t", "1.20.1-1", "amd64")})
 
 
@@ -49,20 +48,25 @@ def test_what_yum_would_bring_anew() -> None:
 
 
 def test_a_first_entry_is_sure_of_all() -> None:
-    entry = with_added({"version": "1", **carried({})}, ["t", "lib"], {}, FACTS)
-    assert (entry["added"], entry["unsure"]) == (["lib", "t"], [])
+    entry = with_added(carried(Entry(version="1"), Entry()), ["t", "lib"], Entry(), FACTS)
+    assert (entry.added, entry.unsure) == (["lib", "t"], [])
     assert unsure(entry, FACTS) == ()
+    assert carried(Entry(version="1"), Entry()).as_json() == {
+        "version": "1",
+        "added": [],
+        "unsure": [],
+    }
 
 
 def test_an_entry_of_an_earlier_version_stays_as_it_is_until_packages_come() -> None:
-    assert carried(OLD) == {"added": ["db", "t"]}
+    assert carried(Entry(), OLD).as_json() == {"added": ["db", "t"]}
     assert with_added(OLD, [], OLD, FACTS) is OLD
     assert unsure(OLD, FACTS) == ("db",)
 
 
 def test_what_comes_to_it_is_sure_and_the_rest_is_not() -> None:
-    entry = with_added({"version": "1.21", **carried(OLD)}, ["new"], OLD, FACTS)
-    assert entry["added"] == ["db", "new", "t"]
+    entry = with_added(carried(Entry(version="1.21"), OLD), ["new"], OLD, FACTS)
+    assert entry.added == ["db", "new", "t"]
     assert unsure(entry, FACTS) == ("db",)
-    again = with_added({"version": "1.21", **carried(entry)}, ["db"], entry, FACTS)
+    again = with_added(carried(Entry(version="1.21"), entry), ["db"], entry, FACTS)
     assert unsure(again, FACTS) == ()

@@ -1,0 +1,26 @@
+"""What the host's record says of the driver."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from gpufleet.facts.record import Entry
+
+
+class DriverEntry(Entry):
+    """The driver that gpufleet installed."""
+
+    role: ClassVar[str] = "driver"
+
+    branch: str = ""
+    modules: str = ""  # open or proprietary
+    source: str = ""
+    build: str = ""  # dkms or precompiled
+    load: list[str] = Field(default_factory=list)  # modules, in order; none: an earlier version
+    prerequisites: list[str] | None = None  # modules of the kernel's own that the driver loaded
+    repository: str | None = None
+    keyring: str | None = None
+    source_file: str | None = None
+    fabric_manager: bool = False

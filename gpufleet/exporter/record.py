@@ -1,0 +1,29 @@
+"""What the host's record says of the exporter."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from gpufleet.facts.record import Entry
+
+
+class ExporterEntry(Entry):
+    """The exporter that gpufleet started."""
+
+    role: ClassVar[str] = "exporter"
+
+    mode: str = ""  # systemd or docker
+    dcgm: str | None = None  # version
+    image: str | None = None
+    listen: str = ""  # host:port
+    metrics: str = ""  # URL at which the host itself reaches them
+    units: list[str] = Field(default_factory=list)
+    configuration: str | None = None  # digest of the files that it runs with; None: it never ran
+    driver: str | None = None  # version that it was started over
+
+    @property
+    def versions(self) -> set[str | None]:
+        """The exporter's version and DCGM's."""
+        return {self.version, self.dcgm}
