@@ -21,6 +21,7 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host.gather import Gathered, NoInventory, NoSuchHost, gather
 from gpufleet.node.catalog import Catalog, load_catalog
 from gpufleet.node.plan import plan_node
+from gpufleet.node.record import unusable
 from gpufleet.node.settings import load_settings
 from gpufleet.run.findings import NOT_A_HOST
 
@@ -69,7 +70,9 @@ def describe(host: Gathered, catalog: Catalog) -> dict[str, Any]:
         return {"findings": [finding.as_dict() for finding in (*why, *host.misspelt)]}
     settings, problems = load_settings(host.data)
     findings: list[Finding] = problems
-    if settings:
+    if damaged := unusable(facts):
+        findings += damaged
+    elif settings:
         findings = list(plan_node(settings, facts, catalog, int(time.time())).all_findings)
     return {
         **_system(facts, catalog),

@@ -17,6 +17,7 @@ from gpufleet.facts.record import NO_RECORD, HostRecord, read_record
 from gpufleet.facts.sections import records
 
 PROVENANCE = "/var/lib/gpufleet/provenance.json"
+COPIES = "/var/lib/gpufleet/backup"  # folder of what a run replaced
 NOTES = "/var/lib/gpufleet/runtimes"  # folder of a file for each runtime, as its part of the record
 # Names that a transaction of the driver role was about to install; gone once they are recorded.
 BEGUN = "/var/lib/gpufleet/driver.before.begun"

@@ -13,6 +13,7 @@ import click
 from pyinfra import host, state
 
 from gpufleet.core.masks import file_difference
+from gpufleet.facts.files import COPIES
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.operation import Commands, operation
@@ -20,7 +21,7 @@ from gpufleet.host.shell import command, script, upload
 
 HOME = "/var/lib/gpufleet"
 INCOMING = f"{HOME}/incoming"
-BACKUPS = f"{HOME}/backup"
+BACKUPS = COPIES
 
 
 def put(files: Sequence[FileWrite]) -> Commands:

@@ -18,7 +18,7 @@ from gpufleet.facts.record import Entry
 from gpufleet.host.findings import machine as findings
 from gpufleet.node import findings as found
 from gpufleet.node.catalog import Catalog
-from gpufleet.node.entries import ENTRIES
+from gpufleet.node.record import ENTRIES
 from gpufleet.node.settings import NodeSettings
 from gpufleet.node.unfinished import NOTHING_LEFT, Unfinished, completed
 from gpufleet.packages.added import unsure

@@ -11,7 +11,7 @@ from gpufleet.exporter.record import ExporterEntry
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.record import Entry
 from gpufleet.node.catalog import Catalog
-from gpufleet.node.entries import ENTRIES
+from gpufleet.node.record import ENTRIES
 from gpufleet.packages.added import unsure
 
 

@@ -10,18 +10,16 @@ from pyinfra import host, state
 
 from gpufleet.core.findings import Finding
 from gpufleet.exporter.record import ExporterEntry
-from gpufleet.facts.files import PROVENANCE
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.record import NO_RECORD, HostRecord
 from gpufleet.host import lock as host_lock
 from gpufleet.host.asking import arguments
 from gpufleet.host.facts import read_facts
-from gpufleet.host.files import BACKUPS
 from gpufleet.host.findings import access
 from gpufleet.host.groups import is_cluster
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.entries import ENTRIES
 from gpufleet.node.plan import NodePlan, describe, plan_node
+from gpufleet.node.record import unusable
 from gpufleet.node.settings import NodeSettings, load_settings
 from gpufleet.packages.operations.locks import wait_before_planning
 from gpufleet.packages.operations.logins import node_logins
@@ -162,12 +160,7 @@ def _unfit(facts: NodeFacts) -> list[Finding]:
     """Why nothing can be planned for a host, whatever is wanted of it."""
     if not facts.privileged:
         return [access.NOT_ROOT()]
-    record = facts.files.get(PROVENANCE)
-    problem = record.error if record else ""
-    problem = problem or facts.provenance.trouble(ENTRIES)
-    if problem:
-        return [access.RECORD_UNUSABLE(path=PROVENANCE, problem=problem, folder=BACKUPS)]
-    return []
+    return unusable(facts)
 
 
 def _further_files(settings: NodeSettings) -> tuple[str, ...]:

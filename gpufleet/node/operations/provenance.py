@@ -19,9 +19,9 @@ from gpufleet.host.operation import Commands, operation
 from gpufleet.host.reading import read
 from gpufleet.host.shell import command, explain, script, stop, upload
 from gpufleet.node import findings as found
-from gpufleet.node.entries import ENTRIES
 from gpufleet.node.operations.node import Node
 from gpufleet.node.operations.reading import RecordOnHost
+from gpufleet.node.record import ENTRIES
 from gpufleet.packages.added import with_added
 from gpufleet.packages.operations.reading import AddedPackages
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from gpufleet.host.facts import _parse
 from gpufleet.host.gather import Gathered
 from gpufleet.node.catalog import load_catalog
 from gpufleet.run.findings import UNREACHABLE
+from tests.unit.hosts import on_record
 
 CAPTURES = Path(__file__).parents[1] / "facts" / "captures"
 
@@ -79,6 +81,15 @@ def test_settings_that_are_wrong_are_told() -> None:
     parts = describe(Gathered(host.name, {"driver_brunch": "580"}, host.facts), load_catalog())
     assert any("driver_brunch" in finding["message"] for finding in parts["findings"])
     assert parts["library"] is None
+
+
+def test_a_damaged_record_is_a_finding() -> None:
+    host = gathered("el7-handwritten")
+    assert host.facts
+    facts = replace(host.facts, provenance=on_record(driver={"version": 580}))
+    (finding,) = describe(Gathered(host.name, {}, facts), load_catalog())["findings"]
+    assert finding["code"] == "GF557"
+    assert "driver.version" in finding["message"]
 
 
 @pytest.mark.parametrize("name", ["el7-handwritten", "ubuntu2204-kubelet-handwritten"])

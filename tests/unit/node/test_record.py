@@ -16,9 +16,9 @@ from gpufleet.facts import record as records
 from gpufleet.facts.files import PROVENANCE, parse_provenance
 from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.facts.record import read_record
-from gpufleet.node.entries import ENTRIES
 from gpufleet.node.operations.node import _unfit
 from gpufleet.node.operations.provenance import Learned, merge
+from gpufleet.node.record import ENTRIES
 from gpufleet.packages.added import carried
 from gpufleet.toolkit.record import ToolkitEntry
 from tests.unit.hosts import bare_host
