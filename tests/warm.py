@@ -37,7 +37,6 @@ PYINFRA = (
 GPUFLEET = (  # no plugin of pytest: it warns of those that were imported before it
     "gpufleet.cli.verify",
     "gpufleet.verify.cluster",
-    "gpufleet.verify.node",
     "_pytest.junitxml",
     "_pytest.terminal",
     "kubernetes.client",

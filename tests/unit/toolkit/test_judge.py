@@ -131,15 +131,15 @@ def _read(case: Case, text: str | None) -> dict[str, Any]:
 
 
 def _agree(case: Case, program: Path, folder: Path) -> bool:
-    merged = case.merge(case.text("before"))
-    if not _configure(program, case, folder) or merged.blocked:
+    outcome = case.merge(case.text("before"))
+    if not _configure(program, case, folder) or outcome.blocked:
         return False
     main = folder / "main"
     if case.runtime == "docker":
         theirs = json.loads(main.read_text()) if main.exists() else {}
     else:
         theirs = merged(_toml(main), _toml(folder / "99-nvidia.toml"))
-    ours = _read(case, merged.text)
+    ours = _read(case, outcome.text)
     return bool(_meaning(case.runtime, ours) == _meaning(case.runtime, theirs))
 
 
