@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,22 +13,16 @@ from pyinfra.connectors.util import CommandOutput, OutputLine
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.redact import redacted_lines
+from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
+from gpufleet.host import shell
 from gpufleet.host.asking import is_connected
-from gpufleet.host.shell import explain
 from gpufleet.host.sudo import run
 from gpufleet.host.trouble import explain_error, refusal
 from gpufleet.run.reporting import RunReport
 
 Command = str | StringCommand | FunctionCommand
-
-
-class Stopped(Exception):
-    """The host cannot go on, for the reason that `finding` gives."""
-
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.code)
-        self.finding = finding
+Explain = Callable[[Exception, str], Sequence[Finding]]  # the error and what was going on
 
 
 @contextmanager
@@ -45,30 +39,29 @@ def one_host() -> Iterator[None]:
             found.name for found in state.failed_hosts
         }:
             raise
-        finding = finding_of(error, "while its plan was made")
-        RunReport.of(state).block(host, [finding])
+        RunReport.of(state).block(host, list(findings_of(error, "while its plan was made")))
 
 
-def finding_of(error: Exception, doing: str) -> Finding:
-    """The blocker that an exception comes to on the host that runs now."""
+def findings_of(error: Exception, doing: str) -> Sequence[Finding]:
+    """The blockers that an exception comes to on the host that runs now."""
     if isinstance(error, Stopped):
-        return error.finding
-    return explain_error(host, error, doing)
+        return error.findings
+    return (explain_error(host, error, doing),)
 
 
-def watched(command: Command) -> StringCommand | FunctionCommand:
-    """The same command, which fails with a finding where it would raise or lose its connection."""
+def watched(command: Command, explain: Explain) -> StringCommand | FunctionCommand:
+    """The same command, which fails with findings where it would raise or lose its connection."""
     if isinstance(command, FunctionCommand):
-        words = (command.function, command.args, command.kwargs)
+        words = (explain, command.function, command.args, command.kwargs)
         return FunctionCommand(_call, words, {}, **command.connector_arguments)
     if isinstance(command, str):
         return _Watched(command.strip())
     return _Watched(*command.bits, _separator=command.separator, **command.connector_arguments)
 
 
-def failing(finding: Finding) -> FunctionCommand:
-    """A command that does nothing but fail its operation for this reason."""
-    return FunctionCommand(_fail, (finding,), {})
+def failing(*found: Finding) -> FunctionCommand:
+    """A command that does nothing but fail its operation for these reasons."""
+    return FunctionCommand(_fail, found, {})
 
 
 class _Watched(StringCommand):
@@ -111,18 +104,25 @@ def _say_if_lost(state: State, host: Host, doing: str) -> None:
 
 
 def _call(
-    state: State, host: Host, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]
+    state: State,
+    host: Host,
+    explain: Explain,
+    function: Callable[..., Any],
+    args: Any,
+    kwargs: dict[str, Any],
 ) -> bool:
     """Call a function of ours; all of them take the state and the host first."""
     try:
         return function(state, host, *args, **kwargs) is not False
     except Exception as error:  # noqa: BLE001 - the boundary
-        return _fail(state, host, finding_of(error, step(state, host)))
+        return _fail(state, host, *explain(error, step(state, host)))
 
 
-def _fail(state: State, host: Host, finding: Finding) -> bool:
-    RunReport.of(state).host(host.name).findings.append(finding)
-    logger.error(explain(host.name, finding))
+def _fail(state: State, host: Host, *found: Finding) -> bool:
+    part = RunReport.of(state).host(host.name)
+    part.findings += [finding for finding in found if finding not in part.findings]
+    for finding in found:
+        logger.error(shell.explain(host.name, finding))
     return False
 
 

@@ -18,10 +18,10 @@ from pyinfra.api import FunctionCommand, Host, State, StringCommand
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.identity import new_identity
+from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.facts.model import RUN_LOCK, STEP_LOCK, NodeFacts
 from gpufleet.host.asking import answer, framed, privileges
-from gpufleet.host.boundary import Stopped
 from gpufleet.host.findings import access
 from gpufleet.host.shell import command, script
 from gpufleet.host.sudo import run

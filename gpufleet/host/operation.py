@@ -12,7 +12,7 @@ from pyinfra.api import deploy as pyinfra_deploy
 from pyinfra.api import operation as pyinfra_operation
 from pyinfra.api.operation import OperationMeta
 
-from gpufleet.host.boundary import failing, finding_of, step, watched
+from gpufleet.host.boundary import Explain, failing, findings_of, step, watched
 from gpufleet.host.lock import as_step, lock_of, taking
 from gpufleet.run.reporting import RunReport
 
@@ -20,15 +20,17 @@ P = ParamSpec("P")
 Commands = Generator[str | StringCommand | FunctionCommand, None, None]
 
 
-def operation(function: Callable[P, Commands]) -> Callable[Concatenate[str, P], OperationMeta]:
+def operation(
+    function: Callable[P, Commands], explain: Explain = findings_of
+) -> Callable[Concatenate[str, P], OperationMeta]:
     """Make a pyinfra operation of a generator of commands.
 
     It is called with the sentence that people read while it runs: `load("Load the modules", …)`.
     In a preview the sentence becomes a step of the report where there would be commands. What goes
     wrong while it runs fails it on this host, with a finding; the other hosts go on. The first
-    command of all takes the lock on the host.
+    command of all takes the lock on the host. `explain`: what an exception means.
     """
-    inner = cast(Any, pyinfra_operation()(_guarded(function)))
+    inner = cast(Any, pyinfra_operation()(_guarded(function, explain)))
 
     @wraps(function)
     def named(sentence: str, /, *args: P.args, **kwargs: P.kwargs) -> OperationMeta:
@@ -42,7 +44,7 @@ def operation(function: Callable[P, Commands]) -> Callable[Concatenate[str, P], 
     return named
 
 
-def _guarded(function: Callable[P, Commands]) -> Callable[P, Commands]:
+def _guarded(function: Callable[P, Commands], explain: Explain) -> Callable[P, Commands]:
     """The same commands; an exception between two of them is a command that fails."""
 
     @wraps(function)
@@ -54,12 +56,12 @@ def _guarded(function: Callable[P, Commands]) -> Callable[P, Commands]:
             lock = lock_of(host)
             for command in function(*args, **kwargs):
                 if lock and not lock.held:
-                    yield watched(taking(lock))
+                    yield watched(taking(lock), explain)
                 if lock and not isinstance(command, FunctionCommand):  # one that only waits
                     lock.used = True
-                yield watched(as_step(command) if lock else command)
+                yield watched(as_step(command) if lock else command, explain)
         except Exception as error:  # noqa: BLE001 - the boundary
-            yield failing(finding_of(error, step(state, host)))
+            yield failing(*explain(error, step(state, host)))
 
     return commands
 

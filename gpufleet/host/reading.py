@@ -8,9 +8,10 @@ from typing import Any, TypeVar, cast
 from pyinfra import host, state
 from pyinfra.api import FactBase, StringCommand
 
+from gpufleet.core.stopped import Stopped
 from gpufleet.facts.model import RUN_LOCK
 from gpufleet.host.asking import answer, arguments, framed
-from gpufleet.host.boundary import Stopped, step
+from gpufleet.host.boundary import step
 from gpufleet.host.shell import script
 from gpufleet.host.sudo import run
 from gpufleet.host.trouble import refusal

@@ -10,12 +10,11 @@ from pyinfra import host
 from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.core.findings import Finding
+from gpufleet.host.boundary import failing
 from gpufleet.host.operation import Commands
-from gpufleet.host.shell import explain
-from gpufleet.kube.findings import WRITE_REFUSED
 from gpufleet.kube.objects import OURS
 from gpufleet.kube.operations.api import ApiError, ClusterApi
-from gpufleet.kube.operations.boundary import cluster_operation
+from gpufleet.kube.operations.boundary import cluster_operation, writing
 from gpufleet.kube.operations.objects import MANAGER
 from gpufleet.monitoring.alertmanager import (
     CONFIG_KEY,
@@ -41,7 +40,7 @@ def keep_config(api: ClusterApi, receivers: tuple[str, str] | None) -> Commands:
         return
     wanted = wanted_config(api, *receivers)
     if isinstance(wanted, Finding):
-        yield FunctionCommand(_refuse, (wanted,), {})
+        yield failing(wanted)
     elif _secret(api, receivers[0], CONFIG_SECRET).get(CONFIG_KEY) == wanted:
         host.noop("Alertmanager is told already")
     else:
@@ -73,11 +72,6 @@ def _secret(api: ClusterApi, namespace: str, name: str) -> dict[str, str]:
     return {key: base64.b64decode(value).decode("utf-8", "replace") for key, value in data.items()}
 
 
-def _refuse(state: State, host: Host, finding: Finding) -> bool:
-    host.log_styled(explain(host.name, finding), fg="red")
-    return False
-
-
 def _write(state: State, host: Host, api: ClusterApi, namespace: str, text: str) -> bool:
     path = f"/api/v1/namespaces/{namespace}/secrets/{CONFIG_SECRET}"
     body = {
@@ -86,8 +80,6 @@ def _write(state: State, host: Host, api: ClusterApi, namespace: str, text: str)
         "metadata": {"name": CONFIG_SECRET, "namespace": namespace, "labels": OURS},
         "data": {CONFIG_KEY: base64.b64encode(text.encode()).decode()},
     }
-    try:
+    with writing(f"write {path}", secret=True):
         api.apply(path, body, MANAGER)
-    except ApiError as error:
-        return _refuse(state, host, WRITE_REFUSED(action=f"write {path}", reason=error.reason))
     return True

@@ -10,9 +10,9 @@ import pytest
 from gevent.event import Event
 from pyinfra import host, state
 
+from gpufleet.core.stopped import Stopped
 from gpufleet.facts.model import STEP_LOCK
 from gpufleet.host import lock as host_lock
-from gpufleet.host.boundary import Stopped
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import command
 from gpufleet.run.reporting import RunReport
@@ -110,7 +110,7 @@ def test_a_lock_lost_to_another_run_is_no_run_that_changed_nothing(
     place.ended.set()
     with pytest.raises(Stopped) as caught:
         lock.take(cast(Any, place))
-    finding = caught.value.finding
+    (finding,) = caught.value.findings
     assert (finding.code, "bob" in finding.message) == (code, True)
     assert "changed nothing more." in finding.message
 

@@ -18,11 +18,10 @@ from gpufleet.helm.chart_choice import cluster_findings, load_charts
 from gpufleet.helm.release import Release
 from gpufleet.host.groups import CLUSTERS, NODES, named_twice
 from gpufleet.host.operation import Commands
-from gpufleet.host.shell import explain
 from gpufleet.kube.facts import ServerVersion
-from gpufleet.kube.findings import NAMED_TWICE, WRITE_REFUSED
-from gpufleet.kube.operations.api import ApiError, ClusterApi
-from gpufleet.kube.operations.boundary import cluster_boundary, cluster_operation
+from gpufleet.kube.findings import NAMED_TWICE
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.boundary import cluster_boundary, cluster_operation, writing
 from gpufleet.kube.operations.namespaces import ensure_namespace
 from gpufleet.run.reporting import RunReport
 
@@ -114,11 +113,9 @@ def label_nodes(api: ClusterApi, names: Sequence[str], label: str, value: str) -
 def _label(
     state: State, host: Host, api: ClusterApi, names: Sequence[str], label: str, value: str
 ) -> bool:
-    try:
+    with writing("label nodes"):
         for name in names:
             api.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": {label: value}}})
-    except ApiError as error:
-        return _refused(host, "label nodes", error)
     return True
 
 
@@ -147,10 +144,8 @@ def keep_runtime_class(api: ClusterApi, name: str | None) -> Commands:
 def _create(
     state: State, host: Host, api: ClusterApi, path: str, body: dict[str, Any], action: str
 ) -> bool:
-    try:
+    with writing(action):
         api.create(path, body)
-    except ApiError as error:
-        return _refused(host, action, error)
     return True
 
 
@@ -173,14 +168,7 @@ def _make_password(state: State, host: Host, api: ClusterApi, namespace: str, na
         "metadata": {"name": name},
         "stringData": {"admin-user": USER, "admin-password": secrets.token_urlsafe(24)},
     }
-    try:
+    with writing(f"make the Secret {namespace}/{name}", secret=True):
         ensure_namespace(api, namespace)
         api.create(f"/api/v1/namespaces/{namespace}/secrets", body)
-    except ApiError as error:
-        return _refused(host, f"make the Secret {namespace}/{name}", error)
     return True
-
-
-def _refused(host: Host, action: str, error: ApiError) -> bool:
-    host.log_styled(explain(host.name, WRITE_REFUSED(action=action, reason=error)), fg="red")
-    return False

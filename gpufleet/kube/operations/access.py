@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from cryptography import x509
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.stopped import Stopped
 from gpufleet.kube import findings
 from gpufleet.kube.kubeconfig import (
     Kubeconfig,
@@ -37,12 +38,8 @@ _ADVICE = {
 _OTHER_ADVICE = "The kubeconfig's certificate-authority does not fit this server: fetch it anew."
 
 
-class ClusterProblem(Exception):
-    """A cluster cannot be reached or used; `findings` say why, for people."""
-
-    def __init__(self, *found: Finding) -> None:
-        super().__init__("; ".join(map(str, found)))
-        self.findings = found
+class ClusterProblem(Stopped):
+    """A cluster cannot be reached or used."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,23 +4,23 @@ the other clusters and hosts of the run go on."""
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec
+from typing import Concatenate, ParamSpec
 
-from pyinfra import host, logger, state
-from pyinfra.api import FunctionCommand, Host, State
+from pyinfra import host, state
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.operation import OperationMeta
 
 import gpufleet
 from gpufleet.core.findings import Finding
+from gpufleet.core.stopped import Stopped
+from gpufleet.host.boundary import findings_of
 from gpufleet.host.operation import Commands, operation
-from gpufleet.host.shell import explain
-from gpufleet.kube.findings import UNEXPECTED
+from gpufleet.kube.findings import UNEXPECTED, WRITE_REFUSED
 from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.api import ApiError
 from gpufleet.run.reporting import RunReport
 
 P = ParamSpec("P")
@@ -36,13 +36,13 @@ def cluster_boundary() -> Iterator[None]:
     except PyinfraError:  # how pyinfra itself ends a run
         raise
     except Exception as error:  # noqa: BLE001 the one place where nothing may pass
-        RunReport.of(state).block(host, told(error))
+        RunReport.of(state).block(host, list(told(error)))
 
 
-def told(error: Exception) -> list[Finding]:
+def told(error: Exception, doing: str = "") -> Sequence[Finding]:
     """What an error says, as findings; of one that nobody expected, with its place."""
-    if isinstance(error, ClusterProblem):
-        return list(error.findings)
+    if isinstance(error, Stopped | PyinfraError):
+        return findings_of(error, doing)
     text = " ".join(str(error).split())[:LONGEST]
     return [UNEXPECTED(place=_place(error), error=f"{type(error).__name__}: {text}")]
 
@@ -62,40 +62,18 @@ def cluster_operation(
 ) -> Callable[Concatenate[str, P], OperationMeta]:
     """As `operation`, for one on a cluster: what it raises while it is carried out stops that
     cluster alone; while it is prepared, `cluster_boundary` does that."""
-
-    @wraps(function)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> Commands:
-        try:
-            for command in function(*args, **kwargs):
-                yield _guarded(command) if isinstance(command, FunctionCommand) else command
-        except PyinfraError:
-            raise
-        except Exception as error:
-            if not state.is_executing:
-                raise
-            yield FunctionCommand(_fail, (told(error),), {})
-
-    return operation(guarded)
+    return operation(function, told)
 
 
-def _guarded(command: FunctionCommand) -> FunctionCommand:
-    inner = command.function
+@contextmanager
+def writing(action: str, *, secret: bool = False) -> Iterator[None]:
+    """A write to the API that its server may refuse: raises ClusterProblem, which says `action`.
 
-    def call(state: State, host: Host, *args: Any, **kwargs: Any) -> bool:
-        try:
-            return bool(inner(state, host, *args, **kwargs))
-        except PyinfraError:
-            raise
-        except Exception as error:  # noqa: BLE001 the one place where nothing may pass
-            return _fail(state, host, told(error))
-
-    return FunctionCommand(call, command.args, command.kwargs)
-
-
-def _fail(state: State, host: Host, found: list[Finding]) -> bool:
-    """Tell why an operation failed; pyinfra heeds what this returns."""
-    part = RunReport.of(state).host(host.name)
-    part.findings += [finding for finding in found if finding not in part.findings]
-    for finding in found:
-        logger.error(explain(host.name, finding))
-    return False
+    `secret`: what is written is one, and the server's sentence may quote it.
+    """
+    try:
+        yield
+    except ApiError as error:
+        raise ClusterProblem(
+            WRITE_REFUSED(action=action, reason=error.reason if secret else error)
+        ) from error

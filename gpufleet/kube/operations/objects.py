@@ -6,11 +6,9 @@ from pyinfra import host
 from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.host.operation import Commands
-from gpufleet.host.shell import explain
-from gpufleet.kube.findings import WRITE_REFUSED
 from gpufleet.kube.objects import ObjectChange, ObjectSet, changes
 from gpufleet.kube.operations.api import ApiError, ClusterApi
-from gpufleet.kube.operations.boundary import cluster_operation
+from gpufleet.kube.operations.boundary import cluster_operation, writing
 from gpufleet.kube.operations.namespaces import ensure_namespace
 
 MANAGER = "gpufleet"  # of the fields that we write
@@ -47,15 +45,11 @@ def _write(
     state: State, host: Host, api: ClusterApi, wanted: ObjectSet, change: ObjectChange
 ) -> bool:
     path = f"{wanted.path}/{change.name}"
-    try:
+    with writing(f"{change.action} {path}"):
         if change.action == "delete":
             api.delete(path)
         else:
             _apply(api, wanted.namespace, path, change)
-    except ApiError as error:
-        refused = WRITE_REFUSED(action=f"{change.action} {path}", reason=error)
-        host.log_styled(explain(host.name, refused), fg="red")
-        return False
     return True
 
 
