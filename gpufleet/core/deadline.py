@@ -4,23 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from concurrent import futures
+from typing import TypeVar
 
 T = TypeVar("T")
-
-
-class _Attempt(Generic[T]):
-    def __init__(self, work: Callable[[threading.Event], T]) -> None:
-        self._work = work
-        self.given_up = threading.Event()
-        self.done: list[T] = []
-        self.error: BaseException | None = None
-
-    def run(self) -> None:
-        try:
-            self.done.append(self._work(self.given_up))
-        except BaseException as error:  # noqa: BLE001 raised again in the thread that waits
-            self.error = error
 
 
 def within(seconds: float, work: Callable[[threading.Event], T]) -> T:
@@ -29,13 +16,19 @@ def within(seconds: float, work: Callable[[threading.Event], T]) -> T:
     It runs in a thread: no time limit of a socket covers names, TLS, heads and redirects. The event
     that it is given is set when nobody waits for it any more.
     """
-    attempt = _Attempt(work)
-    thread = threading.Thread(target=attempt.run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    attempt.given_up.set()
-    if attempt.error:
-        raise attempt.error
-    if not attempt.done:
-        raise TimeoutError
-    return attempt.done[0]
+    given_up = threading.Event()
+    done: futures.Future[T] = futures.Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work(given_up))
+        except BaseException as error:  # noqa: BLE001 raised again in the thread that waits
+            done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        return done.result(seconds)
+    except futures.TimeoutError:  # before Python 3.11 another one than Python's own
+        raise TimeoutError from None
+    finally:
+        given_up.set()

@@ -16,7 +16,7 @@ from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, STACK, chart_values
 from gpufleet.helm.chart_choice import choose_charts, has_feature, memory_limit
 from gpufleet.helm.chart_models import ChartCatalog
-from gpufleet.helm.release import CrdPolicy, Release
+from gpufleet.helm.release import Release
 from gpufleet.kube.facts import ClusterFacts, ClusterNode
 from gpufleet.monitoring.adapter import plan_adapter
 from gpufleet.monitoring.alerting import plan_alerts
@@ -26,7 +26,7 @@ from gpufleet.monitoring.grafana_models import load_grafana
 from gpufleet.monitoring.monitors import MonitorPlan, plan_monitors
 from gpufleet.monitoring.node_problems import plan_detector
 
-OPERATOR_CRDS = CrdPolicy("operator.prometheus.io/version")
+OPERATOR_VERSION = "operator.prometheus.io/version"  # annotation of its CRDs
 GRAFANA_SECRET = "gpufleet-grafana"
 
 
@@ -101,7 +101,9 @@ def _prometheus(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
         folder_annotation=load_grafana().sidecar.folder,
         alertmanager_secret=CONFIG_SECRET if _receivers(build.settings, monitors) else None,
     )
-    return build.release(STACK, wanted.namespace, values, wanted=wanted.values, crds=OPERATOR_CRDS)
+    return build.release(
+        STACK, wanted.namespace, values, wanted=wanted.values, crd_version=OPERATOR_VERSION
+    )
 
 
 def _has_grafana(settings: ClusterSettings, monitors: MonitorPlan) -> bool:

@@ -14,14 +14,13 @@ from gpufleet.core.render import render
 from gpufleet.helm.chart_choice import ChartChoice
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.helm.chart_source import chart_source
-from gpufleet.helm.release import CrdPolicy, Readiness, Release
+from gpufleet.helm.release import Readiness, Release
 from gpufleet.helm.settings import ClusterAccess
 from gpufleet.kube.facts import ClusterFacts, ReleaseRef, Workload
 
 STACK, NFD, PLUGIN = "kube-prometheus-stack", "node-feature-discovery", "nvidia-device-plugin"
 EXPORTER, OPERATOR = "dcgm-exporter", "gpu-operator"
 ADAPTER, DETECTOR = "prometheus-adapter", "node-problem-detector"
-ANY_CRDS = CrdPolicy()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,7 +46,7 @@ class ReleaseBuilder:
         *,
         wanted: Mapping[str, Any],
         pods: Mapping[str, int] | None = None,
-        crds: CrdPolicy = ANY_CRDS,
+        crd_version: str = "",
     ) -> Release:
         """A release under its chart's name. `wanted`: the user's values, which count most."""
         choice = self.charts[chart]
@@ -61,7 +60,7 @@ class ReleaseBuilder:
             source=chart_source(choice, access),
             values=merged(merged(values, choice.values), wanted),
             ready=Readiness({**_empty(self.catalog, chart), **(pods or {})}, access.timeout),
-            crds=crds,
+            crd_version=crd_version,
             adopt=access.adopt_releases,
             force_conflicts=access.force_conflicts,
             downgrade=chart in access.chart_versions,  # asked for by version

@@ -69,7 +69,7 @@ def crds_behind(wanted: Release, app_version: str, facts: ClusterFacts) -> list[
 
     A CRD without the annotation says nothing: old charts have none.
     """
-    annotation = wanted.crds.version_annotation
+    annotation = wanted.crd_version
     if not annotation:
         return []
     now = release(app_version)
@@ -88,7 +88,7 @@ def _unique(manifests: Iterable[Manifest]) -> Iterable[Manifest]:
 
 
 def _version(annotations: Mapping[str, str], wanted: Release) -> str:
-    return annotations.get(wanted.crds.version_annotation, "").removeprefix("v")
+    return annotations.get(wanted.crd_version, "").removeprefix("v")
 
 
 def _why_kept(known: Crd | None, theirs: str, ours: str, wanted: Release) -> str:

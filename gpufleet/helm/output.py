@@ -113,34 +113,22 @@ def explain_failure(failure: Failure, release: Release, facts: ClusterFacts) -> 
 def explain_pull(stderr: str, release: Release) -> Finding:
     """The finding that says best why helm brought no chart from a registry."""
     error = error_line(stderr)
-    chart: dict[str, Any] = {
-        "chart": release.chart,
-        "version": release.version,
-        "source": release.source.location,
-    }
     if _NO_LOGIN.search(error):
         return login_refused(release, error)
     if _NOT_OFFERED.search(error):
-        return charts.VERSION_NOT_OFFERED(**chart, offers="no such tag is there")
+        return charts.VERSION_NOT_OFFERED(**release.origin, offers="no such tag is there")
     if _OTHER_CONTENT.search(error):
-        return charts.DIGEST_WRONG(**chart, error=error)
+        return charts.DIGEST_WRONG(**release.origin, error=error)
     if _NO_TLS.search(error):
-        return charts.PLAIN_HTTP(**chart)
-    return findings.CHART_UNREACHABLE(**chart, error=error)
+        return charts.PLAIN_HTTP(**release.origin)
+    return findings.CHART_UNREACHABLE(**release.origin, error=error)
 
 
 def login_refused(release: Release, error: str) -> Finding:
     """The finding where a repository did not take the login, or wanted one."""
     source = release.source
     had = f"{source.logins} has no good one" if source.logins else "none is named yet"
-    return charts.LOGIN_REFUSED(
-        chart=release.chart,
-        version=release.version,
-        source=source.location,
-        error=error,
-        host=source.host,
-        had=had,
-    )
+    return charts.LOGIN_REFUSED(**release.origin, error=error, host=source.host, had=had)
 
 
 def _conflict(failure: Failure, release: Release, on: str, conflicts: str) -> Finding:

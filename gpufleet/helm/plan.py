@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpufleet.core.findings import Finding
@@ -37,14 +37,6 @@ class Controller:
     now: int
     helm: HelmVersion
     alone: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class FetchedChart:
-    """The chart of a release, and its CRDs as the cluster has them, whole, by name."""
-
-    content: ChartContent
-    live_crds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def plan_release(
@@ -81,12 +73,19 @@ def plan_release(
 
 
 def with_chart(
-    plan: ReleasePlan, chart: FetchedChart, facts: ClusterFacts, catalog: HelmCatalog
+    plan: ReleasePlan,
+    chart: ChartContent,
+    live_crds: Mapping[str, Mapping[str, Any]],
+    facts: ClusterFacts,
+    catalog: HelmCatalog,
 ) -> ReleasePlan:
-    """The plan, completed with what only the chart tells: its CRDs, the values it knows."""
+    """The plan, completed with what only the chart tells: its CRDs, the values it knows.
+
+    `live_crds`: its CRDs as the cluster has them, whole, by name.
+    """
     wanted = plan.release
-    steps, kept = plan_crds(wanted, chart.content, facts, chart.live_crds, catalog)
-    unknown = unknown_values(wanted.values, chart.content)
+    steps, kept = plan_crds(wanted, chart, facts, live_crds, catalog)
+    unknown = unknown_values(wanted.values, chart)
     return _with_findings(replace(plan, crds=tuple(steps)), [*plan.findings, *kept, *unknown])
 
 

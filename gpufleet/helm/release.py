@@ -37,17 +37,6 @@ class ChartSource:
 
 
 @dataclass(frozen=True, slots=True)
-class CrdPolicy:
-    """The CRDs of a chart are brought up to the chart's version before the chart itself.
-
-    `version_annotation`: the annotation of a CRD that tells its version, for example
-    operator.prometheus.io/version. Where a CRD has it, an older one is never put over a newer one.
-    """
-
-    version_annotation: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Unready:
     """A workload that is not there yet. `reason`: a clause such as "2 of 3 pods are ready"."""
 
@@ -116,7 +105,9 @@ class Release:
     `values`: everything that is passed to the chart, the user's own values merged already.
     `adopt`: take over a release of this name and chart that something else made, although values
     of it get lost. `force_conflicts`: take fields back that something else changed (helm 4).
-    `downgrade`: an older chart than the installed one is meant.
+    `downgrade`: an older chart than the installed one is meant. `crd_version`: the annotation of
+    its CRDs that tells their version, for example operator.prometheus.io/version; where a CRD has
+    it, an older one is never put over a newer one.
     """
 
     name: str
@@ -126,7 +117,7 @@ class Release:
     source: ChartSource
     values: Mapping[str, Any] = field(default_factory=dict, repr=False)  # may hold secrets
     ready: Readiness = Readiness()
-    crds: CrdPolicy = CrdPolicy()
+    crd_version: str = ""
     adopt: bool = False
     force_conflicts: bool = False
     downgrade: bool = False
@@ -134,6 +125,11 @@ class Release:
     @property
     def ref(self) -> ReleaseRef:
         return ReleaseRef(self.namespace, self.name)
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """Which chart comes from where, as findings about that name it."""
+        return {"chart": self.chart, "version": self.version, "source": self.source.location}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from gpufleet.core.findings import Finding
@@ -18,18 +17,16 @@ FOLDER = TEMPLATES / "monitoring" / "dashboards"
 PART = "dashboards"
 
 
-def plan_dashboards(
-    wanted: MonitoringSettings, grafana: bool, folder: Path = FOLDER
-) -> tuple[ObjectSet, list[Finding]]:
+def plan_dashboards(wanted: MonitoringSettings, grafana: bool) -> tuple[ObjectSet, list[Finding]]:
     """One ConfigMap per dashboard, none where they are not wanted; what is too large is told.
 
-    `grafana`: whether ours is installed. `folder`: of the dashboards' JSON.
+    `grafana`: whether ours is installed.
     """
     on = grafana if wanted.dashboards == "auto" else wanted.dashboards
     maps: list[Mapping[str, Any]] = []
     findings: list[Finding] = []
     largest = load_grafana().largest
-    for path in sorted(folder.glob("*.json")) if wanted.enabled and on else ():
+    for path in sorted(FOLDER.glob("*.json")) if wanted.enabled and on else ():
         text = json.dumps(json.loads(path.read_text()), separators=(",", ":"), sort_keys=True)
         if len(text.encode()) > largest:
             findings.append(DASHBOARD_TOO_LARGE(name=path.name, size=len(text), largest=largest))

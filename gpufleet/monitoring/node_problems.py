@@ -7,7 +7,6 @@ https://github.com/kubernetes/node-problem-detector/blob/master/docs/custom_plug
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from gpufleet.core.render import TEMPLATES
@@ -48,9 +47,9 @@ def plan_detector(
     )
 
 
-def definitions(catalog: NodeProblems, folder: Path = SCRIPTS) -> dict[str, str]:
-    """The files of the monitor, by name: its configuration, and the scripts of `folder`."""
-    files = {path.name: path.read_text() for path in sorted(folder.glob("*.sh"))}
+def definitions(catalog: NodeProblems) -> dict[str, str]:
+    """The files of the monitor, by name: its configuration, and its scripts."""
+    files = {path.name: path.read_text() for path in sorted(SCRIPTS.glob("*.sh"))}
     return {f"{catalog.monitor}.json": json.dumps(monitor(catalog), indent=1), **files}
 
 

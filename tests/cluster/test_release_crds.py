@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from gpufleet.helm.release import CrdPolicy
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.tiny import Site
 
 CRD = "widgets.tiny.example"
-POLICY = CrdPolicy("tiny.example/version")
+ANNOTATION = "tiny.example/version"
 WIDGET = {"widget": {"enabled": True, "extra": "new"}}
 
 
@@ -64,15 +63,15 @@ def widget(site: Site) -> dict[str, Any]:
 
 
 def test_crds_are_brought_up_before_the_upgrade(widgets: Site) -> None:
-    first = widgets.bring({"widget": {"enabled": True}}, crds=POLICY)
+    first = widgets.bring({"widget": {"enabled": True}}, crd_version=ANNOTATION)
     assert first.ok, first.findings
     assert [(s.action, s.after) for s in first.plan.crds] == [("create", "0.1.0")]
-    run = widgets.bring(WIDGET, "1.1.0", edit=newer, crds=POLICY)
+    run = widgets.bring(WIDGET, "1.1.0", edit=newer, crd_version=ANNOTATION)
     assert run.ok, run.findings
     assert [(s.action, s.before, s.after) for s in run.plan.crds] == [("update", "0.1.0", "0.2.0")]
     assert run.findings == []
     assert widget(widgets)["extra"] == "new"
-    assert widgets.bring(WIDGET, "1.1.0", edit=newer, crds=POLICY).plan.action == "no-op"
+    assert widgets.bring(WIDGET, "1.1.0", edit=newer, crd_version=ANNOTATION).plan.action == "no-op"
 
 
 def test_without_it_the_field_would_be_lost_or_refused(widgets: Site) -> None:
@@ -87,7 +86,7 @@ def test_without_it_the_field_would_be_lost_or_refused(widgets: Site) -> None:
 
 
 def test_a_crd_that_went_back_is_brought_up_again(widgets: Site) -> None:
-    assert widgets.bring(WIDGET, "1.1.0", edit=newer, crds=POLICY).ok
+    assert widgets.bring(WIDGET, "1.1.0", edit=newer, crd_version=ANNOTATION).ok
     assert "'extra'" in str(described(widgets))
     old = crd(widgets)
     old.metadata.annotations["tiny.example/version"] = "0.1.0"
@@ -95,7 +94,7 @@ def test_a_crd_that_went_back_is_brought_up_again(widgets: Site) -> None:
     client.ApiextensionsV1Api(widgets.cluster.api).replace_custom_resource_definition(CRD, old)
     # else the run could see the schema of before that, and helm the old one
     assert wait_until(lambda: "'extra'" not in str(described(widgets)), 60)
-    run = widgets.bring(WIDGET, "1.1.0", edit=newer, crds=POLICY)
+    run = widgets.bring(WIDGET, "1.1.0", edit=newer, crd_version=ANNOTATION)
     assert run.plan.action == "upgrade"
     assert CRD in run.plan.reason
     assert run.ok, run.findings
@@ -103,8 +102,8 @@ def test_a_crd_that_went_back_is_brought_up_again(widgets: Site) -> None:
 
 
 def test_a_newer_crd_is_left_alone(widgets: Site) -> None:
-    assert widgets.bring(WIDGET, "1.1.0", edit=newer, crds=POLICY).ok
-    run = widgets.bring({"widget": {"enabled": True}}, name="two", crds=POLICY)
+    assert widgets.bring(WIDGET, "1.1.0", edit=newer, crd_version=ANNOTATION).ok
+    run = widgets.bring({"widget": {"enabled": True}}, name="two", crd_version=ANNOTATION)
     assert run.ok
     assert run.plan.crds == ()
     assert "it is of 0.2.0, which is newer" in run.finding("GF837").message

@@ -7,7 +7,6 @@ send the login wherever a redirect leads on the same machine (docs/gpu-cluster.m
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 from urllib.parse import urljoin
 
 from gpufleet.core.limits import CHART, INDEX, Limit
@@ -16,7 +15,6 @@ from gpufleet.helm.findings import charts
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.operations.download import (
     DownloadFailed,
-    Login,
     download,
     leaves_tls,
     same_origin,
@@ -24,31 +22,32 @@ from gpufleet.helm.operations.download import (
 from gpufleet.helm.output import login_refused
 from gpufleet.helm.release import Release
 from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.packages.logins import RepositoryLogin
 
 OFFERED = 5  # versions of a chart that a finding names, newest first
 
 
-def archive_from_repository(release: Release, login: Login | None) -> bytes:
+def archive_from_repository(release: Release, login: RepositoryLogin | None) -> bytes:
     """The archive of the release's chart, as its repository announces it. Raises ClusterProblem."""
     base = release.source.location.rstrip("/") + "/"
     entry = _entry(release, base + "index.yaml", login)
     url = urljoin(base, entry.url)
     if leaves_tls(base, url):
         reason = f"its index leads from https to {url}"
-        raise ClusterProblem(findings.CHART_UNREACHABLE(**_names(release), error=reason))
+        raise ClusterProblem(findings.CHART_UNREACHABLE(**release.origin, error=reason))
     data = _get(release, url, CHART, login if same_origin(base, url) else None)
     digest = hashlib.sha256(data).hexdigest()
     if entry.digest and digest != entry.digest:
         raise ClusterProblem(
             charts.DIGEST_WRONG(
-                **_names(release),
+                **release.origin,
                 error=f"its sha256 is {digest}, and the index says {entry.digest}",
             )
         )
     return data
 
 
-def _entry(release: Release, url: str, login: Login | None) -> IndexEntry:
+def _entry(release: Release, url: str, login: RepositoryLogin | None) -> IndexEntry:
     try:
         entries = parse_index(_get(release, url, INDEX, login), release.chart)
     except BrokenIndex as error:
@@ -59,22 +58,14 @@ def _entry(release: Release, url: str, login: Login | None) -> IndexEntry:
             return entry
     known = ", ".join(entry.version for entry in entries[:OFFERED])
     offers = f"its newest are {known}" if entries else "it has no chart of that name"
-    raise ClusterProblem(charts.VERSION_NOT_OFFERED(**_names(release), offers=offers))
+    raise ClusterProblem(charts.VERSION_NOT_OFFERED(**release.origin, offers=offers))
 
 
-def _get(release: Release, url: str, limit: Limit, login: Login | None) -> bytes:
+def _get(release: Release, url: str, limit: Limit, login: RepositoryLogin | None) -> bytes:
     try:
         return download(url, limit, login)
     except DownloadFailed as error:
         if error.status in (401, 403):
             raise ClusterProblem(login_refused(release, str(error))) from error
-        found = findings.CHART_UNREACHABLE(**_names(release), error=f"{url}: {error}")
+        found = findings.CHART_UNREACHABLE(**release.origin, error=f"{url}: {error}")
         raise ClusterProblem(found) from error
-
-
-def _names(release: Release) -> dict[str, Any]:
-    return {
-        "chart": release.chart,
-        "version": release.version,
-        "source": release.source.location,
-    }

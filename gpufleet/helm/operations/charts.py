@@ -100,12 +100,7 @@ def _pulled(release: Release, helm: Helm, folder: Path, environment: Mapping[str
 
 
 def _unreachable(release: Release, reason: str) -> Finding:
-    return findings.CHART_UNREACHABLE(
-        chart=release.chart,
-        version=release.version,
-        source=release.source.location,
-        error=reason,
-    )
+    return findings.CHART_UNREACHABLE(**release.origin, error=reason)
 
 
 def read_chart(archive: Path, release: Release) -> ChartContent:

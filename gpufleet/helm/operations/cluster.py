@@ -20,7 +20,6 @@ from gpufleet.helm.operations.release_watch import Looking
 from gpufleet.helm.output import Failure, explain_failure
 from gpufleet.helm.plan import (
     Controller,
-    FetchedChart,
     apis_of,
     plan_release,
     with_chart,
@@ -74,7 +73,7 @@ class Cluster:
         crds = list(content.all_crds(plan.release.values))
         names = [str(crd["metadata"]["name"]) for crd in crds]
         there = live_crds(self.api, [name for name in names if name in self.facts.crds])
-        plan = with_chart(plan, FetchedChart(content, there), self.facts, helm_catalog())
+        plan = with_chart(plan, content, there, self.facts, helm_catalog())
         objects = self._render(plan, archive)
         plan = with_objects(plan, objects, self.facts, self.brought)
         rendered = [item for item in objects if item.get("kind") == "CustomResourceDefinition"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import ssl
 import threading
-from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import unquote, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -15,6 +14,7 @@ from urllib3.util import parse_url
 
 from gpufleet.core.deadline import within
 from gpufleet.core.limits import Limit
+from gpufleet.packages.logins import RepositoryLogin
 
 TIMEOUT = urllib3.Timeout(connect=10, read=60)
 REDIRECTS = 5
@@ -30,17 +30,6 @@ class DownloadFailed(Exception):
     def __init__(self, reason: str, status: int = 0) -> None:
         super().__init__(reason)
         self.status = status
-
-
-@dataclass(frozen=True, slots=True)
-class Login:
-    """A user's name and password."""
-
-    user: str
-    password: str
-
-    def __repr__(self) -> str:
-        return f"Login({self.user!r}, ***)"
 
 
 def same_origin(one: str, other: str) -> bool:
@@ -60,7 +49,7 @@ def leaves_tls(old: str, new: str) -> bool:
     return _origin(old)[0] == "https" and _origin(new)[0] != "https"
 
 
-def download(url: str, limit: Limit, login: Login | None = None) -> bytes:
+def download(url: str, limit: Limit, login: RepositoryLogin | None = None) -> bytes:
     """What is at a URL, whole. Raises DownloadFailed, also where it exceeds `limit`.
 
     The login goes to the URL's scheme, host and port alone: a redirect elsewhere is followed
@@ -72,7 +61,9 @@ def download(url: str, limit: Limit, login: Login | None = None) -> bytes:
         raise DownloadFailed(limit.too_slow) from None
 
 
-def _followed(url: str, limit: Limit, login: Login | None, given_up: threading.Event) -> bytes:
+def _followed(
+    url: str, limit: Limit, login: RepositoryLogin | None, given_up: threading.Event
+) -> bytes:
     here = url
     for _ in range(REDIRECTS + 1):
         answer, data = _answer(here, limit, login, given_up)
@@ -93,7 +84,7 @@ def _followed(url: str, limit: Limit, login: Login | None, given_up: threading.E
 
 
 def _answer(
-    url: str, limit: Limit, login: Login | None, given_up: threading.Event
+    url: str, limit: Limit, login: RepositoryLogin | None, given_up: threading.Event
 ) -> tuple[urllib3.BaseHTTPResponse, bytes]:
     """An answer, and its content where that is what was asked for."""
     headers = urllib3.make_headers(

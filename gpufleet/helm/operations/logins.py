@@ -12,12 +12,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from gpufleet.helm.findings import charts as findings
-from gpufleet.helm.operations.download import Login
 from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.packages.logins import RepositoryLogin
 from gpufleet.packages.operations.logins import LoginFileError, read_logins
 
 
-def find_login(file: str, url: str) -> Login | None:
+def find_login(file: str, url: str) -> RepositoryLogin | None:
     """The login of a URL's host in a file of netrc's form, `machine HOST login USER password
     PASSWORD`; an entry for HOST:PORT goes before one for HOST. None where `file` is "" or has none.
 
@@ -26,16 +26,13 @@ def find_login(file: str, url: str) -> Login | None:
     if not file:
         return None
     try:
-        hosts = read_logins(file)
+        return read_logins(file).find(url)
     except LoginFileError as error:
         raise ClusterProblem(findings.LOGIN_FILE(path=error.path, reason=error.reason)) from error
-    parts = urlsplit(url)
-    found = hosts.get(parts.netloc) or hosts.get(parts.hostname or "")
-    return Login(found[0], found[2] or "") if found else None
 
 
 @contextmanager
-def registry_environment(login: Login | None, url: str) -> Iterator[Mapping[str, str]]:
+def registry_environment(login: RepositoryLogin | None, url: str) -> Iterator[Mapping[str, str]]:
     """Variables by which helm logs in to the registry of a URL, by a file that only this user can
     read. Without a login none: helm uses what `helm registry login` left."""
     if login is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import netrc
 import re
 import stat
-from collections.abc import Mapping
 from pathlib import Path
 
 from gpufleet.core.findings import Finding
@@ -24,19 +23,22 @@ class LoginFileError(Exception):
         self.path, self.reason = path, reason
 
 
-def read_logins(file: str) -> Mapping[str, tuple[str, str | None, str | None]]:
-    """Machine -> name, account, password of a file of netrc's form. Raises LoginFileError."""
+def read_logins(file: str) -> Logins:
+    """The logins of a file of netrc's form. Raises LoginFileError."""
     path = Path(file).expanduser()
     try:
         if stat.S_IMODE(path.stat().st_mode) & 0o077:
             raise LoginFileError(path, "others than its owner can read it")
-        return netrc.netrc(str(path)).hosts
+        hosts = netrc.netrc(str(path)).hosts
     except netrc.NetrcParseError as error:  # its message may quote a password
         reason = f"it is not of netrc's form, near line {error.lineno}"
         raise LoginFileError(path, reason) from None
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
         raise LoginFileError(path, str(why)) from error
+    return Logins(
+        {host: RepositoryLogin(user, word or "") for host, (user, _, word) in hosts.items()}
+    )
 
 
 def node_logins(driver: str | None, toolkit: str | None) -> tuple[NodeLogins, list[Finding]]:
@@ -56,10 +58,9 @@ def node_logins(driver: str | None, toolkit: str | None) -> tuple[NodeLogins, li
 
 def package_logins(file: str) -> Logins:
     """The logins of a file; LoginFileError where apt or yum cannot use one of them."""
-    by_machine = {}
-    for machine, (user, _, password) in read_logins(file).items():
-        if not _PLAIN.fullmatch(user) or not _PLAIN.fullmatch(password or ""):
+    logins = read_logins(file)
+    for machine, login in logins.by_machine.items():
+        if not _PLAIN.fullmatch(login.user) or not _PLAIN.fullmatch(login.password):
             reason = f"the name or password for {machine} has characters that apt or yum split at"
             raise LoginFileError(Path(file), reason)
-        by_machine[machine] = RepositoryLogin(user, password or "")
-    return Logins(by_machine)
+    return logins

@@ -7,20 +7,21 @@ import pytest
 from gpufleet.core.limits import Limit
 from gpufleet.helm.operations import chart_repository
 from gpufleet.helm.operations.chart_repository import archive_from_repository
-from gpufleet.helm.operations.download import Login, leaves_tls, same_origin
+from gpufleet.helm.operations.download import leaves_tls, same_origin
 from gpufleet.helm.release import ChartSource, Release
 from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.packages.logins import RepositoryLogin
 
-LOGIN = Login("carrier", "secret")
+LOGIN = RepositoryLogin("carrier", "secret")
 BASE = "https://charts.example:8443/gpu"
 INDEX = "apiVersion: v1\nentries:\n  tiny:\n  - {{version: 1.0.0, name: tiny, urls: [{url}]}}\n"
 
 
-def asked(url: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Login | None]]:
+def asked(url: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, RepositoryLogin | None]]:
     """What is asked for the archive, with which login, where the index has this URL of it."""
-    seen: list[tuple[str, Login | None]] = []
+    seen: list[tuple[str, RepositoryLogin | None]] = []
 
-    def download(where: str, limit: Limit, login: Login | None = None) -> bytes:
+    def download(where: str, limit: Limit, login: RepositoryLogin | None = None) -> bytes:
         seen.append((where, login))
         return INDEX.format(url=url).encode()
 
@@ -42,7 +43,7 @@ def asked(url: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Login | 
     ],
 )
 def test_the_login_goes_where_the_index_came_from(
-    url: str, found: str, login: Login | None, monkeypatch: pytest.MonkeyPatch
+    url: str, found: str, login: RepositoryLogin | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert asked(url, monkeypatch) == [(found, login)]
 

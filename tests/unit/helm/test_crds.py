@@ -11,12 +11,12 @@ from gpufleet.helm.chart import ChartContent
 from gpufleet.helm.crd_schema import published
 from gpufleet.helm.crds import plan_crds
 from gpufleet.helm.models import helm_catalog
-from gpufleet.helm.release import ChartSource, CrdPolicy, Release
+from gpufleet.helm.release import ChartSource, Release
 from gpufleet.kube.facts import ClusterFacts, Crd, ReleaseRef, ServerVersion
 
 NOTE = "example.com/version"
 NAME = "things.example.com"
-RELEASE = Release("one", "n", "tiny", "1.0.0", ChartSource("archive", "/t"), crds=CrdPolicy(NOTE))
+RELEASE = Release("one", "n", "tiny", "1.0.0", ChartSource("archive", "/t"), crd_version=NOTE)
 
 
 def manifest(version: str = "", **properties: Any) -> dict[str, Any]:

@@ -12,10 +12,11 @@ import pytest
 import urllib3
 
 from gpufleet.core.limits import Limit
-from gpufleet.helm.operations.download import DownloadFailed, Login, download, same_origin
+from gpufleet.helm.operations.download import DownloadFailed, download, same_origin
+from gpufleet.packages.logins import RepositoryLogin
 
 LIMIT = Limit("a test", 1 << 20, 20)
-LOGIN = Login("carrier", "p4ss: of the test")
+LOGIN = RepositoryLogin("carrier", "p4ss: of the test")
 BASIC = "Basic " + base64.b64encode(b"carrier:p4ss: of the test").decode()
 
 
@@ -133,10 +134,10 @@ def test_what_counts_as_the_same_place(other: str, same: bool) -> None:
 
 
 def test_a_redirect_from_https_to_http_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, Login | None]] = []
+    asked: list[tuple[str, RepositoryLogin | None]] = []
 
     def answer(
-        url: str, limit: Limit, login: Login | None, given_up: threading.Event
+        url: str, limit: Limit, login: RepositoryLogin | None, given_up: threading.Event
     ) -> tuple[urllib3.HTTPResponse, bytes]:
         asked.append((url, login))
         headers = {"Location": "http://charts.example/x"}

@@ -14,13 +14,12 @@ from gpufleet.helm.chart_values import values_mark
 from gpufleet.helm.models import helm_catalog
 from gpufleet.helm.plan import (
     Controller,
-    FetchedChart,
     apis_of,
     plan_release,
     with_chart,
     with_objects,
 )
-from gpufleet.helm.release import STALE, ChartSource, CrdPolicy, HelmVersion, Release, ReleasePlan
+from gpufleet.helm.release import STALE, ChartSource, HelmVersion, Release, ReleasePlan
 from gpufleet.kube.answers import Answers, cluster_facts
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, Namespace, NodePort, ReleaseRef, Revision
 
@@ -238,7 +237,7 @@ def test_crds_that_fell_behind(facts: ClusterFacts) -> None:
     note = "operator.prometheus.io/version"
     crds = {name: replace(facts.crds[name], annotations={note: "0.80.0"})}
     behind = replace(changed(facts, app_version="v0.93.1"), crds=crds)
-    wanted = release(crds=CrdPolicy(note), adopt=True)
+    wanted = release(crd_version=note, adopt=True)
     assert plan(wanted, behind).action == "upgrade"
     assert name in plan(wanted, behind).reason
     without = replace(behind, crds={name: replace(crds[name], annotations={})})
@@ -259,7 +258,7 @@ CHART = ChartContent("tiny", "1.0.0", "v1", {"deployment": {"replicas": 1}}, (CR
 
 def test_the_chart_adds_its_crds_and_what_it_does_not_know(facts: ClusterFacts) -> None:
     wanted = release("new", namespace="new", values={"deploymnt": {}})
-    found = with_chart(plan(wanted, facts), FetchedChart(CHART), facts, helm_catalog())
+    found = with_chart(plan(wanted, facts), CHART, {}, facts, helm_catalog())
     old = facts.server.minor <= 18
     assert [(step.action, step.method) for step in found.crds] == [
         ("create", "replace" if old else "apply")

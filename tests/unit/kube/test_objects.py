@@ -102,8 +102,11 @@ def test_another_sidecar_gets_its_labels() -> None:
     assert list(first["metadata"]["annotations"].values()) == ["AI"]
 
 
-def test_one_that_no_config_map_takes_is_told(tmp_path: Path) -> None:
+def test_one_that_no_config_map_takes_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpufleet.monitoring.dashboards.FOLDER", tmp_path)
     (tmp_path / "big.json").write_text(json.dumps({"title": "x" * load_grafana().largest}))
-    _, findings = plan_dashboards(MonitoringSettings(), True, tmp_path)
+    _, findings = plan_dashboards(MonitoringSettings(), True)
     assert [(found.code, found.blocks) for found in findings] == [("GF895", True)]
     assert "big.json" in findings[0].message

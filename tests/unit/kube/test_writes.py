@@ -1,0 +1,68 @@
+"""Writes to a cluster: namespaces are all created alike, and what a server refuses is a finding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpufleet.kube.objects import ObjectChange
+from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.api import ApiError
+from gpufleet.kube.operations.boundary import writing
+from gpufleet.kube.operations.namespaces import ensure_namespace
+from gpufleet.kube.operations.objects import _apply
+
+ENFORCE = "pod-security.kubernetes.io/enforce"
+
+
+class Api:
+    """Knows no namespace at first. `status`, `reason`: of every answer to a create."""
+
+    def __init__(self, status: int = 0, reason: str = "") -> None:
+        self.status, self.reason = status, reason
+        self.made: list[dict[str, Any]] = []
+
+    def create(self, path: str, body: dict[str, Any]) -> None:
+        if self.status:
+            raise ApiError(f"POST {path}", self.status, {"reason": self.reason}, "test")
+        self.made.append(body)
+
+    def apply(self, path: str, body: dict[str, Any], manager: str) -> None:
+        if not self.made:
+            answer = {"reason": "NotFound", "message": 'namespaces "space" not found'}
+            raise ApiError(f"PATCH {path}", 404, answer, "test")
+
+
+def test_every_namespace_allows_what_gpu_pods_need() -> None:
+    api, other = Api(), Api()
+    ensure_namespace(api, "space")  # type: ignore[arg-type]
+    _apply(other, "space", "/x", ObjectChange("create", "x", {}))  # type: ignore[arg-type]
+    assert api.made == other.made
+    assert api.made == [{"metadata": {"name": "space", "labels": {ENFORCE: "privileged"}}}]
+
+
+def test_a_namespace_that_exists_is_no_error_and_a_refusal_is_one() -> None:
+    ensure_namespace(Api(409, "AlreadyExists"), "space")  # type: ignore[arg-type]
+    with pytest.raises(ClusterProblem):
+        ensure_namespace(Api(403, "Forbidden"), "space")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("secret", "shown"), [(False, True), (True, False)])
+def test_a_refused_write_says_what_was_tried_and_quotes_no_secret(
+    secret: bool, shown: bool
+) -> None:
+    answer = {"reason": "Invalid", "message": "data[key]: hunter2secret is too long"}
+    with pytest.raises(ClusterProblem) as caught, writing("write it", secret=secret):
+        raise ApiError("PUT /x", 422, answer, "test")
+    (found,) = caught.value.findings
+    assert (found.code, "could not write it: " in found.message) == ("GF880", True)
+    assert ("hunter2secret" in found.message) is shown
+
+
+def test_a_refusal_is_a_finding_of_its_cluster_by_itself() -> None:
+    error = ApiError("GET /x", 500, {"message": "etcd is gone"}, "test")
+    assert isinstance(error, ClusterProblem)
+    (found,) = error.findings
+    assert "500 etcd is gone" in found.message
+    assert str(error) == "GET /x: 500 etcd is gone"
