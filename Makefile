@@ -9,33 +9,42 @@ FUZZ  ?= 1000000
 # Many images set it: every process would compile its libraries again, half the CPU of a short run.
 unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
+SANDBOX := $(VENV)/.sandbox-ready
 
-.PHONY: help setup demo demo-cluster test test-all test-profile mutants fuzz test-unit test-hosts test-slow test-kubernetes lint bench alerts dashboards pictures docs clean
+.PHONY: help setup setup-product setup-sandbox demo demo-cluster test test-all test-profile mutants fuzz test-unit test-hosts test-slow test-kubernetes lint bench alerts dashboards pictures docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-setup: $(READY) ## virtual environment, Python packages, Debian packages for the sandbox
+setup: ## what the product and the sandbox need, one beside the other
+	@$(MAKE) --silent --jobs 2 $(READY) $(SANDBOX)
 
-$(READY): pyproject.toml sandbox/pyproject.toml constraints.txt scripts/debian-packages.txt scripts/setup.sh
+setup-product: $(READY) ## virtual environment with Python packages; needs no root and no Debian
+
+setup-sandbox: $(SANDBOX) ## Debian packages for the sandbox, as root or with sudo
+
+$(READY): pyproject.toml sandbox/pyproject.toml constraints.txt scripts/setup.sh
 	@scripts/setup.sh $(VENV)
 
-demo: $(READY) ## a sandbox of real hosts: provisioned, run again, verified
+$(SANDBOX): scripts/debian-packages.txt scripts/setup_sandbox.sh
+	@scripts/setup_sandbox.sh $@
+
+demo: setup ## a sandbox of real hosts: provisioned, run again, verified
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/demo.sh
 
-demo-cluster: $(READY) ## a GPU stack on a real Kubernetes control plane, run again, checked
+demo-cluster: setup ## a GPU stack on a real Kubernetes control plane, run again, checked
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/demo_cluster.sh
 
-test: $(READY) ## what every change must pass, on real components and Kubernetes 1.36
+test: setup ## what every change must pass, on real components and Kubernetes 1.36
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/test.sh fast
 
-test-all: $(READY) ## every test: all cases, Kubernetes 1.36 and 1.18, real DKMS builds
+test-all: setup ## every test: all cases, Kubernetes 1.36 and 1.18, real DKMS builds
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/test.sh all
 
-test-profile: $(READY) ## make test, and where its time went: docs/testing.md
+test-profile: setup ## make test, and where its time went: docs/testing.md
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m scripts.test_profile
 
-mutants: $(READY) ## random changes of the product that make test must notice; N=60 SEED=1
+mutants: setup ## random changes of the product that make test must notice; N=60 SEED=1
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m tests.mutation --count $(N) --seed $(SEED)
 
 fuzz: $(READY) ## damaged input for every parser of foreign text; FUZZ=1000000 SEED=1
@@ -44,19 +53,19 @@ fuzz: $(READY) ## damaged input for every parser of foreign text; FUZZ=1000000 S
 test-unit: $(READY) ## the tests that need no hosts
 	@$(VENV)/bin/pytest -q tests/unit tests/roles
 
-test-hosts: $(READY) ## the tests on sandbox hosts
+test-hosts: setup ## the tests on sandbox hosts
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/pytest -q tests/hosts
 
-test-slow: $(READY) ## real packages of the distribution, with a real DKMS build
+test-slow: setup ## real packages of the distribution, with a real DKMS build
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/pytest -q -m slow tests/hosts
 
-test-kubernetes: $(READY) ## the tests on control planes of every Kubernetes minor that can be built
+test-kubernetes: setup ## the tests on control planes of every Kubernetes minor that can be built
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) scripts/test_kubernetes.py
 
 lint: $(READY) ## ruff and mypy --strict
 	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy
 
-bench: $(READY) ## speed against the floor and against Ansible; HOSTS="1 10 40"
+bench: setup ## speed against the floor and against Ansible; HOSTS="1 10 40"
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m benchmarks --hosts $(HOSTS)
 
 dashboards: $(READY) ## the JSON of the Grafana dashboards, from dashboards/*.py
