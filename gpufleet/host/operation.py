@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, cast
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 from pyinfra import host, state
 from pyinfra.api import FunctionCommand, StringCommand
@@ -17,7 +18,15 @@ from gpufleet.host.lock import as_step, lock_of, taking
 from gpufleet.run.reporting import RunReport
 
 P = ParamSpec("P")
+Value = TypeVar("Value")
 Commands = Generator[str | StringCommand | FunctionCommand, None, None]
+
+
+@dataclass(slots=True)
+class Later(Generic[Value]):
+    """A value that one step hands on to later ones; None until that step has run."""
+
+    value: Value | None = None
 
 
 def operation(

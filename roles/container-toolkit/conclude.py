@@ -7,14 +7,14 @@ import hashlib
 from gpufleet.node.operations.node import Node
 from gpufleet.node.operations.provenance import Learned
 from gpufleet.packages.added import carried
-from gpufleet.packages.operations.transaction import Job
+from gpufleet.packages.operations.transaction import Found
 from gpufleet.run.report import RuntimeState
 from gpufleet.toolkit.plan import ToolkitPlan
 from gpufleet.toolkit.record import ToolkitEntry
 from gpufleet.toolkit.runtime_model import RuntimePlan
 
 
-def conclude(node: Node, plan: ToolkitPlan, job: Job) -> Learned:
+def conclude(node: Node, plan: ToolkitPlan, found: Found | None = None) -> Learned:
     """The provenance of the toolkit; also completes the host's line in the report."""
     node.saw("toolkit", plan.target)
     for runtime in plan.runtimes:
@@ -23,7 +23,7 @@ def conclude(node: Node, plan: ToolkitPlan, job: Job) -> Learned:
         if runtime.postponed and need not in node.report.needs:
             node.report.needs.append(need)
     repository = plan.repository.repository
-    entry = plan.record(node.driver_version, _versions(node, plan, job)).model_copy(
+    entry = plan.record(node.driver_version, _versions(node, plan, found)).model_copy(
         update={
             "repository": repository.url if repository else None,
             "keyring": repository.keyring if repository else None,
@@ -47,9 +47,9 @@ def _state(runtime: RuntimePlan) -> RuntimeState:
     return "as it was"
 
 
-def _versions(node: Node, plan: ToolkitPlan, job: Job) -> dict[str, str]:
-    if job.transaction:
-        return dict(job.transaction.install)
+def _versions(node: Node, plan: ToolkitPlan, found: Found | None) -> dict[str, str]:
+    if found:
+        return dict(found.transaction.install)
     there = node.facts.packages
     return {name: there[name].version for name in plan.packages if name in there}
 

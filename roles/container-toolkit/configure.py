@@ -28,7 +28,7 @@ def configure(node: Node) -> None:
     # with a driver to look after, its role has done this already
     gone = node.plan.archives if node.plan.driver is None else NO_ARCHIVES
     settled = not gone.needed and _settled(node, plan)
-    if settled and provenance.is_current(node, conclude.conclude(node, plan, job)):
+    if settled and provenance.is_current(node, conclude.conclude(node, plan)):
         return  # steps that have nothing to do cost more than asking the host
     by_key = {runtime.key: runtime for runtime in plan.runtimes}
 
@@ -39,8 +39,8 @@ def configure(node: Node) -> None:
         node.settings.driver.lock_timeout,
     )
     repository.trust("Trust the toolkit's repository", plan.repository, "toolkit", job.lock_timeout)
-    packages.look_up("Find the toolkit in the repositories and fetch it", job)
-    packages.install("Install the toolkit packages at one version", job)
+    found = packages.look_up("Find the toolkit in the repositories and fetch it", job)
+    packages.install("Install the toolkit packages at one version", job, found)
     plugin = () if job.needed else plan.prerequisites
     packages.hold(
         "Hold the toolkit packages", job.manager, plan.hold, job.lock_timeout, plugin, job.record
@@ -56,7 +56,7 @@ def configure(node: Node) -> None:
         "Record what was installed",
         node,
         ToolkitEntry,
-        lambda: conclude.conclude(node, plan, job),
+        lambda: conclude.conclude(node, plan, found.value),
         sorted(written | set(node.facts.noted_runtimes)),
     )
 

@@ -13,12 +13,12 @@ from gpufleet.host.findings import machine as findings
 from gpufleet.node.operations.node import Node
 from gpufleet.node.operations.provenance import Learned
 from gpufleet.packages.added import carried
-from gpufleet.packages.operations.transaction import Job
+from gpufleet.packages.operations.transaction import Found
 
 
-def conclude(node: Node, plan: DriverPlan, job: Job) -> Learned:
+def conclude(node: Node, plan: DriverPlan, found: Found | None = None) -> Learned:
     """The provenance of the driver; also completes the host's line in the report."""
-    version = job.transaction.version if job.transaction else plan.target
+    version = found.transaction.version if found else plan.target
     node.saw("driver", version)
     if node.waits_for_reboot:
         node.report.needs.append(f"reboot: {node.reboot}")
@@ -31,7 +31,7 @@ def conclude(node: Node, plan: DriverPlan, job: Job) -> Learned:
         modules=plan.choice.modules,
         source=plan.choice.source,
         build=plan.choice.build,
-        packages=_versions(node, plan, job),
+        packages=_versions(node, plan, found),
         load=list(plan.modules),
         prerequisites=_missing(node) if old.prerequisites is None else old.prerequisites,
         repository=repository.url if repository else None,
@@ -48,9 +48,9 @@ def _missing(node: Node) -> list[str]:
     return [name for name in PREREQUISITES if name not in node.facts.modules]
 
 
-def _versions(node: Node, plan: DriverPlan, job: Job) -> dict[str, str]:
-    if job.transaction:
-        return dict(job.transaction.install)
+def _versions(node: Node, plan: DriverPlan, found: Found | None) -> dict[str, str]:
+    if found:
+        return dict(found.transaction.install)
     there = node.facts.packages
     return {name: there[name].version for name in plan.packages if name in there}
 

@@ -22,10 +22,10 @@ def install(node: Node) -> None:
     plan = node.plan.driver
     if plan is None:
         return
-    job = node.driver_job = driver_job(node, plan)
+    job = driver_job(node, plan)
     gone = node.plan.archives
     settled = plan.converged and not gone.needed
-    if settled and provenance.is_current(node, conclude(node, plan, job)):
+    if settled and provenance.is_current(node, conclude(node, plan)):
         return  # steps that have nothing to do cost more than asking the host
     load = job.needed or plan.load
     settings = node.settings.driver
@@ -42,7 +42,9 @@ def install(node: Node) -> None:
     repository.trust(
         "Trust NVIDIA's driver repository", plan.repository, "driver", settings.lock_timeout
     )
-    packages.look_up("Find the driver in the repositories and fetch it", job)
+    found = node.driver_found = packages.look_up(
+        "Find the driver in the repositories and fetch it", job
+    )
     files.write(
         "Keep other drivers off the GPUs, and upgrades off the driver", node.facts, plan.files
     )
@@ -53,7 +55,7 @@ def install(node: Node) -> None:
         not node.may_reboot,
         settings.allow_disruption,
     )
-    packages.install("Install the driver packages at one version", job)
+    packages.install("Install the driver packages at one version", job, found)
     packages.hold(
         "Hold the driver packages",
         job.manager,
@@ -62,14 +64,21 @@ def install(node: Node) -> None:
         plan.plugin,
         job.record,
     )
-    module = plan.modules[0]
+
+    def version() -> str | None:
+        return found.value.transaction.version if found.value else plan.target
+
     modules.require_built(
-        "See that the module was built for the running kernel", job, module, plan.choice.build
+        "See that the module was built for the running kernel",
+        job.needed,
+        plan.modules[0],
+        plan.choice.build,
+        version,
     )
     modules.rebuild_initramfs(
         "Rebuild the initramfs with the blacklist", MODPROBE_FILE, RIVALS, plan.initramfs
     )
-    loaded = modules.load("Load the NVIDIA modules", plan.modules, plan.target, job, RIVALS, load)
+    loaded = modules.load("Load the NVIDIA modules", plan.modules, version, RIVALS, load)
 
     def reboot_reason() -> str:
         node.reboot = modules.reboot_reason(loaded.stdout_lines) if loaded.is_complete() else ""
@@ -89,10 +98,9 @@ def install(node: Node) -> None:
     )
     modules.compare(
         "Compare packages, module and library",
-        plan.target,
-        job,
+        version,
         lambda: load and not node.waits_for_reboot,
     )
     provenance.record(
-        "Record what was installed", node, DriverEntry, lambda: conclude(node, plan, job)
+        "Record what was installed", node, DriverEntry, lambda: conclude(node, plan, found.value)
     )

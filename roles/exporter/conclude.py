@@ -10,16 +10,17 @@ from gpufleet.exporter.record import ExporterEntry
 from gpufleet.node.operations.node import Node
 from gpufleet.node.operations.provenance import Learned
 from gpufleet.packages.added import carried
-from gpufleet.packages.operations.transaction import Job
+from gpufleet.packages.operations.transaction import Found
 
 
-def conclude(node: Node, plan: ExporterPlan, jobs: Sequence[Job]) -> Learned:
+def conclude(node: Node, plan: ExporterPlan, found: Sequence[Found | None] = ()) -> Learned:
     """The provenance of the exporter; also completes the host's line in the report."""
     old = node.facts.provenance.entry(ExporterEntry)
-    packages = _versions(node, plan, jobs)
+    packages = _versions(node, plan, found)
     version = plan.choice.version
-    if plan.mode == "systemd" and jobs[-1].transaction:
-        version = jobs[-1].transaction.version
+    exporter = found[-1] if found else None
+    if plan.mode == "systemd" and exporter:
+        version = exporter.transaction.version
     elif plan.before:
         version = plan.before
     node.saw("exporter", version)
@@ -44,7 +45,7 @@ def conclude(node: Node, plan: ExporterPlan, jobs: Sequence[Job]) -> Learned:
     return Learned(carried(entry, old), _files(plan))
 
 
-def _versions(node: Node, plan: ExporterPlan, jobs: Sequence[Job]) -> dict[str, str]:
+def _versions(node: Node, plan: ExporterPlan, found: Sequence[Found | None]) -> dict[str, str]:
     there = node.facts.packages
     versions = {
         name: there[name].version
@@ -52,8 +53,8 @@ def _versions(node: Node, plan: ExporterPlan, jobs: Sequence[Job]) -> dict[str, 
         for name in family.names
         if name in there
     }
-    for job in jobs:
-        versions |= dict(job.transaction.install) if job.transaction else {}
+    for each in found:
+        versions |= dict(each.transaction.install) if each else {}
     return versions
 
 

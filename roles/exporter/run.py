@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpufleet.exporter import operations as exporter
 from gpufleet.exporter.record import ExporterEntry
 from gpufleet.host import files
-from gpufleet.host.operation import role
+from gpufleet.host.operation import Later, role
 from gpufleet.node.operations import provenance
 from gpufleet.node.operations.node import Node
 from gpufleet.packages.operations import transaction as packages
@@ -23,15 +23,17 @@ def run(node: Node) -> None:
     jobs = exporter_jobs(node, plan)
     moves = node.plan.driver is not None and not node.plan.driver.converged
     settled = plan.converged and not moves
-    if settled and provenance.is_current(node, conclude(node, plan, jobs)):
+    if settled and provenance.is_current(node, conclude(node, plan)):
         return  # steps that have nothing to do cost more than asking the host
     timeout = node.settings.driver.lock_timeout
 
     exporter.fetch_image("See that the image is there", plan)
     files.write("Say where it listens and what it collects", node.facts, plan.files)
+    found: list[Later[packages.Found]] = []
     for job in jobs:  # the exporter's packages want DCGM's to be there
-        packages.look_up(f"Find {job.family.title} in the repository and fetch it", job)
-        packages.install(f"Install {job.family.title} at one version", job)
+        asked = packages.look_up(f"Find {job.family.title} in the repository and fetch it", job)
+        packages.install(f"Install {job.family.title} at one version", job, asked)
+        found.append(asked)
     if jobs:
         first, plugin = jobs[0], plan.prerequisites
         packages.hold("Hold the packages", first.manager, plan.hold, timeout, plugin, first.record)
@@ -44,5 +46,8 @@ def run(node: Node) -> None:
         lambda: not node.waits_for_reboot,
     )
     provenance.record(
-        "Record what was installed", node, ExporterEntry, lambda: conclude(node, plan, jobs)
+        "Record what was installed",
+        node,
+        ExporterEntry,
+        lambda: conclude(node, plan, [each.value for each in found]),
     )

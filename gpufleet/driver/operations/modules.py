@@ -10,8 +10,8 @@ from gpufleet.host.asking import answer, framed
 from gpufleet.host.findings import machine as findings
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import explain, script
-from gpufleet.packages.operations.transaction import Job
 
+Version = Callable[[], str | None]
 REBOOT = "reboot "  # how load.sh begins its line when only a reboot can help
 PREREQUISITES = ("i2c_core", "ipmi_msghandler")  # of the kernel's own, loaded by load.sh
 
@@ -37,20 +37,21 @@ def unload(modules: tuple[str, ...], needed: bool, must: bool, end_work: bool) -
 
 
 @operation
-def require_built(job: Job, module: str, build: str) -> Commands:
+def require_built(needed: bool, module: str, build: str, version: Version) -> Commands:
     """
     See that the running kernel has a module: the package manager does not fail when DKMS does.
 
-    + job: the driver's transaction
+    + needed: packages of the driver were installed
     + module: its name for modinfo
     + build: dkms or precompiled
+    + version: the driver's, known by then
     """
-    if not job.needed:
+    if not needed:
         host.noop("the module was there before")
         return
-    version = job.transaction.version if job.transaction else ""
-    message = explain(host.name, findings.MODULE_NOT_BUILT(version=version))
-    yield script("driver/require_module", module, version, build, message)
+    wanted = version() or ""
+    message = explain(host.name, findings.MODULE_NOT_BUILT(version=wanted))
+    yield script("driver/require_module", module, wanted, build, message)
 
 
 @operation
@@ -72,8 +73,7 @@ def rebuild_initramfs(file: str, rivals: tuple[str, ...], needed: bool) -> Comma
 @operation
 def load(
     modules: tuple[str, ...],
-    version: str | None,
-    job: Job,
+    version: Version,
     rivals: tuple[str, ...],
     needed: bool,
 ) -> Commands:
@@ -81,32 +81,29 @@ def load(
     Load the nvidia modules; the output says `reboot …` where only a reboot can help.
 
     + modules: names for modprobe
-    + version: the driver's version where it was known before the run
-    + job: the driver's transaction, which knows the version otherwise
+    + version: the driver's, known by then
     + rivals: other drivers of the same GPUs, to be unloaded first
     + needed: the right module is not loaded
     """
     if not needed:
         host.noop("the right modules are loaded")
         return
-    wanted = job.transaction.version if job.transaction else version or ""
     message = explain(host.name, findings.MODULE_REFUSED())
-    yield framed(script("driver/load", wanted, message, " ".join(modules), *rivals))
+    yield framed(script("driver/load", version() or "", message, " ".join(modules), *rivals))
 
 
 @operation
-def compare(version: str | None, job: Job, ready: Callable[[], bool]) -> Commands:
+def compare(version: Version, ready: Callable[[], bool]) -> Commands:
     """
     See that the packages, the loaded module and the user-space library are one version.
 
-    + version: the driver's version where it was known before the run
-    + job: the driver's transaction, which knows the version otherwise
+    + version: the driver's, known by then
     + ready: whether the driver was to be loaded in this run and needs no reboot
     """
     if not ready():
         host.noop("nothing was loaded in this run")
         return
-    wanted = job.transaction.version if job.transaction else version or ""
+    wanted = version() or ""
     message = explain(host.name, findings.VERSIONS_DISAGREE(version=wanted))
     yield script("driver/compare", wanted, message)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyinfra import host, state
 
@@ -17,13 +17,14 @@ from gpufleet.host.asking import arguments
 from gpufleet.host.facts import read_facts
 from gpufleet.host.findings import access
 from gpufleet.host.groups import is_cluster
+from gpufleet.host.operation import Later
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, describe, plan_node
 from gpufleet.node.record import unusable
 from gpufleet.node.settings import NodeSettings, load_settings
 from gpufleet.packages.operations.locks import wait_before_planning
 from gpufleet.packages.operations.logins import node_logins
-from gpufleet.packages.operations.transaction import Job
+from gpufleet.packages.operations.transaction import Found
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
 
@@ -41,7 +42,7 @@ class Node:
     plan: NodePlan
     report: HostReport
     record: HostRecord = NO_RECORD  # the provenance on the host, as it is by now
-    driver_job: Job | None = None
+    driver_found: Later[Found] = field(default_factory=Later)  # by the driver role
     reboot: str = ""  # why a reboot is needed, once that is known
 
     @property
@@ -63,8 +64,8 @@ class Node:
         """Version of the module that is loaded by now; None where a reboot has to load it."""
         if self.waits_for_reboot:
             return None
-        if self.driver_job and self.driver_job.transaction:
-            return self.driver_job.transaction.version
+        if self.driver_found.value:
+            return self.driver_found.value.transaction.version
         return self.plan.driver.target if self.plan.driver else self.facts.loaded_driver
 
     def saw(self, role: str, version: str | None) -> None:

@@ -13,7 +13,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.files import HOME, put
 from gpufleet.host.findings.machine import MODULE_NOT_BUILT
-from gpufleet.host.operation import Commands, operation
+from gpufleet.host.operation import Commands, Later, operation
 from gpufleet.host.reading import read
 from gpufleet.host.shell import explain, script, stop
 from gpufleet.packages import apt_trial, findings
@@ -32,9 +32,9 @@ from gpufleet.packages.transaction import (
 from gpufleet.run.reporting import RunReport
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Job:
-    """One family to bring to a version; what is learned on the way is kept here."""
+    """One family to bring to a version."""
 
     family: Family
     needed: bool
@@ -49,8 +49,6 @@ class Job:
     product: str = ""  # what the report says is there once the family is: driver, toolkit, …
     makes: Sequence[tuple[str, str]] = ()  # files that its packages make: path, sha256 before
     held: frozenset[str] = frozenset()  # names that are held already
-    transaction: Transaction | None = None  # known once `look_up` has run
-    brought: tuple[str, ...] = ()  # what yum or dnf would install for it, known then too
 
     @property
     def record(self) -> str:
@@ -63,12 +61,31 @@ class Job:
         return f"{self.record}.ours"
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What `look_up` hands on to the steps that carry it out."""
+
+    transaction: Transaction
+    brought: tuple[str, ...] = ()  # what yum or dnf would install for it
+
+
+def look_up(sentence: str, job: Job) -> Later[Found]:
+    """Find the version of a job; what is returned has a value once that step has run, and none
+    where no transaction is needed."""
+    found: Later[Found] = Later()
+    _look_up(sentence, job, found)
+    return found
+
+
 @operation
-def look_up(job: Job) -> Commands:
+def _look_up(job: Job, found: Later[Found]) -> Commands:
     """
     Find the version in the repositories, try the transaction out and fetch its packages.
 
-    Nothing that runs is changed by it. + job: the family to bring to a version
+    Nothing that runs is changed by it.
+
+    + job: the family to bring to a version
+    + found: where the transaction is handed on
     """
     if not job.needed:
         host.noop(f"{job.family.title} is installed")
@@ -82,14 +99,17 @@ def look_up(job: Job) -> Commands:
     if isinstance(chosen, Finding):
         yield stop(host.name, chosen)
         return
-    job.transaction = chosen
+    found.value = Found(chosen)
     yield script(
         "packages/packages_before", job.record
     )  # fetching may bring keys, which count as packages
-    yield from (_try_out if job.manager == "apt" else _try_out_rpm)(job, chosen)
+    if job.manager == "apt":
+        yield from _try_out(job, chosen)
+    else:
+        yield from _try_out_rpm(job, chosen, found)
 
 
-def _try_out_rpm(job: Job, chosen: Transaction) -> Commands:
+def _try_out_rpm(job: Job, chosen: Transaction, found: Later[Found]) -> Commands:
     """Stop the host when yum or dnf would do more than was planned; else fetch the packages."""
     words = (*rpm_words(chosen), *chosen.prerequisites)
     trial = read(RpmTrial, job.manager, words)
@@ -97,7 +117,7 @@ def _try_out_rpm(job: Job, chosen: Transaction) -> Commands:
     if finding:
         yield stop(host.name, finding)
         return
-    job.brought = trial.brought
+    found.value = Found(chosen, trial.brought)
     message = explain(
         host.name, findings.TRANSACTION_REFUSED(manager=job.manager, problem="see below.")
     )
@@ -130,19 +150,20 @@ def _apt(chosen: Transaction, words: Sequence[str], ours: str = "") -> StringCom
 
 
 @operation
-def install(job: Job) -> Commands:
+def install(job: Job, found: Later[Found]) -> Commands:
     """
     Carry out the transaction that was looked up: pins, what it builds with, then the family.
 
     + job: the family to bring to a version
+    + found: what `look_up` found for it
     """
     if not job.needed:
         host.noop(f"{job.family.title} is installed")
         return
     yield wait_for_lock(job.lock_timeout)
-    chosen = job.transaction
-    if chosen is None:
+    if found.value is None:
         return
+    chosen, brought = found.value.transaction, " ".join(found.value.brought)
     mine = {*chosen.names, *chosen.prerequisites} - job.held
     yield script("packages/note_begun", f"{job.record}.begun", *sorted(mine))
     pins = job.pins(chosen)
@@ -154,15 +175,15 @@ def install(job: Job) -> Commands:
         if job.manager == "apt":
             yield _apt(chosen, words, job.ours)
         else:
-            yield script("packages/rpm_install", job.ours, " ".join(job.brought), *words)
-    yield from _carry_out(job, chosen)
+            yield script("packages/rpm_install", job.ours, brought, *words)
+    yield from _carry_out(job, chosen, brought)
     if state.is_executing and job.product:
         RunReport.of(state).host(host.name).seen[job.product] = chosen.version
     for path, before in job.makes:
         yield script("packages/note_made", HOME, path, before)
 
 
-def _carry_out(job: Job, chosen: Transaction) -> Commands:
+def _carry_out(job: Job, chosen: Transaction, brought: str) -> Commands:
     if job.manager == "apt":
         yield _apt(chosen, install_words(job.manager, chosen, job.lock_timeout), job.ours)
         return
@@ -171,9 +192,14 @@ def _carry_out(job: Job, chosen: Transaction) -> Commands:
         locked = explain(host.name, findings.NOT_RELEASED())
         yield script("packages/release", job.manager, locked, *held)
     message = explain(host.name, findings.TRANSACTION_INCOMPLETE())
-    names = " ".join(job.brought)
     yield script(
-        "packages/rpm_transaction", job.ours, names, job.manager, "run", message, *rpm_words(chosen)
+        "packages/rpm_transaction",
+        job.ours,
+        brought,
+        job.manager,
+        "run",
+        message,
+        *rpm_words(chosen),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from types import SimpleNamespace
 
 import pytest
@@ -107,6 +107,17 @@ def test_a_plan_says_that_no_repository_was_asked(wish: dict[str, str], version:
     assert f"{version} (the repository is asked in the run)" in driver
     assert ("newest known to the catalog is 590." in driver) is ("driver_branch" in wish)
     assert "(the repository is asked in the run)" in toolkit
+
+
+def test_what_is_asked_for_does_not_change_on_the_way() -> None:
+    """What one step finds is handed on as a value of its own."""
+    facts = bare_host()
+    settings, _ = load_settings({})
+    node = SimpleNamespace(facts=facts, settings=settings)
+    job = driver_job(node, plan_for(facts))  # type: ignore[arg-type]
+    with pytest.raises(FrozenInstanceError):
+        job.needed = False  # type: ignore[misc]
+    assert not hasattr(job, "transaction")
 
 
 def test_an_exact_version_is_not_a_prefix() -> None:
