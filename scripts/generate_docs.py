@@ -35,6 +35,7 @@ TOPICS = {
     "6": "Sandbox",
     "7": "Verification",
     "8": "Clusters, charts, releases",
+    "9": "Clusters: access, GPU stack, monitoring",
 }
 READMES: dict[str, type[RoleSettings]] = {
     "roles/driver/README.md": DriverSettings,

@@ -1,4 +1,4 @@
-"""GF1xx: what the catalog says about a distribution, a GPU, a driver or a toolkit version."""
+"""What the catalog says about a distribution, a GPU, a driver or a toolkit version."""
 
 from __future__ import annotations
 

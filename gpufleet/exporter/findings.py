@@ -1,4 +1,4 @@
-"""Findings of the exporter on hosts: GF579 to GF589."""
+"""Findings of the exporter on hosts."""
 
 from __future__ import annotations
 

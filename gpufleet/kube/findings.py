@@ -1,4 +1,4 @@
-"""Findings about reaching a Kubernetes cluster and reading it: GF860 to GF869."""
+"""Findings about reaching a Kubernetes cluster and reading it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GF3xx: repositories, their keys, packages and the package manager."""
+"""Repositories, their keys, packages and the package manager."""
 
 from __future__ import annotations
 

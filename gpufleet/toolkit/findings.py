@@ -1,4 +1,4 @@
-"""Findings about the container toolkit, container runtimes and CDI: GF4xx."""
+"""Findings about the container toolkit, container runtimes and CDI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong with the sandbox itself (GF6xx)."""
+"""What can go wrong with the sandbox itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings about NVIDIA's GPU Operator: GF882 to GF887."""
+"""Findings about NVIDIA's GPU Operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings about what a cluster already has, and what the GPU stack would add: GF870 to GF879."""
+"""Findings about what a cluster already has, and what the GPU stack would add."""
 
 from __future__ import annotations
 

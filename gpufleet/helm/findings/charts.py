@@ -1,4 +1,4 @@
-"""Findings about charts, where they come from, and Kubernetes versions: GF801 to GF819."""
+"""Findings about charts, where they come from, and Kubernetes versions."""
 
 from __future__ import annotations
 

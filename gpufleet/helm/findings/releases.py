@@ -1,4 +1,4 @@
-"""Findings about Helm releases, their CRDs and their pods: GF830 to GF859."""
+"""Findings about Helm releases, their CRDs and their pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GF503 to GF509, GF557 to GF559: the way to a host, its privileges, and other runs on it."""
+"""The way to a host, its privileges, and other runs on it."""
 
 from __future__ import annotations
 

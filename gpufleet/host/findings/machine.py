@@ -1,4 +1,4 @@
-"""GF5xx: the host, its kernel, modules, services and the work that runs on it."""
+"""The host, its kernel, modules, services and the work that runs on it."""
 
 from __future__ import annotations
 

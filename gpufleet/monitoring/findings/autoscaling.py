@@ -1,4 +1,4 @@
-"""Findings about autoscaling on metrics of GPUs: GF890 to GF892; of its checks: GF775, GF776."""
+"""Findings about autoscaling on metrics of GPUs, and of its checks."""
 
 from __future__ import annotations
 

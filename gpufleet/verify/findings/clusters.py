@@ -1,4 +1,4 @@
-"""GF758, GF777 to GF784 in part, GF79x: what the checks of clusters in tests/post_deploy report."""
+"""What the checks of clusters in tests/post_deploy report."""
 
 from __future__ import annotations
 

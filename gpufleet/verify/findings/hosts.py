@@ -1,4 +1,4 @@
-"""GF7xx: what `gpufleet verify` and the checks in tests/post_deploy report.
+"""What `gpufleet verify` and the checks in tests/post_deploy report.
 
 `host`, `expected` and `found` are filled in by the check; a remedy says what to do next.
 """

@@ -1,0 +1,79 @@
+"""Which codes of findings belong to which room, and the next free one of each.
+
+    python -m scripts.finding_codes [ROOM...]
+
+A code is stable: it is never given to another finding, also not when its own is gone.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+
+from gpufleet.core.findings import Kind
+from scripts.generate_docs import finding_modules
+
+# room -> first and last number of each of its ranges; no two rooms share a number
+RANGES: dict[str, tuple[tuple[int, int], ...]] = {
+    "run": ((1, 99), (701, 701)),
+    "driver": ((101, 199),),
+    "core": ((201, 299),),
+    "packages": ((301, 399),),
+    "toolkit": ((401, 499),),
+    "host": ((501, 563),),
+    "node": ((564, 578),),
+    "exporter": ((579, 599),),
+    "sandbox": ((601, 699),),
+    "verify": ((700, 700), (702, 774), (777, 799)),
+    "helm": ((801, 820), (825, 859), (868, 868), (881, 881), (888, 888)),
+    "kube": ((821, 824), (860, 867), (869, 869), (880, 880), (899, 909)),
+    "gpu_stack": ((870, 873), (877, 879), (882, 887), (910, 919)),
+    "monitoring": ((775, 776), (874, 876), (889, 898), (920, 929)),
+}
+RETIRED = {417}
+
+
+def codes() -> dict[str, str]:
+    """Code of every finding -> the room that declares it."""
+    found: dict[str, str] = {}
+    for module in finding_modules():
+        package, room = module.__name__.split(".")[:2]
+        for value in vars(module).values():
+            if isinstance(value, Kind):
+                found[value.code] = "sandbox" if package == "gpufleet_sandbox" else room
+    return found
+
+
+def next_free(room: str, taken: Mapping[str, str]) -> str:
+    """The code for a room's next finding: after the last one of a range, or else in a gap.
+
+    "" where all numbers of its ranges are taken.
+    """
+    used = {int(code[2:]) for code in taken} | RETIRED
+    ranges = [range(first, last + 1) for first, last in RANGES.get(room, ())]
+    after = [max(used & set(numbers), default=numbers[0] - 1) + 1 for numbers in ranges]
+    ends = [number for number, numbers in zip(after, ranges, strict=True) if number in numbers]
+    gaps = [number for numbers in ranges for number in numbers if number not in used]
+    return f"GF{[*ends, *gaps][0]:03}" if gaps else ""
+
+
+def wrong(taken: Mapping[str, str]) -> list[str]:
+    """Findings whose code is not their room's, each with the code to take."""
+    return [
+        f"{code} is not one of {room}'s: take {next_free(room, taken) or 'a new range for it'}"
+        for code, room in sorted(taken.items())
+        if int(code[2:]) in RETIRED
+        or not any(first <= int(code[2:]) <= last for first, last in RANGES.get(room, ()))
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rooms", nargs="*", metavar="ROOM", help=", ".join(RANGES))
+    taken = codes()
+    for room in parser.parse_args().rooms or RANGES:
+        print(f"{room:12} {next_free(room, taken) or 'none left: give it a range in RANGES'}")
+
+
+if __name__ == "__main__":
+    main()
