@@ -12,7 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 from gpufleet.helm.chart_choice import kubernetes_minor
-from gpufleet.monitoring.autoscalers import CALM_SECONDS, Scaling, hpa, quantity, scaled_object
+from gpufleet.monitoring.autoscalers import (
+    CALM_SECONDS,
+    Scaling,
+    hpa,
+    hpa_of,
+    quantity,
+    scaled_object,
+)
 from gpufleet.monitoring.autoscaling_models import load_autoscaling
 from gpufleet.monitoring.autoscaling_rules import custom_rules, external_rules
 
@@ -91,7 +98,7 @@ def hpa_(kubernetes: str, **options: Any) -> None:
         minor = kubernetes_minor(kubernetes)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    api = catalog.hpa_of(minor)
+    api = hpa_of(catalog, minor)
     if not api:
         raise click.UsageError(f"Kubernetes {minor} has no autoscaler for such metrics")
     click.echo(hpa(catalog, _scaling(options), api, minor), nl=False)

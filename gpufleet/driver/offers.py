@@ -72,9 +72,16 @@ def offer(
     modules = tuple(
         m
         for m in BOTH
-        if m in allowed and m in branch.modules and packages.offers(branch.branch, m)
+        if m in allowed and m in branch.modules and _has_modules(packages, branch.branch, m)
     )
     return Offer(branch, packages, modules, newest, note) if modules else None
+
+
+def _has_modules(packages: PackageSet, branch: int, modules: Modules) -> bool:
+    """True where this packaging has kernel modules of that flavour for the branch."""
+    return packages.covers(branch) and any(
+        group.modules == modules and group.covers(branch) for group in packages.groups
+    )
 
 
 def offers(

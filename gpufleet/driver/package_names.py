@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from gpufleet.core.entries import (
     BranchRange,
     Build,
@@ -24,9 +22,6 @@ class NameGroup(BranchRange):
     role: Role = "userland"
     modules: Modules | None = None
     profiles: tuple[Profile, ...] = ("compute", "full")
-
-    def counts(self, branch: int, modules: Modules, profile: Profile) -> bool:
-        return self.covers(branch) and self.modules in (None, modules) and profile in self.profiles
 
 
 class Pinning(BranchRange):
@@ -57,26 +52,6 @@ class PackageSet(BranchRange, Sourced):
     pinning: Pinning | None = None
     revisions: tuple[Revision, ...] = ()
     module: str = "nvidia"
-
-    def names(
-        self, roles: Iterable[Role], branch: int, modules: Modules, profile: Profile
-    ) -> tuple[str, ...]:
-        """Name templates of the groups with one of `roles` that count for this choice, sorted."""
-        wanted = set(roles)
-        return tuple(
-            sorted(
-                name
-                for group in self.groups
-                if group.role in wanted and group.counts(branch, modules, profile)
-                for name in group.names
-            )
-        )
-
-    def offers(self, branch: int, modules: Modules) -> bool:
-        """True where this packaging has kernel modules of that flavour for the branch."""
-        return self.covers(branch) and any(
-            group.modules == modules and group.covers(branch) for group in self.groups
-        )
 
 
 class Family(Sourced):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
-from gpufleet.core.entries import Modules
+from gpufleet.core.entries import Modules, Profile, Role
 from gpufleet.core.findings import Finding
 from gpufleet.driver import findings as kinds
 from gpufleet.driver.package_names import NameGroup, PackageSet
@@ -18,22 +19,35 @@ def driver_packages(
     """The names to install for one branch and flavour on this host."""
     settings, distribution = request.settings, request.distribution
     filled = _Names(branch, settings.version, request.kernel)
-    roles = packages.names(
-        ("dkms", "kernel", "modules", "userland", "desktop"), branch, modules, settings.profile
-    )
+    names = partial(_names, packages, branch, modules, settings.profile)
     build = settings.build == "dkms"
     return DriverPackages(
-        install=filled(roles),
+        install=filled(names("dkms", "kernel", "modules", "userland", "desktop")),
         build=distribution.build if build else (),
         headers=filled(distribution.headers) if build else (),
         fabric_manager=_of(packages.fabric_manager, branch, filled) if request.nvswitch else (),
         pinning=filled(_pinning(packages, branch, settings.version)),
         family=request.catalog.family(distribution.style).patterns,
-        companions=filled(packages.names(("own",), branch, modules, settings.profile)),
+        companions=filled(names("own")),
         meta=_of(packages.meta, branch, filled, modules),
         stream=_stream(request, branch, modules),
         module=packages.module,
         rivals=filled(_rivals(packages, branch, modules)),
+    )
+
+
+def _names(
+    packages: PackageSet, branch: int, modules: Modules, profile: Profile, *roles: Role
+) -> list[str]:
+    """Name templates of the groups with one of `roles` that count for this choice, sorted."""
+    return sorted(
+        name
+        for group in packages.groups
+        if group.role in roles
+        and group.covers(branch)
+        and group.modules in (None, modules)
+        and profile in group.profiles
+        for name in group.names
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from gpufleet.core.render import render
@@ -23,6 +24,22 @@ class Scaling:
     most: int
     least: int = 1
     calm_seconds: int = CALM_SECONDS
+
+
+def hpa_version(catalog: Autoscaling, served: Collection[str]) -> str:
+    """The newest version of the autoscaler's API among those served; "" without any."""
+    return next((entry.version for entry in catalog.hpa[::-1] if entry.version in served), "")
+
+
+def hpa_of(catalog: Autoscaling, minor: str) -> str:
+    """The newest version of the autoscaler's API that a minor of Kubernetes serves, or ""."""
+    number = release(minor)
+    served = [
+        entry.version
+        for entry in catalog.hpa
+        if release(entry.since) <= number and (entry.until is None or number < release(entry.until))
+    ]
+    return hpa_version(catalog, served)
 
 
 def hpa(catalog: Autoscaling, wanted: Scaling, api: str, minor: str) -> str:

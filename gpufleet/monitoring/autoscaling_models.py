@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from datetime import date
 from functools import lru_cache
 from typing import Annotated, Literal
@@ -11,7 +10,6 @@ from pydantic import Field
 
 from gpufleet.core.data import read
 from gpufleet.core.entries import Entry, Sourced
-from gpufleet.core.versions import release
 from gpufleet.helm.chart_models import ChartVersion, Minor
 
 Aggregation = Literal["avg", "max", "sum"]
@@ -88,21 +86,6 @@ class Autoscaling(Entry):
 
     def metric(self, name: str) -> PodMetric | None:
         return next((metric for metric in self.metrics if metric.name == name), None)
-
-    def hpa_version(self, served: Collection[str]) -> str:
-        """The newest version of the autoscaler's API among those served; "" without any."""
-        return next((entry.version for entry in self.hpa[::-1] if entry.version in served), "")
-
-    def hpa_of(self, minor: str) -> str:
-        """The newest version of the autoscaler's API that a minor of Kubernetes serves, or ""."""
-        number = release(minor)
-        served = [
-            entry.version
-            for entry in self.hpa
-            if release(entry.since) <= number
-            and (entry.until is None or number < release(entry.until))
-        ]
-        return self.hpa_version(served)
 
 
 @lru_cache(maxsize=1)

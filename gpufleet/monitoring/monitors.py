@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.versions import release
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.monitoring.findings import monitors as findings
+from gpufleet.monitoring.scrape_models import load_scrape
 from gpufleet.monitoring.settings import MonitoringSettings
 
 CHART = "kube-prometheus-stack"
 MONITOR_CRD = "servicemonitors.monitoring.coreos.com"
-SLICES_FROM = 33  # minor from which on the Endpoints API is deprecated
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,8 @@ class MonitorPlan:
 def plan_monitors(wanted: MonitoringSettings, facts: ClusterFacts, version: str) -> MonitorPlan:
     """Whether to install a Prometheus, and how it gets to know the exporter."""
     discovery: Literal["endpoints", "endpointslice"]
-    discovery = "endpointslice" if facts.server.minor >= SLICES_FROM else "endpoints"
+    slices = (facts.server.major, facts.server.minor) >= release(load_scrape().slices_from)
+    discovery = "endpointslice" if slices else "endpoints"
     there = facts.prometheus
     ours = facts.release(wanted.namespace, CHART) is not None
     install = wanted.enabled and (

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gpufleet.facts.model import NodeFacts
+from gpufleet.facts.model import NodeFacts, OsRelease
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.apt_sources import Entry, read_entries
 
 PATH = "/etc/apt/sources.list.d/gpufleet-components.sources"
 HEAD = "# Written by gpufleet: the driver's packages.\n"
 _MOVING = ("stable", "oldstable", "oldoldstable")  # suites by Debian's other names
-_OWN_FILES = re.compile(r"/etc/apt/sources\.list(\.d/(debian|ubuntu)\.sources)?")
-_OWN_KEYRINGS = re.compile(r"/usr/share/keyrings/(debian|ubuntu)-archive-keyring\.[a-z]+")
+# with NAME as in ID of /etc/os-release
+_OWN_FILES = r"/etc/apt/sources\.list(\.d/NAME\.sources)?"
+_OWN_KEYRINGS = r"/usr/share/keyrings/NAME-archive-keyring\.[a-z]+"
 
 
 def component_sources(
@@ -27,7 +28,7 @@ def component_sources(
     entries = read_entries(facts.files)
     stanzas: dict[tuple[Entry, tuple[str, ...]], list[str]] = {}
     for entry in entries:
-        if not _is_own(entry, facts.os.codename, third_parties):
+        if not _is_own(entry, facts.os, third_parties):
             continue
         missing = tuple(name for name in wanted if name not in _open(entry, entries))
         if missing:
@@ -40,15 +41,15 @@ def component_sources(
     return FileWrite(PATH, HEAD + "\n".join(written))
 
 
-def _is_own(entry: Entry, codename: str, third_parties: Sequence[str]) -> bool:
+def _is_own(entry: Entry, os: OsRelease, third_parties: Sequence[str]) -> bool:
     """Whether it is the distribution's own main archive: by its file or by its keyring."""
     suite = re.split("[-/]", entry.suite)[0]
-    if "main" not in entry.components or suite not in (codename, *_MOVING):
+    if "main" not in entry.components or suite not in (os.codename, *_MOVING):
         return False
     if any(re.search(pattern, entry.url) for pattern in third_parties):
         return False
-    keyring = _OWN_KEYRINGS.fullmatch(entry.option("Signed-By"))
-    return bool(keyring or _OWN_FILES.fullmatch(entry.path))
+    places = ((_OWN_KEYRINGS, entry.option("Signed-By")), (_OWN_FILES, entry.path))
+    return any(re.fullmatch(own.replace("NAME", re.escape(os.id)), at) for own, at in places)
 
 
 def _open(entry: Entry, entries: Sequence[Entry]) -> set[str]:

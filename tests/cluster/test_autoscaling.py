@@ -13,7 +13,7 @@ import yaml
 from kubernetes import client
 
 from gpufleet.helm.chart_choice import kubernetes_minor
-from gpufleet.monitoring.autoscalers import Scaling, hpa
+from gpufleet.monitoring.autoscalers import Scaling, hpa, hpa_version
 from gpufleet.monitoring.autoscaling_models import load_autoscaling
 from gpufleet_sandbox.cluster import Cluster
 from gpufleet_sandbox.waiting import wait_until
@@ -29,7 +29,7 @@ PLURAL = "horizontalpodautoscalers"
 def served(loop: Loop) -> str:
     """The newest version of the autoscaler's API that the cluster has."""
     versions: Any = client.AutoscalingApi(loop.cluster.api).get_api_group().versions
-    return load_autoscaling().hpa_version([each.group_version for each in versions])
+    return hpa_version(load_autoscaling(), [each.group_version for each in versions])
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from gpufleet.kube.facts import (
     ServerVersion,
 )
 from gpufleet.monitoring.adapter import ADAPTER
-from gpufleet.monitoring.autoscalers import Scaling, hpa, quantity, scaled_object
+from gpufleet.monitoring.autoscalers import Scaling, hpa, hpa_version, quantity, scaled_object
 from gpufleet.monitoring.autoscaling_models import load_autoscaling
 from gpufleet.monitoring.autoscaling_rules import custom_rules, external_rules
 
@@ -164,7 +164,7 @@ WANTED = Scaling("ml", "trainer", METRIC, "60", 6)
     ],
 )
 def test_the_newest_version_that_is_served(served: set[str], version: str) -> None:
-    assert CATALOG.hpa_version(served) == version
+    assert hpa_version(CATALOG, served) == version
 
 
 def test_an_autoscaler_in_each_version() -> None:

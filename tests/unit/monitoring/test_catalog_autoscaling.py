@@ -9,6 +9,7 @@ import yaml
 from click.testing import CliRunner
 
 from gpufleet.cli import main
+from gpufleet.monitoring.autoscalers import hpa_of
 from gpufleet.monitoring.autoscaling_models import load_autoscaling
 from gpufleet.monitoring.autoscaling_rules import custom_rules, external_rules
 
@@ -45,7 +46,7 @@ def test_every_metric_has_an_old_field_first() -> None:
     ],
 )
 def test_the_version_of_a_minor(minor: str, version: str) -> None:
-    assert CATALOG.hpa_of(minor) == version
+    assert hpa_of(CATALOG, minor) == version
 
 
 def test_rules_are_those_that_are_deployed() -> None:

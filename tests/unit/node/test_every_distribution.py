@@ -191,7 +191,8 @@ def test_code_names_no_distribution() -> None:
     """What a distribution is and may have is in its file; words for people are no decision."""
     names = {name for place in KNOWN for name in (place.code, *place.os.ids)} - {"ol"}
     names |= {word for family in load_families() for word in family.words}
-    literal = re.compile(rf"""["'*](?:{"|".join(sorted(map(re.escape, names)))})["'*]""")
+    name = "|".join(sorted(map(re.escape, names)))
+    literal = re.compile(rf"""["'*|](?:{name})["'*|)]|\((?:{name})\|""")
     code = [
         *ROOT.glob("gpufleet/**/*.py"),
         *ROOT.glob("gpufleet/**/*.sh"),
