@@ -11,7 +11,13 @@ from pathlib import Path
 
 from gpufleet.exporter.counters import CounterCatalog, load_counters
 from gpufleet.monitoring.alert_models import Alert, AlertCatalog, load_alerts
-from gpufleet.monitoring.alert_rules import expanded, prometheus_rule, rule_groups, rules_file
+from gpufleet.monitoring.alert_rules import (
+    expanded,
+    missing_fields,
+    prometheus_rule,
+    rule_groups,
+    rules_file,
+)
 from gpufleet.monitoring.settings import MonitoringSettings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,7 +33,7 @@ def needs(catalog: AlertCatalog, counters: CounterCatalog, alert: Alert) -> str:
     """What an alert needs beside an exporter that collects what it does by itself."""
     expr = expanded(catalog, alert.expr)
     found = [title for prefix, title in OTHERS.items() if prefix in expr]
-    if catalog.missing(alert, counters.builtin.fields):
+    if missing_fields(catalog, alert, counters.builtin.fields):
         found.append("our list of counters")
     return ", ".join(found) or "-"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
 from datetime import date
 from functools import lru_cache
 from typing import Annotated, Literal
@@ -11,7 +10,6 @@ from pydantic import StringConstraints
 
 from gpufleet.core.data import read
 from gpufleet.core.entries import Entry, Sourced
-from gpufleet.core.versions import release
 
 FieldName = Annotated[str, StringConstraints(pattern=r"^DCGM_[A-Z0-9_]+$")]
 ExporterVersion = Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+$")]
@@ -27,12 +25,6 @@ class CounterField(Entry):
     since: ExporterVersion | None = None
     until: ExporterVersion | None = None
     note: str = ""
-
-    def known_to(self, version: str) -> bool:
-        """Whether an exporter of `version` knows the name."""
-        number = release(version)
-        since, until = release(self.since or "0"), release(self.until or "9999")
-        return since <= number < until
 
 
 class Topic(Entry):
@@ -59,30 +51,6 @@ class CounterCatalog(Sourced):
     builtin: Builtin
     profiling: tuple[str, ...]
     topics: tuple[Topic, ...]
-
-    def serves(self, version: str) -> bool:
-        """Whether there is a list for exporters of `version`."""
-        return release(self.first) <= release(version)[:3] < release(self.until)
-
-    def is_after(self, version: str) -> bool:
-        """Whether exporters of `version` name their metrics differently."""
-        return release(version)[:3] >= release(self.until)
-
-    def of(
-        self, version: str, generations: Collection[str] = ()
-    ) -> Iterator[tuple[Topic, tuple[CounterField, ...]]]:
-        """Topics with the fields that an exporter of `version` knows.
-
-        `generations`: of the GPUs; topics that none of them has are left out. Empty: unknown GPUs,
-        everything counts.
-        """
-        for topic in self.topics:
-            having = self.profiling if topic.profiling else topic.generations
-            if having and generations and not set(generations) & set(having):
-                continue
-            known = tuple(field for field in topic.fields if field.known_to(version))
-            if known:
-                yield topic, known
 
 
 @lru_cache(maxsize=1)

@@ -2,9 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
-from gpufleet.exporter.counters import CounterCatalog
+from gpufleet.core.versions import release
+from gpufleet.exporter.counters import CounterCatalog, CounterField, Topic
+
+
+def has_list(catalog: CounterCatalog, version: str) -> bool:
+    """Whether there is a list for exporters of `version`."""
+    return release(catalog.first) <= release(version)[:3] < release(catalog.until)
+
+
+def renames(catalog: CounterCatalog, version: str) -> bool:
+    """Whether exporters of `version` name their metrics differently."""
+    return release(version)[:3] >= release(catalog.until)
+
+
+def _topics(
+    catalog: CounterCatalog, version: str, generations: Collection[str] = ()
+) -> Iterator[tuple[Topic, tuple[CounterField, ...]]]:
+    """Topics with the fields that an exporter of `version` knows.
+
+    `generations`: of the GPUs; topics that none of them has are left out. Empty: unknown GPUs,
+    everything counts.
+    """
+    for topic in catalog.topics:
+        having = catalog.profiling if topic.profiling else topic.generations
+        if having and generations and not set(generations) & set(having):
+            continue
+        known = tuple(field for field in topic.fields if _knows(version, field))
+        if known:
+            yield topic, known
+
+
+def _knows(version: str, field: CounterField) -> bool:
+    """Whether an exporter of `version` knows the name."""
+    since, until = release(field.since or "0"), release(field.until or "9999")
+    return since <= release(version) < until
 
 
 def counters_csv(
@@ -15,10 +49,10 @@ def counters_csv(
     `generations`: of the GPUs that it serves, as gpus.yaml names them; empty where they are not
     known. None where the catalog has no list for that version: the exporter's own is the right one.
     """
-    if not catalog.serves(version):
+    if not has_list(catalog, version):
         return None
     lines = ["# Written by gpufleet: field, type, help."]
-    for topic, fields in catalog.of(version, generations):
+    for topic, fields in _topics(catalog, version, generations):
         lines += ["", f"# {topic.topic}"]
         lines += [f"{entry.field}, {entry.type}, {entry.help}" for entry in fields]
     return "\n".join(lines) + "\n"
@@ -31,10 +65,10 @@ def collected(
 
     The exporter's own list of a version from `catalog.until` on has other names: it gives none.
     """
-    if catalog.serves(version):
-        found = catalog.of(version, generations)
+    if has_list(catalog, version):
+        found = _topics(catalog, version, generations)
         return frozenset(entry.field for _, fields in found for entry in fields)
-    before = not catalog.is_after(version)
+    before = not renames(catalog, version)
     return frozenset(catalog.builtin.fields) if before else frozenset()
 
 

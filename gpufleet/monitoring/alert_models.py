@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from datetime import date
 from functools import lru_cache
 from typing import Annotated, Literal
@@ -88,14 +87,6 @@ class AlertCatalog(Entry):
             if alert.name == name:
                 return alert
         raise KeyError(name)
-
-    def missing(self, alert: Alert, collected: Collection[str]) -> tuple[str, ...]:
-        """The fields that an alert lacks where an exporter collects just `collected`."""
-        there = set(collected) | set(alert.optional)
-        for group in self.alternatives:
-            if there & set(group):
-                there |= set(group)
-        return tuple(field for field in self.fields(alert.expr) if field not in there)
 
     def fields(self, expr: str) -> tuple[str, ...]:
         """The DCGM fields that an expression needs, by itself or through recorded series."""

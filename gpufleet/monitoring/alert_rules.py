@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from gpufleet.core.yaml_text import yaml_text
@@ -23,6 +23,17 @@ _PODS = (
     "{{ range $i, $s := . }}{{ if $i }}, {{ end }}{{ $s.Labels.namespace }}/{{ $s.Labels.pod }}"
     "{{ end }}{{ else }}none{{ end }}"
 )
+
+
+def missing_fields(
+    catalog: AlertCatalog, alert: Alert, collected: Collection[str]
+) -> tuple[str, ...]:
+    """The fields that an alert lacks where an exporter collects just `collected`."""
+    there = set(collected) | set(alert.optional)
+    for group in catalog.alternatives:
+        if there & set(group):
+            there |= set(group)
+    return tuple(field for field in catalog.fields(alert.expr) if field not in there)
 
 
 def rule_groups(catalog: AlertCatalog, runbooks: str | None = None) -> list[dict[str, Any]]:

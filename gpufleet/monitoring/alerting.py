@@ -8,7 +8,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.kube.objects import ObjectSet
 from gpufleet.monitoring.alert_models import AlertCatalog, load_alerts
-from gpufleet.monitoring.alert_rules import prometheus_rule, rule_groups
+from gpufleet.monitoring.alert_rules import missing_fields, prometheus_rule, rule_groups
 from gpufleet.monitoring.findings import alerting as findings
 from gpufleet.monitoring.monitors import MonitorPlan, match_labels, selects
 from gpufleet.monitoring.settings import MonitoringSettings
@@ -62,5 +62,5 @@ def _silent(catalog: AlertCatalog, collected: Collection[str] | None) -> list[Fi
     """A finding where some alerts never fire because our exporter does not collect their fields."""
     if collected is None:
         return []
-    names = [alert.name for alert in catalog.alerts if catalog.missing(alert, collected)]
+    names = [alert.name for alert in catalog.alerts if missing_fields(catalog, alert, collected)]
     return [findings.ALERTS_WITHOUT_FIELDS(names=", ".join(names))] if names else []

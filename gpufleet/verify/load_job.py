@@ -8,7 +8,7 @@ from typing import Any
 
 from gpufleet.core.versions import release
 from gpufleet.verify.cluster import RESOURCE
-from gpufleet.verify.load_models import LoadField, LoadTest
+from gpufleet.verify.load_models import LoadField, LoadImage, LoadTest
 
 PART = "load-test"
 LABELS = {"app.kubernetes.io/managed-by": "gpufleet", "app.kubernetes.io/component": PART}
@@ -86,10 +86,10 @@ def choose(catalog: LoadTest, wish: Wish, node: Any, pods: Iterable[Any]) -> Loa
         return LeftOut(name, "it has no free GPU")
     if compute.startswith(".") or compute.endswith("."):
         return LeftOut(name, f"no label {catalog.labels.compute[0]}: GPU feature discovery is off")
-    field, image = catalog.field(compute), catalog.image(cuda)
+    field, image = field_of(catalog, compute), _image(catalog, cuda)
     if not cuda:
         return LeftOut(name, f"no label {catalog.labels.cuda[0]}, and verify_load_cuda is not set")
-    oldest = catalog.oldest_of(cuda)
+    oldest = next((entry.compute for entry in catalog.oldest if entry.cuda == cuda), None)
     if oldest and release(compute) < release(oldest) and not wish.cuda:
         return LeftOut(
             name,
@@ -102,6 +102,18 @@ def choose(catalog: LoadTest, wish: Wish, node: Any, pods: Iterable[Any]) -> Loa
         gpus = 1  # more shares of a GPU are no more load
     chosen = wish.image or (image.image if image else "")
     return Load(name, gpus, chosen, cuda, field, compute)
+
+
+def field_of(catalog: LoadTest, compute: str) -> LoadField | None:
+    """What is loaded on GPUs of a compute capability."""
+    number = release(compute)
+    return next((field for field in catalog.fields if release(field.since) <= number), None)
+
+
+def _image(catalog: LoadTest, cuda: int) -> LoadImage | None:
+    """The newest one with a program for a major version of CUDA."""
+    found = [image for image in catalog.images if cuda in image.cuda]
+    return max(found, key=lambda image: release(image.dcgm), default=None)
 
 
 def free_gpus(node: Any, pods: Iterable[Any]) -> int:

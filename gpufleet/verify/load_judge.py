@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from gpufleet.core.versions import release
 from gpufleet.verify.load_job import Load
-from gpufleet.verify.load_models import LoadTest, Rates
+from gpufleet.verify.load_models import ActiveLimit, LoadTest, Rates
 
 # Worker 0:1[1004]: TensorEngineActive: generated ???, dcgm 0.000 (250362.2 gflops)
 # before DCGM 2.1 without the worker, since 3.2 as 1.89e+05
@@ -102,7 +103,7 @@ def idle(catalog: LoadTest, load: Load, series: Collection[Series]) -> list[str]
 
     By the median, for the first and the last sample may be of a moment without load.
     """
-    least = catalog.least_active(load.field.field, load.compute)
+    least = next(limit.least for limit in catalog.active if _applies(limit, load))
     found = []
     for gpu, values in _values(series, load.field.metrics):
         if median(values) < least:
@@ -115,13 +116,23 @@ def idle(catalog: LoadTest, load: Load, series: Collection[Series]) -> list[str]
     return found
 
 
+def _applies(limit: ActiveLimit, load: Load) -> bool:
+    """Whether a limit is for the pipe and the GPUs of a load."""
+    return (
+        limit.field in (None, load.field.field)
+        and (not limit.only or load.compute in limit.only)
+        and (limit.since is None or release(limit.since) <= release(load.compute))
+    )
+
+
 def throttled(catalog: LoadTest, series: Iterable[Series]) -> list[str]:
     """GPUs whose clocks were held down, with the reasons, in more than one sample."""
     reasons: defaultdict[tuple[str, str], int] = defaultdict(int)
     for gpu, values in _values(series, catalog.throttling.metrics):
         for value in values:
-            for text in catalog.throttling.reasons(int(value)):
-                reasons[gpu, text] += 1
+            for bit, text in catalog.throttling.bits.items():
+                if int(value) & bit:
+                    reasons[gpu, text] += 1
     return [f"{gpu}: {text} ({count} samples)" for (gpu, text), count in sorted(reasons.items())]
 
 

@@ -10,7 +10,6 @@ from pydantic import Field
 
 from gpufleet.core.data import read
 from gpufleet.core.entries import Entry, Sourced
-from gpufleet.core.versions import release
 
 Compute = Annotated[str, Field(pattern=r"^\d+\.\d+$")]  # compute capability, "9.0"
 Part = Annotated[float, Field(gt=0, le=1)]
@@ -62,13 +61,6 @@ class ActiveLimit(Sourced):
     only: tuple[Compute, ...] = ()
     since: Compute | None = None
 
-    def fits(self, field: int, compute: str) -> bool:
-        return (
-            self.field in (None, field)
-            and (not self.only or compute in self.only)
-            and (self.since is None or release(self.since) <= release(compute))
-        )
-
 
 class Utilization(Sourced):
     """`least` percent of the time; `samples`: the fewest that say something; `metrics`: by how
@@ -91,9 +83,6 @@ class Throttling(Sourced):
 
     metrics: tuple[str, ...]
     bits: dict[int, str]
-
-    def reasons(self, value: int) -> list[str]:
-        return [text for bit, text in self.bits.items() if value & bit]
 
 
 class XidMetrics(Sourced):
@@ -134,24 +123,6 @@ class LoadTest(Entry):
     xids: XidMetrics
     labels: NodeLabels
     series: tuple[PodLabels, ...]
-
-    def image(self, cuda: int) -> LoadImage | None:
-        """The newest one with a program for a major version of CUDA."""
-        found = [image for image in self.images if cuda in image.cuda]
-        return max(found, key=lambda image: release(image.dcgm), default=None)
-
-    def oldest_of(self, cuda: int) -> str | None:
-        """The lowest compute capability that a program for that CUDA can load."""
-        return next((entry.compute for entry in self.oldest if entry.cuda == cuda), None)
-
-    def field(self, compute: str) -> LoadField | None:
-        """What is loaded on GPUs of a compute capability."""
-        number = release(compute)
-        return next((field for field in self.fields if release(field.since) <= number), None)
-
-    def least_active(self, field: int, compute: str) -> float:
-        """The part of the time that the pipe of a field must work."""
-        return next(limit.least for limit in self.active if limit.fits(field, compute))
 
 
 @lru_cache(maxsize=1)

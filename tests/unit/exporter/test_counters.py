@@ -8,17 +8,18 @@ import io
 import pytest
 
 from gpufleet.exporter.counters import load_counters
-from gpufleet.exporter.counters_file import collected, counters_csv, fields_of
+from gpufleet.exporter.counters_file import collected, counters_csv, fields_of, has_list, renames
 from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.chart_choice import load_charts
 from gpufleet.monitoring.alert_models import load_alerts
+from gpufleet.monitoring.alert_rules import missing_fields
 from gpufleet.node.catalog import load_catalog
 
 COUNTERS, ALERTS = load_counters(), load_alerts()
 GENERATIONS = [generation.name for generation in load_catalog().gpus.generations]
 HOSTS = [known.version for known in load_catalog().exporter.versions]
 CHARTS = list(load_charts().charts["dcgm-exporter"].installed)
-OURS = [version for version in ["3.4.0", *HOSTS, *CHARTS] if COUNTERS.serves(version)]
+OURS = [version for version in ["3.4.0", *HOSTS, *CHARTS] if has_list(COUNTERS, version)]
 # Alerts that only work where the exporter gets our list: charts before 3.6.0 cannot pass it.
 NEED_OUR_LIST = {
     "GpuEccUncorrectable", "GpuEccCorrectableRate", "GpuRowRemapPending", "GpuPagesPending",
@@ -78,15 +79,17 @@ def test_generations_are_those_of_the_catalog() -> None:
 def test_alerts_use_only_what_our_list_collects(version: str) -> None:
     there = collected(COUNTERS, version)
     assert {
-        a.name: ALERTS.missing(a, there) for a in ALERTS.alerts if ALERTS.missing(a, there)
+        a.name: missing_fields(ALERTS, a, there)
+        for a in ALERTS.alerts
+        if missing_fields(ALERTS, a, there)
     } == {}
 
 
 def test_what_does_not_work_without_our_list_is_known() -> None:
     for version in {*HOSTS, *CHARTS} - set(OURS):
         there = collected(COUNTERS, version)
-        silent = {alert.name for alert in ALERTS.alerts if ALERTS.missing(alert, there)}
-        if COUNTERS.is_after(version):
+        silent = {alert.name for alert in ALERTS.alerts if missing_fields(ALERTS, alert, there)}
+        if renames(COUNTERS, version):
             assert not there
             assert silent > NEED_OUR_LIST
         else:

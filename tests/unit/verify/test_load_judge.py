@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.verify.load_job import Load
+from gpufleet.verify.load_job import Load, field_of
 from gpufleet.verify.load_judge import Printed, idle, parse, samples, slow, throttled, xids
 from gpufleet.verify.load_models import load_load_test
 
@@ -102,7 +102,7 @@ def series(name: str, *values: float, gpu: int = 0, start: int = 0, **labels: st
 
 
 def load(compute: str) -> Load:
-    field = CATALOG.field(compute)
+    field = field_of(CATALOG, compute)
     assert field
     return Load("gpu-1", 1, "image", 13, field, compute)
 
