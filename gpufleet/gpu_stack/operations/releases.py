@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from datetime import date
 from typing import Any
 
 from pyinfra import host, logger, state
@@ -16,10 +15,8 @@ from gpufleet.gpu_stack.operations.operand_watch import look_at_operands
 from gpufleet.gpu_stack.settings import ClusterSettings, load_cluster_settings
 from gpufleet.helm.findings.releases import KIND_MISSING
 from gpufleet.helm.operations.cluster import Cluster, PlannedRelease, open_cluster
-from gpufleet.helm.operations.release_run import Outcome
 from gpufleet.helm.release import Release, ReleasePlan
 from gpufleet.host.operation import Commands
-from gpufleet.host.shell import explain, stop
 from gpufleet.kube.facts import ClusterFacts, ServerVersion
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.kube.operations.boundary import cluster_operation
@@ -45,11 +42,6 @@ class ClusterRun:
     def facts(self) -> ClusterFacts:
         """As gathered at the start of the run."""
         return self.cluster.facts
-
-    @property
-    def today(self) -> date:
-        """The day of the run."""
-        return date.today()
 
     def note(self, planned: ReleasePlan) -> None:
         """Put a plan into the report."""
@@ -166,28 +158,21 @@ def _bring(run: ClusterRun, planned: PlannedRelease) -> Commands:
         yield FunctionCommand(_carry_out, (run, planned), {})
         return
     if plan.needed and state.is_executing:  # waiting changes nothing, so it is no command
-        outcome = run.cluster.carry_out(planned, _say(host), look_at_operands)
-        if not _conclude(run, outcome):
-            yield stop(host.name, outcome.findings[-1])
+        _carry_out(state, host, run, planned)
         return
     host.noop(f"{plan.release.name}: {plan.reason}")
 
 
 def _carry_out(state: State, host: Host, run: ClusterRun, planned: PlannedRelease) -> bool:
-    """pyinfra heeds what a function returns only where it takes `state` and `host`."""
+    """Raises ClusterProblem with what stopped it, where it did not come to its plan."""
     outcome = run.cluster.carry_out(planned, _say(host), look_at_operands)
-    ok = _conclude(run, outcome)
-    if ok:
+    known = run.report.findings
+    known += [found for found in outcome.findings if found not in known]
+    if not outcome.ok:
+        raise ClusterProblem(*(found for found in outcome.findings if found.blocks))
+    if planned.plan.changes:
         run.report.seen[planned.plan.release.name] = planned.plan.release.version
-    for found in outcome.findings if not ok else ():
-        if found.blocks:
-            logger.error(explain(host.name, found))
-    return ok
-
-
-def _conclude(run: ClusterRun, outcome: Outcome) -> bool:
-    run.report.findings += [found for found in outcome.findings if found not in run.report.findings]
-    return outcome.ok
+    return True
 
 
 def _say(host: Host) -> Any:

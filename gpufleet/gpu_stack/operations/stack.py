@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from pyinfra import host, state
@@ -77,7 +78,7 @@ def _stack(*, preview: bool) -> Stack | None:
     if run is None:
         return None
     plan = plan_stack(run.settings, run.facts, catalog, _node_names())
-    about = cluster_findings(catalog, run.facts.server.full, run.today)
+    about = cluster_findings(catalog, run.facts.server.full, date.today())
     run.report.findings += [*about, *plan.findings]
     if plan.blockers:
         report.block(host, [])
