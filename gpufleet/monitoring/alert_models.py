@@ -76,17 +76,11 @@ class AlertCatalog(Entry):
 
     def codes(self, name: str) -> tuple[int, ...]:
         """The codes of a class of XIDs. Raises KeyError for a class that there is not."""
-        for entry in self.xids:
-            if entry.name == name:
-                return tuple(entry.codes)
-        raise KeyError(name)
+        return tuple({entry.name: entry.codes for entry in self.xids}[name])
 
     def alert(self, name: str) -> Alert:
         """The alert of that name. Raises KeyError where there is none."""
-        for alert in self.alerts:
-            if alert.name == name:
-                return alert
-        raise KeyError(name)
+        return {alert.name: alert for alert in self.alerts}[name]
 
     def fields(self, expr: str) -> tuple[str, ...]:
         """The DCGM fields that an expression needs, by itself or through recorded series."""

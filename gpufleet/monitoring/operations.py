@@ -15,7 +15,6 @@ from gpufleet.host.operation import Commands
 from gpufleet.kube.objects import OURS
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.kube.operations.boundary import cluster_operation, writing
-from gpufleet.kube.operations.objects import MANAGER
 from gpufleet.monitoring.alertmanager import (
     CONFIG_KEY,
     CONFIG_SECRET,
@@ -81,5 +80,5 @@ def _write(state: State, host: Host, api: ClusterApi, namespace: str, text: str)
         "data": {CONFIG_KEY: base64.b64encode(text.encode()).decode()},
     }
     with writing(f"write {path}", secret=True):
-        api.apply(path, body, MANAGER)
+        api.apply(path, body)
     return True

@@ -14,7 +14,6 @@ from gpufleet.kube.facts import ServerVersion
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.kube.parse import condition
 
-MANAGER = "gpufleet"
 PUBLISHED_IN = 60  # seconds that the server has to use a new schema
 LOOK_EVERY = 0.25  # seconds
 OPENAPI_V3 = ServerVersion(1, 27)  # from here on one document per group is served
@@ -62,7 +61,7 @@ def _refused(step: CrdStep, release: Release, error: str) -> Finding:
 def _write(api: ClusterApi, step: CrdStep) -> None:
     path = _path(step.manifest, step.name)
     if step.method == "apply":
-        api.apply(path, step.manifest, MANAGER)
+        api.apply(path, step.manifest)
     elif step.action == "create":
         api.create(path.rsplit("/", 1)[0], step.manifest)
     else:

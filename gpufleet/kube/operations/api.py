@@ -125,14 +125,14 @@ class ClusterApi:
         """Patch an object: what `body` names is set, null takes a field away."""
         return self._request("PATCH", path, body=body, content="application/merge-patch+json")
 
-    def apply(self, path: str, body: Mapping[str, Any], manager: str) -> dict[str, Any]:
+    def apply(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Server-side apply, taking over fields that others manage."""
         return self._request(
             "PATCH",
             path,
             body=body,
             content="application/apply-patch+yaml",
-            query={"fieldManager": manager, "force": "true"},
+            query={"fieldManager": "gpufleet", "force": "true"},
         )
 
     def delete(self, path: str) -> dict[str, Any]:

@@ -11,8 +11,6 @@ from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.kube.operations.boundary import cluster_operation, writing
 from gpufleet.kube.operations.namespaces import ensure_namespace
 
-MANAGER = "gpufleet"  # of the fields that we write
-
 
 def pending(api: ClusterApi, wanted: ObjectSet) -> tuple[ObjectChange, ...]:
     """What is to be written. Raises ApiError where the API refuses to tell."""
@@ -57,9 +55,9 @@ def _apply(api: ClusterApi, namespace: str, path: str, change: ObjectChange) -> 
     """Server-side apply: kubectl's own way would copy a dashboard into an annotation that is too
     small for it."""
     try:
-        api.apply(path, change.body, MANAGER)
+        api.apply(path, change.body)
     except ApiError as error:
         if error.reason != "NotFound" or "namespaces" not in error.message:
             raise
         ensure_namespace(api, namespace)
-        api.apply(path, change.body, MANAGER)
+        api.apply(path, change.body)

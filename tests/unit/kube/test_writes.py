@@ -28,7 +28,7 @@ class Api:
             raise ApiError(f"POST {path}", self.status, {"reason": self.reason}, "test")
         self.made.append(body)
 
-    def apply(self, path: str, body: dict[str, Any], manager: str) -> None:
+    def apply(self, path: str, body: dict[str, Any]) -> None:
         if not self.made:
             answer = {"reason": "NotFound", "message": 'namespaces "space" not found'}
             raise ApiError(f"PATCH {path}", 404, answer, "test")
