@@ -26,6 +26,7 @@ LONG = (  # of several minutes, the longest first
     "tests/hosts/test_driver_package_manager.py",
     "tests/hosts/test_driver_killed.py",
     "tests/hosts/test_removal.py",
+    "tests/hosts/test_wheel.py",
     "tests/monitoring/test_dashboards.py",
     "tests/monitoring/test_dashboard_values.py",
 )

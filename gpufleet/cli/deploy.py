@@ -16,7 +16,8 @@ from gpufleet.core.paths import shipped
 from gpufleet.verify.inventory import Target, VerifyError, load_targets
 
 CONFIG = "config.py"
-PYTHON = (sys.executable, *(("-P",) if sys.version_info >= (3, 11) else ()))  # no module from here
+# -P: a module of the working directory does not shadow one of Python's, as in the pyinfra command
+PYTHON = (sys.executable, *(("-P",) if sys.version_info >= (3, 11) else ()))
 EPILOG = (
     "Exit status: 0 every host and cluster is as it should be; 1 one was stopped, failed or was "
     "not reached; 2 wrong usage; 4 --limit matches nothing; 130 interrupted."
