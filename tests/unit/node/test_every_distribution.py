@@ -16,6 +16,7 @@ from gpufleet.driver.offers import branches_of, offers, package_set
 from gpufleet.facts.distribution import code_of, distribution_of, manager_of
 from gpufleet.facts.model import Kernel, NodeFacts, OsRelease
 from gpufleet.facts.parse import parse_node_facts
+from gpufleet.facts.record import NO_RECORD
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node
 from gpufleet.node.settings import load_settings
@@ -143,7 +144,7 @@ def test_a_captured_host_gets_a_plan(capture: Path) -> None:
     place = distribution_of(facts.os, KNOWN)
     assert place is not None, facts.os
     assert facts.package_manager == place.manager
-    found = plan(replace(facts, provenance=None, pci=bare_host().pci))
+    found = plan(replace(facts, provenance=NO_RECORD, pci=bare_host().pci))
     assert UNKNOWN_DISTRIBUTION.code not in {finding.code for finding in found.all_findings}
     assert found.driver is not None
     assert found.driver.packages
