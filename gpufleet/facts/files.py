@@ -16,12 +16,13 @@ from gpufleet.facts.model import CdiSpec, ManagedFile
 from gpufleet.facts.record import NO_RECORD, HostRecord, read_record
 from gpufleet.facts.sections import records
 
-PROVENANCE = "/var/lib/gpufleet/provenance.json"
-COPIES = "/var/lib/gpufleet/backup"  # folder of what a run replaced
-NOTES = "/var/lib/gpufleet/runtimes"  # folder of a file for each runtime, as its part of the record
+HOME = "/var/lib/gpufleet"
+PROVENANCE = f"{HOME}/provenance.json"
+COPIES = f"{HOME}/backup"  # folder of what a run replaced
+NOTES = f"{HOME}/runtimes"  # folder of a file for each runtime, as its part of the record
 # Names that a transaction of the driver role was about to install; gone once they are recorded.
-BEGUN = "/var/lib/gpufleet/driver.before.begun"
-TOOLKIT_BEGUN = "/var/lib/gpufleet/toolkit.before.begun"
+BEGUN = f"{HOME}/driver.before.begun"
+TOOLKIT_BEGUN = f"{HOME}/toolkit.before.begun"
 _SHA256 = re.compile(r"([0-9a-f]{64})  (/.*)$")
 _MOVED = (
     "the content of {path} has another size than the file: it was cut off, or the file changed "

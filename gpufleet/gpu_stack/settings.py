@@ -12,11 +12,9 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.findings import settings as findings
 from gpufleet.core.load_settings import load_role, unknown_keys
 from gpufleet.core.settings import RoleSettings
-from gpufleet.driver.settings import DriverSettings
-from gpufleet.exporter.settings import ExporterSettings
 from gpufleet.helm.settings import ClusterAccess, Name, Values
 from gpufleet.monitoring.settings import MonitoringSettings
-from gpufleet.toolkit.settings import ToolkitSettings
+from gpufleet.role.listing import node_settings
 
 
 class DevicePluginSettings(RoleSettings):
@@ -69,14 +67,13 @@ class GpuOperatorSettings(RoleSettings):
     values: Values = Field({}, description="Values of the operator's chart, over our own.")
 
 
-NODE_ROLES: tuple[type[RoleSettings], ...] = (DriverSettings, ToolkitSettings, ExporterSettings)
 CLUSTER_ROLES: tuple[type[RoleSettings], ...] = (
     ClusterAccess,
     DevicePluginSettings,
     MonitoringSettings,
     GpuOperatorSettings,
 )
-ROLES = NODE_ROLES + CLUSTER_ROLES  # a misspelt key is found wherever it stands
+ROLES = node_settings() + CLUSTER_ROLES  # a misspelt key is found wherever it stands
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 from gpufleet.core.findings import Finding
-from gpufleet.driver.files import RIVALS
-from gpufleet.driver.plan import DriverPlan
-from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.findings import machine as findings
 from gpufleet.node.catalog import Catalog
 from gpufleet.packages import findings as package_findings
 from gpufleet.packages.repository import revoked_keys
 
-NEEDED_MB = {
-    "/usr": 2000,
-    "/var": 1500,
-    "/boot": 100,
-}  # driver, DKMS build, package cache, initramfs
 CLOCK_TOLERANCE = 300  # seconds; signatures and TLS mind more than that
-TRIGGERED = ("initramfs-tools", "libc-bin", "man-db", "dbus")  # by a driver's packages, on apt
-INTERRUPTED = "an interrupted run of dpkg"  # as the facts say it
-DKMS_PLACE = re.compile(r"/lib/modules/[^/]+/(updates|extra)/")  # dkms(8), dest_module_location
 CARRIED_OUT_WITH = ("apt", "dnf", "yum")
 
 
@@ -41,77 +28,3 @@ def inspect_host(facts: NodeFacts, catalog: Catalog, now: int) -> list[Finding]:
     if facts.lock_holder:
         found.append(package_findings.LOCK_HELD(holder=facts.lock_holder))
     return [*found, *revoked_keys(catalog.cuda, facts)]
-
-
-def inspect_driver(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
-    """Findings about the driver that is there and about what is in the way of the wanted one."""
-    found: list[Finding] = []
-    if facts.runfile_install:
-        found.append(findings.RUNFILE_INSTALLED())
-    if facts.operator_driver:
-        found.append(findings.OPERATOR_DRIVER())
-    if facts.loaded_driver and facts.library and facts.loaded_driver != facts.library:
-        found.append(findings.VERSION_MISMATCH(loaded=facts.loaded_driver, library=facts.library))
-    if _secure_boot_refuses(settings, facts, plan):
-        found.append(findings.SECURE_BOOT())
-    for rival in RIVALS:
-        if rival in facts.modules and any(gpu.driver == rival for gpu in facts.gpus):
-            found.append(findings.NOUVEAU(module=rival))
-    if facts.unattended_upgrades and any(not file.is_on(facts) for file in plan.files):
-        found.append(package_findings.UNATTENDED_UPGRADES())
-    if plan.changes_packages:
-        found += _obstacles(facts, plan)
-    return found
-
-
-def _secure_boot_refuses(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan) -> bool:
-    """Whether a module would be built here and the firmware knows no key that it is signed with."""
-    return (
-        facts.kernel.secure_boot is True
-        and plan.choice.build == "dkms"
-        and (plan.changes_packages or plan.load)
-        and not settings.mok_enrolled
-        and not _loaded_was_built_here(facts)
-    )
-
-
-def _loaded_was_built_here(facts: NodeFacts) -> bool:
-    """Whether DKMS built and signed the module that the kernel took: then it takes the next, too.
-
-    A module that the distribution signed says nothing of DKMS's key.
-    """
-    module, loaded = facts.module_on_disk, facts.loaded_driver
-    if loaded is None or module is None or module.version != loaded or not module.signer:
-        return False
-    built = any(
-        (found.version, found.kernel, found.state) == (loaded, facts.kernel.release, "installed")
-        for found in facts.dkms
-    )
-    return built and DKMS_PLACE.search(module.path) is not None
-
-
-def _obstacles(facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
-    found: list[Finding] = []
-    if facts.broken:
-        if _is_ours(facts, plan):
-            found.append(package_findings.UNFINISHED(problem=facts.broken))
-        else:
-            remedy = (
-                "dpkg --configure -a, then apt-get -f install."
-                if facts.package_manager == "apt"
-                else "yum-complete-transaction or dnf history, then yum check."
-            )
-            found.append(package_findings.BROKEN_PACKAGES(problem=facts.broken, remedy=remedy))
-    for path, needed in NEEDED_MB.items():
-        free = facts.free_bytes.get(path)
-        if free is not None and free < needed * 1_000_000:
-            found.append(findings.DISK_SPACE(path=path, free=free // 1_000_000, needed=needed))
-    return found
-
-
-def _is_ours(facts: NodeFacts, plan: DriverPlan) -> bool:
-    """Whether what is half done belongs to the driver, or is what its packages trigger."""
-    family = plan.packages + plan.installed
-    names = {problem.split(" is ")[0] for problem in facts.broken.split(", ")}
-    beside = {*plan.choice.packages.build, *plan.choice.packages.headers, *TRIGGERED}
-    return any(name in family for name in names) or names - {INTERRUPTED} <= beside

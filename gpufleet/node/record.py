@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from gpufleet.core.findings import Finding
-from gpufleet.driver.record import DriverEntry
-from gpufleet.exporter.record import ExporterEntry
 from gpufleet.facts.files import COPIES, PROVENANCE
 from gpufleet.facts.model import NodeFacts
-from gpufleet.facts.record import Entry
 from gpufleet.host.findings import access
-from gpufleet.toolkit.record import ToolkitEntry
-
-ENTRIES: tuple[type[Entry], ...] = (DriverEntry, ToolkitEntry, ExporterEntry)
+from gpufleet.role.listing import node_roles
 
 
 def unusable(facts: NodeFacts) -> list[Finding]:
     """A blocker where the host has a record that cannot be used."""
     file = facts.files.get(PROVENANCE)
-    problem = (file.error if file else "") or facts.provenance.trouble(ENTRIES)
+    trouble = facts.provenance.trouble(role.entry for role in node_roles())
+    problem = (file.error if file else "") or trouble
     if not problem:
         return []
     return [access.RECORD_UNUSABLE(path=PROVENANCE, problem=problem, folder=COPIES)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.driver.disruption import gpu_work
 from gpufleet.driver.files import MODPROBE_FILE
 from gpufleet.driver.record import DriverEntry
@@ -18,17 +19,18 @@ from gpufleet.facts.record import Entry
 from gpufleet.host.findings import machine as findings
 from gpufleet.node import findings as found
 from gpufleet.node.catalog import Catalog
-from gpufleet.node.record import ENTRIES
 from gpufleet.node.settings import NodeSettings
 from gpufleet.node.unfinished import NOTHING_LEFT, Unfinished, completed
 from gpufleet.packages.added import unsure
+from gpufleet.role.listing import node_roles
 from gpufleet.toolkit.record import ToolkitEntry
+from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.toolkit.runtime_model import RuntimePlan
 from gpufleet.toolkit.runtime_removal import plan_runtime_removal
 from gpufleet.toolkit.settings import ToolkitSettings
 
 PERSISTENCE_OVERRIDE = "/etc/systemd/system/nvidia-persistenced.service.d/gpufleet.conf"
-ROLES = ("exporter", "toolkit", "driver")  # in the order of their removal
+ROLES = tuple(reversed(NODE_ROLES))  # in the order of their removal
 LOADED_NAMES = ("nvidia", "nvidia_uvm")  # where an old record does not name them
 
 
@@ -116,7 +118,7 @@ def plan_removal(
     entries = completed(left, facts, catalog)
     driver = entries.get(DriverEntry.role)
     known = driver if isinstance(driver, DriverEntry) else DriverEntry()
-    runtimes = plan_runtime_removal(settings.toolkit, facts, catalog)
+    runtimes = plan_runtime_removal(settings.of(TOOLKIT), facts, catalog)
     files = _files(facts)
     added, kept, doubtful = _packages(entries, facts)
     changed = [path for path, digest in files if _differs(facts, path, digest)]
@@ -138,7 +140,7 @@ def plan_removal(
         initramfs=MODPROBE_FILE if MODPROBE_FILE in written else "",
         findings=(
             *_work(settings, facts, catalog),
-            *_containers(settings.toolkit, runtimes, facts),
+            *_containers(settings.of(TOOLKIT), runtimes, facts),
             *(finding for runtime in runtimes for finding in runtime.findings),
             *(findings.FILE_CHANGED(path=path) for path in changed),
             *((found.THERE_BEFORE(packages=", ".join(kept)),) if kept else ()),
@@ -158,7 +160,7 @@ def _unloads(facts: NodeFacts, left: Unfinished) -> bool:
 def _began(entries: Mapping[str, Entry], facts: NodeFacts, left: Unfinished) -> tuple[Finding, ...]:
     """What is said of roles that are not on record as they are."""
     recorded = facts.provenance
-    there = [kind.role for kind in ENTRIES if recorded.entry(kind).exists]
+    there = [role.name for role in node_roles() if recorded.entry(role.entry).exists]
     roles = [role for role in reversed(ROLES) if role in left.begun]
     roles += [role for role in entries if role not in (*there, *roles)]
     if not roles and not recorded.exists:
@@ -178,7 +180,7 @@ def _recorded(entry: Entry, facts: NodeFacts) -> Recorded:
 
 def _work(settings: NodeSettings, facts: NodeFacts, catalog: Catalog) -> tuple[Finding, ...]:
     work = gpu_work(facts, own_pids(facts, catalog))
-    if settings.driver.allow_disruption or not (work or facts.gpu_pods):
+    if settings.host.allow_disruption or not (work or facts.gpu_pods):
         return ()
     names = ", ".join(str(process) for process in work[:5])
     return (findings.GPU_BUSY_REMOVAL(work=names or f"{facts.gpu_pods} pods"),)
@@ -221,7 +223,7 @@ def _specs(entry: Entry | None, catalog: Catalog) -> tuple[str, ...]:
 
 def _held(left: Unfinished, facts: NodeFacts) -> tuple[str, ...]:
     """Packages of the roles that hold theirs; what was held before is not among those begun."""
-    recorded = [facts.provenance.entry(kind) for kind in reversed(ENTRIES)]
+    recorded = [facts.provenance.entry(role.entry) for role in reversed(node_roles())]
     names = [name for entry in recorded if entry.held for name in entry.packages]
     names += [name for begun in left.begun.values() for name in begun if name in facts.packages]
     return tuple(dict.fromkeys(names))

@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from gpufleet.exporter.files import UNIT_FILE, drop_in
-from gpufleet.exporter.record import ExporterEntry
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.record import Entry
 from gpufleet.node.catalog import Catalog
-from gpufleet.node.record import ENTRIES
 from gpufleet.packages.added import unsure
+from gpufleet.role.listing import node_roles
+from gpufleet.role.protocol import AnyRole
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,28 +57,23 @@ def completed(left: Unfinished, facts: NodeFacts, catalog: Catalog) -> dict[str,
     """The entries of the host's record by role, and those of roles that a run began and did not
     come to record."""
     entries: dict[str, Entry] = {}
-    for kind in ENTRIES:
-        entry: Entry = facts.provenance.entry(kind)
-        if kind.role in left.begun:
-            entry = _role(entry, left, facts, catalog)
-        elif kind is ExporterEntry and not entry.exists and exporter_began(left, catalog):
-            entry = ExporterEntry(version=None)
+    for role in node_roles():
+        entry: Entry = facts.provenance.entry(role.entry)
+        if role.name in left.begun:
+            entry = _begun(role, entry, left, facts, catalog)
+        elif not entry.exists and role.began(left.written, left.images, catalog):
+            entry = role.entry(version=None)
         if entry.exists:
-            entries[kind.role] = entry
+            entries[role.name] = entry
     return entries
 
 
-def exporter_began(left: Unfinished, catalog: Catalog) -> bool:
-    """Whether an exporter was about to run here; in docker it needs no package."""
-    ours = (UNIT_FILE, drop_in(catalog))
-    return bool(left.images) or any(path in ours for path in left.written)
-
-
-def _role(old: Entry, left: Unfinished, facts: NodeFacts, catalog: Catalog) -> Entry:
-    role = old.role
-    came = left.added.get(role, ())
-    there = {n: facts.packages[n] for n in left.begun[role] if n in facts.packages}
-    main = catalog.exporter.packages.exporter if role == "exporter" else ()
+def _begun(
+    role: AnyRole, old: Entry, left: Unfinished, facts: NodeFacts, catalog: Catalog
+) -> Entry:
+    came = left.added.get(role.name, ())
+    there = {n: facts.packages[n] for n in left.begun[role.name] if n in facts.packages}
+    main = role.main_packages(catalog)
     versions = [there[n].upstream for n in main if n in there]
     versions = versions or [package.upstream for package in there.values()]
     common = Counter(versions).most_common(1)

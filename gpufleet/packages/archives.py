@@ -81,7 +81,7 @@ def plan_archives(
     facts: NodeFacts,
     catalog: PackageCatalog,
     lacking: Sequence[str] | None,
-    logins: Logins = NO_LOGINS.driver,
+    logins: Logins = NO_LOGINS,
 ) -> ArchivesPlan:
     """What to do about the repositories of one host.
 

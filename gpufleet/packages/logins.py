@@ -37,15 +37,7 @@ class Logins:
         return self.by_machine.get(parts["place"]) or self.by_machine.get(_host(parts))
 
 
-@dataclass(frozen=True, slots=True)
-class NodeLogins:
-    """The logins that the roles of a host have."""
-
-    driver: Logins = Logins()
-    toolkit: Logins = Logins()
-
-
-NO_LOGINS = NodeLogins()
+NO_LOGINS = Logins()
 
 
 def with_login(plan: RepositoryPlan, logins: Logins, facts: NodeFacts) -> RepositoryPlan:

@@ -6,22 +6,17 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
+from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 from gpufleet import __version__
 from gpufleet.core.findings import Finding
+from gpufleet.core.node_roles import NODE_ROLES
+from gpufleet.core.runtime_state import RuntimeState
 
 SCHEMA = 1  # version of the JSON; it grows where a field goes or changes its meaning
-# How a container runtime stands; "" where the run did not get as far as its settings.
-RuntimeState = Literal[
-    "",
-    "configured",
-    "as it was",
-    "waits for a restart",
-    "not running",
-    "not managed",
-    "without nvidia",
-]
+Movement = dict[str, str | None]  # before, after; {}: the host has no such part
 Status = Literal["converged", "changed", "planned", "failed", "not reached"]
 BAD: tuple[Status, ...] = ("failed", "not reached")  # what makes the run exit with 1
 INTERNAL = ("name", "seen", "examined", "leaves")  # fields that the JSON does not have
@@ -39,11 +34,9 @@ class HostReport:
     status: Status = "not reached"
     changed: int = 0
     failed: bool = False
-    driver: dict[str, str | None] = field(default_factory=dict)  # before, after
-    toolkit: dict[str, str | None] = field(default_factory=dict)  # before, after
-    exporter: dict[str, str | None] = field(default_factory=dict)  # before, after; {}: none wanted
+    roles: dict[str, Movement] = field(default_factory=lambda: {name: {} for name in NODE_ROLES})
     runtimes: dict[str, RuntimeState] = field(default_factory=dict)
-    releases: dict[str, dict[str, str | None]] = field(default_factory=dict)  # of a cluster
+    releases: dict[str, Movement] = field(default_factory=dict)  # of a cluster
     needs: list[str] = field(default_factory=list)  # what a person still has to do
     findings: list[Finding] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)  # what the failed operation said
@@ -64,8 +57,7 @@ class HostReport:
 
         A role or release that was stopped, interrupted or never begun did not move.
         """
-        roles = {"driver": self.driver, "toolkit": self.toolkit, "exporter": self.exporter}
-        for name, movement in (roles | self.releases).items():
+        for name, movement in (self.roles | self.releases).items():
             if movement:
                 movement["after"] = self.seen.get(name, movement.get("before"))
 
@@ -77,12 +69,23 @@ class HostReport:
             self.settle()
 
     def as_dict(self) -> dict[str, Any]:
-        data = asdict(self)
+        data: dict[str, Any] = {}
+        for key, value in asdict(self).items():
+            of_roles = key == "roles"
+            data |= {n: value[n] for n in in_schema() if n in value} if of_roles else {key: value}
         data["findings"] = [finding.as_dict() for finding in self.findings]
         data["seconds"] = round(self.seconds, 2)
         for name in INTERNAL:
             del data[name]
         return data
+
+
+@cache
+def in_schema() -> tuple[str, ...]:
+    """The roles that the JSON has fields for; of another one it has the plan."""
+    host = json.loads(Path(__file__).with_name("report.schema.json").read_text("utf-8"))
+    fields = host["$defs"]["host"]["properties"]
+    return tuple(name for name in fields if fields[name].get("$ref") == "#/$defs/movement")
 
 
 @dataclass(frozen=True, slots=True)

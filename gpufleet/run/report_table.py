@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gpufleet.core.findings import Finding, Severity
+from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.core.visible import each_line, one_line
 from gpufleet.run.report import HostReport
 
@@ -51,15 +52,16 @@ def _say(console: Console, word: str, style: str, host: str, sentence: str) -> N
 
 
 def _nodes(hosts: list[HostReport], *, dry: bool) -> Table:
-    exporters = any(host.exporter for host in hosts)
-    moved = ("driver", "toolkit", *(["exporter"] if exporters else []))
+    moved = [
+        name
+        for name, shown in NODE_ROLES.items()
+        if shown == "always" or any(host.roles.get(name) for host in hosts)
+    ]
     columns = ("host", *moved, "runtimes", "changes", "still needed", "time")
     rows = [
         [
             Text(host.name),
-            _movement(host.driver, host, dry=dry),
-            _movement(host.toolkit, host, dry=dry),
-            *([_movement(host.exporter, host, dry=dry)] if exporters else []),
+            *(_movement(host.roles.get(name, {}), host, dry=dry) for name in moved),
             _text(", ".join(f"{name} {state}".strip() for name, state in host.runtimes.items())),
             *_last_columns(host),
         ]

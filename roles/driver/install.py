@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
+from gpufleet.driver.conclude import conclude
 from gpufleet.driver.files import MODPROBE_FILE, RIVALS
+from gpufleet.driver.job import driver_job
 from gpufleet.driver.operations import modules, services
 from gpufleet.driver.record import DriverEntry
+from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.host import files, reboot
 from gpufleet.host.operation import role
 from gpufleet.node.operations import provenance
 from gpufleet.node.operations.node import Node
 from gpufleet.packages.operations import archives, repository
 from gpufleet.packages.operations import transaction as packages
-
-from .conclude import conclude
-from .job import driver_job
+from gpufleet.role.learned import Learned
 
 
 @role("NVIDIA driver")
 def install(node: Node) -> None:
     """Bring the driver of `node` to its plan; a converged host sees no change."""
-    plan = node.plan.driver
+    plan, settings = node.plan.of(DRIVER), node.settings.of(DRIVER)
     if plan is None:
         return
-    job = driver_job(node, plan)
+    job = driver_job(settings, node.facts, plan)
     gone = node.plan.archives
     settled = plan.converged and not gone.needed
-    if settled and provenance.is_current(node, conclude(node, plan)):
+    if settled and provenance.is_current(node, conclude(settings, node.facts, plan)):
         return  # steps that have nothing to do cost more than asking the host
     load = job.needed or plan.load
-    settings = node.settings.driver
 
     archives.use(
         "Switch repositories that are gone to their archives",
         node.facts,
         gone,
-        node.settings.driver.lock_timeout,
+        settings.lock_timeout,
     )
     repository.open_components(
         "Open the distribution's own archive", node.facts, plan.components, settings.lock_timeout
@@ -42,9 +42,7 @@ def install(node: Node) -> None:
     repository.trust(
         "Trust NVIDIA's driver repository", plan.repository, "driver", settings.lock_timeout
     )
-    found = node.driver_found = packages.look_up(
-        "Find the driver in the repositories and fetch it", job
-    )
+    found = packages.look_up("Find the driver in the repositories and fetch it", job)
     files.write(
         "Keep other drivers off the GPUs, and upgrades off the driver", node.facts, plan.files
     )
@@ -68,6 +66,7 @@ def install(node: Node) -> None:
     def version() -> str | None:
         return found.value.transaction.version if found.value else plan.target
 
+    node.driver = version
     modules.require_built(
         "See that the module was built for the running kernel",
         job.needed,
@@ -101,6 +100,9 @@ def install(node: Node) -> None:
         version,
         lambda: load and not node.waits_for_reboot,
     )
-    provenance.record(
-        "Record what was installed", node, DriverEntry, lambda: conclude(node, plan, found.value)
-    )
+
+    def learned() -> Learned:
+        reboot = node.reboot if node.waits_for_reboot else ""
+        return conclude(settings, node.facts, plan, found.value, reboot)
+
+    provenance.record("Record what was installed", node, DriverEntry, learned)

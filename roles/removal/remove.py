@@ -16,7 +16,7 @@ def remove(node: LeavingNode) -> None:
     by_key = {runtime.key: runtime for runtime in plan.runtimes}
 
     removal.wait("Wait for the package manager", node)
-    removal.unload("Unload the NVIDIA modules", plan, not node.settings.driver.allow_disruption)
+    removal.unload("Unload the NVIDIA modules", plan, not node.settings.host.allow_disruption)
     exporter.stop("Stop the exporter", plan.exporter, plan.images)
     runtimes.configure("Take nvidia out of docker", node.facts, by_key.get("docker"))
     runtimes.configure("Take nvidia out of containerd", node.facts, by_key.get("containerd"))

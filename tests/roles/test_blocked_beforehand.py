@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -14,12 +13,10 @@ from pyinfra.api.exceptions import PyinfraError
 from gpufleet.host.boundary import one_host
 from gpufleet.node.operations.node import current_node
 from gpufleet.run.reporting import RunReport
-from roles.driver.install import install
-from roles.exporter import run as exporter
+from roles.node import install_roles
 from tests.roles.answers import facts_of
 from tests.roles.test_host_boundary import CAPTURE, with_contents
 
-container_toolkit = import_module("roles.container-toolkit.configure")
 BROKEN_JSON = with_contents("/etc/docker/daemon.json", '{"log-driver": "json-file",}')
 # Facts and data of a host whose driver needs something done -> the blocker of another role.
 IN_THE_WAY: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -34,9 +31,7 @@ def deploy() -> None:
     with one_host():
         node = current_node()
         if node and node.has_gpu:
-            install(node)
-            container_toolkit.configure(node)
-            exporter.run(node)
+            install_roles(node)
 
 
 @pytest.mark.parametrize("what", IN_THE_WAY)

@@ -110,12 +110,12 @@ def test_a_dry_run_tells_what_would_be_done_and_no_more(failed: bool) -> None:
     report = run(previewed=True)
     part = report.host("@fake/one")
     part.failed, part.examined = failed, True
-    part.driver = {"before": None, "after": "580.178.04"}
+    part.roles["driver"] = {"before": None, "after": "580.178.04"}
     part.runtimes = {"docker": "configured"}
     part.steps.append("driver: install the driver: 580.178.04")
     (found, _) = report.gather()
     assert found.runtimes == {"docker": ""}
-    assert found.driver["after"] == (None if failed else "580.178.04")
+    assert found.roles["driver"]["after"] == (None if failed else "580.178.04")
     assert len(found.steps) == (0 if failed else 1)
     assert found.status == ("failed" if failed else "planned")
 

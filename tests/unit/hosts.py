@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpufleet.driver.plan import DriverPlan, plan_driver
+from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.exporter.files import own_pids
 from gpufleet.facts.model import (
     Kernel,
@@ -52,7 +53,7 @@ def plan_for(facts: NodeFacts, **data: Any) -> DriverPlan:
     settings, problems = load_settings(data)
     assert settings is not None, problems
     catalog = load_catalog()
-    return plan_driver(settings.driver, facts, catalog, own_pids(facts, catalog))
+    return plan_driver(settings.of(DRIVER), facts, catalog, own_pids(facts, catalog))
 
 
 def converged_host(version: str = "580.159.03", **changes: Any) -> NodeFacts:

@@ -13,7 +13,6 @@ from gpufleet.host.shell import explain, script
 
 Version = Callable[[], str | None]
 REBOOT = "reboot "  # how load.sh begins its line when only a reboot can help
-PREREQUISITES = ("i2c_core", "ipmi_msghandler")  # of the kernel's own, loaded by load.sh
 
 
 @operation

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from pyinfra import host, state
 
 from gpufleet.core.findings import Finding
-from gpufleet.exporter.record import ExporterEntry
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.record import NO_RECORD, HostRecord
 from gpufleet.host import lock as host_lock
@@ -17,14 +16,14 @@ from gpufleet.host.asking import arguments
 from gpufleet.host.facts import read_facts
 from gpufleet.host.findings import access
 from gpufleet.host.groups import is_cluster
-from gpufleet.host.operation import Later
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, describe, plan_node
 from gpufleet.node.record import unusable
 from gpufleet.node.settings import NodeSettings, load_settings
 from gpufleet.packages.operations.locks import wait_before_planning
 from gpufleet.packages.operations.logins import node_logins
-from gpufleet.packages.operations.transaction import Found
+from gpufleet.role.learned import Learned
+from gpufleet.role.listing import node_roles
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
 
@@ -42,7 +41,7 @@ class Node:
     plan: NodePlan
     report: HostReport
     record: HostRecord = NO_RECORD  # the provenance on the host, as it is by now
-    driver_found: Later[Found] = field(default_factory=Later)  # by the driver role
+    driver: Callable[[], str | None] = lambda: None  # version to be loaded, as far as it is known
     reboot: str = ""  # why a reboot is needed, once that is known
 
     @property
@@ -52,7 +51,7 @@ class Node:
     @property
     def may_reboot(self) -> bool:
         """Never the machine that gpufleet runs on, and only where the settings say so."""
-        return self.settings.driver.reboot == "if_needed" and not self.facts.controller
+        return self.settings.host.reboot == "if_needed" and not self.facts.controller
 
     @property
     def waits_for_reboot(self) -> bool:
@@ -64,14 +63,16 @@ class Node:
         """Version of the module that is loaded by now; None where a reboot has to load it."""
         if self.waits_for_reboot:
             return None
-        if self.driver_found.value:
-            return self.driver_found.value.transaction.version
-        return self.plan.driver.target if self.plan.driver else self.facts.loaded_driver
+        return self.driver()
 
-    def saw(self, role: str, version: str | None) -> None:
-        """Note for the report what a role has brought; what is only planned is not noted."""
+    def note(self, learned: Learned) -> None:
+        """Note for the report what a role has learned; a version that is only planned is not."""
         if state.is_executing:
-            self.report.seen[role] = version
+            self.report.seen[learned.entry.role] = learned.version
+        self.report.runtimes |= learned.runtimes
+        noted = self.report
+        noted.needs += [need for need in learned.needs if need not in noted.needs]
+        noted.findings += [each for each in learned.findings if each not in noted.findings]
 
 
 def current_node(*, patient: bool = True) -> Node | None:
@@ -87,7 +88,7 @@ def current_node(*, patient: bool = True) -> Node | None:
     settings, facts = known
     report = RunReport.of(state)
     part = report.host(host.name)
-    logins, problems = node_logins(settings.driver.repo_logins, settings.toolkit.repo_logins)
+    logins, problems = node_logins(_login_files(settings))
     if problems:
         report.block(host, problems)
         return None
@@ -99,6 +100,7 @@ def current_node(*, patient: bool = True) -> Node | None:
         settings, facts = known
         plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins)
     node = Node(host.name, settings, facts, plan, part, record=facts.provenance)
+    node.driver = lambda: plan.around.driver if plan.around else facts.loaded_driver
     _fill(part, node)
     if plan.blockers:
         report.block(host, [])
@@ -118,7 +120,7 @@ def facts_in_peace(
 ) -> tuple[NodeSettings, NodeFacts] | None:
     """Settings and facts once nothing else is at work on the host; None where that is in vain, and
     then `found` is reported too."""
-    problem = wait_before_planning(host, settings.driver.lock_timeout)
+    problem = wait_before_planning(host, settings.host.lock_timeout)
     known = None if problem else settings_and_facts()
     if known is None:
         RunReport.of(state).block(host, [*found, *([problem] if problem else [])])
@@ -164,15 +166,20 @@ def _unfit(facts: NodeFacts) -> list[Finding]:
     return unusable(facts)
 
 
+def _login_files(settings: NodeSettings) -> dict[str, tuple[str, str | None]]:
+    """By role, the setting that names a file of logins, and the file."""
+    files = {role.name: role.logins(settings.of(role)) for role in node_roles()}
+    return {name: named for name, named in files.items() if named}
+
+
 def _further_files(settings: NodeSettings) -> tuple[str, ...]:
     """Files that the facts have to hold because a setting names them."""
-    config = settings.toolkit.containerd_config
-    return (config,) if config else ()
+    return tuple(path for role in node_roles() for path in role.paths(settings.of(role)))
 
 
 def _ports(settings: NodeSettings) -> tuple[int, ...]:
     """Ports of which the facts have to say who listens there."""
-    return (settings.exporter.port,) if settings.exporter.enabled else ()
+    return tuple(port for role in node_roles() for port in role.ports(settings.of(role)))
 
 
 def preview_node() -> None:
@@ -185,12 +192,8 @@ def _fill(part: HostReport, node: Node) -> None:
     part.findings += plan.all_findings
     part.plan = describe(plan)
     part.examined = True
-    if plan.driver:
-        after = plan.driver.target or plan.driver.choice.newest_known
-        part.driver = {"before": plan.driver.before, "after": after}
-    if plan.toolkit:
-        part.toolkit = {"before": plan.toolkit.before, "after": plan.toolkit.choice.version}
-        part.runtimes = dict.fromkeys(node.facts.runtimes, "")
-    if plan.exporter:
-        old = node.facts.provenance.entry(ExporterEntry)
-        part.exporter = {"before": old.version, "after": plan.exporter.choice.version}
+    for each in plan.wanted:
+        role = each.role
+        before, after = role.versions(each.plan, node.facts.provenance.entry(role.entry))
+        part.roles[role.name] = {"before": before, "after": after}
+        part.runtimes |= role.runtimes(each.plan, node.facts)

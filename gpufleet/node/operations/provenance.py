@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
 from pyinfra import host
 
 from gpufleet import __version__
+from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.facts.files import NOTES
 from gpufleet.facts.record import NO_RECORD, SCHEMA, Entry, HostRecord, read_record
 from gpufleet.host.files import BACKUPS, HOME, INCOMING, stamp
@@ -21,9 +22,10 @@ from gpufleet.host.shell import command, explain, script, stop, upload
 from gpufleet.node import findings as found
 from gpufleet.node.operations.node import Node
 from gpufleet.node.operations.reading import RecordOnHost
-from gpufleet.node.record import ENTRIES
 from gpufleet.packages.added import with_added
 from gpufleet.packages.operations.reading import AddedPackages
+from gpufleet.role.learned import Learned
+from gpufleet.role.listing import node_roles
 
 PATH = f"{HOME}/provenance.json"
 KEPT_HISTORY = 20  # entries
@@ -32,7 +34,7 @@ KEPT_HISTORY = 20  # entries
 def merge(before: dict[str, Any], part: dict[str, Any], now: str) -> dict[str, Any] | None:
     """The record with a role's `part` in it and the change in its history; None for no change.
 
-    `part` holds the role's own entry (driver, toolkit, exporter) and `files`, path -> sha256.
+    `part` holds the role's own entry and `files`, path -> sha256.
     """
     part = json.loads(json.dumps(part))  # lists and tuples are the same in the record
     new = {**part, "files": {**before.get("files", {}), **part.get("files", {})}}
@@ -40,13 +42,11 @@ def merge(before: dict[str, Any], part: dict[str, Any], now: str) -> dict[str, A
         return None
     head = {"schema": SCHEMA, "gpufleet": __version__, "time": now}
     merged = {**before, **head, **new}
-    entry = {
-        "time": now,
-        "driver": _version(merged, "driver"),
-        "toolkit": _version(merged, "toolkit"),
-    }
-    if version := _version(merged, "exporter"):
-        entry["exporter"] = version
+    entry: dict[str, str | None] = {"time": now}
+    for role, shown in NODE_ROLES.items():
+        version = _version(merged, role)
+        if version or shown == "always":
+            entry[role] = version
     merged["history"] = [*before.get("history", []), entry][-KEPT_HISTORY:]
     return merged
 
@@ -80,22 +80,10 @@ def combined(theirs: dict[str, Any], base: dict[str, Any], ours: dict[str, Any])
     return record
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """What a role has to record: its entry, and path -> sha256 of the files that it wrote."""
-
-    entry: Entry
-    files: dict[str, str]
-
-    def as_json(self) -> dict[str, Any]:
-        """Its part of the record."""
-        return {self.entry.role: self.entry.as_json(), "files": self.files}
-
-
 def parse(content: bytes) -> HostRecord:
     """The record in a file's bytes; an empty one where there are none. Raises ValueError."""
     record = read_record(content) if content.strip() else NO_RECORD
-    if problem := record.trouble(ENTRIES):
+    if problem := record.trouble(role.entry for role in node_roles()):
         raise ValueError(problem)
     return record
 
@@ -106,7 +94,8 @@ def _version(record: dict[str, Any], role: str) -> str | None:
 
 
 def is_current(node: Node, learned: Learned) -> bool:
-    """Whether the host's record says already what a role would write into it."""
+    """Whether the host's record says already what a role would write into it; the report has it."""
+    node.note(learned)
     return merge(node.record.as_json(), learned.as_json(), "") is None
 
 
@@ -127,6 +116,7 @@ def record(
     learned, old = conclude(), node.facts.provenance.entry(kind)
     # asked for here, so that a run that was killed after its transaction is made up for by the next
     added = read(AddedPackages, before)
+    node.note(learned)
     learned = replace(learned, entry=with_added(learned.entry, added, old, node.facts))
     known = node.record.as_json()
     merged = merge(known, learned.as_json(), now)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyinfra import host, state
 from pyinfra.api.operation import OperationMeta
 
+from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host import lock as host_lock
 from gpufleet.host.asking import answer, framed
@@ -69,10 +70,9 @@ def leaving_node() -> LeavingNode | None:
     part.examined = part.leaves = True
     part.runtimes = {plan.key: "without nvidia" for plan in plan.runtimes if plan.changes}
     movements = {role: recorded.movement for role, recorded in plan.roles}
-    nothing: dict[str, str | None] = {"before": None, "after": None}
-    part.driver = movements.get("driver", nothing)
-    part.toolkit = movements.get("toolkit", dict(nothing))
-    part.exporter = movements.get("exporter", {})
+    for name, shown in NODE_ROLES.items():
+        nothing: dict[str, str | None] = {"before": None, "after": None}
+        part.roles[name] = movements.get(name, nothing if shown == "always" else {})
     part.seconds = time.monotonic() - began
     if plan.blockers:
         part.runtimes = {}
@@ -102,7 +102,7 @@ def wait(node: LeavingNode) -> Commands:
     if not (node.plan.packages or node.plan.held):
         host.noop("no package came with gpufleet")
         return
-    yield wait_for_lock(node.settings.driver.lock_timeout)
+    yield wait_for_lock(node.settings.host.lock_timeout)
 
 
 @operation
@@ -146,7 +146,7 @@ def packages(node: LeavingNode) -> Commands:
     if not (plan.packages or plan.held) or manager is None:
         host.noop("no package came with gpufleet")
         return
-    yield wait_for_lock(node.settings.driver.lock_timeout)
+    yield wait_for_lock(node.settings.host.lock_timeout)
     if plan.held:
         locked = explain(host.name, package_findings.NOT_RELEASED())
         yield script("packages/release", manager, locked, *plan.held)

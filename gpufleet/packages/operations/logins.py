@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpufleet.core.findings import Finding
 from gpufleet.packages import findings
-from gpufleet.packages.logins import Logins, NodeLogins, RepositoryLogin
+from gpufleet.packages.logins import Logins, RepositoryLogin
 
 # no blanks, quotes, comment signs, variables of yum and nothing outside ASCII
 _PLAIN = re.compile(r"[!%&()*+,./0-9:;<=>?@A-Z\[\]^_a-z{|}~-]+")
@@ -41,19 +41,23 @@ def read_logins(file: str) -> Logins:
     )
 
 
-def node_logins(driver: str | None, toolkit: str | None) -> tuple[NodeLogins, list[Finding]]:
-    """The logins that the roles of a host have, by their files, and what is wrong with those."""
+def node_logins(
+    files: Mapping[str, tuple[str, str | None]],
+) -> tuple[dict[str, Logins], list[Finding]]:
+    """The logins that the roles of a host have, and what is wrong with their files.
+
+    `files`: by role, the setting that names its file, and the file.
+    """
     problems: list[Finding] = []
-    files = {"driver_repo_logins": driver, "toolkit_repo_logins": toolkit}
     found = {}
-    for setting, file in files.items():
+    for role, (setting, file) in files.items():
         try:
-            found[setting] = package_logins(file) if file else Logins()
+            found[role] = package_logins(file) if file else Logins()
         except LoginFileError as error:
             problems.append(
                 findings.LOGIN_FILE(path=error.path, setting=setting, reason=error.reason)
             )
-    return (NodeLogins(*found.values()), []) if not problems else (NodeLogins(), problems)
+    return ({}, problems) if problems else (found, [])
 
 
 def package_logins(file: str) -> Logins:

@@ -2,71 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from pyinfra import host, state
 from pyinfra.api import StringCommand
 
 from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
-from gpufleet.host.file_write import FileWrite
 from gpufleet.host.files import HOME, put
 from gpufleet.host.findings.machine import MODULE_NOT_BUILT
 from gpufleet.host.operation import Commands, Later, operation
 from gpufleet.host.reading import read
 from gpufleet.host.shell import explain, script, stop
 from gpufleet.packages import apt_trial, findings
+from gpufleet.packages.job import Found, Job
 from gpufleet.packages.operations.locks import wait_for_lock
 from gpufleet.packages.operations.reading import AvailableVersions, RpmTrial, Simulation
 from gpufleet.packages.operations.repository import refresh
-from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.rpm_trial import refusal
 from gpufleet.packages.transaction import (
-    Family,
     Transaction,
     choose_transaction,
     install_words,
     rpm_words,
 )
 from gpufleet.run.reporting import RunReport
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One family to bring to a version."""
-
-    family: Family
-    needed: bool
-    manager: PackageManager
-    repository: RepositoryPlan
-    patterns: Sequence[str]  # regular expressions of the packages that may be removed
-    lock_timeout: int
-    repair: bool = False  # finish an interrupted transaction first
-    before: str | None = None  # version of the family that is installed
-    pins: Callable[[Transaction], list[FileWrite]] = lambda transaction: []
-    role: str = ""  # whose transaction it is, where the family's title does not say it
-    product: str = ""  # what the report says is there once the family is: driver, toolkit, …
-    makes: Sequence[tuple[str, str]] = ()  # files that its packages make: path, sha256 before
-    held: frozenset[str] = frozenset()  # names that are held already
-
-    @property
-    def record(self) -> str:
-        """File on the host that lists the packages from before the transaction."""
-        return f"{HOME}/{self.role or self.family.title.split()[0]}.before"
-
-    @property
-    def ours(self) -> str:
-        """File on the host that lists the packages that its transactions bring."""
-        return f"{self.record}.ours"
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What `look_up` hands on to the steps that carry it out."""
-
-    transaction: Transaction
-    brought: tuple[str, ...] = ()  # what yum or dnf would install for it
 
 
 def look_up(sentence: str, job: Job) -> Later[Found]:

@@ -83,8 +83,10 @@ def hostile_report() -> HostReport:
     return HostReport(
         "gpu-01",
         status="failed",
-        driver={"before": HOSTILE, "after": None},
-        toolkit={"before": HOSTILE, "after": HOSTILE},
+        roles={
+            "driver": {"before": HOSTILE, "after": None},
+            "toolkit": {"before": HOSTILE, "after": HOSTILE},
+        },
         runtimes={HOSTILE: HOSTILE},
         needs=[HOSTILE],
         findings=[host.FACTS_UNREADABLE(host="gpu-01", doing=HOSTILE, problem=HOSTILE)],

@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 
 from gpufleet.driver.files import MODPROBE_FILE, PREFERENCES_FILE, preferences
+from gpufleet.driver.preflight import inspect_driver
+from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.files import BEGUN
 from gpufleet.facts.model import GpuProcess, Keyring, LoadedModule, ManagedFile, NodeFacts, Package
 from gpufleet.facts.record import NO_RECORD
 from gpufleet.host.file_write import FileWrite
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.preflight import inspect_driver, inspect_host
+from gpufleet.node.preflight import inspect_host
 from gpufleet.node.settings import load_settings
 from tests.unit.hosts import NVSWITCH, bare_host, converged_host, on_record, plan_for
 
@@ -165,7 +167,7 @@ def test_a_stale_module_is_to_be_loaded_anew(converged: NodeFacts) -> None:
     assert plan.action == "none"
     assert plan.stale_module
     assert plan.load
-    found = inspect_driver(load_settings({})[0].driver, stale, plan)  # type: ignore[union-attr]
+    found = inspect_driver(load_settings({})[0].of(DRIVER), stale, plan)  # type: ignore[union-attr]
     assert "GF520" in {finding.code for finding in found}
 
 
@@ -261,7 +263,7 @@ def test_what_is_in_the_way_blocks(changes: dict[str, object], code: str) -> Non
     facts = bare_host(**changes)
     settings = load_settings({})[0]
     assert settings
-    found = inspect_driver(settings.driver, facts, plan_for(facts))
+    found = inspect_driver(settings.of(DRIVER), facts, plan_for(facts))
     assert code in {finding.code for finding in found if finding.blocks}
 
 
@@ -270,7 +272,7 @@ def test_secure_boot_blocks_unless_the_key_is_enrolled(bare: NodeFacts) -> None:
     for data, expected in (({}, True), ({"driver_mok_enrolled": True}, False)):
         settings = load_settings(data)[0]
         assert settings
-        found = inspect_driver(settings.driver, facts, plan_for(facts))
+        found = inspect_driver(settings.of(DRIVER), facts, plan_for(facts))
         assert ("GF522" in {finding.code for finding in found}) is expected
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from gpufleet.driver.preflight import inspect_driver
+from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import DkmsModule, ModuleOnDisk, NodeFacts
-from gpufleet.node.preflight import inspect_driver
 from gpufleet.node.settings import load_settings
 from tests.unit.hosts import KERNEL, converged_host, plan_for
 
@@ -29,7 +30,7 @@ def refused(facts: NodeFacts, **data: Any) -> bool:
     facts = replace(facts, kernel=replace(facts.kernel, secure_boot=True))
     settings, _ = load_settings(data)
     assert settings
-    found = inspect_driver(settings.driver, facts, plan_for(facts, **data))
+    found = inspect_driver(settings.of(DRIVER), facts, plan_for(facts, **data))
     return "GF522" in {finding.code for finding in found if finding.blocks}
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from gpufleet.core.findings import Finding
 from gpufleet.exporter.files import CIDFILE, digest, drop_in
 from gpufleet.exporter.model import ExporterPlan
+from gpufleet.exporter.role import ROLE as EXPORTER_ROLE
 from gpufleet.facts.model import (
     Daemon,
     ManagedFile,
@@ -42,14 +44,20 @@ def plan_for(facts: NodeFacts, **data: Any) -> NodePlan:
     return plan_node(settings(**data), facts, CATALOG, NOW)
 
 
+def findings_of(plan: NodePlan) -> tuple[Finding, ...]:
+    """What is found of the exporter."""
+    return next((part.findings for part in plan.parts if part.role is EXPORTER_ROLE), ())
+
+
 def exporter_for(facts: NodeFacts, **data: Any) -> ExporterPlan:
     plan = plan_for(facts, **data)
-    assert plan.exporter is not None, plan.exporter_findings
-    return plan.exporter
+    found = plan.of(EXPORTER_ROLE)
+    assert found is not None, findings_of(plan)
+    return found
 
 
 def told(plan: NodePlan) -> list[tuple[str, str]]:
-    return [(finding.code, finding.severity.value) for finding in plan.exporter_findings]
+    return [(finding.code, finding.severity.value) for finding in findings_of(plan)]
 
 
 def with_docker(facts: NodeFacts) -> NodeFacts:

@@ -8,6 +8,7 @@ import pytest
 
 from gpufleet.core.versions import release
 from gpufleet.exporter.resolve import resolve_exporter
+from gpufleet.exporter.role import ROLE as EXPORTER
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.settings import load_settings
 from gpufleet.packages.choice import ExporterChoice
@@ -26,7 +27,7 @@ def choose(
         distribution=distribution,
         branch=branch,
         devices=[device],
-        settings=settings.exporter,
+        settings=settings.of(EXPORTER),
     )
 
 

@@ -12,6 +12,7 @@ from exporters import (
     EL7,
     NOW,
     exporter_for,
+    findings_of,
     installed,
     plan_for,
     settings,
@@ -19,8 +20,10 @@ from exporters import (
     with_docker,
 )
 
+from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.exporter.counters_file import fields_of
 from gpufleet.exporter.files import UNIT, UNIT_FILE
+from gpufleet.exporter.role import ROLE as EXPORTER_ROLE
 from gpufleet.facts.model import Keyring, ManagedFile, NodeFacts, Package, Service
 from gpufleet.node.plan import plan_node, steps
 from gpufleet.node.removal import plan_removal
@@ -29,18 +32,18 @@ from tests.unit.hosts import bare_host, converged_host
 
 def test_nothing_unless_asked_for() -> None:
     plan = plan_node(settings(exporter_enabled=False), converged_host(), CATALOG, NOW)
-    assert (plan.exporter, plan.exporter_findings) == (None, ())
+    assert (plan.of(EXPORTER_ROLE), findings_of(plan)) == (None, ())
 
 
 def test_packages_and_services_on_a_new_host() -> None:
     plan = plan_for(converged_host())
-    assert plan.exporter is not None
-    assert plan.exporter.mode == "systemd"
-    dcgm, exporter = plan.exporter.packages
+    assert plan.of(EXPORTER_ROLE) is not None
+    assert plan.of(EXPORTER_ROLE).mode == "systemd"
+    dcgm, exporter = plan.of(EXPORTER_ROLE).packages
     assert (dcgm.prefix, dcgm.exact, dcgm.needed) == ("4.6.0", True, True)
     assert "datacenter-gpu-manager-4-cuda13" in dcgm.names
     assert (exporter.names, exporter.prefix) == (("datacenter-gpu-manager-exporter",), "4.8.3")
-    assert plan.exporter.units == ("nvidia-dcgm.service", "nvidia-dcgm-exporter.service")
+    assert plan.of(EXPORTER_ROLE).units == ("nvidia-dcgm.service", "nvidia-dcgm-exporter.service")
     assert told(plan) == [("GF587", "info")]
     listed = [step for step in steps(plan) if step.startswith("exporter: ")]
     assert len(listed) == 5
@@ -130,12 +133,13 @@ def test_el7_has_no_packages_but_a_container() -> None:
     (unit,) = plan.wanted_files
     assert unit.path == UNIT_FILE
     assert "dcgm-exporter:4.6.0-4.8.3-distroless --address 127.0.0.1:9400" in str(unit.content)
-    (finding,) = plan_for(facts, driver_branch="550", exporter_mode="systemd").exporter_findings
+    refused = plan_for(facts, driver_branch="550", exporter_mode="systemd")
+    (finding,) = findings_of(refused)
     assert finding.code == "GF583"
     assert "glibc" in finding.message
     nothing = plan_for(replace(facts, runtimes={}), driver_branch="550")
-    assert [f.code for f in nothing.exporter_findings] == ["GF584"]
-    assert "docker is not installed" in nothing.exporter_findings[0].message
+    assert [f.code for f in findings_of(nothing)] == ["GF584"]
+    assert "docker is not installed" in findings_of(nothing)[0].message
 
 
 def test_docker_without_the_runtime() -> None:
@@ -195,7 +199,7 @@ def test_nvidias_repository_is_not_added_for_its_sake() -> None:
 
 def test_nvidias_repository_is_used_where_it_is_there_already() -> None:
     facts = converged_host()
-    known = plan_node(settings(), facts, CATALOG, NOW).driver
+    known = plan_node(settings(), facts, CATALOG, NOW).of(DRIVER)
     assert known is not None
     assert known.repository.source is not None
     assert known.repository.repository is not None
@@ -225,7 +229,7 @@ def test_another_generation_of_dcgm_is_not_pushed_out() -> None:
 
 def test_an_insecure_version_is_warned_of_and_taken() -> None:
     plan = plan_for(converged_host(), exporter_version="4.8.2")
-    assert plan.exporter is not None
+    assert plan.of(EXPORTER_ROLE) is not None
     assert ("GF586", "warning") in told(plan)
 
 

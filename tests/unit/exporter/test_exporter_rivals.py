@@ -12,6 +12,7 @@ from exporters import (
     EXPORTER,
     POD,
     exporter_for,
+    findings_of,
     installed,
     plan_for,
     settings,
@@ -19,6 +20,7 @@ from exporters import (
     with_docker,
 )
 
+from gpufleet.exporter.role import ROLE as EXPORTER_ROLE
 from gpufleet.facts.model import Daemon, GpuProcess, Listener
 from gpufleet.node.removal import plan_removal
 from tests.unit.hosts import converged_host
@@ -39,12 +41,12 @@ from tests.unit.hosts import converged_host
 )
 def test_another_collector_keeps_it_away(daemon: Daemon, words: str) -> None:
     plan = plan_for(replace(converged_host(), collectors=(daemon,)))
-    assert plan.exporter is None
+    assert plan.of(EXPORTER_ROLE) is None
     (finding,) = plan.blockers
     assert finding.code == "GF581"
     assert words in finding.message
     modest = plan_for(replace(converged_host(), collectors=(daemon,)), exporter_enabled="auto")
-    assert (modest.exporter, told(modest)) == (None, [("GF581", "warning")])
+    assert (modest.of(EXPORTER_ROLE), told(modest)) == (None, [("GF581", "warning")])
 
 
 def test_our_own_and_another_one() -> None:
@@ -87,10 +89,10 @@ def test_our_own_listener_takes_no_port() -> None:
 def test_beside_a_kubelet_only_when_told() -> None:
     facts = replace(converged_host(), kubelet=True)
     modest = plan_for(facts, exporter_enabled="auto")
-    assert (modest.exporter, told(modest)) == (None, [("GF580", "info")])
-    assert plan_for(facts).exporter is not None
+    assert (modest.of(EXPORTER_ROLE), told(modest)) == (None, [("GF580", "info")])
+    assert plan_for(facts).of(EXPORTER_ROLE) is not None
     left = installed(converged_host(), exporter_for(converged_host()))
-    finding = plan_for(replace(left, kubelet=True), exporter_enabled="auto").exporter_findings[0]
+    finding = findings_of(plan_for(replace(left, kubelet=True), exporter_enabled="auto"))[0]
     assert "left as it is" in finding.message
 
 

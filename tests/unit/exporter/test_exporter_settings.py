@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpufleet.exporter.role import ROLE as EXPORTER
 from gpufleet.exporter.settings import ExporterSettings
 from gpufleet.node.settings import load_settings
 
@@ -13,7 +14,7 @@ from gpufleet.node.settings import load_settings
 def exporter(**data: Any) -> ExporterSettings:
     settings, found = load_settings({f"exporter_{key}": value for key, value in data.items()})
     assert settings is not None, found
-    return settings.exporter
+    return settings.of(EXPORTER)
 
 
 def problem(**data: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpufleet.driver.files import MODPROBE_FILE
+from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
@@ -49,9 +50,9 @@ def test_a_file_that_is_gone_is_not(converged: NodeFacts) -> None:
 
 def test_a_source_of_packages_counts_too(bare: NodeFacts) -> None:
     plan = plan_node(SETTINGS, bare, load_catalog(), now=0)
-    assert plan.driver
-    assert plan.driver.repository.source
-    path = plan.driver.repository.source.path
+    assert plan.of(DRIVER)
+    assert plan.of(DRIVER).repository.source
+    path = plan.of(DRIVER).repository.source.path
     there = ManagedFile(path, "# mine\n", sha256="now")
     facts = replace(bare, files={path: there}, provenance=on_record(files={path: "then"}))
     assert reported(facts) == [path]

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpufleet.core.load_settings import known_keys
+from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.gpu_stack.settings import ROLES
 from gpufleet.node.settings import load_settings
+from gpufleet.toolkit.role import ROLE as TOOLKIT
 
 
 def problems(data: dict[str, Any]) -> list[str]:
@@ -24,9 +26,9 @@ def test_no_data_gives_the_careful_defaults() -> None:
     settings, found = load_settings({"ssh_user": "root", "_sudo": True})
     assert settings is not None
     assert found == []
-    assert settings.driver.reboot == "never"
-    assert settings.driver.hold
-    assert not settings.driver.allow_disruption
+    assert settings.of(DRIVER).reboot == "never"
+    assert settings.of(DRIVER).hold
+    assert not settings.of(DRIVER).allow_disruption
 
 
 def test_every_mistake_is_reported_at_once() -> None:
@@ -74,7 +76,7 @@ def test_the_wrong_item_of_a_list_is_named(value: Any) -> None:
 def test_a_branch_may_be_written_as_a_number() -> None:
     settings, _ = load_settings({"driver_branch": 580})
     assert settings is not None
-    assert settings.driver.branch == "580"
+    assert settings.of(DRIVER).branch == "580"
 
 
 def test_branch_and_version_must_agree() -> None:
@@ -194,7 +196,7 @@ def test_a_fingerprint_may_be_as_gpg_prints_it(key: str) -> None:
     settings, found = load_settings({f"{key}_key_fingerprint": grouped})
     assert settings is not None, found
     role, _, name = key.partition("_")
-    value = getattr(getattr(settings, role), f"{name}_key_fingerprint")
+    value = getattr(settings.by_role[role], f"{name}_key_fingerprint")
     assert value == "610C7B14E068A878070DA4E99CD0A493D42D0685"
 
 
@@ -211,4 +213,4 @@ def test_a_fingerprint_may_be_as_gpg_prints_it(key: str) -> None:
 def test_a_list_may_come_from_the_command_line(value: object, expected: object) -> None:
     settings, found = load_settings({"toolkit_runtimes": value})
     assert settings is not None, found
-    assert settings.toolkit.runtimes == expected
+    assert settings.of(TOOLKIT).runtimes == expected

@@ -17,12 +17,14 @@ from gpufleet.facts.files import PROVENANCE, parse_provenance
 from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.facts.record import read_record
 from gpufleet.node.operations.node import _unfit
-from gpufleet.node.operations.provenance import Learned, merge
-from gpufleet.node.record import ENTRIES
+from gpufleet.node.operations.provenance import merge
 from gpufleet.packages.added import carried
+from gpufleet.role.learned import Learned
+from gpufleet.role.listing import node_roles
 from gpufleet.toolkit.record import ToolkitEntry
 from tests.unit.hosts import bare_host
 
+ENTRIES = [role.entry for role in node_roles()]
 ROOT = Path(__file__).resolve().parents[3]
 RECORDS = sorted((Path(__file__).parent / "records").glob("*.json"))
 every_record = pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
@@ -68,7 +70,7 @@ def test_a_run_that_learns_the_same_changes_nothing(path: Path) -> None:
     record = read_record(path.read_text())
     for kind in ENTRIES:
         entry = record.entry(kind)
-        learned = Learned(carried(entry, entry), {})
+        learned = Learned(carried(entry, entry), {}, None)
         assert merge(record.as_json(), learned.as_json(), "now") is None
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import Kernel, Keyring, ManagedFile, NodeFacts, OsRelease, PciDevice
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
@@ -65,7 +66,7 @@ def el7(os: str = "centos", **repositories: str) -> NodeFacts:
 def plan_for(facts: NodeFacts, lacking: Any = ("dkms",), **data: Any) -> ArchivesPlan:
     settings, problems = load_settings(data)
     assert settings is not None, problems
-    return plan_archives(settings.driver, facts, load_catalog(), lacking)
+    return plan_archives(settings.of(DRIVER), facts, load_catalog(), lacking)
 
 
 def after(facts: NodeFacts, plan: ArchivesPlan) -> NodeFacts:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, replace
-from types import SimpleNamespace
 
 import pytest
 
 from gpufleet.core.findings import Finding
+from gpufleet.driver.job import driver_job
+from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import Kernel, OsRelease, Package, PciDevice
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node, steps
@@ -26,7 +27,6 @@ from gpufleet.packages.transaction import (
 )
 from gpufleet.toolkit.plan import plan_toolkit
 from gpufleet.toolkit.settings import ToolkitSettings
-from roles.driver.job import driver_job
 from tests.unit.hosts import bare_host, plan_for
 
 REPOSITORY = {
@@ -81,8 +81,7 @@ def test_a_version_that_is_not_there_is_named_once(wish: dict[str, str], named: 
     facts = bare_host()
     settings, _ = load_settings(wish)
     assert settings
-    node = SimpleNamespace(facts=facts, settings=settings)
-    asked = driver_job(node, plan_for(facts, **wish)).family  # type: ignore[arg-type]
+    asked = driver_job(settings.of(DRIVER), facts, plan_for(facts, **wish)).family
     there = dict.fromkeys(asked.packages, ("595.71.05-1ubuntu1",))
     result = choose_transaction(asked, there)
     assert isinstance(result, Finding)
@@ -113,8 +112,8 @@ def test_what_is_asked_for_does_not_change_on_the_way() -> None:
     """What one step finds is handed on as a value of its own."""
     facts = bare_host()
     settings, _ = load_settings({})
-    node = SimpleNamespace(facts=facts, settings=settings)
-    job = driver_job(node, plan_for(facts))  # type: ignore[arg-type]
+    assert settings
+    job = driver_job(settings.of(DRIVER), facts, plan_for(facts))
     with pytest.raises(FrozenInstanceError):
         job.needed = False  # type: ignore[misc]
     assert not hasattr(job, "transaction")

@@ -7,23 +7,25 @@ from pathlib import Path
 
 import pytest
 
+from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import Keyring, ManagedFile, NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, describe, plan_node
 from gpufleet.node.settings import NodeSettings, load_settings
 from gpufleet.packages.archives import FILE
-from gpufleet.packages.logins import Logins, NodeLogins, RepositoryLogin
+from gpufleet.packages.logins import Logins, RepositoryLogin
 from gpufleet.packages.operations.logins import node_logins
 from gpufleet.packages.repository import RepositoryPlan
+from gpufleet.toolkit.role import ROLE as TOOLKIT
 from tests.unit.hosts import bare_host
 from tests.unit.packages.test_archives import STOCK, el7
 
 LOGIN = RepositoryLogin("me", "s3cret")
-LOGINS = NodeLogins(
-    Logins({"mirror.example:8443": LOGIN, "mirror.example": RepositoryLogin("no", "no")}),
-    Logins({"tools.example": LOGIN}),
-)
+LOGINS = {
+    "driver": Logins({"mirror.example:8443": LOGIN, "mirror.example": RepositoryLogin("no", "no")}),
+    "toolkit": Logins({"tools.example": LOGIN}),
+}
 DATA = {
     "driver_repo_url": "https://mirror.example:8443/cuda",
     "driver_repo_key_fingerprint": "A" * 40,
@@ -39,14 +41,14 @@ def settings(**data: object) -> NodeSettings:
     return found
 
 
-def plan(facts: NodeFacts, logins: NodeLogins = LOGINS) -> NodePlan:
+def plan(facts: NodeFacts, logins: dict[str, Logins] = LOGINS) -> NodePlan:
     return plan_node(settings(), facts, load_catalog(), facts.clock, logins)
 
 
 def repositories(found: NodePlan) -> tuple[RepositoryPlan, RepositoryPlan]:
-    assert found.driver
-    assert found.toolkit
-    return found.driver.repository, found.toolkit.repository
+    assert found.of(DRIVER)
+    assert found.of(TOOLKIT)
+    return found.of(DRIVER).repository, found.of(TOOLKIT).repository
 
 
 def test_apt_gets_a_file_of_its_own_that_only_root_can_read() -> None:
@@ -96,7 +98,7 @@ def test_a_new_password_is_written_and_the_same_is_not() -> None:
     }
     done = replace(facts, files=there, keyrings=(Keyring(driver.repository.keyring, ("A" * 40,)),))
     assert repositories(plan(done))[0].needed is False
-    other = NodeLogins(Logins({"mirror.example": RepositoryLogin("me", "new")}))
+    other = {"driver": Logins({"mirror.example": RepositoryLogin("me", "new")})}
     assert repositories(plan(done, other))[0].needed is True
 
 
@@ -109,11 +111,13 @@ def write(path: Path, text: str, mode: int = 0o600) -> str:
 def test_logins_come_from_a_file(tmp_path: Path) -> None:
     text = "machine a login me password s3cret\nmachine b:80 login you password x\n"
     wanted = settings(driver_repo_logins=write(tmp_path / "netrc", text))
-    logins, problems = node_logins(wanted.driver.repo_logins, wanted.toolkit.repo_logins)
+    files = {"driver": wanted.of(DRIVER).repo_logins, "toolkit": wanted.of(TOOLKIT).repo_logins}
+    named = {role: (f"{role}_repo_logins", file) for role, file in files.items()}
+    logins, problems = node_logins(named)
     assert problems == []
-    assert logins.driver.find("https://a/x") == LOGIN
-    assert logins.driver.find("http://b:80/") == RepositoryLogin("you", "x")
-    assert logins.toolkit.find("https://a/x") is None
+    assert logins["driver"].find("https://a/x") == LOGIN
+    assert logins["driver"].find("http://b:80/") == RepositoryLogin("you", "x")
+    assert logins["toolkit"].find("https://a/x") is None
 
 
 @pytest.mark.parametrize(
@@ -131,7 +135,7 @@ def test_a_file_that_cannot_be_used_is_named(
 ) -> None:
     path = tmp_path / "netrc"
     name = write(path, text, mode) if text is not None else str(path)
-    _, (problem,) = node_logins(None, name)
+    _, (problem,) = node_logins({"toolkit": ("toolkit_repo_logins", name)})
     assert (problem.code, problem.blocks) == ("GF326", True)
     assert reason in problem.message
     assert "toolkit_repo_logins" in problem.message

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gpufleet.gpu_stack.settings import CLUSTER_ROLES, NODE_ROLES, load_cluster_settings
+from gpufleet.gpu_stack.settings import CLUSTER_ROLES, load_cluster_settings
 from gpufleet.node.settings import load_settings
+from gpufleet.role.listing import node_settings
 
 URLS = [
     role.prefix + name
-    for role in (*NODE_ROLES, *CLUSTER_ROLES)
+    for role in (*node_settings(), *CLUSTER_ROLES)
     for name in role.model_fields
     if name.endswith("url") or name == "chart_repository"
 ]
@@ -27,7 +28,7 @@ INSTEAD = {
 @pytest.mark.parametrize("key", URLS)
 def test_an_address_with_a_login_is_refused_and_not_repeated(key: str, login: str) -> None:
     data = {key: f"https://{login}@mirror.example/x"}
-    node = key.startswith(tuple(role.prefix for role in NODE_ROLES))
+    node = key.startswith(tuple(role.prefix for role in node_settings()))
     settings, problems = load_settings(data) if node else load_cluster_settings(data)
     assert settings is None
     (problem,) = problems
@@ -43,7 +44,7 @@ def test_an_address_with_a_login_is_refused_and_not_repeated(key: str, login: st
 @pytest.mark.parametrize("key", URLS)
 def test_an_address_with_a_token_behind_it_is_refused_and_not_repeated(key: str, end: str) -> None:
     data = {key: f"https://mirror.example/repos{end}"}
-    node = key.startswith(tuple(role.prefix for role in NODE_ROLES))
+    node = key.startswith(tuple(role.prefix for role in node_settings()))
     settings, problems = load_settings(data) if node else load_cluster_settings(data)
     assert settings is None
     (problem,) = problems

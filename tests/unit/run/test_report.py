@@ -13,8 +13,9 @@ import pytest
 from rich.console import Console
 
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.runtime_state import RuntimeState
 from gpufleet.host.findings import machine as findings
-from gpufleet.run.report import HostReport, RunFacts, RuntimeState, as_json
+from gpufleet.run.report import HostReport, RunFacts, as_json
 from gpufleet.run.report_table import show
 
 RUN = RunFacts(
@@ -34,9 +35,9 @@ def hosts() -> list[HostReport]:
         "gpu-01",
         status="changed",
         changed=7,
-        driver={"before": "550.163.01", "after": "580.178.04"},
     )
-    moved.toolkit = {"before": None, "after": "1.20.1"}
+    moved.roles["driver"] = {"before": "550.163.01", "after": "580.178.04"}
+    moved.roles["toolkit"] = {"before": None, "after": "1.20.1"}
     moved.runtimes = {"docker": "configured"}
     moved.needs = ["reboot: nouveau holds the GPU"]
     blocked = HostReport("gpu-02", status="failed", failed=True)
@@ -88,32 +89,34 @@ def test_runtimes_stand_as_schema_and_page_say() -> None:
 
 
 def test_after_is_what_was_seen_and_else_what_was_there_before() -> None:
-    host = HostReport("gpu-01", driver={"before": "550.163.01", "after": "580.178.04"})
-    host.toolkit = {"before": None, "after": "1.20.1"}
+    host = HostReport("gpu-01")
+    host.roles["driver"] = {"before": "550.163.01", "after": "580.178.04"}
+    host.roles["toolkit"] = {"before": None, "after": "1.20.1"}
     host.releases = {"dcgm": {"before": "4.8.1", "after": "4.8.2"}}
     host.seen["toolkit"] = "1.20.1"
     host.settle()
-    assert host.driver == {"before": "550.163.01", "after": "550.163.01"}
-    assert host.toolkit == {"before": None, "after": "1.20.1"}
+    assert host.roles["driver"] == {"before": "550.163.01", "after": "550.163.01"}
+    assert host.roles["toolkit"] == {"before": None, "after": "1.20.1"}
     assert host.releases == {"dcgm": {"before": "4.8.1", "after": "4.8.1"}}
-    assert host.exporter == {}
+    assert host.roles["exporter"] == {}
 
 
 @pytest.mark.parametrize("name", ["[/red]", "[bold]gpu[/bold]", "a[b", ":smile:"])
 def test_names_are_never_markup(name: str) -> None:
     out = io.StringIO()
     host = HostReport(name, status="failed", findings=[findings.MODULE_BUSY()], errors=[name])
-    host.driver = {"before": name, "after": None}
+    host.roles["driver"] = {"before": name, "after": None}
     host.steps.append(name)
     host.needs.append(name)
-    cluster = HostReport(name, kind="cluster", releases={name: host.driver}, needs=[name])
+    cluster = HostReport(name, kind="cluster", releases={name: host.roles["driver"]}, needs=[name])
     show(Console(file=out, width=200), [host, cluster], dry=True)
     assert out.getvalue().count(name) == 12
 
 
 def test_an_unknown_version_of_a_plan_is_not_none() -> None:
-    upgrade = HostReport("a", status="planned", driver={"before": "550.163.01", "after": None})
-    removal = HostReport("b", status="planned", leaves=True, driver=dict(upgrade.driver))
+    moved: dict[str, str | None] = {"before": "550.163.01", "after": None}
+    upgrade = HostReport("a", status="planned", roles={"driver": moved})
+    removal = HostReport("b", status="planned", leaves=True, roles={"driver": dict(moved)})
     out = io.StringIO()
     show(Console(file=out, width=200), [upgrade, removal], dry=True)
     assert "550.163.01 -> newest" in out.getvalue()
@@ -132,7 +135,7 @@ def test_the_table_says_what_moved_and_what_is_left_to_do() -> None:
 def test_an_exporter_has_a_column_only_where_there_is_one() -> None:
     assert "exporter" not in shown()
     with_exporter = hosts()
-    with_exporter[0].exporter = {"before": "4.8.2", "after": "4.8.3.002"}
+    with_exporter[0].roles["exporter"] = {"before": "4.8.2", "after": "4.8.3.002"}
     out = io.StringIO()
     show(Console(file=out, width=200), with_exporter)
     assert "exporter" in out.getvalue()

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from gpufleet.exporter.model import ExporterPlan
-from gpufleet.node.catalog import load_catalog
-from gpufleet.node.operations.node import Node
-from gpufleet.packages.operations.transaction import Job
+from gpufleet.exporter.models import ExporterCatalog
+from gpufleet.facts.model import NodeFacts
+from gpufleet.packages.job import Job
 from gpufleet.packages.transaction import Family
 
 TITLES = ("DCGM", "dcgm-exporter")
 
 
-def exporter_jobs(node: Node, plan: ExporterPlan) -> list[Job]:
+def exporter_jobs(
+    facts: NodeFacts, plan: ExporterPlan, catalog: ExporterCatalog, lock_timeout: int
+) -> list[Job]:
     """The transactions that the plan asks for; none where the exporter runs in a container."""
     if plan.repository is None:
         return []
-    manager = node.facts.package_manager
+    manager = facts.package_manager
     assert manager, "a host without a package manager is blocked by preflight"
     return [
         Job(
@@ -29,9 +31,9 @@ def exporter_jobs(node: Node, plan: ExporterPlan) -> list[Job]:
             needed=packages.needed,
             manager=manager,
             repository=plan.repository,
-            patterns=[load_catalog().exporter.packages.family],
-            lock_timeout=node.settings.driver.lock_timeout,
-            repair=bool(node.facts.broken),
+            patterns=[catalog.exporter.packages.family],
+            lock_timeout=lock_timeout,
+            repair=bool(facts.broken),
             before=packages.before,
             role="exporter",
             product="exporter" if title == TITLES[-1] else "",

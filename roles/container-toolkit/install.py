@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.host.operation import role
 from gpufleet.node.operations import provenance
 from gpufleet.node.operations.node import Node
 from gpufleet.packages.archives import NO_ARCHIVES
+from gpufleet.packages.job import Found
 from gpufleet.packages.operations import archives, repository
 from gpufleet.packages.operations import transaction as packages
+from gpufleet.role.learned import Learned
 from gpufleet.toolkit import operations as runtimes
+from gpufleet.toolkit.conclude import conclude
+from gpufleet.toolkit.job import toolkit_job
 from gpufleet.toolkit.plan import ToolkitPlan
 from gpufleet.toolkit.record import ToolkitEntry
-
-conclude = import_module("gpufleet.roles.container-toolkit.conclude")
-jobs = import_module("gpufleet.roles.container-toolkit.job")
+from gpufleet.toolkit.role import ROLE as TOOLKIT
 
 
 @role("Container toolkit")
-def configure(node: Node) -> None:
+def install(node: Node) -> None:
     """Bring the toolkit and the runtimes of `node` to their plan; see the plan for what that is."""
-    plan = node.plan.toolkit
+    plan, settings = node.plan.of(TOOLKIT), node.settings.of(TOOLKIT)
     if plan is None:
         return
-    job = jobs.toolkit_job(node, plan)
+    job = toolkit_job(node.facts, plan, node.settings.host.lock_timeout)
     # with a driver to look after, its role has done this already
-    gone = node.plan.archives if node.plan.driver is None else NO_ARCHIVES
-    settled = not gone.needed and _settled(node, plan)
-    if settled and provenance.is_current(node, conclude.conclude(node, plan)):
+    gone = node.plan.archives if node.plan.of(DRIVER) is None else NO_ARCHIVES
+
+    def learned(found: Found | None = None) -> Learned:
+        return conclude(settings, node.facts, plan, node.driver_version, found)
+
+    if not gone.needed and _settled(node, plan) and provenance.is_current(node, learned()):
         return  # steps that have nothing to do cost more than asking the host
     by_key = {runtime.key: runtime for runtime in plan.runtimes}
 
@@ -36,7 +40,7 @@ def configure(node: Node) -> None:
         "Switch repositories that are gone to their archives",
         node.facts,
         gone,
-        node.settings.driver.lock_timeout,
+        node.settings.host.lock_timeout,
     )
     repository.trust("Trust the toolkit's repository", plan.repository, "toolkit", job.lock_timeout)
     found = packages.look_up("Find the toolkit in the repositories and fetch it", job)
@@ -56,12 +60,12 @@ def configure(node: Node) -> None:
         "Record what was installed",
         node,
         ToolkitEntry,
-        lambda: conclude.conclude(node, plan, found.value),
+        lambda: learned(found.value),
         sorted(written | set(node.facts.noted_runtimes)),
     )
 
 
 def _settled(node: Node, plan: ToolkitPlan) -> bool:
     """Whether no step of this role has anything to do, whatever the driver role does before it."""
-    driver_moves = node.plan.driver is not None and not node.plan.driver.converged
-    return not driver_moves and plan.converged(node.driver_version)
+    driver = node.plan.of(DRIVER)
+    return not (driver and not driver.converged) and plan.converged(node.driver_version)

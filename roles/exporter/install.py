@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
+from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.exporter import operations as exporter
+from gpufleet.exporter.conclude import conclude
+from gpufleet.exporter.job import exporter_jobs
 from gpufleet.exporter.record import ExporterEntry
+from gpufleet.exporter.role import ROLE as EXPORTER
 from gpufleet.host import files
 from gpufleet.host.operation import Later, role
+from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations import provenance
 from gpufleet.node.operations.node import Node
+from gpufleet.packages.job import Found
 from gpufleet.packages.operations import transaction as packages
-
-from .conclude import conclude
-from .job import exporter_jobs
+from gpufleet.role.learned import Learned
 
 
 @role("Exporter")
-def run(node: Node) -> None:
+def install(node: Node) -> None:
     """Bring the exporter of `node` to its plan; nothing where the settings want none."""
-    plan = node.plan.exporter
+    plan, settings = node.plan.of(EXPORTER), node.settings.of(EXPORTER)
     if plan is None:
         return
-    jobs = exporter_jobs(node, plan)
-    moves = node.plan.driver is not None and not node.plan.driver.converged
+    timeout = node.settings.host.lock_timeout
+    jobs = exporter_jobs(node.facts, plan, load_catalog(), timeout)
+    driver = node.plan.of(DRIVER)
+    moves = driver is not None and not driver.converged
+    found: list[Later[Found]] = []
+
+    def learned() -> Learned:
+        asked = [each.value for each in found]
+        version, waits = node.driver_version, node.waits_for_reboot
+        return conclude(settings, node.facts, plan, version, waits, asked)
+
     settled = plan.converged and not moves
-    if settled and provenance.is_current(node, conclude(node, plan)):
+    if settled and provenance.is_current(node, learned()):
         return  # steps that have nothing to do cost more than asking the host
-    timeout = node.settings.driver.lock_timeout
 
     exporter.fetch_image("See that the image is there", plan)
     files.write("Say where it listens and what it collects", node.facts, plan.files)
-    found: list[Later[packages.Found]] = []
     for job in jobs:  # the exporter's packages want DCGM's to be there
         asked = packages.look_up(f"Find {job.family.title} in the repository and fetch it", job)
         packages.install(f"Install {job.family.title} at one version", job, asked)
@@ -49,5 +60,5 @@ def run(node: Node) -> None:
         "Record what was installed",
         node,
         ExporterEntry,
-        lambda: conclude(node, plan, [each.value for each in found]),
+        learned,
     )

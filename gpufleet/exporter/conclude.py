@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 from gpufleet.exporter.model import ExporterPlan
 from gpufleet.exporter.record import ExporterEntry
-from gpufleet.node.operations.node import Node
-from gpufleet.node.operations.provenance import Learned
+from gpufleet.exporter.settings import ExporterSettings
+from gpufleet.facts.model import NodeFacts
 from gpufleet.packages.added import carried
-from gpufleet.packages.operations.transaction import Found
+from gpufleet.packages.job import Found
+from gpufleet.role.learned import Learned, digests
 
 
-def conclude(node: Node, plan: ExporterPlan, found: Sequence[Found | None] = ()) -> Learned:
-    """The provenance of the exporter; also completes the host's line in the report."""
-    old = node.facts.provenance.entry(ExporterEntry)
-    packages = _versions(node, plan, found)
+def conclude(
+    settings: ExporterSettings,
+    facts: NodeFacts,
+    plan: ExporterPlan,
+    driver: str | None,
+    waits: bool,
+    found: Sequence[Found | None] = (),
+) -> Learned:
+    """What is on the host now. `driver`: version that is loaded; `waits`: for a reboot that loads
+    it; `found`: by package family."""
+    old = facts.provenance.entry(ExporterEntry)
+    packages = _versions(facts, plan, found)
     version = plan.choice.version
     exporter = found[-1] if found else None
     if plan.mode == "systemd" and exporter:
         version = exporter.transaction.version
     elif plan.before:
         version = plan.before
-    node.saw("exporter", version)
-    if node.waits_for_reboot:
-        need = "run gpu_node again after the reboot: the exporter could not be started"
-        node.report.needs += [need] if need not in node.report.needs else []
     entry = ExporterEntry(
         mode=plan.mode,
         version=version,
@@ -36,17 +40,21 @@ def conclude(node: Node, plan: ExporterPlan, found: Sequence[Found | None] = ())
         metrics=f"http://{plan.reachable}/metrics",
         units=list(plan.units),
         # what runs, and over which driver: none of it before the exporter could be started
-        configuration=None if node.waits_for_reboot else plan.configuration,
-        driver=node.driver_version,
+        configuration=None if waits else plan.configuration,
+        driver=driver,
         # of an exporter that is a container now, packages stay until they are removed
         packages=packages or old.packages,
-        held=node.settings.exporter.hold if packages else old.held,
+        held=settings.hold if packages else old.held,
     )
-    return Learned(carried(entry, old), _files(plan))
+    need = "run gpu_node again after the reboot: the exporter could not be started"
+    files = digests(plan.wanted_files)  # under gpufleet's own name, all of them
+    return Learned(carried(entry, old), files, version, needs=(need,) if waits else ())
 
 
-def _versions(node: Node, plan: ExporterPlan, found: Sequence[Found | None]) -> dict[str, str]:
-    there = node.facts.packages
+def _versions(
+    facts: NodeFacts, plan: ExporterPlan, found: Sequence[Found | None]
+) -> dict[str, str]:
+    there = facts.packages
     versions = {
         name: there[name].version
         for family in plan.packages
@@ -56,8 +64,3 @@ def _versions(node: Node, plan: ExporterPlan, found: Sequence[Found | None]) -> 
     for each in found:
         versions |= dict(each.transaction.install) if each else {}
     return versions
-
-
-def _files(plan: ExporterPlan) -> dict[str, str]:
-    """All of its files are under gpufleet's own name, so they are gpufleet's."""
-    return {file.path: hashlib.sha256(file.data).hexdigest() for file in plan.wanted_files}

@@ -1,0 +1,16 @@
+"""The roles of a node, by name and in the order in which they run.
+
+Each is a room with a module `role`; its steps are in the folder of roles/ that the role names.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Shown = Literal["always", "when wanted"]  # in the table of a run and in the history of a record
+
+NODE_ROLES: dict[str, Shown] = {
+    "driver": "always",
+    "toolkit": "always",
+    "exporter": "when wanted",
+}

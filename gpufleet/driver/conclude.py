@@ -1,0 +1,75 @@
+"""What a run of the driver role learned: for the record on the host and for the report."""
+
+from __future__ import annotations
+
+from gpufleet.driver.files import pinned, preferences
+from gpufleet.driver.plan import DriverPlan
+from gpufleet.driver.record import DriverEntry
+from gpufleet.driver.settings import DriverSettings
+from gpufleet.facts.model import NodeFacts
+from gpufleet.host.file_write import FileWrite
+from gpufleet.host.findings import machine as findings
+from gpufleet.packages.added import carried
+from gpufleet.packages.job import Found, versions_of
+from gpufleet.role.learned import Learned, digests
+
+PREREQUISITES = ("i2c_core", "ipmi_msghandler")  # of the kernel's own, loaded by load.sh
+
+
+def conclude(
+    settings: DriverSettings,
+    facts: NodeFacts,
+    plan: DriverPlan,
+    found: Found | None = None,
+    reboot: str = "",
+) -> Learned:
+    """What is on the host now. `reboot`: why only a reboot, which is not allowed, can load it."""
+    version = found.transaction.version if found else plan.target
+    old = facts.provenance.entry(DriverEntry)
+    repository = plan.repository.repository
+    entry = DriverEntry(
+        version=version,
+        branch=plan.choice.branch,
+        modules=plan.choice.modules,
+        source=plan.choice.source,
+        build=plan.choice.build,
+        packages=versions_of(plan.packages, facts, found),
+        load=list(plan.modules),
+        prerequisites=_missing(facts) if old.prerequisites is None else old.prerequisites,
+        repository=repository.url if repository else None,
+        keyring=repository.keyring if repository else None,
+        source_file=repository.file if repository else None,
+        held=settings.hold,
+        fabric_manager=bool(facts.nvswitches),
+    )
+    return Learned(
+        carried(entry, old),
+        _files(settings, facts, plan, version),
+        version,
+        needs=(f"reboot: {reboot}",) if reboot else (),
+        findings=(findings.REBOOT_NEEDED(why=reboot),) if reboot else (),
+    )
+
+
+def _missing(facts: NodeFacts) -> list[str]:
+    """The kernel's own modules that were not loaded before the driver needed them."""
+    return [name for name in PREREQUISITES if name not in facts.modules]
+
+
+def _files(
+    settings: DriverSettings, facts: NodeFacts, plan: DriverPlan, version: str | None
+) -> dict[str, str]:
+    """Files that gpufleet wrote, now or in an earlier run, with their sha256."""
+    files: list[FileWrite] = list(plan.wanted_files)
+    if pinned(settings, facts) and version:
+        files.append(preferences(plan.packages, version))
+    if plan.components:
+        files.append(plan.components)
+    files += [file for file in (plan.repository.source, plan.repository.login) if file]
+    recorded = facts.provenance.files
+    return digests(
+        file
+        for file in files
+        # under our name it is ours, even if a run that was killed did not record it
+        if file.path in recorded or "gpufleet" in file.path or not file.is_on(facts)
+    )

@@ -1,0 +1,129 @@
+"""The driver as a role of a node. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.findings import settings as settings_findings
+from gpufleet.driver.plan import DriverPlan, plan_driver
+from gpufleet.driver.preflight import inspect_driver
+from gpufleet.driver.record import DriverEntry
+from gpufleet.driver.settings import DriverSettings
+from gpufleet.host.file_write import FileWrite
+from gpufleet.packages.logins import Logins, with_login
+from gpufleet.packages.repository import RepositoryPlan
+from gpufleet.role.protocol import ASKED_LATER, Around, Role, named, repository_name
+
+
+class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
+    """NVIDIA's driver. Its settings for locks, reboots and archives hold for the whole host."""
+
+    name = "driver"
+    settings = DriverSettings
+    entry = DriverEntry
+
+    def contradictions(self, settings: DriverSettings) -> list[Finding]:
+        branch, version = settings.branch, settings.version
+        if not (branch and version) or version.startswith(branch + "."):
+            return []
+        return [
+            settings_findings.CONTRADICTION(
+                first=f'driver_branch = "{branch}"',
+                second=f'driver_version = "{version}"',
+                problem=f"{version} is not of branch {branch}",
+            )
+        ]
+
+    def logins(self, settings: DriverSettings) -> tuple[str, str | None] | None:
+        return "driver_repo_logins", settings.repo_logins
+
+    def plan(
+        self, settings: DriverSettings, around: Around
+    ) -> tuple[DriverPlan | None, tuple[Finding, ...]]:
+        if not settings.enabled:
+            return None, ()
+        facts = around.facts
+        plan = plan_driver(settings, facts, around.catalog, around.spared)
+        login = around.logins.get(self.name, Logins())
+        plan = replace(plan, repository=with_login(plan.repository, login, facts))
+        return plan, (*plan.findings, *inspect_driver(settings, facts, plan))
+
+    def leaves(self, settings: DriverSettings, plan: DriverPlan | None, around: Around) -> Around:
+        if plan:
+            return replace(
+                around,
+                driver=plan.target,
+                branch=plan.choice.branch,
+                installs=plan.target or plan.choice.branch,
+                repository=plan.repository if plan.choice.source == "nvidia" else None,
+            )
+        facts = around.facts
+        known = plan_driver(settings, facts, around.catalog).repository
+        return replace(
+            around,
+            driver=facts.loaded_driver,
+            branch=(facts.loaded_driver or "").split(".")[0],
+            repository=None if known.needed or known.repository is None else known,
+        )
+
+    def converged(self, plan: DriverPlan, driver: str | None) -> bool:
+        return plan.converged
+
+    def steps(self, plan: DriverPlan, around: Around) -> list[str]:
+        target = f"{plan.target}{ASKED_LATER}" if plan.target else _newest(plan)
+        modules = f"{plan.choice.modules} modules"
+        moves = plan.load or plan.changes_packages
+        done = {
+            f"trust the repository {repository_name(plan.repository)}": plan.repository.needed,
+            f"install {', '.join(plan.prerequisites)}": (
+                plan.changes_packages and plan.prerequisites
+            ),
+            f"{plan.action} the driver: {target}, {modules}, {len(plan.packages)} packages": (
+                plan.changes_packages
+            ),
+            f"write {', '.join(file.path for file in plan.files)}": plan.files,
+            "hold the driver packages": plan.hold,
+            "rebuild the initramfs": plan.initramfs,
+            "unload the old modules": plan.stale_module and moves,
+            "load the modules": moves,
+            f"start {', '.join(plan.services)}": plan.services,
+        }
+        return named(self.name, done)
+
+    def describe(self, plan: DriverPlan) -> dict[str, Any]:
+        return {
+            "action": plan.action,
+            "before": plan.before,
+            "loaded": plan.loaded,
+            "target": plan.target or plan.choice.newest_known,
+            "branch": plan.choice.branch,
+            "modules": plan.choice.modules,
+            "packages": list(plan.packages),
+            "files": [file.path for file in plan.files],
+            "services": list(plan.services),
+            "reasons": list(plan.reasons),
+        }
+
+    def versions(self, plan: DriverPlan, entry: DriverEntry) -> tuple[str | None, str | None]:
+        return plan.before, plan.target or plan.choice.newest_known
+
+    def files(self, plan: DriverPlan) -> tuple[FileWrite, ...]:
+        return plan.files
+
+    def repository(self, plan: DriverPlan) -> RepositoryPlan | None:
+        return plan.repository
+
+    def lacking(self, plan: DriverPlan) -> tuple[str, ...] | None:
+        return plan.prerequisites if plan.changes_packages else None
+
+
+def _newest(plan: DriverPlan) -> str:
+    """The version of a branch, of which this side of the run knows what the catalog has."""
+    known = plan.choice.newest_known
+    note = f"; the newest known to the catalog is {known}" if known else ""
+    return f"the newest of branch {plan.choice.branch}{ASKED_LATER}{note}"
+
+
+ROLE = DriverRole()

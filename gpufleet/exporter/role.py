@@ -1,0 +1,91 @@
+"""The exporter as a role of a node. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.exporter.files import UNIT_FILE, drop_in, own_pids
+from gpufleet.exporter.model import ExporterPlan, Surroundings
+from gpufleet.exporter.models import ExporterCatalog
+from gpufleet.exporter.plan import plan_exporter
+from gpufleet.exporter.record import ExporterEntry
+from gpufleet.exporter.settings import ExporterSettings
+from gpufleet.host.file_write import FileWrite
+from gpufleet.role.protocol import Around, Role, named
+
+
+class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
+    """The exporter of GPU metrics."""
+
+    name = "exporter"
+    settings = ExporterSettings
+    entry = ExporterEntry
+
+    def ports(self, settings: ExporterSettings) -> tuple[int, ...]:
+        return (settings.port,) if settings.enabled else ()
+
+    def spared(self, around: Around) -> frozenset[int]:
+        return own_pids(around.facts, around.catalog)
+
+    def plan(
+        self, settings: ExporterSettings, around: Around
+    ) -> tuple[ExporterPlan | None, tuple[Finding, ...]]:
+        return plan_exporter(settings, around.facts, around.catalog, _surroundings(around))
+
+    def converged(self, plan: ExporterPlan, driver: str | None) -> bool:
+        return plan.converged
+
+    def steps(self, plan: ExporterPlan, around: Around) -> list[str]:
+        done: dict[str, object] = {
+            f"install {', '.join(family.names)} at {family.prefix}": family.needed
+            for family in plan.packages
+        }
+        done |= {
+            "hold the exporter's packages": plan.hold,
+            f"write {', '.join(file.path for file in plan.files)}": plan.files,
+            f"stop {', '.join(plan.retire)}": plan.retire,
+            f"start {', '.join(plan.units)} on {plan.address}": not plan.converged,
+        }
+        return named(self.name, done)
+
+    def describe(self, plan: ExporterPlan) -> dict[str, Any]:
+        return plan.describe()
+
+    def versions(self, plan: ExporterPlan, entry: ExporterEntry) -> tuple[str | None, str | None]:
+        return entry.version, plan.choice.version
+
+    def files(self, plan: ExporterPlan) -> tuple[FileWrite, ...]:
+        return plan.files
+
+    def main_packages(self, catalog: ExporterCatalog) -> tuple[str, ...]:
+        return catalog.exporter.packages.exporter
+
+    def began(
+        self, written: tuple[str, ...], images: tuple[str, ...], catalog: ExporterCatalog
+    ) -> bool:
+        """In docker it needs no package."""
+        return bool(images) or any(path in (UNIT_FILE, drop_in(catalog)) for path in written)
+
+
+def _surroundings(around: Around) -> Surroundings:
+    return Surroundings(
+        branch=int(around.branch) if around.branch.isdigit() else None,
+        driver=around.driver,
+        repository=around.repository,
+        docker=_undockered(around),
+    )
+
+
+def _undockered(around: Around) -> str:
+    """Why docker cannot run a container with GPUs; "" where it can, once the toolkit is done."""
+    facts = around.facts
+    if "docker" not in facts.runtimes:
+        return "docker is not installed"
+    config = facts.files.get(facts.runtimes["docker"].config_path)
+    if "docker" in around.served or (config and '"nvidia"' in (config.content or "")):
+        return ""
+    return "docker does not get the runtime nvidia"
+
+
+ROLE = ExporterRole()

@@ -1,0 +1,57 @@
+"""What a role asks of the package manager, and what the first step of it finds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gpufleet.facts.files import HOME
+from gpufleet.facts.model import NodeFacts, PackageManager
+from gpufleet.host.file_write import FileWrite
+from gpufleet.packages.repository import RepositoryPlan
+from gpufleet.packages.transaction import Family, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One family to bring to a version."""
+
+    family: Family
+    needed: bool
+    manager: PackageManager
+    repository: RepositoryPlan
+    patterns: Sequence[str]  # regular expressions of the packages that may be removed
+    lock_timeout: int
+    repair: bool = False  # finish an interrupted transaction first
+    before: str | None = None  # version of the family that is installed
+    pins: Callable[[Transaction], list[FileWrite]] = lambda transaction: []
+    role: str = ""  # whose transaction it is, where the family's title does not say it
+    product: str = ""  # what the report says is there once the family is: driver, toolkit, …
+    makes: Sequence[tuple[str, str]] = ()  # files that its packages make: path, sha256 before
+    held: frozenset[str] = frozenset()  # names that are held already
+
+    @property
+    def record(self) -> str:
+        """File on the host that lists the packages from before the transaction."""
+        return f"{HOME}/{self.role or self.family.title.split()[0]}.before"
+
+    @property
+    def ours(self) -> str:
+        """File on the host that lists the packages that its transactions bring."""
+        return f"{self.record}.ours"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What `look_up` hands on to the steps that carry it out."""
+
+    transaction: Transaction
+    brought: tuple[str, ...] = ()  # what yum or dnf would install for it
+
+
+def versions_of(names: Sequence[str], facts: NodeFacts, found: Found | None) -> dict[str, str]:
+    """Versions by package: what was installed in this run, else what the host has of `names`."""
+    if found:
+        return dict(found.transaction.install)
+    there = facts.packages
+    return {name: there[name].version for name in names if name in there}

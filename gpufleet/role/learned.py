@@ -1,0 +1,34 @@
+"""What a run of a role learned: for the record on the host and for the report."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.runtime_state import RuntimeState
+from gpufleet.facts.record import Entry
+from gpufleet.host.file_write import FileWrite
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """`files`: path -> sha256 of what the role wrote, now or in an earlier run."""
+
+    entry: Entry
+    files: dict[str, str]
+    version: str | None  # that is there now
+    needs: tuple[str, ...] = ()  # what a person still has to do
+    findings: tuple[Finding, ...] = ()
+    runtimes: dict[str, RuntimeState] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Its part of the record."""
+        return {self.entry.role: self.entry.as_json(), "files": self.files}
+
+
+def digests(files: Iterable[FileWrite]) -> dict[str, str]:
+    """Path -> sha256."""
+    return {file.path: hashlib.sha256(file.data).hexdigest() for file in files}

@@ -1,0 +1,158 @@
+"""A role of a node as the core knows it: settings, plan, steps, record, findings. Pure."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.runtime_state import RuntimeState
+from gpufleet.core.settings import RoleSettings
+from gpufleet.facts.model import NodeFacts
+from gpufleet.facts.record import Entry
+from gpufleet.host.file_write import FileWrite
+from gpufleet.packages.logins import Logins
+from gpufleet.packages.repository import RepositoryPlan
+
+SettingsOf = TypeVar("SettingsOf", bound=RoleSettings)
+PlanOf = TypeVar("PlanOf")
+EntryOf = TypeVar("EntryOf", bound=Entry)
+ASKED_LATER = " (the repository is asked in the run)"  # a plan reads none: that would change it
+
+
+class HostSettings(Protocol):
+    """Settings that hold for a host as a whole, whichever role has them."""
+
+    @property
+    def lock_timeout(self) -> int: ...
+
+    @property
+    def reboot(self) -> str: ...
+
+    @property
+    def allow_disruption(self) -> bool: ...
+
+    @property
+    def archives(self) -> bool: ...
+
+    @property
+    def archives_url(self) -> str | None: ...
+
+    @property
+    def archives_key_fingerprint(self) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a role is planned from: the host, and what the roles before it leave there."""
+
+    facts: NodeFacts
+    catalog: Any  # has the type that the role asks for
+    logins: Mapping[str, Logins] = field(default_factory=dict)  # of package mirrors, by role
+    spared: frozenset[int] = frozenset()  # processes on the GPUs that gpufleet itself stops
+    driver: str | None = None  # version that is loaded then, where that is known before the run
+    branch: str = ""  # of that driver
+    installs: str | None = None  # version or branch of the driver, where a role looks after it
+    repository: RepositoryPlan | None = None  # NVIDIA's, where the host has it by then
+    served: frozenset[str] = frozenset()  # runtimes that have the runtime nvidia by then
+
+
+class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
+    """One role. What a method gives by default fits a role that has no such thing."""
+
+    name: ClassVar[str]  # of its room, its entry in the record and its column in the report
+    folder: ClassVar[str] = ""  # in roles/, where it is not the name
+    settings: type[SettingsOf]
+    entry: type[EntryOf]
+
+    # Settings, and what the facts have to hold because of them.
+
+    def contradictions(self, settings: SettingsOf) -> list[Finding]:
+        """What settings ask for that cannot be had together."""
+        return []
+
+    def logins(self, settings: SettingsOf) -> tuple[str, str | None] | None:
+        """The key that names a file of logins for package mirrors, and that file."""
+        return None
+
+    def paths(self, settings: SettingsOf) -> tuple[str, ...]:
+        """Further files to read."""
+        return ()
+
+    def ports(self, settings: SettingsOf) -> tuple[int, ...]:
+        """TCP ports whose listeners are read."""
+        return ()
+
+    # The plan, and what is shown of it.
+
+    def spared(self, around: Around) -> frozenset[int]:
+        """Processes on the GPUs that are gpufleet's own."""
+        return frozenset()
+
+    @abstractmethod
+    def plan(
+        self, settings: SettingsOf, around: Around
+    ) -> tuple[PlanOf | None, tuple[Finding, ...]]:
+        """What is to be done, None where nothing is wanted or possible; raises nothing."""
+
+    def leaves(self, settings: SettingsOf, plan: PlanOf | None, around: Around) -> Around:
+        """What the roles after it find."""
+        return around
+
+    @abstractmethod
+    def converged(self, plan: PlanOf, driver: str | None) -> bool:
+        """Whether there is nothing to do while `driver` is the loaded one."""
+
+    @abstractmethod
+    def steps(self, plan: PlanOf, around: Around) -> list[str]:
+        """What would be done, a sentence each; nothing for a converged host."""
+
+    @abstractmethod
+    def describe(self, plan: PlanOf) -> dict[str, Any]:
+        """The plan as data for preflight's JSON: what, from what to what, and why."""
+
+    @abstractmethod
+    def versions(self, plan: PlanOf, entry: EntryOf) -> tuple[str | None, str | None]:
+        """Version before and after; None: none there, or known to the repository alone."""
+
+    def files(self, plan: PlanOf) -> tuple[FileWrite, ...]:
+        """Files of its own that are written."""
+        return ()
+
+    def repository(self, plan: PlanOf) -> RepositoryPlan | None:
+        """The package repository that it adds."""
+        return None
+
+    def lacking(self, plan: PlanOf) -> tuple[str, ...] | None:
+        """Packages that its own need and the host lacks; None where none is installed."""
+        return None
+
+    def runtimes(self, plan: PlanOf, facts: NodeFacts) -> dict[str, RuntimeState]:
+        """Container runtimes that the report says something of."""
+        return {}
+
+    # A run that did not come to its end.
+
+    def main_packages(self, catalog: Any) -> tuple[str, ...]:
+        """Packages whose version is the role's; none: the version that most of them have."""
+        return ()
+
+    def began(self, written: tuple[str, ...], images: tuple[str, ...], catalog: Any) -> bool:
+        """Whether it was begun, by files that were written and images that were pulled; a role
+        that installs packages notes those, and that is known anyway."""
+        return False
+
+
+AnyRole = Role[Any, Any, Any]
+
+
+def named(prefix: str, done: Mapping[str, object]) -> list[str]:
+    """The sentences of `done` that apply, with the role's name before them."""
+    return [f"{prefix}: {step}" for step, needed in done.items() if needed]
+
+
+def repository_name(plan: RepositoryPlan) -> str:
+    """What a repository is called; "" for the distribution's own."""
+    return plan.repository.name if plan.repository else ""

@@ -1,0 +1,61 @@
+"""What a run of the toolkit role learned: for the record on the host and for the report."""
+
+from __future__ import annotations
+
+from gpufleet.core.runtime_state import RuntimeState
+from gpufleet.facts.model import NodeFacts
+from gpufleet.packages.added import carried
+from gpufleet.packages.job import Found, versions_of
+from gpufleet.role.learned import Learned, digests
+from gpufleet.toolkit.plan import ToolkitPlan
+from gpufleet.toolkit.record import ToolkitEntry
+from gpufleet.toolkit.runtime_model import RuntimePlan
+from gpufleet.toolkit.settings import ToolkitSettings
+
+
+def conclude(
+    settings: ToolkitSettings,
+    facts: NodeFacts,
+    plan: ToolkitPlan,
+    driver: str | None,
+    found: Found | None = None,
+) -> Learned:
+    """What is on the host now. `driver`: version that is loaded; None: a reboot has to load it."""
+    repository = plan.repository.repository
+    entry = plan.record(driver, versions_of(plan.packages, facts, found)).model_copy(
+        update={
+            "repository": repository.url if repository else None,
+            "keyring": repository.keyring if repository else None,
+            "source_file": repository.file if repository else None,
+            "held": settings.hold,
+        }
+    )
+    return Learned(
+        carried(entry, facts.provenance.entry(ToolkitEntry)),
+        _files(facts, plan),
+        plan.target,
+        needs=tuple(f"restart {r.unit}: {r.reason}" for r in plan.runtimes if r.postponed),
+        runtimes={runtime.key: _state(runtime) for runtime in plan.runtimes},
+    )
+
+
+def _state(runtime: RuntimePlan) -> RuntimeState:
+    if not runtime.managed:
+        return "not managed"
+    if not runtime.running:
+        return "not running"
+    if runtime.postponed:
+        return "waits for a restart"
+    if runtime.change or runtime.activation != "none":
+        return "configured"
+    return "as it was"
+
+
+def _files(facts: NodeFacts, plan: ToolkitPlan) -> dict[str, str]:
+    """The repository's source and login, where gpufleet wrote them now or earlier, with sha256."""
+    recorded = facts.provenance.files
+    return digests(
+        file
+        for file in (plan.repository.source, plan.repository.login)
+        if file and (file.path in recorded or not file.is_on(facts))
+    )

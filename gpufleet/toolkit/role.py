@@ -1,0 +1,80 @@
+"""The container toolkit as a role of a node. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.runtime_state import RuntimeState
+from gpufleet.facts.model import NodeFacts
+from gpufleet.packages.logins import Logins, with_login
+from gpufleet.packages.repository import RepositoryPlan
+from gpufleet.role.protocol import ASKED_LATER, Around, Role, named, repository_name
+from gpufleet.toolkit.plan import ToolkitPlan, plan_toolkit
+from gpufleet.toolkit.record import ToolkitEntry
+from gpufleet.toolkit.settings import ToolkitSettings
+
+
+class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
+    """NVIDIA's container toolkit, and the runtimes that it serves."""
+
+    name = "toolkit"
+    folder = "container-toolkit"
+    settings = ToolkitSettings
+    entry = ToolkitEntry
+
+    def logins(self, settings: ToolkitSettings) -> tuple[str, str | None] | None:
+        return "toolkit_repo_logins", settings.repo_logins
+
+    def paths(self, settings: ToolkitSettings) -> tuple[str, ...]:
+        return (settings.containerd_config,) if settings.containerd_config else ()
+
+    def plan(
+        self, settings: ToolkitSettings, around: Around
+    ) -> tuple[ToolkitPlan | None, tuple[Finding, ...]]:
+        if not settings.enabled:
+            return None, ()
+        plan = plan_toolkit(settings, around.facts, around.catalog)
+        login = around.logins.get(self.name, Logins())
+        plan = replace(plan, repository=with_login(plan.repository, login, around.facts))
+        return plan, plan.findings
+
+    def leaves(self, settings: ToolkitSettings, plan: ToolkitPlan | None, around: Around) -> Around:
+        if plan is None:
+            return around
+        return replace(around, served=frozenset(r.key for r in plan.runtimes if r.managed))
+
+    def converged(self, plan: ToolkitPlan, driver: str | None) -> bool:
+        return plan.converged(driver)
+
+    def steps(self, plan: ToolkitPlan, around: Around) -> list[str]:
+        done: dict[str, object] = {
+            f"trust the repository {repository_name(plan.repository)}": plan.repository.needed,
+            f"{plan.action} the toolkit: {plan.target}{ASKED_LATER}": plan.changes_packages,
+            "hold the toolkit packages": plan.hold,
+            "make the CDI spec": plan.cdi.stale(around.installs),
+        }
+        for runtime in plan.runtimes:
+            done[f"write {runtime.config}"] = runtime.change is not None
+            done |= {f"clean {change.path}": True for change in runtime.others}
+            done[f"{runtime.activation} {runtime.unit}"] = runtime.activation != "none"
+        return named(self.name, done)
+
+    def describe(self, plan: ToolkitPlan) -> dict[str, Any]:
+        return plan.describe()
+
+    def versions(self, plan: ToolkitPlan, entry: ToolkitEntry) -> tuple[str | None, str | None]:
+        return plan.before, plan.choice.version
+
+    def repository(self, plan: ToolkitPlan) -> RepositoryPlan | None:
+        return plan.repository
+
+    def lacking(self, plan: ToolkitPlan) -> tuple[str, ...] | None:
+        return () if plan.changes_packages else None
+
+    def runtimes(self, plan: ToolkitPlan, facts: NodeFacts) -> dict[str, RuntimeState]:
+        return dict.fromkeys(facts.runtimes, "")
+
+
+ROLE = ToolkitRole()
