@@ -7,11 +7,11 @@ from importlib import import_module
 from gpufleet.node.operations.node import Node
 from gpufleet.role.listing import node_roles
 
-FOLDERS = [role.folder or role.name for role in node_roles()]
-INSTALL = [import_module(f"roles.{folder}.install").install for folder in FOLDERS]
+FOLDERS = [f"roles.{role.folder or role.name}" for role in node_roles()]
+STEPS = [import_module(f"{folder}.install") for folder in FOLDERS]
 
 
 def install_roles(node: Node) -> None:
     """Bring every role of `node` to its plan; one whose settings ask for nothing does nothing."""
-    for install in INSTALL:
-        install(node)
+    for steps in STEPS:
+        steps.install(node)

@@ -282,3 +282,20 @@ TOOLKIT_ARCHITECTURE = Kind(
     "there is no container toolkit for {architecture}; there is one for {known}.",
     "Set toolkit_enabled = False for this host.",
 )
+
+MODULES_STAY = Kind(
+    "GF565",
+    Severity.BLOCKER,
+    "The modules cannot be unloaded",
+    "the nvidia modules are in use, so the driver was left as it is; nothing was removed.",
+    "Stop what uses the GPUs (fuser -v /dev/nvidia*), or set driver_allow_disruption = True: the "
+    "modules then stay loaded until the next boot.",
+)
+
+INITRAMFS_KEEPS = Kind(
+    "GF568",
+    Severity.BLOCKER,
+    "The initramfs still holds the blacklist",
+    "the initramfs of the running kernel could not be rebuilt without {file}.",
+    "Rebuild it by hand (update-initramfs -u, dracut --force), or run remove again.",
+)

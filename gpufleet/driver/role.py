@@ -10,11 +10,13 @@ from gpufleet.core.findings import settings as settings_findings
 from gpufleet.driver.plan import DriverPlan, plan_driver
 from gpufleet.driver.preflight import inspect_driver
 from gpufleet.driver.record import DriverEntry
+from gpufleet.driver.removal import PERSISTENCE_OVERRIDE, DriverRemoval, plan_driver_removal
 from gpufleet.driver.settings import DriverSettings
+from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.logins import Logins, with_login
 from gpufleet.packages.repository import RepositoryPlan
-from gpufleet.role.protocol import ASKED_LATER, Around, Role, named, repository_name
+from gpufleet.role.protocol import ASKED_LATER, Around, Leaving, Role, named, repository_name
 
 
 class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
@@ -114,6 +116,13 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
 
     def repository(self, plan: DriverPlan) -> RepositoryPlan | None:
         return plan.repository
+
+    def own_files(self, facts: NodeFacts) -> dict[str, str]:
+        override = facts.files.get(PERSISTENCE_OVERRIDE)
+        return {PERSISTENCE_OVERRIDE: override.sha256} if override and override.sha256 else {}
+
+    def removal(self, settings: DriverSettings, leaving: Leaving[DriverEntry]) -> DriverRemoval:
+        return plan_driver_removal(leaving)
 
     def lacking(self, plan: DriverPlan) -> tuple[str, ...] | None:
         return plan.prerequisites if plan.changes_packages else None

@@ -10,9 +10,10 @@ from gpufleet.exporter.model import ExporterPlan, Surroundings
 from gpufleet.exporter.models import ExporterCatalog
 from gpufleet.exporter.plan import plan_exporter
 from gpufleet.exporter.record import ExporterEntry
+from gpufleet.exporter.removal import ExporterRemoval, plan_exporter_removal
 from gpufleet.exporter.settings import ExporterSettings
 from gpufleet.host.file_write import FileWrite
-from gpufleet.role.protocol import Around, Role, named
+from gpufleet.role.protocol import Around, Leaving, Role, named
 
 
 class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
@@ -57,6 +58,14 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
 
     def files(self, plan: ExporterPlan) -> tuple[FileWrite, ...]:
         return plan.files
+
+    def services(self, entry: ExporterEntry) -> tuple[str, ...]:
+        return tuple(entry.units)
+
+    def removal(
+        self, settings: ExporterSettings, leaving: Leaving[ExporterEntry]
+    ) -> ExporterRemoval:
+        return plan_exporter_removal(leaving)
 
     def main_packages(self, catalog: ExporterCatalog) -> tuple[str, ...]:
         return catalog.exporter.packages.exporter

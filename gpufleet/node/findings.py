@@ -14,24 +14,6 @@ CLUSTER_STAYS = Kind(
     "`helm uninstall RELEASE -n NAMESPACE` removes one; custom resource definitions stay.",
 )
 
-CONTAINERS_RUN = Kind(
-    "GF564",
-    Severity.BLOCKER,
-    "Containers run under a runtime that would lose nvidia",
-    "{containers} containers of {runtime} run. Those that use the runtime nvidia could be neither "
-    "stopped nor entered once its program is gone; nothing was removed.",
-    "Stop the containers (drain the node), or set toolkit_allow_disruption = True.",
-)
-
-MODULES_STAY = Kind(
-    "GF565",
-    Severity.BLOCKER,
-    "The modules cannot be unloaded",
-    "the nvidia modules are in use, so the driver was left as it is; nothing was removed.",
-    "Stop what uses the GPUs (fuser -v /dev/nvidia*), or set driver_allow_disruption = True: the "
-    "modules then stay loaded until the next boot.",
-)
-
 NOT_ENDED = Kind(
     "GF572",
     Severity.INFO,
@@ -65,14 +47,6 @@ BACKUPS_KEPT = Kind(
     "something that somebody changed stays on the host, so the copies of what gpufleet replaced "
     "stay too, in {folder}.",
     "Remove the folder when they are not needed any more.",
-)
-
-INITRAMFS_KEEPS = Kind(
-    "GF568",
-    Severity.BLOCKER,
-    "The initramfs still holds the blacklist",
-    "the initramfs of the running kernel could not be rebuilt without {file}.",
-    "Rebuild it by hand (update-initramfs -u, dracut --force), or run remove again.",
 )
 
 RECORD_MOVED = Kind(

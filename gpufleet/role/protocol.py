@@ -59,6 +59,38 @@ class Around:
     served: frozenset[str] = frozenset()  # runtimes that have the runtime nvidia by then
 
 
+@dataclass(frozen=True, slots=True)
+class Leaving(Generic[EntryOf]):
+    """What the removal of a role is planned from."""
+
+    facts: NodeFacts
+    catalog: Any
+    entry: EntryOf  # by the record, and by what a run that did not come to its end wrote down
+    recorded: bool  # the record has the role
+    allow_disruption: bool  # of the host
+    spared: frozenset[int] = frozenset()  # processes on the GPUs that gpufleet itself stops
+    written: tuple[str, ...] = ()  # every file of gpufleet's that goes
+
+
+class Removal(Protocol):
+    """What a role takes away besides its packages and the files that are on record."""
+
+    @property
+    def findings(self) -> tuple[Finding, ...]: ...
+
+    def first(self) -> Mapping[str, object]:
+        """What is done before anything else is taken away: sentence -> whether it applies."""
+
+    def before(self) -> Mapping[str, object]:
+        """What is done before packages and files go."""
+
+    def after(self) -> Mapping[str, object]:
+        """What is done once they are gone."""
+
+    def describe(self) -> dict[str, Any]:
+        """The rest of it as data for the JSON report."""
+
+
 class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
     """One role. What a method gives by default fits a role that has no such thing."""
 
@@ -143,6 +175,30 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
         """Whether it was begun, by files that were written and images that were pulled; a role
         that installs packages notes those, and that is known anyway."""
         return False
+
+    # The removal. Packages and files of the role's entry in the record go without its help.
+
+    left_by_users: ClassVar[tuple[str, ...]] = ()  # codes of findings: a user's change stays
+
+    def own_files(self, facts: NodeFacts) -> dict[str, str]:
+        """Path -> sha256 of files that are not on record, and that its steps wrote."""
+        return {}
+
+    def services(self, entry: EntryOf) -> tuple[str, ...]:
+        """Units by which the role is there, where it has no packages."""
+        return ()
+
+    def removal(self, settings: SettingsOf, leaving: Leaving[EntryOf]) -> Removal | None:
+        """What goes besides, None for nothing."""
+        return None
+
+    def runtimes_left(self, removal: Any) -> dict[str, RuntimeState]:
+        """Container runtimes that lose what is gpufleet's."""
+        return {}
+
+    def needs_left(self, removal: Any) -> list[str]:
+        """What a person has to do after the removal."""
+        return []
 
 
 AnyRole = Role[Any, Any, Any]

@@ -294,3 +294,12 @@ CONTAINERS_BEGAN = Kind(
     "Run gpu_node again: it leaves the restart to you then. Or set toolkit_allow_disruption = True "
     "if the containers may be stopped.",
 )
+
+CONTAINERS_RUN = Kind(
+    "GF564",
+    Severity.BLOCKER,
+    "Containers run under a runtime that would lose nvidia",
+    "{containers} containers of {runtime} run. Those that use the runtime nvidia could be neither "
+    "stopped nor entered once its program is gone; nothing was removed.",
+    "Stop the containers (drain the node), or set toolkit_allow_disruption = True.",
+)

@@ -10,9 +10,11 @@ from gpufleet.core.runtime_state import RuntimeState
 from gpufleet.facts.model import NodeFacts
 from gpufleet.packages.logins import Logins, with_login
 from gpufleet.packages.repository import RepositoryPlan
-from gpufleet.role.protocol import ASKED_LATER, Around, Role, named, repository_name
+from gpufleet.role.protocol import ASKED_LATER, Around, Leaving, Role, named, repository_name
+from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.plan import ToolkitPlan, plan_toolkit
 from gpufleet.toolkit.record import ToolkitEntry
+from gpufleet.toolkit.removal import ToolkitRemoval, plan_toolkit_removal
 from gpufleet.toolkit.settings import ToolkitSettings
 
 
@@ -23,6 +25,7 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
     folder = "container-toolkit"
     settings = ToolkitSettings
     entry = ToolkitEntry
+    left_by_users = (found.LEFT_CHANGED.code,)
 
     def logins(self, settings: ToolkitSettings) -> tuple[str, str | None] | None:
         return "toolkit_repo_logins", settings.repo_logins
@@ -72,6 +75,16 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
 
     def lacking(self, plan: ToolkitPlan) -> tuple[str, ...] | None:
         return () if plan.changes_packages else None
+
+    def removal(self, settings: ToolkitSettings, leaving: Leaving[ToolkitEntry]) -> ToolkitRemoval:
+        return plan_toolkit_removal(settings, leaving)
+
+    def runtimes_left(self, removal: ToolkitRemoval) -> dict[str, RuntimeState]:
+        return {plan.key: "without nvidia" for plan in removal.runtimes if plan.changes}
+
+    def needs_left(self, removal: ToolkitRemoval) -> list[str]:
+        left = [runtime for runtime in removal.runtimes if runtime.postponed]
+        return [f"restart {runtime.unit}: {runtime.reason}" for runtime in left]
 
     def runtimes(self, plan: ToolkitPlan, facts: NodeFacts) -> dict[str, RuntimeState]:
         return dict.fromkeys(facts.runtimes, "")

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from gpufleet.exporter import operations as exporter
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Literal
+
+from pyinfra.api.operation import OperationMeta
+
 from gpufleet.host.operation import role
 from gpufleet.node.operations import removal
 from gpufleet.node.operations.removal import LeavingNode
-from gpufleet.toolkit import operations as runtimes
+from gpufleet.role.listing import node_roles
+
+FOLDERS = [f"roles.{each.folder or each.name}" for each in reversed(node_roles())]
+# a role of packages and files alone has no steps of its own
+STEPS = [import_module(f"{name}.remove") for name in FOLDERS if find_spec(f"{name}.remove")]
 
 
 @role("Removal")
 def remove(node: LeavingNode) -> None:
     """Take away what `node` has on record or begun, and nothing else; the record goes last."""
-    plan = node.plan
-    by_key = {runtime.key: runtime for runtime in plan.runtimes}
-
     removal.wait("Wait for the package manager", node)
-    removal.unload("Unload the NVIDIA modules", plan, not node.settings.host.allow_disruption)
-    exporter.stop("Stop the exporter", plan.exporter, plan.images)
-    runtimes.configure("Take nvidia out of docker", node.facts, by_key.get("docker"))
-    runtimes.configure("Take nvidia out of containerd", node.facts, by_key.get("containerd"))
-    runtimes.configure("Take nvidia out of CRI-O", node.facts, by_key.get("crio"))
-    devices = removal.forget_devices("Remove the device files and the CDI spec", plan)
+    _leave("first", node)
+    devices = _leave("before", node)
     purged = removal.packages("Remove the packages that were installed", node)
-    cleaned = removal.files("Remove the files that were written", plan)
-    removal.rebuild_initramfs("Rebuild the initramfs without the blacklist", plan.initramfs)
-    removal.forget("Remove the record", node, devices, purged, cleaned)
+    cleaned = removal.files("Remove the files that were written", node.plan)
+    _leave("after", node)
+    removal.forget("Remove the record", node, *devices, purged, cleaned)
+
+
+def _leave(stage: Literal["first", "before", "after"], node: LeavingNode) -> list[OperationMeta]:
+    """What every role does at a stage, before or after packages and files go, the role that was
+    installed last first; the operations whose output says what stays."""
+    done = [getattr(steps, stage)(node) for steps in STEPS if hasattr(steps, stage)]
+    return [operation for operation in done if operation is not None]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyinfra import host, state
 
+from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.host import lock as host_lock
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import command, script
@@ -172,7 +173,7 @@ def test_a_removal_waits_before_it_takes_anything_away(
     plan = removal_plan(facts, NOTHING_LEFT)
     settings, _ = load_settings({"driver_lock_timeout": 0})
     assert settings
-    assert plan.unload
+    assert plan.of(DRIVER).unload
 
     def deploy() -> None:
         state.add_callback_handler(RunReport(state))

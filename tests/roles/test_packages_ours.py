@@ -160,4 +160,4 @@ def test_a_key_that_came_while_packages_were_fetched_is_kept_in_mind(tmp_path: P
     packages.begin()
     assert packages.added == ["gpg-pubkey-d42d0685-1"]
     Path(f"{packages.file}.begun").unlink()
-    assert "begun driver" in packages.run("node/unfinished", str(tmp_path / "home"))[1]
+    assert "begun driver" in packages.run("node/unfinished", str(tmp_path / "home"), "driver")[1]

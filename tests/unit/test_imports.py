@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gpufleet.core.node_roles import NODE_ROLES
+
 ROOT = Path(__file__).resolve().parents[2]
 
 # room -> the rooms that it may import besides core; from the ground up, none may name a later one
@@ -65,6 +67,7 @@ SHELL = ("pyinfra", "gevent", "paramiko", "socket", "subprocess", "urllib", "req
          "kubernetes", "testinfra", "pytest")  # fmt: skip
 SHELL_ROOMS = ("run", "host", "verify", "cli")  # the others: in `operations` alone
 PURE_OF_THEM = ("gpufleet.host.file_write",)
+DATA_OF_ROLES = ("gpufleet.node.catalog",)  # the type of all catalog data in one
 IMPURE_ELSEWHERE = ("gpufleet.kube.kubeconfig",)  # the checks read it too
 # The checks share with what installs: where groups, files and facts about the world are read, and
 # the texts of findings.
@@ -144,6 +147,17 @@ def upward(root: Path) -> set[tuple[str, str]]:
     return found
 
 
+def roles_named(root: Path) -> set[tuple[str, str]]:
+    """Imports of a role's room by the core of a node, which knows the roles as a list."""
+    return {
+        (name, imported)
+        for room, name, path in modules(root)
+        if room in ("role", "node") and name not in DATA_OF_ROLES
+        for imported in imports(path)
+        if is_of(imported, *(f"gpufleet.{role}" for role in NODE_ROLES))
+    }
+
+
 def impure(root: Path) -> list[str]:
     """Decisions that talk to the world, or import what does."""
     return [
@@ -177,6 +191,17 @@ def checks_that_share(root: Path) -> list[str]:
 
 def test_rooms_import_downwards() -> None:
     assert sorted(upward(ROOT)) == []
+
+
+def test_the_core_of_a_node_names_no_role() -> None:
+    assert roles_named(ROOT) == set()
+
+
+def test_a_role_that_the_core_names_is_found(tmp_path: Path) -> None:
+    room = tmp_path / "gpufleet/node"
+    room.mkdir(parents=True)
+    (room / "plan.py").write_text("from gpufleet.driver.plan import DriverPlan\n")
+    assert roles_named(tmp_path)
 
 
 def test_the_rooms_are_those_that_exist() -> None:

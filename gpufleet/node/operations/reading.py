@@ -17,8 +17,8 @@ class LeftUnfinished(FactBase[Unfinished]):
 
     default = Unfinished
 
-    def command(self, home: str) -> StringCommand:
-        return framed(script("node/unfinished", home))
+    def command(self, home: str, roles: tuple[str, ...]) -> StringCommand:
+        return framed(script("node/unfinished", home, *roles))
 
     def process(self, output: Iterable[str]) -> Unfinished:
         return parse_unfinished(answer(output) or ())

@@ -28,11 +28,9 @@ from gpufleet.node.unfinished import Unfinished
 from gpufleet.packages import findings as package_findings
 from gpufleet.packages.operations.locks import wait_for_lock
 from gpufleet.packages.operations.reading import AddedPackages
+from gpufleet.role.listing import node_roles
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
-from gpufleet.toolkit import findings as toolkit_findings
-
-LEFT_BY_USERS = (findings.FILE_CHANGED.code, toolkit_findings.LEFT_CHANGED.code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,8 @@ def leaving_node() -> LeavingNode | None:
     part.findings += plan.findings
     part.plan = plan.describe()
     part.examined = part.leaves = True
-    part.runtimes = {plan.key: "without nvidia" for plan in plan.runtimes if plan.changes}
+    for role, removal in plan.parts:
+        part.runtimes |= role.runtimes_left(removal)
     movements = {role: recorded.movement for role, recorded in plan.roles}
     for name, shown in NODE_ROLES.items():
         nothing: dict[str, str | None] = {"before": None, "after": None}
@@ -85,7 +84,7 @@ def leaving_node() -> LeavingNode | None:
 
 def _left() -> Unfinished:
     """What runs that did not come to their end left on the host."""
-    left = read(LeftUnfinished, HOME)
+    left = read(LeftUnfinished, HOME, tuple(NODE_ROLES))
     for role in left.begun:
         added = read(AddedPackages, f"{HOME}/{role}.before")
         left = left.with_added(role, added)
@@ -103,36 +102,6 @@ def wait(node: LeavingNode) -> Commands:
         host.noop("no package came with gpufleet")
         return
     yield wait_for_lock(node.settings.host.lock_timeout)
-
-
-@operation
-def unload(plan: RemovalPlan, must: bool) -> Commands:
-    """
-    Stop what holds the GPUs and unload the nvidia modules, or change nothing.
-
-    + plan: what is taken away
-    + must: a module that stays stops the host
-    """
-    if not plan.unload:
-        host.noop("no module is loaded")
-        return
-    message = explain(host.name, found.MODULES_STAY()) if must else ""
-    busy = explain(host.name, findings.GPU_WORK_BEGAN()) if must else ""
-    yield script("driver/unload", message, busy, *plan.modules)
-
-
-@operation
-def forget_devices(plan: RemovalPlan) -> Commands:
-    """
-    Remove the device files, and the CDI spec that gpufleet made.
-
-    + plan: what is taken away
-    """
-    if not (plan.specs or plan.modules):
-        host.noop("there are none of gpufleet's")
-        return
-    words = (" ".join(plan.specs), " ".join(plan.units))
-    yield framed(script("node/remove_devices", *words, *plan.prerequisites))
 
 
 @operation
@@ -167,20 +136,6 @@ def files(plan: RemovalPlan) -> Commands:
 
 
 @operation
-def rebuild_initramfs(file: str) -> Commands:
-    """
-    Rebuild the initramfs of the running kernel and see that the blacklist is out of it.
-
-    + file: the modprobe configuration that went; "" is no change
-    """
-    if not file:
-        host.noop("no blacklist was written")
-        return
-    message = explain(host.name, found.INITRAMFS_KEEPS(file=file))
-    yield script("driver/initramfs", file, message, "gone")
-
-
-@operation
 def forget(node: LeavingNode, *steps: OperationMeta) -> Commands:
     """
     Remove the record; the copies of replaced files stay where somebody's change stays.
@@ -195,14 +150,12 @@ def forget(node: LeavingNode, *steps: OperationMeta) -> Commands:
     if kept := _named("kept ", said):
         told.append(findings.STILL_NEEDED(packages=", ".join(kept)))
     _note_gone(node)
-    stays = any(finding.code in LEFT_BY_USERS for finding in (*told, *node.report.findings))
+    theirs = {code for role in node_roles() for code in role.left_by_users}
+    theirs.add(findings.FILE_CHANGED.code)
+    stays = any(finding.code in theirs for finding in (*told, *node.report.findings))
     if stays:
         told.append(found.BACKUPS_KEPT(folder=BACKUPS))
-    needs = [
-        f"restart {runtime.unit}: {runtime.reason}"
-        for runtime in node.plan.runtimes
-        if runtime.postponed
-    ]
+    needs = [need for role, removal in node.plan.parts for need in role.needs_left(removal)]
     if "loaded" in said:
         needs.append("reboot: the nvidia modules are still loaded")
     # without -y this runs twice: for the question what would change, and to carry it out

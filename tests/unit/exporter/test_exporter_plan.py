@@ -239,9 +239,9 @@ def test_an_unknown_version_needs_its_dcgm() -> None:
 
 def test_removal_stops_what_is_ours() -> None:
     facts = converged_host()
-    assert plan_removal(settings(), facts, CATALOG).exporter == ()
+    assert plan_removal(settings(), facts, CATALOG).of(EXPORTER_ROLE).units == ()
     names = ["datacenter-gpu-manager-exporter"]
     ours = installed(facts, exporter_for(facts), added=names, unsure=[])
     plan = plan_removal(settings(), ours, CATALOG)
-    assert plan.exporter == ("nvidia-dcgm-exporter.service", "nvidia-dcgm.service")
+    assert plan.of(EXPORTER_ROLE).units == ("nvidia-dcgm-exporter.service", "nvidia-dcgm.service")
     assert "datacenter-gpu-manager-exporter" in plan.packages

@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from gpufleet.driver.files import MODPROBE_FILE
+from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import GpuProcess, LoadedModule, ManagedFile, NodeFacts, Package, Runtime
 from gpufleet.facts.record import NO_RECORD
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.removal import RemovalPlan, plan_removal
 from gpufleet.node.settings import load_settings
 from gpufleet.node.unfinished import NOTHING_LEFT, Unfinished
+from gpufleet.toolkit.role import ROLE as TOOLKIT
 from tests.unit.hosts import bare_host, on_record
 
 DAEMON = "/etc/docker/daemon.json"
@@ -59,10 +61,10 @@ def test_what_the_record_names_goes_and_nothing_else() -> None:
     done = plan(host())
     assert done.packages == ("t", "a", "lib")
     assert done.held == ("a", "b")
-    assert done.specs[0] == "/etc/cdi/nvidia.yaml"
+    assert done.of(TOOLKIT).specs[0] == "/etc/cdi/nvidia.yaml"
     assert [path for path, _ in done.files] == [MODPROBE_FILE]
-    assert done.initramfs == MODPROBE_FILE
-    assert done.unload
+    assert done.of(DRIVER).initramfs == MODPROBE_FILE
+    assert done.of(DRIVER).unload
     assert codes(done) == {"GF566"}  # b was there before
     assert not done.blockers
 

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from gpufleet.driver.files import MODPROBE_FILE
+from gpufleet.driver.role import ROLE as DRIVER_ROLE
 from gpufleet.exporter.files import UNIT, UNIT_FILE
+from gpufleet.exporter.role import ROLE as EXPORTER
 from gpufleet.facts.model import NodeFacts, Package, Service
 from gpufleet.facts.record import NO_RECORD
 from gpufleet.node.unfinished import Unfinished, parse_unfinished
+from gpufleet.toolkit.role import ROLE as TOOLKIT
 from tests.unit.hosts import on_record
 from tests.unit.node.test_removal_plan import RECORD, codes, host, plan
 
@@ -39,8 +42,8 @@ def test_a_driver_whose_installation_failed_goes() -> None:
     assert done.packages == ("drv", "drv-dkms", "drv-lib")
     assert set(done.held) == {"dkms", "drv", "drv-dkms"}
     assert done.paths == DRIVER_BEGUN.written
-    assert done.initramfs == MODPROBE_FILE
-    assert done.unload
+    assert done.of(DRIVER_ROLE).initramfs == MODPROBE_FILE
+    assert done.of(DRIVER_ROLE).unload
     assert dict(done.roles)["driver"].movement == {"before": DRIVER, "after": None}
     assert codes(done) == {"GF572", "GF566"}
     assert "remove the record" in done.steps()[-1]
@@ -49,7 +52,7 @@ def test_a_driver_whose_installation_failed_goes() -> None:
 def test_a_driver_that_was_there_before_is_not_unloaded() -> None:
     left = replace(DRIVER_BEGUN, added={"driver": ()})
     done = plan(bare("drv", "drv-dkms"), left)
-    assert not done.unload
+    assert not done.of(DRIVER_ROLE).unload
     assert done.packages == ()
     assert dict(done.roles)["driver"].movement == {"before": DRIVER, "after": DRIVER}
 
@@ -60,7 +63,7 @@ def test_a_toolkit_that_failed_goes_with_a_driver_on_record() -> None:
     done = plan(host(provenance=on_record(**record)), begun)
     assert {"a", "lib", "t"} == set(done.packages)
     assert {"a", "b", "t"} == set(done.held)
-    assert "/var/run/cdi/nvidia.yaml" in done.specs
+    assert "/var/run/cdi/nvidia.yaml" in done.of(TOOLKIT).specs
     assert dict(done.roles)["toolkit"].movement == {"before": "1", "after": None}
     assert "GF572" in codes(done)
 
@@ -74,8 +77,8 @@ def test_an_exporter_in_docker_that_did_not_start_goes(left: Unfinished) -> None
         name: Service(name, "loaded", "active", "enabled") for name in (UNIT, "nvidia-dcgm.service")
     }
     done = plan(bare(services=services), left)
-    assert done.exporter == (UNIT,)  # DCGM is the user's
-    assert done.images
+    assert done.of(EXPORTER).units == (UNIT,)  # DCGM is the user's
+    assert done.of(EXPORTER).images
     assert "exporter" in dict(done.roles)
 
 
@@ -85,7 +88,7 @@ def test_an_exporter_of_packages_that_did_not_start_goes() -> None:
     }
     left = Unfinished(True, {"exporter": (DCGM,)}, {"exporter": (DCGM,)})
     done = plan(bare(DCGM, services=services), left)
-    assert done.exporter == ("nvidia-dcgm.service",)
+    assert done.of(EXPORTER).units == ("nvidia-dcgm.service",)
     assert done.packages == (DCGM,)
 
 

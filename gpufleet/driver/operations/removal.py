@@ -1,0 +1,60 @@
+"""The driver leaves a host: modules, device files, initramfs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyinfra import host
+
+from gpufleet.driver import findings as kinds
+from gpufleet.driver.removal import DriverRemoval
+from gpufleet.host.asking import framed
+from gpufleet.host.findings import machine as findings
+from gpufleet.host.operation import Commands, operation
+from gpufleet.host.shell import explain, script
+
+
+@operation
+def unload(plan: DriverRemoval, must: bool) -> Commands:
+    """
+    Stop what holds the GPUs and unload the nvidia modules, or change nothing.
+
+    + plan: what is taken away
+    + must: a module that stays stops the host
+    """
+    if not plan.unload:
+        host.noop("no module is loaded")
+        return
+    message = explain(host.name, kinds.MODULES_STAY()) if must else ""
+    busy = explain(host.name, findings.GPU_WORK_BEGAN()) if must else ""
+    yield script("driver/unload", message, busy, *plan.modules)
+
+
+@operation
+def forget_devices(plan: DriverRemoval, specs: Sequence[str], units: Sequence[str]) -> Commands:
+    """
+    Remove the device files, and the CDI spec that gpufleet made.
+
+    + plan: what is taken away
+    + specs: CDI specs that are there because of gpufleet
+    + units: that would write them again
+    """
+    if not (specs or plan.modules):
+        host.noop("there are none of gpufleet's")
+        return
+    words = (" ".join(specs), " ".join(units))
+    yield framed(script("driver/remove_devices", *words, *plan.prerequisites))
+
+
+@operation
+def rebuild_initramfs(file: str) -> Commands:
+    """
+    Rebuild the initramfs of the running kernel and see that the blacklist is out of it.
+
+    + file: the modprobe configuration that went; "" is no change
+    """
+    if not file:
+        host.noop("no blacklist was written")
+        return
+    message = explain(host.name, kinds.INITRAMFS_KEEPS(file=file))
+    yield script("driver/initramfs", file, message, "gone")

@@ -1,0 +1,44 @@
+"""How the exporter leaves a host: its services and images. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.exporter.files import units
+from gpufleet.exporter.record import ExporterEntry
+from gpufleet.role.protocol import Leaving
+
+
+@dataclass(frozen=True, slots=True)
+class ExporterRemoval:
+    """What goes of the exporter besides its packages and files."""
+
+    units: tuple[str, ...] = ()  # to stop for good
+    images: bool = False  # docker may have pulled some for it
+    findings: tuple[Finding, ...] = ()
+
+    def first(self) -> Mapping[str, object]:
+        return {}
+
+    def before(self) -> Mapping[str, object]:
+        return {f"stop {', '.join(self.units)}": self.units}
+
+    def after(self) -> Mapping[str, object]:
+        return {}
+
+    def describe(self) -> dict[str, Any]:
+        return {"exporter": list(self.units)}
+
+
+def plan_exporter_removal(leaving: Leaving[ExporterEntry]) -> ExporterRemoval:
+    """The exporter's units, of both modes where it has had both; the exporter before its DCGM."""
+    entry, catalog = leaving.entry, leaving.catalog
+    if not entry.exists:
+        return ExporterRemoval()
+    packaged = leaving.recorded or entry.added  # else they are the user's
+    systemd = reversed(units("systemd", catalog)) if packaged else ()
+    mine = (*units("docker", catalog), *systemd)
+    return ExporterRemoval(tuple(u for u in mine if u in leaving.facts.services), images=True)

@@ -1,0 +1,84 @@
+"""How the toolkit leaves a host: what runtimes and CDI specs hold of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.role.protocol import Leaving
+from gpufleet.toolkit import findings as found
+from gpufleet.toolkit.record import ToolkitEntry
+from gpufleet.toolkit.runtime_model import RuntimePlan
+from gpufleet.toolkit.runtime_removal import plan_runtime_removal
+from gpufleet.toolkit.settings import ToolkitSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ToolkitRemoval:
+    """What goes of the toolkit besides its packages and files."""
+
+    runtimes: tuple[RuntimePlan, ...]
+    specs: tuple[str, ...]  # CDI specs that are there because of gpufleet
+    units: tuple[str, ...]  # that would write it again; they go with their package
+    findings: tuple[Finding, ...]
+
+    def first(self) -> Mapping[str, object]:
+        return {}
+
+    def before(self) -> Mapping[str, object]:
+        taken = [runtime.key for runtime in self.runtimes if runtime.change]
+        return {
+            f"take nvidia out of {', '.join(taken)}": taken,
+            f"remove the CDI spec {', '.join(self.specs)}": self.specs,
+        }
+
+    def after(self) -> Mapping[str, object]:
+        return {}
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "runtimes": {runtime.key: runtime.describe() for runtime in self.runtimes},
+            "cdi": list(self.specs),
+        }
+
+
+def plan_toolkit_removal(
+    settings: ToolkitSettings, leaving: Leaving[ToolkitEntry]
+) -> ToolkitRemoval:
+    """By the record, by notes, and not under containers that need the runtime."""
+    facts, cdi = leaving.facts, leaving.catalog.toolkit.cdi
+    runtimes = plan_runtime_removal(settings, facts, leaving.catalog)
+    return ToolkitRemoval(
+        runtimes=runtimes,
+        specs=_specs(leaving.entry, cdi.refresh_output),
+        units=tuple(unit for unit in cdi.refresh_units if unit in facts.services),
+        findings=(
+            *_containers(settings, runtimes, leaving),
+            *(finding for runtime in runtimes for finding in runtime.findings),
+        ),
+    )
+
+
+def _containers(
+    settings: ToolkitSettings, runtimes: tuple[RuntimePlan, ...], leaving: Leaving[ToolkitEntry]
+) -> tuple[Finding, ...]:
+    """The program that a container was started by is needed to stop it, or to enter it."""
+    if settings.allow_disruption:
+        return ()
+    there = leaving.facts.runtimes
+    counts = {plan.key: there[plan.key].containers for plan in runtimes if plan.key in there}
+    return tuple(
+        found.CONTAINERS_RUN(runtime=key, containers=count)
+        for key, count in counts.items()
+        if count
+    )
+
+
+def _specs(entry: ToolkitEntry, refreshed: str) -> tuple[str, ...]:
+    """The spec that gpufleet made, and the one that the units of its packages made."""
+    specs = [entry.cdi.path] if entry.cdi.created else []
+    if entry.added:
+        specs.append(refreshed)
+    return tuple(dict.fromkeys(specs))

@@ -1,0 +1,15 @@
+"""The container toolkit leaves one host: what is carried out before packages go, in order."""
+
+from __future__ import annotations
+
+from gpufleet.node.operations.removal import LeavingNode
+from gpufleet.toolkit import operations as runtimes
+from gpufleet.toolkit.role import ROLE as TOOLKIT
+
+
+def before(node: LeavingNode) -> None:
+    """No runtime may name a program that is about to go."""
+    by_key = {runtime.key: runtime for runtime in node.plan.of(TOOLKIT).runtimes}
+    runtimes.configure("Take nvidia out of docker", node.facts, by_key.get("docker"))
+    runtimes.configure("Take nvidia out of containerd", node.facts, by_key.get("containerd"))
+    runtimes.configure("Take nvidia out of CRI-O", node.facts, by_key.get("crio"))

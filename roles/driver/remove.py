@@ -1,0 +1,30 @@
+"""The NVIDIA driver leaves one host: what is carried out around packages and files, in order."""
+
+from __future__ import annotations
+
+from pyinfra.api.operation import OperationMeta
+
+from gpufleet.driver.operations import removal
+from gpufleet.driver.role import ROLE as DRIVER
+from gpufleet.node.operations.removal import LeavingNode
+from gpufleet.toolkit.role import ROLE as TOOLKIT
+
+
+def first(node: LeavingNode) -> None:
+    """Nothing is taken away before the modules could be unloaded."""
+    must = not node.settings.host.allow_disruption
+    removal.unload("Unload the NVIDIA modules", node.plan.of(DRIVER), must)
+
+
+def before(node: LeavingNode) -> OperationMeta:
+    """Device files, and the specs that name them."""
+    cdi = node.plan.of(TOOLKIT)
+    return removal.forget_devices(
+        "Remove the device files and the CDI spec", node.plan.of(DRIVER), cdi.specs, cdi.units
+    )
+
+
+def after(node: LeavingNode) -> None:
+    """The initramfs, once the blacklist is gone."""
+    file = node.plan.of(DRIVER).initramfs
+    removal.rebuild_initramfs("Rebuild the initramfs without the blacklist", file)

@@ -1,0 +1,153 @@
+"""A role that did not exist: with its name in the list, the core plans, shows and removes it."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any, ClassVar
+
+import pytest
+from rich.console import Console
+
+from gpufleet.core import node_roles as names
+from gpufleet.core.findings import Finding
+from gpufleet.core.settings import RoleSettings
+from gpufleet.facts.model import Package
+from gpufleet.facts.record import Entry
+from gpufleet.host.findings import machine as findings
+from gpufleet.node.catalog import load_catalog
+from gpufleet.node.operations.provenance import merge
+from gpufleet.node.plan import describe, plan_node
+from gpufleet.node.record import unusable
+from gpufleet.node.removal import plan_removal
+from gpufleet.node.settings import NodeSettings, load_settings
+from gpufleet.node.unfinished import Unfinished
+from gpufleet.role.learned import Learned
+from gpufleet.role.listing import node_roles
+from gpufleet.role.protocol import Around, Role
+from gpufleet.run.report import HostReport
+from gpufleet.run.report_table import show
+from tests.unit.hosts import converged_host, on_record
+
+
+class CopySettings(RoleSettings):
+    prefix = "gdrcopy_"
+
+    enabled: bool = True
+
+
+class CopyEntry(Entry):
+    role: ClassVar[str] = "gdrcopy"
+
+
+@dataclass(frozen=True)
+class CopyPlan:
+    driver: str | None
+
+
+class CopyRole(Role[CopySettings, CopyPlan, CopyEntry]):
+    """Only what every role must have."""
+
+    name = "gdrcopy"
+    settings = CopySettings
+    entry = CopyEntry
+
+    def plan(
+        self, settings: CopySettings, around: Around
+    ) -> tuple[CopyPlan | None, tuple[Finding, ...]]:
+        if not settings.enabled:
+            return None, ()
+        return CopyPlan(around.driver), (findings.RUNFILE_INSTALLED(),)
+
+    def converged(self, plan: CopyPlan, driver: str | None) -> bool:
+        return False
+
+    def steps(self, plan: CopyPlan, around: Around) -> list[str]:
+        return [f"gdrcopy: build the module for {plan.driver}"]
+
+    def describe(self, plan: CopyPlan) -> dict[str, Any]:
+        return {"driver": plan.driver}
+
+    def versions(self, plan: CopyPlan, entry: CopyEntry) -> tuple[str | None, str | None]:
+        return entry.version, "2.5"
+
+
+@pytest.fixture
+def role(monkeypatch: pytest.MonkeyPatch) -> Iterator[CopyRole]:
+    """The one in the list, last."""
+    rooms = {part: ModuleType(f"gpufleet.gdrcopy{part}") for part in ("", ".role", ".settings")}
+    made = CopyRole()
+    rooms[".role"].ROLE = made  # type: ignore[attr-defined]
+    rooms[".settings"].CopySettings = CopySettings  # type: ignore[attr-defined]
+    for part, module in rooms.items():
+        monkeypatch.setitem(sys.modules, f"gpufleet.gdrcopy{part}", module)
+    monkeypatch.setitem(names.NODE_ROLES, "gdrcopy", "when wanted")
+    node_roles.cache_clear()
+    yield made
+    node_roles.cache_clear()
+
+
+def settings(**data: Any) -> NodeSettings:
+    found, problems = load_settings(data)
+    assert found, problems
+    return found
+
+
+def test_it_is_planned_and_shown(role: CopyRole) -> None:
+    facts = converged_host()
+    plan = plan_node(settings(), facts, load_catalog(), facts.clock)
+    assert plan.of(role) == CopyPlan("580.159.03")  # what the driver's role leaves
+    assert describe(plan)["steps"][-1] == "gdrcopy: build the module for 580.159.03"
+    assert describe(plan)["gdrcopy"] == {"driver": "580.159.03"}
+    assert plan.all_findings[-1] == findings.RUNFILE_INSTALLED()
+    assert not plan.converged("580.159.03")
+    off = plan_node(settings(gdrcopy_enabled=False), facts, load_catalog(), facts.clock)
+    assert off.of(role) is describe(off)["gdrcopy"] is None
+
+
+def test_its_settings_are_read(role: CopyRole) -> None:
+    _, (problem,) = load_settings({"gdrcopy_enabled": "yes"})
+    assert "gdrcopy_enabled" in problem.message
+
+
+def test_its_entry_is_written_and_checked(role: CopyRole) -> None:
+    learned = Learned(CopyEntry(version="2.5"), {"/etc/gdr": "1"}, "2.5")
+    record = merge({}, learned.as_json(), "now")
+    assert record
+    assert record["gdrcopy"] == {"version": "2.5"}
+    assert record["history"][-1] == {
+        "time": "now",
+        "driver": None,
+        "toolkit": None,
+        "gdrcopy": "2.5",
+    }
+    damaged = replace(converged_host(), provenance=on_record(gdrcopy={"version": 2.5}))
+    assert [finding.code for finding in unusable(damaged)] == ["GF557"]
+
+
+def test_its_packages_and_files_go(role: CopyRole) -> None:
+    entry = {"version": "2.5", "packages": {"gdrcopy": "2.5-1"}, "added": ["gdrcopy"], "unsure": []}
+    package = Package("gdrcopy", "2.5-1", "amd64")
+    facts = replace(converged_host(), packages={"gdrcopy": package})
+    on = replace(facts, provenance=on_record(gdrcopy=entry, files={"/etc/gdr": "1"}))
+    done = plan_removal(settings(), on, load_catalog())
+    assert (done.packages, done.paths) == (("gdrcopy",), ("/etc/gdr",))
+    assert dict(done.roles)["gdrcopy"].movement == {"before": "2.5", "after": None}
+    begun = Unfinished(True, {"gdrcopy": ("gdrcopy",)}, {"gdrcopy": ("gdrcopy",)})
+    left = plan_removal(settings(), facts, load_catalog(), begun)
+    assert left.packages == ("gdrcopy",)
+    assert left.held == ("gdrcopy",)
+
+
+def test_it_has_a_column(role: CopyRole) -> None:
+    host = HostReport("gpu-01", status="changed")
+    host.roles["gdrcopy"] = {"before": None, "after": "2.5"}
+    out = io.StringIO()
+    show(Console(file=out, width=200), [host])
+    assert "gdrcopy" in out.getvalue()
+    assert "none -> 2.5" in out.getvalue()
+    assert "gdrcopy" not in json.dumps(host.as_dict())  # until the schema has it
