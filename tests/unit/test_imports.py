@@ -63,6 +63,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "verify",
     ),
 }
+# a role of a node that names no more stands on what every role stands on
+ROOMS |= {role: ("facts", "host", "packages", "role") for role in NODE_ROLES if role not in ROOMS}
 SHELL = ("pyinfra", "gevent", "paramiko", "socket", "subprocess", "urllib", "requests",
          "kubernetes", "testinfra", "pytest")  # fmt: skip
 SHELL_ROOMS = ("run", "host", "verify", "cli")  # the others: in `operations` alone
