@@ -7,7 +7,7 @@ from importlib import import_module
 from gpufleet.node.operations.node import Node
 from gpufleet.role.listing import node_roles
 
-FOLDERS = [f"roles.{role.folder or role.name}" for role in node_roles()]
+FOLDERS = [f"gpufleet.roles.{role.folder or role.name}" for role in node_roles()]
 STEPS = [import_module(f"{folder}.install") for folder in FOLDERS]
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from gpufleet.core.entries import PackageManager
 from gpufleet.facts.files import HOME
-from gpufleet.facts.model import NodeFacts, PackageManager
+from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.transaction import Family, Transaction

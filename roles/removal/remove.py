@@ -13,7 +13,7 @@ from gpufleet.node.operations import removal
 from gpufleet.node.operations.removal import LeavingNode
 from gpufleet.role.listing import node_roles
 
-FOLDERS = [f"roles.{each.folder or each.name}" for each in reversed(node_roles())]
+FOLDERS = [f"gpufleet.roles.{each.folder or each.name}" for each in reversed(node_roles())]
 # a role of packages and files alone has no steps of its own
 STEPS = [import_module(f"{name}.remove") for name in FOLDERS if find_spec(f"{name}.remove")]
 

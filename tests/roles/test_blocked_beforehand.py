@@ -12,8 +12,8 @@ from pyinfra.api.exceptions import PyinfraError
 
 from gpufleet.host.boundary import one_host
 from gpufleet.node.operations.node import current_node
+from gpufleet.roles.node import install_roles
 from gpufleet.run.reporting import RunReport
-from roles.node import install_roles
 from tests.roles.answers import facts_of
 from tests.roles.test_host_boundary import CAPTURE, with_contents
 

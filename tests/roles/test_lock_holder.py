@@ -20,8 +20,8 @@ from gpufleet.node.operations.removal import LeavingNode
 from gpufleet.node.settings import load_settings
 from gpufleet.node.unfinished import NOTHING_LEFT
 from gpufleet.packages.operations.locks import wait_for_lock
+from gpufleet.roles.removal.remove import remove
 from gpufleet.run.reporting import RunReport
-from roles.removal.remove import remove
 from tests.roles.answers import framed_lines
 from tests.unit.hosts import bare_host
 from tests.unit.node.test_removal_plan import host as recorded_host

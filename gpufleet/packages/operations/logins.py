@@ -5,6 +5,7 @@ from __future__ import annotations
 import netrc
 import re
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 from gpufleet.core.findings import Finding
