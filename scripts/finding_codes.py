@@ -16,12 +16,12 @@ from scripts.generate_docs import finding_modules
 # room -> first and last number of each of its ranges; no two rooms share a number
 RANGES: dict[str, tuple[tuple[int, int], ...]] = {
     "run": ((1, 99), (701, 701)),
-    "driver": ((101, 199),),
+    "driver": ((101, 199), (565, 565), (568, 568)),
     "core": ((201, 299),),
     "packages": ((301, 399),),
-    "toolkit": ((401, 499),),
+    "toolkit": ((401, 499), (564, 564)),
     "host": ((501, 563),),
-    "node": ((564, 578),),
+    "node": ((566, 567), (569, 578)),
     "exporter": ((579, 599),),
     "sandbox": ((601, 699),),
     "verify": ((700, 700), (702, 774), (777, 799)),

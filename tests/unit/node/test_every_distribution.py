@@ -13,6 +13,8 @@ from gpufleet.core.distributions import Distribution, load_families
 from gpufleet.core.entries import Build, Source
 from gpufleet.driver.findings import UNKNOWN_DISTRIBUTION
 from gpufleet.driver.offers import branches_of, offers, package_set
+from gpufleet.driver.role import ROLE as DRIVER
+from gpufleet.exporter.role import ROLE as EXPORTER
 from gpufleet.facts.distribution import code_of, distribution_of, manager_of
 from gpufleet.facts.model import Kernel, NodeFacts, OsRelease
 from gpufleet.facts.parse import parse_node_facts
@@ -20,6 +22,7 @@ from gpufleet.facts.record import NO_RECORD
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node
 from gpufleet.node.settings import load_settings
+from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.verify import node as checks
 from tests.unit.hosts import bare_host
 
@@ -119,19 +122,21 @@ def test_a_limit_stands_once(place: Distribution) -> None:
 @every
 def test_a_bare_host_gets_a_plan(place: Distribution) -> None:
     found = plan(host(place), exporter_enabled=True, driver_repo_key_fingerprint="A" * 40)
-    assert found.driver is not None
-    assert found.driver.packages
-    assert found.driver.prerequisites
-    assert not found.driver.choice.blocked, found.driver.choice.reason
-    assert found.toolkit is not None
-    assert not found.toolkit.choice.blocked
-    assert found.exporter is not None or found.exporter_findings
+    driver, toolkit = found.of(DRIVER), found.of(TOOLKIT)
+    assert driver is not None
+    assert driver.packages
+    assert driver.prerequisites
+    assert not driver.choice.blocked, driver.choice.reason
+    assert toolkit is not None
+    assert not toolkit.choice.blocked
+    [exporter] = [part for part in found.parts if part.role is EXPORTER]
+    assert exporter.plan is not None or exporter.findings
 
 
 @every
 @pytest.mark.parametrize("version", ["1.14.0", CATALOG.toolkit.newest])
 def test_who_keeps_the_cdi_specification(place: Distribution, version: str) -> None:
-    found = plan(host(place), toolkit_cdi=True, toolkit_version=version).toolkit
+    found = plan(host(place), toolkit_cdi=True, toolkit_version=version).of(TOOLKIT)
     assert found is not None
     old = place.systemd and place.systemd.version < CATALOG.toolkit.cdi.refresh_minimum_systemd
     keeper = "generate" if old or version == "1.14.0" else "refresh"
@@ -146,8 +151,9 @@ def test_a_captured_host_gets_a_plan(capture: Path) -> None:
     assert facts.package_manager == place.manager
     found = plan(replace(facts, provenance=NO_RECORD, pci=bare_host().pci))
     assert UNKNOWN_DISTRIBUTION.code not in {finding.code for finding in found.all_findings}
-    assert found.driver is not None
-    assert found.driver.packages
+    driver = found.of(DRIVER)
+    assert driver is not None
+    assert driver.packages
 
 
 @pytest.mark.parametrize(
