@@ -2,7 +2,7 @@
 
 from gpufleet.host.boundary import one_host
 from gpufleet.node.operations.preview import preview
-from roles.cluster import bring_stack
+from roles.cluster import apply_roles
 
 with one_host():  # what goes wrong with one host stops this host alone
-    preview(bring_stack)
+    preview(apply_roles)

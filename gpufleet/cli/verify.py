@@ -15,8 +15,8 @@ from gpufleet.verify.findings.hosts import CHECKS_MISSING, LIMIT, NO_CHECK
 from gpufleet.verify.inventory import VerifyError
 
 EPILOG = (
-    "Exit status: 0 all checks passed or were skipped; 1 a check failed or a host was not reached; "
-    "2 wrong usage; 4 --limit or -k matches nothing; 130 interrupted."
+    "Exit status: 0 all checks passed or were skipped; 1 a check failed or a host is unreachable; "
+    "2 usage error; 4 --limit or -k matches nothing; 130 interrupted."
 )
 STATUSES = {
     pytest.ExitCode.OK: ExitStatus.CONVERGED,
@@ -29,7 +29,7 @@ STATUSES = {
 
 
 class Refusal:
-    """A pytest plugin that notes why the checks refused to run."""
+    """A pytest plugin that records why the checks refused to run."""
 
     def __init__(self) -> None:
         self.cause: BaseException | None = None
@@ -68,7 +68,7 @@ def pytest_arguments(
 ) -> list[str]:
     """The command line for pytest: short output, nothing written into the source tree.
 
-    The other tests' conftest.py needs packages that a user may not have: it is left out.
+    The conftest.py of the other tests requires packages that a user may not have: it is excluded.
     """
     arguments = [str(folder), "--inventory", inventory, "-q", "--no-header", "-rN"]
     arguments += ["--tb=short", "-p", "no:cacheprovider"]
@@ -86,10 +86,15 @@ def pytest_arguments(
 
 @click.command(epilog=EPILOG)
 @click.argument("inventory")
-@click.option("--limit", multiple=True, metavar="HOST|GROUP", help="Check only these; repeatable.")
+@click.option(
+    "--limit",
+    multiple=True,
+    metavar="HOST|GROUP",
+    help="Check only this host or group; repeatable.",
+)
 @click.option("--junit", metavar="FILE", help="Write the results as JUnit XML.")
 @click.option("--json", "json_report", metavar="FILE", help="Write the results as JSON.")
-@click.option("-k", "expression", metavar="EXPR", help="Run only checks that match, as in pytest.")
+@click.option("-k", "expression", metavar="EXPR", help="Run only matching checks, as in pytest.")
 def verify(
     inventory: str,
     limit: tuple[str, ...],
@@ -97,9 +102,9 @@ def verify(
     json_report: str | None,
     expression: str | None,
 ) -> None:
-    """Check on the hosts and clusters of INVENTORY what was installed there.
+    """Check what was installed on the hosts and clusters of INVENTORY.
 
-    Runs short test pods and containers and removes them; changes nothing else.
+    Runs short-lived test pods and containers and removes them; changes nothing else.
     """
     try:
         folder = checks_folder(Path(gpufleet.__file__).parent)

@@ -27,7 +27,7 @@ def within(seconds: float, work: Callable[[threading.Event], T]) -> T:
     """What `work` returns or raises; TimeoutError where it takes longer than `seconds`.
 
     It runs in a thread: no time limit of a socket covers names, TLS, heads and redirects. The event
-    that it is given is set when nobody waits for it any more.
+    that it is given is set when no caller waits for it any more.
     """
     attempt = _Attempt(work)
     thread = threading.Thread(target=attempt.run, daemon=True)

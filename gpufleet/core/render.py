@@ -1,4 +1,4 @@
-"""Templates: the files that land on hosts, under templates/ beside the package."""
+"""Templates: the files that land on hosts, in templates/ next to the package."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ RULE_NAME = "gpufleet-gpu"
 API_VERSION = "monitoring.coreos.com/v1"
 _MACRO = re.compile(r"\[\[(\w+)(?: (.+?))?\]\]")
 
-# Who, in the words of an alert's own labels, and which pods had the GPU: asked when the alert is
+# The GPU, by the alert's own labels, and the pods that used it: queried when the alert is
 # sent, so that the alert itself stays one while pods come and go.
 _GPU = "GPU {{ $labels.gpu }} ({{ $labels.UUID }}) of node {{ $labels.node }}"
 _PODS = (

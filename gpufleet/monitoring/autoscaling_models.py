@@ -53,7 +53,7 @@ class HpaVersion(Entry):
 
 
 class Behavior(Sourced):
-    """The field `behavior` of an autoscaler: the minor that brought it, versions without it."""
+    """The field `behavior` of an autoscaler: the minor that added it, versions without it."""
 
     since: Minor
     without: tuple[str, ...]

@@ -81,7 +81,7 @@ def _match_labels(there: PrometheusInstance) -> dict[str, str]:
 
 
 def _selects(there: PrometheusInstance, labels: Mapping[str, str]) -> bool:
-    """Whether a monitor with these labels is selected, as far as matchLabels tell."""
+    """Whether a monitor with these labels is selected, by matchLabels alone."""
     selector = there.monitor_selector
     if selector is None:
         return False

@@ -13,8 +13,8 @@ from gpufleet.run.invocation import read_invocation
 def begin(config: str) -> None:
     """Begin the report where one of the deploys beside `config`, pyinfra's config.py, is run.
 
-    Without it a report begins with the first host that is reached: nothing could be said of a run
-    that reaches none, or whose limit matches none.
+    Without it a report begins with the first reachable host: a run that reaches none, or whose
+    limit matches none, would have no report.
     """
     ours = Path(config).resolve().parent / "deploys"
     deploys = [Path(name).resolve() for name in read_invocation().deploys]
@@ -22,4 +22,4 @@ def begin(config: str) -> None:
         return
     from gpufleet.run.reporting import RunReport
 
-    RunReport.begun = RunReport.begin(ctx_state.get())
+    RunReport.started = RunReport.begin(ctx_state.get())

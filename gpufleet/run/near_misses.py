@@ -9,7 +9,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.findings.settings import NEAR_MISS, NO_SUCH_GROUP
 
 NEAR = 0.8  # of two keys that a slip makes of each other: 1 is the same
-ELSEWHERE = {  # the same thing in Ansible's words
+ELSEWHERE = {  # Ansible's names for the same
     "become": "_sudo",
     "become_user": "_sudo_user",
     "become_password": "_sudo_password",

@@ -146,14 +146,14 @@ def _has_value(
     if metric.kind == "Pods":
         place += "/pods/" + quote("*")
         asked = {"labelSelector": "" if everywhere else scaler.pods}
-    words = {**asked, "metricLabelSelector" if asked else "labelSelector": metric.selector}
-    query = urlencode({key: value for key, value in words.items() if value})
+    parameters = {**asked, "metricLabelSelector" if asked else "labelSelector": metric.selector}
+    query = urlencode({key: value for key, value in parameters.items() if value})
     answer = cluster.get(f"{place}/{metric.name}?{query}")
     return isinstance(answer, dict) and bool(answer.get("items"))
 
 
 def unavailable(cluster: Cluster, group: str) -> str:
-    """Why the API does not serve a group of metrics, in words; "" where it does."""
+    """Why the API does not serve a group of metrics, as text; "" where it does."""
     name = f"v1beta1.{group}"
     found = cluster.get(f"/apis/apiregistration.k8s.io/v1/apiservices/{name}")
     if not isinstance(found, dict):

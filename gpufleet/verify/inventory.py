@@ -63,8 +63,8 @@ def load_targets(inventory: str) -> list[Target]:
         check=False,
     )
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    said = [line for line in lines if not line.startswith("-->")]
-    why = said[-1] if "Traceback (most recent call last):" in said else " / ".join(said)
+    output = [line for line in lines if not line.startswith("-->")]
+    why = output[-1] if "Traceback (most recent call last):" in output else " / ".join(output)
     if done.returncode != 0:
         raise VerifyError(INVENTORY(path=inventory, why=why or "pyinfra gives no reason"))
     try:

@@ -30,13 +30,13 @@ Series = Mapping[str, Any]  # of a range query: "metric" -> labels, "values" -> 
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """What dcgmproftester said. `rates`: worker -> gflops in the order of its reports; `workers`:
+    """Output of dcgmproftester. `rates`: worker -> gflops in the order of its reports; `workers`:
     one for each GPU, none in the wording of 2.0."""
 
     rates: Mapping[str, tuple[float, ...]]
     workers: frozenset[str]
     passed: bool
-    complaint: str  # the first line that tells of a fault; "" without one
+    complaint: str  # the first line that reports a fault; "" without one
 
 
 def parse(text: str) -> Printed:

@@ -13,14 +13,14 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException
 
 from gpufleet.verify.cluster import Cluster
-from gpufleet.verify.load_job import ENDED, LeftOut, Load, Wish
+from gpufleet.verify.load_job import ENDED, LeftOut, Load, LoadRequest
 from gpufleet.verify.load_judge import Series
 from gpufleet.verify.load_models import PodLabels
 
 NAMESPACE = "default"
 POLL = 1.0  # seconds
 WAITING = ("", "Pending")
-TELL = 15.0  # seconds between two lines of progress
+REPORT = 15.0  # seconds between two lines of progress
 TAIL = 300  # characters of a log in a message
 Progress = Callable[[str], None]
 
@@ -80,19 +80,19 @@ def running(
             )
 
 
-def wait(cluster: Cluster, runs: Sequence[Run], wish: Wish, tell: Progress) -> None:
-    """Until every Job has ended, or has not begun in its time; says how they are doing."""
+def wait(cluster: Cluster, runs: Sequence[Run], request: LoadRequest, report: Progress) -> None:
+    """Wait until every Job has finished, or has not started in time; report progress."""
     began = time.monotonic()
-    late, end = began + wish.start_seconds, began + wish.limit
-    told, last = began - TELL, ""
+    late, end = began + request.start_seconds, began + request.limit
+    reported, last = began - REPORT, ""
     while True:
         for run in runs:
             if not run.over:
                 _look(cluster, run)
         now, text = time.monotonic(), ", ".join(map(str, runs))
-        if text != last or now - told >= TELL:
-            tell(f"load test: {text} ({max(0, end - now):.0f} s left)")
-            told, last = now, text
+        if text != last or now - reported >= REPORT:
+            report(f"load test: {text} ({max(0, end - now):.0f} s left)")
+            reported, last = now, text
         left = [run for run in runs if not run.over]
         if now >= end or all(now >= late and run.phase in WAITING for run in left):
             break
@@ -143,7 +143,7 @@ def _began(pod: Any) -> datetime | None:
 
 
 def _trouble(pod: Any) -> str:
-    """Why a pod waits or has failed, in words of the scheduler, kubelet or container."""
+    """Why a pod waits or has failed, as reported by the scheduler, kubelet or container."""
     found = [pod.status.message or ""]
     for status in pod.status.container_statuses or ():
         if status.state.waiting:

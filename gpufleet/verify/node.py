@@ -58,8 +58,8 @@ class Node(Subject):
         values = dict(
             line.split("=", 1) for line in self.section("os-release").lines if "=" in line
         )
-        words = (values.get("ID", "") + " " + values.get("ID_LIKE", "")).replace('"', "").split()
-        return bool(DEBIAN_LIKE.intersection(words))
+        families = (values.get("ID", "") + " " + values.get("ID_LIKE", "")).replace('"', "").split()
+        return bool(DEBIAN_LIKE.intersection(families))
 
     @cached_property
     def packages(self) -> dict[str, Installed]:
@@ -130,11 +130,11 @@ class Node(Subject):
     def driver_version(self) -> str:
         """The version that should be there, by the record. Skips the check without one."""
         self.need(self.gpus or self.driver, "the host has no NVIDIA GPU")
-        self.need(self.driver.get("version"), "no driver is on record (GF711)")
+        self.need(self.driver.get("version"), "no driver is recorded (GF711)")
         return str(self.driver["version"])
 
     def need_driver(self) -> str:
-        """Skip unless a driver is on record and there is a GPU for it; the version on record."""
+        """Skip unless a driver is recorded and there is a GPU for it; the recorded version."""
         version = self.driver_version
         self.need(self.gpus, "no NVIDIA GPU on the PCI bus (GF741)")
         return version
@@ -154,7 +154,7 @@ class Node(Subject):
 
     @cached_property
     def runtimes(self) -> dict[str, Runtime]:
-        """The runtimes that should serve GPUs: those on record and those the inventory names."""
+        """The runtimes that should serve GPUs: those recorded and those in the inventory."""
         wanted = self.data.get("toolkit_runtimes")
         names = set(self.toolkit.get("runtimes") or {})
         names |= set(wanted) if isinstance(wanted, (list, tuple)) else set()
@@ -168,5 +168,5 @@ class Node(Subject):
 
     def runtime(self, name: str) -> Runtime:
         """One runtime. Skips the check when this host should not have it."""
-        self.need(name in self.runtimes, f"{name} is not on record as a GPU runtime")
+        self.need(name in self.runtimes, f"{name} is not recorded as a GPU runtime")
         return self.runtimes[name]

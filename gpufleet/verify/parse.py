@@ -146,8 +146,8 @@ def listening(text: str) -> set[tuple[str, str]]:
     """Addresses of /proc/net/tcp, `0100007F:24B8` -> ("127.0.0.1", "9400"); others are skipped."""
     found = set()
     for host, port in SOCKET.findall(text):
-        words = [bytes.fromhex(host[at : at + 8])[::-1] for at in range(0, len(host), 8)]
-        found.add((str(ip_address(b"".join(words))), str(int(port, 16))))
+        groups = [bytes.fromhex(host[at : at + 8])[::-1] for at in range(0, len(host), 8)]
+        found.add((str(ip_address(b"".join(groups))), str(int(port, 16))))
     return found
 
 

@@ -27,7 +27,7 @@ section() {
 """
 
 
-NOBODY_ELSE = Become()
+SAME_USER = Become()
 
 
 class Unreachable(Exception):
@@ -69,7 +69,7 @@ class Probe(Protocol):
 class HostProbe:
     """A probe over a testinfra host."""
 
-    def __init__(self, host: testinfra.host.Host, become: Become = NOBODY_ELSE) -> None:
+    def __init__(self, host: testinfra.host.Host, become: Become = SAME_USER) -> None:
         self._host = host
         self._become = become
 
@@ -89,8 +89,8 @@ class HostProbe:
         """Run a script of this package; section name -> output. Raises Unreachable."""
         mark = f"@@{secrets.token_hex(8)}"
         body = resources.files("gpufleet.verify").joinpath(name).read_text()
-        words = " ".join(shlex.quote(argument) for argument in arguments)
-        output = self.run(f"mark={mark}; set -- {words}\n{FRAME}{body}")
+        quoted = " ".join(shlex.quote(argument) for argument in arguments)
+        output = self.run(f"mark={mark}; set -- {quoted}\n{FRAME}{body}")
         sections = parse_sections(output.text, mark)
         if not sections:
             raise Unreachable(f"no answer from the shell: {output.last}")

@@ -26,7 +26,7 @@ UNITS = {"docker": "docker.service", "crio": "crio.service"}
 
 
 def configuration_path(node: Node, name: str) -> str:
-    """The main configuration file of a runtime; the record may name a drop-in beside it."""
+    """The main configuration file of a runtime; the record may name a drop-in instead."""
     record = (node.toolkit.get("runtimes") or {}).get(name) or {}
     path = PurePosixPath(record.get("config") or DEFAULT_CONFIGURATION[name])
     if name == "containerd" and node.data.get("toolkit_containerd_config"):

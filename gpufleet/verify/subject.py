@@ -11,11 +11,11 @@ from gpufleet.verify.inventory import Target
 
 
 class CheckFailed(AssertionError):
-    """A check that failed; holds its finding. Its text is all that a person needs to see."""
+    """A check that failed; with its finding. Its text is the whole message for the user."""
 
     def __init__(self, host: str, finding: Finding) -> None:
         self.finding = finding
-        super().__init__(f"{finding.code} {host}: {finding.message}; do: {finding.remedy}")
+        super().__init__(f"{finding.code} {host}: {finding.sentences}")
 
 
 class Subject:

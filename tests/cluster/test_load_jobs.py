@@ -128,12 +128,12 @@ def test_a_job_that_may_make_no_pod_says_why(bench: Bench, verified: Verified) -
 
 
 CHECKS = (
-    "load_comes_to_its_end",
+    "load_finishes",
     "load_reaches_every_gpu_node",
     "load_is_steady",
     "load_is_seen",
     "load_keeps_its_clocks",
-    "load_brings_no_xid",
+    "load_causes_no_xid",
 )
 
 

@@ -30,7 +30,7 @@ def test_dkms(node: Node) -> None:
 
 
 def test_module_file(node: Node) -> None:
-    """The module on disk for the running kernel is the version on record."""
+    """The module on disk for the running kernel has the recorded version."""
     version = node.need_driver()
     node.need(built(node), "DKMS built no module for the running kernel (GF734)")
     section = node.section("module-file")
@@ -52,7 +52,7 @@ def test_flavour(node: Node) -> None:
 
 
 def test_module_loaded(node: Node) -> None:
-    """The loaded module is the version on record."""
+    """The loaded module has the recorded version."""
     version = node.need_driver()
     node.need(node.loaded or built(node), "DKMS built no module for the running kernel (GF734)")
     rival = [name for name in RIVALS if name in node.section("modules").lines]

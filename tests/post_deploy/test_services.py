@@ -18,7 +18,7 @@ def state(node: Node, unit: str) -> str:
 
 
 def test_persistence_daemon(node: Node) -> None:
-    """The persistence daemon runs, and will after a reboot."""
+    """The persistence daemon runs, and is enabled."""
     node.need_driver()
     node.need(node.data.get("driver_persistence") is not False, "driver_persistence is false")
     node.need_loaded()

@@ -74,7 +74,7 @@ def test_an_answer_that_cannot_be_read_names_the_host() -> None:
     assert "--limit gpu-07" in found.remedy
 
 
-def test_settings_that_are_wrong_are_told() -> None:
+def test_settings_that_are_wrong_are_reported() -> None:
     host = gathered("el7-handwritten")
     parts = describe(Gathered(host.name, {"driver_brunch": "580"}, host.facts), load_catalog())
     assert any("driver_brunch" in finding["message"] for finding in parts["findings"])

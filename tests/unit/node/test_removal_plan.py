@@ -136,7 +136,7 @@ def test_a_record_of_an_earlier_version_takes_only_what_is_surely_ours() -> None
     done = plan(host(provenance={"driver": old}, packages=packages))
     assert done.packages == ("a", "lib")
     (told,) = [finding for finding in done.findings if finding.code == "GF573"]
-    assert "so they stay: dkms, customers-db." in told.message
+    assert "; they stay: dkms, customers-db." in told.message
     exact = plan(host(provenance={"driver": {**old, "unsure": []}}, packages=packages))
     assert exact.packages == ("a", "lib", "dkms", "customers-db")
     assert "GF573" not in codes(exact)
