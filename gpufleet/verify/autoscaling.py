@@ -116,13 +116,13 @@ def explain(cluster: Cluster, scaler: Autoscaler, metric: Metric) -> str:
         close = get_close_matches(metric.name, names, n=1, cutoff=0.5)
         meant = f" (did you mean {close[0]}?)" if close else ""
         there = ", ".join(names) or "none: Prometheus has no series that its rules take"
-        return f"no metric is named {metric.name!r}{meant}; the adapter offers {there}"
+        return f"no metric is named {metric.name!r}{meant}; available: {there}"
     if _has_value(cluster, scaler, metric):
         return ""
     if metric.selector and _has_value(cluster, scaler, Metric(metric.kind, metric.name, "")):
         return f"{metric.name} has no series with the labels {metric.selector}"
     if metric.kind == "Pods" and _has_value(cluster, scaler, metric, everywhere=True):
-        return f"{metric.name} is there, but for other pods than those of {scaler.target}"
+        return f"{metric.name} exists, but for other pods than those of {scaler.target}"
     return (
         f"{metric.name} has no series of the namespace {scaler.namespace}: no GPU of it is held by "
         "a running pod, or the labels exported_namespace and exported_pod (namespace and pod with "

@@ -73,7 +73,7 @@ def load_targets(inventory: str) -> list[Target]:
         why = f"pyinfra printed no host list ({error})"
         raise VerifyError(INVENTORY(path=inventory, why=why)) from error
     if not targets:
-        raise VerifyError(INVENTORY(path=inventory, why=why or "it names no host"))
+        raise VerifyError(INVENTORY(path=inventory, why=why or "it has no hosts"))
     for target in targets:
         if cluster_named_twice(target.name, target.groups):
             raise VerifyError(NAMED_TWICE(name=target.name))

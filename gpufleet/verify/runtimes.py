@@ -167,7 +167,7 @@ class Runtime:
             return f"its age is not known: {written.last}, {started.last}"
         # containerd reads its files when it starts, and only then.
         older = int(written.text) > int(started.text)
-        return "it was started before its configuration was last written" if older else ""
+        return "started before its configuration was last written" if older else ""
 
     @property
     def images(self) -> list[str]:

@@ -98,7 +98,7 @@ WRONG = {  # a Deployment, the metric that its autoscaler asks for, its labels, 
     "misnamed": (
         "duty_cycle",
         {},
-        "no metric is named 'duty_cycle' (did you mean duty_cycle_current?); the adapter offers",
+        "no metric is named 'duty_cycle' (did you mean duty_cycle_current?); available:",
     ),
     "mislabelled": (
         METRIC,

@@ -23,7 +23,7 @@ def need_exporter(node: Node) -> dict[str, Any]:
 def need_running(node: Node) -> dict[str, Any]:
     """Skip unless its services run too."""
     record = need_exporter(node)
-    node.need(not stopped(node, record), "the exporter does not run (GF785)")
+    node.need(not stopped(node, record), "the exporter is not running (GF785)")
     return record
 
 
@@ -83,7 +83,7 @@ def test_exporter_version(node: Node) -> None:
         node.expect(right, kinds.EXPORTER_VERSION, expected, f"{version} recorded")
     section = node.section("exporter-version")
     image = record.get("image")
-    expected = f"image {image}" if image else f"`dcgm-exporter --version` to say {version}"
+    expected = f"image {image}" if image else f"`dcgm-exporter --version` to print {version}"
     node.expect(section.ok, kinds.EXPORTER_VERSION, expected, section.last)
     if image:
         right = section.last == image
@@ -113,7 +113,7 @@ def test_exporter_packages(node: Node) -> None:
     """Its packages have the recorded versions and are held."""
     record = need_exporter(node)
     recorded = record.get("packages") or {}
-    node.need(recorded, "the exporter is a container: there are no packages")
+    node.need(recorded, "the exporter is a container and has no packages")
     found = differences(node, recorded)
     expected = f"{len(recorded)} packages at the recorded versions"
     node.expect(not found, kinds.EXPORTER_PACKAGES, expected, "; ".join(found))

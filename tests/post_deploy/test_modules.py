@@ -72,7 +72,7 @@ def test_library(node: Node) -> None:
     node.expect(version == loaded, kinds.LIBRARY, expected, f"library {version}")
     smi = node.section("smi-version")
     node.need(smi.status != 127, "there is no nvidia-smi (GF720)")
-    expected = f"nvidia-smi to say {loaded}"
+    expected = f"nvidia-smi to print {loaded}"
     node.expect(smi.ok, kinds.LIBRARY, expected, f"exit status {smi.status}: {smi.last}")
     said = sorted({line.strip() for line in smi.lines})
     node.expect(said == [loaded], kinds.LIBRARY, expected, ", ".join(said))

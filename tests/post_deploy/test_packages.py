@@ -42,7 +42,7 @@ def test_one_version(node: Node) -> None:
 
 
 def test_driver_held(node: Node) -> None:
-    """An upgrade of the host leaves the driver where it is."""
+    """An upgrade of the host does not change the driver."""
     node.need_driver()
     node.need(node.driver.get("held"), "the driver was installed without a hold")
     expect_held(node, kinds.HOLD, node.driver.get("packages") or {})

@@ -44,7 +44,7 @@ def test_toolkit_binary(node: Node) -> None:
     """`nvidia-ctk` has the recorded version."""
     version = need_toolkit(node)
     section = node.section("nvidia-ctk")
-    expected = f"`nvidia-ctk --version` to say {version}"
+    expected = f"`nvidia-ctk --version` to print {version}"
     node.expect(section.ok, kinds.TOOLKIT_BINARY, expected, section.last)
     said = re.search(r"version (\d[\w.]*)", section.text)
     found = said[1] if said else section.last
@@ -62,7 +62,7 @@ def test_toolkit_programs(node: Node) -> None:
 
 
 def test_toolkit_held(node: Node) -> None:
-    """An upgrade of the host leaves the toolkit where it is."""
+    """An upgrade of the host does not change the toolkit."""
     need_toolkit(node)
     node.need(node.toolkit.get("held", True), "the toolkit was installed without a hold")
     node.need(node.data.get("toolkit_hold") is not False, "toolkit_hold is false")
@@ -70,7 +70,7 @@ def test_toolkit_held(node: Node) -> None:
 
 
 def spec_fault(text: str, driver: str, gpus: int) -> str:
-    """What is wrong with a CDI spec for this driver and number of GPUs; "" when nothing is."""
+    """The fault of a CDI spec for this driver and number of GPUs; "" if there is none."""
     try:
         spec = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
