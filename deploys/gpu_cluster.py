@@ -3,6 +3,6 @@
 from gpufleet.gpu_stack.operations.stack import current_stack
 from roles.cluster import apply_roles
 
-stack = current_stack()  # settings checked, the API read once; a blocker stops this cluster alone
+stack = current_stack()  # settings validated, API read once; a blocker stops only this cluster
 if stack:
     apply_roles(stack)
