@@ -1,4 +1,4 @@
-"""Work that has to be done in time, whatever it waits for."""
+"""Work with a time limit, whatever it waits for."""
 
 from __future__ import annotations
 

@@ -22,5 +22,5 @@ def cluster_named_twice(name: str, groups: Collection[str]) -> bool:
 
 
 def is_missing(inventory: str) -> bool:
-    """Whether it is a file that is not there: pyinfra would take the word for a host's name."""
+    """Whether it is a missing file: pyinfra would treat the name as a host."""
     return inventory.endswith(".py") and not Path(inventory).is_file()

@@ -22,7 +22,7 @@ TYPES = {
 }
 Roles = Sequence[type[RoleSettings]]
 RoleModel = TypeVar("RoleModel", bound=RoleSettings)
-NEAR = 0.92  # of two keys that one slip of the finger makes of each other: 1 is the same
+NEAR = 0.92  # similarity of two keys that differ by a typo: 1 is equal
 _QUERY = re.compile(r"(?P<mark>[?#])[^\s'\"]+")
 SHOWN_VALUE = 60  # characters of a wrong value that an error repeats
 

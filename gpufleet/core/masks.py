@@ -1,4 +1,4 @@
-"""Values as they may be shown: structure, numbers and known keys; all other text is masked."""
+"""Values that are safe to print: structure, numbers and known keys; other text is masked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where gpufleet keeps on this machine what can be fetched or built again."""
+"""The cache on this machine, for what can be downloaded or built again."""
 
 from __future__ import annotations
 

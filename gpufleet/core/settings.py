@@ -12,7 +12,7 @@ DIGITS_LOST = "digits_lost"  # pydantic's type of the error, with an `example` o
 
 
 def _in_quotes(example: str) -> BeforeValidator:
-    """Refuses a float: which digits stood in the inventory cannot be seen any more."""
+    """Rejects a float: its digits in the inventory are lost."""
 
     def check(value: Any) -> Any:
         if isinstance(value, float):
@@ -62,7 +62,7 @@ def without_login(setting: str) -> AfterValidator:
 
 
 def matching(pattern: str, what: str) -> AfterValidator:
-    """The whole text must match; `what` says to a person what it must be."""
+    """The whole text must match; `what` describes the format for the user."""
     allowed = re.compile(pattern)
 
     def check(value: str) -> str:

@@ -1,4 +1,4 @@
-"""What a host is: the typed facts that one command gathers and plan functions read."""
+"""Facts of a host: the types that one command gathers and plan functions read."""
 
 from __future__ import annotations
 

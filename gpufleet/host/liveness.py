@@ -21,7 +21,7 @@ _CUT = (SSHException, OSError, EOFError)  # a connection that ends while it is u
 
 
 def watch(host: Host) -> None:
-    """From here on, end the connection to a host that answers nothing. Only SSH is watched."""
+    """From here on, close the connection to a host that does not respond. Applies to SSH only."""
     if _transport(host) is not None and _WATCH not in host.connector_data:
         # `host` may be pyinfra's proxy of the current host, which a greenlet does not have
         itself = host.state.inventory.get_host(host.name)

@@ -59,12 +59,12 @@ def command(*arguments: str) -> StringCommand:
 
 
 def explain(host: str, finding: Finding) -> str:
-    """A finding as people read it in a terminal: which host, what and why, what to do."""
+    """A finding as text for a terminal: which host, what and why, what to do."""
     return f"{finding.code} {host}: {finding.message}\n  {finding.remedy}"
 
 
 def stop(host: str, finding: Finding) -> StringCommand:
-    """A command that fails with the finding as its error text, which stops this host alone."""
+    """A command that fails with the finding as its error text, which stops only this host."""
     return StringCommand(
         "sh",
         "-c",

@@ -99,7 +99,7 @@ def _call(function: str, arguments: list[str]) -> str:
 
 
 def expanded(catalog: AlertCatalog, text: str) -> str:
-    """`text` with its [[macros]] filled in. Raises KeyError for one that there is not."""
+    """`text` with its [[macros]] filled in. Raises KeyError for an unknown one."""
 
     def fill(found: re.Match[str]) -> str:
         name, argument = found.group(1), found.group(2) or ""

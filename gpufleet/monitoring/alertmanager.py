@@ -17,7 +17,7 @@ SILENT = "gpufleet-nobody"  # a receiver without integrations, for alerts that a
 
 
 class ReceiversError(Exception):
-    """The receivers cannot be used; the text says why, without what is in them."""
+    """The receivers are invalid; the text says why, without quoting them."""
 
 
 def parse_receivers(text: str) -> list[dict[str, Any]]:

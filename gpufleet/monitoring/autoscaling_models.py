@@ -37,7 +37,7 @@ class PodMetric(Sourced):
 
 
 class PodLabels(Sourced):
-    """The labels that name a series' namespace and pod, and when they do."""
+    """The labels with a series' namespace and pod, and their condition."""
 
     namespace: str
     pod: str

@@ -1,4 +1,4 @@
-"""Who collects the exporter's metrics, and how it is found. Pure."""
+"""Which Prometheus scrapes the exporter, and how it finds it. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MonitorPlan:
 
 
 def plan_monitors(wanted: MonitoringSettings, facts: ClusterFacts, version: str) -> MonitorPlan:
-    """Whether to install a Prometheus, and how it gets to know the exporter."""
+    """Whether to install a Prometheus, and how it finds the exporter."""
     discovery: Literal["endpoints", "endpointslice"]
     discovery = "endpointslice" if facts.server.minor >= SLICES_FROM else "endpoints"
     there = _joined(facts)
@@ -61,7 +61,7 @@ def plan_monitors(wanted: MonitoringSettings, facts: ClusterFacts, version: str)
 
 
 def _joined(facts: ClusterFacts) -> PrometheusInstance | None:
-    """The Prometheus that is there and not ours; with several, the first by name."""
+    """An existing Prometheus that is not ours; with several, the first by name."""
     return min(facts.prometheuses, key=lambda found: (found.namespace, found.name), default=None)
 
 

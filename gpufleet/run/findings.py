@@ -1,4 +1,4 @@
-"""GF0xx: the run itself: its command line, its report, and hosts that it did not come to."""
+"""GF0xx: the run itself: its command line, its report, and hosts that it did not reach."""
 
 from __future__ import annotations
 

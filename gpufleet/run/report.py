@@ -1,4 +1,4 @@
-"""What a run did, per host: as data and as JSON. report.schema.json describes the JSON."""
+"""The results of a run, per host: as data and as JSON. report.schema.json describes the JSON."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, Literal
 from gpufleet import __version__
 from gpufleet.core.findings import Finding
 
-SCHEMA = 1  # version of the JSON; it grows where a field goes or changes its meaning
-# How a container runtime stands; "" where the run did not get as far as its settings.
+SCHEMA = 1  # version of the JSON; increased when a field is removed or changes its meaning
+# State of a container runtime; "" where the run ended before its settings.
 RuntimeState = Literal[
     "",
     "configured",
@@ -44,7 +44,7 @@ class HostReport:
     exporter: dict[str, str | None] = field(default_factory=dict)  # before, after; {}: none wanted
     runtimes: dict[str, RuntimeState] = field(default_factory=dict)
     releases: dict[str, dict[str, str | None]] = field(default_factory=dict)  # of a cluster
-    needs: list[str] = field(default_factory=list)  # what a person still has to do
+    needs: list[str] = field(default_factory=list)  # manual steps that remain
     findings: list[Finding] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)  # output of the failed operation
     plan: dict[str, Any] = field(default_factory=dict)

@@ -77,7 +77,7 @@ class RunReport(BaseStateCallback):
         part.failed = True
         try:
             self.state.fail_hosts({self.state.inventory.get_host(host.name)})
-        except PyinfraError as error:  # no host is left, or more failed than --fail-percent allows
+        except PyinfraError as error:  # no hosts remain, or more failed than --fail-percent allows
             self.run.stop_early(error)
 
     def abandon(self) -> None:

@@ -1,4 +1,4 @@
-"""Autoscalers of a cluster that scale pods with GPUs, and why one of them sees no metric.
+"""Autoscalers of a cluster for pods with GPUs, and why one of them gets no metric.
 
 Asks the API as the autoscaler itself does, so an answer that comes only now counts.
 """
@@ -22,7 +22,7 @@ TARGETS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "ReplicaS
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric that an autoscaler asks for. `kind`: Pods or External; `selector`: of its labels."""
+    """A metric that an autoscaler requests. `kind`: Pods or External; `selector`: of its labels."""
 
     kind: str
     name: str
@@ -45,7 +45,7 @@ class Autoscaler:
 
 
 def autoscalers(cluster: Cluster) -> list[Autoscaler]:
-    """Those whose pods ask for GPUs and that scale by a metric of pods or an external one."""
+    """Autoscalers whose pods request GPUs and that use a pod metric or an external one."""
     group = cluster.ask(client.AutoscalingApi(cluster.api).get_api_group)
     served = {entry.version for entry in group.versions}
     version = next((v for v in ("v2", "v2beta2", "v2beta1") if v in served), None)

@@ -1,4 +1,4 @@
-"""One cluster under check: what its API says, and how a check says that something is wrong."""
+"""One cluster under check: the state that its API reports, and how a check fails."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from gpufleet.verify.findings.hosts import LIMIT
 
 
 class VerifyError(Exception):
-    """The checks cannot be run at all; holds the finding that says why."""
+    """The checks cannot run; has the finding with the reason."""
 
     def __init__(self, finding: Finding) -> None:
         self.finding = finding
@@ -50,7 +50,7 @@ def parse_targets(text: str) -> list[Target]:
 
 
 def load_targets(inventory: str) -> list[Target]:
-    """Ask pyinfra itself what is in the inventory, so that groups and data are what a run sees.
+    """Load the inventory with pyinfra, so that groups and data are those of a run.
 
     Raises VerifyError where there is no such file (GF003) or pyinfra cannot load it (GF701).
     """

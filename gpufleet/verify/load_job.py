@@ -19,7 +19,7 @@ SHARED = "none"  # the strategy of GPUs that are not
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """What the inventory says. `seconds` of load, `image` and `cuda` in place of the catalog's
+    """The inventory's settings. `seconds` of load, `image` and `cuda` in place of the catalog's
     choice and the node's label; None where it is not set."""
 
     seconds: int
@@ -35,7 +35,7 @@ class LoadRequest:
 
     @classmethod
     def of(cls, data: Mapping[str, Any], catalog: LoadTest) -> LoadRequest:
-        """From the data of an inventory. Raises ValueError where a number is none."""
+        """From the data of an inventory. Raises ValueError for an invalid number."""
         cuda = data.get("verify_load_cuda")
         program = catalog.program
         return cls(
@@ -107,7 +107,7 @@ def choose(
 
 
 def free_gpus(node: Any, pods: Iterable[Any]) -> int:
-    """GPUs of a node that no pod holds."""
+    """GPUs of a node that no pod uses."""
     offered = int((node.status.allocatable or {}).get(RESOURCE, 0))
     return offered - sum(
         int((part.resources.limits or {}).get(RESOURCE, 0) if part.resources else 0)

@@ -1,4 +1,4 @@
-"""What came of a load test: by what dcgmproftester printed, by what Prometheus saw. Pure."""
+"""The results of a load test, from dcgmproftester's output and Prometheus' series. Pure."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def samples(series: Iterable[Series], names: Collection[str]) -> int:
 
 
 def idle(catalog: LoadTest, load: Load, series: Collection[Series]) -> list[str]:
-    """GPUs that Prometheus saw too little work on.
+    """GPUs that Prometheus reports as too idle.
 
     By the median, for the first and the last sample may be of a moment without load.
     """
@@ -116,7 +116,7 @@ def idle(catalog: LoadTest, load: Load, series: Collection[Series]) -> list[str]
 
 
 def throttled(catalog: LoadTest, series: Iterable[Series]) -> list[str]:
-    """GPUs whose clocks were held down, with the reasons, in more than one sample."""
+    """GPUs that were throttled in more than one sample, with the reasons."""
     reasons: defaultdict[tuple[str, str], int] = defaultdict(int)
     for gpu, values in _values(series, catalog.throttling.metrics):
         for value in values:

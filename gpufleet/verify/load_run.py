@@ -1,4 +1,4 @@
-"""Runs load tests in a cluster: makes their Jobs, waits, gathers what is known, removes them."""
+"""Runs load tests in a cluster: creates their Jobs, waits, gathers the results, removes them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Progress = Callable[[str], None]
 
 @dataclass(slots=True)
 class Run:
-    """One load test. `log`: None where no kubelet gives it; `trouble`: why it did not end well."""
+    """One load test. `log`: None if the kubelet does not return it; `trouble`: why it failed."""
 
     load: Load
     job: str
@@ -57,7 +57,7 @@ class Loads:
 
     @property
     def done(self) -> list[Run]:
-        """Those that show by their log that the program ran."""
+        """The runs whose log shows that the program ran."""
         return [run for run in self.runs if run.phase == "Succeeded" and run.log is not None]
 
 
@@ -65,7 +65,7 @@ class Loads:
 def running(
     cluster: Cluster, jobs: Sequence[tuple[Load, Mapping[str, Any]]]
 ) -> Iterator[list[Run]]:
-    """The Jobs, all at once; they and their pods are gone afterwards, whatever happens."""
+    """Create all Jobs at once; they and their pods are removed afterwards in any case."""
     runs: list[Run] = []
     batch = cluster.batch
     try:
@@ -104,7 +104,7 @@ def wait(cluster: Cluster, runs: Sequence[Run], request: LoadRequest, report: Pr
 
 
 def _look(cluster: Cluster, run: Run) -> None:
-    """A Job that exceeds its deadline, or may make no pod, says so itself."""
+    """A Job reports itself that it exceeded its deadline, or may create no pod."""
     pods = cluster.ask(
         cluster.core.list_namespaced_pod, NAMESPACE, label_selector=f"job-name={run.job}"
     ).items
@@ -169,7 +169,7 @@ def _read_log(cluster: Cluster, run: Run) -> None:
 def read_series(
     cluster: Cluster, run: Run, metrics: Sequence[str], labels: Sequence[PodLabels]
 ) -> str:
-    """Fill `series` with what Prometheus saw of the pod's GPUs; why it does not answer, or nothing.
+    """Fill `series` from Prometheus for the pod's GPUs; return why there is no answer, or "".
 
     The time is the controller's, whose clock may differ from the node's by seconds.
     """

@@ -1,4 +1,4 @@
-"""One host under check: what it should be, what it is, and how a check says that they differ."""
+"""One host under check: its expected state, its actual state, and how a check fails."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Node(Subject):
         super().__init__(target)
         self.probe = probe
 
-    # What the host is.
+    # What is found on the host.
 
     @cached_property
     def trouble(self) -> str:
@@ -103,7 +103,7 @@ class Node(Subject):
     def services(self) -> dict[str, dict[str, str]]:
         return units(self.section("services").text)
 
-    # What the host should be.
+    # What is expected of the host.
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class Node(Subject):
         return dict(self.provenance.get("toolkit") or {})
 
     def is_wanted(self, role: str) -> bool:
-        """Whether the inventory asks for the `driver` or the `toolkit` on a host like this one."""
+        """Whether the inventory enables the `driver` or the `toolkit` for a host like this one."""
         return bool(self.gpus) and self.data.get(f"{role}_enabled") is not False
 
     @property

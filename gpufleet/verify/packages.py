@@ -1,4 +1,4 @@
-"""What the checks of the driver's packages and of the toolkit's have in common."""
+"""Shared by the checks of the driver packages and of the toolkit packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that hosts print -> values. Pure functions, no knowledge of what should be there."""
+"""Parsers of hosts' output. Pure functions, independent of what is expected."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SOCKET = re.compile(r"^([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4})$", re.MULTILINE)
 
 
 class UnreadableLocks(Exception):
-    """A list of locked versions has not its form; the text says why."""
+    """A list of locked versions is malformed; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)

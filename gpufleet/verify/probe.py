@@ -36,7 +36,7 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a command printed (both streams, in a script's section) and its exit status."""
+    """The output of a command (both streams, in a script's section) and its exit status."""
 
     status: int
     text: str
@@ -51,7 +51,7 @@ class Output:
 
     @property
     def last(self) -> str:
-        """The last line, which is where tools say what went wrong."""
+        """The last line, where tools report errors."""
         return self.lines[-1].strip() if self.lines else f"exit status {self.status}"
 
 
@@ -59,7 +59,7 @@ MISSING = Output(127, "")
 
 
 class Probe(Protocol):
-    """The one way to a host. Tests put a fake in its place."""
+    """The only access to a host. Tests replace it with a fake."""
 
     def run(self, command: str) -> Output: ...
 

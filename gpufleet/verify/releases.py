@@ -1,6 +1,6 @@
-"""Helm releases as the checks see them: what Helm itself noted in the cluster.
+"""Helm releases as the checks see them: Helm's own records in the cluster.
 
-Read apart from the code that installs: its own reading is what is checked.
+Read independently of the code that installs, which is under check.
 """
 
 from __future__ import annotations

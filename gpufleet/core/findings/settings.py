@@ -1,4 +1,4 @@
-"""GF2xx: what is wrong with the data in an inventory."""
+"""GF2xx: problems of the data in an inventory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings about alerts and whom they reach, and dashboards: GF895 to GF898."""
+"""Findings about alerts, their receivers, and dashboards: GF895 to GF898."""
 
 from __future__ import annotations
 

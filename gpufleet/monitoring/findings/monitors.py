@@ -1,4 +1,4 @@
-"""Findings about who collects metrics of the GPUs: GF874 to GF876."""
+"""Findings about the collection of GPU metrics: GF874 to GF876."""
 
 from __future__ import annotations
 
