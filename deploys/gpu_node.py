@@ -9,9 +9,9 @@ from gpufleet.roles.exporter import run as exporter
 
 container_toolkit = import_module("gpufleet.roles.container-toolkit.configure")
 
-with one_host():  # what goes wrong with one host stops this host alone
-    node = current_node()  # settings checked, one fact gathered
+with one_host():  # a problem of one host stops only this host
+    node = current_node()  # settings validated, one fact gathered
     if node and node.has_gpu:
         install(node)
         container_toolkit.configure(node)
-        exporter.run(node)  # where exporter_enabled asks for one
+        exporter.run(node)  # only with exporter_enabled
