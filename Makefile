@@ -62,8 +62,8 @@ test-slow: setup ## real packages of the distribution, with a real DKMS build
 test-kubernetes: setup ## the tests on control planes of every Kubernetes minor that can be built
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) scripts/test_kubernetes.py
 
-lint: $(READY) ## ruff and mypy --strict
-	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy
+lint: $(READY) ## ruff, mypy --strict and codespell
+	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy && $(VENV)/bin/codespell
 
 bench: setup ## speed against the floor and against Ansible; HOSTS="1 10 40"
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m benchmarks --hosts $(HOSTS)
@@ -77,8 +77,8 @@ alerts: $(READY) ## files of rules and the table of alerts, from gpufleet/monito
 pictures: $(READY) ## docs/pictures: the dashboards on generated data, drawn by matplotlib
 	@$(PY) scripts/draw_dashboards.py
 
-docs: $(READY) ## generate docs/findings.md and the tables of keys in the roles' READMEs
-	@$(PY) scripts/generate_docs.py
+docs: $(READY) ## generate docs/findings.md, the drawing of the rooms and the tables of keys
+	@$(PY) -m scripts.generate_docs
 
 clean: ## take the sandbox, its caches and the virtual environment away
 	@if [ -x $(VENV)/bin/gpufleet ]; then $(VENV)/bin/gpufleet sandbox cluster down --all; $(VENV)/bin/gpufleet sandbox down --all; fi

@@ -86,7 +86,7 @@ _RATIO_HEAD = (
 )  # fmt: skip
 CLUSTER = """\
 `pyinfra -y inventories/cluster.py deploys/gpu_cluster.py` on a real control plane with nodes
-simulated by kwok; charts are stand-ins. Seconds of wall time, minimum / median / maximum."""
+simulated by kwok; charts are fakes. Seconds of wall time, minimum / median / maximum."""
 _CLUSTER_HEAD = ("Kubernetes", "nodes", "gpu_cluster, nothing to change", "first installation")
 SHOWN_SECONDS = 0.1
 _FIRST_HEAD = ("driver", "hosts", "gpufleet, s", "apt alone, s", "ratio", "difference, s")

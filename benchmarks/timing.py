@@ -55,7 +55,7 @@ def timed(
 ) -> Run:
     """Run a program in the project's folder; RunFailed where its status is not 0.
 
-    `log` takes its output. The kernel tells what the program used, its children included. Memory
+    `log` takes its output. The kernel reports what the program used, its children included. Memory
     is at least that of this process, because the kernel counts from before the exec.
     """
     with open(log, "wb") as out, open(stdin or os.devnull, "rb") as source:

@@ -27,7 +27,7 @@ def stale(folder: Path) -> list[str]:
 
 
 def write(folder: Path) -> list[str]:
-    """Bring the folder up to date; returns the names of what changed."""
+    """Update the folder; returns the names of the changed files."""
     changed, wanted = stale(folder), files()
     folder.mkdir(parents=True, exist_ok=True)
     for name in changed:

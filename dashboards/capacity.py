@@ -122,7 +122,7 @@ GAPS = Row(
         ),
         table(
             "At work without a pod",
-            "Somebody uses them past Kubernetes. The value is the utilisation.",
+            "Processes outside Kubernetes use them. The value is the utilisation.",
             f"({utilisation(NODE, IDENTITY)}) > {HARDLY} "
             f"unless on ({PER_GPU}) {workload(fields.UTILISATION, NODE, PER_GPU)}",
             model.UNCLAIMED,

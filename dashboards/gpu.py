@@ -1,4 +1,4 @@
-"""One GPU, or the same GPU of several nodes, with everything that its exporter tells."""
+"""One GPU, or the same GPU of several nodes, with everything that its exporter reports."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ STATE = Row(
 DASHBOARD = Dashboard(
     "gpu",
     "GPU in detail",
-    "Everything that the exporter tells of one GPU, or of a few.",
+    "Everything that the exporter reports about one GPU, or several.",
     ("cluster", "node", "gpu"),
     (IDENTITY_ROW, WORK, STATE),
 )

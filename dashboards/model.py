@@ -10,7 +10,7 @@ Kind = Literal["stat", "series", "stacked", "table", "bars"]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What a query returns: one series for each `of`, told apart by `labels`.
+    """What a query returns: one series for each `of`, distinguished by `labels`.
 
     `quiet`: in a fleet where nothing is wrong it returns none.
     """

@@ -1,8 +1,8 @@
 """Kubernetes cluster -> GPU cluster: Prometheus, device plugin or GPU Operator, exporter."""
 
 from gpufleet.gpu_stack.operations.stack import current_stack
-from gpufleet.roles.cluster import bring_stack
+from gpufleet.roles.cluster import apply_roles
 
-stack = current_stack()  # settings checked, the API read once; a blocker stops this cluster alone
+stack = current_stack()  # settings validated, API read once; a blocker stops only this cluster
 if stack:
-    bring_stack(stack)
+    apply_roles(stack)

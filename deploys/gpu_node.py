@@ -4,7 +4,7 @@ from gpufleet.host.boundary import one_host
 from gpufleet.node.operations.node import current_node
 from gpufleet.roles.node import install_roles
 
-with one_host():  # what goes wrong with one host stops this host alone
-    node = current_node()  # settings checked, one fact gathered
+with one_host():  # a problem of one host stops only this host
+    node = current_node()  # settings validated, one fact gathered
     if node and node.has_gpu:
         install_roles(node)  # gpufleet/core/node_roles.py lists them; their steps are in roles/

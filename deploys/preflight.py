@@ -1,8 +1,8 @@
-"""Findings and the plan of every host and cluster; nothing is changed."""
+"""Report findings and the plan of every host and cluster; change nothing."""
 
 from gpufleet.host.boundary import one_host
 from gpufleet.node.operations.preview import preview
-from gpufleet.roles.cluster import bring_stack
+from gpufleet.roles.cluster import apply_roles
 
-with one_host():  # what goes wrong with one host stops this host alone
-    preview(bring_stack)
+with one_host():  # a problem of one host stops only this host
+    preview(apply_roles)

@@ -16,7 +16,7 @@ ssh = {
     "_sudo": True,
 }
 
-# Training nodes: the long-term branch, whatever its newest version is when they are installed.
+# Training nodes: the newest version of the long-term branch at the time of installation.
 gpu_training = (
     ["train-01.example.com", "train-02.example.com"],
     {**ssh, "driver_branch": "580", "toolkit_runtimes": ("containerd",)},
@@ -28,8 +28,8 @@ gpu_inference = (
     {**ssh, "driver_version": "580.159.03", "toolkit_default_runtime": True},
 )
 
-# Old machines: CentOS 7 ends at branch 550. This one has mirrors of its own. Where they sign with
-# another key than NVIDIA's, driver_repo_key_fingerprint and toolkit_repo_key_fingerprint name it.
+# Old machines: CentOS 7 ends at branch 550. This one uses private mirrors. If they sign with
+# another key than NVIDIA's, set driver_repo_key_fingerprint and toolkit_repo_key_fingerprint.
 gpu_old = (
     ["old-01.example.com"],
     {
@@ -40,11 +40,11 @@ gpu_old = (
     },
 )
 
-# What the checks and `--limit gpu_nodes` mean: every host that should have a driver.
+# The group of the checks and of `--limit gpu_nodes`: every host that should have a driver.
 gpu_nodes = gpu_training[0] + gpu_inference[0] + gpu_old[0]
 
-# The Kubernetes cluster that they form, reached from this machine: deploys/gpu_cluster.py is for
-# it alone, and deploys/gpu_node.py leaves it alone. Delete this group if you have no cluster.
+# The Kubernetes cluster that they form, reached from this machine. Only deploys/gpu_cluster.py
+# applies to it, deploys/gpu_node.py ignores it. Delete this group if you have no cluster.
 gpu_cluster = (
     ["@local"],
     {"cluster_kubeconfig": "~/.kube/config", "monitoring_node_port": 30090},

@@ -17,7 +17,7 @@ try:
 except SandboxError as error:  # one line says what to do; a traceback through pyinfra does not
     raise SystemExit(str(error)) from error
 
-# Nobody works on these hosts: they may be rebooted, as ubuntu2404 must be to get rid of nouveau.
+# No users on these hosts: they may be rebooted, as ubuntu2404 must be to unload nouveau.
 gpu_nodes: tuple[list[tuple[str, dict[str, Any]]], dict[str, Any]] = (
     _nodes,
     {**group_data(), "driver_reboot": "if_needed"},

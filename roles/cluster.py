@@ -18,7 +18,7 @@ device_plugin = import_module("gpufleet.roles.device-plugin.install")
 gpu_operator = import_module("gpufleet.roles.gpu-operator.install")
 
 
-def bring_stack(stack: Stack) -> None:
+def apply_roles(stack: Stack) -> None:
     """Prometheus, then what offers the GPUs and their metrics, then who makes use of them."""
     with cluster_boundary():
         install_prometheus(stack)

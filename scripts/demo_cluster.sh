@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A GPU stack on a real control plane with simulated nodes: deployed, run again with no change, checked.
-# GPUFLEET_CHARTS: a folder of the real charts' archives; without it stand-ins are made.
+# GPUFLEET_CHARTS: a folder of the real charts' archives; without it fakes are built.
 # KUBERNETES: the minor, 1.36 by default.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,7 +15,7 @@ gpufleet sandbox cluster up --name demo --kubernetes "$kubernetes"
 if [ -z "${GPUFLEET_CHARTS:-}" ]; then
     export GPUFLEET_CHARTS=build/charts
     python -m tests.cluster.standin "$GPUFLEET_CHARTS"
-    echo "Charts: stand-ins of our own in $GPUFLEET_CHARTS; set GPUFLEET_CHARTS for the real ones."
+    echo "Charts: fakes in $GPUFLEET_CHARTS; set GPUFLEET_CHARTS for the real ones."
 fi
 
 step "2/4 From a bare cluster to a GPU cluster: pyinfra -y inventories/cluster.py deploys/gpu_cluster.py"

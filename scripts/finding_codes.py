@@ -30,7 +30,7 @@ RANGES: dict[str, tuple[tuple[int, int], ...]] = {
     "gpu_stack": ((870, 873), (877, 879), (882, 887), (910, 919)),
     "monitoring": ((775, 776), (874, 876), (889, 898), (920, 929)),
 }
-RETIRED = {417}
+RETIRED = {417, 700}
 
 
 def codes() -> dict[str, str]:

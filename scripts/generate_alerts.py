@@ -25,7 +25,7 @@ FOLDER = ROOT / "templates/monitoring/alerts"
 PAGE = ROOT / "docs/monitoring.md"
 BEGIN, END = "<!-- alerts: begin (make alerts) -->", "<!-- alerts: end -->"
 MADE = "Made by `make alerts` of gpufleet/monitoring/data/alerts.yaml"
-# What other programs than the exporter bring to an alert, by how the names of their series begin.
+# Other programs than the exporter whose series an alert uses, by the prefix of their names.
 OTHERS = {"kube_": "kube-state-metrics"}
 
 

@@ -31,9 +31,10 @@ if ! gpufleet sandbox cluster build "${words[@]}" --check >build/missing; then
     set +m
     export GPUFLEET_TEST_BUILDING=1
 fi
-python scripts/generate_docs.py --check
+python -m scripts.generate_docs --check
 ruff check --quiet .
 ruff format --quiet --check .
+codespell
 mypy >build/mypy.log 2>&1 & # it has one thread, the tests have many
 types=$!
 pytest -q -m "$marks" --numprocesses "${GPUFLEET_TEST_WORKERS:-4}" --dist loadfile --durations 10 "$@"

@@ -1,4 +1,4 @@
-"""For all tests: hypothesis without deadlines on shared machines, a count per rung at the end."""
+"""For all tests: hypothesis without deadlines on shared machines, a count per level at the end."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ settings.register_profile(
 )
 settings.load_profile("shared-machine")
 
-# What is real on each rung: docs/verification.md
-RUNGS = {
+# What is real on each level: docs/verification.md
+LEVELS = {
     "unit": "1 pure functions",
     "roles": "2 roles on pyinfra's fake connector",
     "hosts": "3 systemd hosts over SSH",
@@ -28,11 +28,11 @@ RUNGS = {
 }
 
 
-def rung_of(item: pytest.Item) -> str:
+def level_of(item: pytest.Item) -> str:
     if item.get_closest_marker("slow"):
-        return RUNGS["slow"]
+        return LEVELS["slow"]
     folder = Path(item.path).relative_to(Path(__file__).parent).parts[0]
-    return RUNGS.get(folder, "no rung")
+    return LEVELS.get(folder, "no level")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,10 +40,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Each test's rung; real DKMS builds run where `-m` speaks of them, else they say so."""
+    """Each test's level; real DKMS builds run where `-m` speaks of them, else they say so."""
     slow = pytest.mark.skip(reason="takes minutes: `make test-slow` and `make test-all` run it")
     for item in items:
-        item.user_properties.append(("rung", rung_of(item)))
+        item.user_properties.append(("level", level_of(item)))
         if item.get_closest_marker("slow") and "slow" not in config.option.markexpr:
             item.add_marker(slow)
 
@@ -59,7 +59,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for outcome in ("passed", "failed", "error", "skipped"):
         for report in terminalreporter.stats.get(outcome, []):
             properties = dict(getattr(report, "user_properties", ()))
-            counts[properties.get("rung", "no rung"), outcome] += 1
+            counts[properties.get("level", "no level"), outcome] += 1
             loops += [properties["replicas"]] if "replicas" in properties else []
             if outcome == "skipped":
                 reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
@@ -68,10 +68,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("autoscaling: replicas over time")
     for line in loops:
         terminalreporter.write_line(line)
-    terminalreporter.section("tests per rung")
-    for rung in sorted({rung for rung, _ in counts}):
-        words = [f"{number} {what}" for (name, what), number in counts.items() if name == rung]
-        terminalreporter.write_line(f"rung {rung}: {', '.join(words)}")
+    terminalreporter.section("tests per level")
+    for level in sorted({level for level, _ in counts}):
+        words = [f"{number} {what}" for (name, what), number in counts.items() if name == level]
+        terminalreporter.write_line(f"level {level}: {', '.join(words)}")
     terminalreporter.write_line(f"{len(skips)} skipped")
     for line in skips:
         terminalreporter.write_line(f"skipped: {line}")

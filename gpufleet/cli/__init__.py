@@ -1,4 +1,4 @@
-"""The `gpufleet` command. Each subcommand lives in a module of its own, loaded when it is used.
+"""The `gpufleet` command. Each subcommand is a module, imported when it is used.
 
 Other distributions add subcommands by entry points of the group `gpufleet.commands`.
 """
@@ -24,4 +24,4 @@ COMMANDS = {
 @click.group(cls=LazyGroup, lazy=COMMANDS, entry_points="gpufleet.commands")
 @click.version_option(__version__)
 def main() -> None:
-    """GPU nodes and GPU clusters, provisioned, upgraded and verified with pyinfra."""
+    """Provision, upgrade and verify GPU nodes and GPU clusters with pyinfra."""

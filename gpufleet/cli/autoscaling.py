@@ -1,4 +1,4 @@
-"""`gpufleet catalog autoscaling`: metrics of GPUs for autoscalers, and manifests that use them."""
+"""`gpufleet catalog autoscaling`: GPU metrics for autoscalers, and manifests that use them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.table import Table
 
 from gpufleet.helm.chart_choice import kubernetes_minor
 from gpufleet.monitoring.autoscalers import (
-    CALM_SECONDS,
+    STABILIZATION_SECONDS,
     Scaling,
     hpa,
     hpa_of,
@@ -24,55 +24,76 @@ from gpufleet.monitoring.autoscaling_models import load_autoscaling
 from gpufleet.monitoring.autoscaling_rules import custom_rules, external_rules
 
 _OPTIONS = (
-    click.option("--deployment", required=True, help="What is scaled."),
-    click.option("--namespace", default="default", show_default=True),
-    click.option("--metric", default="duty_cycle_current", show_default=True),
-    click.option("--value", help="Mean over the pods: 60, 60Gi. Default: an example per metric."),
-    click.option("--least", type=click.IntRange(1), default=1, show_default=True, help="Pods."),
-    click.option("--most", type=click.IntRange(1), default=6, show_default=True, help="Pods."),
-    click.option("--calm", type=click.IntRange(0), default=CALM_SECONDS, show_default=True,
-                 help="Seconds of calm before pods go."),
+    click.option("--deployment", required=True, help="Deployment to scale."),
+    click.option("--namespace", default="default", show_default=True,
+                 help="Namespace of the Deployment."),
+    click.option("--metric", default="duty_cycle_current", show_default=True,
+                 help="Metric to scale on; `metrics` lists them."),
+    click.option("--value", help="Target average over the pods, such as 60 or 60Gi. Default: an "
+                 "example per metric."),
+    click.option("--min-replicas", type=click.IntRange(1), default=1, show_default=True,
+                 help="Lower limit for the number of pods."),
+    click.option("--max-replicas", type=click.IntRange(1), default=6, show_default=True,
+                 help="Upper limit for the number of pods."),
+    click.option("--stabilization-window", type=click.IntRange(0), metavar="SECONDS",
+                 default=STABILIZATION_SECONDS, show_default=True,
+                 help="Seconds that the metric must stay low before scaling down."),
+    click.option("--least", type=click.IntRange(1), hidden=True),
+    click.option("--most", type=click.IntRange(1), hidden=True),
+    click.option("--calm", type=click.IntRange(0), hidden=True),
 )  # fmt: skip
+_RENAMED = {"least": "min_replicas", "most": "max_replicas", "calm": "stabilization_window"}
 
 
 def _wanted(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that every manifest has."""
+    """Add the options that every manifest has."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
+def _renamed(options: dict[str, Any]) -> dict[str, Any]:
+    """`options` with the value of an option's old name, after a warning."""
+    given = {old: value for old in _RENAMED if (value := options[old]) is not None}
+    for old in given:
+        new = _RENAMED[old].replace("_", "-")
+        click.echo(f"Warning: --{old} is deprecated, use --{new} instead.", err=True)
+    return {**options, **{_RENAMED[old]: value for old, value in given.items()}}
+
+
 def _scaling(options: dict[str, Any]) -> Scaling:
+    options = _renamed(options)
     catalog = load_autoscaling()
     metric = catalog.metric(options["metric"])
     if metric is None:
         known = ", ".join(entry.name for entry in catalog.metrics)
-        raise click.UsageError(f"no metric {options['metric']}; there are {known}")
+        raise click.UsageError(f"unknown metric {options['metric']!r}; available: {known}")
     value = options["value"] or metric.target
     try:
         quantity(value)
     except ValueError:
-        raise click.UsageError(f"--value {value} is no number such as 60 or 60Gi") from None
+        message = f"invalid --value {value!r}; expected a number such as 60 or 60Gi"
+        raise click.UsageError(message) from None
     return Scaling(
         namespace=options["namespace"],
         deployment=options["deployment"],
         metric=metric,
         value=value,
-        most=options["most"],
-        least=options["least"],
-        calm_seconds=options["calm"],
+        max_replicas=options["max_replicas"],
+        min_replicas=options["min_replicas"],
+        stabilization_seconds=options["stabilization_window"],
     )
 
 
 @click.group()
 def autoscaling() -> None:
-    """Metrics of GPUs for autoscalers, and manifests that use them."""
+    """Show GPU metrics for autoscalers, and print manifests that use them."""
 
 
 @autoscaling.command()
 def metrics() -> None:
-    """The metrics that pods with GPUs have."""
-    table = Table("metric", "what it is", "of", box=box.SIMPLE)
+    """List the metrics of pods with GPUs."""
+    table = Table("metric", "description", "field", box=box.SIMPLE)
     for metric in load_autoscaling().metrics:
         table.add_row(metric.name, metric.title, metric.fields[0].field)
     console = Console(highlight=False)
@@ -82,17 +103,19 @@ def metrics() -> None:
 
 @autoscaling.command()
 def rules() -> None:
-    """The rules as prometheus-adapter's config.yaml, for an adapter of your own."""
+    """Print the rules as config.yaml of prometheus-adapter, for your own adapter."""
     catalog = load_autoscaling()
     config = {"rules": custom_rules(catalog), "externalRules": external_rules(catalog)}
     click.echo(yaml.safe_dump(config, sort_keys=False, width=1000), nl=False)
 
 
 @autoscaling.command("hpa")
-@click.option("--kubernetes", required=True, help="Minor or full version: 1.24, v1.24.17-eks-1.")
+@click.option(
+    "--kubernetes", required=True, help="Kubernetes version, minor or full: 1.24, v1.24.17-eks-1."
+)
 @_wanted
 def hpa_(kubernetes: str, **options: Any) -> None:
-    """A HorizontalPodAutoscaler in the version that the cluster has."""
+    """Print a HorizontalPodAutoscaler in the API version of the cluster."""
     catalog = load_autoscaling()
     try:
         minor = kubernetes_minor(kubernetes)
@@ -100,13 +123,17 @@ def hpa_(kubernetes: str, **options: Any) -> None:
         raise click.UsageError(str(error)) from None
     api = hpa_of(catalog, minor)
     if not api:
-        raise click.UsageError(f"Kubernetes {minor} has no autoscaler for such metrics")
+        raise click.UsageError(
+            f"Kubernetes {minor} has no HorizontalPodAutoscaler for such metrics"
+        )
     click.echo(hpa(catalog, _scaling(options), api, minor), nl=False)
 
 
 @autoscaling.command("scaled-object")
-@click.option("--prometheus", required=True, metavar="URL", help="As KEDA's pods reach it.")
+@click.option(
+    "--prometheus", required=True, metavar="URL", help="Prometheus as KEDA's pods reach it."
+)
 @_wanted
 def scaled_object_(prometheus: str, **options: Any) -> None:
-    """The same as a ScaledObject of KEDA."""
+    """Print a ScaledObject for KEDA."""
     click.echo(scaled_object(load_autoscaling(), _scaling(options), prometheus), nl=False)

@@ -1,4 +1,4 @@
-"""`gpufleet catalog`: what would be chosen for a host, and why; what the catalog knows."""
+"""`gpufleet catalog`: what would be selected for a host, and why; what the catalog contains."""
 
 from __future__ import annotations
 
@@ -31,12 +31,16 @@ _distro = click.option(
     "--distro",
     required=True,
     callback=lambda _context, _option, text: find_distribution(load_catalog(), text),
-    help="NVIDIA's code of the distribution, or its name: ubuntu2204, rhel9, centos7, …",
+    help="Distribution, by NVIDIA's code or by name: ubuntu2204, rhel9, centos7, …",
 )
-_arch = click.option("--arch", default="x86_64", show_default=True, help="As `uname -m` prints it.")
+_arch = click.option(
+    "--arch", default="x86_64", show_default=True, help="Architecture, as in `uname -m`."
+)
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-_repo_url = click.option("--repo-url", help="Mirror of the repository.")
-_fingerprint = click.option("--repo-key-fingerprint", help="Fingerprint of the mirror's own key.")
+_repo_url = click.option("--repo-url", help="URL of a mirror of the repository.")
+_fingerprint = click.option(
+    "--repo-key-fingerprint", help="Fingerprint of the mirror's signing key."
+)
 
 
 @click.group(
@@ -48,15 +52,17 @@ _fingerprint = click.option("--repo-key-fingerprint", help="Fingerprint of the m
     },
 )
 def catalog() -> None:
-    """What gpufleet knows of drivers, GPUs and distributions, and what it would choose."""
+    """Query the catalog of drivers, GPUs, distributions and charts."""
 
 
 @catalog.command()
 @_distro
 @_arch
-@click.option("--gpu", "gpus", multiple=True, help="Name or PCI id (T4, 10de:1eb8); repeatable.")
-@click.option("--kernel", default=ANY_KERNEL, help="As `uname -r` prints it.")
-@click.option("--branch", help="Driver branch: 580.")
+@click.option(
+    "--gpu", "gpus", multiple=True, help="GPU, by name or PCI ID (T4, 10de:1eb8); repeatable."
+)
+@click.option("--kernel", default=ANY_KERNEL, help="Kernel release, as in `uname -r`.")
+@click.option("--branch", help="Driver branch, such as 580.")
 @click.option("--version", help="Exact driver version.")
 @click.option("--modules", type=click.Choice(["auto", "open", "proprietary"]), default="auto")
 @click.option("--build", type=click.Choice(["dkms", "precompiled"]), default="dkms")
@@ -78,7 +84,7 @@ def driver(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """The driver that a host would get. Exit status 1 when there is none."""
+    """Show the driver for a host. Exit status 1 if there is none."""
     known = load_catalog()
     devices = _devices(known, gpus)
     choice = resolve_driver(
@@ -110,7 +116,7 @@ def driver(
 def toolkit(
     context: click.Context, /, distro: str, arch: str, as_json: bool, **settings: Any
 ) -> None:
-    """The container toolkit that a host would get. Exit status 1 when there is none."""
+    """Show the container toolkit for a host. Exit status 1 if there is none."""
     known = load_catalog()
     choice = resolve_toolkit(
         known,
@@ -128,7 +134,7 @@ def toolkit(
 @catalog.command()
 @_json
 def distributions(as_json: bool) -> None:
-    """The distributions that the catalog knows."""
+    """List the distributions in the catalog."""
     rows = []
     for entry in load_catalog().distributions:
         archive = entry.archive.branches if entry.archive else ()
@@ -151,7 +157,7 @@ def distributions(as_json: bool) -> None:
 @catalog.command()
 @_json
 def branches(as_json: bool) -> None:
-    """The driver branches that the catalog knows."""
+    """List the driver branches in the catalog."""
     rows = []
     for entry in load_catalog().branches.branches:
         over = str(entry.end_of_life or ("over" if entry.ended else ""))
@@ -176,7 +182,7 @@ def _status(choice: DriverChoice | ToolkitChoice) -> ExitStatus:
 
 
 def _console() -> Console:
-    """Wide where the output is no terminal: it is then read by programs or pasted."""
+    """Wide where the output is not a terminal: programs read it, or it is pasted."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = max(console.width, 120)

@@ -51,7 +51,7 @@ def _repository_data(repository: Repository | None) -> dict[str, Any] | None:
 
 
 def show_driver(console: Console, choice: DriverChoice, title: str) -> None:
-    """The choice as text: what, why, from where, and what to know."""
+    """Print the choice: what, why, from where, and findings."""
     if choice.blocked:
         console.print(Text(f"No usable driver for {title}", style="bold red"))
     else:
@@ -103,7 +103,7 @@ def show_toolkit(console: Console, choice: ToolkitChoice, title: str) -> None:
 
 
 def rows(console: Console, entries: dict[str, str]) -> None:
-    """Names and what they stand for, below each other; empty ones are left out."""
+    """Names and values, one per line; empty ones are omitted."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")

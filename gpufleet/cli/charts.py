@@ -1,4 +1,4 @@
-"""`gpufleet catalog charts`: the chart versions that a cluster would get, and why."""
+"""`gpufleet catalog charts`: the chart versions for a cluster, and why."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ from gpufleet.helm.chart_choice import ChartChoice, choose_charts, cluster_findi
 
 
 @click.command()
-@click.option("--kubernetes", required=True, help="Minor or full version: 1.24, v1.24.17-eks-1.")
+@click.option(
+    "--kubernetes", required=True, help="Kubernetes version, minor or full: 1.24, v1.24.17-eks-1."
+)
 @click.option("--chart", "wanted", multiple=True, help="Only this chart; repeatable.")
 @click.option(
     "--policy", type=click.Choice(["careful", "newest"]), default="careful", show_default=True
 )
-@click.option("--pin", "pins", multiple=True, metavar="CHART=VERSION", help="Repeatable.")
+@click.option(
+    "--pin", "pins", multiple=True, metavar="CHART=VERSION", help="Pin a chart; repeatable."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def charts(
@@ -34,12 +38,12 @@ def charts(
     pins: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """The chart versions for a cluster. Exit status 1 when a pin cannot work."""
+    """Show the chart versions for a cluster. Exit status 1 if a pin cannot work."""
     catalog = load_charts()
     unknown = [name for name in (*wanted, *_pinned(pins)) if name not in catalog.charts]
     if unknown:
         raise click.UsageError(
-            f"no chart {', '.join(unknown)}; there are {', '.join(catalog.charts)}"
+            f"unknown chart {', '.join(unknown)}; available: {', '.join(catalog.charts)}"
         )
     policy_ = cast(Literal["careful", "newest"], policy)
     try:

@@ -19,14 +19,14 @@ CONFIG = "config.py"
 # -P: a module of the working directory does not shadow one of Python's, as in the pyinfra command
 PYTHON = (sys.executable, *(("-P",) if sys.version_info >= (3, 11) else ()))
 EPILOG = (
-    "Exit status: 0 every host and cluster is as it should be; 1 one was stopped, failed or was "
-    "not reached; 2 wrong usage; 4 --limit matches nothing; 130 interrupted."
+    "Exit status: 0 every host and cluster is converged; 1 one was stopped, failed or is "
+    "unreachable; 2 usage error; 4 --limit matches nothing; 130 interrupted."
 )
 
 
 INVENTORY = click.argument("inventory")
 LIMIT = click.option("--limit", multiple=True, metavar="HOST|GROUP", help="Only these; repeatable.")
-YES = click.option("-y", "--yes", is_flag=True, help="Do not ask before the changes.")
+YES = click.option("-y", "--yes", is_flag=True, help="Skip the confirmation.")
 OPTIONS = click.argument(
     "options", nargs=-1, type=click.UNPROCESSED, metavar="[-- PYINFRA_OPTIONS...]"
 )
@@ -112,8 +112,8 @@ def run(
         raise click.UsageError(f"Got unexpected extra argument ({options[0]})")
     if not yes and not sys.stdin.isatty():
         raise click.UsageError(
-            "The command asks before it changes anything, and standard input is not a terminal. "
-            "Add --yes to run it without the question."
+            "The changes need a confirmation, and standard input is not a terminal. "
+            "Add --yes to skip it."
         )
     files = [deploy_file(name) for name in deploys]
     words = arguments(inventory, files, limit, options, yes=yes)

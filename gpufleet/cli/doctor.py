@@ -1,4 +1,4 @@
-"""`gpufleet doctor`: what the hosts of an inventory are, and what is wrong with them."""
+"""`gpufleet doctor`: the state of an inventory's hosts, and their problems."""
 
 from __future__ import annotations
 
@@ -30,13 +30,15 @@ _COLOURS = {"blocker": "red", "warning": "yellow", "info": "cyan"}
 
 @click.command()
 @click.argument("inventory")
-@click.option("--limit", multiple=True, metavar="HOST", help="Only this host or group; repeatable.")
+@click.option(
+    "--limit", multiple=True, metavar="HOST", help="Examine only this host or group; repeatable."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def doctor(inventory: str, limit: tuple[str, ...], as_json: bool) -> None:
-    """Say what the hosts of INVENTORY are and what is wrong with them; changes nothing.
+    """Show the state of the hosts of INVENTORY and their problems; changes nothing.
 
-    Exit status: 0 every host answered, whatever was found; 1 one did not; 2 wrong usage; 4 the
-    limit matches nothing.
+    Exit status: 0 every host responded, whatever was found; 1 a host did not respond; 2 usage
+    error; 4 --limit matches nothing.
     """
     from pyinfra.api.exceptions import PyinfraError
     from pyinfra_cli.exceptions import CliError
@@ -61,7 +63,7 @@ def doctor(inventory: str, limit: tuple[str, ...], as_json: bool) -> None:
 
 
 def describe(host: Gathered, catalog: Catalog) -> dict[str, Any]:
-    """A host as JSON types: one entry per topic, and `findings`. Nothing of a file's content."""
+    """A host as JSON types: one entry per topic, and `findings`. Without contents of files."""
     facts = host.facts
     if host.cluster:
         return {"findings": [NOT_A_HOST().as_dict()]}
@@ -89,7 +91,7 @@ def _system(facts: NodeFacts, catalog: Catalog) -> dict[str, Any]:
     secure = {None: "not EFI", True: "on", False: "off"}[facts.kernel.secure_boot]
     return {
         "system": f"{facts.os.pretty_name} ({code}), {facts.package_manager}",
-        "kernel": f"{kernel}, headers {'there' if facts.kernel.headers else 'missing'}",
+        "kernel": f"{kernel}, headers {'installed' if facts.kernel.headers else 'missing'}",
         "secure boot": secure,
     }
 
@@ -137,7 +139,7 @@ def _work(facts: NodeFacts) -> dict[str, Any]:
 
 
 def show(console: Console, name: str, parts: dict[str, Any]) -> None:
-    """Print what `describe` gave for one host."""
+    """Print the result of `describe` for one host."""
     console.print(Text(name, style="bold"))
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     for topic, value in parts.items():

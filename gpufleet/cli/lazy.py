@@ -11,8 +11,8 @@ import click
 
 
 class LazyGroup(click.Group):
-    """`lazy`: name of a subcommand -> module:attribute; `entry_points`: group of entry points by
-    which other distributions add more. Others are added as usual."""
+    """`lazy`: name of a subcommand -> module:attribute; `entry_points`: group of entry points
+    with subcommands of other distributions. Other commands are added as usual."""
 
     def __init__(
         self, *args: Any, lazy: Mapping[str, str], entry_points: str = "", **kwargs: Any
@@ -34,6 +34,6 @@ class LazyGroup(click.Group):
         return command
 
     def _targets(self) -> dict[str, str]:
-        """Those of other distributions too; ours count first."""
+        """Including those of other distributions; our own take precedence."""
         found = metadata.entry_points(group=self.entry_points) if self.entry_points else ()
         return {point.name: point.value for point in found} | dict(self.lazy)

@@ -1,4 +1,4 @@
-"""`gpufleet catalog node-problems`: the checks of GPUs for a Node Problem Detector of one's own."""
+"""`gpufleet catalog node-problems`: the GPU checks for the user's own Node Problem Detector."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from gpufleet.monitoring.node_problems import definitions
 
 
 @click.command("node-problems")
-@click.option("--name", default="gpu-monitor", show_default=True, help="Of the ConfigMap.")
-@click.option("--namespace", default="kube-system", show_default=True)
+@click.option("--name", default="gpu-monitor", show_default=True, help="Name of the ConfigMap.")
+@click.option(
+    "--namespace", default="kube-system", show_default=True, help="Namespace of the ConfigMap."
+)
 def node_problems(name: str, namespace: str) -> None:
-    """A ConfigMap with the monitor of GPUs and its scripts."""
+    """Print a ConfigMap with the GPU monitor and its scripts."""
     catalog = load_node_problems()
     about = {"name": name, "namespace": namespace}
     files = definitions(catalog)

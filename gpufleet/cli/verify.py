@@ -16,8 +16,8 @@ from gpufleet.verify.findings.hosts import LIMIT, NO_CHECK
 from gpufleet.verify.inventory import VerifyError
 
 EPILOG = (
-    "Exit status: 0 all checks passed or were skipped; 1 a check failed or a host was not reached; "
-    "2 wrong usage; 4 --limit or -k matches nothing; 130 interrupted."
+    "Exit status: 0 all checks passed or were skipped; 1 a check failed or a host is unreachable; "
+    "2 usage error; 4 --limit or -k matches nothing; 130 interrupted."
 )
 OWN_CHECKS = Path("checks")  # of the working directory
 STATUSES = {
@@ -31,7 +31,7 @@ STATUSES = {
 
 
 class Refusal:
-    """A pytest plugin that notes why the checks refused to run."""
+    """A pytest plugin that records why the checks refused to run."""
 
     def __init__(self) -> None:
         self.cause: BaseException | None = None
@@ -61,8 +61,8 @@ def pytest_arguments(
 ) -> list[str]:
     """The command line for pytest: short output, and no file but the reports is written.
 
-    A pytest.ini of the working directory, or the conftest.py of a checkout's other tests, is not
-    for these checks.
+    A pytest.ini of the working directory, or the conftest.py of a checkout's other tests, is
+    excluded.
     """
     folder = shipped("checks")
     own = [str(OWN_CHECKS)] if OWN_CHECKS.is_dir() else []
@@ -83,10 +83,15 @@ def pytest_arguments(
 
 @click.command(epilog=EPILOG)
 @click.argument("inventory")
-@click.option("--limit", multiple=True, metavar="HOST|GROUP", help="Check only these; repeatable.")
+@click.option(
+    "--limit",
+    multiple=True,
+    metavar="HOST|GROUP",
+    help="Check only this host or group; repeatable.",
+)
 @click.option("--junit", metavar="FILE", help="Write the results as JUnit XML.")
 @click.option("--json", "json_report", metavar="FILE", help="Write the results as JSON.")
-@click.option("-k", "expression", metavar="EXPR", help="Run only checks that match, as in pytest.")
+@click.option("-k", "expression", metavar="EXPR", help="Run only matching checks, as in pytest.")
 def verify(
     inventory: str,
     limit: tuple[str, ...],
@@ -94,11 +99,11 @@ def verify(
     json_report: str | None,
     expression: str | None,
 ) -> None:
-    """Check on the hosts and clusters of INVENTORY what was installed there.
+    """Check what was installed on the hosts and clusters of INVENTORY.
 
     Also runs your own checks: the files test_*.py in the folder checks/ of the working directory.
 
-    Runs short test pods and containers and removes them; changes nothing else.
+    Runs short-lived test pods and containers and removes them; changes nothing else.
     """
     refusal = Refusal()
     arguments = pytest_arguments(inventory, limit, junit, json_report, expression)

@@ -1,1 +1,1 @@
-"""What every room stands on: findings, data files, settings, versions, texts. No subject."""
+"""Shared by every room: findings, data files, settings, versions, texts."""

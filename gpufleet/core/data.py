@@ -1,4 +1,4 @@
-"""Reads the YAML files of the rooms as they are; of gpufleet it imports nothing."""
+"""Reads the YAML files of the rooms; imports nothing of gpufleet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that has to be done in time, whatever it waits for."""
+"""Work with a time limit, whatever it waits for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def within(seconds: float, work: Callable[[threading.Event], T]) -> T:
     """What `work` returns or raises; TimeoutError where it takes longer than `seconds`.
 
     It runs in a thread: no time limit of a socket covers names, TLS, heads and redirects. The event
-    that it is given is set when nobody waits for it any more.
+    that it is given is set when no caller waits for it any more.
     """
     given_up = threading.Event()
     done: futures.Future[T] = futures.Future()

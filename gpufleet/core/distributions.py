@@ -64,7 +64,7 @@ class ExtraRepository(Sourced):
     key_url: str = ""  # where the key is fetched from, where the host does not have it
     key_path: str = ""  # the same below a mirror of the archives
     fingerprints: tuple[str, ...] = ()  # of that key; 40 digits, upper case
-    replaces: tuple[str, ...] = ()  # sections of .repo files that it stands in for
+    replaces: tuple[str, ...] = ()  # sections of .repo files that it replaces
     gone: tuple[str, ...] = ()  # regular expressions of the addresses that are gone
     provides: tuple[str, ...] = ()  # packages of the driver's prerequisites that it alone has
     needed_for: str = ""

@@ -1,4 +1,4 @@
-"""Words and base types that every part of the catalog shares."""
+"""Base types of every part of the catalog."""
 
 from __future__ import annotations
 

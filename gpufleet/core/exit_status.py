@@ -8,9 +8,9 @@ from enum import IntEnum
 class ExitStatus(IntEnum):
     """How a command ended."""
 
-    CONVERGED = 0  # all is as it should be, or was made so
-    FAILED = 1  # a host, cluster or check failed or was not reached; the report was not written
-    USAGE = 2  # wrong usage: nothing was done
+    CONVERGED = 0  # success: everything is converged
+    FAILED = 1  # a host, cluster or check failed or is unreachable; the report was not written
+    USAGE = 2  # usage error: nothing was done
     NOTHING = 4  # the limit matches nothing: nothing was done
     INTERRUPTED = 130  # by Ctrl+C
     TERMINATED = 143  # by SIGTERM

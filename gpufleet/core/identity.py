@@ -1,4 +1,4 @@
-"""Who runs gpufleet here, for people who meet the run on a host or in a cluster."""
+"""The user of this run, for the locks on hosts and clusters."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def cluster_named_twice(name: str, groups: Collection[str]) -> bool:
     ("@local", b): pyinfra makes one host of them, and the last one's data count.
 
     `groups`: of the host, as pyinfra has them. What is left of the second one is its group, once
-    more. Of names with an @ pyinfra repeats all groups; the connector's own tells how often.
+    more. Of names with an @ pyinfra repeats all groups; the connector's own shows how often.
     """
     found = list(groups)
     usual = found.count(name.split("/")[0]) if name.startswith("@") else 1
@@ -22,5 +22,5 @@ def cluster_named_twice(name: str, groups: Collection[str]) -> bool:
 
 
 def is_missing(inventory: str) -> bool:
-    """Whether it is a file that is not there: pyinfra would take the word for a host's name."""
+    """Whether it is a missing file: pyinfra would treat the name as a host."""
     return inventory.endswith(".py") and not Path(inventory).is_file()

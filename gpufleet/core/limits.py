@@ -1,4 +1,4 @@
-"""How much is taken of what others serve, and for how long: the one place for such limits.
+"""Limits of size and time for everything that is downloaded or read from others.
 
 Each is far above what is served today, and far below what fills a disk or the memory.
 """

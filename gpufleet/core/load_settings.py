@@ -22,7 +22,7 @@ TYPES = {
 }
 Roles = Sequence[type[RoleSettings]]
 RoleModel = TypeVar("RoleModel", bound=RoleSettings)
-NEAR = 0.92  # of two keys that one slip of the finger makes of each other: 1 is the same
+NEAR = 0.92  # similarity of two keys that differ by a typo: 1 is equal
 _QUERY = re.compile(r"(?P<mark>[?#])[^\s'\"]+")
 SHOWN_VALUE = 60  # characters of a wrong value that an error repeats
 
@@ -38,7 +38,7 @@ def unknown_keys(data: Mapping[str, Any], roles: Roles) -> list[Finding]:
 
 
 def _is_unknown(key: object, roles: Roles) -> bool:
-    """Whether a key is meant for a role and none reads it; keys of others are theirs."""
+    """Whether a key has a role's prefix, or nearly a role's name, and no role reads it."""
     if not isinstance(key, str) or key in known_keys(roles):
         return False
     return (
@@ -47,7 +47,7 @@ def _is_unknown(key: object, roles: Roles) -> bool:
 
 
 def _near_miss(key: str, roles: Roles) -> str | None:
-    """The key that one with a slip in it was meant to be: `Driver-enabled`, `toolkitt_version`."""
+    """The key closest to a misspelt one: `Driver-enabled`, `toolkitt_version`."""
     plain = key.lower().replace("-", "_")
     close = get_close_matches(plain, known_keys(roles), n=1, cutoff=NEAR)
     return close[0] if close and close[0][0] == plain[:1] else None
@@ -61,14 +61,14 @@ def _unknown(key: str, roles: Roles) -> Finding:
         return findings.UNKNOWN_KEY(key=key, suggestion=f"Did you mean {close}?")
     prefix = next(role.prefix for role in roles if key.startswith(role.prefix))
     role = prefix.rstrip("_").replace("_", "-")
-    hint = f"The keys of the role {role} are in its README."
+    hint = f"See the README of the role {role} for its keys."
     return findings.UNKNOWN_KEY(key=key, suggestion=hint)
 
 
 def load_role(
     model: type[RoleModel], data: Mapping[str, Any], problems: list[Finding]
 ) -> RoleModel | None:
-    """The settings of one role; None where `problems` got something that is wrong with them."""
+    """The settings of one role; None where an invalid value was added to `problems`."""
     values = {
         name: data[model.prefix + name]
         for name in model.model_fields
@@ -85,7 +85,7 @@ def load_role(
 
 
 def _invalid(key: str, details: list[Mapping[str, Any]]) -> Finding:
-    """One finding per key, also where its value fits none of several types."""
+    """One finding per key, also where its value matches none of several types."""
     of_items = [detail for detail in details if any(type(part) is int for part in detail["loc"])]
     whole = [detail for detail in details if detail not in of_items]
     problem = "; and ".join(map(_problem_of_item, of_items)) or "; or ".join(map(problem_of, whole))
@@ -96,14 +96,14 @@ def _invalid(key: str, details: list[Mapping[str, Any]]) -> Finding:
 
 
 def _problem_of_item(detail: Mapping[str, Any]) -> str:
-    """What is wrong with one item of a list, or one entry of a mapping."""
+    """The problem of one item of a list, or of one entry of a mapping."""
     allowed = detail.get("ctx", {}).get("expected") if detail["type"] == "literal_error" else None
     item = _shown(detail["input"])
-    return f"holds {item}, which {f'is not {allowed}' if allowed else problem_of(detail)}"
+    return f"contains {item}, which {f'is not {allowed}' if allowed else problem_of(detail)}"
 
 
 def problem_of(detail: Mapping[str, Any]) -> str:
-    """What is wrong with a value, of an error that pydantic gives, as the rest of a sentence."""
+    """The problem of a value, from a pydantic error, as the rest of a sentence."""
     if detail["type"] in TYPES:
         return f"must be {TYPES[detail['type']]}"
     message = str(detail["msg"]).removeprefix("Value error, ")
@@ -113,7 +113,7 @@ def problem_of(detail: Mapping[str, Any]) -> str:
 
 
 def _shown(value: object) -> str:
-    """A wrong value as an error may repeat it: short, and without what may be secret."""
+    """An invalid value for a message: short, and without secrets."""
     text = redact(repr(masked(value) if isinstance(value, Mapping) else value))
     if "://" in text and "@" in text:
         text = text.split("://")[0] + "://***@" + text.rsplit("@", 1)[1]

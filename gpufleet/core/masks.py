@@ -1,4 +1,4 @@
-"""Values as they may be shown: structure, numbers and known keys; all other text is masked."""
+"""Values that are safe to print: structure, numbers and known keys; other text is masked."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _HARMLESS_BELOW: Mapping[str, Collection[str]] = {
 def masked(value: Any, other: Any = MISSING, *, keys: tuple[str, ...] = ()) -> Any:
     """`value` with every text masked that may be a secret, and numbers below secret keys too.
 
-    `other`: what it is compared with, to tell a change. `keys`: the way to it from the top.
+    `other`: what it is compared with, to report a change. `keys`: the way to it from the top.
     """
     if isinstance(value, Mapping):
         named = str(value.get("name", ""))  # an entry of a container's `env`
@@ -112,7 +112,7 @@ def _leaves(
 
 
 def _shown(text: str, other: Any) -> str:
-    """`text` without logins; a change of what is masked in it is said."""
+    """`text` without logins; a change of a masked value is reported."""
     plain = redact(text)
     changed = plain != text and other is not MISSING and other != text
     return f"{plain} (changed)" if changed else plain

@@ -26,7 +26,7 @@ _CRC24_START, _CRC24_POLYNOMIAL = 0xB704CE, 0x864CFB
 
 
 class OpenPgpError(ValueError):
-    """The data is not a public key that can be read; the message says why."""
+    """The data is not a valid public key; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)

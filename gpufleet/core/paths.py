@@ -1,4 +1,4 @@
-"""Where things are on this machine: what ships with gpufleet, and what can be built again."""
+"""Paths on this machine: what ships with gpufleet, and the cache of what can be built again."""
 
 from __future__ import annotations
 

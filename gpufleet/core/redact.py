@@ -28,7 +28,7 @@ _BLOCK = re.compile(
         (?:(?P=indent)[ \t]+\S[^\n]*(?:\n|\Z)|[ \t]*\n)+""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
-# words of a netrc file, and names of variables with their value behind a space
+# tokens of a netrc file, and names of variables with their value after a space
 _PAIR = re.compile(
     r"""(?P<head>\blogin\s{1,9}\S{1,300}\s{1,9}pass(?:word|wd)\s{1,9}
         |\b(?:sshpass|mysql\w{0,9}|mariadb\w{0,9})\b[^\n|;]{0,300}?\s-p\s?
@@ -50,7 +50,7 @@ _CURL_USER = re.compile(
         (?:"[^"\n]*:[^"\n]*"|'[^'\n]*:[^'\n]*'|[^\s:"']+:\S*)""",
     re.VERBOSE,
 )
-# what stands in a path behind "hooks", "webhook" or "integration", and in it a digit
+# a path segment with a digit after "hooks", "webhook" or "integration"
 _WEBHOOK = re.compile(
     r"""(?P<head>https?://(?:hooks\.[\w.-]{1,255}(?::\d+)?/|(?:[\w-]{1,63}\.)?webhook\.(?![\w.-]{0,255}\.svc\b)[\w.-]{1,255}(?::\d+)?/
         |[\w.-]{1,255}(?::\d+)?/(?:[\w.~-]{1,99}/){0,4}(?:(?:web)?hooks?|integrations?)/|[\w.-]{1,255}/bot(?=\d+:)))
@@ -70,7 +70,7 @@ _PRIVATE_KEY = re.compile(
 
 
 def redact(text: str) -> str:
-    """`text` with logins, secrets among words and in addresses, values of secret-looking keys and
+    """`text` with logins, secrets in arguments and in URLs, values of secret-looking keys and
     private keys masked."""
     text = _PRIVATE_KEY.sub(r"\g<head>***\g<tail>", text)
     text = _BLOCK.sub(r"\g<head>\g<indent>  ***\n", text)

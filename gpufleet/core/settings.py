@@ -12,7 +12,7 @@ DIGITS_LOST = "digits_lost"  # pydantic's type of the error, with an `example` o
 
 
 def _in_quotes(example: str) -> BeforeValidator:
-    """Refuses a float: which digits stood in the inventory cannot be seen any more."""
+    """Rejects a float: its digits in the inventory are lost."""
 
     def check(value: Any) -> Any:
         if isinstance(value, float):
@@ -32,7 +32,7 @@ def _text_of_int(value: Any) -> Any:
 
 
 def several(value: Any) -> Any:
-    """A list, or names apart by commas as the command line has them, as a tuple."""
+    """A list, or comma-separated names from the command line, as a tuple."""
     if isinstance(value, str) and value != "auto":
         return tuple(name.strip() for name in value.split(","))
     return tuple(value) if isinstance(value, list) else value
@@ -43,26 +43,26 @@ def _check_url(value: str) -> str:
         raise ValueError("must start with https://, http:// or file:///")
     if "?" in value or "#" in value:  # a signature or a token, as of a bucket
         raise ValueError(
-            "must not hold a query or a fragment: paths are put after it, and it would stand in "
-            "files that everybody may read"
+            "must not contain a query or a fragment: paths are appended to it, and it is written "
+            "to world-readable files"
         )
     return value.rstrip("/")
 
 
 def without_login(setting: str) -> AfterValidator:
-    """A URL must not hold a name or password; `setting` names a file for them, "" for none."""
-    place = f"; {setting} names a file for it" if setting else ""
+    """A URL must not contain a user or password; `setting` is the file for them, "" for none."""
+    place = f"; put them into the file that {setting} sets" if setting else ""
 
     def check(value: str) -> str:
         if "@" in value.split("://", 1)[1]:
-            raise ValueError(f"must not hold a name or a password{place}")
+            raise ValueError(f"must not contain a user or password{place}")
         return value
 
     return AfterValidator(check)
 
 
 def matching(pattern: str, what: str) -> AfterValidator:
-    """The whole text must match; `what` says to a person what it must be."""
+    """The whole text must match; `what` describes the format for the user."""
     allowed = re.compile(pattern)
 
     def check(value: str) -> str:

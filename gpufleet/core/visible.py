@@ -1,6 +1,6 @@
-"""Text of others as it is shown: a value is one line, and each of several lines has a mark.
+"""Untrusted text for output: a value is one line, and each of several lines has a mark.
 
-Whoever writes a value that gpufleet repeats could otherwise write lines that look like gpufleet's.
+Otherwise a value that gpufleet repeats could contain lines that look like gpufleet's own.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-BAR = "  | "  # before each line of a text that another wrote
+BAR = "  | "  # before each line of untrusted text
 
 
 class Lines(str):
-    """A text of another of which the line breaks are to be kept, as the last lines of a log."""
+    """Untrusted text whose line breaks are kept, as the last lines of a log."""
 
 
 def one_line(text: str) -> str:
@@ -27,17 +27,17 @@ def _escaped(letter: str) -> str:
 
 
 def barred(lines: Iterable[str]) -> list[str]:
-    """Lines of another, each as one visible line behind a bar."""
+    """Untrusted lines, each as one visible line behind a bar."""
     return [f"{BAR}{one_line(line)}".rstrip() for line in lines]
 
 
 def each_line(text: str) -> str:
-    """A text that gpufleet put together of lines: each is one visible line."""
+    """A text of several lines that gpufleet composed: each is one visible line."""
     return "\n".join(map(one_line, text.split("\n")))
 
 
 def visible(value: object) -> Any:
-    """A value as a sentence can hold it; a number stays one."""
+    """A value for a format string; a number stays a number."""
     if isinstance(value, int | float):
         return value
     if isinstance(value, Lines) and "\n" in value.strip():

@@ -1,4 +1,4 @@
-"""YAML of others, event by event, within limits."""
+"""Untrusted YAML, event by event, within limits."""
 
 from __future__ import annotations
 

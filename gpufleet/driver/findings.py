@@ -7,58 +7,61 @@ from gpufleet.core.findings import Kind, Severity
 UNKNOWN_DISTRIBUTION = Kind(
     "GF101",
     Severity.BLOCKER,
-    "Distribution not in the catalog",
-    "the catalog has no distribution {distribution}. It knows {known}.",
-    "gpufleet installs on these alone; `gpufleet catalog distributions` says what each can have.",
+    "Unsupported distribution",
+    "Distribution {distribution} is not in the catalog. Supported: {known}.",
+    "Run `gpufleet catalog distributions` to see what each one supports.",
 )
 
 NO_ARCHITECTURE = Kind(
     "GF102",
     Severity.BLOCKER,
     "No driver repository for this architecture",
-    "there is no NVIDIA repository for {title} on {architecture}; there is one for {known}.",
-    "Leave the host out, or move it to a distribution that NVIDIA serves on {architecture}.",
+    "NVIDIA has no repository for {title} on {architecture}; available: {known}.",
+    "Remove the host from the inventory, or move it to a distribution that NVIDIA supports on "
+    "{architecture}.",
 )
 
 DISTRIBUTION_OVER = Kind(
     "GF103",
     Severity.WARNING,
-    "End of life of the distribution",
-    "{title} has been at its end of life since {date}: no more fixes for its kernel or libraries.",
+    "Distribution is end of life",
+    "{title} reached its end of life on {date}: its kernel and libraries get no more fixes.",
     "Plan the move to a newer release.",
 )
 
 DISTRIBUTION_DROPPED = Kind(
     "GF104",
     Severity.INFO,
-    "NVIDIA does not support the distribution any more",
-    "{title} is not in NVIDIA's newest list of supported distributions.",
-    "Nothing to do now; new driver branches will not come to it.",
+    "Distribution no longer supported by NVIDIA",
+    "{title} is not in NVIDIA's current list of supported distributions.",
+    "No action required; new driver branches will not be available for it.",
 )
 
 UNKNOWN_KEY = Kind(
     "GF105",
     Severity.BLOCKER,
-    "Fingerprint of the repository's key not known",
-    "the catalog does not know the fingerprint of {file}, the key of NVIDIA's repository for "
-    "{title}, so a wrong key could not be told from the right one.",
-    "Read the fingerprint from a source you trust and set driver_repo_key_fingerprint to it.",
+    "Unknown fingerprint of the repository key",
+    "The catalog has no fingerprint for {file}, the key of NVIDIA's repository for {title}, so "
+    "the key cannot be verified.",
+    "Get the fingerprint from a source you trust and set driver_repo_key_fingerprint to it.",
 )
 
 NO_SUCH_BRANCH = Kind(
     "GF110",
     Severity.BLOCKER,
-    "No such driver branch",
-    "there is no driver branch {branch}; the catalog of {date} knows {known}.",
+    "Unknown driver branch",
+    "Driver branch {branch} does not exist; the catalog of {date} has {known}.",
     "{remedy}",
+    advice="Set driver_branch to one of the listed branches that supports the distribution and "
+    "the GPU; the finding names one.",
 )
 
 NEWER_BRANCH = Kind(
     "GF111",
     Severity.WARNING,
     "Driver branch newer than the catalog",
-    "driver branch {branch} is newer than the catalog of {date}, whose newest is {newest}; package "
-    "names and limits are taken from that one.",
+    "Driver branch {branch} is newer than the newest in the catalog of {date}, {newest}, whose "
+    "package names and limits are used.",
     "Try it on one host first, or update gpufleet.",
 )
 
@@ -66,55 +69,60 @@ BRANCH_NOT_FOR_DISTRIBUTION = Kind(
     "GF112",
     Severity.BLOCKER,
     "Driver branch not available for the distribution",
-    "driver branch {branch} cannot be installed on {title}. {limit}",
+    "Driver branch {branch} cannot be installed on {title}. {limit}",
     "{remedy}",
+    advice="Set driver_branch to the newest branch that is available for the distribution, or "
+    "move the host to a newer distribution; the finding names the branch.",
 )
 
 VERSION_ABOVE_CEILING = Kind(
     "GF113",
     Severity.BLOCKER,
-    "Driver version never built for the distribution",
-    "driver {version} cannot be installed on {title}: the last version built for it is {ceiling}.",
-    'Set driver_version = "{ceiling}" for this host, or leave it out.',
+    "Driver version not built for the distribution",
+    "Driver {version} cannot be installed on {title}: the last version built for it is {ceiling}.",
+    'Set driver_version = "{ceiling}" for this host, or remove it.',
 )
 
 BRANCH_NOT_FOR_GPU = Kind(
     "GF114",
     Severity.BLOCKER,
-    "Driver branch does not serve the GPU",
-    "driver branch {branch} does not serve {gpu}. {limit}",
+    "Driver branch does not support the GPU",
+    "Driver branch {branch} does not support {gpu}. {limit}",
     "{remedy}",
+    advice="Set driver_branch to a branch that supports the GPU; the finding names one.",
 )
 
 NO_BRANCH = Kind(
     "GF115",
     Severity.BLOCKER,
-    "No driver branch fits this host",
-    "no driver branch fits this host: {reason}",
+    "No driver branch for this host",
+    "No driver branch supports this host: {reason}",
     "{remedy}",
+    advice="Change the distribution or the GPU, or the setting that the message names.",
 )
 
 MIXED_GPUS = Kind(
     "GF116",
     Severity.BLOCKER,
-    "GPUs that no driver serves together",
-    "no one driver serves all GPUs of this host: {gpus}.",
-    "Move one sort of GPU to another host.",
+    "No driver supports all GPUs",
+    "No single driver supports all GPUs of this host: {gpus}.",
+    "Move one kind of GPU to another host.",
 )
 
 MIXED_GENERATIONS = Kind(
     "GF117",
     Severity.INFO,
-    "GPUs of several generations in one host",
-    "this host has GPUs of several generations ({gpus}); the driver was chosen to serve all.",
-    "Nothing to do.",
+    "GPUs of several generations",
+    "This host has GPUs of several generations ({gpus}); a driver that supports all of them was "
+    "selected.",
+    "No action required.",
 )
 
 VERSION_AGAINST_BRANCH = Kind(
     "GF118",
     Severity.BLOCKER,
-    "Driver version and branch contradict each other",
-    "driver_version = {version} is not of branch {branch}, which driver_branch asks for.",
+    "Driver version and branch conflict",
+    "driver_version = {version} does not belong to driver_branch = {branch}.",
     "Remove one of the two settings, or make them agree.",
 )
 
@@ -122,48 +130,51 @@ UNKNOWN_VERSION = Kind(
     "GF119",
     Severity.WARNING,
     "Driver version not in the catalog",
-    "driver {version} is not known to the catalog of {date}; the newest of its branch that it "
-    "knows is {newest}. Repositories move, so it may exist.",
-    "Check that the repository has it: the installation stops when it has not.",
+    "Driver {version} is not in the catalog of {date}, whose newest version of that branch is "
+    "{newest}. Repositories change, so it may exist.",
+    "Check that the repository has it; otherwise the installation stops.",
 )
 
 INSECURE = Kind(
     "GF120",
     Severity.WARNING,
     "Driver with known vulnerabilities",
-    "driver {what} has known vulnerabilities ({source}). {fix}",
+    "Driver {what} has known vulnerabilities ({source}). {fix}",
     "{remedy}",
+    advice="Set driver_version to the version with the fixes, or driver_branch to a supported "
+    "branch; the finding names it.",
 )
 
 BRANCH_OVER = Kind(
     "GF121",
     Severity.WARNING,
-    "End of life of the driver branch",
-    "driver branch {branch} is at its end of life ({date}): no more fixes.",
+    "Driver branch is end of life",
+    "Driver branch {branch} reached its end of life ({date}) and gets no more fixes.",
     "{remedy}",
+    advice="Set driver_branch to a supported branch; the finding names one.",
 )
 
 BRANCH_PROBLEM = Kind(
     "GF122",
     Severity.WARNING,
     "Known problem of the driver branch",
-    "driver branch {branch} has a known problem. {problem}",
-    "Choose another branch unless you have tried this one on your GPUs.",
+    "Driver branch {branch} has a known problem. {problem}",
+    "Use another branch unless you have tested this one on your GPUs.",
 )
 
 NO_OPEN_MODULES = Kind(
     "GF130",
     Severity.BLOCKER,
-    "No open kernel modules here",
-    "open kernel modules cannot be used: {reason}",
+    "Open kernel modules not available",
+    "Open kernel modules cannot be used: {reason}",
     'Set driver_modules = "proprietary" or "auto".',
 )
 
 NO_PROPRIETARY_MODULES = Kind(
     "GF131",
     Severity.BLOCKER,
-    "No proprietary kernel modules here",
-    "proprietary kernel modules cannot be used: {reason}",
+    "Proprietary kernel modules not available",
+    "Proprietary kernel modules cannot be used: {reason}",
     'Set driver_modules = "open" or "auto".',
 )
 
@@ -171,24 +182,26 @@ NO_MODULES = Kind(
     "GF132",
     Severity.BLOCKER,
     "No kernel modules for this host",
-    "branch {branch} has no kernel modules that this host can use: {reason}",
+    "Driver branch {branch} has no kernel modules for this host: {reason}",
     "{remedy}",
+    advice="Set driver_branch to a branch whose modules support the GPU; the finding names one.",
 )
 
 UNKNOWN_GPU = Kind(
     "GF133",
     Severity.INFO,
     "GPU not in the catalog",
-    "the GPU with PCI id 10de:{device:04x} is not known to the catalog of {date}; it is taken for "
-    "a newer one, and {modules} modules are used.",
-    "If the driver does not find the GPU, set driver_branch or driver_modules, or update gpufleet.",
+    "The GPU with PCI ID 10de:{device:04x} is not in the catalog of {date}; gpufleet assumes a "
+    "newer GPU and uses {modules} modules.",
+    "If the driver does not detect the GPU, set driver_branch or driver_modules, or update "
+    "gpufleet.",
 )
 
 NO_DISTRO_DRIVER = Kind(
     "GF140",
     Severity.BLOCKER,
-    "No driver in the distribution's own archive",
-    'driver_source = "distro", but the catalog knows no NVIDIA driver in the archive of {title}.',
+    "No driver in the distribution's archive",
+    'driver_source = "distro", but the catalog has no NVIDIA driver in the archive of {title}.',
     'Set driver_source = "nvidia".',
 )
 
@@ -196,15 +209,16 @@ BRANCH_NOT_IN_ARCHIVE = Kind(
     "GF141",
     Severity.BLOCKER,
     "Driver branch not in the distribution's archive",
-    "the archive of {title} has no driver branch {branch}; it has {known}.",
+    "The archive of {title} has no driver branch {branch}; it has {known}.",
     "{remedy}",
+    advice='Set driver_branch to one of the listed branches, or driver_source = "nvidia".',
 )
 
 NO_PRECOMPILED = Kind(
     "GF142",
     Severity.BLOCKER,
     "No precompiled kernel modules",
-    "there are no precompiled {modules}modules of branch {branch} for {title} from {source}.",
+    "There are no precompiled {modules}modules of branch {branch} for {title} from {source}.",
     'Set driver_build = "dkms".',
 )
 
@@ -212,7 +226,7 @@ NO_FABRIC_MANAGER = Kind(
     "GF143",
     Severity.BLOCKER,
     "No fabric manager for a host with NVSwitch",
-    "this host has an NVSwitch, and {title}'s own archive has no fabric manager: CUDA would stop "
+    "This host has an NVSwitch, but the archive of {title} has no fabric manager: CUDA would fail "
     "with error 802.",
     'Set driver_source = "nvidia".',
 )
@@ -221,32 +235,32 @@ FABRIC_OFF_HOST = Kind(
     "GF144",
     Severity.INFO,
     "NVSwitch fabric managed outside the host",
-    "the NVSwitches of {gpu} are managed outside the host; no fabric manager is installed.",
-    "Nothing to do; nvidia-imex is not set up by gpufleet.",
+    "The NVSwitches of {gpu} are managed outside the host; no fabric manager is installed.",
+    "No action required; gpufleet does not configure nvidia-imex.",
 )
 
 NVLINK5 = Kind(
     "GF145",
     Severity.WARNING,
-    "NVSwitch fabric that needs nvlsm",
-    "the NVSwitches of {gpu} are reached through ConnectX-7 bridges: such a host needs the fabric "
+    "NVSwitch fabric requires nvlsm",
+    "The NVSwitches of {gpu} are reached through ConnectX-7 bridges, which require the fabric "
     "manager, nvlsm, infiniband-diags and the modules mlx5_core and ib_umad.",
-    "Install these yourself; gpufleet does not set them up.",
+    "Install these yourself; gpufleet does not configure them.",
 )
 
 TOOLKIT_REFUSED = Kind(
     "GF160",
     Severity.BLOCKER,
-    "Container toolkit version not for the distribution",
-    "container toolkit {version} cannot be installed on {title}: {reason}.",
-    'Set toolkit_version = "{newest}", or leave it out.',
+    "Container toolkit version not available for the distribution",
+    "Container toolkit {version} cannot be installed on {title}: {reason}.",
+    'Set toolkit_version = "{newest}", or remove it.',
 )
 
 TOOLKIT_INSECURE = Kind(
     "GF161",
     Severity.WARNING,
     "Container toolkit with known vulnerabilities",
-    "container toolkit {version} has known vulnerabilities: {cves}.",
+    "Container toolkit {version} has known vulnerabilities: {cves}.",
     "Use {fixed} or newer.",
 )
 
@@ -254,48 +268,48 @@ TOOLKIT_UNKNOWN_VERSION = Kind(
     "GF162",
     Severity.WARNING,
     "Container toolkit version not in the catalog",
-    "container toolkit {version} is not known to the catalog of {date}, whose newest is {newest}.",
-    "Check that the repository has it: the installation stops when it has not.",
+    "Container toolkit {version} is not in the catalog of {date}, whose newest is {newest}.",
+    "Check that the repository has it; otherwise the installation stops.",
 )
 
 TOOLKIT_UNTESTED = Kind(
     "GF163",
     Severity.INFO,
-    "Container toolkit not tested by NVIDIA here",
-    "{title} is not among the platforms that NVIDIA tests the container toolkit on; its packages "
-    "install there.",
-    "Nothing to do.",
+    "Container toolkit not tested by NVIDIA on this distribution",
+    "{title} is not a platform on which NVIDIA tests the container toolkit; its packages install "
+    "there.",
+    "No action required.",
 )
 
 TOOLKIT_TOO_OLD = Kind(
     "GF164",
     Severity.BLOCKER,
-    "Container toolkit older than its repository",
-    "container toolkit {version} is not in the repository, which begins with {oldest}.",
-    'Set toolkit_version = "{newest}", or leave it out.',
+    "Container toolkit version no longer in the repository",
+    "Container toolkit {version} is not in the repository, whose oldest version is {oldest}.",
+    'Set toolkit_version = "{newest}", or remove it.',
 )
 
 TOOLKIT_ARCHITECTURE = Kind(
     "GF165",
     Severity.BLOCKER,
     "No container toolkit for this architecture",
-    "there is no container toolkit for {architecture}; there is one for {known}.",
+    "There is no container toolkit for {architecture}; available: {known}.",
     "Set toolkit_enabled = False for this host.",
 )
 
 MODULES_STAY = Kind(
     "GF565",
     Severity.BLOCKER,
-    "The modules cannot be unloaded",
-    "the nvidia modules are in use, so the driver was left as it is; nothing was removed.",
-    "Stop what uses the GPUs (fuser -v /dev/nvidia*), or set driver_allow_disruption = True: the "
-    "modules then stay loaded until the next boot.",
+    "Modules cannot be unloaded",
+    "The nvidia modules are in use, so the driver was left installed; nothing was removed.",
+    "Stop the processes that use the GPUs (fuser -v /dev/nvidia*), or set driver_allow_disruption "
+    "= True: the modules then stay loaded until the next boot.",
 )
 
 INITRAMFS_KEEPS = Kind(
     "GF568",
     Severity.BLOCKER,
-    "The initramfs still holds the blacklist",
-    "the initramfs of the running kernel could not be rebuilt without {file}.",
-    "Rebuild it by hand (update-initramfs -u, dracut --force), or run remove again.",
+    "initramfs still contains the blacklist",
+    "The initramfs of the running kernel could not be rebuilt without {file}.",
+    "Rebuild it manually (update-initramfs -u, dracut --force), or run remove again.",
 )

@@ -7,85 +7,86 @@ from gpufleet.core.findings import Kind, Severity
 IMAGE_NOT_THERE = Kind(
     "GF579",
     Severity.BLOCKER,
-    "The exporter's image cannot be had",
+    "Exporter image not available",
     "docker does not have the image {image} and cannot pull it.",
-    "See what docker says below; load the image by hand (docker load), or set exporter_image to "
-    "one that this host can pull.",
+    "Docker's output follows. Load the image manually (docker load), or set exporter_image to one "
+    "that this host can pull.",
 )
 LEFT_TO_CLUSTER = Kind(
     "GF580",
     Severity.INFO,
-    "No exporter beside a kubelet",
-    'a kubelet runs here and exporter_enabled is "auto": the metrics are left to the cluster.'
-    "{left}",
-    "Nothing to do; exporter_enabled = True runs an exporter on the host all the same.",
+    "Host exporter skipped",
+    'kubelet detected: host exporter skipped (exporter_enabled = "auto"), metrics are left to the '
+    "cluster.{left}",
+    "No action required; exporter_enabled = True runs an exporter on the host regardless.",
 )
 COLLECTED_ALREADY = Kind(
     "GF581",
     Severity.BLOCKER,
-    "Another process collects already",
-    "{who}. Two that collect from one GPU take the profiling counters from each other, so no "
-    "second one is installed.",
-    'Stop the one there is, or leave exporter_enabled at False or "auto" for this host.',
+    "Another process already collects GPU metrics",
+    "{who}. Two collectors on one GPU take the profiling counters from each other, so no second "
+    "one is installed.",
+    'Stop the other one, or leave exporter_enabled at False or "auto" for this host.',
 )
 PORT_TAKEN = Kind(
     "GF582",
     Severity.BLOCKER,
-    "The exporter's port is taken",
-    "{who} listens on {address}, which is where the exporter shall listen.",
-    "Set exporter_port to another port, or stop what listens there.",
+    "Exporter port in use",
+    "{who} already listens on {address}, the exporter's address.",
+    "Set exporter_port to another port, or stop the other process.",
 )
 NO_PACKAGES = Kind(
     "GF583",
     Severity.BLOCKER,
-    "The exporter cannot be installed from packages",
-    "exporter_mode is {mode}, and there is no package of the exporter for this host: {why}.",
-    'Set exporter_mode = "docker" and see that docker runs here{or_else}.',
+    "No exporter packages",
+    "exporter_mode is {mode}, but there is no exporter package for this host: {why}.",
+    'Set exporter_mode = "docker" and check that docker runs here{or_else}.',
 )
 NO_DOCKER = Kind(
     "GF584",
     Severity.BLOCKER,
-    "The exporter cannot run as a container",
-    "the exporter is to run in docker, and {why}.{packages}",
-    "Install docker and let gpufleet give it the runtime nvidia (toolkit_enabled, "
-    'toolkit_runtimes), or set exporter_mode = "systemd" where there are packages.',
+    "Exporter cannot run as a container",
+    "The exporter is configured to run in docker, but {why}.{packages}",
+    "Install docker and let gpufleet configure its nvidia runtime (toolkit_enabled, "
+    'toolkit_runtimes), or set exporter_mode = "systemd" where packages exist.',
 )
 UNKNOWN_VERSION = Kind(
     "GF585",
     Severity.BLOCKER,
-    "Which DCGM goes with the exporter is not known",
-    "dcgm-exporter {version} is not in the catalog of {date}, which knows {known}; an exporter "
-    "needs the DCGM that it was made with.",
-    "Set exporter_dcgm_version to the first half of the release's name (4.6.0-4.8.3: 4.6.0), or "
-    "take a version that the catalog knows.",
+    "DCGM version unknown for this exporter",
+    "dcgm-exporter {version} is not in the catalog of {date}, which has {known}. An exporter "
+    "requires the DCGM version it was built with.",
+    "Set exporter_dcgm_version to the first half of the release name (4.6.0-4.8.3: 4.6.0), or use "
+    "a version from the catalog.",
 )
 VERSION_CAUTION = Kind(
     "GF586",
     Severity.WARNING,
-    "A version of the exporter to be careful with",
+    "Exporter version with known problems",
     "dcgm-exporter {version} {problem}.",
-    "Set exporter_version = {newest}, or leave it out.",
+    "Set exporter_version = {newest}, or remove it.",
+    description="The catalog lists a problem of this exporter version, which the message quotes.",
 )
 LOOPBACK = Kind(
     "GF587",
     Severity.INFO,
-    "The metrics stay on the host",
-    "the exporter listens on {address} only: a Prometheus on another machine does not reach it.",
-    "Set exporter_listen to an address of the host's own network, and keep others away from the "
-    "port: the metrics have no password.",
+    "Metrics only on the host",
+    "The exporter listens on {address} only: a Prometheus on another machine cannot scrape it.",
+    "Set exporter_listen to an address of the host's network. /metrics is unauthenticated; "
+    "restrict access to the port.",
 )
 EXPORTER_DOWN = Kind(
     "GF588",
     Severity.BLOCKER,
-    "The exporter does not give metrics of every GPU",
-    "{unit} was started, and http://{address}/metrics does not come to have metrics of all {gpus} "
-    "GPUs (within {seconds} seconds).",
-    "What it says is below; journalctl -u {unit} has more.",
+    "Exporter does not report every GPU",
+    "{unit} was started, but http://{address}/metrics did not report all {gpus} GPUs within "
+    "{seconds} seconds.",
+    "Its output follows; journalctl -u {unit} has more.",
 )
 OTHER_DCGM = Kind(
     "GF589",
     Severity.BLOCKER,
-    "Another generation of DCGM is installed",
-    "the packages of DCGM 4 conflict with {packages}, which gpufleet did not install.",
+    "Another DCGM generation is installed",
+    "The DCGM 4 packages conflict with {packages}, which gpufleet did not install.",
     'Remove it if nothing needs it, or set exporter_mode = "docker".',
 )

@@ -1,1 +1,1 @@
-"""What a host is: one command, and the typed facts that its answer is parsed into."""
+"""Facts of a host: one command, and the types that its output is parsed into."""

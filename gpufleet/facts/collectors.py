@@ -1,4 +1,4 @@
-"""Who collects metrics of the GPUs, and who listens where: the section of gather.sh."""
+"""GPU metrics collectors and TCP listeners: a section of gather.sh."""
 
 from __future__ import annotations
 

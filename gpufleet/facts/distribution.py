@@ -53,6 +53,6 @@ def _is(os: OsRelease, entry: Distribution) -> bool:
 
 def _family(os: OsRelease, packaging: Style, families: Sequence[Family]) -> Family:
     alike = [family for family in families if family.packaging == packaging]
-    told = " ".join((os.id, *os.id_like))
-    fits = (family for family in alike if any(word in told for word in family.words))
+    names = " ".join((os.id, *os.id_like))
+    fits = (family for family in alike if any(word in names for word in family.words))
     return next(fits, alike[-1])

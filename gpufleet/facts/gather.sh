@@ -6,8 +6,8 @@
 # Five variables are set before: `mark` begins the line above every section and is the whole of the
 # last line; `configs` names further files to print, one per line; `effective` asks for the
 # runtimes' effective configuration, which takes 60 milliseconds each; `ports` are TCP ports in
-# hexadecimal, apart by |, of which is told who listens there; `words` are dpkg=WORD and rpm=WORD, the
-# words in ID and ID_LIKE of /etc/os-release that tell how packages are kept.
+# hexadecimal, separated by |, whose listeners are reported; `words` are dpkg=WORD and rpm=WORD, the
+# words in ID and ID_LIKE of /etc/os-release that say how packages are kept.
 # Every section is printed, empty or not: a missing one means that the output was cut off. What
 # stands outside of them, for example what a user's .bashrc prints, is not read.
 #
@@ -74,7 +74,7 @@ while read -r key user text; do
 [ "$key" = Uid: ] && break
 done </proc/self/status
 say "user $user"
-# First who was at work last, then whether somebody is: of a run that begins after this line, another
+# First the last holder, then whether the lock is held: of a run that begins after this line, another
 # name will stand there.
 line /run/gpufleet.lock
 say "run $line"
@@ -277,7 +277,7 @@ count /run/containerd/io.containerd.runtime.*/moby/*
 moby=$total
 count /run/docker/containerd/daemon/io.containerd.runtime.*/moby/*
 moby=$((moby + total))
-# The exporter that gpufleet runs in docker is no work of anybody's.
+# The exporter that gpufleet runs in docker is not GPU work.
 line /run/gpufleet-dcgm-exporter.cid
 [ "$line" ] && for path in /run/containerd/io.containerd.runtime.*/moby/"$line" \
 /run/docker/containerd/daemon/io.containerd.runtime.*/moby/"$line"; do
@@ -402,7 +402,7 @@ done
 IFS=$blank
 word=collector
 known=
-# A host that is itself a container says where it stands in that of its machine.
+# A host that is itself a container reports its path in its machine's hierarchy.
 group /proc/1/cgroup
 base=${group%/init.scope}
 base=${base%/}
@@ -514,7 +514,7 @@ done
 IFS=$nl
 set -f
 set --
-# A larger file is not a configuration that a person wrote; its size and mode are told all the same.
+# A larger file is not a configuration that a person wrote; its size and mode are still reported.
 for text in $(stat -L -c '%s %a %U %n' $files); do
 path=${text#* * * }
 if [ "${text%% *}" -gt 131072 ]; then

@@ -1,4 +1,4 @@
-"""What a host is: the typed facts that one command gathers and plan functions read."""
+"""Facts of a host: the types that one command gathers and plan functions read."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Package:
     name: str
     version: str  # apt: as dpkg prints it; rpm: [epoch:]version-release
     architecture: str
-    state: str = "installed"  # apt: dpkg's second and third words joined, when not "ok installed"
+    state: str = "installed"  # apt: dpkg's second and third fields joined, when not "ok installed"
 
     @property
     def upstream(self) -> str:
@@ -240,7 +240,7 @@ class NodeFacts:
     collectors: tuple[Daemon, ...] = ()  # processes that collect metrics of the GPUs
     listeners: tuple[Listener, ...] = ()  # on the ports that were asked for
     kubelet: bool = False  # a kubelet (or k3s, RKE2) runs here
-    gpu_pods: int = 0  # pods on this host that hold a GPU device, as far as the host can tell
+    gpu_pods: int = 0  # pods on this host that use a GPU device, as far as the host shows
     provenance: HostRecord = NO_RECORD  # /var/lib/gpufleet/provenance.json
     # parts of `provenance` that an unfinished run noted before it wrote, by runtime
     noted_runtimes: dict[str, Any] = field(default_factory=dict)
@@ -253,7 +253,7 @@ class NodeFacts:
     cdi_specs: tuple[CdiSpec, ...] = ()
     privileged: bool = True  # gathered as root; if not, much of the above is incomplete
     run_lock: str = ""  # whose run was the last to change something since the boot
-    at_work: bool = False  # that run still goes on, or a step of it does
+    at_work: bool = False  # that run, or a step of it, is still active
 
     @property
     def texts(self) -> dict[str, str]:

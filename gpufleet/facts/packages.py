@@ -124,7 +124,7 @@ def keyring(path: str, data: bytes) -> Keyring:
 
 
 def parse_lock(lines: Iterable[str]) -> str:
-    """`apt-get (process 812)`, or "" when nobody holds the package manager's lock."""
+    """`apt-get (process 812)`, or "" if no process holds the package manager's lock."""
     for line in filter(str.strip, lines):
         pid, _, command = line.strip().partition(" ")
         return f"{command or 'a process'} (process {int(pid)})"

@@ -55,7 +55,7 @@ def parse_node_facts(
     controller_machine_id: str = "",
     controller_boot_id: str = "",
 ) -> NodeFacts:
-    """The facts in the lines that gather.sh printed, which was told the same `mark`.
+    """The facts in the output of gather.sh, which got the same `mark`.
 
     The host is the controller when both its machine id and its boot id are the controller's:
     containers share the boot id of their machine, and clones its machine id, but not both.

@@ -1,4 +1,4 @@
-"""gather.sh as it is sent to a host."""
+"""gather.sh as sent to a host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib.resources import files
 from gpufleet.core.distributions import load_families
 
 MAX_ARGUMENT = 128 * 1024  # MAX_ARG_STRLEN of Linux: the longest argument of a command
-CAPTURE_MARK = "@@"  # in output that is kept in a file; a run has one that nobody can know
+CAPTURE_MARK = "@@"  # in output stored in a file; each run has a random one
 
 
 @cache
@@ -38,9 +38,9 @@ def gather_command(
 ) -> str:
     """The command to run, which also reads the files `paths` (absolute).
 
-    `mark` tells the lines between sections from all others; parse_node_facts needs the same.
+    `mark` distinguishes the lines between sections; parse_node_facts needs the same.
     With `effective` it asks every runtime for its effective configuration; `ports` are TCP ports
-    of which is told who listens there.
+    whose listeners are reported.
 
     Raises ValueError for a path that is not absolute or holds a line break, and when the
     command would be longer than the kernel takes.

@@ -43,7 +43,7 @@ class Sections:
     """The lines of every section, and a way to parse one that names it when it is malformed."""
 
     def __init__(self, lines: Iterable[str], mark: str) -> None:
-        """`mark`: what gather.sh was told to begin the lines between sections with; what comes
+        """`mark`: the prefix that gather.sh got for the lines between sections; what comes
         before the first and after the last of them is of others, and is left out.
 
         Raises FactsError where a section is missing, as in output that was cut off.

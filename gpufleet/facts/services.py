@@ -38,7 +38,7 @@ _CONFIG = {
     "containerd": "/etc/containerd/config.toml",
     "crio": "/etc/crio/crio.conf",
 }
-_LOCAL = "/usr/local/"  # programs there came without a package, beside which one may stand
+_LOCAL = "/usr/local/"  # programs there have no package; a packaged one may exist too
 _COMMAND = {"docker": "dockerd", "containerd": "containerd", "crio": "crio"}
 _ARGV = re.compile(r"argv\[\]=(.*?) ; ignore_errors=")
 _OPTION = re.compile(r"--config(?:-file)?[= ](\S+)")
@@ -74,7 +74,7 @@ def runs_kubelet(services: Mapping[str, Service]) -> bool:
 
 
 @dataclass(slots=True)
-class _Told:
+class _Reported:
     """The `runtimes` section."""
 
     commands: set[str] = field(default_factory=set)
@@ -83,21 +83,23 @@ class _Told:
     effective: dict[str, str] = field(default_factory=dict)
 
 
-def _told(lines: Sequence[str]) -> _Told:
-    told = _Told()
+def _reported(lines: Sequence[str]) -> _Reported:
+    reported = _Reported()
     for word, rest in records(lines):
         if word == "command":
-            told.commands.add(rest)
+            reported.commands.add(rest)
         elif word == "containers":
             name, count = rest.split()
-            told.containers[name] = int(count)
+            reported.containers[name] = int(count)
         elif word == "version":
             name, _, text = rest.partition(" ")
-            told.versions[name] = text
+            reported.versions[name] = text
         elif word == "effective":
             name, _, text = rest.partition(" ")
-            told.effective[name] = base64.b64decode(text, validate=True).decode("utf-8", "replace")
-    return told
+            reported.effective[name] = base64.b64decode(text, validate=True).decode(
+                "utf-8", "replace"
+            )
+    return reported
 
 
 def parse_runtimes(
@@ -106,23 +108,23 @@ def parse_runtimes(
     services: Mapping[str, Service],
     files: Mapping[str, ManagedFile],
 ) -> dict[str, Runtime]:
-    """Runtimes by name; where a k3s or RKE2 stands beside containerd, under its unit's stem."""
-    told = _told(lines)
+    """Runtimes by name; a k3s or RKE2 in addition to containerd, under its unit's stem."""
+    reported = _reported(lines)
     runtimes: dict[str, Runtime] = {}
     names: tuple[RuntimeName, ...] = ("docker", "containerd", "crio")
     for name in names:
         service = services.get(f"{name}.service")
         command = _COMMAND[name]
-        if command not in told.commands and (service is None or service.load == "not-found"):
+        if command not in reported.commands and (service is None or service.load == "not-found"):
             continue
         packaged = _package_version(name, packages)
-        local = _find(_VERSION, told.versions.get(command, ""))
-        by_hand = service is not None and service.exec_start.startswith(_LOCAL)
-        version = (local or packaged) if by_hand else (packaged or local)
+        local = _find(_VERSION, reported.versions.get(command, ""))
+        unpackaged = service is not None and service.exec_start.startswith(_LOCAL)
+        version = (local or packaged) if unpackaged else (packaged or local)
         runtimes[name] = replace(
             _runtime(name, version, service, files),
-            containers=told.containers.get(name, 0),
-            effective=told.effective.get(name, ""),
+            containers=reported.containers.get(name, 0),
+            effective=reported.effective.get(name, ""),
         )
     for unit, directory in _RANCHER.items():
         service = services.get(unit)
@@ -131,11 +133,11 @@ def parse_runtimes(
         key = "containerd" if "containerd" not in runtimes else unit.removesuffix(".service")
         runtimes[key] = Runtime(
             name="containerd",
-            version=_find(re.compile(r"(?<=v)\d+(?:\.\d+)+"), told.versions.get("rancher", "")),
+            version=_find(re.compile(r"(?<=v)\d+(?:\.\d+)+"), reported.versions.get("rancher", "")),
             unit=unit,
             config_path=f"{directory}/agent/etc/containerd/config.toml",
             running=service.active in RUNS,
-            containers=told.containers.get("k3s", 0),
+            containers=reported.containers.get("k3s", 0),
         )
     return runtimes
 

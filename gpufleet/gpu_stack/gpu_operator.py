@@ -1,4 +1,4 @@
-"""NVIDIA's GPU Operator: its release, and what it must leave alone. Pure."""
+"""NVIDIA's GPU Operator: its release, and what it must not change. Pure."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from gpufleet.kube.facts import ClusterNode, ClusterPolicy, ReleaseRef, Workload
 from gpufleet.monitoring.monitors import MonitorPlan
 
 PATIENCE = 180  # seconds: operands crash and start again until driver and toolkit are validated
-COLLISIONS = {  # chart -> why not beside the operator
-    PLUGIN: "both would offer the same GPUs",
-    EXPORTER: "everything would be counted twice, and profiling counters go to one alone",
+COLLISIONS = {  # chart -> why it conflicts with the operator
+    PLUGIN: "both would advertise the same GPUs",
+    EXPORTER: "everything would be counted twice, and profiling counters have one reader",
 }
 SWITCH, MONITOR_SWITCH = "dcgmExporter.enabled", "dcgmExporter.serviceMonitor"
 
 
 def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[str]) -> Release:
-    """The operator's release. `hosts`: nodes that deploys/gpu_node.py looks after."""
+    """The operator's release. `hosts`: nodes that deploys/gpu_node.py manages."""
     wanted = build.settings.gpu_operator
     ref = ReleaseRef(wanted.namespace, OPERATOR)
     policy = _policy(build, ref)
@@ -39,15 +39,15 @@ def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[st
     plugin = build.settings.device_plugin
     nfd = plugin.nfd
     version = build.charts[OPERATOR].version
-    _tell_what_is_not_passed(build, version)
+    _report_ignored_settings(build, version)
     values = chart_values(
         "gpu-operator/gpu-operator.yaml",
         driver=driver,
         toolkit=_installs_toolkit(build, policy, driver=driver),
         mig_strategy=_if_taken(build, version, "mig.strategy", plugin.mig_strategy),
         time_slicing=_if_taken(build, version, "devicePlugin.config.data", plugin.time_slicing),
-        nfd=not _rivals(build, *build.catalog.nfd_images.names) if nfd == "auto" else nfd,
-        exporter=_brings_exporter(build, version),
+        nfd=not _conflicting(build, *build.catalog.nfd_images.names) if nfd == "auto" else nfd,
+        exporter=_enables_exporter(build, version),
         monitor_switch=has_feature(build.catalog, OPERATOR, version, MONITOR_SWITCH),
         service_monitor=monitors.scrape == "service-monitor",
         monitor_labels=dict(monitors.labels),
@@ -61,8 +61,8 @@ def _if_taken(build: StackBuilder, version: str, value: str, setting: Any) -> An
     return setting if has_feature(build.catalog, OPERATOR, version, value) else None
 
 
-def _tell_what_is_not_passed(build: StackBuilder, version: str) -> None:
-    """Settings of plugin and exporter that have no counterpart in this chart."""
+def _report_ignored_settings(build: StackBuilder, version: str) -> None:
+    """Report settings of plugin and exporter that have no counterpart in this chart."""
     plugin, monitoring = build.settings.device_plugin, build.settings.monitoring
     given: dict[str, object] = {
         "device_plugin_values": plugin.values,
@@ -85,13 +85,13 @@ def _policy(build: StackBuilder, ref: ReleaseRef) -> ClusterPolicy | None:
         if policy.release == ref:
             ours = policy
             continue
-        owner = f"release {policy.release}" if policy.release else "no release of Helm"
+        owner = f"release {policy.release}" if policy.release else "no Helm release"
         build.findings.append(findings.POLICY_THERE(policy=policy.name, owner=owner, release=ref))
     return ours
 
 
 def _refuse_collisions(build: StackBuilder) -> None:
-    """Two device plugins would offer the same GPUs, two exporters count everything twice."""
+    """Report device plugins and exporters that conflict with the operator's."""
     for chart, why in COLLISIONS.items():
         for ref in _releases_of(build, chart):
             build.findings.append(
@@ -102,7 +102,7 @@ def _refuse_collisions(build: StackBuilder) -> None:
                     remove=f"helm -n {ref.namespace} uninstall {ref.name}",
                 )
             )
-    for work in _rivals(build, *build.catalog.plugin_images.names):
+    for work in _conflicting(build, *build.catalog.plugin_images.names):
         if work.release is None:
             build.findings.append(PLUGIN_THERE(found=work.ref))
 
@@ -111,14 +111,14 @@ def _releases_of(build: StackBuilder, chart: str) -> list[ReleaseRef]:
     """Releases of plugin or exporter: our own, and those whose pods run on nodes."""
     images = build.catalog.plugin_images if chart == PLUGIN else build.catalog.exporter_images
     ours = [found.ref for found in build.facts.releases_of(chart)]
-    rivals = [work.release for work in _rivals(build, *images.names) if work.release]
-    if chart == EXPORTER:  # one that the operator's can stay beside keeps it off: see below
-        rivals = [ref for ref in rivals if ref.name == EXPORTER]
-    return list(dict.fromkeys([*ours, *rivals]))
+    conflicting = [work.release for work in _conflicting(build, *images.names) if work.release]
+    if chart == EXPORTER:  # any other one only disables the operator's exporter: see below
+        conflicting = [ref for ref in conflicting if ref.name == EXPORTER]
+    return list(dict.fromkeys([*ours, *conflicting]))
 
 
-def _rivals(build: StackBuilder, *images: str) -> list[Workload]:
-    """What runs one of these images and is not the operator's."""
+def _conflicting(build: StackBuilder, *images: str) -> list[Workload]:
+    """Workloads with one of these images that the operator does not own."""
     owners = build.catalog.operands.owners
     return [
         work
@@ -130,12 +130,12 @@ def _rivals(build: StackBuilder, *images: str) -> list[Workload]:
 def _installs_driver(
     build: StackBuilder, policy: ClusterPolicy | None, hosts: Sequence[str]
 ) -> bool:
-    """Whether the operator is to install drivers: as asked for; else as it does already; else
-    where no node has a driver of its own."""
+    """Whether the operator installs drivers: the setting; else as in its ClusterPolicy; else
+    only where no node has a driver of the host."""
     wanted = build.settings.gpu_operator.driver
     if wanted != "auto":
         return wanted
-    if policy:  # the nodes that it equipped show a driver now, and would lose it
+    if policy:  # its own nodes have a driver now, and would lose it
         return _enabled(policy.spec, "driver", default=True)
     have = [node.name for node in build.facts.nodes if node.name in hosts or _shows(build, node)]
     if not have:
@@ -164,34 +164,34 @@ def _shows(build: StackBuilder, node: ClusterNode) -> bool:
     )
 
 
-def _brings_exporter(build: StackBuilder, version: str) -> bool | None:
+def _enables_exporter(build: StackBuilder, version: str) -> bool | None:
     """Whether the operator's exporter is on; None where the chart has no switch for it."""
     wanted = build.settings.monitoring
-    rivals = [
+    conflicting = [
         work
-        for work in _rivals(build, *build.catalog.exporter_images.names)
+        for work in _conflicting(build, *build.catalog.exporter_images.names)
         if work.release is None or work.release.name != EXPORTER
     ]
     if not has_feature(build.catalog, OPERATOR, version, SWITCH):
-        for work in rivals:
+        for work in conflicting:
             build.findings.append(
                 findings.OPERATOR_COLLIDES(
                     found=str(work.ref),
                     chart=EXPORTER,
-                    why=f"gpu-operator {version} cannot leave its own out",
+                    why=f"gpu-operator {version} cannot disable its own",
                     remove=f"kubectl -n {work.namespace} delete {work.kind} {work.name}",
                 )
             )
         return None
-    if rivals:
-        build.findings.append(EXPORTER_THERE(found=rivals[0].ref))
-    return not rivals and wanted.enabled and wanted.exporter
+    if conflicting:
+        build.findings.append(EXPORTER_THERE(found=conflicting[0].ref))
+    return not conflicting and wanted.enabled and wanted.exporter
 
 
 def _operands(
     build: StackBuilder, values: Mapping[str, Any], version: str
 ) -> PolicyOperands | None:
-    """What is to be waited for; None where the user's values leave the ClusterPolicy out."""
+    """What to wait for; None where the user's values disable the ClusterPolicy."""
     known = build.catalog.operands
     if (values.get("clusterPolicy") or {}).get("deployCR") is False:
         return None

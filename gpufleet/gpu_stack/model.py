@@ -11,11 +11,10 @@ from gpufleet.kube.objects import ObjectSet
 
 @dataclass(frozen=True, slots=True)
 class StackPlan:
-    """The releases of a cluster, in the order in which they go in.
+    """The releases of a cluster, in the order of installation.
 
-    `gpu_nodes`: nodes that are known to have GPUs. `label_nodes`: those that
-    are to get `label`.
-    `secret`: namespace and name of the Secret with Grafana's password, made where it is missing.
+    `gpu_nodes`: nodes known to have GPUs. `label_nodes`: those that get `label`.
+    `secret`: namespace and name of the Secret with Grafana's password, created if missing.
     `dashboards`: ConfigMaps with dashboards. `alerts`: the rules about GPUs.
     `receivers`: namespace and name of the user's Secret with Alertmanager's receivers.
     """

@@ -1,6 +1,6 @@
-"""Whether the GPU Operator has brought up what its ClusterPolicy asks for. Pure.
+"""Whether the operands of a GPU Operator's ClusterPolicy are ready. Pure.
 
-The state of the policy alone does not tell: see `operands` in charts.yaml.
+The state of the policy alone is not sufficient: see `operands` in charts.yaml.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ READY, IGNORED = "ready", "ignored"  # states of a ClusterPolicy; notReady is th
 
 @dataclass(frozen=True, slots=True)
 class PolicyOperands:
-    """What the GPU Operator of a release makes of its ClusterPolicy, and when that is ready.
+    """The operands of one release's ClusterPolicy, and when they are ready.
 
-    `known`: how the operator says so. `pods`: DaemonSet -> pods that it must have at least.
+    `known`: how the operator reports it. `pods`: DaemonSet -> minimum number of pods.
     """
 
     known: OperatorOperands
     pods: Mapping[str, int]
 
     def awaited(self, release: ReleaseRef, facts: ClusterFacts) -> OperandWait:
-        """What the operator has not brought up, as the facts tell."""
+        """The operands that are not ready, by the facts."""
         policies = facts.cluster_policies if facts.serves(self.known.crd) else None
         operands = owned(self, release, facts.workloads)
         return operand_wait(self, release, policies, operands, facts.nodes)
 
     def findings(self, release: ReleaseRef, facts: ClusterFacts) -> list[Finding]:
-        """What a person should know of an operator that is done."""
+        """Findings about an operator that is ready."""
         return operand_findings(self, release, facts.cluster_policies)
 
 
@@ -46,7 +46,7 @@ def policy_of(release: ReleaseRef, policies: Sequence[ClusterPolicy]) -> Cluster
 def owned(
     expected: PolicyOperands, release: ReleaseRef, workloads: Sequence[Workload]
 ) -> list[Workload]:
-    """The DaemonSets that the operator of a release made: it makes them beside itself."""
+    """The DaemonSets that the operator of a release created, in its own namespace."""
     return [
         work
         for work in workloads
@@ -63,7 +63,7 @@ def operand_wait(
     operands: Sequence[Workload],
     nodes: Sequence[ClusterNode],
 ) -> OperandWait:
-    """What is to be waited for.
+    """What to wait for.
 
     `policies`: all of the cluster, None where the API does not serve them; `operands`: what `owned`
     gives.
@@ -82,7 +82,7 @@ def operand_wait(
 def operand_findings(
     expected: PolicyOperands, release: ReleaseRef, policies: Sequence[ClusterPolicy]
 ) -> list[Finding]:
-    """What a person should know about a policy that is ready."""
+    """Findings about a policy that is ready."""
     policy = policy_of(release, policies)
     if policy is None or policy.state != READY or policy.reason != expected.known.no_nodes:
         return []
@@ -91,27 +91,27 @@ def operand_findings(
 
 def _state(policy: ClusterPolicy, policies: Sequence[ClusterPolicy]) -> str:
     name = f"ClusterPolicy {policy.name}"
-    said = f": {policy.message or policy.reason}" if policy.message or policy.reason else ""
+    detail = f": {policy.message or policy.reason}" if policy.message or policy.reason else ""
     others = ", ".join(other.name for other in policies if other.name != policy.name)
-    heeds = f"the operator heeds the oldest ClusterPolicy alone, and there is {others}"
+    oldest = f"the operator reconciles only the oldest ClusterPolicy, and there is also {others}"
     if policy.state == IGNORED:
-        return f"{name} is ignored{f': {heeds}' if others else said}"
+        return f"{name} is ignored{f': {oldest}' if others else detail}"
     if not policy.state:  # v26.7.0 writes no state for one that it ignores
-        return f"{name}: the operator has not set its state yet{f'; {heeds}' if others else ''}"
+        return f"{name}: the operator has not set its state yet{f'; {oldest}' if others else ''}"
     if policy.state == READY:
-        return f"{name} is ready with nothing to do{said}"
-    return f"{name} is {policy.state}{said}"
+        return f"{name} is ready with nothing to do{detail}"
+    return f"{name} is {policy.state}{detail}"
 
 
 def _missing(
     expected: PolicyOperands, policy: ClusterPolicy, operands: Sequence[Workload]
 ) -> Iterator[str]:
-    """DaemonSets that must be there and are not, or are what an older chart asked for."""
+    """Required DaemonSets that are missing, or still those of an older chart."""
     there = {work.name: work for work in operands}
     labels = (policy.spec.get("daemonsets") or {}).get("labels") or {}
     chart = labels.get(expected.known.chart_label)
     for name in expected.pods:
         if name not in there:
-            yield f"DaemonSet {name}: it is not there yet"
+            yield f"DaemonSet {name}: not created yet"
         elif chart and there[name].labels.get(expected.known.chart_label) != chart:
-            yield f"DaemonSet {name}: it is not that of {chart} yet"
+            yield f"DaemonSet {name}: not updated to {chart} yet"

@@ -111,10 +111,10 @@ def _has_grafana(settings: ClusterSettings, monitors: MonitorPlan) -> bool:
     return monitors.install and wanted.get("enabled") is not False
 
 
-def _nfd(build: StackBuilder, labels_by_hand: bool) -> Release | None:
+def _nfd(build: StackBuilder, labels_nodes: bool) -> Release | None:
     wanted = build.settings.device_plugin
     others = build.others(*build.catalog.nfd_images.names, chart=NFD)
-    if wanted.nfd is False or (wanted.nfd == "auto" and (labels_by_hand or wanted.label_nodes)):
+    if wanted.nfd is False or (wanted.nfd == "auto" and (labels_nodes or wanted.label_nodes)):
         return None
     if others and wanted.nfd == "auto":
         build.findings.append(findings.NFD_THERE(found=others[0].ref))

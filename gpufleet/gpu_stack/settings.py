@@ -18,7 +18,7 @@ from gpufleet.role.listing import node_settings
 
 
 class DevicePluginSettings(RoleSettings):
-    """How GPUs become resources that pods can ask for."""
+    """How GPUs are advertised as resources for pods."""
 
     prefix = "device_plugin_"
 
@@ -32,39 +32,43 @@ class DevicePluginSettings(RoleSettings):
     gfd: bool = Field(True, description="Run gpu-feature-discovery, which labels nodes by GPU.")
     label_nodes: bool = Field(
         False,
-        description="Label nodes that report GPUs, or that the inventory names in gpu_nodes, with "
+        description="Label nodes that report GPUs, or that are in gpu_nodes of the inventory, with "
         "nvidia.com/gpu.present instead of running NFD.",
     )
     mig_strategy: Literal["none", "single", "mixed"] = Field(
-        "none", description="How MIG devices are offered."
+        "none", description="How MIG devices are advertised."
     )
     time_slicing: int | None = Field(
-        None, ge=2, le=64, description="Offer each GPU this many times; nobody's memory is safe."
+        None, ge=2, le=64, description="Advertise each GPU this many times; memory is not isolated."
     )
     runtime_class: str | None = Field(
         None,
-        description="RuntimeClass of plugin and exporter, needed where nvidia is not the default "
-        "runtime.",
+        description="RuntimeClass of plugin and exporter, required where nvidia is not the "
+        "default runtime.",
     )
-    values: Values = Field({}, description="Values of the plugin's chart, over our own.")
-    nfd_values: Values = Field({}, description="Values of NFD's chart, over our own.")
+    values: Values = Field(
+        {}, description="Values of the plugin's chart; they override the defaults."
+    )
+    nfd_values: Values = Field({}, description="Values of NFD's chart; they override the defaults.")
 
 
 class GpuOperatorSettings(RoleSettings):
-    """NVIDIA's operator, where cluster_stack asks for it."""
+    """NVIDIA's operator, with cluster_stack = "gpu-operator"."""
 
     prefix = "gpu_operator_"
 
     namespace: Name = Field("gpu-operator", description="Namespace of the operator.")
     driver: Literal["auto"] | bool = Field(
         "auto",
-        description="Let it install drivers; `auto`: where no node has one of its own, and then as "
-        "it is installed.",
+        description="Let it install drivers; `auto`: only if no node has one, then as the existing "
+        "release does.",
     )
     toolkit: Literal["auto"] | bool = Field(
         "auto", description="Let it install the container toolkit; `auto`: as with the driver."
     )
-    values: Values = Field({}, description="Values of the operator's chart, over our own.")
+    values: Values = Field(
+        {}, description="Values of the operator's chart; they override the defaults."
+    )
 
 
 CLUSTER_ROLES: tuple[type[RoleSettings], ...] = (
@@ -73,7 +77,7 @@ CLUSTER_ROLES: tuple[type[RoleSettings], ...] = (
     MonitoringSettings,
     GpuOperatorSettings,
 )
-ROLES = node_settings() + CLUSTER_ROLES  # a misspelt key is found wherever it stands
+ROLES = node_settings() + CLUSTER_ROLES  # a misspelt key is reported wherever it is set
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +121,8 @@ def _without_tls(url: str) -> Finding:
     return findings.CONTRADICTION(
         first=f'cluster_chart_repository = "{url}"',
         second="cluster_chart_plain_http = False",
-        problem="without TLS anybody between can change charts; use https://, or allow it where "
-        "the network is yours alone",
+        problem="without TLS, charts can be modified in transit; use https://, or allow it on a "
+        "network that you trust",
     )
 
 
@@ -126,6 +130,6 @@ def _two_places(folder: str, repository: str) -> Finding:
     return findings.CONTRADICTION(
         first=f'cluster_chart_dir = "{folder}"',
         second=f'cluster_chart_repository = "{repository}"',
-        problem="each says where all charts come from; name single charts in "
-        "cluster_chart_repository to fetch those alone",
+        problem="both set the source of all charts; to override single charts, use a mapping "
+        "in cluster_chart_repository",
     )

@@ -1,4 +1,4 @@
-"""Questions to a host: whose answer is told from everything else that the host prints."""
+"""Commands whose output is separated from everything else that the host prints."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def arguments(host: Host) -> dict[str, Any]:
 
 
 def privileges(host: Host) -> dict[str, Any]:
-    """The part of `arguments` that says as whom and in which shell: no input, time or terminal."""
+    """The part of `arguments` with the user and the shell: no input, time or terminal."""
     wanted = (*auth_argument_meta, *_SHELL)
     return {key: value for key, value in arguments(host).items() if key in wanted}
 

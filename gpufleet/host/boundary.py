@@ -52,8 +52,8 @@ def findings_of(error: Exception, doing: str) -> Sequence[Finding]:
 def watched(command: Command, explain: Explain) -> StringCommand | FunctionCommand:
     """The same command, which fails with findings where it would raise or lose its connection."""
     if isinstance(command, FunctionCommand):
-        words = (explain, command.function, command.args, command.kwargs)
-        return FunctionCommand(_call, words, {}, **command.connector_arguments)
+        call = (explain, command.function, command.args, command.kwargs)
+        return FunctionCommand(_call, call, {}, **command.connector_arguments)
     if isinstance(command, str):
         return _Watched(command.strip())
     return _Watched(*command.bits, _separator=command.separator, **command.connector_arguments)
@@ -127,7 +127,7 @@ def _fail(state: State, host: Host, *found: Finding) -> bool:
 
 
 def step(state: State, host: Host) -> str:
-    """Where the operation that runs now stands in a sentence: in the step '…'."""
+    """The current operation, for a message: in the step '…'."""
     found = host.executing_op_hash
     names = sorted(state.get_op_meta(found).names) if found else ["before the first"]
     return f"in the step {', '.join(names)!r}"

@@ -1,4 +1,4 @@
-"""The facts of a host: one command, whose answer is shown to nobody."""
+"""The facts of a host: one command, whose output is never printed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_facts(
 
     `paths` are further files to read, for example a containerd configuration that is not in its
     usual place. `effective` asks every runtime for its effective configuration too, at the price of
-    about 60 ms on the host for each. `ports` are TCP ports of which is told who listens there.
+    about 60 ms on the host for each. `ports`: TCP ports whose listeners are reported.
     """
     try:
         watch(host)

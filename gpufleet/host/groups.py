@@ -8,7 +8,7 @@ from gpufleet.core.inventory import CLUSTERS, NODES, cluster_named_twice
 
 
 def is_cluster(host: Host) -> bool:
-    """Whether the inventory has it as a cluster: then nothing may be installed on the host."""
+    """Whether the inventory lists it as a cluster: then nothing is installed on the host."""
     return CLUSTERS in host.groups and NODES not in host.groups
 
 

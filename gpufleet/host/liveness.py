@@ -1,4 +1,4 @@
-"""Hosts that fall silent: said while the run waits for them, and given up after a minute.
+"""Hosts that stop responding: reported while the run waits, and given up after a minute.
 
 A machine that hangs keeps its connection open: its kernel may go on to confirm what it is sent. So
 the SSH server itself is asked, as OpenSSH's client does with ServerAliveInterval.
@@ -21,19 +21,19 @@ _CUT = (SSHException, OSError, EOFError)  # a connection that ends while it is u
 
 
 def watch(host: Host) -> None:
-    """From here on, end the connection to a host that answers nothing. Only SSH is watched."""
+    """From here on, close the connection to a host that does not respond. Applies to SSH only."""
     if _transport(host) is not None and _WATCH not in host.connector_data:
-        # `host` may be pyinfra's word for whichever host is at work, which a greenlet has not
+        # `host` may be pyinfra's proxy of the current host, which a greenlet does not have
         itself = host.state.inventory.get_host(host.name)
         host.connector_data[_WATCH] = gevent.spawn(_watch, itself)
 
 
 def why_lost(host: Host, otherwise: str = "the host closed it") -> str:
-    """Why the connection to a host is no more; `otherwise` where it was not given up here."""
+    """Why the connection to a host was lost; `otherwise` if it was not given up here."""
     seconds = host.connector_data.get(_LOST)
     if seconds is None:
         return otherwise
-    return f"the host hangs or is cut off: it answered nothing for {seconds:.0f} seconds"
+    return f"the host hangs or is disconnected: no response for {seconds:.0f} seconds"
 
 
 def _watch(host: Host) -> None:
@@ -56,8 +56,8 @@ def _await_answer(host: Host, transport: Transport) -> None:
         if silent >= PATIENCE:
             break
         logger.warning(
-            f"{host.print_prefix}no answer for {silent:.0f} s: the run waits for this host, "
-            f"{PATIENCE - silent:.0f} s more at most"
+            f"{host.print_prefix}no response for {silent:.0f} s: waiting up to "
+            f"{PATIENCE - silent:.0f} s more for this host"
         )
     host.connector_data[_LOST] = silent
     asked.kill(block=False)
@@ -65,7 +65,7 @@ def _await_answer(host: Host, transport: Transport) -> None:
 
 
 def _ask(transport: Transport) -> None:
-    """Return once the SSH server has answered, in whatever way, or the connection is no more."""
+    """Return once the SSH server has responded, in any way, or the connection is closed."""
     try:
         transport.global_request("keepalive@openssh.com", wait=True)
     except _CUT as error:

@@ -1,11 +1,11 @@
-"""One run at a time on a host: a lock that ends with the run, however that ends.
+"""One run at a time on a host: a lock that is released when the run ends, for whatever reason.
 
-A process on the host holds it as long as the connection to it stands. It is taken before the first
-change, so that a host that is as it should be costs nothing, and only where no other run has held
-it since the facts were gathered that the plan was made of.
+A process on the host holds it while the connection to it exists. It is acquired before the first
+change, so that a converged host costs nothing, and only if no other run has held it since the
+facts of the plan were gathered.
 
-A command on the host does not end with the run that sent it: each holds a lock of its own, and
-another run waits for it too.
+A command on the host does not end with the run that sent it: each holds its own lock, and another
+run waits for that too.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from gpufleet.host.shell import command, script
 from gpufleet.host.sudo import run
 from gpufleet.host.trouble import refusal
 
-POLL = 0.1  # seconds between two looks at who holds it
+POLL = 0.1  # seconds between two reads of its holder
 DOING = "while the lock on it was taken"
-_KEY = "gpufleet_lock"  # in pyinfra's dictionary of what belongs to a host's connection
+_KEY = "gpufleet_lock"  # key of pyinfra's connector_data
 _names: dict[str, str] = {}  # text of a lock of this process -> the host's name in the inventory
 
 Ended = tuple[list[str], list[str]]  # what the process that held the lock printed, and its errors
@@ -39,7 +39,7 @@ class HostLock:
     """The lock on one host during a run."""
 
     def __init__(self, seen: str) -> None:
-        """`seen`: what stood in the lock's file when the facts were gathered."""
+        """`seen`: content of the lock file when the facts were gathered."""
         self.seen = seen
         self.text = new_identity()  # in printable ASCII, as the facts of a host show it
         self.used = False  # commands that change the host were sent under it
@@ -51,52 +51,52 @@ class HostLock:
         return self._holding is not None and not self._holding.ready()
 
     def take(self, host: Host) -> None:
-        """Take the lock, also again where the process that held it has ended.
+        """Acquire the lock, again if the process that held it has ended.
 
-        Raises Stopped where another run holds it, or held it since `seen` or since this one did.
+        Raises Stopped if another run holds it, or has held it since `seen` or since this one did.
         """
         wanted = framed(script("host/hold_host", RUN_LOCK, self.seen, self.text))
         self._holding = gevent.spawn(_hold, host, wanted, privileges(host))
         while self.held:
-            if _standing(host) == self.text:
+            if _content(host) == self.text:
                 self._was_held = True
                 return
             gevent.sleep(POLL)
         done = access.NO_MORE if self._was_held else access.NOTHING
-        said, errors = self._holding.get()
-        raise Stopped(_why_not(host, said, errors, done))
+        output, errors = self._holding.get()
+        raise Stopped(_why_not(host, output, errors, done))
 
     def renew(self) -> None:
-        """The host was rebooted by this run: its lock is gone, and nobody's name is in the file."""
+        """This run rebooted the host: its lock is released, and the lock file is empty."""
         if self._holding is not None:
             self._holding.kill(block=False)
         self._holding, self.seen = None, ""
 
 
 def arm(host: Host, facts: NodeFacts) -> None:
-    """From here on, the first change of the host takes its lock."""
+    """From here on, the first change of the host acquires its lock."""
     lock = host.connector_data[_KEY] = HostLock(facts.run_lock)
     _names[lock.text] = host.name
 
 
 def lock_of(host: Host) -> HostLock | None:
-    """The lock of a host that is to be changed; None where none is needed, as for a cluster."""
+    """The lock of a host that may be changed; None where none is needed, as for a cluster."""
     found = host.connector_data.get(_KEY)
     return found if isinstance(found, HostLock) else None
 
 
 def taking(lock: HostLock) -> FunctionCommand:
-    """The command that takes the lock."""
+    """The command that acquires the lock."""
     return FunctionCommand(_take, (lock,), {})
 
 
 def as_step(
     command: str | StringCommand | FunctionCommand,
 ) -> str | StringCommand | FunctionCommand:
-    """The same command, which holds the lock of steps until it has ended on the host.
+    """The command, wrapped to hold the lock of steps until it has ended on the host.
 
-    The shell around it holds the lock and what it starts does not: a daemon that stays would keep
-    it. With `exit` to come, the shell does not make room for its last command.
+    The wrapping shell holds the lock and its children do not: a daemon that stays would keep it.
+    The trailing `exit` prevents the shell from replacing itself with its last command.
     """
     if isinstance(command, FunctionCommand):  # one of ours, on this machine
         return command
@@ -106,12 +106,12 @@ def as_step(
 
 
 def holder_name(text: str) -> str:
-    """Whose lock it is, as people read it."""
-    return one_line(text.rpartition(" [")[0] or text) or "it does not say whose"
+    """The holder of a lock, for messages."""
+    return one_line(text.rpartition(" [")[0] or text) or "unknown holder"
 
 
 def _take(state: State, host: Host, lock: HostLock) -> bool:
-    """pyinfra heeds what a function returns only where it takes `state` and `host`."""
+    """pyinfra honours the return value only of a function that takes `state` and `host`."""
     lock.take(host)
     return True
 
@@ -120,19 +120,19 @@ def _hold(host: Host, wanted: StringCommand, how: dict[str, Any]) -> Ended:
     """Run the process that holds the lock, until it ends or the connection does."""
     try:
         _, output = run(host, wanted, **how)
-    except Exception as error:  # noqa: BLE001 - it ends with the connection, in whatever way
+    except Exception as error:  # noqa: BLE001 - ends with the connection, with any error
         return [], [type(error).__name__]
     return answer(output.stdout_lines) or [], output.stderr_lines
 
 
-def _standing(host: Host) -> str:
-    """What stands in the lock's file now."""
+def _content(host: Host) -> str:
+    """The current content of the lock file."""
     ok, output = run(host, framed(command("cat", RUN_LOCK)), **privileges(host))
     return "".join(answer(output.stdout_lines) or ()) if ok else ""
 
 
-def _why_not(host: Host, said: list[str], errors: list[str], done: str) -> Finding:
-    word, _, text = (said[-1] if said else "").partition(" ")
+def _why_not(host: Host, output: list[str], errors: list[str], done: str) -> Finding:
+    word, _, text = (output[-1] if output else "").partition(" ")
     other = _names.get(text, host.name)
     if other != host.name:
         return access.SAME_MACHINE(this=host.name, other=other, done=done)

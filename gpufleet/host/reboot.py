@@ -1,4 +1,4 @@
-"""Reboots: asked for, waited for by boot id, never of the machine that gpufleet runs on."""
+"""Reboots: only if allowed, waited for by boot ID, never of the machine that gpufleet runs on."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ def when(reason: Callable[[], str], allowed: bool, timeout: int, end_work: bool)
     """
     Reboot the host when there is a reason and it is allowed, and wait until it is back.
 
-    What uses the GPUs is looked up in the same command that reboots: the facts are old.
+    The command that reboots checks again what uses the GPUs: the facts are outdated.
 
-    + reason: why, known only while the run goes on; "" is no change
+    + reason: why, known only during the run; "" is no change
     + allowed: driver_reboot says so, and the host is not the machine that gpufleet runs on
-    + timeout: seconds until it has to answer with a new boot id
-    + end_work: what uses the GPUs may be killed; else it stops the host
+    + timeout: seconds until it must report a new boot ID
+    + end_work: kill what uses the GPUs; else stop the host
     """
     if not reason() or not allowed:
-        host.noop(reason() or "no reboot is needed")
+        host.noop(reason() or "no reboot required")
         return
     yield FunctionCommand(_reboot, (timeout, end_work), {})
 
 
 def _reboot(state: State, host: Host, timeout: int, end_work: bool) -> bool:
-    """pyinfra heeds what a function returns only where it takes `state` and `host`."""
+    """pyinfra honours the return value only of a function that takes `state` and `host`."""
     before = _boot_id(host)
     work = ""
-    try:  # detached, so that it returns; the host may be quicker all the same
+    try:  # detached, so that it returns; the host may still be faster
         command = framed(script("host/reboot", "" if end_work else "spare"))
         ok, output = run(host, command, **privileges(host))
         work = "" if ok else ", ".join(answer(output.stdout_lines) or ())
@@ -74,11 +74,11 @@ def _wait_for_new_boot(host: Host, before: str, timeout: int) -> bool:
         host.disconnect()
         try:
             host.connect(show_errors=False, raise_exceptions=True)
-            # the old boot answers for some seconds after the command: only the id tells
+            # the old boot responds for some seconds after the command: only the ID shows which
             if _boot_id(host) not in ("", before):
                 return True
         except (ConnectError, *CUT) as error:
-            logger.debug(f"{host.name} does not answer yet: {error}")
+            logger.debug(f"{host.name} does not respond yet: {error}")
         time.sleep(POLL)
     return False
 

@@ -45,7 +45,7 @@ def upload(content: bytes, path: str) -> StringCommand:
     """The command that writes bytes to `path` on a host, where root alone can read them at once.
 
     They go through standard input: pyinfra's own way leaves them in /tmp for all to read until they
-    are copied, and words of a command are seen by every process.
+    are copied, and every process can read a command's arguments.
     """
     text = base64.b64encode(content).decode()
     lines = [text[start : start + LINE] for start in range(0, len(text), LINE)]
@@ -53,18 +53,18 @@ def upload(content: bytes, path: str) -> StringCommand:
     return StringCommand(script("host/receive", path, digest), _stdin=lines or [""])
 
 
-def command(*words: str) -> StringCommand:
-    """A command of plain words, each quoted."""
-    return StringCommand(*(QuoteString(word) for word in words))
+def command(*arguments: str) -> StringCommand:
+    """A command of plain arguments, each quoted."""
+    return StringCommand(*(QuoteString(argument) for argument in arguments))
 
 
 def explain(host: str, finding: Finding) -> str:
-    """A finding as people read it in a terminal: which host, what and why, what to do."""
+    """A finding as text for a terminal: which host, what and why, what to do."""
     return f"{finding.code} {host}: {finding.message}\n  {finding.remedy}"
 
 
 def stop(host: str, finding: Finding) -> StringCommand:
-    """A command that fails with the finding as its error text, which stops this host alone."""
+    """A command that fails with the finding as its error text, which stops only this host."""
     return StringCommand(
         "sh",
         "-c",

@@ -1,4 +1,4 @@
-"""Commands by sudo: its password goes through standard input, never among the words of a process.
+"""Commands with sudo: the password goes through standard input, never through an argument.
 
 pyinfra's own way is `env PYINFRA_SUDO_PASSWORD=… sudo …`, which every user of the host can read for
 a moment, and for as long as the command runs where the login shell is one that forks for it.
@@ -17,8 +17,8 @@ from pyinfra.connectors.util import (
     make_unix_command,
 )
 
-_PROMPTED = "prompted_sudo_password"  # where pyinfra keeps what was typed, by connection
-# What is left to the connector once the command has its words.
+_PROMPTED = "prompted_sudo_password"  # where pyinfra stores a typed password, by connection
+# Arguments that remain with the connector once the command line is complete.
 _CONTROL = ("_success_exit_codes", "_timeout", "_get_pty", "_stdin")
 
 
@@ -32,7 +32,7 @@ def run(
 ) -> tuple[bool, CommandOutput]:
     """Run a command on a host, as its connector does; `how` are pyinfra's arguments for that.
 
-    pyinfra asks at a terminal where sudo wants a password and has none: then it runs again.
+    pyinfra prompts in a terminal if sudo requires a password and has none: then it runs again.
     """
     shown = {"print_output": print_output, "print_input": print_input}
     if not how.get("_sudo"):
@@ -65,14 +65,14 @@ def _by_sudo(
     askpass = _ensure_sudo_askpass_set_for_host(host, temp_dir=how.get("_temp_dir"))
     # sudo may hand its environment on (-E, env_reset off), the password in it too
     clean = ["env", "-u", SUDO_ASKPASS_ENV_VAR, "-u", "SUDO_ASKPASS"]
-    words = [*_options(how), *clean, make_unix_command(command, **inside)]
+    arguments = [*_options(how), *clean, make_unix_command(command, **inside)]
     rest["_stdin"] = [password, *_lines(how.get("_stdin"))]
     rest.pop("_get_pty", None)  # a terminal would echo the password
     return StringCommand(
         f"IFS= read -r {SUDO_ASKPASS_ENV_VAR} &&",
         StringCommand("export SUDO_ASKPASS=", QuoteString(askpass), _separator=""),
         f"{SUDO_ASKPASS_ENV_VAR} &&",
-        StringCommand("exec sudo -H -A -k", *words),
+        StringCommand("exec sudo -H -A -k", *arguments),
     ), rest
 
 

@@ -1,1 +1,1 @@
-"""Alerts, dashboards, autoscaling and node problems: what the metrics are for."""
+"""Alerts, dashboards, autoscaling and node problems."""

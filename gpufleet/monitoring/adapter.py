@@ -1,4 +1,4 @@
-"""The release of prometheus-adapter, or why there is none. Pure."""
+"""The release of prometheus-adapter, or the finding that prevents it. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpufleet.monitoring.settings import MonitoringSettings
 def plan_adapter(
     build: ReleaseBuilder, wanted: MonitoringSettings, monitors: MonitorPlan
 ) -> Release | None:
-    """prometheus-adapter with rules for GPUs, where it is wanted and its API is free or ours."""
+    """prometheus-adapter with rules for GPUs, where it is enabled and its API is free or ours."""
     if not (wanted.enabled and wanted.autoscaling):
         return None
     catalog = load_autoscaling()  # read only where it is needed
@@ -50,7 +50,7 @@ def plan_adapter(
 
 
 def _taken(build: ReleaseBuilder, group: str) -> ApiService | None:
-    """Who offers a version of an API, if it is not the release that would be ours."""
+    """The APIService of an API group that is not of our own release, if any."""
     services = build.facts.api_services
     there = [services[name] for name in sorted(services) if name.split(".", 1)[1] == group]
     return next((found for found in there if found.release != build.ours[ADAPTER]), None)
@@ -65,5 +65,5 @@ def _prometheus(
     first = build.facts.prometheus
     if wanted.prometheus == "none" or first is None:
         return None
-    # the Service that the operator makes in each namespace with a Prometheus
+    # the Service that the operator creates in each namespace with a Prometheus
     return f"http://prometheus-operated.{first.namespace}.svc:9090"

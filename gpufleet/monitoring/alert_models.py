@@ -18,7 +18,7 @@ _FIELD = re.compile(r"\bDCGM_[A-Z0-9_]+")
 
 
 class XidClass(Entry):
-    """Codes that ask for the same action, each with its meaning."""
+    """Codes that require the same action, each with its meaning."""
 
     name: str
     title: str
@@ -75,7 +75,7 @@ class AlertCatalog(Entry):
         return self
 
     def codes(self, name: str) -> tuple[int, ...]:
-        """The codes of a class of XIDs. Raises KeyError for a class that there is not."""
+        """The codes of a class of XIDs. Raises KeyError for an unknown class."""
         return tuple({entry.name: entry.codes for entry in self.xids}[name])
 
     def alert(self, name: str) -> Alert:

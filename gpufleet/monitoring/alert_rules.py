@@ -15,7 +15,7 @@ RULE_NAME = "gpufleet-gpu"
 API_VERSION = "monitoring.coreos.com/v1"
 _MACRO = re.compile(r"\[\[(\w+)(?: (.+?))?\]\]")
 
-# Who, in the words of an alert's own labels, and which pods had the GPU: asked when the alert is
+# The GPU, by the alert's own labels, and the pods that used it: queried when the alert is
 # sent, so that the alert itself stays one while pods come and go.
 _GPU = "GPU {{ $labels.gpu }} ({{ $labels.UUID }}) of node {{ $labels.node }}"
 _PODS = (
@@ -110,7 +110,7 @@ def _call(function: str, arguments: list[str]) -> str:
 
 
 def expanded(catalog: AlertCatalog, text: str) -> str:
-    """`text` with its [[macros]] filled in. Raises KeyError for one that there is not."""
+    """`text` with its [[macros]] filled in. Raises KeyError for an unknown one."""
 
     def fill(found: re.Match[str]) -> str:
         name, argument = found.group(1), found.group(2) or ""

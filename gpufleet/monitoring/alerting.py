@@ -23,7 +23,7 @@ def plan_alerts(
     monitors: MonitorPlan,
     collected: Collection[str] | None,
 ) -> tuple[ObjectSet, list[Finding]]:
-    """One PrometheusRule, none where alerts are not wanted or nobody would read them.
+    """One PrometheusRule, none where alerts are disabled or no operator reads them.
 
     `collected`: the fields that our exporter collects; None where another one does.
     """

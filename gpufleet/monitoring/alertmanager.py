@@ -1,4 +1,4 @@
-"""Alertmanager's configuration: whom alerts about GPUs reach, and what silences what. Pure."""
+"""Alertmanager's configuration: routes and inhibitions of the GPU alerts. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ CONFIG_SECRET = "gpufleet-alertmanager"
 CONFIG_KEY = "alertmanager.yaml"
 RECEIVERS_KEY = "receivers.yaml"
 DEFAULT = "default"
-NOBODY = "gpufleet-nobody"  # for alerts that are to be seen, not sent
+SILENT = "gpufleet-nobody"  # a receiver without integrations, for alerts that are not sent
 
 
 class ReceiversError(Exception):
-    """The receivers cannot be used; the text says why, without what is in them."""
+    """The receivers are invalid; the text says why, without quoting them."""
 
 
 def parse_receivers(text: str) -> list[dict[str, Any]]:
@@ -46,17 +46,17 @@ def alertmanager_config(receivers: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The whole configuration. `receivers`: as `parse_receivers` gives them.
 
     A receiver named `critical`, `warning` or `info` gets the alerts of that severity, `default` the
-    others. Alerts of severity info are sent to nobody where no receiver has that name.
+    others. Alerts of severity info are not sent unless a receiver is named info.
     """
     names = {str(one["name"]) for one in receivers}
     text = render(
         "monitoring/alertmanager.yaml",
         default=DEFAULT,
-        nobody=NOBODY,
+        silent=SILENT,
         critical="critical" if "critical" in names else DEFAULT,
         warning="warning" if "warning" in names else DEFAULT,
-        info="info" if "info" in names else NOBODY,
+        info="info" if "info" in names else SILENT,
     )
     config = dict(yaml.safe_load(text))
-    config["receivers"] = [*receivers, {"name": NOBODY}]
+    config["receivers"] = [*receivers, {"name": SILENT}]
     return config

@@ -10,20 +10,20 @@ from gpufleet.core.versions import release
 from gpufleet.monitoring.autoscaling_models import Autoscaling, PodLabels, PodMetric
 from gpufleet.monitoring.autoscaling_rules import query
 
-CALM_SECONDS = 300  # what Kubernetes itself waits before it takes pods away
+STABILIZATION_SECONDS = 300  # the default of Kubernetes for scaling down
 
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """What is wanted. `value`: a Kubernetes quantity, the mean over the pods."""
+    """The requested scaling. `value`: a Kubernetes quantity, the average over the pods."""
 
     namespace: str
     deployment: str
     metric: PodMetric
     value: str
-    most: int
-    least: int = 1
-    calm_seconds: int = CALM_SECONDS
+    max_replicas: int
+    min_replicas: int = 1
+    stabilization_seconds: int = STABILIZATION_SECONDS
 
 
 def hpa_version(catalog: Autoscaling, served: Collection[str]) -> str:
@@ -56,7 +56,7 @@ def hpa(catalog: Autoscaling, wanted: Scaling, api: str, minor: str) -> str:
 
 
 def scaled_object(catalog: Autoscaling, wanted: Scaling, prometheus: str) -> str:
-    """The same as a ScaledObject of KEDA, which asks the Prometheus at that URL itself."""
+    """The same as a ScaledObject of KEDA, which queries the Prometheus at that URL."""
     number = str(quantity(wanted.value))
     labels = catalog.labels[-1]
     return render(
@@ -69,14 +69,14 @@ def scaled_object(catalog: Autoscaling, wanted: Scaling, prometheus: str) -> str
 
 
 def pods_query(wanted: Scaling, labels: PodLabels) -> str:
-    """The metric summed over the Deployment's pods: one number, as KEDA asks for."""
+    """The metric summed over the Deployment's pods: one number, as KEDA expects."""
     pods = f"{wanted.deployment}-[a-z0-9]+-[a-z0-9]+"
     matchers = f'{labels.namespace}="{wanted.namespace}",{labels.pod}=~"{pods}"'
     return f"sum({query(wanted.metric, wanted.metric.over, matchers, labels.pod)})"
 
 
 def quantity(text: str) -> int:
-    """60Gi as a number: KEDA's thresholds are plain numbers. ValueError for what is none."""
+    """60Gi as a number, for KEDA's thresholds. Raises ValueError for anything else."""
     factors = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "k": 10**3, "M": 10**6}
     suffix = next((suffix for suffix in factors if text.endswith(suffix)), "")
     return int(text.removesuffix(suffix)) * factors.get(suffix, 1)
@@ -87,7 +87,7 @@ def _shared(wanted: Scaling) -> dict[str, object]:
         "deployment": wanted.deployment,
         "namespace": wanted.namespace,
         "title": wanted.metric.title,
-        "least": wanted.least,
-        "most": wanted.most,
-        "calm_seconds": wanted.calm_seconds,
+        "min_replicas": wanted.min_replicas,
+        "max_replicas": wanted.max_replicas,
+        "stabilization_seconds": wanted.stabilization_seconds,
     }

@@ -35,7 +35,7 @@ class PodMetric(Sourced):
 
 
 class PodLabels(Sourced):
-    """The labels that name a series' namespace and pod, and when they do."""
+    """The labels with a series' namespace and pod, and their condition."""
 
     namespace: str
     pod: str
@@ -51,7 +51,7 @@ class HpaVersion(Entry):
 
 
 class Behavior(Sourced):
-    """The field `behavior` of an autoscaler: the minor that brought it, versions without it."""
+    """The field `behavior` of an autoscaler: the minor that added it, versions without it."""
 
     since: Minor
     without: tuple[str, ...]

@@ -18,7 +18,7 @@ PART = "dashboards"
 
 
 def plan_dashboards(wanted: MonitoringSettings, grafana: bool) -> tuple[ObjectSet, list[Finding]]:
-    """One ConfigMap per dashboard, none where they are not wanted; what is too large is told.
+    """One ConfigMap per dashboard, none where they are disabled; one that is too large is reported.
 
     `grafana`: whether ours is installed.
     """

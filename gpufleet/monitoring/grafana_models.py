@@ -10,7 +10,7 @@ from gpufleet.core.entries import Entry, Sourced
 
 
 class Sidecar(Sourced):
-    """What the program beside Grafana goes by."""
+    """What Grafana's sidecar selects by."""
 
     label: str
     value: str

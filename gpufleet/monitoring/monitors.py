@@ -1,4 +1,4 @@
-"""Who collects the exporter's metrics, and how it is found. Pure."""
+"""Which Prometheus scrapes the exporter, and how it finds it. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MonitorPlan:
 
 
 def plan_monitors(wanted: MonitoringSettings, facts: ClusterFacts, version: str) -> MonitorPlan:
-    """Whether to install a Prometheus, and how it gets to know the exporter."""
+    """Whether to install a Prometheus, and how it finds the exporter."""
     discovery: Literal["endpoints", "endpointslice"]
     slices = (facts.server.major, facts.server.minor) >= release(load_scrape().slices_from)
     discovery = "endpointslice" if slices else "endpoints"
@@ -79,6 +79,6 @@ def match_labels(selector: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
-    """Whether an object with these labels is selected, as far as matchLabels tell; None selects
+    """Whether an object with these labels is selected, by matchLabels alone; None selects
     nothing."""
     return selector is not None and match_labels(selector).items() <= dict(labels).items()

@@ -27,7 +27,7 @@ class Check(Entry):
 
 
 class NodeCondition(Check, Sourced):
-    """A condition of the node. `held`: its script is told how long a line of the log counts."""
+    """A condition of the node. `held`: its script gets the seconds that a log line counts."""
 
     type: str
     held: bool = False

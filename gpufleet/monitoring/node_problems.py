@@ -24,7 +24,7 @@ SCRIPTS = TEMPLATES / "monitoring" / "node-problems"
 def plan_detector(
     build: ReleaseBuilder, wanted: MonitoringSettings, monitors: MonitorPlan
 ) -> Release | None:
-    """Node Problem Detector, where it is wanted and no other one is there."""
+    """Node Problem Detector, where it is enabled and no other one exists."""
     if not (wanted.enabled and wanted.node_problems):
         return None
     catalog = load_node_problems()
@@ -96,7 +96,7 @@ def _rule(catalog: NodeProblems, check: Check, seconds: int | None) -> dict[str,
 
 
 def _codes(check: Check) -> list[str]:
-    """Which Xids the script looks for, as it is told."""
+    """The arguments that select XIDs for the script."""
     if check.xids is None:
         return []
     classes = load_alerts()

@@ -1,4 +1,4 @@
-"""Alertmanager's configuration, made of the user's receivers and kept in a Secret of its own."""
+"""Alertmanager's configuration, built from the user's receivers and stored in its own Secret."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ from gpufleet.monitoring.findings.alerting import RECEIVERS_WRONG
 
 
 @cluster_operation
-def keep_config(api: ClusterApi, receivers: tuple[str, str] | None) -> Commands:
+def ensure_config(api: ClusterApi, receivers: tuple[str, str] | None) -> Commands:
     """
-    Bring Alertmanager's configuration to its plan; what is in it is shown nowhere.
+    Write Alertmanager's configuration; its content is never printed.
 
     + api: of the cluster
     + receivers: namespace and name of the user's Secret; None where there is none
     """
     if receivers is None:
-        host.noop("Alertmanager is left as it is")
+        host.noop("Alertmanager is not configured")
         return
     wanted = wanted_config(api, *receivers)
     if isinstance(wanted, Finding):
         yield failing(wanted)
     elif _secret(api, receivers[0], CONFIG_SECRET).get(CONFIG_KEY) == wanted:
-        host.noop("Alertmanager is told already")
+        host.noop("Alertmanager's configuration is up to date")
     else:
         yield FunctionCommand(_write, (api, receivers[0], wanted), {})
 
 
 def wanted_config(api: ClusterApi, namespace: str, name: str) -> str | Finding:
-    """The configuration with the receivers of a Secret, or why there is none."""
+    """The configuration with the receivers of a Secret, or the finding that prevents it."""
     secret = f"{namespace}/{name}"
     try:
         content = _secret(api, namespace, name)
     except ApiError as error:
-        return RECEIVERS_WRONG(secret=secret, why=f"it cannot be read ({error.reason})")
+        return RECEIVERS_WRONG(secret=secret, why=f"cannot be read ({error.reason})")
     if not content:
-        return RECEIVERS_WRONG(secret=secret, why="there is none, or it is empty")
+        return RECEIVERS_WRONG(secret=secret, why="does not exist or is empty")
     if RECEIVERS_KEY not in content:
-        return RECEIVERS_WRONG(secret=secret, why=f"it has no key {RECEIVERS_KEY}")
+        return RECEIVERS_WRONG(secret=secret, why=f"has no key {RECEIVERS_KEY}")
     try:
         config = alertmanager_config(parse_receivers(content[RECEIVERS_KEY]))
     except ReceiversError as error:
@@ -65,7 +65,7 @@ def wanted_config(api: ClusterApi, namespace: str, name: str) -> str | Finding:
 
 
 def _secret(api: ClusterApi, namespace: str, name: str) -> dict[str, str]:
-    """The texts of a Secret; none where there is no such Secret."""
+    """The decoded data of a Secret; {} where it does not exist."""
     secret = api.find(f"/api/v1/namespaces/{namespace}/secrets/{name}") or {}
     data: dict[str, Any] = secret.get("data") or {}
     return {key: base64.b64decode(value).decode("utf-8", "replace") for key, value in data.items()}

@@ -7,70 +7,71 @@ from gpufleet.core.findings import Kind, Severity
 CLUSTER_STAYS = Kind(
     "GF571",
     Severity.BLOCKER,
-    "Nothing is removed from a cluster",
-    "this is a cluster, and deploys/remove.py takes away only what was installed on hosts; nothing "
-    "was removed from the cluster.",
-    "Run it with --limit gpu_nodes. Releases that gpufleet made are listed by `helm list -A`, and "
-    "`helm uninstall RELEASE -n NAMESPACE` removes one; custom resource definitions stay.",
+    "Removal does not apply to clusters",
+    "This is a cluster, and deploys/remove.py removes only what was installed on hosts; the "
+    "cluster was not changed.",
+    "Run it with --limit gpu_nodes. `helm list -A` lists gpufleet's releases, and `helm uninstall "
+    "RELEASE -n NAMESPACE` removes one; custom resource definitions stay.",
 )
 
 NOT_ENDED = Kind(
     "GF572",
     Severity.INFO,
-    "An installation that did not end",
-    "a run of gpufleet did not finish here: {roles}. What it installed is removed too, by the "
-    "notes that it made before each step.",
-    "Nothing to do.",
+    "Removal of an incomplete installation",
+    "A gpufleet run did not finish on this host: {roles}. What it installed is removed too, from "
+    "the journal it wrote before each step.",
+    "No action required.",
 )
 
 THERE_BEFORE = Kind(
     "GF566",
     Severity.INFO,
-    "Packages that were there before",
-    "these packages were on the host before gpufleet, and stay: {packages}.",
-    "Nothing to do, or remove them by hand.",
+    "Packages installed before gpufleet",
+    "These packages were on the host before gpufleet and stay: {packages}.",
+    "No action required; remove them manually if you do not need them.",
 )
 
 MAY_BE_ANOTHERS = Kind(
     "GF573",
     Severity.INFO,
-    "Packages that may be another's stay",
-    "the record was written by an earlier version of gpufleet, which cannot tell these packages "
-    "from what others installed at that time, so they stay: {packages}.",
-    "Remove by hand what nobody needs (apt-get autoremove, yum autoremove).",
+    "Packages of unknown origin",
+    "The record was written by an earlier version of gpufleet, which did not distinguish these "
+    "packages from those installed by others at the time; they stay: {packages}.",
+    "Remove manually what is not needed (apt-get autoremove, yum autoremove).",
 )
 
 BACKUPS_KEPT = Kind(
     "GF567",
     Severity.INFO,
-    "Copies of files are kept",
-    "something that somebody changed stays on the host, so the copies of what gpufleet replaced "
-    "stay too, in {folder}.",
-    "Remove the folder when they are not needed any more.",
+    "Backups kept",
+    "A file modified since the installation stays on the host, so the backups of what gpufleet "
+    "replaced stay too, in {folder}.",
+    "Delete the folder when you no longer need it.",
 )
 
 RECORD_MOVED = Kind(
     "GF574",
     Severity.BLOCKER,
-    "Another run wrote the host's record meanwhile",
-    "{file} changed between being read and being written, or is no JSON any more: what this run "
-    "did is not on record yet.",
-    "See that no other run works on this host, then run again: what is there already is not done "
-    "twice, and comes on record.",
+    "Record changed during the run",
+    "{file} changed between read and write, or is not valid JSON any more; this run's changes are "
+    "not recorded yet.",
+    "Check that no other run uses this host, then run again: completed steps are not repeated, "
+    "and are recorded.",
 )
 
 KEY_NEEDED = Kind(
     "GF570",
     Severity.INFO,
-    "A repository's key is still needed",
-    "{path} stays: a package source that was changed since, and so stays too, names it.",
-    "Nothing to do; it goes by hand together with that source.",
+    "Repository key still referenced",
+    "{path} stays: a package source that was modified since, and therefore stays too, references "
+    "it.",
+    "No action required; remove it together with that source.",
 )
 
 PACKAGES_STAY = Kind(
     "GF569",
     Severity.BLOCKER,
     "Packages could not be removed",
-    "the package manager refused to remove packages, and no other package needs them.",
-    "What it said follows; with that put right, run remove again: it goes on where it stopped.",
+    "The package manager refused to remove packages that no other package requires.",
+    "Its output follows. Fix the cause, then run remove again: it continues where it stopped.",
 )

@@ -16,8 +16,8 @@ def begin(config: str) -> None:
 
     `config`: the path of pyinfra's config.py.
 
-    Without it a report begins with the first host that is reached: nothing could be said of a run
-    that reaches none, or whose limit matches none.
+    Without it a report begins with the first reachable host: a run that reaches none, or whose
+    limit matches none, would have no report.
     """
     ours = {Path(config).resolve().parent / "deploys", shipped("deploys")}
     deploys = [Path(name).resolve() for name in read_invocation().deploys]
@@ -25,4 +25,4 @@ def begin(config: str) -> None:
         return
     from gpufleet.run.reporting import RunReport
 
-    RunReport.begun = RunReport.begin(ctx_state.get())
+    RunReport.started = RunReport.begin(ctx_state.get())

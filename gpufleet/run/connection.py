@@ -23,17 +23,17 @@ _connect = SSHConnector.connect
 _WHY = "gpufleet_unreached"  # in pyinfra's dictionary of a connection
 _PROMPT = "getpass"  # the module of Python that asks for a passphrase
 _NO_PASSPHRASE = (
-    "the private key has a passphrase, and there is no terminal to ask for it: set "
-    "ssh_key_password out of a vault, or load the key into ssh-agent and leave out ssh_key"
+    "the private key has a passphrase, and there is no terminal to prompt for it: set "
+    "ssh_key_password from a vault, or load the key into ssh-agent and remove ssh_key"
 )
 
 
 def stop_alone() -> None:
-    """Keep a failed connection with its host, and its cause for the report.
+    """Let a failed connection stop its own host only, and record its cause for the report.
 
-    pyinfra does so for errors of the network. A key file that is missing or has another passphrase
-    would end the run of all hosts. Callbacks come too late: pyinfra drops those of before it has
-    the inventory, and connects right after.
+    pyinfra does so for network errors. A key file that is missing or has another passphrase
+    would end the run of all hosts. Callbacks are too late: pyinfra drops those registered before
+    it has the inventory, and connects right after.
     """
     if SSHConnector.connect is not _connect_or_say_why:
         SSHConnector.connect = _connect_or_say_why  # type: ignore[assignment, method-assign]
@@ -41,7 +41,7 @@ def stop_alone() -> None:
 
 def why_unreached(host: Host) -> str:
     """Why the last attempt to connect to a host failed."""
-    return str(host.connector_data.get(_WHY) or "pyinfra's lines above say why")
+    return str(host.connector_data.get(_WHY) or "see pyinfra's output above")
 
 
 def misspelt(host: Host) -> list[Finding]:
@@ -88,7 +88,7 @@ def _cause(error: Exception) -> str:
 
 
 def quiet_paramiko() -> None:
-    """Keep the stack traces off the terminal that paramiko logs beside what it raises."""
+    """Do not print the stack traces that paramiko logs for exceptions it also raises."""
     logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 
 

@@ -16,7 +16,7 @@ PREFLIGHT = "preflight.py"
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What was asked of pyinfra; all empty where its Python API is used instead."""
+    """pyinfra's command line, parsed; all empty where its Python API is used instead."""
 
     inventory: str = ""
     deploys: tuple[str, ...] = ()
@@ -33,17 +33,17 @@ class Invocation:
 
     @property
     def previews(self) -> bool:
-        """Whether a preview is asked for, and nothing else."""
+        """Whether only a preview is requested."""
         return {Path(word).name == PREFLIGHT for word in self.deploys} == {True}
 
     @property
     def mixes_preflight(self) -> bool:
-        """Whether a preview and a deploy that changes hosts are asked for at once."""
+        """Whether a preview and a deploy that changes hosts are requested together."""
         return len({Path(word).name == PREFLIGHT for word in self.deploys}) == 2
 
     @property
     def lacks_inventory(self) -> bool:
-        """Whether the inventory is a file that is not there."""
+        """Whether the inventory is a file that does not exist."""
         return is_missing(self.inventory)
 
 
@@ -55,7 +55,7 @@ def read_invocation() -> Invocation:
 
 
 def parse(arguments: Sequence[str]) -> Invocation:
-    """What the words of a command line ask for; words that pyinfra would refuse are left out."""
+    """The parsed command line; arguments that pyinfra would reject are ignored."""
     # Imported here because pyinfra_cli makes gevent replace parts of the standard library.
     from pyinfra_cli.cli import cli
 

@@ -1,4 +1,4 @@
-"""One run of pyinfra: when it began, where its report goes, with which status it ends."""
+"""One run of pyinfra: when it started, where its report goes, its exit status."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Run:
 
     @classmethod
     def start(cls) -> Run:
-        """A run whose command line and report file are in order; else the process ends here."""
+        """A run with a valid command line and a writable report file; else exit."""
         run = cls(read_invocation())
         if run.invocation.lacks_inventory:
             refuse(findings.NO_INVENTORY(path=run.invocation.inventory))
@@ -61,7 +61,7 @@ class Run:
     def at_end(self, close: Callable[[], None], abandon: Callable[[], None]) -> None:
         """Call `close` when the process ends; before that `abandon` where it ends early.
 
-        pyinfra's last step waits for the operations that are at work unless they are abandoned.
+        pyinfra's last step waits for running operations unless they are abandoned.
         """
         atexit.register(close)
         self.abandon = abandon
@@ -77,11 +77,11 @@ class Run:
         sys.exit(self.interrupted)
 
     def stop_early(self, error: PyinfraError) -> None:
-        """End a run that can do no more: the table says why; pyinfra would name a line of code."""
+        """End a run that cannot continue: the table says why, pyinfra would not."""
         if not pyinfra.is_cli:
             raise error
-        what = "no host of this run is left" if "No hosts" in str(error) else str(error)
-        print(f"The run ends here: {what}. The table below says why.", file=sys.stderr)
+        what = "no hosts remain" if "No hosts" in str(error) else str(error)
+        print(f"Run aborted: {what}. See the table below for the reason.", file=sys.stderr)
         self.abandon()
         sys.exit(self.interrupted or ExitStatus.FAILED)
 
@@ -97,7 +97,7 @@ class Run:
 
         `names`: of hosts that the deploy is not for, where there are no others.
 
-        pyinfra has set its exit status by now: where that says too little, the process ends here.
+        pyinfra has set its exit status by now: where it is not specific enough, exit here.
         """
         status = self.interrupted or status
         if status is ExitStatus.NOTHING:
@@ -109,8 +109,8 @@ class Run:
             width = None if os.isatty(2) else WIDTH
             show(Console(stderr=True, width=width), hosts, dry=dry)
         written = self._write(hosts, status, dry=dry)
-        said_too_little = status in (ExitStatus.NOTHING, ExitStatus.USAGE) or self.interrupted
-        if said_too_little or not written:
+        unspecific = status in (ExitStatus.NOTHING, ExitStatus.USAGE) or self.interrupted
+        if unspecific or not written:
             end(status or ExitStatus.FAILED)
 
     def _nothing(self) -> Finding:
@@ -120,7 +120,7 @@ class Run:
         )
 
     def _write(self, hosts: list[HostReport], status: ExitStatus, *, dry: bool) -> bool:
-        """Whether the report was written, or none was asked for."""
+        """Whether the report was written, or none was requested."""
         if self.file is None:
             return True
         asked = self.invocation
@@ -135,7 +135,7 @@ class Run:
 
 
 def refuse(finding: Finding) -> None:
-    """End a run before it began: wrong usage."""
+    """Exit before the run starts: usage error."""
     if not pyinfra.is_cli:
         raise PyinfraError(f"{finding.code} {finding.message} {finding.remedy}")
     say(finding)

@@ -1,4 +1,4 @@
-"""Keys that were meant for pyinfra, which takes them for data of the user."""
+"""Misspelt keys of pyinfra, which treats them as user data."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from gpufleet.core.findings import Finding
 from gpufleet.core.findings.settings import NEAR_MISS, NO_SUCH_GROUP
 
-NEAR = 0.8  # of two keys that a slip makes of each other: 1 is the same
-ELSEWHERE = {  # the same thing in Ansible's words
+NEAR = 0.8  # similarity of two keys that differ by a typo: 1 is equal
+ELSEWHERE = {  # Ansible's names for the same
     "become": "_sudo",
     "become_user": "_sudo_user",
     "become_password": "_sudo_password",

@@ -1,4 +1,4 @@
-"""What a run did, per host: as data and as JSON. report.schema.json describes the JSON."""
+"""The results of a run, per host: as data and as JSON. report.schema.json describes the JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.core.runtime_state import RuntimeState
 
-SCHEMA = 1  # version of the JSON; it grows where a field goes or changes its meaning
+SCHEMA = 1  # version of the JSON; increased when a field is removed or changes its meaning
 Movement = dict[str, str | None]  # before, after; {}: the host has no such part
 Status = Literal["converged", "changed", "planned", "failed", "not reached"]
 BAD: tuple[Status, ...] = ("failed", "not reached")  # what makes the run exit with 1
@@ -37,9 +37,9 @@ class HostReport:
     roles: dict[str, Movement] = field(default_factory=lambda: {name: {} for name in NODE_ROLES})
     runtimes: dict[str, RuntimeState] = field(default_factory=dict)
     releases: dict[str, Movement] = field(default_factory=dict)  # of a cluster
-    needs: list[str] = field(default_factory=list)  # what a person still has to do
+    needs: list[str] = field(default_factory=list)  # manual steps that remain
     findings: list[Finding] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)  # what the failed operation said
+    errors: list[str] = field(default_factory=list)  # output of the failed operation
     plan: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     examined: bool = False  # it was read and planned
@@ -53,16 +53,16 @@ class HostReport:
         return steps
 
     def settle(self) -> None:
-        """Make `after` what the run saw on the host: what was there before, where it saw nothing.
+        """Set `after` to the version seen on the host, or to the previous one where none was seen.
 
-        A role or release that was stopped, interrupted or never begun did not move.
+        A role or release that was stopped, interrupted or never started has not changed.
         """
         for name, movement in (self.roles | self.releases).items():
             if movement:
                 movement["after"] = self.seen.get(name, movement.get("before"))
 
     def keep_to_plan(self) -> None:
-        """Leave of a dry run what it would do: nothing of a host that a blocker stops."""
+        """Reduce a dry run to what it would do: nothing on a host that a blocker stops."""
         self.runtimes = dict.fromkeys(self.runtimes, "")
         if self.failed:
             self.steps.clear()
@@ -90,7 +90,7 @@ def in_schema() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What the report says of the run itself. Times are UTC; `exit_status` is the process's."""
+    """The run itself, for the report. Times are UTC; `exit_status` is the process's."""
 
     inventory: str
     deploys: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The file that a run's report goes to: checked before the run, private, never half written."""
+"""The file that a run's report goes to: checked before the run, private, written atomically."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ class ReportFile:
         self.ours = ours
 
     def prepare(self) -> None:
-        """Remove an old report and see that a new one can be written.
+        """Remove an old report and check that a new one can be written.
 
-        Raises OSError, also for a file that is something else than a report or empty: it stays.
+        Raises OSError, also for a file that is neither a report nor empty, which is not changed.
         """
         if self.path.is_dir():
-            raise IsADirectoryError("it is a directory")
+            raise IsADirectoryError("is a directory")
         if not self.path.parent.is_dir():
-            raise NotADirectoryError(f"there is no folder {self.path.parent}")
+            raise NotADirectoryError(f"folder {self.path.parent} does not exist")
         if self.path.exists() and not self.path.is_file():
-            raise OSError("it is not a regular file")
+            raise OSError("is not a regular file")
         if self.path.exists() and not self.ours(self.path.read_bytes()):
-            raise FileExistsError("there is a file, and it is no report of gpufleet's")
+            raise FileExistsError("the file exists and is not a gpufleet report")
         os.unlink(self._temporary(""))
         self.path.unlink(missing_ok=True)
 
@@ -71,7 +71,7 @@ class ReportFile:
             raise
 
     def _temporary(self, text: str) -> str:
-        """A file beside the report that only its owner can read, with `text` in it."""
+        """A file in the report's folder with `text`, readable by its owner only."""
         handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:

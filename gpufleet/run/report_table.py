@@ -1,4 +1,4 @@
-"""A run's report as people read it: the tables, the findings, one line that sums up."""
+"""The text form of a run's report: the tables, the findings, a summary line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.INF
 
 
 def show(console: Console, hosts: list[HostReport], *, dry: bool = False) -> None:
-    """The tables, then every finding and error below them, then one line that sums up.
+    """Print the tables, every finding and error, and a summary line.
 
     Names of hosts, versions and messages are text, never markup.
     """
@@ -41,7 +41,7 @@ def show(console: Console, hosts: list[HostReport], *, dry: bool = False) -> Non
 
 
 def show_finding(console: Console, host: str, finding: Finding) -> None:
-    """A finding as people read it: code and host, what and why, what to do."""
+    """Print a finding: code and host, what and why, what to do."""
     word = f"{finding.code} {finding.severity.value}"
     _say(console, word, STYLES[finding.severity], host, finding.message)
     console.print(f"  {each_line(finding.remedy)}", markup=False, highlight=False, style="dim")
@@ -100,7 +100,7 @@ def _last_columns(host: HostReport) -> list[Text]:
 
 
 def _text(value: str) -> Text:
-    """What a host or a cluster told, in a cell of a table."""
+    """A text of a host or cluster, as a table cell."""
     return Text(one_line(value))
 
 

@@ -1,4 +1,4 @@
-"""Collects what happens on each host during a pyinfra run and shows it at the end."""
+"""Collects the results of each host during a pyinfra run and reports them at the end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ERROR_LINES = 12  # of a failed operation's output that the report repeats
 class RunReport(BaseStateCallback):
     """The report of one run; one per pyinfra state."""
 
-    begun: ClassVar[RunReport | None] = None  # by config.py, before pyinfra has an inventory
+    started: ClassVar[RunReport | None] = None  # by config.py, before pyinfra has an inventory
 
     def __init__(self, state: State, run: Run | None = None) -> None:
         self.state = state
@@ -40,7 +40,7 @@ class RunReport(BaseStateCallback):
     def begin(cls, state: State) -> RunReport:
         """The report of the run that starts now; it is written when the process ends.
 
-        A run whose report could not be written ends here, before it touches a host.
+        A run whose report cannot be written ends here, before it connects to a host.
         """
         quiet_paramiko()
         stop_alone()
@@ -50,18 +50,18 @@ class RunReport(BaseStateCallback):
 
     @classmethod
     def of(cls, state: State) -> RunReport:
-        """The report of this run, made and hooked in when the first host asks."""
+        """The report of this run, created and registered when the first host needs it."""
         for handler in state.callback_handlers:
             if isinstance(handler, cls):
                 return handler
-        report = RunReport.begun or cls.begin(state)
-        RunReport.begun = None
+        report = RunReport.started or cls.begin(state)
+        RunReport.started = None
         state.add_callback_handler(report)
         return report
 
     @classmethod
     def previews(cls, state: State) -> bool:
-        """Whether this run only says what would be done."""
+        """Whether this run only previews."""
         return any(isinstance(found, cls) and found.plan_only for found in state.callback_handlers)
 
     def host(self, name: str) -> HostReport:
@@ -71,23 +71,24 @@ class RunReport(BaseStateCallback):
         return self.hosts[name]
 
     def block(self, host: Host, problems: list[Finding]) -> None:
-        """Stop one host before anything was changed on it; the others go on."""
+        """Stop one host before it is changed; other hosts continue."""
         part = self.host(host.name)
         part.findings += [problem for problem in problems if problem not in part.findings]
         part.failed = True
         try:
             self.state.fail_hosts({self.state.inventory.get_host(host.name)})
-        except PyinfraError as error:  # no host is left, or more failed than --fail-percent allows
+        except PyinfraError as error:  # no hosts remain, or more failed than --fail-percent allows
             self.run.stop_early(error)
 
     def abandon(self) -> None:
-        """Wait no more for hosts that are asked or changed at this moment."""
+        """Stop waiting for commands that are running on hosts."""
         if self.state.initialised:
             for greenlet in self.state.pool.greenlets - {getcurrent()}:
                 greenlet.kill(block=False)
 
     def leave_out(self, name: str) -> None:
-        """Say nothing of a host that the deploy is not for, unless another one of the run is."""
+        """Leave out of the report a host that the deploy does not apply to, unless another deploy
+        of the run does."""
         self.left_out.add(name)
 
     @property
@@ -118,7 +119,7 @@ class RunReport(BaseStateCallback):
 
     @property
     def dry(self) -> bool:
-        """Whether the run was only to say what would be done, or was called off when it had."""
+        """Whether the run was a preview, or was cancelled after its preview."""
         if self.run.invocation.dry or self.run.invocation.previews:
             return True
         taking_part = self._taking_part()
@@ -129,7 +130,7 @@ class RunReport(BaseStateCallback):
         return not self.state.is_executing and went_well and examined
 
     def gather(self) -> list[HostReport]:
-        """Every host of the run, with what its operations did and how it stands."""
+        """Every host of the run, with the results of its operations and its status."""
         dry = self.dry
         for host in self._taking_part():
             part = self.host(host.name)
@@ -144,7 +145,7 @@ class RunReport(BaseStateCallback):
         return sorted(self.hosts.values(), key=lambda part: self._position(part.name))
 
     def _judge(self, host: Host, part: HostReport, *, dry: bool) -> None:
-        """Say how a host stands, and why where nothing else has said it."""
+        """Set a host's status, and add a finding where none explains it yet."""
         if dry:
             part.changed = 0 if part.failed else len(part.steps)
         if part.failed and host not in self.state.activated_hosts:
@@ -164,7 +165,7 @@ class RunReport(BaseStateCallback):
         part.failed = part.status in BAD
 
     def _awaits_its_turn(self, host: Host, part: HostReport, *, dry: bool) -> bool:
-        """Whether the run ended before it did anything that it was to do on a host."""
+        """Whether the run ended before it started its work on a host."""
         if host.name in self.touched:
             return False
         if not part.examined:
@@ -172,7 +173,7 @@ class RunReport(BaseStateCallback):
         return bool(self.state.ops[host]) and not dry
 
     def _add_operations(self, host: Host, part: HostReport) -> None:
-        """Count what changed; say what failed, or what an end of the whole run cut short."""
+        """Count changes; report what failed, or what the end of the run interrupted."""
         for op_hash, data in self.state.ops[host].items():
             meta = data.operation_meta
             name = ", ".join(self.state.get_op_meta(op_hash).names)
@@ -184,14 +185,14 @@ class RunReport(BaseStateCallback):
                 part.changed += 1
             elif meta.did_error():
                 lines = [line for line in meta.stderr_lines if line.strip()]
-                said = redact("\n".join(lines[:ERROR_LINES])).split("\n")
-                part.errors.append("\n".join([one_line(name), *barred(said)]))
+                shown = redact("\n".join(lines[:ERROR_LINES])).split("\n")
+                part.errors.append("\n".join([one_line(name), *barred(shown)]))
                 known = any(found.blocks for found in part.findings)
                 own = re.compile(
                     rf"GF\d{{3}} {re.escape(host.name)}: "
                 )  # as shell.explain writes it
-                if not known and not any(map(own.match, said)):
-                    last = next((line for line in reversed(said) if line.strip()), "no message")
+                if not known and not any(map(own.match, shown)):
+                    last = next((line for line in reversed(shown) if line.strip()), "no message")
                     part.findings.append(
                         findings.STEP_FAILED(operation=name, said=last.strip().rstrip("."))
                     )
@@ -211,7 +212,7 @@ class RunReport(BaseStateCallback):
         return [host.name for host in self.state.inventory].index(name)
 
     def close(self) -> None:
-        """Show the table on standard error and write the JSON that GPUFLEET_REPORT asks for."""
+        """Print the table to standard error and write the JSON file of GPUFLEET_REPORT."""
         if not self.state.initialised:
             self.run.finish([], ExitStatus.FAILED)
         elif self._selects_none():

@@ -114,8 +114,8 @@ class ToolkitEntry(Entry):
 
 
 def recorded_runtimes(facts: NodeFacts) -> dict[str, RuntimePart]:
-    """What gpufleet wrote for each runtime: by the notes of a run that is not on record yet, else
-    by the record. A damaged note counts for nothing."""
+    """What gpufleet wrote for each runtime: by the journal of an unrecorded run, else by the
+    record. A damaged note counts for nothing."""
     runtimes = dict(facts.provenance.entry(ToolkitEntry).runtimes)
     for key, note in facts.noted_runtimes.items():
         try:

@@ -1,4 +1,4 @@
-"""Autoscalers of a cluster that scale pods with GPUs, and why one of them sees no metric.
+"""Autoscalers of a cluster for pods with GPUs, and why one of them gets no metric.
 
 Asks the API as the autoscaler itself does, so an answer that comes only now counts.
 """
@@ -22,7 +22,7 @@ TARGETS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "ReplicaS
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric that an autoscaler asks for. `kind`: Pods or External; `selector`: of its labels."""
+    """A metric that an autoscaler requests. `kind`: Pods or External; `selector`: of its labels."""
 
     kind: str
     name: str
@@ -45,7 +45,7 @@ class Autoscaler:
 
 
 def autoscalers(cluster: Cluster) -> list[Autoscaler]:
-    """Those whose pods ask for GPUs and that scale by a metric of pods or an external one."""
+    """Autoscalers whose pods request GPUs and that use a pod metric or an external one."""
     group = cluster.ask(client.AutoscalingApi(cluster.api).get_api_group)
     served = {entry.version for entry in group.versions}
     version = next((v for v in ("v2", "v2beta2", "v2beta1") if v in served), None)
@@ -116,13 +116,13 @@ def explain(cluster: Cluster, scaler: Autoscaler, metric: Metric) -> str:
         close = get_close_matches(metric.name, names, n=1, cutoff=0.5)
         meant = f" (did you mean {close[0]}?)" if close else ""
         there = ", ".join(names) or "none: Prometheus has no series that its rules take"
-        return f"no metric is named {metric.name!r}{meant}; the adapter offers {there}"
+        return f"no metric is named {metric.name!r}{meant}; available: {there}"
     if _has_value(cluster, scaler, metric):
         return ""
     if metric.selector and _has_value(cluster, scaler, Metric(metric.kind, metric.name, "")):
         return f"{metric.name} has no series with the labels {metric.selector}"
     if metric.kind == "Pods" and _has_value(cluster, scaler, metric, everywhere=True):
-        return f"{metric.name} is there, but for other pods than those of {scaler.target}"
+        return f"{metric.name} exists, but for other pods than those of {scaler.target}"
     return (
         f"{metric.name} has no series of the namespace {scaler.namespace}: no GPU of it is held by "
         "a running pod, or the labels exported_namespace and exported_pod (namespace and pod with "
@@ -146,14 +146,14 @@ def _has_value(
     if metric.kind == "Pods":
         place += "/pods/" + quote("*")
         asked = {"labelSelector": "" if everywhere else scaler.pods}
-    words = {**asked, "metricLabelSelector" if asked else "labelSelector": metric.selector}
-    query = urlencode({key: value for key, value in words.items() if value})
+    parameters = {**asked, "metricLabelSelector" if asked else "labelSelector": metric.selector}
+    query = urlencode({key: value for key, value in parameters.items() if value})
     answer = cluster.get(f"{place}/{metric.name}?{query}")
     return isinstance(answer, dict) and bool(answer.get("items"))
 
 
 def unavailable(cluster: Cluster, group: str) -> str:
-    """Why the API does not serve a group of metrics, in words; "" where it does."""
+    """Why the API does not serve a group of metrics, as text; "" where it does."""
     name = f"v1beta1.{group}"
     found = cluster.get(f"/apis/apiregistration.k8s.io/v1/apiservices/{name}")
     if not isinstance(found, dict):

@@ -22,10 +22,11 @@ class Become:
 
     def around(self, command: str) -> str:
         """The command line of `command`, a text for the shell, which reads no input of ours."""
-        words = ["sh", "-c", f"exec </dev/null\n{command}"]
+        command_line = ["sh", "-c", f"exec </dev/null\n{command}"]
         for program in reversed(self.programs):
-            words = [*program, shlex.join(words)] if program[0] == "su" else [*program, *words]
-        return shlex.join(words)
+            inner = [shlex.join(command_line)] if program[0] == "su" else command_line
+            command_line = [*program, *inner]
+        return shlex.join(command_line)
 
 
 def become(data: Mapping[str, Any]) -> Become:

@@ -1,4 +1,4 @@
-"""One cluster under check: what its API says, and how a check says that something is wrong."""
+"""One cluster under check: the state that its API reports, and how a check fails."""
 
 from __future__ import annotations
 
@@ -95,11 +95,11 @@ class Cluster(Subject):
         if self._closed:
             pytest.skip(self._closed)
 
-    def ask(self, call: Any, *words: Any, **more: Any) -> Any:
+    def ask(self, call: Any, *arguments: Any, **more: Any) -> Any:
         """An answer of the API; None where it has no such thing."""
         self.need_api()
         try:
-            return call(*words, _request_timeout=TIMEOUT, **more)
+            return call(*arguments, _request_timeout=TIMEOUT, **more)
         except ApiException as error:
             if error.status == 404:
                 return None
@@ -166,7 +166,7 @@ class Cluster(Subject):
         return None
 
     def prometheus(self, query: str) -> list[Answers] | str:
-        """The series of an instant query, asked through the API server, or in words why there is
+        """The series of an instant query through the API server, or the reason why there is
         no answer."""
         if self.prometheus_service is None:
             return "no Service selects the pods of a Prometheus"
@@ -186,7 +186,7 @@ class Cluster(Subject):
         return answer
 
     def get(self, path: str) -> Answers | str:
-        """An answer of the API, or in words why there is none."""
+        """A response of the API, or the reason why there is none."""
         self.need_api()
         try:
             return self._get(path)
@@ -194,7 +194,7 @@ class Cluster(Subject):
             raise self.gone(error) from error
 
     def _get(self, path: str) -> Answers | str:
-        """By a path as it is: the client's own calls write / and ? behind a proxy as %2F, %3F."""
+        """A GET with a literal path: the client encodes / and ? behind a proxy as %2F and %3F."""
         headers = {"Accept": "application/json"}
         self.api.update_params_for_auth(headers, [], ["BearerToken"], path, "GET", None)
         url = self.api.configuration.host + path

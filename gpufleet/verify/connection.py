@@ -136,7 +136,7 @@ class Connections:
 
 
 def _type_in(backend: Any, line: bytes) -> None:
-    """Have every command get this as its input, for which testinfra has no option."""
+    """Use this as the input of every command, for which testinfra has no option."""
 
     def run_local(command: str, *arguments: str) -> Any:
         text = backend.encode(backend.quote(command, *arguments))

@@ -54,7 +54,7 @@ toolkit_programs() { # of the packages that are installed, and whether each can 
     done
 }
 
-exporter_sections() { # of the exporter that is on record
+exporter_sections() { # of the recorded exporter
     url=$(sed -n 's/^ *"metrics": "\(http[^"]*\)".*/\1/p' /var/lib/gpufleet/provenance.json 2>/dev/null)
     section metrics metrics
     section listening listening

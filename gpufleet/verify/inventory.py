@@ -18,7 +18,7 @@ from gpufleet.verify.findings.hosts import LIMIT
 
 
 class VerifyError(Exception):
-    """The checks cannot be run at all; holds the finding that says why."""
+    """The checks cannot run; has the finding with the reason."""
 
     def __init__(self, finding: Finding) -> None:
         self.finding = finding
@@ -50,7 +50,7 @@ def parse_targets(text: str) -> list[Target]:
 
 
 def load_targets(inventory: str) -> list[Target]:
-    """Ask pyinfra itself what is in the inventory, so that groups and data are what a run sees.
+    """Load the inventory with pyinfra, so that groups and data are those of a run.
 
     Raises VerifyError where there is no such file (GF003) or pyinfra cannot load it (GF701).
     """
@@ -63,8 +63,8 @@ def load_targets(inventory: str) -> list[Target]:
         check=False,
     )
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    said = [line for line in lines if not line.startswith("-->")]
-    why = said[-1] if "Traceback (most recent call last):" in said else " / ".join(said)
+    output = [line for line in lines if not line.startswith("-->")]
+    why = output[-1] if "Traceback (most recent call last):" in output else " / ".join(output)
     if done.returncode != 0:
         raise VerifyError(INVENTORY(path=inventory, why=why or "pyinfra gives no reason"))
     try:
@@ -73,7 +73,7 @@ def load_targets(inventory: str) -> list[Target]:
         why = f"pyinfra printed no host list ({error})"
         raise VerifyError(INVENTORY(path=inventory, why=why)) from error
     if not targets:
-        raise VerifyError(INVENTORY(path=inventory, why=why or "it names no host"))
+        raise VerifyError(INVENTORY(path=inventory, why=why or "it has no hosts"))
     for target in targets:
         if cluster_named_twice(target.name, target.groups):
             raise VerifyError(NAMED_TWICE(name=target.name))

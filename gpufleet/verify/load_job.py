@@ -12,15 +12,15 @@ from gpufleet.verify.load_models import LoadField, LoadImage, LoadTest
 
 PART = "load-test"
 LABELS = {"app.kubernetes.io/managed-by": "gpufleet", "app.kubernetes.io/component": PART}
-KEPT_SECONDS = 3600  # after its end, should nobody be there to remove it
+KEPT_SECONDS = 3600  # after its end, if the run cannot remove it
 ENDED = ("Succeeded", "Failed")
 SHARED = "none"  # the strategy of GPUs that are not
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What the inventory says. `seconds` of load, `image` and `cuda` in place of the catalog's
-    choice and the node's label; None where nothing is said."""
+class LoadRequest:
+    """The inventory's settings. `seconds` of load, `image` and `cuda` in place of the catalog's
+    choice and the node's label; None where it is not set."""
 
     seconds: int
     start_seconds: int
@@ -30,12 +30,12 @@ class Wish:
 
     @property
     def limit(self) -> int:
-        """Seconds after which a Job is ended that has not come to its end."""
+        """Seconds after which an unfinished Job is stopped."""
         return self.start_seconds + 2 * self.seconds
 
     @classmethod
-    def of(cls, data: Mapping[str, Any], catalog: LoadTest) -> Wish:
-        """From the data of an inventory. Raises ValueError where a number is none."""
+    def of(cls, data: Mapping[str, Any], catalog: LoadTest) -> LoadRequest:
+        """From the data of an inventory. Raises ValueError for an invalid number."""
         cuda = data.get("verify_load_cuda")
         program = catalog.program
         return cls(
@@ -70,14 +70,16 @@ class LeftOut:
         return f"{self.node}: {self.why}"
 
 
-def choose(catalog: LoadTest, wish: Wish, node: Any, pods: Iterable[Any]) -> Load | LeftOut:
+def choose(
+    catalog: LoadTest, request: LoadRequest, node: Any, pods: Iterable[Any]
+) -> Load | LeftOut:
     """What to run on a node. `node`, `pods`: V1Node, all V1Pods of the cluster."""
     name, labels = node.metadata.name, node.metadata.labels or {}
     product = labels.get(catalog.labels.product, "")
     gpus = free_gpus(node, pods)
     compute = ".".join(labels.get(label, "") for label in catalog.labels.compute)
-    told = next((labels[label] for label in catalog.labels.cuda if labels.get(label)), "")
-    cuda = wish.cuda or (int(told) if told.isdigit() else 0)
+    label = next((labels[name] for name in catalog.labels.cuda if labels.get(name)), "")
+    cuda = request.cuda or (int(label) if label.isdigit() else 0)
     if node.spec.unschedulable:
         return LeftOut(name, "it is cordoned")
     if "-MIG-" in product:
@@ -90,17 +92,17 @@ def choose(catalog: LoadTest, wish: Wish, node: Any, pods: Iterable[Any]) -> Loa
     if not cuda:
         return LeftOut(name, f"no label {catalog.labels.cuda[0]}, and verify_load_cuda is not set")
     oldest = next((entry.compute for entry in catalog.oldest if entry.cuda == cuda), None)
-    if oldest and release(compute) < release(oldest) and not wish.cuda:
+    if oldest and release(compute) < release(oldest) and not request.cuda:
         return LeftOut(
             name,
             f"CUDA {cuda} of its driver begins at compute capability {oldest}, it has {compute}; "
             "verify_load_cuda names another program",
         )
-    if field is None or not (image or wish.image):
+    if field is None or not (image or request.image):
         return LeftOut(name, f"no image for CUDA {cuda} and compute capability {compute} is known")
     if labels.get(catalog.labels.sharing, SHARED) != SHARED:
         gpus = 1  # more shares of a GPU are no more load
-    chosen = wish.image or (image.image if image else "")
+    chosen = request.image or (image.image if image else "")
     return Load(name, gpus, chosen, cuda, field, compute)
 
 
@@ -117,7 +119,7 @@ def _image(catalog: LoadTest, cuda: int) -> LoadImage | None:
 
 
 def free_gpus(node: Any, pods: Iterable[Any]) -> int:
-    """GPUs of a node that no pod holds."""
+    """GPUs of a node that no pod uses."""
     offered = int((node.status.allocatable or {}).get(RESOURCE, 0))
     return offered - sum(
         int((part.resources.limits or {}).get(RESOURCE, 0) if part.resources else 0)
@@ -127,7 +129,7 @@ def free_gpus(node: Any, pods: Iterable[Any]) -> int:
     )
 
 
-def job(catalog: LoadTest, load: Load, wish: Wish) -> dict[str, Any]:
+def job(catalog: LoadTest, load: Load, request: LoadRequest) -> dict[str, Any]:
     """The manifest, for any Kubernetes from 1.16 on.
 
     Its pod goes through the scheduler, which counts GPUs, and by the node's name, which is not
@@ -137,7 +139,7 @@ def job(catalog: LoadTest, load: Load, wish: Wish) -> dict[str, Any]:
     container = {
         "name": "dcgmproftester",
         "image": load.image,
-        "command": program.command(load.cuda, load.field.field, wish.seconds),
+        "command": program.command(load.cuda, load.field.field, request.seconds),
         "resources": {"limits": {RESOURCE: str(load.gpus)}},
         "securityContext": {"capabilities": {"add": list(program.capabilities)}},
     }
@@ -147,7 +149,7 @@ def job(catalog: LoadTest, load: Load, wish: Wish) -> dict[str, Any]:
         "tolerations": [{"key": RESOURCE, "operator": "Exists", "effect": "NoSchedule"}],
         "affinity": {"nodeAffinity": _only(load.node)},
         "containers": [container],
-        **({"runtimeClassName": wish.runtime_class} if wish.runtime_class else {}),
+        **({"runtimeClassName": request.runtime_class} if request.runtime_class else {}),
     }
     return {
         "apiVersion": "batch/v1",
@@ -155,7 +157,7 @@ def job(catalog: LoadTest, load: Load, wish: Wish) -> dict[str, Any]:
         "metadata": {"generateName": "gpufleet-load-", "labels": LABELS},
         "spec": {
             "backoffLimit": 0,
-            "activeDeadlineSeconds": wish.limit,
+            "activeDeadlineSeconds": request.limit,
             "ttlSecondsAfterFinished": KEPT_SECONDS,
             "template": {"metadata": {"labels": LABELS}, "spec": spec},
         },

@@ -1,4 +1,4 @@
-"""What came of a load test: by what dcgmproftester printed, by what Prometheus saw. Pure."""
+"""The results of a load test, from dcgmproftester's output and Prometheus' series. Pure."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ Series = Mapping[str, Any]  # of a range query: "metric" -> labels, "values" -> 
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """What dcgmproftester said. `rates`: worker -> gflops in the order of its reports; `workers`:
+    """Output of dcgmproftester. `rates`: worker -> gflops in the order of its reports; `workers`:
     one for each GPU, none in the wording of 2.0."""
 
     rates: Mapping[str, tuple[float, ...]]
     workers: frozenset[str]
     passed: bool
-    complaint: str  # the first line that tells of a fault; "" without one
+    complaint: str  # the first line that reports a fault; "" without one
 
 
 def parse(text: str) -> Printed:
@@ -99,7 +99,7 @@ def samples(series: Iterable[Series], names: Collection[str]) -> int:
 
 
 def idle(catalog: LoadTest, load: Load, series: Collection[Series]) -> list[str]:
-    """GPUs that Prometheus saw too little work on.
+    """GPUs that Prometheus reports as too idle.
 
     By the median, for the first and the last sample may be of a moment without load.
     """
@@ -126,7 +126,7 @@ def _applies(limit: ActiveLimit, load: Load) -> bool:
 
 
 def throttled(catalog: LoadTest, series: Iterable[Series]) -> list[str]:
-    """GPUs whose clocks were held down, with the reasons, in more than one sample."""
+    """GPUs that were throttled in more than one sample, with the reasons."""
     reasons: defaultdict[tuple[str, str], int] = defaultdict(int)
     for gpu, values in _values(series, catalog.throttling.metrics):
         for value in values:

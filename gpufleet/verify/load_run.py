@@ -1,4 +1,4 @@
-"""Runs load tests in a cluster: makes their Jobs, waits, gathers what is known, removes them."""
+"""Runs load tests in a cluster: creates their Jobs, waits, gathers the results, removes them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException
 
 from gpufleet.verify.cluster import Cluster
-from gpufleet.verify.load_job import ENDED, LeftOut, Load, Wish
+from gpufleet.verify.load_job import ENDED, LeftOut, Load, LoadRequest
 from gpufleet.verify.load_judge import Series
 from gpufleet.verify.load_models import PodLabels
 
 NAMESPACE = "default"
 POLL = 1.0  # seconds
 WAITING = ("", "Pending")
-TELL = 15.0  # seconds between two lines of progress
+REPORT = 15.0  # seconds between two lines of progress
 TAIL = 300  # characters of a log in a message
 Progress = Callable[[str], None]
 
 
 @dataclass(slots=True)
 class Run:
-    """One load test. `log`: None where no kubelet gives it; `trouble`: why it did not end well."""
+    """One load test. `log`: None if the kubelet does not return it; `trouble`: why it failed."""
 
     load: Load
     job: str
@@ -57,7 +57,7 @@ class Loads:
 
     @property
     def done(self) -> list[Run]:
-        """Those that show by their log that the program ran."""
+        """The runs whose log shows that the program ran."""
         return [run for run in self.runs if run.phase == "Succeeded" and run.log is not None]
 
 
@@ -65,7 +65,7 @@ class Loads:
 def running(
     cluster: Cluster, jobs: Sequence[tuple[Load, Mapping[str, Any]]]
 ) -> Iterator[list[Run]]:
-    """The Jobs, all at once; they and their pods are gone afterwards, whatever happens."""
+    """Create all Jobs at once; they and their pods are removed afterwards in any case."""
     runs: list[Run] = []
     batch = cluster.batch
     try:
@@ -80,19 +80,19 @@ def running(
             )
 
 
-def wait(cluster: Cluster, runs: Sequence[Run], wish: Wish, tell: Progress) -> None:
-    """Until every Job has ended, or has not begun in its time; says how they are doing."""
+def wait(cluster: Cluster, runs: Sequence[Run], request: LoadRequest, report: Progress) -> None:
+    """Wait until every Job has finished, or has not started in time; report progress."""
     began = time.monotonic()
-    late, end = began + wish.start_seconds, began + wish.limit
-    told, last = began - TELL, ""
+    late, end = began + request.start_seconds, began + request.limit
+    reported, last = began - REPORT, ""
     while True:
         for run in runs:
             if not run.over:
                 _look(cluster, run)
         now, text = time.monotonic(), ", ".join(map(str, runs))
-        if text != last or now - told >= TELL:
-            tell(f"load test: {text} ({max(0, end - now):.0f} s left)")
-            told, last = now, text
+        if text != last or now - reported >= REPORT:
+            report(f"load test: {text} ({max(0, end - now):.0f} s left)")
+            reported, last = now, text
         left = [run for run in runs if not run.over]
         if now >= end or all(now >= late and run.phase in WAITING for run in left):
             break
@@ -104,7 +104,7 @@ def wait(cluster: Cluster, runs: Sequence[Run], wish: Wish, tell: Progress) -> N
 
 
 def _look(cluster: Cluster, run: Run) -> None:
-    """A Job that exceeds its deadline, or may make no pod, says so itself."""
+    """A Job reports itself that it exceeded its deadline, or may create no pod."""
     pods = cluster.ask(
         cluster.core.list_namespaced_pod, NAMESPACE, label_selector=f"job-name={run.job}"
     ).items
@@ -143,7 +143,7 @@ def _began(pod: Any) -> datetime | None:
 
 
 def _trouble(pod: Any) -> str:
-    """Why a pod waits or has failed, in words of the scheduler, kubelet or container."""
+    """Why a pod waits or has failed, as reported by the scheduler, kubelet or container."""
     found = [pod.status.message or ""]
     for status in pod.status.container_statuses or ():
         if status.state.waiting:
@@ -169,7 +169,7 @@ def _read_log(cluster: Cluster, run: Run) -> None:
 def read_series(
     cluster: Cluster, run: Run, metrics: Sequence[str], labels: Sequence[PodLabels]
 ) -> str:
-    """Fill `series` with what Prometheus saw of the pod's GPUs; why it does not answer, or nothing.
+    """Fill `series` from Prometheus for the pod's GPUs; return why there is no answer, or "".
 
     The time is the controller's, whose clock may differ from the node's by seconds.
     """

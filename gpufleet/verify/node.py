@@ -1,4 +1,4 @@
-"""One host under check: what it should be, what it is, and how a check says that they differ."""
+"""One host under check: its expected state, its actual state, and how a check fails."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Node(Subject):
         super().__init__(target)
         self.probe = probe
 
-    # What the host is.
+    # What is found on the host.
 
     @cached_property
     def trouble(self) -> str:
@@ -67,8 +67,8 @@ class Node(Subject):
         values = dict(
             line.split("=", 1) for line in self.section("os-release").lines if "=" in line
         )
-        words = (values.get("ID", "") + " " + values.get("ID_LIKE", "")).replace('"', "").split()
-        return bool(_debian_words().intersection(words))
+        families = (values.get("ID", "") + " " + values.get("ID_LIKE", "")).replace('"', "").split()
+        return bool(_debian_words().intersection(families))
 
     @cached_property
     def packages(self) -> dict[str, Installed]:
@@ -112,7 +112,7 @@ class Node(Subject):
     def services(self) -> dict[str, dict[str, str]]:
         return units(self.section("services").text)
 
-    # What the host should be.
+    # What is expected of the host.
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
@@ -132,18 +132,18 @@ class Node(Subject):
         return dict(self.provenance.get("toolkit") or {})
 
     def is_wanted(self, role: str) -> bool:
-        """Whether the inventory asks for the `driver` or the `toolkit` on a host like this one."""
+        """Whether the inventory enables the `driver` or the `toolkit` for a host like this one."""
         return bool(self.gpus) and self.data.get(f"{role}_enabled") is not False
 
     @property
     def driver_version(self) -> str:
         """The version that should be there, by the record. Skips the check without one."""
         self.need(self.gpus or self.driver, "the host has no NVIDIA GPU")
-        self.need(self.driver.get("version"), "no driver is on record (GF711)")
+        self.need(self.driver.get("version"), "no driver is recorded (GF711)")
         return str(self.driver["version"])
 
     def need_driver(self) -> str:
-        """Skip unless a driver is on record and there is a GPU for it; the version on record."""
+        """Skip unless a driver is recorded and there is a GPU for it; the recorded version."""
         version = self.driver_version
         self.need(self.gpus, "no NVIDIA GPU on the PCI bus (GF741)")
         return version
@@ -163,7 +163,7 @@ class Node(Subject):
 
     @cached_property
     def runtimes(self) -> dict[str, Runtime]:
-        """The runtimes that should serve GPUs: those on record and those the inventory names."""
+        """The runtimes that should serve GPUs: those recorded and those in the inventory."""
         wanted = self.data.get("toolkit_runtimes")
         names = set(self.toolkit.get("runtimes") or {})
         names |= set(wanted) if isinstance(wanted, (list, tuple)) else set()
@@ -177,5 +177,5 @@ class Node(Subject):
 
     def runtime(self, name: str) -> Runtime:
         """One runtime. Skips the check when this host should not have it."""
-        self.need(name in self.runtimes, f"{name} is not on record as a GPU runtime")
+        self.need(name in self.runtimes, f"{name} is not recorded as a GPU runtime")
         return self.runtimes[name]

@@ -1,4 +1,4 @@
-"""What the checks of the driver's packages and of the toolkit's have in common."""
+"""Shared by the checks of the driver packages and of the toolkit packages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpufleet.verify.parse import bare
 
 
 def differences(node: Node, recorded: dict[str, str]) -> list[str]:
-    """Each package of the record that is not installed at its version, in words."""
+    """Each recorded package that is not installed at its version, as text."""
     found = []
     for name, version in sorted(recorded.items()):
         package = node.packages.get(name)

@@ -1,4 +1,4 @@
-"""Texts that hosts print -> values. Pure functions, no knowledge of what should be there."""
+"""Parsers of hosts' output. Pure functions, independent of what is expected."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SOCKET = re.compile(r"^([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4})$", re.MULTILINE)
 
 
 class UnreadableLocks(Exception):
-    """A list of locked versions has not its form; the text says why."""
+    """A list of locked versions is malformed; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +146,8 @@ def listening(text: str) -> set[tuple[str, str]]:
     """Addresses of /proc/net/tcp, `0100007F:24B8` -> ("127.0.0.1", "9400"); others are skipped."""
     found = set()
     for host, port in SOCKET.findall(text):
-        words = [bytes.fromhex(host[at : at + 8])[::-1] for at in range(0, len(host), 8)]
-        found.add((str(ip_address(b"".join(words))), str(int(port, 16))))
+        groups = [bytes.fromhex(host[at : at + 8])[::-1] for at in range(0, len(host), 8)]
+        found.add((str(ip_address(b"".join(groups))), str(int(port, 16))))
     return found
 
 

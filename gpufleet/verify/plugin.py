@@ -262,5 +262,5 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         try:
             ReportFile(Path(path)).write(text + "\n")
         except OSError as error:
-            print(f"--json {path} could not be written: {error.strerror or error}", file=sys.stderr)
+            print(f"Cannot write --json {path}: {error.strerror or error}", file=sys.stderr)
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

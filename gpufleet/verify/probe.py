@@ -29,7 +29,7 @@ section() {
 """
 
 
-NOBODY_ELSE = Become()
+SAME_USER = Become()
 
 
 class Unreachable(Exception):
@@ -38,7 +38,7 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a command printed (both streams, in a script's section) and its exit status."""
+    """The output of a command (both streams, in a script's section) and its exit status."""
 
     status: int
     text: str
@@ -53,7 +53,7 @@ class Output:
 
     @property
     def last(self) -> str:
-        """The last line, which is where tools say what went wrong."""
+        """The last line, where tools report errors."""
         return self.lines[-1].strip() if self.lines else f"exit status {self.status}"
 
 
@@ -61,7 +61,7 @@ MISSING = Output(127, "")
 
 
 class Probe(Protocol):
-    """The one way to a host. Tests put a fake in its place."""
+    """The only access to a host. Tests replace it with a fake."""
 
     def run(self, command: str) -> Output: ...
 
@@ -71,7 +71,7 @@ class Probe(Protocol):
 class HostProbe:
     """A probe over a testinfra host."""
 
-    def __init__(self, host: testinfra.host.Host, become: Become = NOBODY_ELSE) -> None:
+    def __init__(self, host: testinfra.host.Host, become: Become = SAME_USER) -> None:
         self._host = host
         self._become = become
 
@@ -102,8 +102,8 @@ class HostProbe:
         """Run a script of this package; section name -> output. Raises Unreachable."""
         mark = f"@@{secrets.token_hex(8)}"
         body = resources.files("gpufleet.verify").joinpath(name).read_text()
-        words = " ".join(shlex.quote(argument) for argument in arguments)
-        output = self.run(f"mark={mark}; set -- {words}\n{FRAME}{body}")
+        quoted = " ".join(shlex.quote(argument) for argument in arguments)
+        output = self.run(f"mark={mark}; set -- {quoted}\n{FRAME}{body}")
         sections = parse_sections(output.text, mark)
         if not sections:
             raise Unreachable(f"no answer from the shell: {output.last}")

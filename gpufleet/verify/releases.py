@@ -1,6 +1,6 @@
-"""Helm releases as the checks see them: what Helm itself noted in the cluster.
+"""Helm releases as the checks see them: Helm's own records in the cluster.
 
-Read apart from the code that installs: its own reading is what is checked.
+Read independently of the code that installs, which is under check.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ def _version(secret: Any, chart: str) -> str:
 def wrong_versions(
     data: Mapping[str, Any], server: str, found: Mapping[str, Deployed]
 ) -> list[str]:
-    """Releases that are not what the inventory wants on a server of that version, in words.
+    """Releases that differ from the inventory on a server of that version, as text.
 
     A version that the inventory names must be there; one that gpufleet chooses, or a newer one,
-    which a deploy leaves as it is.
+    which a deploy does not change.
     """
     pins = data.get("cluster_chart_versions") or {}
     chosen = choose_charts(load_charts(), server, data.get("cluster_charts") or "careful", pins)

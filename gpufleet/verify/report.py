@@ -1,4 +1,4 @@
-"""What the checks found, per host: a table for people, JSON for programs."""
+"""The results of the checks, per host: a table for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Report:
     hosts: dict[str, dict[str, Result]] = field(default_factory=dict)
 
     def add(self, host: str, check: str, result: Result) -> None:
-        """Keep a result; a failure of the set-up or the end of a check replaces what it gave."""
+        """Add a result; a failure in the set-up or teardown of a check replaces its result."""
         checks = self.hosts.setdefault(host, {})
         if check not in checks or result.outcome in ("failed", "error"):
             checks[check] = result

@@ -26,7 +26,7 @@ UNITS = {"docker": "docker.service", "crio": "crio.service"}
 
 
 def configuration_path(node: Node, name: str) -> str:
-    """The main configuration file of a runtime; the record may name a drop-in beside it."""
+    """The main configuration file of a runtime; the record may name a drop-in instead."""
     record = (node.toolkit.get("runtimes") or {}).get(name) or {}
     path = PurePosixPath(record.get("config") or DEFAULT_CONFIGURATION[name])
     if name == "containerd" and node.data.get("toolkit_containerd_config"):
@@ -54,7 +54,7 @@ def mapping(text: str) -> dict[str, Any]:
 
 
 class Runtime:
-    """docker, containerd or CRI-O on one host; every value is the runtime's own word."""
+    """docker, containerd or CRI-O on one host; every value is reported by the runtime."""
 
     def __init__(self, name: str, node: Node) -> None:
         self.name, self._node = name, node
@@ -77,7 +77,7 @@ class Runtime:
 
     @property
     def active(self) -> str:
-        """systemd's word: active, inactive, failed; "not installed" without a unit."""
+        """systemd's state: active, inactive, failed; "not installed" without a unit."""
         state = units(self.section("runtime-services").text).get(self.unit, {})
         if state.get("LoadState", "not-found") == "not-found":
             return "not installed"
@@ -93,7 +93,7 @@ class Runtime:
 
     @cached_property
     def refusal(self) -> str:
-        """What the runtime's own parser says against the configuration; "" when it takes it."""
+        """Why the runtime's own parser rejects the configuration; "" if it accepts it."""
         if self.name == "docker":
             return self._docker_refusal()
         parser = {"containerd": "containerd-dump", "crio": "crio-validate"}[self.name]
@@ -153,7 +153,7 @@ class Runtime:
 
     @property
     def ignorance(self) -> str:
-        """Why the running runtime does not know the nvidia runtime; "" when it does."""
+        """Why the running daemon lacks the nvidia runtime; "" if it has it."""
         if self.name == "docker":
             known = mapping(self.section("docker-info").text).get("Runtimes") or {}
             return "" if "nvidia" in known else f"`docker info` lists {', '.join(known) or 'none'}"
@@ -167,7 +167,7 @@ class Runtime:
             return f"its age is not known: {written.last}, {started.last}"
         # containerd reads its files when it starts, and only then.
         older = int(written.text) > int(started.text)
-        return "it was started before its configuration was last written" if older else ""
+        return "started before its configuration was last written" if older else ""
 
     @property
     def images(self) -> list[str]:

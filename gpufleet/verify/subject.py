@@ -1,4 +1,4 @@
-"""What is under check: how a check ends, and how it says that something is not as it should be."""
+"""The subject of a check: how a check fails or is skipped."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gpufleet.verify.inventory import Target
 
 
 class CheckFailed(AssertionError):
-    """A check that failed; holds its finding. Its text is all that a person needs to see."""
+    """A check that failed; with its finding. Its text is the whole message for the user."""
 
     def __init__(self, host: str, finding: Finding) -> None:
         self.finding = finding
-        super().__init__(f"{finding.code} {host}: {finding.message}; do: {finding.remedy}")
+        super().__init__(f"{finding.code} {host}: {finding.sentences}")
 
 
 class Subject:
@@ -29,11 +29,11 @@ class Subject:
         raise CheckFailed(self.name, kind(None, expected=expected, found=found, **details))
 
     def expect(self, ok: bool, kind: Kind, expected: str, found: str, **details: str) -> None:
-        """Fail with this kind unless `ok`. `expected` and `found` are for a person to read."""
+        """Fail with this kind unless `ok`. `expected` and `found` are text for the user."""
         if not ok:
             self.fail(kind, expected, found, **details)
 
     def need(self, ok: object, reason: str) -> None:
-        """Skip the check, with the reason, unless it makes sense here."""
+        """Skip the check, with the reason, unless it applies."""
         if not ok:
             pytest.skip(reason)

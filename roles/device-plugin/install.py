@@ -18,10 +18,10 @@ def install(stack: Stack) -> None:
         stack.plan.label,
         stack.plan.label_value,
     )
-    operations.keep_runtime_class(
+    operations.ensure_runtime_class(
         "Let pods ask for NVIDIA's runtime",
         stack.run.cluster.api,
         stack.run.settings.device_plugin.runtime_class,
     )
-    stack.bring("Find out which nodes have GPUs", NFD)
-    stack.bring("Offer the GPUs to pods", PLUGIN)
+    stack.apply("Find out which nodes have GPUs", NFD)
+    stack.apply("Offer the GPUs to pods", PLUGIN)

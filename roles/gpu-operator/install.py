@@ -10,4 +10,4 @@ from gpufleet.host.operation import role
 @role("GPU Operator")
 def install(stack: Stack) -> None:
     """Bring the operator's release to its plan."""
-    stack.bring("Let NVIDIA's operator manage the GPUs", OPERATOR)
+    stack.apply("Let NVIDIA's operator manage the GPUs", OPERATOR)

@@ -13,13 +13,13 @@ from gpufleet.monitoring import operations as alertmanager
 @role("Monitoring")
 def install_prometheus(stack: Stack) -> None:
     """Bring kube-prometheus-stack to its plan: its CRDs are what the exporter's monitor needs."""
-    operations.keep_password(
+    operations.ensure_password(
         "Make a password for Grafana", stack.run.cluster.api, stack.plan.secret
     )
-    alertmanager.keep_config(
+    alertmanager.ensure_config(
         "Tell Alertmanager whom to write", stack.run.cluster.api, stack.plan.receivers
     )
-    stack.bring("Install Prometheus and Grafana", STACK)
+    stack.apply("Install Prometheus and Grafana", STACK)
     if not stack.run.report.failed:
         objects.keep("Write the alerts", stack.run.cluster.api, stack.plan.alerts)
         objects.keep(
@@ -30,16 +30,16 @@ def install_prometheus(stack: Stack) -> None:
 @role("Monitoring")
 def install_exporter(stack: Stack) -> None:
     """Bring dcgm-exporter to its plan: one pod on every node with GPUs."""
-    stack.bring("Export the metrics of the GPUs", EXPORTER)
+    stack.apply("Export the metrics of the GPUs", EXPORTER)
 
 
 @role("Monitoring")
 def install_adapter(stack: Stack) -> None:
     """Bring prometheus-adapter to its plan: it gives autoscalers what Prometheus has of GPUs."""
-    stack.bring("Give metrics of the GPUs to autoscalers", ADAPTER)
+    stack.apply("Give metrics of the GPUs to autoscalers", ADAPTER)
 
 
 @role("Monitoring")
 def install_detector(stack: Stack) -> None:
     """Bring node-problem-detector to its plan: conditions and events of nodes about their GPUs."""
-    stack.bring("Look for troubles of GPUs on the nodes", DETECTOR)
+    stack.apply("Look for troubles of GPUs on the nodes", DETECTOR)

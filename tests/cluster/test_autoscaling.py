@@ -50,7 +50,7 @@ def autoscaled(loop: Loop, namespace: str) -> Callable[..., Watch]:
         version = served(loop)
         known = catalog.metric(METRIC)
         assert known
-        wanted = Scaling(namespace, name, known, str(TARGET), MOST, calm_seconds=0)
+        wanted = Scaling(namespace, name, known, str(TARGET), MOST, stabilization_seconds=0)
         text = hpa(catalog, wanted, version, kubernetes_minor(loop.cluster.version))
         body = yaml.safe_load(text.replace(METRIC, metric))
         if labels:
@@ -98,7 +98,7 @@ WRONG = {  # a Deployment, the metric that its autoscaler asks for, its labels, 
     "misnamed": (
         "duty_cycle",
         {},
-        "no metric is named 'duty_cycle' (did you mean duty_cycle_current?); the adapter offers",
+        "no metric is named 'duty_cycle' (did you mean duty_cycle_current?); available:",
     ),
     "mislabelled": (
         METRIC,

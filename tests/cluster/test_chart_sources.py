@@ -155,7 +155,7 @@ def an_answer_that_ends_early(offered: Repository) -> None:
         (no_archive, "GF841", "tiny-1.0.0.tgz: it answers 404"),
         (another_digest, "GF812", f"the index says {'ab' * 32}"),
         (a_cut_archive, "GF812", "the index says"),
-        (a_cut_archive_with_its_digest, "GF842", "no usable archive"),
+        (a_cut_archive_with_its_digest, "GF842", "not a valid archive"),
         (an_answer_that_ends_early, "GF841", "more expected"),
     ],
 )

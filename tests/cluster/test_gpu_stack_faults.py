@@ -30,7 +30,7 @@ def test_a_value_that_the_chart_does_not_know_is_refused(current: Bench) -> None
     assert "dcgm-exporter" not in current.releases()
 
 
-def test_where_somebody_collects_no_second_exporter_comes(current: Bench) -> None:
+def test_with_another_exporter_none_is_installed(current: Bench) -> None:
     labels = {"app": "starship"}
     container = {
         "name": "x",

@@ -10,7 +10,7 @@ from kubernetes import client
 
 from gpufleet.verify.cluster import Cluster as Verified
 from gpufleet.verify.inventory import Target
-from gpufleet.verify.load_job import LABELS, LeftOut, Load, Wish, choose, job
+from gpufleet.verify.load_job import LABELS, LeftOut, Load, LoadRequest, choose, job
 from gpufleet.verify.load_models import load_load_test
 from gpufleet.verify.load_run import Run, running, wait
 from gpufleet_sandbox.cluster import Cluster
@@ -19,7 +19,7 @@ from tests.cluster.pods import SECONDS
 from tests.cluster.stacking import Bench
 
 CATALOG = load_load_test()
-WISH = Wish(seconds=5, start_seconds=20)
+REQUEST = LoadRequest(seconds=5, start_seconds=20)
 OURS = ",".join(f"{name}={value}" for name, value in LABELS.items())
 GFD = {
     "nvidia.com/cuda.runtime.major": "13",
@@ -51,23 +51,25 @@ def verified(bench: Bench) -> Verified:
 
 def loads(cluster: Verified) -> list[Load]:
     """What would run, on each of the nodes."""
-    found = [choose(CATALOG, WISH, node, []) for node in cluster.gpu_nodes]
+    found = [choose(CATALOG, REQUEST, node, []) for node in cluster.gpu_nodes]
     assert not [each for each in found if isinstance(each, LeftOut)]
     return [each for each in found if isinstance(each, Load)]
 
 
 def run(
-    cluster: Verified, wish: Wish = WISH, change: Callable[[dict[str, Any]], None] = lambda _: None
+    cluster: Verified,
+    request: LoadRequest = REQUEST,
+    change: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> list[Run]:
     """All loads to their end; `change`: of their manifests."""
     jobs = []
     for load in loads(cluster):
-        body = job(CATALOG, load, wish)
+        body = job(CATALOG, load, request)
         change(body)
         jobs.append((load, body))
     told: list[str] = []
     with running(cluster, jobs) as runs:
-        wait(cluster, runs, wish, told.append)
+        wait(cluster, runs, request, told.append)
     assert "gpu-1" in told[0]
     return runs
 
@@ -104,7 +106,7 @@ def test_a_load_that_fits_nowhere_is_given_up_and_told(bench: Bench, verified: V
         container = body["spec"]["template"]["spec"]["containers"][0]
         container["resources"]["limits"] = {"nvidia.com/gpu": "9"}
 
-    runs = run(verified, Wish(seconds=5, start_seconds=2), ask_for_more)
+    runs = run(verified, LoadRequest(seconds=5, start_seconds=2), ask_for_more)
     assert not any(each.over for each in runs)
     assert all("Insufficient nvidia.com/gpu" in each.trouble for each in runs), runs
     assert wait_until(lambda: nothing_is_left(bench), SECONDS)
@@ -121,19 +123,19 @@ def test_a_job_that_may_make_no_pod_says_why(bench: Bench, verified: Verified) -
 
     try:
         assert wait_until(known, SECONDS)
-        runs = run(verified, Wish(seconds=5, start_seconds=3))
+        runs = run(verified, LoadRequest(seconds=5, start_seconds=3))
     finally:
         bench.core.delete_namespaced_resource_quota("no-gpus", "default")
     assert all("exceeded quota" in each.trouble for each in runs), runs
 
 
 CHECKS = (
-    "load_comes_to_its_end",
+    "load_finishes",
     "load_reaches_every_gpu_node",
     "load_is_steady",
     "load_is_seen",
     "load_keeps_its_clocks",
-    "load_brings_no_xid",
+    "load_causes_no_xid",
 )
 
 

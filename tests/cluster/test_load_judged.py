@@ -173,9 +173,9 @@ def test_a_sick_gpu_fails_each_check_with_its_reason(stage: Stage) -> None:
         ),
         "load_is_seen": ("GF779", "played: GPU 1: its tensor pipe worked 0.30 of the time"),
         "load_keeps_its_clocks": ("GF782", "played: GPU 1: too hot (hardware)"),
-        "load_brings_no_xid": ("GF783", "played: GPU 1: XID 79"),
+        "load_causes_no_xid": ("GF783", "played: GPU 1: XID 79"),
     }
-    assert checks["load_comes_to_its_end"]["outcome"] == "passed"
+    assert checks["load_finishes"]["outcome"] == "passed"
     for name, (code, text) in wanted.items():
         found = checks[name]
         assert (found["outcome"], found["code"]) == ("failed", code), found
@@ -205,7 +205,7 @@ def test_a_program_that_did_not_do_it_is_told(
         stage.node.log = log
         stage.node.end(pod, stage.node.start(pod), status)
 
-    found = stage.run(play)["load_comes_to_its_end"]
+    found = stage.run(play)["load_finishes"]
     assert (found["outcome"], found["code"]) == ("failed", "GF777"), found
     assert said in found["message"]
 
@@ -226,8 +226,8 @@ def test_why_prometheus_does_not_answer_is_told(stage: Stage) -> None:
         stage.node.end(pod, stage.node.start(pod))
 
     checks = stage.run(play)
-    assert checks["load_comes_to_its_end"]["outcome"] == "passed", checks
-    for name in ("load_is_seen", "load_keeps_its_clocks", "load_brings_no_xid"):
+    assert checks["load_finishes"]["outcome"] == "passed", checks
+    for name in ("load_is_seen", "load_keeps_its_clocks", "load_causes_no_xid"):
         found = checks[name]
         assert found["outcome"] == "skipped", found
         assert "Prometheus does not answer through the API server: 503" in found["message"]

@@ -85,7 +85,7 @@ def test_a_chart_that_cannot_be_fetched(
 def test_a_node_port_that_is_taken(place: Site) -> None:
     assert place.bring({"service": {"nodePort": 30190}}, name="first").ok
     run = place.bring({"service": {"nodePort": 30190}})
-    assert f"Service {place.namespace}/first has it" in run.finding("GF834").message
+    assert f"which Service {place.namespace}/first uses" in run.finding("GF834").message
     assert (run.plan.action, run.outcome) == ("blocked", None)
     assert place.bring({"service": {"nodePort": 30190}}, name="first").plan.action == "no-op"
 
@@ -155,7 +155,7 @@ def test_a_namespace_that_is_strict(place: Site) -> None:
     place.core.patch_namespace(place.namespace, label)
     values = {"daemonset": {"enabled": True, "hostPort": 9400}}
     run = place.bring(values)
-    assert "enforces the pod security level restricted" in run.finding("GF835").message
+    assert "enforces pod security level restricted" in run.finding("GF835").message
     untouched(place, run)
     place.core.patch_namespace(place.namespace, {"metadata": {"labels": {POD_SECURITY: None}}})
 

@@ -101,7 +101,8 @@ def _parse_answers(data: bytes) -> object:
         return cluster_facts("fuzzed", Answers(**json.loads(data)))
     except Exception as error:  # noqa: BLE001 - as the boundary itself
         (found,) = told(error)
-        assert re.match(r"At gpufleet/kube/\w+\.py:\d+ ", found.message), found.message
+        place = r"Internal error in gpufleet at gpufleet/kube/\w+\.py:\d+ "
+        assert re.match(place, found.message), found.message
         assert len(found.message) < LONGEST + 200, f"{len(found.message)} characters"
         return found
 

@@ -150,5 +150,5 @@ def test_the_lock_ends_with_its_connection_and_the_run_says_what_was_cut(
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "GF504" in output
-    assert "the connection to the host was lost in the step" in output
+    assert "Connection lost in the step" in output
     assert "Traceback" not in output

@@ -97,7 +97,7 @@ def series(case: Case) -> Iterator[dict[str, str]]:
 
 
 def _labelled(name: str, case: Case, exporter: str) -> str:
-    """One GPU's series, as Prometheus holds it after the scrape. `name` may bring labels along."""
+    """One GPU's series, as Prometheus holds it after the scrape. `name` may contain labels."""
     host, prefix = STYLES[case.style]
     labels = {**GPU, host: NODE, "job": "dcgm-exporter", "instance": f"10.0.0.{exporter}:9400"}
     own = {"namespace": "monitoring", "pod": f"dcgm-exporter-{exporter}"}

@@ -1,4 +1,4 @@
-"""What node_exporter tells of the fleet's machines: they are all alike but for their InfiniBand."""
+"""What node_exporter reports about the fleet's machines, which differ only in InfiniBand."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ def machine(name: str, number: int, infiniband: bool) -> Iterator[Sample]:
     """Metric, labels, (value at the beginning, growth per second) of one machine's target."""
     target = {"job": "node-exporter", "instance": f"10.0.0.{number}:9100"}
 
-    def told(metric: str, value: float, growth: float = 0, **labels: str) -> Sample:
+    def reported(metric: str, value: float, growth: float = 0, **labels: str) -> Sample:
         return f"node_{metric}", {**target, **labels}, (value, growth)
 
-    yield told("uname_info", 1, nodename=name, release="6.1.0")
+    yield reported("uname_info", 1, nodename=name, release="6.1.0")
     for processor in ("0", "1"):
-        yield told("cpu_seconds_total", 1e6, 1 - PROCESSORS, cpu=processor, mode="idle")
-        yield told("cpu_seconds_total", 1e6, PROCESSORS, cpu=processor, mode="user")
-    yield told("memory_MemTotal_bytes", 2048 * GIB)
-    yield told("memory_MemAvailable_bytes", 2048 * GIB * (1 - MEMORY))
+        yield reported("cpu_seconds_total", 1e6, 1 - PROCESSORS, cpu=processor, mode="idle")
+        yield reported("cpu_seconds_total", 1e6, PROCESSORS, cpu=processor, mode="user")
+    yield reported("memory_MemTotal_bytes", 2048 * GIB)
+    yield reported("memory_MemAvailable_bytes", 2048 * GIB * (1 - MEMORY))
     for place, kind, used in (("/", "ext4", 0.3), ("/data", "xfs", FULLEST), ("/run", "tmpfs", 1)):
         where = {"mountpoint": place, "fstype": kind, "device": f"/dev{place}"}
-        yield told("filesystem_size_bytes", 1000 * GIB, **where)
-        yield told("filesystem_avail_bytes", 1000 * GIB * (1 - used), **where)
+        yield reported("filesystem_size_bytes", 1000 * GIB, **where)
+        yield reported("filesystem_avail_bytes", 1000 * GIB * (1 - used), **where)
     for disk in ("nvme0n1", "nvme1n1"):
-        yield told("disk_read_bytes_total", 1e9, READ / 2, device=disk)
-        yield told("disk_written_bytes_total", 1e9, WRITTEN / 2, device=disk)
+        yield reported("disk_read_bytes_total", 1e9, READ / 2, device=disk)
+        yield reported("disk_written_bytes_total", 1e9, WRITTEN / 2, device=disk)
     for device, share in (("eth0", 0.5), ("eth1", 0.5), ("lo", 3), ("veth12", 5)):
-        yield told("network_receive_bytes_total", 1e9, RECEIVED * share, device=device)
-        yield told("network_transmit_bytes_total", 1e9, SENT * share, device=device)
+        yield reported("network_receive_bytes_total", 1e9, RECEIVED * share, device=device)
+        yield reported("network_transmit_bytes_total", 1e9, SENT * share, device=device)
     for device in ("mlx5_0", "mlx5_1") if infiniband else ():
         port = {"device": device, "port": "1"}
-        yield told("infiniband_port_data_received_bytes_total", 1e12, PORT / 2, **port)
-        yield told("infiniband_port_data_transmitted_bytes_total", 1e12, PORT / 4, **port)
+        yield reported("infiniband_port_data_received_bytes_total", 1e12, PORT / 2, **port)
+        yield reported("infiniband_port_data_transmitted_bytes_total", 1e12, PORT / 4, **port)

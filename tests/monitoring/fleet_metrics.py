@@ -1,4 +1,4 @@
-"""The series of the fleet, as its exporters, kube-state-metrics and node_exporter tell them."""
+"""The series of the fleet, as its exporters, kube-state-metrics and node_exporter report them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def openmetrics() -> Iterator[str]:
 
 
 def _machines(cluster: str, since: int) -> Iterator[str]:
-    """What node_exporter told, of GPU nodes and of one that has none."""
+    """The series of node_exporter, of GPU nodes and of one that has none."""
     down = {node.name for node in NODES if not node.ready}
     found = [(node.name, node.infiniband) for node in NODES] + [("control-1", False)]
     for number, (name, infiniband) in enumerate(found, start=1):
@@ -120,7 +120,7 @@ def _instance_labels(gpu: Gpu, instance: int) -> dict[str, str]:
 
 
 def _xid_labels(node: Node, code: int) -> dict[str, str]:
-    """Newer exporters tell the code in a label too, so that a change is a new series."""
+    """Newer exporters have the code in a label too, so that a change is a new series."""
     if node.spelling != "hostname":
         return {}
     return {"err_code": str(code), "err_msg": "No Error" if code == 0 else f"XID {code}"}

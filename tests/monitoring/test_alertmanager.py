@@ -13,7 +13,7 @@ import requests
 import yaml
 
 from gpufleet.monitoring.alert_models import load_alerts
-from gpufleet.monitoring.alertmanager import NOBODY, alertmanager_config
+from gpufleet.monitoring.alertmanager import SILENT, alertmanager_config
 from gpufleet_sandbox.cluster.processes import end, free_ports, start
 from gpufleet_sandbox.debian import debian_program
 from gpufleet_sandbox.waiting import wait_until
@@ -63,10 +63,10 @@ def test_the_configuration_is_valid(amtool: Path, tmp_path: Path) -> None:
         (NAMES, {"component": "gpu", "severity": "info"}, "info"),
         (NAMES, {"component": "etcd", "severity": "critical"}, "default"),
         (NAMES, {"component": "gpu", "severity": "unheard"}, "default"),
-        (NAMES, {"alertname": "Watchdog", "severity": "none"}, NOBODY),
+        (NAMES, {"alertname": "Watchdog", "severity": "none"}, SILENT),
         (("default",), {"component": "gpu", "severity": "critical"}, "default"),
         (("default",), {"component": "gpu", "severity": "warning"}, "default"),
-        (("default",), {"component": "gpu", "severity": "info"}, NOBODY),
+        (("default",), {"component": "gpu", "severity": "info"}, SILENT),
     ],
 )
 def test_routes(
@@ -171,9 +171,9 @@ def test_a_node_that_is_down_silences_its_gpus(down: str, alertmanager: str) -> 
     assert lost == {"GpuMissing", "GpuPluginNotAdvertising"}
 
 
-def test_gpus_of_a_node_that_is_up_are_told(alertmanager: str) -> None:
-    told = [labels_of("GpuHot", **A0), labels_of("GpuEccUncorrectable", **A0)]
-    assert silenced(alertmanager, "up", *told, labels_of("GpuNodeNotReady", **B)) == set()
+def test_gpus_of_a_node_that_is_up_are_reported(alertmanager: str) -> None:
+    reported = [labels_of("GpuHot", **A0), labels_of("GpuEccUncorrectable", **A0)]
+    assert silenced(alertmanager, "up", *reported, labels_of("GpuNodeNotReady", **B)) == set()
 
 
 def test_a_gpu_that_is_gone_silences_what_follows_from_it(alertmanager: str) -> None:
@@ -191,8 +191,8 @@ def test_a_gpu_that_is_gone_silences_what_follows_from_it(alertmanager: str) -> 
 
 
 def test_another_gpu_that_is_gone_silences_no_missing_one(alertmanager: str) -> None:
-    told = [labels_of("GpuFellOffBus", **A0), labels_of("GpuMissing", **A1)]
-    assert silenced(alertmanager, "two", *told) == set()
+    reported = [labels_of("GpuFellOffBus", **A0), labels_of("GpuMissing", **A1)]
+    assert silenced(alertmanager, "two", *reported) == set()
 
 
 def test_causes_outweigh_their_signs(alertmanager: str) -> None:

@@ -8,16 +8,16 @@ from gpufleet.verify.cluster import Cluster
 
 
 def test_metrics_api_is_served(cluster: Cluster) -> None:
-    """The API that autoscalers ask for metrics of pods has something behind it that answers."""
+    """The metrics API for autoscalers is served and responds."""
     cluster.need(cluster.data.get("monitoring_autoscaling"), "monitoring_autoscaling is not set")
     found = unavailable(cluster, GROUPS["Pods"])
     cluster.expect(not found, kinds.METRICS_API_DOWN, f"{GROUPS['Pods']} to be served", found)
 
 
 def test_autoscalers_see_their_metrics(cluster: Cluster) -> None:
-    """No autoscaler of pods with GPUs shows `<unknown>` for a metric of pods or an external one."""
+    """No autoscaler of GPU pods shows `<unknown>` for a pod metric or an external one."""
     found = autoscalers(cluster)
-    cluster.need(found, "no autoscaler scales pods with GPUs by such a metric")
+    cluster.need(found, "no autoscaler of GPU pods uses such a metric")
     wrong = [
         f"{scaler}: {why}"
         for scaler in found

@@ -22,7 +22,7 @@ TOLERATION = {"key": RESOURCE, "operator": "Exists", "effect": "NoSchedule"}
 
 
 def missing(cluster: Cluster, image: str) -> str:
-    """GPU nodes without a ready pod of an image, in words; "" where there is none."""
+    """GPU nodes without a ready pod of an image, as text; "" where there is none."""
     with_pod = cluster.nodes_with(image)
     without = [node.metadata.name for node in cluster.gpu_nodes]
     return ", ".join(name for name in without if name not in with_pod)
@@ -34,7 +34,7 @@ def test_reachable(cluster: Cluster) -> None:
 
 
 def test_gpus_are_offered(cluster: Cluster) -> None:
-    """Nodes with GPUs offer as many as GPU feature discovery counted, and all of them work."""
+    """Nodes advertise as many GPUs as GPU feature discovery counted, and all are allocatable."""
     cluster.expect(bool(cluster.gpu_nodes), kinds.NO_GPU_NODES, "a node with GPUs", "none")
     wrong = []
     for node in cluster.gpu_nodes:
@@ -42,12 +42,12 @@ def test_gpus_are_offered(cluster: Cluster) -> None:
         capacity = int((node.status.capacity or {}).get(RESOURCE, 0))
         counted = int((node.metadata.labels or {}).get(COUNT, capacity))
         if offered == 0 or offered < max(capacity, counted):
-            wrong.append(f"{node.metadata.name} offers {offered} of {max(capacity, counted)}")
+            wrong.append(f"{node.metadata.name} advertises {offered} of {max(capacity, counted)}")
     cluster.expect(not wrong, kinds.GPUS_MISSING, "all GPUs of every node", ", ".join(wrong))
 
 
 def test_charts_are_of_the_versions_wanted(cluster: Cluster) -> None:
-    """Each release that is there is deployed, of the chart version that the inventory wants."""
+    """Each existing release is deployed, in the chart version of the inventory."""
     found = {chart: deployed(cluster, chart) for chart in SPACES}
     there = {chart: release for chart, release in found.items() if release}
     cluster.need(there, "there is no release of these charts")
@@ -63,10 +63,10 @@ def test_plugin_on_every_gpu_node(cluster: Cluster) -> None:
 
 
 def test_operator_is_ready(cluster: Cluster) -> None:
-    """The GPU Operator, where the cluster has one, says of its ClusterPolicy that it is ready."""
+    """The GPU Operator's ClusterPolicy is ready, if there is one."""
     policies = cluster.custom(POLICIES)
     wanted = cluster.data.get("cluster_stack") == "gpu-operator"
-    cluster.need(policies or wanted, "the GPU Operator is not what is asked for")
+    cluster.need(policies or wanted, "cluster_stack is not gpu-operator")
     states = [
         f"{policy['metadata']['name']} is {(policy.get('status') or {}).get('state') or 'new'}"
         for policy in policies
@@ -78,15 +78,17 @@ def test_operator_is_ready(cluster: Cluster) -> None:
 
 def test_exporter_on_every_gpu_node(cluster: Cluster) -> None:
     """A ready pod of dcgm-exporter is on every node with GPUs."""
-    cluster.need(cluster.data.get("monitoring_exporter") is not False, "it is switched off")
-    cluster.need(cluster.data.get("monitoring_enabled") is not False, "monitoring is off")
+    cluster.need(
+        cluster.data.get("monitoring_exporter") is not False, "monitoring_exporter is false"
+    )
+    cluster.need(cluster.data.get("monitoring_enabled") is not False, "monitoring_enabled is false")
     without = missing(cluster, EXPORTER)
     cluster.expect(not without, kinds.EXPORTER_PODS, "a ready pod each", f"none on {without}")
 
 
 @pytest.fixture(scope="module")
 def gpu_pod(cluster: Cluster) -> Iterator[Any]:
-    """A pod that adds two vectors on a GPU, when it has ended or its time is over."""
+    """A pod that adds two vectors on a GPU, when it has finished or timed out."""
     image = cluster.data.get("verify_gpu_image") or VECTOR_ADD
     container = {"name": "add", "image": image, "resources": {"limits": {RESOURCE: "1"}}}
     runtime = cluster.data.get("device_plugin_runtime_class")
@@ -125,7 +127,7 @@ def _ended(cluster: Cluster, job: str) -> Any:
 
 
 def test_a_pod_with_a_gpu_finishes(cluster: Cluster, gpu_pod: Any) -> None:
-    """A pod that asks for a GPU is placed on a node and ends well."""
+    """A pod that requests a GPU is scheduled and succeeds."""
     phase = gpu_pod.status.phase if gpu_pod else "no pod"
     reasons = [
         condition.message
@@ -137,12 +139,14 @@ def test_a_pod_with_a_gpu_finishes(cluster: Cluster, gpu_pod: Any) -> None:
 
 
 def test_vectors_are_added_on_the_gpu(cluster: Cluster, gpu_pod: Any) -> None:
-    """What that pod printed says that the GPU computed."""
+    """The log of that pod reports that the GPU computed."""
     cluster.need(gpu_pod and gpu_pod.status.phase == "Succeeded", "the pod did not finish (GF795)")
     try:
         text = str(cluster.core.read_namespaced_pod_log(gpu_pod.metadata.name, "default"))
     except ApiException as error:
-        pytest.skip(f"no kubelet gives the pod's log, so nothing shows what ran: {error.reason}")
+        pytest.skip(
+            f"the kubelet does not return the pod's log, so nothing shows what ran: {error.reason}"
+        )
     cluster.expect("PASSED" in text, kinds.VECTOR_ADD, "Test PASSED", text[-200:])
 
 
@@ -175,7 +179,7 @@ def _selects(spec: dict[str, Any], labels: dict[str, str]) -> bool:
 
 
 def test_prometheus_scrapes_the_exporter(cluster: Cluster) -> None:
-    """Prometheus itself names the exporters as targets, every pod of one, and they are up."""
+    """Every exporter pod is a target of Prometheus, and is up."""
     answer = cluster.need_series("up")
     up = {
         series["metric"].get("pod") or series["metric"]["instance"]: series["value"][1]
@@ -190,7 +194,7 @@ def test_prometheus_scrapes_the_exporter(cluster: Cluster) -> None:
 
 
 def test_metrics_name_pods(cluster: Cluster) -> None:
-    """Where a pod holds a GPU, the metrics of that GPU say which."""
+    """The metrics of a GPU that a pod uses have the labels of that pod."""
     series = cluster.need_series("DCGM_FI_DEV_GPU_UTIL")
     cluster.need(series, "no metrics of GPUs yet (GF797)")
     holders = {

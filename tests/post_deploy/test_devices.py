@@ -17,7 +17,7 @@ def test_device_nodes(node: Node) -> None:
 
 
 def test_gpu_count(node: Node) -> None:
-    """As many GPUs answer as are on the PCI bus, and as there were when the driver came."""
+    """nvidia-smi lists as many GPUs as the PCI bus, and as at the installation."""
     node.need(node.gpus or node.driver, "the host has no NVIDIA GPU")
     recorded = node.driver.get("gpus")
     expected = f"{recorded or 'at least 1'} GPUs on the PCI bus"
@@ -27,11 +27,11 @@ def test_gpu_count(node: Node) -> None:
     taken = node.section("driver-gpus").lines  # the driver keeps those that fell off the bus
     lost = sorted({slot.lower() for slot in taken} - set(node.gpus)) if node.gpus else []
     expected = "every GPU that the driver has on the PCI bus"
-    node.expect(not lost, kinds.GPU_COUNT, expected, f"not there any more: {', '.join(lost)}")
+    node.expect(not lost, kinds.GPU_COUNT, expected, f"missing: {', '.join(lost)}")
     smi = node.section("smi-list")
     # A mismatch (18) or a missing library (12) is the library's matter, not the GPUs'.
     node.need(smi.status not in (12, 18), f"nvidia-smi cannot start (GF731): {smi.last}")
-    node.need(smi.status != 127, "there is no nvidia-smi (GF720)")
+    node.need(smi.status != 127, "nvidia-smi is not installed (GF720)")
     expected = f"{len(node.gpus)} GPUs in `nvidia-smi -L`, as on the PCI bus"
     node.expect(smi.ok, kinds.GPU_COUNT, expected, f"exit status {smi.status}: {smi.last}")
     found = sum(line.startswith("GPU ") for line in smi.lines)

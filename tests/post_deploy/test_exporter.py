@@ -14,21 +14,21 @@ TEMPERATURE = "DCGM_FI_DEV_GPU_TEMP"
 
 
 def need_exporter(node: Node) -> dict[str, Any]:
-    """Skip without an exporter on record; its record."""
+    """Skip without a recorded exporter; its record."""
     record: dict[str, Any] = dict(node.provenance.get("exporter") or {})
-    node.need(record, "no exporter is on record")
+    node.need(record, "no exporter is recorded")
     return record
 
 
 def need_running(node: Node) -> dict[str, Any]:
     """Skip unless its services run too."""
     record = need_exporter(node)
-    node.need(not stopped(node, record), "the exporter does not run (GF785)")
+    node.need(not stopped(node, record), "the exporter is not running (GF785)")
     return record
 
 
 def stopped(node: Node, record: dict[str, Any]) -> list[str]:
-    """Units on record that do not run, or will not after a boot, in words."""
+    """Recorded units that are not active or not enabled, as text."""
     found = []
     for unit in record.get("units") or []:
         values = node.services.get(unit, {})
@@ -43,7 +43,7 @@ def test_exporter_service(node: Node) -> None:
     if node.data.get("exporter_enabled") is True and node.gpus:
         there = node.provenance.get("exporter")
         node.expect(
-            bool(there), kinds.EXPORTER_SERVICE, "an exporter (exporter_enabled)", "none on record"
+            bool(there), kinds.EXPORTER_SERVICE, "an exporter (exporter_enabled)", "none recorded"
         )
     record = need_exporter(node)
     wrong = stopped(node, record)
@@ -73,17 +73,17 @@ def test_exporter_metrics(node: Node) -> None:
 
 
 def test_exporter_version(node: Node) -> None:
-    """The program, or the image that runs, is of the version on record."""
+    """The program, or the running image, has the recorded version."""
     record = need_running(node)
     wanted = node.data.get("exporter_version")
     version = str(record.get("version"))
     if wanted:
         right = version == str(wanted) or version.startswith(f"{wanted}.")
         expected = f"exporter {wanted} (exporter_version)"
-        node.expect(right, kinds.EXPORTER_VERSION, expected, f"{version} on record")
+        node.expect(right, kinds.EXPORTER_VERSION, expected, f"{version} recorded")
     section = node.section("exporter-version")
     image = record.get("image")
-    expected = f"image {image}" if image else f"`dcgm-exporter --version` to say {version}"
+    expected = f"image {image}" if image else f"`dcgm-exporter --version` to print {version}"
     node.expect(section.ok, kinds.EXPORTER_VERSION, expected, section.last)
     if image:
         right = section.last == image
@@ -94,7 +94,7 @@ def test_exporter_version(node: Node) -> None:
 
 
 def test_exporter_listens(node: Node) -> None:
-    """It listens at the address on record, the one that was asked for, and nowhere else."""
+    """It listens on the recorded and configured address, and nowhere else."""
     record = need_running(node)
     address, _, port = str(record.get("listen")).rpartition(":")
     address = address.strip("[]")
@@ -110,12 +110,12 @@ def test_exporter_listens(node: Node) -> None:
 
 
 def test_exporter_packages(node: Node) -> None:
-    """Its packages are at the versions on record, and held."""
+    """Its packages have the recorded versions and are held."""
     record = need_exporter(node)
     recorded = record.get("packages") or {}
-    node.need(recorded, "the exporter is a container: there are no packages")
+    node.need(recorded, "the exporter is a container and has no packages")
     found = differences(node, recorded)
-    expected = f"{len(recorded)} packages at the versions on record"
+    expected = f"{len(recorded)} packages at the recorded versions"
     node.expect(not found, kinds.EXPORTER_PACKAGES, expected, "; ".join(found))
     if record.get("held"):
         expect_held(node, kinds.EXPORTER_PACKAGES, recorded)

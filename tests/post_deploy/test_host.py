@@ -16,7 +16,7 @@ def test_provenance(node: Node) -> None:
     node.need(node.gpus or node.section("provenance").ok, "the host has no NVIDIA GPU")
     wanted = node.is_wanted("driver") or node.is_wanted("toolkit")
     if not wanted and not node.section("provenance").ok:
-        node.need(False, "driver_enabled and toolkit_enabled are false: nothing is wanted here")
+        node.need(False, "driver_enabled and toolkit_enabled are false")
     expected = f"{PROVENANCE_PATH} with schema {PROVENANCE_SCHEMA}"
     section = node.section("provenance")
     node.expect(section.ok, kinds.PROVENANCE, expected, section.last)
@@ -26,20 +26,20 @@ def test_provenance(node: Node) -> None:
 
 
 def test_as_wanted(node: Node) -> None:
-    """A driver is on record where one is wanted: the one that the inventory asks for."""
+    """A driver is recorded where one is enabled, as the inventory sets it."""
     if node.provenance and node.is_wanted("driver"):
         there = bool(node.driver.get("version"))
-        node.expect(there, kinds.AS_WANTED, "a driver (driver_enabled)", "none on record")
+        node.expect(there, kinds.AS_WANTED, "a driver (driver_enabled)", "none recorded")
     installed = node.need_driver()
     version, branch = node.data.get("driver_version"), node.data.get("driver_branch")
-    node.need(version or branch, "the inventory names neither driver_version nor driver_branch")
+    node.need(version or branch, "the inventory sets neither driver_version nor driver_branch")
     if version:
         expected = f"driver {version} (driver_version)"
-        node.expect(installed == str(version), kinds.AS_WANTED, expected, f"{installed} on record")
+        node.expect(installed == str(version), kinds.AS_WANTED, expected, f"{installed} recorded")
     if branch:
         expected = f"a driver of branch {branch} (driver_branch)"
         right = installed.split(".")[0] == str(branch)
-        node.expect(right, kinds.AS_WANTED, expected, f"{installed} on record")
+        node.expect(right, kinds.AS_WANTED, expected, f"{installed} recorded")
 
 
 def test_package_manager(node: Node) -> None:
@@ -47,7 +47,7 @@ def test_package_manager(node: Node) -> None:
     if node.is_debian:
         broken = sorted(p.name for p in node.packages.values() if not p.whole)
         audit = node.section("dpkg-audit").last if node.section("dpkg-audit").lines else ""
-        found = f"half done: {', '.join(broken)}" if broken else audit
+        found = f"half installed: {', '.join(broken)}" if broken else audit
         node.expect(not found, kinds.PACKAGE_MANAGER, "every package configured", found)
     unfinished = node.section("rpm-unfinished").lines
     expected = "no unfinished transaction"
@@ -57,7 +57,7 @@ def test_package_manager(node: Node) -> None:
 def test_nothing_without_gpu(node: Node) -> None:
     """A host without a GPU, and without a record of a driver, has no driver."""
     node.need(not node.gpus, "the host has an NVIDIA GPU")
-    node.need(not node.driver, "a driver is on record: its GPU is missing (GF741)")
+    node.need(not node.driver, "a driver is recorded: its GPU is missing (GF741)")
     there = sorted(p.name for p in node.packages.values() if p.is_driver)
     if "nvidia" in node.section("modules").lines:
         there.append("the loaded nvidia module")

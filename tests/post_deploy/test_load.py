@@ -12,7 +12,7 @@ import pytest
 from gpufleet.verify import load_judge as judge
 from gpufleet.verify.cluster import SILENT, Cluster
 from gpufleet.verify.findings import clusters as kinds
-from gpufleet.verify.load_job import LeftOut, Load, Wish, choose, job
+from gpufleet.verify.load_job import LeftOut, Load, LoadRequest, choose, job
 from gpufleet.verify.load_models import load_load_test
 from gpufleet.verify.load_run import Loads, Run, read_series, running, tail, wait
 
@@ -21,22 +21,22 @@ OFF = "verify_load is not set"
 
 
 @pytest.fixture(scope="module")
-def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
+def report(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """A line of progress for whoever waits."""
     reporter = request.config.pluginmanager.get_plugin("terminalreporter")
     return reporter.write_line if reporter else print
 
 
 @pytest.fixture(scope="module")
-def loads(cluster: Cluster, tell: Callable[[str], None]) -> Iterator[Loads]:
+def loads(cluster: Cluster, report: Callable[[str], None]) -> Iterator[Loads]:
     """All nodes under load at the same time, until the last one has ended."""
     cluster.need(cluster.data.get("verify_load"), OFF)
-    wish = Wish.of(cluster.data, CATALOG)
+    request = LoadRequest.of(cluster.data, CATALOG)
     cluster.need(cluster.gpu_nodes, "the cluster has no node with GPUs (GF791)")
     pods = cluster.ask(cluster.core.list_pod_for_all_namespaces).items  # now, not as remembered
-    choices = [choose(CATALOG, wish, node, pods) for node in cluster.gpu_nodes]
+    choices = [choose(CATALOG, request, node, pods) for node in cluster.gpu_nodes]
     left_out = [choice for choice in choices if isinstance(choice, LeftOut)]
-    jobs = [(load, job(CATALOG, load, wish)) for load in choices if isinstance(load, Load)]
+    jobs = [(load, job(CATALOG, load, request)) for load in choices if isinstance(load, Load)]
     metrics = [name for field in CATALOG.fields for name in field.metrics]
     metrics += [
         *CATALOG.utilization.metrics,
@@ -45,7 +45,7 @@ def loads(cluster: Cluster, tell: Callable[[str], None]) -> Iterator[Loads]:
         *CATALOG.xids.last,
     ]
     with running(cluster, jobs) as runs:
-        wait(cluster, runs, wish, tell)
+        wait(cluster, runs, request, report)
         why = [read_series(cluster, run, metrics, CATALOG.series) for run in runs]
         yield Loads(runs, left_out, next(filter(None, why), ""))
 
@@ -68,7 +68,7 @@ def lines(found: list[tuple[Run, list[str]]]) -> str:
     return "; ".join(f"{run.load.node}: {line}" for run, wrong in found for line in wrong)
 
 
-def test_load_comes_to_its_end(cluster: Cluster, loads: Loads) -> None:
+def test_load_finishes(cluster: Cluster, loads: Loads) -> None:
     """dcgmproftester ran on every node that it was sent to, and says that it passed."""
     wrong = []
     for run in loads.runs:
@@ -128,7 +128,7 @@ def test_load_keeps_its_clocks(cluster: Cluster, loads: Loads) -> None:
     cluster.expect(not found, kinds.LOAD_THROTTLED, "clocks that nothing but power holds", found)
 
 
-def test_load_brings_no_xid(cluster: Cluster, loads: Loads) -> None:
+def test_load_causes_no_xid(cluster: Cluster, loads: Loads) -> None:
     """No GPU reported an error while it was under load."""
     need_series(cluster, loads)
     names = (*CATALOG.xids.counts, *CATALOG.xids.last)

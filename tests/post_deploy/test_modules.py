@@ -30,7 +30,7 @@ def test_dkms(node: Node) -> None:
 
 
 def test_module_file(node: Node) -> None:
-    """The module on disk for the running kernel is the version on record."""
+    """The module on disk for the running kernel has the recorded version."""
     version = node.need_driver()
     node.need(built(node), "DKMS built no module for the running kernel (GF734)")
     section = node.section("module-file")
@@ -52,7 +52,7 @@ def test_flavour(node: Node) -> None:
 
 
 def test_module_loaded(node: Node) -> None:
-    """The loaded module is the version on record."""
+    """The loaded module has the recorded version."""
     version = node.need_driver()
     node.need(node.loaded or built(node), "DKMS built no module for the running kernel (GF734)")
     rival = [name for name in RIVALS if name in node.section("modules").lines]
@@ -72,7 +72,7 @@ def test_library(node: Node) -> None:
     node.expect(version == loaded, kinds.LIBRARY, expected, f"library {version}")
     smi = node.section("smi-version")
     node.need(smi.status != 127, "there is no nvidia-smi (GF720)")
-    expected = f"nvidia-smi to say {loaded}"
+    expected = f"nvidia-smi to print {loaded}"
     node.expect(smi.ok, kinds.LIBRARY, expected, f"exit status {smi.status}: {smi.last}")
     said = sorted({line.strip() for line in smi.lines})
     node.expect(said == [loaded], kinds.LIBRARY, expected, ", ".join(said))

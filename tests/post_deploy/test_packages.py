@@ -1,4 +1,4 @@
-"""The driver's packages: at the version on record, alone, held."""
+"""The driver packages: at the recorded version, no others, held."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ DISTRO_TOOLS = {"nvidia-modprobe", "nvidia-persistenced", "nvidia-settings", "nv
 
 
 def test_driver_packages(node: Node) -> None:
-    """Every package on record is installed at the version on record."""
+    """Every recorded package is installed at its version."""
     node.need_driver()
     recorded = node.driver.get("packages") or {}
-    node.need(recorded, "no packages are on record")
+    node.need(recorded, "no packages are recorded")
     found = differences(node, recorded)
-    expected = f"{len(recorded)} driver packages at the versions on record"
+    expected = f"{len(recorded)} driver packages at the recorded versions"
     node.expect(not found, kinds.PACKAGES, expected, "; ".join(found))
 
 
 def belongs(node: Node, package: Installed, version: str) -> bool:
-    """Whether a driver package that is not on record may stand beside a driver of this version."""
+    """Whether an unrecorded driver package may coexist with a driver of this version."""
     if package.upstream == version:
         return True
     tool = node.driver.get("source") == "distro" and package.name in DISTRO_TOOLS
@@ -32,7 +32,7 @@ def belongs(node: Node, package: Installed, version: str) -> bool:
 
 
 def test_one_version(node: Node) -> None:
-    """No package of the driver's family is there at another version, on record or not."""
+    """No package of the driver family has another version, recorded or not."""
     version = node.need_driver()
     recorded = node.driver.get("packages") or {}
     family = [p for p in node.packages.values() if p.is_driver and p.name not in recorded]
@@ -42,14 +42,14 @@ def test_one_version(node: Node) -> None:
 
 
 def test_driver_held(node: Node) -> None:
-    """An upgrade of the host leaves the driver where it is."""
+    """An upgrade of the host does not change the driver."""
     node.need_driver()
     node.need(node.driver.get("held"), "the driver was installed without a hold")
     expect_held(node, kinds.HOLD, node.driver.get("packages") or {})
 
 
 def test_unattended_upgrades(node: Node) -> None:
-    """Unattended upgrades are told to leave the driver's packages alone."""
+    """Unattended upgrades exclude the driver packages."""
     node.need_driver()
     node.need(node.driver.get("held"), "the driver was installed without a hold")
     node.need("unattended-upgrades" in node.packages, "unattended-upgrades is not installed")

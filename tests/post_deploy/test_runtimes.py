@@ -18,14 +18,14 @@ runtimes = pytest.mark.parametrize("name", NAMES)
 def need_up(node: Node, name: str) -> Runtime:
     """Skip unless the runtime is managed and running."""
     runtime = node.runtime(name)
-    node.need(runtime.active == "active", f"{name} does not run (GF770)")
+    node.need(runtime.active == "active", f"{name} is not running (GF770)")
     return runtime
 
 
 def need_valid(node: Node, name: str) -> Runtime:
     """Skip unless the runtime is managed and takes its configuration."""
     runtime = node.runtime(name)
-    node.need(not runtime.refusal, f"{name} refuses its configuration (GF771)")
+    node.need(not runtime.refusal, f"{name} rejects its configuration (GF771)")
     return runtime
 
 
@@ -40,7 +40,7 @@ def test_runtime_up(node: Node, name: str) -> None:
 
 @runtimes
 def test_runtime_valid(node: Node, name: str) -> None:
-    """The runtime's own parser takes the configuration file."""
+    """The runtime's own parser accepts the configuration file."""
     runtime = node.runtime(name)
     node.need(runtime.active != "not installed", f"{name} is not installed (GF770)")
     refusal, path = runtime.refusal, runtime.path
@@ -66,24 +66,24 @@ def test_runtime_ours(node: Node, name: str) -> None:
 
 @runtimes
 def test_runtime_user_keys(node: Node, name: str) -> None:
-    """What the user had in the configuration before is still there."""
+    """The user's settings are still in the configuration."""
     runtime = need_valid(node, name)
     keys = [str(key) for key in runtime.record.get("user_keys") or []]
-    node.need(keys, f"the configuration of {name} had no keys of the user's")
+    node.need(keys, f"the configuration of {name} had no user keys")
     lost = [key for key in keys if not has_key(runtime.configuration, dotted(key))]
-    expected = f"{len(keys)} keys of the user's in {runtime.path}"
-    found = f"gone: {', '.join(lost)}"
+    expected = f"{len(keys)} user keys in {runtime.path}"
+    found = f"missing: {', '.join(lost)}"
     node.expect(not lost, kinds.RUNTIME_USER_KEYS, expected, found, path=runtime.path)
 
 
 @runtimes
 def test_runtime_knows(node: Node, name: str) -> None:
-    """The process that runs now knows the nvidia runtime: it was restarted since the change."""
+    """The running daemon has the nvidia runtime: it was restarted since the change."""
     runtime = need_up(node, name)
-    node.need(not runtime.refusal, f"{name} refuses its configuration (GF771)")
+    node.need(not runtime.refusal, f"{name} rejects its configuration (GF771)")
     node.need(runtime.nvidia_binary, "the configuration has no nvidia runtime (GF772)")
     why = runtime.ignorance
-    expected = f"the running {name} to know the nvidia runtime"
+    expected = f"the running {name} to have the nvidia runtime"
     node.expect(not why, kinds.RUNTIME_KNOWS, expected, why, unit=runtime.unit)
 
 
@@ -113,7 +113,7 @@ def container_command(name: str, image: str) -> str:
 
 @pytest.mark.parametrize("name", ["docker", "containerd"])
 def test_container_sees_gpus(node: Node, name: str) -> None:
-    """A container that asks for all GPUs gets their device nodes."""
+    """A container that requests all GPUs gets their device nodes."""
     runtime = need_up(node, name)
     image = probe_image(node, runtime)
     node.need_loaded()

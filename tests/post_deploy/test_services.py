@@ -10,7 +10,7 @@ FABRIC = "nvidia-fabricmanager.service"
 
 
 def state(node: Node, unit: str) -> str:
-    """A unit in words: `active, enabled`, or `not installed`."""
+    """A unit as text: `active, enabled`, or `not installed`."""
     values = node.services.get(unit, {})
     if values.get("LoadState", "not-found") == "not-found":
         return "not installed"
@@ -18,7 +18,7 @@ def state(node: Node, unit: str) -> str:
 
 
 def test_persistence_daemon(node: Node) -> None:
-    """The persistence daemon runs, and will after a reboot."""
+    """The persistence daemon runs, and is enabled."""
     node.need_driver()
     node.need(node.data.get("driver_persistence") is not False, "driver_persistence is false")
     node.need_loaded()
@@ -44,11 +44,11 @@ def test_fabric_manager(node: Node) -> None:
 
 
 def test_fabric_manager_version(node: Node) -> None:
-    """The fabric manager is exactly the driver's version; it refuses to serve another."""
+    """The fabric manager has exactly the driver's version; it rejects any other."""
     version = node.need_driver()
     node.need(node.nvswitches, "the host has no NVSwitch")
     packages = [p for p in node.packages.values() if "fabric" in p.name and p.is_driver]
-    node.need(packages, "there is no fabric manager package (GF751)")
+    node.need(packages, "the fabric manager is not installed (GF751)")
     found = ", ".join(f"{p.name} {p.version}" for p in packages)
     right = all(p.upstream == version for p in packages)
     node.expect(right, kinds.FABRIC_VERSION, f"fabric manager {version}, like the driver", found)

@@ -14,24 +14,24 @@ CDI_KIND = "nvidia.com/gpu"
 
 
 def need_toolkit(node: Node) -> str:
-    """Skip without a toolkit on record; its version."""
+    """Skip without a recorded toolkit; its version."""
     node.need(node.gpus or node.toolkit, "the host has no NVIDIA GPU")
-    node.need(node.toolkit.get("version"), "no container toolkit is on record")
+    node.need(node.toolkit.get("version"), "no container toolkit is recorded")
     return str(node.toolkit["version"])
 
 
 def test_toolkit_packages(node: Node) -> None:
-    """All toolkit packages are at one version: the one on record, and the one wanted."""
+    """All toolkit packages have one version, the recorded and configured one."""
     if node.provenance and node.is_wanted("toolkit"):
         there = bool(node.toolkit.get("version"))
         expected = "a container toolkit (toolkit_enabled)"
-        node.expect(there, kinds.TOOLKIT_PACKAGES, expected, "none on record")
+        node.expect(there, kinds.TOOLKIT_PACKAGES, expected, "none recorded")
     version = need_toolkit(node)
     wanted = node.data.get("toolkit_version")
     if wanted:
         expected = f"toolkit {wanted} (toolkit_version)"
         right = version == str(wanted)
-        node.expect(right, kinds.TOOLKIT_PACKAGES, expected, f"{version} on record")
+        node.expect(right, kinds.TOOLKIT_PACKAGES, expected, f"{version} recorded")
     recorded = node.toolkit.get("packages") or {}
     found = differences(node, recorded)
     odd = [n for n in recorded if n in node.packages and node.packages[n].upstream != version]
@@ -41,10 +41,10 @@ def test_toolkit_packages(node: Node) -> None:
 
 
 def test_toolkit_binary(node: Node) -> None:
-    """`nvidia-ctk` is of the version on record."""
+    """`nvidia-ctk` has the recorded version."""
     version = need_toolkit(node)
     section = node.section("nvidia-ctk")
-    expected = f"`nvidia-ctk --version` to say {version}"
+    expected = f"`nvidia-ctk --version` to print {version}"
     node.expect(section.ok, kinds.TOOLKIT_BINARY, expected, section.last)
     said = re.search(r"version (\d[\w.]*)", section.text)
     found = said[1] if said else section.last
@@ -62,7 +62,7 @@ def test_toolkit_programs(node: Node) -> None:
 
 
 def test_toolkit_held(node: Node) -> None:
-    """An upgrade of the host leaves the toolkit where it is."""
+    """An upgrade of the host does not change the toolkit."""
     need_toolkit(node)
     node.need(node.toolkit.get("held", True), "the toolkit was installed without a hold")
     node.need(node.data.get("toolkit_hold") is not False, "toolkit_hold is false")
@@ -70,7 +70,7 @@ def test_toolkit_held(node: Node) -> None:
 
 
 def spec_fault(text: str, driver: str, gpus: int) -> str:
-    """What is wrong with a CDI spec for this driver and number of GPUs; "" when nothing is."""
+    """The fault of a CDI spec for this driver and number of GPUs; "" if there is none."""
     try:
         spec = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
@@ -90,7 +90,7 @@ def spec_fault(text: str, driver: str, gpus: int) -> str:
 def test_cdi_spec(node: Node) -> None:
     """The CDI spec names the loaded driver's libraries and every GPU; so does any second one."""
     record = node.toolkit.get("cdi") or {}
-    node.need(record.get("path"), "no CDI spec is on record")
+    node.need(record.get("path"), "no CDI spec is recorded")
     driver = node.need_loaded()
     specs = node.sections("cdi:")
     expected = f"a spec with the libraries of driver {driver} and {len(node.gpus)} GPUs"

@@ -235,5 +235,5 @@ def test_it_is_a_finding_of_the_host(carry_out: Callable[..., Any], said: str) -
     answers = {"gpufleet-fetch": framed_lines(said)}
     host = carry_out(lambda: repository.trust("Trust", plan, "driver", 5), answers)
     assert "GF311" in host.commands[-1]
-    assert KINDS["GF311"].title == "Repository key not reachable"
+    assert KINDS["GF311"].title == "Repository key cannot be downloaded"
     assert "of a key" in host.commands[-1] or "for a key" in host.commands[-1]

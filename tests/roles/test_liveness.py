@@ -62,8 +62,8 @@ def test_a_host_that_hangs_is_lost_with_the_reason(caplog: pytest.LogCaptureFixt
     assert not transport.active
     finding = refusal(host, [], "in the step 'Install'")
     assert finding.code == "GF504"
-    assert "answered nothing for 0 seconds" in finding.message
-    assert "[gpu-1] no answer for 0 s: the run waits for this host" in caplog.text
+    assert "no response for 0 seconds" in finding.message
+    assert "[gpu-1] no response for 0 s: waiting up to" in caplog.text
 
 
 def test_a_host_that_is_slow_for_a_while_is_kept() -> None:

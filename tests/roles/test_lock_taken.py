@@ -89,7 +89,7 @@ class Host:
         self.ended = Event()
         self.text = ""
         monkeypatch.setattr(host_lock, "_hold", self.hold)
-        monkeypatch.setattr(host_lock, "_standing", lambda host: self.text)
+        monkeypatch.setattr(host_lock, "_content", lambda host: self.text)
         monkeypatch.setattr(host_lock, "privileges", lambda host: {})
 
     def hold(self, *_: Any) -> host_lock.Ended:
@@ -127,5 +127,5 @@ def test_two_names_of_one_machine_are_named(
     done = carry_out(deploy("first"), answers)
     assert done.failed
     assert "GF559 " in caplog.text
-    assert "@fake/host and gpu-1 are names of the same machine" in caplog.text
+    assert "@fake/host and gpu-1 are the same machine" in caplog.text
     assert "first" not in done.commands

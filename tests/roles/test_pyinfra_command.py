@@ -376,7 +376,7 @@ def test_doctor_does_not_ask_a_cluster_what_a_host_is(bench: Bench) -> None:
     bench.inventory.write_text("gpu_cluster = ['@local']\n")
     done = doctor(str(bench.inventory))
     assert done.returncode == 0
-    assert "GF010 info: the inventory has this as a cluster" in " ".join(done.stdout.split())
+    assert "GF010 info: This is a cluster" in " ".join(done.stdout.split())
     assert "kernel" not in done.stdout
 
 

@@ -171,4 +171,4 @@ def test_what_was_read_when_it_was_trusted_is_not_read_again(
 
 @pytest.mark.parametrize("code", ["GF319", "GF322"])
 def test_a_full_disk_has_its_remedy(code: str) -> None:
-    assert "No space left: make room" in KINDS[code].remedy
+    assert "No space left: free some" in KINDS[code].remedy

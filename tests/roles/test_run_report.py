@@ -92,7 +92,7 @@ def test_every_step_that_fails_has_a_code(said: list[str], code: str | None) -> 
         assert set(found) == ({code} if code else set())
         if code:
             last = said[-1].strip(" .") if said else "no message"
-            assert found[code] == f'the step "Greet Ada" failed: {last}.'
+            assert found[code] == f'Step "Greet Ada" failed: {last}.'
 
 
 def test_a_preview_in_a_run_that_changes_hosts_does_not_make_it_a_dry_one() -> None:

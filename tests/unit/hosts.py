@@ -43,7 +43,7 @@ def bare_host(**changes: Any) -> NodeFacts:
     return replace(facts, **changes)
 
 
-def on_record(**entries: Any) -> HostRecord:
+def record_of(**entries: Any) -> HostRecord:
     """The record of a host, by keys of its JSON."""
     return read_record(json.dumps(entries))
 
@@ -73,7 +73,7 @@ def converged_host(version: str = "580.159.03", **changes: Any) -> NodeFacts:
             version, "Dual MIT/GPL" if plan.choice.modules == "open" else "NVIDIA"
         ),
         library=version,
-        provenance=on_record(driver={"packages": dict.fromkeys(plan.packages, version)}),
+        provenance=record_of(driver={"packages": dict.fromkeys(plan.packages, version)}),
         services={
             "nvidia-persistenced.service": Service(
                 "nvidia-persistenced.service", "loaded", "active", "enabled"

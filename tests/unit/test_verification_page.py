@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import RUNGS
+from tests.conftest import LEVELS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/verification.md"
@@ -51,7 +51,7 @@ def fast_tests(path: Path) -> set[str]:
 
 
 def rows() -> list[list[str]]:
-    """Claim, rungs, tests, and who runs them, of the first table."""
+    """Claim, levels, tests, and who runs them, of the first table."""
     lines = PAGE.read_text().split("## Verified")[1].split("\n## ")[0].splitlines()
     cells = [line.strip("| ").split(" | ") for line in lines if REFERENCE.search(line)]
     return [row for row in cells if len(row) == 4]
@@ -62,27 +62,27 @@ def claims() -> list[tuple[str, str, str]]:
     return [(row[0], row[2], row[3]) for row in rows()]
 
 
-def defined_rungs() -> dict[str, set[str]]:
-    """Rung -> folders of its tests, of the table at the top."""
+def defined_levels() -> dict[str, set[str]]:
+    """Level -> folders of its tests, of the table at the top."""
     lines = PAGE.read_text().split("\n## ")[0].splitlines()
     cells = [line.strip("| ").split(" | ") for line in lines if re.match(r"\| \d", line)]
     return {row[0]: set(re.findall(r"`(tests/\w+)`", row[2])) for row in cells}
 
 
-@pytest.mark.parametrize(("claim", "rungs", "tests"), [row[:3] for row in rows()])
-def test_a_claims_rungs_are_defined_and_are_those_of_its_tests(
-    claim: str, rungs: str, tests: str
+@pytest.mark.parametrize(("claim", "levels", "tests"), [row[:3] for row in rows()])
+def test_a_claims_levels_are_defined_and_are_those_of_its_tests(
+    claim: str, levels: str, tests: str
 ) -> None:
-    folders = [defined_rungs()[rung] for rung in rungs.split(", ")]
+    folders = [defined_levels()[level] for level in levels.split(", ")]
     used = {"/".join(file.split("/")[:2]) for file, _ in REFERENCE.findall(tests)}
-    assert all(used & folder for folder in folders), f"{claim}: a rung without a test"
-    assert used <= set().union(*folders), f"{claim}: a test of no rung that it names"
+    assert all(used & folder for folder in folders), f"{claim}: a level without a test"
+    assert used <= set().union(*folders), f"{claim}: a test of no level that it names"
 
 
-def test_rungs_are_numbered_one_after_the_other_and_are_what_a_run_counts() -> None:
-    assert list(defined_rungs()) == [str(number + 1) for number in range(len(defined_rungs()))]
-    assert {rung for text in RUNGS.values() for rung in text.split()[0].split("-")} == set(
-        defined_rungs()
+def test_levels_are_numbered_one_after_the_other_and_are_what_a_run_counts() -> None:
+    assert list(defined_levels()) == [str(number + 1) for number in range(len(defined_levels()))]
+    assert {level for text in LEVELS.values() for level in text.split()[0].split("-")} == set(
+        defined_levels()
     )
 
 

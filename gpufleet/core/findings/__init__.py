@@ -1,7 +1,7 @@
-"""Findings: what a person should know about a host, each with a stable code.
+"""Findings: problems and notes about a host or cluster, each with a stable code.
 
-A `Kind` is declared once, in the module of its topic; `kind(...)` with the details of one case
-gives a `Finding`. docs/findings.md is generated from the kinds.
+A `Kind` is declared once, in its room; `kind(...)` with the details of one case creates a
+`Finding`. docs/findings.md is generated from the kinds.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Finding:
 
 
 def by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Blockers first, then warnings, then infos; within one severity as they came."""
+    """Blockers first, then warnings, then infos; the order within a severity is unchanged."""
     order = (Severity.BLOCKER, Severity.WARNING, Severity.INFO)
     return tuple(sorted(findings, key=lambda finding: order.index(finding.severity)))
 
@@ -63,13 +63,19 @@ KINDS: dict[str, Kind] = {}
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A sort of finding: `message` and `remedy` are format strings, filled in by calling it."""
+    """A kind of finding: `message` and `remedy` are format strings, filled in by calling it.
+
+    docs/findings.md prints `description` and `advice` in their place where they are set: for
+    kinds whose format string says nothing without the details of a case.
+    """
 
     code: str
     severity: Severity
     title: str
     message: str
     remedy: str
+    description: str = ""
+    advice: str = ""
 
     def __post_init__(self) -> None:
         if self.code in KINDS:
@@ -79,7 +85,7 @@ class Kind:
     def __call__(self, severity: Severity | None = None, **details: object) -> Finding:
         """The finding for one case; `severity` replaces the usual one where the case differs.
 
-        A detail may come from anybody: each is one visible line, or `Lines` behind bars.
+        A detail may be untrusted: each is rendered as one visible line, or as `Lines` behind bars.
         """
         shown = {name: visible(value) for name, value in details.items()}
         return Finding(

@@ -1,4 +1,4 @@
-"""What is wrong with the data in an inventory."""
+"""Problems of the data in an inventory."""
 
 from __future__ import annotations
 
@@ -8,38 +8,44 @@ UNKNOWN_KEY = Kind(
     "GF201",
     Severity.BLOCKER,
     "Unknown setting",
-    "the inventory sets {key}, which no role knows.",
+    "Unsupported key {key} in the inventory: no role has it.",
     "{suggestion}",
+    description="The inventory sets {key}, which starts with the prefix of a role but is not one "
+    "of its keys. Nothing was done.",
+    advice="Correct the spelling (the finding suggests the closest key), or give your own data a "
+    "name without a role's prefix.",
 )
 
 INVALID_VALUE = Kind(
     "GF202",
     Severity.BLOCKER,
-    "Wrong value of a setting",
+    "Invalid value",
     "{key} = {value} {problem}.",
     "Correct it in the inventory, in group_data or on the command line.",
+    description="The value of a key has the wrong type, or is not one of the allowed values. The "
+    "message shows key, value and what is allowed. Nothing was done.",
 )
 
 CONTRADICTION = Kind(
     "GF203",
     Severity.BLOCKER,
-    "Two settings contradict each other",
-    "{first} and {second} contradict each other: {problem}.",
+    "Conflicting settings",
+    "{first} conflicts with {second}: {problem}.",
     "Change or remove one of the two.",
 )
 
 NEAR_MISS = Kind(
     "GF204",
     Severity.WARNING,
-    "A key that pyinfra does not know",
-    "the inventory sets {key}, which neither pyinfra nor a role reads: it has no effect.",
-    "Did you mean {meant}? If it is data of your own, give it another name.",
+    "Key unknown to pyinfra",
+    "The inventory sets {key}, which neither pyinfra nor any role reads; it has no effect.",
+    "Did you mean {meant}? If this is your own data, give it another name.",
 )
 
 NO_SUCH_GROUP = Kind(
     "GF205",
     Severity.WARNING,
-    "Data of a group that has no hosts",
-    "there is data for a group {name}, which no host is in: it has no effect.",
-    "Did you mean {meant}? The name of a file in group_data is that of the group, to the letter.",
+    "Data for a group without hosts",
+    "There is data for group {name}, which has no hosts; it has no effect.",
+    "Did you mean {meant}? A file in group_data must have exactly the name of its group.",
 )

@@ -1,4 +1,4 @@
-"""Looks at what the GPU Operator of a release brings: its ClusterPolicy and its DaemonSets."""
+"""Watches the operands of a release's GPU Operator: its ClusterPolicy and its DaemonSets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpufleet.kube.parse import parse_cluster_policy, parse_node, parse_workload
 
 @dataclass(slots=True)
 class OperandWatch:
-    """What one release's operator brings up. `hold`: seconds that it must stay ready."""
+    """Watches the operands of one release. `hold`: seconds that they must stay ready."""
 
     api: ClusterApi
     release: ReleaseRef
@@ -81,7 +81,7 @@ class OperandWatch:
         return owned(self.expected, self.release, made)
 
     def _nodes(self, operands: Sequence[Workload]) -> list[ClusterNode]:
-        """Nodes as they are now, where they tell why a DaemonSet has no pod: the operator labels
+        """Nodes as they are now, where they explain why a DaemonSet has no pod: the operator labels
         them as it goes."""
         if all(work.wanted for work in operands if self.expected.pods.get(work.name)):
             return []
@@ -91,7 +91,7 @@ class OperandWatch:
 def look_at_operands(
     api: ClusterApi, release: ReleaseRef, expected: Operands, changed: bool
 ) -> OperandWatch:
-    """Who looks at the operands of a release; one that was just changed must stay ready a while,
-    because what its operator says may be old."""
+    """The watch of a release's operands; after a change they must stay ready for a while, because
+    the operator's status may be outdated."""
     assert isinstance(expected, PolicyOperands)
     return OperandWatch(api, release, expected, expected.known.hold if changed else 0)

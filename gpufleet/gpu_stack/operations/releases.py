@@ -26,9 +26,9 @@ from gpufleet.run.reporting import RunReport
 
 @dataclass(slots=True)
 class ClusterRun:
-    """The cluster of this deploy: what is wanted of it, what it is, what was planned so far.
+    """The cluster of this deploy: its settings, its facts, the releases planned so far.
 
-    `preview`: nothing is carried out. `blocked`: a release of a preview cannot be brought about.
+    `preview`: nothing is changed. `blocked`: a release of the preview has a blocker.
     """
 
     settings: ClusterSettings
@@ -83,10 +83,10 @@ def describe(plan: ReleasePlan) -> dict[str, Any]:
 def current_cluster(
     oldest: ServerVersion | None = None, *, preview: bool = False
 ) -> ClusterRun | None:
-    """The cluster of this deploy, or None where a blocker stops it; other hosts go on.
+    """The cluster of this deploy, or None where a blocker stops it; other hosts continue.
 
-    Everything wrong with its settings is reported at once. `preview`: nothing will be changed, so
-    nobody else is kept off the cluster.
+    All problems of its settings are reported at once. `preview`: nothing will be changed, so the
+    cluster is not locked.
     """
     report = RunReport.of(state)
     part = report.host(host.name)
@@ -117,11 +117,11 @@ def current_cluster(
     return ClusterRun(settings, cluster, part, preview)
 
 
-def bring(sentence: str, run: ClusterRun, release: Release) -> ReleasePlan:
-    """Plan a release and add the operation that brings it about; `sentence` is what people read.
+def apply_release(sentence: str, run: ClusterRun, release: Release) -> ReleasePlan:
+    """Plan a release and add the operation that applies it; `sentence` is its name in the output.
 
-    A blocker stops the whole cluster before anything of this run is carried out there; a preview
-    goes on, to tell of all of them.
+    A blocker stops the whole cluster before this run changes it; a preview continues, to report
+    all of them.
     """
     planned = run.cluster.plan(release)
     if run.preview:
@@ -130,13 +130,13 @@ def bring(sentence: str, run: ClusterRun, release: Release) -> ReleasePlan:
     if planned.plan.blockers:
         RunReport.of(state).block(host, [])
     else:
-        _bring(sentence, run, planned)
+        _apply(sentence, run, planned)
     return planned.plan
 
 
 def _say_only(run: ClusterRun, plan: ReleasePlan) -> ReleasePlan:
-    """Note a plan. What a blocked release would have brought to the API is not known: those after
-    it are not said to lack it."""
+    """Note a plan. Which kinds a blocked release would have added to the API is unknown: later
+    releases are not reported to lack them."""
     if run.blocked:
         known = [found for found in plan.findings if found.code != KIND_MISSING.code]
         plan = replace(plan, findings=tuple(known))
@@ -146,9 +146,9 @@ def _say_only(run: ClusterRun, plan: ReleasePlan) -> ReleasePlan:
 
 
 @cluster_operation
-def _bring(run: ClusterRun, planned: PlannedRelease) -> Commands:
+def _apply(run: ClusterRun, planned: PlannedRelease) -> Commands:
     """
-    Bring one Helm release to its plan; ready counts as part of it.
+    Apply the plan of one Helm release and wait until it is ready.
 
     + run: the cluster
     + planned: the release's plan
@@ -164,7 +164,10 @@ def _bring(run: ClusterRun, planned: PlannedRelease) -> Commands:
 
 
 def _carry_out(state: State, host: Host, run: ClusterRun, planned: PlannedRelease) -> bool:
-    """Raises ClusterProblem with what stopped it, where it did not come to its plan."""
+    """Raises ClusterProblem with what stopped it, if it did not complete its plan.
+
+    pyinfra honours the return value only of a function that takes `state` and `host`.
+    """
     outcome = run.cluster.carry_out(planned, _say(host), look_at_operands)
     known = run.report.findings
     known += [found for found in outcome.findings if found not in known]
@@ -176,7 +179,7 @@ def _carry_out(state: State, host: Host, run: ClusterRun, planned: PlannedReleas
 
 
 def _say(host: Host) -> Any:
-    """A function that prints a line about a host while an operation is at work on it."""
+    """A function that prints a line about a host while an operation runs on it."""
     prefix = host.print_prefix
 
     def say(line: str) -> None:

@@ -13,7 +13,7 @@ from pyinfra.api import FunctionCommand, Host, State
 from pyinfra.api.exceptions import NoGroupError
 
 from gpufleet.gpu_stack.model import StackPlan
-from gpufleet.gpu_stack.operations.releases import ClusterRun, bring, current_cluster
+from gpufleet.gpu_stack.operations.releases import ClusterRun, apply_release, current_cluster
 from gpufleet.gpu_stack.plan import plan_stack
 from gpufleet.helm.chart_choice import cluster_findings, load_charts
 from gpufleet.helm.release import Release
@@ -31,31 +31,31 @@ USER = "admin"
 
 @dataclass(slots=True)
 class Stack:
-    """A cluster during a run, and what is to be in it."""
+    """A cluster during a run, and the plan of its GPU stack."""
 
     run: ClusterRun
     plan: StackPlan
 
     @property
     def uses_operator(self) -> bool:
-        """Whether NVIDIA's operator is to bring plugin and exporter."""
+        """Whether NVIDIA's operator installs plugin and exporter."""
         return self.run.settings.cluster.stack == "gpu-operator"
 
     def release(self, chart: str) -> Release | None:
         """The release of a chart, where the plan has one."""
         return next((found for found in self.plan.releases if found.chart == chart), None)
 
-    def bring(self, sentence: str, chart: str) -> None:
-        """Bring the release of a chart about, where the plan has one and nothing failed yet."""
+    def apply(self, sentence: str, chart: str) -> None:
+        """Apply the release of a chart, where the plan has one and nothing has failed yet."""
         release = self.release(chart)
         if release and not self.run.report.failed:
-            bring(sentence, self.run, release)
+            apply_release(sentence, self.run, release)
 
 
 def current_stack(*, preview: bool = False) -> Stack | None:
     """The stack of this deploy's cluster; None for a host that is no cluster, or is stopped.
 
-    Blockers are told together, before anything is changed.
+    Blockers are reported together, before anything is changed.
     """
     report = RunReport.of(state)
     if CLUSTERS not in host.groups:
@@ -87,7 +87,7 @@ def _stack(*, preview: bool) -> Stack | None:
 
 
 def _node_names() -> list[str]:
-    """What the inventory calls GPU nodes; a host name counts without its domain too."""
+    """Names of the inventory's GPU nodes, each also without its domain."""
     try:
         hosts = state.inventory.get_group(NODES)
     except NoGroupError:
@@ -98,7 +98,7 @@ def _node_names() -> list[str]:
 @cluster_operation
 def label_nodes(api: ClusterApi, names: Sequence[str], label: str, value: str) -> Commands:
     """
-    Give nodes the label by which charts select nodes with GPUs.
+    Label nodes, so that charts select the ones with GPUs.
 
     + api: of the cluster
     + names: nodes that lack it
@@ -106,7 +106,7 @@ def label_nodes(api: ClusterApi, names: Sequence[str], label: str, value: str) -
     + value: its value
     """
     if not names:
-        host.noop("every GPU node has its label")
+        host.noop("every GPU node has the label")
         return
     yield FunctionCommand(_label, (api, names, label, value), {})
 
@@ -121,25 +121,25 @@ def _label(
 
 
 @cluster_operation
-def keep_runtime_class(api: ClusterApi, name: str | None) -> Commands:
+def ensure_runtime_class(api: ClusterApi, name: str | None) -> Commands:
     """
-    Make the RuntimeClass by which pods ask for the container runtime of that name.
+    Create the RuntimeClass by which pods select the container runtime of that name.
 
     + api: of the cluster
-    + name: of the class and of its handler; one that is there stays as it is; None: not wanted
+    + name: of the class and of its handler; an existing one is not changed; None: none
     """
     if name is None:
-        host.noop("nvidia is the default runtime, no RuntimeClass is needed")
+        host.noop("nvidia is the default runtime; no RuntimeClass is needed")
         return
     group = api.get("/apis/node.k8s.io")["preferredVersion"]["groupVersion"]
     classes = f"/apis/{group}/runtimeclasses"
     if api.find(f"{classes}/{name}"):
-        host.noop(f"the RuntimeClass {name} is there")
+        host.noop(f"RuntimeClass {name} exists")
         return
     body = {
         "apiVersion": group, "kind": "RuntimeClass", "metadata": {"name": name}, "handler": name,
     }  # fmt: skip
-    yield FunctionCommand(_create, (api, classes, body, f"make the RuntimeClass {name}"), {})
+    yield FunctionCommand(_create, (api, classes, body, f"create RuntimeClass {name}"), {})
 
 
 def _create(
@@ -151,25 +151,25 @@ def _create(
 
 
 @cluster_operation
-def keep_password(api: ClusterApi, secret: tuple[str, str] | None) -> Commands:
+def ensure_password(api: ClusterApi, secret: tuple[str, str] | None) -> Commands:
     """
-    Make Grafana's password, once; it is in the Secret and nowhere else.
+    Generate Grafana's password once; it is stored only in the Secret.
 
     + api: of the cluster
     + secret: namespace and name; None where the user has one
     """
     if secret is None or api.find("/api/v1/namespaces/{}/secrets/{}".format(*secret)):
-        host.noop("Grafana has its password")
+        host.noop("Grafana's password exists")
         return
-    yield FunctionCommand(_make_password, (api, *secret), {})
+    yield FunctionCommand(_create_password, (api, *secret), {})
 
 
-def _make_password(state: State, host: Host, api: ClusterApi, namespace: str, name: str) -> bool:
+def _create_password(state: State, host: Host, api: ClusterApi, namespace: str, name: str) -> bool:
     body = {
         "metadata": {"name": name},
         "stringData": {"admin-user": USER, "admin-password": secrets.token_urlsafe(24)},
     }
-    with writing(f"make the Secret {namespace}/{name}", secret=True):
+    with writing(f"create Secret {namespace}/{name}", secret=True):
         ensure_namespace(api, namespace)
         api.create(f"/api/v1/namespaces/{namespace}/secrets", body)
     return True

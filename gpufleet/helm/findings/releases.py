@@ -7,256 +7,261 @@ from gpufleet.core.findings import Kind, Severity
 NAME_TAKEN = Kind(
     "GF830",
     Severity.BLOCKER,
-    "A release of another chart has the name",
-    "Release {release} is of chart {chart}, not of {wanted}. It is left as it is.",
-    "Choose another namespace or name for ours, or take that release away if it is not needed.",
+    "Release name in use by another chart",
+    "Release {release} is of chart {chart}, not of {wanted}. It was not changed.",
+    "Choose another namespace or name, or uninstall that release if it is not needed.",
 )
 NOT_OURS = Kind(
     "GF831",
     Severity.BLOCKER,
-    "A release was not made by gpufleet",
-    "Release {release} ({chart}) was made by something else, and these values of it would get "
-    "lost or change: {keys}.",
-    "Copy what should stay into the values for {wanted}, and allow gpufleet to take the release "
-    "over (cluster_adopt_releases = True).",
+    "Release not managed by gpufleet",
+    "Release {release} ({chart}) was not created by gpufleet, and these of its values would be "
+    "lost or changed: {keys}.",
+    "Copy the ones to keep into the values for {wanted}, and set cluster_adopt_releases = True to "
+    "let gpufleet manage the release.",
 )
 VALUES_EDITED = Kind(
     "GF868",
     Severity.WARNING,
-    "Values of a release were changed outside gpufleet",
-    "The newest revision of release {release} was not made by gpufleet, and this run replaces "
-    "these values of it: {keys}.",
-    "Put what should stay into the values in the inventory. What was there: helm get values "
+    "Release values changed outside gpufleet",
+    "The latest revision of release {release} was not created by gpufleet, and this run replaces "
+    "these of its values: {keys}.",
+    "Copy the ones to keep into the values in the inventory. The previous values: helm get values "
     "{name} --namespace {namespace} --revision {revision}.",
 )
 BUSY = Kind(
     "GF832",
     Severity.BLOCKER,
-    "Something else is at work on a release",
-    "Release {release} is {status} since {age}: another helm may be at work on it.",
-    "Wait until it is done and run again. A release that stays so for {stale} is repaired then.",
+    "Release is locked by another operation",
+    "Release {release} has been {status} for {age}: another helm may be changing it.",
+    "Wait until it is done and run again. A release in this state for {stale} is recovered.",
 )
 NAMESPACE_ENDS = Kind(
     "GF833",
     Severity.BLOCKER,
-    "A namespace is being deleted",
-    "Namespace {namespace} is being deleted: nothing can be installed there.",
-    "Wait until it is gone (kubectl get namespace {namespace}), then run again.",
+    "Namespace is terminating",
+    "Namespace {namespace} is being deleted; nothing can be installed in it.",
+    "Wait until it is deleted (kubectl get namespace {namespace}), then run again.",
 )
 NODE_PORT_TAKEN = Kind(
     "GF834",
     Severity.BLOCKER,
-    "A node port is taken",
-    "Release {release} wants port {port} on the nodes, and Service {holder} has it.",
-    "Choose another port, or take it from that Service.",
+    "Node port in use",
+    "Release {release} requests node port {port}, which Service {holder} uses.",
+    "Choose another port, or change that Service.",
 )
 POD_SECURITY = Kind(
     "GF835",
     Severity.BLOCKER,
-    "The namespace does not allow the pods",
-    "Namespace {namespace} enforces the pod security level {level}, and the pods of {release} need "
+    "Pod security level too strict",
+    "Namespace {namespace} enforces pod security level {level}, but the pods of {release} require "
     "privileged.",
-    "kubectl label namespace {namespace} --overwrite pod-security.kubernetes.io/enforce=privileged "
-    "or choose another namespace.",
+    "kubectl label namespace {namespace} --overwrite "
+    "pod-security.kubernetes.io/enforce=privileged, or choose another namespace.",
 )
 VALUE_UNKNOWN = Kind(
     "GF836",
     Severity.WARNING,
-    "The chart does not know a value",
-    "The value {key} is not among the values of chart {chart}: it may have no effect.",
+    "Unknown chart value",
+    "{key} is not a value of chart {chart} and may have no effect.",
     "{suggestion} Compare with: helm show values",
 )
 CRD_KEPT = Kind(
     "GF837",
     Severity.WARNING,
-    "A CRD is left as it is",
-    "CRD {crd} is left as it is: {reason}. Chart {chart} brings {ours}.",
-    "Nothing to do while everything works; fields that the CRD lacks are dropped by the server.",
+    "CRD was not upgraded",
+    "CRD {crd} was not upgraded: {reason}. Chart {chart} ships {ours}.",
+    "No action required while everything works; the API server drops fields that the CRD lacks.",
 )
 OFFERS_NOTHING = Kind(
     "GF888",
     Severity.WARNING,
-    "Node offers no GPUs",
-    "{node} offers no GPUs to pods, although the pods of {release} are ready there.",
-    "Read the plugin's log on that node, and run `gpufleet verify` on the node itself: the driver, "
-    "NVML or the container runtime does not show it a GPU.",
+    "Node advertises no GPUs",
+    "{node} advertises no GPUs, although the pods of {release} are ready there.",
+    "Read the plugin's log on that node, and run `gpufleet verify` on it: the driver, NVML or the "
+    "container runtime does not expose a GPU.",
 )
 NO_PODS = Kind(
     "GF838",
     Severity.WARNING,
-    "A DaemonSet has no pods",
-    "DaemonSet {daemonset} wants no pods: {reason}.",
-    "Give the nodes what it looks for (kubectl label node NODE KEY=VALUE; "
-    "node-feature-discovery does it by itself), or change its node selector or tolerations.",
+    "DaemonSet has no pods",
+    "DaemonSet {daemonset} has 0 desired pods: {reason}.",
+    "Label the nodes as it requires (kubectl label node NODE KEY=VALUE; node-feature-discovery "
+    "does so automatically), or change its node selector or tolerations.",
 )
 HELM_SKEW = Kind(
     "GF839",
     Severity.INFO,
-    "helm is outside its support range",
-    "helm {helm} is supported on Kubernetes {low} to {high}; the cluster runs {server}. It is "
-    "called in a way that works there.",
-    "Nothing to do.",
+    "helm version outside its support range",
+    "helm {helm} supports Kubernetes {low} to {high}; the cluster runs {server}. It is called in "
+    "a way that works there.",
+    "No action required.",
 )
 HELM_FAILED = Kind(
     "GF840",
     Severity.BLOCKER,
     "helm failed",
     "{what} of release {release} failed: {error}",
-    "See what helm said; {state}",
+    "See helm's output; {state}",
 )
 CHART_UNREACHABLE = Kind(
     "GF841",
     Severity.BLOCKER,
-    "The chart cannot be fetched",
-    "Chart {chart} {version} cannot be fetched from {source}: {error}",
-    "See that this machine reaches it, name a mirror with cluster_chart_repository, or put the "
-    "archive into a folder and name it with cluster_chart_dir.",
+    "Chart cannot be downloaded",
+    "Cannot download chart {chart} {version} from {source}: {error}",
+    "Check that this machine reaches it, set cluster_chart_repository to a mirror, or put the "
+    "archive into a folder and set cluster_chart_dir to it.",
 )
 CHART_BROKEN = Kind(
     "GF842",
     Severity.BLOCKER,
-    "The chart archive is broken",
-    "{path} is no usable archive of chart {chart} {version}: {reason}.",
-    "Fetch it again: helm pull {chart} --version {version}",
+    "Invalid chart archive",
+    "{path} is not a valid archive of chart {chart} {version}: {reason}.",
+    "Download it again: helm pull {chart} --version {version}",
 )
 KIND_MISSING = Kind(
     "GF843",
     Severity.BLOCKER,
-    "The cluster does not know a kind of object",
+    "Resource kind not served by the cluster",
     "Release {release} has objects of kind {kind} ({version}), which this cluster does not serve.",
-    "Install what brings it first (a ServiceMonitor needs the CRDs of the Prometheus Operator), or "
-    "switch those objects off.",
+    "Install what defines it first (a ServiceMonitor needs the CRDs of the Prometheus Operator), "
+    "or disable those objects.",
 )
 FIELD_REFUSED = Kind(
     "GF844",
     Severity.BLOCKER,
-    "The API server refuses the chart's objects",
-    "{what} of release {release} was refused: {error}",
-    "This version of the chart does not fit Kubernetes {server}: `gpufleet catalog charts "
-    "--kubernetes {server}` shows one that does.",
+    "API server rejected the chart's objects",
+    "{what} of release {release} was rejected: {error}",
+    "This chart version does not support Kubernetes {server}: `gpufleet catalog charts "
+    "--kubernetes {server}` lists one that does.",
 )
 FIELD_CONFLICT = Kind(
     "GF845",
     Severity.BLOCKER,
-    "Something else changed a field that the chart sets",
+    "Field conflict",
     "{what} of release {release} stopped: {manager} owns {fields} of {object}.",
-    "Take the change back or put it into the values; to overrule it, set "
-    "cluster_force_conflicts = True.",
+    "Revert that change or move it to the values; to override it, set cluster_force_conflicts = "
+    "True.",
 )
 KUBERNETES_REFUSED = Kind(
     "GF846",
     Severity.BLOCKER,
-    "The chart does not want this Kubernetes",
-    "Chart {chart} {version} refuses this cluster: {error}",
-    "`gpufleet catalog charts --kubernetes {server}` shows the version that fits.",
+    "Chart requires another Kubernetes version",
+    "Chart {chart} {version} rejects this cluster: {error}",
+    "`gpufleet catalog charts --kubernetes {server}` lists the version that supports it.",
 )
 NOT_READY = Kind(
     "GF847",
     Severity.BLOCKER,
-    "A release did not become ready",
+    "Release did not become ready",
     "Release {release} is not ready after {seconds} s: {reasons}.",
     "{state}",
+    advice="Fix the cause and run again. The finding says whether the release was rolled back or "
+    "left as it is.",
 )
 ROLLED_BACK = Kind(
     "GF848",
     Severity.WARNING,
-    "A release was rolled back",
-    "Release {release} is back at revision {revision} ({chart}), because what was new failed.",
-    "Put the cause right and run again.",
+    "Release was rolled back",
+    "Release {release} was rolled back to revision {revision} ({chart}), because the new one "
+    "failed.",
+    "Fix the cause and run again.",
 )
 ROLLBACK_FAILED = Kind(
     "GF849",
     Severity.BLOCKER,
-    "A release could not be rolled back",
-    "Release {release} could not be taken back to revision {revision}: {error}",
-    "Run again: it is repaired first. By hand: helm rollback {name} {revision} -n {namespace}",
+    "Rollback failed",
+    "Release {release} could not be rolled back to revision {revision}: {error}",
+    "Run again: the release is recovered first. Manually: helm rollback {name} {revision} -n "
+    "{namespace}",
 )
 FIELD_DROPPED = Kind(
     "GF850",
     Severity.WARNING,
-    "The API server dropped a field",
-    "While {release} was applied the API server did not know {field} and dropped it.",
-    "Most often a CRD is older than the chart, or the chart newer than the cluster.",
+    "API server dropped a field",
+    "While applying {release}, the API server dropped the unknown field {field}.",
+    "Usually a CRD is older than the chart, or the chart is newer than the cluster.",
 )
 VALUES_REFUSED = Kind(
     "GF851",
     Severity.BLOCKER,
-    "The chart refuses the values",
-    "Chart {chart} {version} refuses its values: {error}",
-    "Correct the values named; `helm show values` prints what the chart expects.",
+    "Chart rejected the values",
+    "Chart {chart} {version} rejects its values: {error}",
+    "Correct the values listed; `helm show values` prints what the chart expects.",
 )
 HOOK_FAILED = Kind(
     "GF852",
     Severity.BLOCKER,
-    "A hook Job of the chart failed",
+    "Chart hook failed",
     "{what} of release {release} stopped at a hook: {error}",
-    "The Job's pod says why; {state}",
+    "See the log of the Job's pod; {state}",
 )
 IMMUTABLE_FIELD = Kind(
     "GF853",
     Severity.BLOCKER,
-    "A field cannot be changed in place",
-    "{what} of release {release} would change a field that cannot change: {object}: {error}",
+    "Immutable field",
+    "{what} of release {release} would change an immutable field: {object}: {error}",
     "Delete that object without its pods, then run again: kubectl delete {object} --cascade=orphan",
 )
 HELM_MISSING = Kind(
     "GF854",
     Severity.BLOCKER,
-    "There is no helm",
-    "helm is not on this machine ({looked}), and it could not be installed: {reason}.",
-    "Install helm {oldest} or newer, or set cluster_helm to its path, or cluster_helm_url to a "
+    "helm not found",
+    "helm was not found on this machine ({looked}), and could not be installed: {reason}.",
+    "Install helm {oldest} or newer, set cluster_helm to its path, or set cluster_helm_url to a "
     "folder that this machine reaches.",
 )
 HELM_CHECKSUM = Kind(
     "GF855",
     Severity.BLOCKER,
-    "The download of helm is not what it should be",
-    "{url} has the sha256 {found}, the catalog says {wanted}. It was not used.",
-    "Put the right archive there where the site is yours; else find out who changes downloads on "
-    "the way. Or set cluster_helm.",
+    "helm checksum mismatch",
+    "Checksum mismatch for {url}: expected {wanted}, found {found}. The file was not used.",
+    "If it is your mirror, upload the right archive; otherwise find out what modifies downloads "
+    "in transit. Or set cluster_helm.",
 )
 HELM_UNUSABLE = Kind(
     "GF856",
     Severity.BLOCKER,
-    "This helm cannot be used",
+    "helm cannot be used",
     "{path} cannot be used: {reason}.",
-    "Install helm {oldest} or newer, or set cluster_helm to one.",
+    "Install helm {oldest} or newer, or set cluster_helm to it.",
 )
 CRD_REFUSED = Kind(
     "GF857",
     Severity.BLOCKER,
-    "A CRD could not be brought up to date",
-    "CRD {crd} of chart {chart} could not be written: {error}",
-    "The release itself was not touched. Run again when the cause is gone.",
+    "CRD could not be updated",
+    "CRD {crd} of chart {chart} could not be applied: {error}",
+    "The release was not changed. Fix the cause and run again.",
 )
 HELM_HANGS = Kind(
     "GF858",
     Severity.BLOCKER,
-    "helm did not come back",
-    "{what} of release {release} was ended after {seconds} s: {reasons}.",
+    "helm timed out",
+    "{what} of release {release} timed out after {seconds} s: {reasons}.",
     "{state}",
+    advice="Fix the cause and run again. The finding says in which state the release is.",
 )
 NEWER_INSTALLED = Kind(
     "GF859",
     Severity.WARNING,
-    "A newer chart is installed",
-    "Release {release} is of chart {installed}, newer than {version}, which would be chosen. "
-    "Nothing of it is changed.",
-    "Pin the version {version} to go back, or {newer} to go on with it.",
+    "Newer chart installed",
+    "Release {release} is of chart {installed}, newer than the selected {version}. It was not "
+    "changed.",
+    "Pin version {version} to downgrade, or {newer} to stay on it.",
 )
 RELEASE_UNREADABLE = Kind(
     "GF820",
     Severity.BLOCKER,
-    "Helm's record of a release cannot be read",
-    "What Helm notes of release {release} cannot be relied on: {reason}.",
-    "Find out who wrote that Secret (kubectl get secret -o yaml). Restore it from a backup, or "
-    "delete it: the revision before it counts then.",
+    "Helm's release record is unreadable",
+    "Helm's stored state of release {release} is unusable: {reason}.",
+    "Find out what wrote that Secret (kubectl get secret -o yaml). Restore it from a backup, or "
+    "delete it: the previous revision then applies.",
 )
 RECREATED = Kind(
     "GF881",
     Severity.WARNING,
-    "A workload is made anew",
-    "The new chart of release {release} selects other pods in {workload}, which Kubernetes does "
-    "not change in place: it is removed with its {pods} pods and made again by the upgrade.",
-    "What it does pauses until the new pods are ready; run the upgrade when that is acceptable.",
+    "Upgrade recreates a workload",
+    "The upgrade of release {release} recreates {workload} ({pods} pods): its label selector is "
+    "immutable.",
+    "It is unavailable until the new pods are ready; upgrade when that is acceptable.",
 )

@@ -1,5 +1,5 @@
 # hold_host.sh FILE SEEN TEXT: hold the lock on FILE, in which SEEN must stand, or TEXT where this run
-# held it before; TEXT stands in it from then on. It is held until the run ends. However that ends, its
+# held it before; it contains TEXT from then on. It is held until the run ends. However that ends, its
 # connection does: the line that is sent each second cannot be delivered then. What it had begun on the host
 # may go on: each of its steps holds FILE.steps, and there is no lock before the last one has ended. `held
 # TEXT` and `changed TEXT`: why there is no lock.

@@ -7,25 +7,25 @@ from gpufleet.core.findings import Kind, Severity
 METRICS_API_TAKEN = Kind(
     "GF890",
     Severity.WARNING,
-    "Something else offers metrics to autoscalers",
-    "{api} is offered by {found}, which is not gpufleet's, and a cluster has that API once. "
-    "prometheus-adapter is left out; nothing was taken over.",
-    "Give the one that is there the rules of `gpufleet catalog autoscaling rules`, or remove it "
-    "and run again.",
+    "Metrics API already served",
+    "{api} is already served by {found}, which gpufleet does not manage, and a cluster has this "
+    "API only once; prometheus-adapter is skipped.",
+    "Add the rules of `gpufleet catalog autoscaling rules` to it, or remove it and run again.",
 )
 EXTERNAL_API_TAKEN = Kind(
     "GF891",
     Severity.INFO,
-    "External metrics are somebody else's",
-    "{api} is offered by {found} (KEDA needs it for itself), so prometheus-adapter gets rules for "
-    "metrics of pods alone.",
-    "Nothing, unless you want external metrics from the adapter: then remove that one.",
+    "External metrics API already served",
+    "{api} is already served by {found} (KEDA requires it), so prometheus-adapter gets rules for "
+    "pod metrics only.",
+    "No action required, unless the adapter should serve external metrics: then remove the other "
+    "one.",
 )
 ADAPTER_WITHOUT_PROMETHEUS = Kind(
     "GF892",
     Severity.BLOCKER,
-    "Autoscaling needs a Prometheus",
-    "monitoring_autoscaling is set, and gpufleet neither installs a Prometheus nor knows one: "
+    "Autoscaling requires a Prometheus",
+    "monitoring_autoscaling is set, but gpufleet neither installs a Prometheus nor knows one: "
     "{why}.",
     "Set monitoring_prometheus_url to the Prometheus that scrapes the exporter, as the cluster's "
     "pods reach it.",
@@ -33,16 +33,20 @@ ADAPTER_WITHOUT_PROMETHEUS = Kind(
 METRIC_UNKNOWN = Kind(
     "GF775",
     Severity.BLOCKER,
-    "An autoscaler sees no metric",
-    "expected {expected}; found {found}",
-    "give the autoscaler a name and labels that are there: kubectl get --raw "
+    "Autoscaler gets no metric",
+    "Expected {expected}; found {found}.",
+    "Use a metric name and labels that exist: kubectl get --raw "
     "/apis/custom.metrics.k8s.io/v1beta1",
+    description="Each HorizontalPodAutoscaler on GPU metrics must read a value for its metric. "
+    "The check compares the names and labels it requests with those that the metrics API serves.",
 )
 METRICS_API_DOWN = Kind(
     "GF776",
     Severity.BLOCKER,
-    "The API for metrics is not served",
-    "expected {expected}; found {found}",
-    "see why prometheus-adapter does not answer: kubectl -n monitoring logs "
+    "Metrics API not available",
+    "Expected {expected}; found {found}.",
+    "Find out why prometheus-adapter does not respond: kubectl -n monitoring logs "
     "deployment/prometheus-adapter",
+    description="The APIService of the custom or external metrics API must be available, and the "
+    "API must respond.",
 )

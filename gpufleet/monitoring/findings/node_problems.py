@@ -7,8 +7,8 @@ from gpufleet.core.findings import Kind, Severity
 DETECTOR_THERE = Kind(
     "GF893",
     Severity.WARNING,
-    "A Node Problem Detector is there already",
-    "{found} looks at the nodes already, and it is not gpufleet's; it was left alone, and the "
-    "checks of GPUs are not installed.",
-    "Give it the monitor of `gpufleet catalog node-problems`, or remove it and run again.",
+    "Another Node Problem Detector exists",
+    "{found} already monitors the nodes and is not managed by gpufleet; it was not changed, and "
+    "the GPU checks are not installed.",
+    "Add the monitor of `gpufleet catalog node-problems` to it, or remove it and run again.",
 )

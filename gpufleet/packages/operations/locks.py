@@ -56,7 +56,7 @@ def wait_before_planning(host: Host, timeout: int) -> Finding | None:
 
 
 def _wait(state: State, host: Host, timeout: int) -> bool:
-    """pyinfra heeds what a function returns only where it takes `state` and `host`."""
+    """pyinfra honours the return value only of a function that takes `state` and `host`."""
     ours = lock_of(host)
     done = access.NO_MORE if ours and ours.used else access.NOTHING
     problem = _until_free(host, timeout, _MANAGER, done)

@@ -4,84 +4,124 @@ from __future__ import annotations
 
 from gpufleet.core.findings import Kind, Severity
 
-_FOUND = "expected {expected}; found {found}"
-_CLUSTER = "run deploys/gpu_cluster.py for this cluster"
+_FOUND = "Expected {expected}; found {found}."
 
 
-def _check(code: str, title: str, remedy: str) -> Kind:
-    return Kind(code, Severity.BLOCKER, title, _FOUND, remedy)
+def _check(code: str, title: str, description: str, remedy: str) -> Kind:
+    return Kind(code, Severity.BLOCKER, title, _FOUND, remedy, description)
 
 
 CLUSTER_SILENT = Kind(
     "GF790",
     Severity.BLOCKER,
-    "The cluster does not answer",
-    "the API of the cluster gives no answer: {why}",
-    "see that the kubeconfig of the inventory reaches it: kubectl get nodes",
+    "Cluster API does not respond",
+    "The API server of the cluster does not respond: {why}",
+    "Check that the kubeconfig in the inventory reaches it: kubectl get nodes",
 )
 NO_GPU_NODES = _check(
     "GF791",
-    "No node offers GPUs",
-    f"see that nodes have GPUs and the device plugin runs on them; {_CLUSTER}",
+    "No node advertises GPUs",
+    "At least one node must have allocatable nvidia.com/gpu.",
+    "Check that nodes have GPUs and that the device plugin runs on them; run "
+    "deploys/gpu_cluster.py for this cluster.",
 )
 GPUS_MISSING = _check(
     "GF792",
-    "A node offers fewer GPUs than it has",
-    "read the log of the device plugin on that node, and `nvidia-smi` there",
+    "Node advertises fewer GPUs than it has",
+    "Allocatable nvidia.com/gpu of each node must equal its capacity and the count of GPU feature "
+    "discovery.",
+    "Read the device plugin's log on that node, and run `nvidia-smi` there.",
 )
-CHART_VERSION = _check("GF758", "A release is of another chart version", _CLUSTER)
-PLUGIN_PODS = _check("GF793", "The device plugin is not on every GPU node", _CLUSTER)
-EXPORTER_PODS = _check("GF794", "The exporter is not on every GPU node", _CLUSTER)
+CHART_VERSION = _check(
+    "GF758",
+    "Release has another chart version",
+    "Each release of the GPU stack must be deployed in the chart version that "
+    "cluster_chart_versions or the catalog selects.",
+    "Run deploys/gpu_cluster.py for this cluster.",
+)
+PLUGIN_PODS = _check(
+    "GF793",
+    "Device plugin missing on GPU nodes",
+    "The device plugin must have a ready pod on every GPU node.",
+    "Run deploys/gpu_cluster.py for this cluster.",
+)
+EXPORTER_PODS = _check(
+    "GF794",
+    "Exporter missing on GPU nodes",
+    "dcgm-exporter must have a ready pod on every GPU node.",
+    "Run deploys/gpu_cluster.py for this cluster.",
+)
 GPU_POD = _check(
     "GF795",
-    "A pod with a GPU does not finish",
-    "kubectl describe pod shows why: no free GPU, no runtime, no image",
+    "GPU pod does not complete",
+    "A test pod that requests a GPU must be scheduled and succeed.",
+    "Run kubectl describe pod for the reason: no free GPU, no runtime, no image.",
 )
 VECTOR_ADD = _check(
     "GF796",
-    "A container computes nothing on its GPU",
-    "see that nvidia is the pod's runtime and that `nvidia-smi` works on the node",
+    "CUDA vectorAdd failed in a pod",
+    "The log of the test pod must report that vectorAdd passed on the GPU.",
+    "Check that nvidia is the pod's runtime and that `nvidia-smi` works on the node.",
 )
 NOT_SCRAPED = _check(
     "GF797",
     "Prometheus does not scrape the exporter",
-    f"compare the labels of the ServiceMonitor with what Prometheus selects; {_CLUSTER}",
+    "A ServiceMonitor that Prometheus selects must exist, and every exporter pod must be a "
+    "healthy target.",
+    "Compare the labels of the ServiceMonitor with those that Prometheus selects; run "
+    "deploys/gpu_cluster.py for this cluster.",
 )
 NO_POD_LABELS = _check(
     "GF798",
-    "Metrics do not name the pods that use the GPUs",
-    "see that the exporter reads the kubelet's pod-resources socket",
+    "Metrics lack pod labels",
+    "Metrics of a GPU that a pod uses must carry the labels of that pod.",
+    "Check that the exporter reads the kubelet's pod-resources socket.",
 )
-GRAFANA_CLOSED = _check("GF799", "Grafana is not where it was asked for", _CLUSTER)
+GRAFANA_CLOSED = _check(
+    "GF799",
+    "Grafana not reachable as configured",
+    "Grafana's Service must have the node port that monitoring_grafana_node_port sets.",
+    "Run deploys/gpu_cluster.py for this cluster.",
+)
 OPERATOR_STATE = _check(
     "GF784",
-    "The GPU Operator is not done",
-    f"kubectl describe clusterpolicy, and the pods of its namespace, show why; {_CLUSTER}",
+    "GPU Operator is not ready",
+    "The ClusterPolicy must be ready, and so must the operator's operands.",
+    "For the reason, run kubectl describe clusterpolicy and check the pods in its namespace; run "
+    "deploys/gpu_cluster.py for this cluster.",
 )
 LOAD_ENDED = _check(
     "GF777",
-    "A load test does not come to its end",
-    "read what the program or the scheduler says; verify_load_image and verify_load_cuda name "
-    "another image and program, verify_load_start_seconds gives the image more time",
+    "Load test did not finish",
+    "The load test's Jobs must start and finish in time on every GPU under test.",
+    "Read the output of the program or the scheduler. Use verify_load_image and verify_load_cuda "
+    "for another image and program, verify_load_start_seconds to allow more time for the image.",
 )
 LOAD_SLOW = _check(
     "GF778",
-    "A GPU computes unsteadily, or slower than its neighbours",
-    "compare clocks, power limit and temperature of the GPUs: "
-    "nvidia-smi -q -d CLOCK,POWER,PERFORMANCE; dcgmi diag -r 3 on the drained node",
+    "GPU unsteady, or slower than others",
+    "Under load, a GPU's throughput must be steady, and close to that of the other GPUs of its "
+    "node.",
+    "Compare clocks, power limit and temperature of the GPUs: nvidia-smi -q -d "
+    "CLOCK,POWER,PERFORMANCE; dcgmi diag -r 3 on the drained node.",
 )
 LOAD_UNSEEN = _check(
     "GF779",
-    "Prometheus saw a GPU idle that was under load",
-    "compare with nvidia-smi dmon on the node: the GPU does not work, or its metrics are wrong",
+    "GPU under load appears idle in Prometheus",
+    "Prometheus must report a GPU as busy while the load test runs on it.",
+    "Compare with nvidia-smi dmon on the node: either the GPU does not compute, or its metrics "
+    "are wrong.",
 )
 LOAD_THROTTLED = _check(
     "GF782",
-    "Clocks were held down under load",
-    "see to cooling and power supply: nvidia-smi -q -d TEMPERATURE,POWER,PERFORMANCE on the node",
+    "GPU throttled under load",
+    "Clocks must not be throttled by temperature or power while the load test runs.",
+    "Check cooling and power supply: nvidia-smi -q -d TEMPERATURE,POWER,PERFORMANCE on the node.",
 )
 LOAD_XID = _check(
     "GF783",
-    "A GPU reported an error under load",
-    "look up the XID in docs/runbooks and in the kernel's log of the node; drain it until then",
+    "XID error under load",
+    "A GPU must not report an XID error while the load test runs on it.",
+    "Look up the XID in docs/runbooks and in the node's kernel log; drain the node until it is "
+    "resolved.",
 )

@@ -7,208 +7,285 @@ from __future__ import annotations
 
 from gpufleet.core.findings import Kind, Severity
 
-_FOUND = "expected {expected}; found {found}"
-_PROVISION = "run deploys/gpu_node.py for this host"
-_COPIES = "copies from before each change: ls -d /var/lib/gpufleet/backup/*{path}"
+_FOUND = "Expected {expected}; found {found}."
 
 
-def _check(code: str, title: str, remedy: str) -> Kind:
-    return Kind(code, Severity.BLOCKER, title, _FOUND, remedy)
+def _check(code: str, title: str, description: str, remedy: str) -> Kind:
+    return Kind(code, Severity.BLOCKER, title, _FOUND, remedy, description)
 
 
 LIMIT = Kind(
     "GF702",
     Severity.BLOCKER,
     "--limit matches no host",
-    "--limit {limit} matches no host or group of {path}. Hosts: {hosts}. Groups: {groups}",
-    "correct the name",
+    "--limit {limit} matches no host or group of {path}. Hosts: {hosts}. Groups: {groups}.",
+    "Correct the name.",
 )
 NO_CHECK = Kind(
     "GF703",
     Severity.BLOCKER,
     "-k matches no check",
-    "-k {expression} matches no check of these hosts",
-    "docs/verify.md lists the checks; -k takes a part of a name, and `and`, `or`, `not` between "
-    "several, as in -k 'driver and not held'",
+    "-k {expression} matches no check of these hosts.",
+    "Docs/verify.md lists the checks. -k takes part of a name, and `and`, `or`, `not` between "
+    "several, as in -k 'driver and not held'.",
 )
 
 REACHABLE = _check(
     "GF710",
-    "Host not reachable",
-    "try `ssh` to the host with the user, port and key of the inventory; correct what it reports",
+    "Host unreachable",
+    "The host must accept the connection that the inventory describes, and run a command.",
+    "Try `ssh` to the host with the user, port and key from the inventory; correct what it "
+    "reports.",
 )
-PROVENANCE = _check("GF711", "No record of what was installed", _PROVISION)
+PROVENANCE = _check(
+    "GF711",
+    "No installation record",
+    "A host with a driver must have gpufleet's record of what was installed, "
+    "/var/lib/gpufleet/provenance.json, and it must be readable.",
+    "Run deploys/gpu_node.py for this host.",
+)
 AS_WANTED = _check(
     "GF712",
-    "Not the driver that the inventory asks for",
-    "where none is on record, run deploys/gpu_node.py for this host; else drain the node where it "
+    "Installed driver does not match the inventory",
+    "A driver must be recorded where the inventory enables one, with the branch or version that "
+    "it sets.",
+    "If there is no record, run deploys/gpu_node.py for this host. Otherwise drain the node if it "
     "has work, then run deploys/gpu_node.py; or correct driver_branch and driver_version in the "
-    "inventory",
+    "inventory.",
 )
 PACKAGE_MANAGER = _check(
     "GF713",
-    "Package manager left half way",
-    "finish it: `dpkg --configure -a && apt-get -f install`, or `yum-complete-transaction` "
-    "(`dnf history` shows the transaction), then " + _PROVISION,
+    "Interrupted package transaction",
+    "No package may be partially installed, and no transaction incomplete.",
+    "Finish it: `dpkg --configure -a && apt-get -f install`, or `yum-complete-transaction` (`dnf "
+    "history` shows the transaction), then run deploys/gpu_node.py for this host.",
 )
 NO_GPU = _check(
     "GF714",
     "Driver on a host without a GPU",
-    "run deploys/remove.py for this host, or look for the GPU: `lspci -d 10de:`",
+    "A host without an NVIDIA device on the PCI bus, and without a record of a driver, must have "
+    "no driver.",
+    "Run deploys/remove.py for this host, or check the GPU: `lspci -d 10de:`.",
 )
 
-PACKAGES = _check("GF720", "Driver package at another version", _PROVISION)
+PACKAGES = _check(
+    "GF720",
+    "Driver package has another version",
+    "Every recorded driver package must be installed at the recorded version.",
+    "Run deploys/gpu_node.py for this host.",
+)
 STRAYS = _check(
     "GF721",
     "Driver packages of different versions",
-    "remove the packages named, or install them at the driver's version: a mixed family ends in "
-    "`API mismatch`",
+    "All installed packages of the driver family must have one version.",
+    "Remove the packages listed, or install them at the driver's version: a mixed family fails "
+    "with `API mismatch`.",
 )
 HOLD = _check(
     "GF722",
     "Driver packages not held",
-    _PROVISION + ", or hold them by hand: `apt-mark hold …`, `yum versionlock add …`",
+    "The driver packages must be held at their version (apt-mark hold, versionlock).",
+    "Run deploys/gpu_node.py for this host, or hold them manually: `apt-mark hold …`, `yum "
+    "versionlock add …`.",
 )
 UNATTENDED = _check(
     "GF723",
-    "Unattended upgrades may move the driver",
-    "add the packages to Unattended-Upgrade::Package-Blacklist, or " + _PROVISION,
+    "Unattended upgrades may change the driver",
+    "If unattended upgrades are enabled, the driver packages must be excluded from them.",
+    "Add the packages to Unattended-Upgrade::Package-Blacklist, or run deploys/gpu_node.py for "
+    "this host.",
 )
 
 MODULE_LOADED = _check(
     "GF730",
-    "Loaded module is not the installed driver",
-    "reload the modules (`modprobe -r nvidia_uvm nvidia_drm nvidia_modeset nvidia; modprobe "
-    "nvidia`) or reboot; `modprobe nvidia` says why it cannot be loaded",
+    "Loaded module does not match the installed driver",
+    "The loaded nvidia module must have the version of the installed packages.",
+    "Reload the modules (`modprobe -r nvidia_uvm nvidia_drm nvidia_modeset nvidia; modprobe "
+    "nvidia`) or reboot; `modprobe nvidia` reports why it cannot be loaded.",
 )
 LIBRARY = _check(
     "GF731",
-    "User-space library is not the loaded module's",
-    "reload the modules or reboot; if the library is the odd one, " + _PROVISION,
+    "User-space library does not match the loaded module",
+    "libnvidia-ml and nvidia-smi must have the version of the loaded module.",
+    "Reload the modules or reboot. If the library is the one that differs, run "
+    "deploys/gpu_node.py for this host.",
 )
 MODULE_FILE = _check(
     "GF732",
-    "Module on disk is not the installed driver",
-    "build it again: `dkms install --force nvidia/VERSION -k $(uname -r)`, then `depmod`",
+    "Module on disk does not match the installed driver",
+    "The nvidia module on disk for the running kernel must have the version of the installed "
+    "packages.",
+    "Rebuild it: `dkms install --force nvidia/VERSION -k $(uname -r)`, then `depmod`.",
 )
 FLAVOUR = _check(
     "GF733",
-    "Open instead of proprietary modules, or the reverse",
-    "remove the other kernel module package, then " + _PROVISION,
+    "Wrong kernel module flavor",
+    "The loaded modules must be open or proprietary, as recorded.",
+    "Remove the other kernel module package, then run deploys/gpu_node.py for this host.",
 )
 DKMS = _check(
     "GF734",
-    "DKMS has no module for the running kernel",
-    "install the headers of the running kernel, then `dkms autoinstall`; the reason of a failure "
-    "is in /var/lib/dkms/nvidia/VERSION/build/make.log",
+    "No DKMS module for the running kernel",
+    "If the driver uses DKMS, it must have built and installed the module for the running kernel.",
+    "Install the headers of the running kernel, then run `dkms autoinstall`; "
+    "/var/lib/dkms/nvidia/VERSION/build/make.log has the reason of a failure.",
 )
 NOUVEAU = _check(
     "GF735",
     "nouveau or nova is loaded",
-    "reboot: it cannot be unloaded while it has the GPU; the blacklist keeps it away after that",
+    "Neither nouveau nor nova may be loaded.",
+    "Reboot: it cannot be unloaded while bound to the GPU; the blacklist prevents it from loading "
+    "afterwards.",
 )
-BLACKLIST = _check("GF736", "nouveau or nova not blacklisted", _PROVISION)
+BLACKLIST = _check(
+    "GF736",
+    "nouveau or nova not blacklisted",
+    "modprobe must be configured to load neither nouveau nor nova.",
+    "Run deploys/gpu_node.py for this host.",
+)
 INITRAMFS = _check(
     "GF737",
-    "Blacklist not in the initramfs",
-    "rebuild it: `update-initramfs -u` or `dracut --force`",
+    "Blacklist missing from the initramfs",
+    "The initramfs of the running kernel must contain the blacklist.",
+    "Rebuild it: `update-initramfs -u` or `dracut --force`.",
 )
 
 DEVICE_NODES = _check(
     "GF740",
     "Device nodes missing",
-    "run `nvidia-modprobe -c0 -u`; if that does not help, reboot",
+    "/dev/nvidiactl, /dev/nvidia-uvm and one /dev/nvidiaN per GPU must exist.",
+    "Run `nvidia-modprobe -c0 -u`; if that does not help, reboot.",
 )
 GPU_COUNT = _check(
     "GF741",
-    "Not every GPU works",
-    "look for `NVRM: Xid` in `dmesg`; compare `nvidia-smi -L` with `lspci -d 10de:`; a GPU that "
-    "fell off the bus comes back with a cold reboot, or needs service",
+    "GPU missing or failed",
+    "nvidia-smi must list every GPU on the PCI bus, and as many as there were at the installation.",
+    "Look for `NVRM: Xid` in `dmesg`; compare `nvidia-smi -L` with `lspci -d 10de:`. A GPU that "
+    "fell off the bus requires a cold reboot, or service.",
 )
 
 PERSISTENCE = _check(
     "GF750",
     "Persistence daemon not running or not enabled",
-    "run `systemctl enable --now nvidia-persistenced`; `journalctl -u nvidia-persistenced` says "
-    "why it stopped",
+    "nvidia-persistenced must be active and enabled.",
+    "Run `systemctl enable --now nvidia-persistenced`; `journalctl -u nvidia-persistenced` has "
+    "the reason it stopped.",
 )
 FABRIC_MANAGER = _check(
     "GF751",
-    "Fabric manager not running where an NVSwitch is, or running where none is",
-    "with an NVSwitch: `systemctl enable --now nvidia-fabricmanager`; without one: remove its "
-    "package",
+    "Fabric manager does not match the hardware",
+    "nvidia-fabricmanager must run on a host with an NVSwitch, and on no other.",
+    "With an NVSwitch: `systemctl enable --now nvidia-fabricmanager`; without one: remove its "
+    "package.",
 )
 FABRIC_VERSION = _check(
     "GF752",
-    "Fabric manager at another version than the driver",
-    "install it at exactly the driver's version: " + _PROVISION,
+    "Fabric manager version does not match the driver",
+    "nvidia-fabricmanager must have exactly the driver's version.",
+    "Run deploys/gpu_node.py for this host to install it at the driver's version.",
 )
 
-TOOLKIT_PACKAGES = _check("GF760", "Container toolkit missing or at another version", _PROVISION)
+TOOLKIT_PACKAGES = _check(
+    "GF760",
+    "Container toolkit missing or at another version",
+    "The container toolkit packages must be installed at the recorded version.",
+    "Run deploys/gpu_node.py for this host.",
+)
 TOOLKIT_BINARY = _check(
     "GF761",
     "nvidia-ctk is not the packaged one",
-    "look for a second one with `which -a nvidia-ctk`; install the package again",
+    "`nvidia-ctk --version` must print the recorded version.",
+    "Look for a second one with `which -a nvidia-ctk`; reinstall the package.",
 )
 TOOLKIT_PROGRAMS = _check(
     "GF763",
-    "A program of the container toolkit cannot be run",
-    "install its package again: `dpkg -S` or `rpm -qf` with the path names it",
+    "Container toolkit program cannot be run",
+    "Each program of the container toolkit must exist and run.",
+    "Reinstall its package; `dpkg -S` or `rpm -qf` with the path prints its name.",
 )
-TOOLKIT_HOLD = _check("GF762", "Container toolkit packages not held", _PROVISION)
+TOOLKIT_HOLD = _check(
+    "GF762",
+    "Container toolkit packages not held",
+    "The container toolkit packages must be held at their version.",
+    "Run deploys/gpu_node.py for this host.",
+)
 
 RUNTIME_UP = _check(
     "GF770",
     "Container runtime not running",
-    "`systemctl status {unit}` and `journalctl -u {unit}` say why; then start it",
+    "The service of each configured runtime must be active.",
+    "`systemctl status {unit}` and `journalctl -u {unit}` have the reason; then start it.",
 )
 RUNTIME_VALID = _check(
     "GF771",
-    "Configuration refused by the runtime",
-    "correct {path}; " + _COPIES,
+    "Configuration rejected by the runtime",
+    "The runtime's own parser must accept its configuration.",
+    "Correct {path}; copies from before each change: ls -d /var/lib/gpufleet/backup/*{path}",
 )
-RUNTIME_OURS = _check("GF772", "nvidia runtime not in the runtime's configuration", _PROVISION)
+RUNTIME_OURS = _check(
+    "GF772",
+    "nvidia runtime missing from the runtime's configuration",
+    "The configuration of each managed runtime must contain the nvidia runtime.",
+    "Run deploys/gpu_node.py for this host.",
+)
 RUNTIME_USER_KEYS = _check(
     "GF773",
-    "The user's settings are gone from the runtime's configuration",
-    "put the keys back into {path}; " + _COPIES,
+    "User settings missing from the runtime's configuration",
+    "Settings that were in the configuration before gpufleet's first change must still be there.",
+    "Restore the keys in {path}; copies from before each change: ls -d "
+    "/var/lib/gpufleet/backup/*{path}",
 )
 RUNTIME_KNOWS = _check(
     "GF774",
-    "The running runtime does not know the nvidia runtime",
-    "restart it when its containers may stop: `systemctl restart {unit}`",
+    "Running daemon lacks the nvidia runtime",
+    "The running daemon must report the nvidia runtime among its runtimes.",
+    "Restart it when its containers may stop: `systemctl restart {unit}`.",
 )
 
 CDI = _check(
     "GF780",
     "CDI spec missing or stale",
-    "run `nvidia-ctk cdi generate --output={path}`",
+    "The CDI spec must exist and describe the installed driver and every GPU.",
+    "Run `nvidia-ctk cdi generate --output={path}`.",
 )
 CONTAINER = _check(
     "GF781",
-    "A container does not see the GPUs",
-    "run the command by hand and read its error; `nvidia-ctk cdi list` and /etc/"
-    "nvidia-container-runtime/config.toml are the next places to look",
+    "Container does not see the GPUs",
+    "A container with the nvidia runtime must see the host's GPUs.",
+    "Run the command manually and read its error; check `nvidia-ctk cdi list` and "
+    "/etc/nvidia-container-runtime/config.toml next.",
 )
 
 EXPORTER_SERVICE = _check(
     "GF785",
     "Exporter not running or not enabled",
-    "`systemctl status` and `journalctl -u` of the unit say why it stopped; " + _PROVISION,
+    "The exporter's service must be active and enabled.",
+    "`systemctl status` and `journalctl -u` of the unit have the reason it stopped; run "
+    "deploys/gpu_node.py for this host.",
 )
 EXPORTER_METRICS = _check(
     "GF786",
-    "No metrics of a GPU",
-    "restart the exporter (`systemctl restart nvidia-dcgm nvidia-dcgm-exporter`, or "
-    "gpufleet-dcgm-exporter) and read its journal",
+    "No metrics for a GPU",
+    "/metrics must report every GPU of the host.",
+    "Restart the exporter (`systemctl restart nvidia-dcgm nvidia-dcgm-exporter`, or "
+    "gpufleet-dcgm-exporter) and read its journal.",
 )
-EXPORTER_VERSION = _check("GF787", "Exporter of another version", _PROVISION)
+EXPORTER_VERSION = _check(
+    "GF787",
+    "Exporter has another version",
+    "The exporter must run in the recorded version.",
+    "Run deploys/gpu_node.py for this host.",
+)
 EXPORTER_LISTENS = _check(
     "GF788",
-    "Exporter listens elsewhere than asked",
-    "compare exporter_listen and exporter_port with `systemctl cat` of the unit, then "
-    + _PROVISION,
+    "Exporter listens on another address",
+    "The exporter must listen on exporter_listen and exporter_port, and nowhere else.",
+    "Compare exporter_listen and exporter_port with `systemctl cat` of the unit, then run "
+    "deploys/gpu_node.py for this host.",
 )
 EXPORTER_PACKAGES = _check(
-    "GF789", "Exporter's packages at another version, or not held", _PROVISION
+    "GF789",
+    "Exporter packages not held or at another version",
+    "The exporter packages must be installed and held at the recorded version.",
+    "Run deploys/gpu_node.py for this host.",
 )

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Are the driver's loaded module and its library of one version? After an upgrade they are not
-# until the module is loaded anew, and every new program fails.
+# until the module is reloaded, and every new program fails.
 set -u
 # shellcheck source=kernel-log.sh
 . "${0%/*}/kernel-log.sh"
@@ -14,7 +14,7 @@ for base in "$root/run/nvidia/driver" "$root"; do
     libraries=
     for folder in "$base"/usr/lib/*-linux-gnu "$base"/usr/lib64 "$base"/usr/lib \
         "$base"/usr/lib/*-linux-gnu/nvidia/current; do
-        # the name that programs ask for tells which one they get, where others were left
+        # the name that programs ask for decides which one they get, where others were left
         target=$(readlink "$folder/libnvidia-ml.so.1")
         case $target in
         libnvidia-ml.so.*.*) libraries="$libraries ${target#libnvidia-ml.so.}" ;;

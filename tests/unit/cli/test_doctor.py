@@ -18,7 +18,7 @@ from gpufleet.host.facts import _parse
 from gpufleet.host.gather import Gathered
 from gpufleet.node.catalog import load_catalog
 from gpufleet.run.findings import UNREACHABLE
-from tests.unit.hosts import on_record
+from tests.unit.hosts import record_of
 
 CAPTURES = Path(__file__).parents[1] / "facts" / "captures"
 
@@ -76,7 +76,7 @@ def test_an_answer_that_cannot_be_read_names_the_host() -> None:
     assert "--limit gpu-07" in found.remedy
 
 
-def test_settings_that_are_wrong_are_told() -> None:
+def test_settings_that_are_wrong_are_reported() -> None:
     host = gathered("el7-handwritten")
     parts = describe(Gathered(host.name, {"driver_brunch": "580"}, host.facts), load_catalog())
     assert any("driver_brunch" in finding["message"] for finding in parts["findings"])
@@ -86,7 +86,7 @@ def test_settings_that_are_wrong_are_told() -> None:
 def test_a_damaged_record_is_a_finding() -> None:
     host = gathered("el7-handwritten")
     assert host.facts
-    facts = replace(host.facts, provenance=on_record(driver={"version": 580}))
+    facts = replace(host.facts, provenance=record_of(driver={"version": 580}))
     (finding,) = describe(Gathered(host.name, {}, facts), load_catalog())["findings"]
     assert finding["code"] == "GF557"
     assert "driver.version" in finding["message"]

@@ -32,8 +32,8 @@ def test_every_room_has_a_free_code() -> None:
 
 
 def test_a_code_of_another_room_is_named_with_the_one_to_take() -> None:
-    told = f"GF199 is not one of toolkit's: take {next_free('toolkit', TAKEN)}"
-    assert told in wrong({**TAKEN, "GF199": "toolkit"})
+    message = f"GF199 is not one of toolkit's: take {next_free('toolkit', TAKEN)}"
+    assert message in wrong({**TAKEN, "GF199": "toolkit"})
     assert wrong({"GF417": "toolkit"})
     assert wrong({"GF400": "a room without ranges"})
 

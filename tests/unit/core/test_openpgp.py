@@ -78,7 +78,7 @@ def test_two_armored_blocks(gpg: Gpg) -> None:
         (lambda data: data.replace(b"PUBLIC KEY BLOCK", b"MESSAGE"), "no public key block"),
     ],
 )
-def test_damage_is_told(gpg: Gpg, damage: Callable[[bytes], bytes], message: str) -> None:
+def test_damage_is_reported(gpg: Gpg, damage: Callable[[bytes], bytes], message: str) -> None:
     with pytest.raises(OpenPgpError, match=message):
         fingerprints(damage(gpg("--armor", "--export")))
 

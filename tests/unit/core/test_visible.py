@@ -127,7 +127,7 @@ def test_the_other_places() -> None:
     no_forgery(report.table())
 
 
-def test_a_script_tells_its_message_from_what_programs_said() -> None:
+def test_a_scripts_message_is_apart_from_program_output() -> None:
     source = script_file("host/prelude").read_text() + 'fail "$@"'
     words = ["sh", "-c", source, "x", "ours\n  ours too", f"{FORGED}\nsecond", "third"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)

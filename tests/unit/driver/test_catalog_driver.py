@@ -82,7 +82,7 @@ def test_rhel7_ends_with_550_and_says_what_to_do() -> None:
     finding = choice.findings[0]
     assert (finding.code, finding.severity) == ("GF112", Severity.BLOCKER)
     assert finding.message == (
-        "driver branch 580 cannot be installed on RHEL 7. NVIDIA's last branch for RHEL 7 is 550 "
+        "Driver branch 580 cannot be installed on RHEL 7. NVIDIA's last branch for RHEL 7 is 550 "
         "(550.163.01, end of life since 2025-06)."
     )
     assert finding.remedy.startswith('Set driver_branch = "550" for this host')

@@ -16,7 +16,7 @@ from gpufleet.host.file_write import FileWrite
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.preflight import inspect_host
 from gpufleet.node.settings import load_settings
-from tests.unit.hosts import NVSWITCH, bare_host, converged_host, on_record, plan_for
+from tests.unit.hosts import NVSWITCH, bare_host, converged_host, plan_for, record_of
 
 OLD = "550.163.01"
 
@@ -38,7 +38,7 @@ def managed(facts: NodeFacts, version: str = "580.159.03") -> NodeFacts:
     assert plan.repository.repository
     keyring = Keyring(plan.repository.repository.keyring,
                       plan.repository.repository.key_fingerprints)  # fmt: skip
-    record = on_record(**{**facts.provenance.as_json(), "files": dict.fromkeys(files, "sha256")})
+    record = record_of(**{**facts.provenance.as_json(), "files": dict.fromkeys(files, "sha256")})
     return replace(facts, files=files, keyrings=(keyring,), provenance=record)
 
 

@@ -21,7 +21,7 @@ from gpufleet.facts.model import (
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node
 from gpufleet.node.settings import NodeSettings, load_settings
-from tests.unit.hosts import on_record
+from tests.unit.hosts import record_of
 
 CATALOG = load_catalog()
 DROP_IN = drop_in(CATALOG)
@@ -100,5 +100,5 @@ def installed(facts: NodeFacts, plan: ExporterPlan, **record: Any) -> NodeFacts:
         collectors=(ENGINE, EXPORTER)
         if plan.mode == "systemd"
         else (replace(EXPORTER, cgroup=f"/system.slice/docker-{CONTAINER}.scope"),),
-        provenance=on_record(**{**facts.provenance.as_json(), "exporter": entry}),
+        provenance=record_of(**{**facts.provenance.as_json(), "exporter": entry}),
     )

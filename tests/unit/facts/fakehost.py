@@ -1,4 +1,4 @@
-"""A host made of files in a folder and stand-ins for commands, for gather.sh to run on.
+"""A host made of files in a folder and fake commands, for gather.sh to run on.
 
 The paths in the script are moved under the folder; nothing else of it is changed, so its globs,
 loops and quoting are what runs on a real host.
@@ -21,7 +21,7 @@ class FakeHost:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.commands = root / "stand-ins"
+        self.commands = root / "fakes"
         self.commands.mkdir(parents=True)
         for command in ("systemctl", "modinfo", "dpkg-query", "rpm", "dkms", "uname"):
             self.command(command, "")
@@ -53,14 +53,14 @@ class FakeHost:
         link.symlink_to("/dev/null")
 
     def command(self, name: str, script: str) -> None:
-        """A stand-in for a command: a shell script."""
+        """A fake command: a shell script."""
         target = self.commands / name
         target.write_text(f"#!/bin/sh\n{script}\n")
         target.chmod(0o755)
 
     def says(self, name: str, output: str) -> None:
-        """A stand-in for a command that prints `output` whatever it is asked."""
-        self.file(f"/stand-ins/{name}.out", output)
+        """A fake command that prints `output` whatever it is asked."""
+        self.file(f"/fakes/{name}.out", output)
         self.command(name, f"cat '{self.commands}/{name}.out'")
 
     def gather(

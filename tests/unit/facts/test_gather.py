@@ -147,7 +147,7 @@ def test_gpu_processes_and_pods(host: FakeHost, shell: tuple[str, ...]) -> None:
 
 
 def test_the_name_of_a_process_is_one_line(host: FakeHost, shell: tuple[str, ...]) -> None:
-    """dash's echo makes a line break of `\\n`, with which anybody could write sections."""
+    """dash's echo makes a line break of `\\n`, with which any output could forge sections."""
     name = r"x\n@@os\nID=evil\n@@lock\n1 apt"
     host.device("/dev/nvidiactl")
     host.file("/proc/812/comm", name + "\n")
@@ -414,7 +414,7 @@ def test_effective_configuration(host: FakeHost, shell: tuple[str, ...]) -> None
     assert asked.runtimes["containerd"].effective == "version = 2 # ü\n"
 
 
-def test_files_on_record_are_read(host: FakeHost, shell: tuple[str, ...]) -> None:
+def test_recorded_files_are_read(host: FakeHost, shell: tuple[str, ...]) -> None:
     """A runtime's configuration can have moved since: the old file still holds what is ours."""
     entry = {
         "config": "/srv/old.toml",

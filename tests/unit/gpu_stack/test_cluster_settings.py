@@ -1,4 +1,4 @@
-"""Settings of a cluster: defaults that load, and every mistake told at once."""
+"""Settings of a cluster: defaults that load, and all mistakes reported at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_nothing_has_to_be_set() -> None:
     assert settings.monitoring.node_port is None
 
 
-def test_every_mistake_is_told_at_once() -> None:
+def test_every_mistake_is_reported_at_once() -> None:
     found = problems(
         cluster_chart="newest",
         monitoring_node_port=99999,
@@ -32,13 +32,13 @@ def test_every_mistake_is_told_at_once() -> None:
     assert any("cluster_chart" in message for message in found)
 
 
-def test_a_key_that_does_not_exist_is_told_with_the_nearest_one() -> None:
+def test_an_unknown_key_is_reported_with_the_nearest_one() -> None:
     settings, (finding,) = load_cluster_settings({"monitoring_node_prt": 30090})
     assert settings is None
     assert "monitoring_node_port" in finding.message + finding.remedy
 
 
-def test_a_misspelt_key_of_a_cluster_is_found_on_a_node_too_and_the_other_way_round() -> None:
+def test_misspelt_keys_of_clusters_are_found_on_nodes_and_vice_versa() -> None:
     assert load_settings({"cluster_kubconfig": "x"})[1]
     assert problems(driver_brnch="580")
     assert load_settings({"cluster_kubeconfig": "x", "monitoring_node_port": 30090})[1] == []

@@ -56,7 +56,7 @@ def test_drivers_that_nodes_show_stay_theirs() -> None:
     assert codes(plan) == set()
 
 
-def test_without_drivers_the_operator_brings_them_and_that_is_told() -> None:
+def test_without_drivers_the_operator_installs_them_and_reports_it() -> None:
     plan = operator(BARE)
     assert installs(plan) == (True, True)
     assert codes(plan) == {"GF879"}
@@ -68,8 +68,8 @@ def test_nodes_of_gpu_node_have_driver_and_toolkit_before_they_show_it() -> None
     assert codes(plan) == set()
     some = operator(BARE, ("gpu-1",))
     assert installs(some) == (False, False)
-    (told,) = some.findings
-    assert (told.code, "gpu-1 have one; gpu-2 show none" in told.message) == ("GF886", True)
+    (reported,) = some.findings
+    assert (reported.code, "gpu-1 have one; gpu-2 have none" in reported.message) == ("GF886", True)
 
 
 def test_what_the_operator_installed_is_not_taken_for_the_hosts_own() -> None:
@@ -98,7 +98,7 @@ def test_releases_of_plugin_and_exporter_are_blockers() -> None:
     assert (found.code, "helm -n elsewhere uninstall nvdp" in found.remedy) == ("GF884", True)
 
 
-def test_a_plugin_that_somebody_made_is_a_blocker_and_the_operators_own_is_not() -> None:
+def test_a_foreign_plugin_is_a_blocker_and_the_operators_own_is_not() -> None:
     theirs = work("plugin", "k8s-device-plugin")
     assert codes(operator(replace(FACTS, workloads=(theirs,)))) == {"GF871"}
     own = replace(theirs, owner=ObjectRef("ClusterPolicy", "", "cluster-policy"))
@@ -112,10 +112,10 @@ def test_another_policy_is_a_blocker() -> None:
     other = ClusterPolicy("gpu-cluster-policy", "ready", {}, ReleaseRef("x", "gpu-operator-16"))
     plan = operator(replace(FACTS, cluster_policies=(policy(), other)))
     assert [found.code for found in plan.blockers] == ["GF885"]
-    assert "gpu-cluster-policy is of release x/gpu-operator-16" in plan.blockers[0].message
+    assert "gpu-cluster-policy belongs to release x/gpu-operator-16" in plan.blockers[0].message
 
 
-def test_where_somebody_collects_the_operators_exporter_stays_off() -> None:
+def test_with_another_exporter_the_operators_is_disabled() -> None:
     collects = replace(FACTS, workloads=(work("starship", "starship"),))
     plan = operator(collects)
     assert values(plan, "gpu-operator")["dcgmExporter"]["enabled"] is False
@@ -138,13 +138,13 @@ def test_every_gpu_node_is_waited_for_unless_it_is_left_out() -> None:
     assert pods(operator(gpu_operator_values={"clusterPolicy": {"deployCR": False}})) is None
 
 
-def test_mig_and_time_slicing_reach_the_operator_and_the_rest_is_told() -> None:
+def test_mig_and_time_slicing_reach_the_operator_and_the_rest_is_reported() -> None:
     plan = operator(device_plugin_mig_strategy="mixed", device_plugin_time_slicing=4)
     given = values(plan, "gpu-operator")
     assert given["mig"] == {"strategy": "mixed"}
     assert "replicas: 4" in given["devicePlugin"]["config"]["data"]["shared"]
-    told = operator(device_plugin_runtime_class="nvidia", monitoring_exporter_memory="2Gi")
-    (finding,) = told.findings
+    reported = operator(device_plugin_runtime_class="nvidia", monitoring_exporter_memory="2Gi")
+    (finding,) = reported.findings
     assert "device_plugin_runtime_class, monitoring_exporter_memory" in finding.message
     old = operator(OLD, device_plugin_time_slicing=4)
     assert codes(old) == {"GF887"}

@@ -84,21 +84,21 @@ def test_ready_without_pods_is_not_done_where_nodes_have_gpus() -> None:
     )
 
 
-def test_ready_without_any_gpu_is_done_and_told() -> None:
+def test_ready_without_any_gpu_is_done_and_reported() -> None:
     nothing = PolicyOperands(EXPECTED.known, {})
     case = policies("no-gpu-nodes")
     assert not operand_wait(nothing, OURS, case, operands("no-gpu-nodes"), NODES)
-    (told,) = operand_findings(nothing, OURS, case)
-    assert (told.code, "No GPU node found" in told.message) == ("GF883", True)
+    (reported,) = operand_findings(nothing, OURS, case)
+    assert (reported.code, "No GPU node found" in reported.message) == ("GF883", True)
 
 
-def test_ready_for_want_of_labels_is_waited_for() -> None:
+def test_ready_without_labels_is_waited_for() -> None:
     assert wait("no-nfd-labels").policy == (
         "ClusterPolicy cluster-policy is ready with nothing to do: No NFD labels found"
     )
 
 
-def test_a_policy_that_the_operator_leaves_alone_is_told_with_the_one_that_it_heeds() -> None:
+def test_an_ignored_policy_is_reported_with_the_oldest() -> None:
     """It writes no state for the younger one."""
     both = [replace(policy, release=None) for policy in policies("two-policies")]
     assert {policy.name: policy.state for policy in both} == {
@@ -108,7 +108,9 @@ def test_a_policy_that_the_operator_leaves_alone_is_told_with_the_one_that_it_he
     ours = [replace(policy, release=OURS if policy.name == "another" else None) for policy in both]
     said = operand_wait(EXPECTED, OURS, ours, operands("ready"), NODES).policy
     assert said.startswith("ClusterPolicy another: the operator has not set its state yet")
-    assert said.endswith("heeds the oldest ClusterPolicy alone, and there is cluster-policy")
+    assert said.endswith(
+        "reconciles only the oldest ClusterPolicy, and there is also cluster-policy"
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,8 +128,7 @@ def test_states_without_conditions_as_of_old_operators(state: str, said: str) ->
 def test_operands_of_the_chart_before_are_not_taken_for_new_ones() -> None:
     labels = {"labels": {"helm.sh/chart": "gpu-operator-v26.8.0"}}
     assert wait("ready", spec={"daemonsets": labels}).lines == [
-        f"DaemonSet {name}: it is not that of gpu-operator-v26.8.0 yet"
-        for name in (PLUGIN, VALIDATOR)
+        f"DaemonSet {name}: not updated to gpu-operator-v26.8.0 yet" for name in (PLUGIN, VALIDATOR)
     ]
     assert not wait("ready", spec={})  # before v22.9.2 operands have no such label
 
@@ -135,10 +136,10 @@ def test_operands_of_the_chart_before_are_not_taken_for_new_ones() -> None:
 def test_a_daemonset_that_is_not_there_is_waited_for() -> None:
     left = [work for work in operands("ready") if work.name != VALIDATOR]
     found = operand_wait(EXPECTED, OURS, policies("ready"), left, NODES)
-    assert found.lines == [f"DaemonSet {VALIDATOR}: it is not there yet"]
+    assert found.lines == [f"DaemonSet {VALIDATOR}: not created yet"]
 
 
-def test_a_missing_crd_and_a_missing_policy_are_told() -> None:
+def test_a_missing_crd_and_a_missing_policy_are_reported() -> None:
     assert operand_wait(EXPECTED, OURS, None, [], NODES).lines == [
         "the CRD clusterpolicies.nvidia.com of its ClusterPolicy is not there"
     ]

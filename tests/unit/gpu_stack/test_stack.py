@@ -33,7 +33,7 @@ from tests.unit.gpu_stack.gpu_clusters import (
 )
 
 
-def test_prometheus_brings_the_crds_so_it_comes_first() -> None:
+def test_prometheus_has_the_crds_so_it_comes_first() -> None:
     plan = stack()
     assert names(plan) == [
         "kube-prometheus-stack", "node-feature-discovery", "nvidia-device-plugin", "dcgm-exporter",
@@ -121,7 +121,7 @@ def test_the_exporter_gets_memory_by_gpus() -> None:
 
 
 @pytest.mark.parametrize("image", ["dcgm-exporter", "starship", "nv-hostengine"])
-def test_where_somebody_collects_no_second_exporter_comes(image: str) -> None:
+def test_with_another_exporter_none_is_installed(image: str) -> None:
     plan = stack(replace(FACTS, workloads=(work("theirs", image),)))
     assert "dcgm-exporter" not in names(plan)
     assert codes(plan) == {"GF872"}
@@ -130,7 +130,7 @@ def test_where_somebody_collects_no_second_exporter_comes(image: str) -> None:
 
 
 def unprivileged(name: str, image: str, **more: Any) -> Workload:
-    """What somebody may run who may only run pods: its image's name is anything."""
+    """A user who may only run pods can choose any image name."""
     return replace(work(name, image, **more), host_paths=())
 
 
@@ -192,7 +192,7 @@ def test_nodes_are_labelled_where_nfd_is_not_wanted() -> None:
     assert "node-feature-discovery" not in names(plan)
 
 
-def test_a_cluster_without_known_gpus_is_told() -> None:
+def test_a_cluster_without_known_gpus_is_reported() -> None:
     plan = stack(replace(FACTS, nodes=(node("cpu-1"),)))
     assert codes(plan) == {"GF873"}
     assert not any(any(release.ready.pods.values()) for release in plan.releases)
@@ -205,7 +205,7 @@ def test_plugin_and_operator_exclude_each_other() -> None:
     assert [finding.code for finding in stack(theirs).blockers] == ["GF871"]
 
 
-def test_the_users_values_count_most_and_what_a_chart_needs_to_fit_comes_before_them() -> None:
+def test_user_values_override_the_values_that_a_chart_needs() -> None:
     plan = stack(
         replace(FACTS, server=ServerVersion(1, 19, "v1.19.16")),
         cluster_charts="newest",

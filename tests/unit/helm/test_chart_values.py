@@ -106,7 +106,7 @@ CHART = ChartContent(
 )
 def test_a_key_that_the_chart_does_not_know(values: dict[str, Any], key: str, meant: str) -> None:
     (found,) = unknown_values(values, CHART)
-    assert f"The value {key} is not among" in found.message
+    assert f"{key} is not a value of chart" in found.message
     assert (f"Did you mean {meant}?" in found.remedy) == bool(meant)
 
 

@@ -83,7 +83,7 @@ def test_a_pin_that_cannot_work_is_a_blocker_that_quotes_why() -> None:
     (finding,) = choice("dcgm-exporter", "1.18", pin="3.0.0").findings
     assert finding.code == "GF801"
     assert "kubeVersion: >= 1.19.0-0" in finding.message
-    assert "2.6.10 is the last that fits" in finding.remedy
+    assert "2.6.10 is the newest that can" in finding.remedy
     assert choice("dcgm-exporter", "1.18", pin="3.1.5").checked == "known not to install on 1.18"
     (finding,) = choice("kube-prometheus-stack", "1.18", pin="46.2.0").findings
     assert "seccompProfile" in finding.message

@@ -24,7 +24,7 @@ EXPECTED = {
     "immutable": ("GF853", "deployment/i1 -n space"),
     "kind": ("GF843", "kind ServiceMonitor (monitoring.coreos.com/v1)"),
     "kubernetes": ("GF846", "chart requires kubeVersion: < 1.16.0-0"),
-    "node-port": ("GF834", "Service other/web has it"),
+    "node-port": ("GF834", "which Service other/web uses"),
     "unknown-field": ("GF844", "noSuchField"),
     "values": ("GF851", "at '/deployment/replicas': got string, want integer"),
 }

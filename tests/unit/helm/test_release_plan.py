@@ -197,7 +197,7 @@ def test_values_that_were_set_by_hand_are_named_before_they_go(facts: ClusterFac
     values = {**byhand.values, "tolerations": [{"key": "mine"}]}
     edited = plan(wanted, changed(facts, labels=ours, values=values))
     assert (edited.action, codes(edited)) == ("upgrade", ["GF868"])
-    assert "of it: deployment.replicas, tolerations." in edited.findings[0].message
+    assert "of its values: deployment.replicas, tolerations." in edited.findings[0].message
     kept = release(values={"deployment": {"replicas": 3}, "tolerations": [{"key": "mine"}]})
     assert codes(plan(kept, changed(facts, labels=ours, values=values))) == ["GF868"]
     before = changed(facts, labels={"gpufleet": "me"}, values=values)

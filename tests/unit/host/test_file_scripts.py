@@ -26,12 +26,12 @@ def mode(path: Path) -> int:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Run a script under umask 077; programs in `stand-ins` come before those of the machine."""
+    """Run a script under umask 077; programs in `fakes` come before those of the machine."""
 
     def carry_out(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = script(name, *arguments).get_raw_value()
-        stand_ins = tmp_path / "stand-ins"
-        command = command.replace("\nPATH=", f"\nPATH={stand_ins}:", 1)
+        fakes = tmp_path / "fakes"
+        command = command.replace("\nPATH=", f"\nPATH={fakes}:", 1)
         return subprocess.run(
             ["sh", "-c", f"umask 077; {command}"],
             capture_output=True,
@@ -40,13 +40,13 @@ def run(tmp_path: Path) -> Run:
             env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
         )
 
-    for folder in ("stand-ins", "tmp", "home/incoming", "home/backup"):
+    for folder in ("fakes", "tmp", "home/incoming", "home/backup"):
         (tmp_path / folder).mkdir(parents=True)
     return carry_out
 
 
 def stand_in(tmp_path: Path, name: str, text: str) -> None:
-    program = tmp_path / "stand-ins" / name
+    program = tmp_path / "fakes" / name
     program.write_text(text)
     program.chmod(0o755)
 

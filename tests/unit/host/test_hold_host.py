@@ -28,7 +28,7 @@ HOLDER = SCRIPT.with_name("host_holder.sh")
         ("", "changed "),
     ],
 )
-def test_it_is_taken_where_nobody_else_was_since(inside: str, said: str, tmp_path: Path) -> None:
+def test_it_is_acquired_if_unused_since(inside: str, said: str, tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     lock.write_text(f"{inside}\n")
     with subprocess.Popen(

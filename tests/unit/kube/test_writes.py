@@ -56,7 +56,7 @@ def test_a_refused_write_says_what_was_tried_and_quotes_no_secret(
     with pytest.raises(ClusterProblem) as caught, writing("write it", secret=secret):
         raise ApiError("PUT /x", 422, answer, "test")
     (found,) = caught.value.findings
-    assert (found.code, "could not write it: " in found.message) == ("GF880", True)
+    assert (found.code, "Cannot write it: " in found.message) == ("GF880", True)
     assert ("hunter2secret" in found.message) is shown
 
 

@@ -65,7 +65,7 @@ class Node:
         return folder
 
     def run(self, check: str) -> tuple[int, str]:
-        """Exit code and line of a check, called with the arguments that NPD is told."""
+        """Exit code and line of a check, called with the arguments of NPD."""
         script, *arguments = RULES[check]["args"]
         command = [self.shell, str(SCRIPTS / Path(script).name), *arguments]
         env = {"HOST_ROOT": str(self.root), "PATH": "/usr/bin:/bin"}

@@ -17,7 +17,7 @@ from gpufleet.monitoring.alert_models import load_alerts
 from gpufleet.monitoring.alert_rules import rule_groups
 from gpufleet.monitoring.alerting import RULE_CRD
 from gpufleet.monitoring.alertmanager import (
-    NOBODY,
+    SILENT,
     ReceiversError,
     alertmanager_config,
     parse_receivers,
@@ -99,7 +99,7 @@ def test_rules_get_the_labels_that_a_prometheus_selects() -> None:
     assert "GF896" not in found({})[1]
 
 
-def test_alerts_that_never_fire_are_told() -> None:
+def test_alerts_that_never_fire_are_reported() -> None:
     assert "GF897" not in codes(stack())
     assert "GF897" in codes(stack(OLD))
     assert "GF897" not in codes(stack(OLD, monitoring_exporter=False))
@@ -124,7 +124,7 @@ def test_links_to_runbooks_are_absolute_or_absent(base: str) -> None:
 def test_receivers() -> None:
     receivers = parse_receivers("[{name: default}, {name: critical, webhook_configs: []}]")
     config = alertmanager_config(receivers)
-    assert [one["name"] for one in config["receivers"]] == ["default", "critical", NOBODY]
+    assert [one["name"] for one in config["receivers"]] == ["default", "critical", SILENT]
     assert yaml.safe_load(yaml.safe_dump(config)) == config
 
 

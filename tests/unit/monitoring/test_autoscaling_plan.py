@@ -1,4 +1,4 @@
-"""Rules of prometheus-adapter, autoscalers' manifests, and the release that brings the adapter."""
+"""Rules of prometheus-adapter, autoscalers' manifests, and the release of the adapter."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_without_a_prometheus_its_url_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("release", ["", "cloud-metrics-adapter"])
-def test_an_api_of_somebody_else_is_left_alone(release: str) -> None:
+def test_an_api_that_is_already_served_is_not_changed(release: str) -> None:
     found = plan(replace(FACTS, api_services=offered(CUSTOM, "kube-system", release)))
     assert not has_adapter(found)
     assert not found.blockers

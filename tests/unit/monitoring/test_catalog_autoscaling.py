@@ -66,11 +66,37 @@ def test_metrics_are_listed() -> None:
 
 def test_an_autoscaler_for_a_cluster() -> None:
     status, output = run(
-        "hpa", "--kubernetes", "v1.18.19", "--deployment", "web", "--namespace", "ml", "--most", "9"
+        "hpa",
+        "--kubernetes",
+        "v1.18.19",
+        "--deployment",
+        "web",
+        "--namespace",
+        "ml",
+        "--max-replicas",
+        "9",
     )
     found = yaml.safe_load(output)
     assert (status, found["apiVersion"]) == (0, "autoscaling/v2beta2")
     assert (found["metadata"]["namespace"], found["spec"]["maxReplicas"]) == ("ml", 9)
+
+
+def test_old_option_names_work_with_a_warning() -> None:
+    words = ["--kubernetes", "1.30", "--deployment", "web"]
+    result = CliRunner().invoke(
+        main, [*BASE, "hpa", *words, "--least", "2", "--most", "9", "--calm", "60"]
+    )
+    assert result.exit_code == 0
+    for old, new in (
+        ("least", "min-replicas"), ("most", "max-replicas"), ("calm", "stabilization-window")
+    ):  # fmt: skip
+        assert f"Warning: --{old} is deprecated, use --{new} instead." in result.stderr
+    spec = yaml.safe_load(result.stdout)["spec"]
+    assert (spec["minReplicas"], spec["maxReplicas"]) == (2, 9)
+    assert spec["behavior"]["scaleDown"]["stabilizationWindowSeconds"] == 60
+    shown = run("hpa", "--help")[1]
+    assert "--min-replicas" in shown
+    assert "--least" not in shown
 
 
 def test_a_scaled_object() -> None:
@@ -82,7 +108,7 @@ def test_a_scaled_object() -> None:
 
 
 @pytest.mark.parametrize("name", ["on", "null", "1e3", "08"])
-def test_a_name_that_yaml_takes_for_something_else_stays_a_name(name: str) -> None:
+def test_names_that_yaml_would_convert_stay_strings(name: str) -> None:
     for kind, *words in (("hpa", "--kubernetes", "1.36"), ("scaled-object", "--prometheus", "on")):
         status, output = run(kind, *words, "--deployment", name, "--namespace", name)
         assert status == 0, output
@@ -94,13 +120,13 @@ def test_a_name_that_yaml_takes_for_something_else_stays_a_name(name: str) -> No
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--kubernetes", "1.30", "--metric", "duty_cycle"], "there are duty_cycle_current"),
+        (["--kubernetes", "1.30", "--metric", "duty_cycle"], "available: duty_cycle_current"),
         (["--kubernetes", "1.30", "--value", "much"], "60Gi"),
         (["--kubernetes", "latest"], "no Kubernetes version"),
-        (["--kubernetes", "1.7"], "has no autoscaler"),
+        (["--kubernetes", "1.7"], "has no HorizontalPodAutoscaler"),
     ],
 )
-def test_mistakes_are_told(words: list[str], said: str) -> None:
+def test_usage_errors(words: list[str], said: str) -> None:
     status, output = run("hpa", "--deployment", "web", *words)
     assert status == 2
     assert said in output

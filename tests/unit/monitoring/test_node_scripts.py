@@ -48,7 +48,9 @@ def test_a_sound_node_has_no_problem(node: Node, check: str) -> None:
         (["xid-64-570", "xid-31-470", "boot-535"], set(), ""),  # before the driver was loaded
     ],
 )
-def test_an_xid_is_told_by_its_class(node: Node, logs: list[str], hit: set[str], line: str) -> None:
+def test_an_xid_is_reported_by_its_class(
+    node: Node, logs: list[str], hit: set[str], line: str
+) -> None:
     node.log(*logs)
     answers = {check: node.run(check) for check in XIDS}
     assert {check for check, (code, _) in answers.items() if code == PROBLEM} == hit, answers
@@ -56,7 +58,7 @@ def test_an_xid_is_told_by_its_class(node: Node, logs: list[str], hit: set[str],
     assert not hit or any(said.startswith(line) for _, said in answers.values()), answers
 
 
-def test_an_xid_is_over_after_a_while_and_an_event_is_told_once(node: Node) -> None:
+def test_an_xid_expires_and_an_event_is_reported_once(node: Node) -> None:
     node.log("boot-535", "xid-64-570", "xid-31-470", uptime=99_990 + 59)
     assert [node.run(check)[0] for check in ("GpuNeedsReplacement", "GpuXidApplication")] == [1, 1]
     node.log("boot-535", "xid-64-570", "xid-31-470", uptime=99_990 + 61)
@@ -135,7 +137,7 @@ def test_a_library_that_an_upgrade_left_behind_is_harmless(node: Node) -> None:
     assert node.run("GpuDriverMismatch")[0] == FINE
 
 
-def test_each_missing_device_node_is_told(node: Node) -> None:
+def test_each_missing_device_node_is_reported(node: Node) -> None:
     for name, line in {
         "nvidia1": f"GPU {OTHER}: /dev/nvidia1 is missing",
         "nvidiactl": "/dev/nvidiactl is missing",
@@ -146,7 +148,7 @@ def test_each_missing_device_node_is_told(node: Node) -> None:
         node.write(f"dev/{name}")
 
 
-def test_a_gpu_without_its_driver_is_told(node: Node) -> None:
+def test_a_gpu_without_its_driver_is_reported(node: Node) -> None:
     (node.root / f"sys/bus/pci/devices/{GPU}/driver").unlink()
     assert node.run("GpuDeviceMissing") == (PROBLEM, f"GPU {GPU} has no driver")
     node.gpu(GPU, 0)

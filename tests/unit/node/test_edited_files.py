@@ -10,7 +10,7 @@ from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
 from gpufleet.node.settings import load_settings
-from tests.unit.hosts import on_record
+from tests.unit.hosts import record_of
 
 SETTINGS, _ = load_settings({})
 assert SETTINGS
@@ -26,7 +26,7 @@ def reported(facts: NodeFacts) -> list[str]:
 def host(facts: NodeFacts, sha256: str, recorded: dict[str, str]) -> NodeFacts:
     """A host with a file that is not as it should be."""
     there = ManagedFile(MODPROBE_FILE, "options nvidia NVreg_Mine=1\n", sha256=sha256)
-    record = on_record(**{**facts.provenance.as_json(), "files": recorded})
+    record = record_of(**{**facts.provenance.as_json(), "files": recorded})
     return replace(facts, files={**facts.files, MODPROBE_FILE: there}, provenance=record)
 
 
@@ -54,5 +54,5 @@ def test_a_source_of_packages_counts_too(bare: NodeFacts) -> None:
     assert plan.of(DRIVER).repository.source
     path = plan.of(DRIVER).repository.source.path
     there = ManagedFile(path, "# mine\n", sha256="now")
-    facts = replace(bare, files={path: there}, provenance=on_record(files={path: "then"}))
+    facts = replace(bare, files={path: there}, provenance=record_of(files={path: "then"}))
     assert reported(facts) == [path]

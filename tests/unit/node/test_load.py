@@ -68,7 +68,7 @@ def test_an_example_of_a_version_is_of_the_same_software() -> None:
 @pytest.mark.parametrize("value", [["docker", "podman"], "docker,podman", ("docker", "podman")])
 def test_the_wrong_item_of_a_list_is_named(value: Any) -> None:
     (found,) = problems({"toolkit_runtimes": value})
-    assert "holds 'podman', which is not 'docker', 'containerd' or 'crio'" in found
+    assert "contains 'podman', which is not 'docker', 'containerd' or 'crio'" in found
     assert found.count("'crio'") == 1
     assert "should be 'auto'" not in found
 

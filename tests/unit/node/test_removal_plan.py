@@ -15,7 +15,7 @@ from gpufleet.node.removal import RemovalPlan, plan_removal
 from gpufleet.node.settings import load_settings
 from gpufleet.node.unfinished import NOTHING_LEFT, Unfinished
 from gpufleet.toolkit.role import ROLE as TOOLKIT
-from tests.unit.hosts import bare_host, on_record
+from tests.unit.hosts import bare_host, record_of
 
 DAEMON = "/etc/docker/daemon.json"
 RUNTIME = {
@@ -38,7 +38,7 @@ RECORD: dict[str, Any] = {
 def host(**changes: Any) -> NodeFacts:
     docker = Runtime("docker", "27.5.1", "docker.service", DAEMON, running=True)
     facts = bare_host(
-        provenance=on_record(**RECORD),
+        provenance=record_of(**RECORD),
         modules={"nvidia": LoadedModule("nvidia", "580.159.03", 0)},
         runtimes={"docker": docker},
         files={DAEMON: ManagedFile(DAEMON, None)},
@@ -82,7 +82,7 @@ def test_every_part_of_a_removal_is_a_step() -> None:
 def test_a_driver_that_was_there_before_does_not_go() -> None:
     before = {"version": "580.159.03", "packages": {"a": "1"}, "added": []}
     ours = {"version": "1.20.1", "packages": {"t": "1"}, "added": ["t"]}
-    roles = dict(plan(host(provenance=on_record(driver=before, toolkit=ours))).roles)
+    roles = dict(plan(host(provenance=record_of(driver=before, toolkit=ours))).roles)
     assert roles["driver"].movement == {"before": "580.159.03", "after": "580.159.03"}
     assert roles["toolkit"].movement == {"before": "1.20.1", "after": None}
 
@@ -92,7 +92,7 @@ def test_a_role_of_which_nothing_is_left_is_not_there() -> None:
     driver = {"version": "580.159.03", "packages": {"a": "1"}, "added": ["a"]}
     exporter = {"version": "4.5", "packages": {}, "units": ["gpufleet-dcgm-exporter.service"]}
     record = {"driver": driver, "exporter": exporter}
-    gone = dict(plan(host(provenance=on_record(**record), packages={})).roles)
+    gone = dict(plan(host(provenance=record_of(**record), packages={})).roles)
     nothing = {"before": None, "after": None}
     assert gone["driver"].movement == gone["exporter"].movement == nothing
 
@@ -136,10 +136,10 @@ def test_a_record_of_an_earlier_version_takes_only_what_is_surely_ours() -> None
     }
     there = {"a": "580.1-1", "lib": "580.1-2", "dkms": "3.0"}
     packages = {name: Package(name, version, "amd64") for name, version in there.items()}
-    done = plan(host(provenance=on_record(driver=old), packages=packages))
+    done = plan(host(provenance=record_of(driver=old), packages=packages))
     assert done.packages == ("a", "lib")
     (told,) = [finding for finding in done.findings if finding.code == "GF573"]
-    assert "so they stay: dkms, customers-db." in told.message
-    exact = plan(host(provenance=on_record(driver={**old, "unsure": []}), packages=packages))
+    assert "; they stay: dkms, customers-db." in told.message
+    exact = plan(host(provenance=record_of(driver={**old, "unsure": []}), packages=packages))
     assert exact.packages == ("a", "lib", "dkms", "customers-db")
     assert "GF573" not in codes(exact)

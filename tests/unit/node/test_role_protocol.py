@@ -31,7 +31,7 @@ from gpufleet.role.listing import node_roles
 from gpufleet.role.protocol import Around, Role
 from gpufleet.run.report import HostReport
 from gpufleet.run.report_table import show
-from tests.unit.hosts import converged_host, on_record
+from tests.unit.hosts import converged_host, record_of
 
 
 class CopySettings(RoleSettings):
@@ -125,7 +125,7 @@ def test_its_entry_is_written_and_checked(role: CopyRole) -> None:
         "toolkit": None,
         "gdrcopy": "2.5",
     }
-    damaged = replace(converged_host(), provenance=on_record(gdrcopy={"version": 2.5}))
+    damaged = replace(converged_host(), provenance=record_of(gdrcopy={"version": 2.5}))
     assert [finding.code for finding in unusable(damaged)] == ["GF557"]
 
 
@@ -133,7 +133,7 @@ def test_its_packages_and_files_go(role: CopyRole) -> None:
     entry = {"version": "2.5", "packages": {"gdrcopy": "2.5-1"}, "added": ["gdrcopy"], "unsure": []}
     package = Package("gdrcopy", "2.5-1", "amd64")
     facts = replace(converged_host(), packages={"gdrcopy": package})
-    on = replace(facts, provenance=on_record(gdrcopy=entry, files={"/etc/gdr": "1"}))
+    on = replace(facts, provenance=record_of(gdrcopy=entry, files={"/etc/gdr": "1"}))
     done = plan_removal(settings(), on, load_catalog())
     assert (done.packages, done.paths) == (("gdrcopy",), ("/etc/gdr",))
     assert dict(done.roles)["gdrcopy"].movement == {"before": "2.5", "after": None}

@@ -15,7 +15,7 @@ from gpufleet.facts.model import NodeFacts, Package, Service
 from gpufleet.facts.record import NO_RECORD
 from gpufleet.node.unfinished import Unfinished, parse_unfinished
 from gpufleet.toolkit.role import ROLE as TOOLKIT
-from tests.unit.hosts import on_record
+from tests.unit.hosts import record_of
 from tests.unit.node.test_removal_plan import RECORD, codes, host, plan
 
 DRIVER = "580.159.03"
@@ -60,7 +60,7 @@ def test_a_driver_that_was_there_before_is_not_unloaded() -> None:
 def test_a_toolkit_that_failed_goes_with_a_driver_on_record() -> None:
     record = {"driver": RECORD["driver"], "files": {}}
     begun = Unfinished(True, {"toolkit": ("t",)}, {"toolkit": ("t",)})
-    done = plan(host(provenance=on_record(**record)), begun)
+    done = plan(host(provenance=record_of(**record)), begun)
     assert {"a", "lib", "t"} == set(done.packages)
     assert {"a", "b", "t"} == set(done.held)
     assert "/var/run/cdi/nvidia.yaml" in done.of(TOOLKIT).specs

@@ -142,7 +142,7 @@ def test_an_exporter_has_a_column_only_where_there_is_one() -> None:
     assert "4.8.2 -> 4.8.3.002" in out.getvalue()
 
 
-def test_blockers_and_errors_are_told_with_what_to_do() -> None:
+def test_blockers_and_errors_are_reported_with_what_to_do() -> None:
     text = shown()
     assert "GF552" in text
     assert "driver_reboot" in text
@@ -163,6 +163,6 @@ def test_the_page_about_the_report_names_every_key() -> None:
 
 def test_every_exit_status_is_in_the_table() -> None:
     rows = (ROOT / "docs/exit-status.md").read_text().splitlines()
-    told = {row.split("|")[1].strip() for row in rows if row.startswith("| ")} - {"status"}
-    assert told == {str(int(status)) for status in ExitStatus}
+    reported = {row.split("|")[1].strip() for row in rows if row.startswith("| ")} - {"status"}
+    assert reported == {str(int(status)) for status in ExitStatus}
     assert set(SCHEMA["properties"]["exit_status"]["enum"]) == set(ExitStatus)

@@ -61,7 +61,7 @@ def test_a_file_that_is_no_report_stays(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     link.symlink_to(path)
     for place in (path, link):
-        with pytest.raises(FileExistsError, match="no report of gpufleet's"):
+        with pytest.raises(FileExistsError, match="is not a gpufleet report"):
             ReportFile(place).prepare()
     assert path.read_text() == text
     assert sorted(os.listdir(tmp_path)) == ["inventory.py", "link"]

@@ -13,7 +13,7 @@ from gpufleet.node.catalog import load_catalog
 from gpufleet.toolkit.runtime_model import RuntimePlan
 from gpufleet.toolkit.runtime_removal import plan_runtime_removal
 from gpufleet.toolkit.settings import ToolkitSettings
-from tests.unit.hosts import bare_host, on_record
+from tests.unit.hosts import bare_host, record_of
 from tests.unit.toolkit.test_toolkit import (
     CONFIG,
     CRI_1,
@@ -232,7 +232,7 @@ class TestRunThatDidNotComeToItsRecord:
     def unfinished(self) -> NodeFacts:
         facts = provisioned(containerd_host(CRI_1, "1.7.24"))
         noted = facts.provenance.as_json()["toolkit"]["runtimes"]
-        older = on_record(toolkit={"runtimes": {}, "version": "1"})
+        older = record_of(toolkit={"runtimes": {}, "version": "1"})
         return replace(facts, provenance=older, noted_runtimes=noted)
 
     def test_the_next_run_records_it(self) -> None:

@@ -22,7 +22,7 @@ from gpufleet.node.catalog import load_catalog
 from gpufleet.toolkit.plan import ToolkitPlan, plan_toolkit
 from gpufleet.toolkit.runtime_removal import plan_runtime_removal
 from gpufleet.toolkit.settings import ToolkitSettings
-from tests.unit.hosts import bare_host, on_record
+from tests.unit.hosts import bare_host, record_of
 
 DAEMON = "/etc/docker/daemon.json"
 CONFIG = "/etc/containerd/config.toml"
@@ -72,7 +72,7 @@ def carried_out(facts: NodeFacts, done: ToolkitPlan) -> NodeFacts:
         after,
         files=files,
         modules={"nvidia": LoadedModule("nvidia", DRIVER, 0)},
-        provenance=on_record(toolkit=done.record(DRIVER, {}).as_json()),
+        provenance=record_of(toolkit=done.record(DRIVER, {}).as_json()),
         cdi_specs=(CdiSpec(done.cdi.path, 1, "", DRIVER),),
         services={
             **facts.services,

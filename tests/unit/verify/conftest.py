@@ -1,11 +1,11 @@
-"""The healthy host on paper, for each test anew."""
+"""A fake healthy host for each test."""
 
 from __future__ import annotations
 
 import pytest
-from verify_paper import Paper, healthy
+from fake_host import FakeHost, healthy
 
 
 @pytest.fixture
-def paper() -> Paper:
+def fake_host() -> FakeHost:
     return healthy()

@@ -10,11 +10,11 @@ import pytest
 import yaml
 from kubernetes.client import V1Node, V1NodeSpec, V1NodeStatus, V1ObjectMeta
 
-from gpufleet.verify.load_job import LeftOut, Load, Wish, choose, job
+from gpufleet.verify.load_job import LeftOut, Load, LoadRequest, choose, job
 from gpufleet.verify.load_models import load_load_test
 
 CATALOG = load_load_test()
-WISH = Wish.of({}, CATALOG)
+REQUEST = LoadRequest.of({}, CATALOG)
 EXAMPLE = Path(__file__).resolve().parents[3] / "templates" / "examples" / "load-test.yaml"
 H100 = {
     "nvidia.com/cuda.runtime.major": "13",
@@ -45,8 +45,8 @@ def pod(gpus: int, phase: str = "Running", where: str = "gpu-1") -> Any:
     return SimpleNamespace(spec=spec, status=SimpleNamespace(phase=phase))
 
 
-def chosen(wish: Wish = WISH, *pods: Any, **about: Any) -> Load:
-    found = choose(CATALOG, wish, node(**about), pods)
+def chosen(request: LoadRequest = REQUEST, *pods: Any, **about: Any) -> Load:
+    found = choose(CATALOG, request, node(**about), pods)
     assert isinstance(found, Load), found
     return found
 
@@ -64,30 +64,30 @@ def chosen(wish: Wish = WISH, *pods: Any, **about: Any) -> Load:
 )
 def test_gpu_and_driver_decide(major: str, minor: str, cuda: str, field: int, image: str) -> None:
     labels = {"compute_major": major, "compute_minor": minor, "runtime_major": cuda}
-    found = chosen(WISH, **labels)
+    found = chosen(REQUEST, **labels)
     assert (found.field.field, found.image.split("/")[-1].split(":", 1)[-1]) == (
         field,
         image.split(":", 1)[-1],
     )
-    command = job(CATALOG, found, WISH)["spec"]["template"]["spec"]["containers"][0]["command"]
+    command = job(CATALOG, found, REQUEST)["spec"]["template"]["spec"]["containers"][0]["command"]
     assert command[0] == f"/usr/bin/dcgmproftester{cuda}"
     assert command[1:] == ["--no-dcgm-validation", "-t", str(field), "-d", "120"]
 
 
 def test_the_newer_names_of_labels_count_too() -> None:
     newer = {"nvidia.com/cuda.runtime-version.major": "12"}
-    assert chosen(WISH, runtime_major=None, **newer).cuda == 12
+    assert chosen(REQUEST, runtime_major=None, **newer).cuda == 12
 
 
 def test_only_free_gpus_are_asked_for() -> None:
     pods = (pod(3), pod(2, "Succeeded"), pod(1, "Failed"), pod(8, where="gpu-2"))
-    assert chosen(WISH, *pods).gpus == 5
+    assert chosen(REQUEST, *pods).gpus == 5
 
 
 def test_of_shared_gpus_one_is_asked_for() -> None:
     shared = {"nvidia.com/gpu.sharing-strategy": "time-slicing"}
-    assert chosen(WISH, gpus=32, **shared).gpus == 1
-    assert chosen(WISH, gpus=8, **{"nvidia.com/gpu.sharing-strategy": "none"}).gpus == 8
+    assert chosen(REQUEST, gpus=32, **shared).gpus == 1
+    assert chosen(REQUEST, gpus=8, **{"nvidia.com/gpu.sharing-strategy": "none"}).gpus == 8
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_of_shared_gpus_one_is_asked_for() -> None:
 def test_a_node_that_cannot_be_tested_is_left_out_with_the_reason(
     about: dict[str, Any], why: str
 ) -> None:
-    found = choose(CATALOG, WISH, node(**about), [])
+    found = choose(CATALOG, REQUEST, node(**about), [])
     assert isinstance(found, LeftOut)
     assert str(found).startswith("gpu-1: ")
     assert why in found.why
@@ -118,10 +118,10 @@ def test_the_inventory_overrides() -> None:
         "verify_load_cuda": 12,
         "device_plugin_runtime_class": "nvidia",
     }
-    wish = Wish.of(data, CATALOG)
-    found = chosen(wish, runtime_major=None)
+    request = LoadRequest.of(data, CATALOG)
+    found = chosen(request, runtime_major=None)
     assert (found.image, found.cuda) == ("registry.example/dcgm:1", 12)
-    spec = job(CATALOG, found, wish)["spec"]
+    spec = job(CATALOG, found, request)["spec"]
     assert spec["template"]["spec"]["runtimeClassName"] == "nvidia"
     assert spec["template"]["spec"]["containers"][0]["command"][-1] == "30"
     assert spec["activeDeadlineSeconds"] == 600 + 60
@@ -130,7 +130,7 @@ def test_the_inventory_overrides() -> None:
 def test_the_example_is_what_the_check_runs() -> None:
     """But for the node, which it leaves to the scheduler, one GPU, and a name."""
     found = chosen(gpus=1)
-    wanted = job(CATALOG, found, WISH)
+    wanted = job(CATALOG, found, REQUEST)
     wanted["metadata"] = {"name": "gpufleet-load"}
     del wanted["spec"]["template"]["spec"]["affinity"]
     del wanted["spec"]["template"]["metadata"]

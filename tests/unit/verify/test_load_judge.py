@@ -78,13 +78,13 @@ def printed(**rates: tuple[float, ...]) -> Printed:
     return Printed(rates, frozenset(rates), True, "")
 
 
-def test_a_gpu_that_falls_behind_itself_is_told() -> None:
+def test_a_gpu_that_falls_behind_itself_is_reported() -> None:
     [found] = slow(printed(a=FALLING), CATALOG.rates)
     assert found.startswith("GPU of worker a fell to 149 of 200")
     assert slow(printed(a=tuple(max(rate, 150) for rate in FALLING)), CATALOG.rates) == []
 
 
-def test_a_gpu_that_falls_behind_its_neighbours_is_told() -> None:
+def test_a_gpu_that_falls_behind_its_neighbours_is_reported() -> None:
     fine, lame = (1.0, 200.0, 200.0, 200.0, 1.0), (1.0, 149.0, 149.0, 149.0, 1.0)
     assert slow(printed(a=fine, b=lame), CATALOG.rates) == [
         "GPU of worker b did 149 gflops, the best one 200"
@@ -92,7 +92,7 @@ def test_a_gpu_that_falls_behind_its_neighbours_is_told() -> None:
     assert slow(printed(a=fine, b=tuple(rate + 1 for rate in lame)), CATALOG.rates) == []
 
 
-def test_a_gpu_that_computes_nothing_is_told() -> None:
+def test_a_gpu_that_computes_nothing_is_reported() -> None:
     assert slow(printed(a=(0.0,) * 5), CATALOG.rates) == ["GPU of worker a computed nothing"]
 
 
@@ -131,7 +131,7 @@ def test_a_gpu_without_that_metric_is_judged_by_its_utilization() -> None:
     assert samples([], PERCENTS) == 0
 
 
-def test_heat_is_told_and_the_power_limit_is_not() -> None:
+def test_heat_is_reported_and_the_power_limit_is_not() -> None:
     found = [series(REASONS, 0, 4, 4), series(REASONS, 4, 4 + 64, 32 + 64, gpu=1)]
     assert throttled(CATALOG, found) == [
         "GPU 1: too hot (hardware) (2 samples)",
@@ -139,7 +139,7 @@ def test_heat_is_told_and_the_power_limit_is_not() -> None:
     ]
 
 
-def test_only_an_xid_that_came_meanwhile_is_told() -> None:
+def test_only_an_xid_that_came_meanwhile_is_reported() -> None:
     before = [series(XID, 31, 31, 31), series(XIDS, 1, 1, 1, xid="31")]
     assert xids(CATALOG, before) == []
     assert xids(CATALOG, [series(XID, 0, 0, 79, gpu=3)]) == ["GPU 3: XID 79"]

@@ -64,7 +64,7 @@ def test_nobody_else(calls: Opened) -> None:
         ({"_su_user": "root"}, "su root -c"),
     ],
 )
-def test_each_of_them_runs_the_command_and_asks_nobody(
+def test_each_of_them_runs_the_command_and_asks_for_nothing(
     data: dict[str, Any], call: str, calls: Opened
 ) -> None:
     assert calls(**data) == f"it's done\n{call} <>\n"

@@ -1,14 +1,14 @@
-"""Each fault, on a host on paper, is found by the check it belongs to, and by no other."""
+"""Each fault, on a fake host, is found by the check it belongs to, and by no other."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
+from fake_host import VERSION, FakeHost, dpkg
 from shipped_checks import CHECKS, all_checks
 from verify_exporter_faults import EXPORTER_FAULTS
 from verify_faults import FAULTS, OLD, no_provenance
-from verify_paper import VERSION, Paper, dpkg
 
 from gpufleet.core.findings import Kind
 from gpufleet.host.files import BACKUPS
@@ -19,50 +19,52 @@ ALL_FAULTS = FAULTS | EXPORTER_FAULTS
 
 
 @pytest.mark.parametrize("name", ALL_FAULTS)
-def test_fault_is_found_by_its_own_check(paper: Paper, name: str) -> None:
+def test_fault_is_found_by_its_own_check(fake_host: FakeHost, name: str) -> None:
     fault, expected = ALL_FAULTS[name]
-    fault(paper)
-    assert paper.failures() == expected
+    fault(fake_host)
+    assert fake_host.failures() == expected
 
 
-def test_message_says_expected_found_and_what_to_do(paper: Paper) -> None:
-    paper.set("loaded-version", OLD)
-    text = paper.outcomes()["module_loaded"]
+def test_message_says_expected_found_and_what_to_do(fake_host: FakeHost) -> None:
+    fake_host.set("loaded-version", OLD)
+    text = fake_host.outcomes()["module_loaded"]
     assert text.startswith(
-        f"GF730 gpu-1: expected module nvidia {VERSION} loaded; found {OLD}; do: reload"
+        f"GF730 gpu-1: Expected module nvidia {VERSION} loaded; found {OLD}. Reload"
     )
 
 
-def test_host_without_gpu_passes_what_concerns_it(paper: Paper) -> None:
-    paper.set("pci", "")
-    paper.set("modules", "")
-    paper.set("dpkg", dpkg("bash", "5.2", "install ok installed"))
-    no_provenance(paper)
-    outcomes = paper.outcomes()
+def test_host_without_gpu_passes_what_concerns_it(fake_host: FakeHost) -> None:
+    fake_host.set("pci", "")
+    fake_host.set("modules", "")
+    fake_host.set("dpkg", dpkg("bash", "5.2", "install ok installed"))
+    no_provenance(fake_host)
+    outcomes = fake_host.outcomes()
     passed = {check for check, text in outcomes.items() if text == "passed"}
     assert passed == {"reachable", "package_manager", "nothing_without_gpu"}
     assert all(text.startswith("skipped: ") for c, text in outcomes.items() if c not in passed)
 
 
-def test_driver_without_gpu_is_found(paper: Paper) -> None:
-    paper.set("pci", "")
-    paper.set("modules", "")
-    no_provenance(paper)
-    assert paper.failures() == {"nothing_without_gpu": "GF714"}
+def test_driver_without_gpu_is_found(fake_host: FakeHost) -> None:
+    fake_host.set("pci", "")
+    fake_host.set("modules", "")
+    no_provenance(fake_host)
+    assert fake_host.failures() == {"nothing_without_gpu": "GF714"}
 
 
-def test_unreachable_host_fails_one_check(paper: Paper, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_host_fails_one_check(
+    fake_host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(name: str, *arguments: str) -> dict[str, Output]:
         raise Unreachable("Connection refused")
 
-    monkeypatch.setattr(paper, "script", refuse)
-    assert paper.failures() == {"reachable": "GF710"}
+    monkeypatch.setattr(fake_host, "script", refuse)
+    assert fake_host.failures() == {"reachable": "GF710"}
 
 
-def test_two_scripts_read_the_whole_host(paper: Paper) -> None:
-    paper.commands["docker run"] = Output(0, "nvidia0 nvidia1")
-    paper.outcomes()
-    scripts = [call for call in paper.calls if call.endswith(".sh")]
+def test_two_scripts_read_the_whole_host(fake_host: FakeHost) -> None:
+    fake_host.commands["docker run"] = Output(0, "nvidia0 nvidia1")
+    fake_host.outcomes()
+    scripts = [call for call in fake_host.calls if call.endswith(".sh")]
     assert sorted(scripts) == ["host.sh", "runtimes.sh"]
 
 

@@ -1,4 +1,4 @@
-"""`gpufleet verify` as a user runs it, with an `ssh` that answers from paper."""
+"""`gpufleet verify` as a user runs it, with a fake `ssh`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import testinfra
-from verify_paper import KERNEL, healthy
+from fake_host import KERNEL, healthy
 
 from gpufleet.cli.verify import Refusal
 from gpufleet.verify.probe import HostProbe
@@ -54,10 +54,10 @@ class Run:
 
 
 def answer(folder: Path, host: str, *, loaded: str) -> None:
-    paper = healthy()
-    paper.set("loaded-version", loaded)
-    paper.set("provenance", json.dumps(paper.provenance))
-    for script, sections in (("host", paper.sections), ("runtimes", paper.runtimes)):
+    fake_host = healthy()
+    fake_host.set("loaded-version", loaded)
+    fake_host.set("provenance", json.dumps(fake_host.provenance))
+    for script, sections in (("host", fake_host.sections), ("runtimes", fake_host.runtimes)):
         shape = {name: (output.status, output.text) for name, output in sections.items()}
         (folder / f"{host}.{script}").write_text(json.dumps(shape))
 
@@ -250,8 +250,8 @@ def test_an_interruption_is_status_130() -> None:
 def test_scripts_run_in_a_plain_shell(name: str) -> None:
     probe = HostProbe(testinfra.get_host("local://"))
     sections = probe.script(name, "/none/daemon.json", "/none/config.toml", "/none/crio.conf")
-    paper = healthy()
-    known = {"host.sh": paper.sections, "runtimes.sh": paper.runtimes}[name]
+    fake_host = healthy()
+    known = {"host.sh": fake_host.sections, "runtimes.sh": fake_host.runtimes}[name]
     assert {n for n in known if not n.startswith("cdi:")} <= set(sections)
     if name == "host.sh":
         assert sections["kernel"].text.strip() == os.uname().release
@@ -275,5 +275,5 @@ def test_checks_share_nothing_with_what_installs() -> None:
     loaded = done.stdout.split()
     assert "gpufleet.verify.node" in loaded
     parts = [m.removeprefix("gpufleet.") for m in loaded if m.count(".") > 1]
-    told = [m for m in parts if "findings" not in m.split(".") and not m.startswith(shared)]
-    assert told == []
+    reported = [m for m in parts if "findings" not in m.split(".") and not m.startswith(shared)]
+    assert reported == []

@@ -112,7 +112,7 @@ def test_without_the_group_every_host_is_checked() -> None:
 
 
 def test_unknown_limit_names_what_there_is() -> None:
-    there = r"GF702 .* Hosts: a, b, login, @local\. Groups: gpu_nodes, canary, other\n"
+    there = r"GF702 .* Hosts: a, b, login, @local\. Groups: gpu_nodes, canary, other\.\n"
     with pytest.raises(VerifyError, match=there):
         select([*FLEET, target("@local", "@local")], ["c"], "x.py")
 

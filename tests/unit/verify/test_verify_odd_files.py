@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from verify_paper import Paper
+from fake_host import FakeHost
 
 from gpufleet.verify.probe import Output
 
@@ -14,13 +14,16 @@ DEEP_TOML = "a = " + "[" * 5_000 + "]" * 5_000
 LOCKS = '[[packages]]\nname = "a"\nb = ' + DEEP_TOML.removeprefix("a = ")
 
 
-def on_rpm(paper: Paper, locks: str) -> None:
+def on_rpm(fake_host: FakeHost, locks: str) -> None:
     """An EL host with the driver and the toolkit of the record, and these locks."""
-    recorded = {**paper.provenance["driver"]["packages"], **paper.provenance["toolkit"]["packages"]}
+    recorded = {
+        **fake_host.provenance["driver"]["packages"],
+        **fake_host.provenance["toolkit"]["packages"],
+    }
     rows = [f"{name}\t{version}\tx86_64" for name, version in recorded.items()]
-    paper.set("os-release", 'ID="rhel"\nVERSION_ID="9.4"')
-    paper.set("rpm", "\n".join(rows))
-    paper.set("versionlock", locks)
+    fake_host.set("os-release", 'ID="rhel"\nVERSION_ID="9.4"')
+    fake_host.set("rpm", "\n".join(rows))
+    fake_host.set("versionlock", locks)
 
 
 @pytest.mark.parametrize(
@@ -33,16 +36,18 @@ def on_rpm(paper: Paper, locks: str) -> None:
         ("containerd-config", DEEP_TOML),
     ],
 )
-def test_a_file_that_is_nested_too_deep_is_a_failure(paper: Paper, section: str, text: str) -> None:
-    paper.sections[section] = Output(0, text)
-    for name in [one for one in paper.runtimes if section.partition("-")[0] in one]:
-        paper.runtimes[name] = Output(0, text)
-    assert paper.failures()
+def test_a_file_that_is_nested_too_deep_is_a_failure(
+    fake_host: FakeHost, section: str, text: str
+) -> None:
+    fake_host.sections[section] = Output(0, text)
+    for name in [one for one in fake_host.runtimes if section.partition("-")[0] in one]:
+        fake_host.runtimes[name] = Output(0, text)
+    assert fake_host.failures()
 
 
 @pytest.mark.parametrize("locks", ["[[packages]]\nname = ", LOCKS])
-def test_locks_that_cannot_be_read_are_named(paper: Paper, locks: str) -> None:
-    on_rpm(paper, locks)
-    outcome = paper.outcomes()["driver_held"]
+def test_locks_that_cannot_be_read_are_named(fake_host: FakeHost, locks: str) -> None:
+    on_rpm(fake_host, locks)
+    outcome = fake_host.outcomes()["driver_held"]
     assert outcome.startswith("GF722")
     assert "versionlock.toml cannot be read" in outcome

@@ -1,4 +1,4 @@
-"""What people and programs are told."""
+"""The text and JSON reports."""
 
 from __future__ import annotations
 

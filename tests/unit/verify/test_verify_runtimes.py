@@ -15,7 +15,7 @@ DROP_IN = "/etc/containerd/conf.d/99-gpufleet-nvidia.toml"
 @pytest.mark.parametrize(
     ("record", "name", "path"),
     [
-        ({}, "docker", "/etc/docker/daemon.json"),  # wanted by the inventory, and not on record
+        ({}, "docker", "/etc/docker/daemon.json"),  # wanted by the inventory, and not recorded
         ({}, "crio", "/etc/crio/crio.conf"),
         ({"docker": None}, "docker", "/etc/docker/daemon.json"),
         ({"docker": {"config": "/srv/d.json"}}, "docker", "/srv/d.json"),

@@ -13,7 +13,7 @@ EXPORTER_FAULTS: dict[str, tuple[Fault, dict[str, str]]] = {
         {"exporter_service": "GF785"},
     ),
     "no exporter though one is wanted": (
-        both(wanted(exporter_enabled=True), lambda paper: paper.provenance.pop("exporter")),
+        both(wanted(exporter_enabled=True), lambda fake_host: fake_host.provenance.pop("exporter")),
         {"exporter_service": "GF785"},
     ),
     "no metrics of a GPU": (

@@ -6,12 +6,12 @@ import json
 import re
 from collections.abc import Callable
 
-from verify_paper import (
+from fake_host import (
     DRIVER,
     KERNEL,
     LIBRARY,
     VERSION,
-    Paper,
+    FakeHost,
     cdi_spec,
     dpkg,
     units,
@@ -20,26 +20,26 @@ from verify_paper import (
 from gpufleet.verify.probe import Output
 
 OLD = "550.163.01"
-Fault = Callable[[Paper], None]
+Fault = Callable[[FakeHost], None]
 
 
 def sets(name: str, text: str, status: int = 0) -> Fault:
-    return lambda paper: paper.set(name, text, status)
+    return lambda fake_host: fake_host.set(name, text, status)
 
 
 def replaces(name: str, old: str, new: str) -> Fault:
-    def fault(paper: Paper) -> None:
-        section = (paper.runtimes if name in paper.runtimes else paper.sections)[name]
+    def fault(fake_host: FakeHost) -> None:
+        section = (fake_host.runtimes if name in fake_host.runtimes else fake_host.sections)[name]
         assert old in section.text
-        paper.set(name, section.text.replace(old, new), section.status)
+        fake_host.set(name, section.text.replace(old, new), section.status)
 
     return fault
 
 
 def both(*faults: Fault) -> Fault:
-    def fault(paper: Paper) -> None:
+    def fault(fake_host: FakeHost) -> None:
         for each in faults:
-            each(paper)
+            each(fake_host)
 
     return fault
 
@@ -47,56 +47,56 @@ def both(*faults: Fault) -> Fault:
 def service(unit: str, key: str, value: str) -> Fault:
     """A unit whose property is another than it was."""
 
-    def fault(paper: Paper) -> None:
-        before, rest = paper.sections["services"].text.split(f"Id={unit}.service\n")
+    def fault(fake_host: FakeHost) -> None:
+        before, rest = fake_host.sections["services"].text.split(f"Id={unit}.service\n")
         block, gap, after = rest.partition("\n\n")
         assert f"{key}=" in block
         block = re.sub(f"^{key}=.*$", f"{key}={value}", block, flags=re.MULTILINE)
-        paper.set("services", f"{before}Id={unit}.service\n{block}{gap}{after}")
+        fake_host.set("services", f"{before}Id={unit}.service\n{block}{gap}{after}")
 
     return fault
 
 
-def no_provenance(paper: Paper) -> None:
-    paper.sections["provenance"] = Output(1, "cat: No such file or directory")
+def no_provenance(fake_host: FakeHost) -> None:
+    fake_host.sections["provenance"] = Output(1, "cat: No such file or directory")
 
 
 def wanted(**data: object) -> Fault:
-    return lambda paper: paper.data.update(data)
+    return lambda fake_host: fake_host.data.update(data)
 
 
-def docker_stopped(paper: Paper) -> None:
+def docker_stopped(fake_host: FakeHost) -> None:
     text = units(docker="failed,enabled", containerd="active,enabled")
-    paper.runtimes["runtime-services"] = Output(0, text)
-    paper.set("docker-info", "", 1)
+    fake_host.runtimes["runtime-services"] = Output(0, text)
+    fake_host.set("docker-info", "", 1)
 
 
 def container(output: Output) -> Fault:
-    return lambda paper: paper.commands.update({"docker run": output})
+    return lambda fake_host: fake_host.commands.update({"docker run": output})
 
 
 def daemon(text: str) -> Fault:
     return both(sets("docker-config", text), sets("docker-validate", "invalid character", 1))
 
 
-def no_switch_manager(paper: Paper) -> None:
-    replaces("pci", "0000:17", "0000:05:00.0 0x068000\n0000:17")(paper)
-    replaces("dpkg", "bash\t", dpkg("nvidia-fabricmanager", f"{VERSION}-1") + "\nbash\t")(paper)
+def no_switch_manager(fake_host: FakeHost) -> None:
+    replaces("pci", "0000:17", "0000:05:00.0 0x068000\n0000:17")(fake_host)
+    replaces("dpkg", "bash\t", dpkg("nvidia-fabricmanager", f"{VERSION}-1") + "\nbash\t")(fake_host)
 
 
-def old_fabric_manager(paper: Paper) -> None:
-    no_switch_manager(paper)
-    replaces("dpkg", f"nvidia-fabricmanager\t{VERSION}", f"nvidia-fabricmanager\t{OLD}")(paper)
-    paper.provenance["driver"]["packages"]["nvidia-fabricmanager"] = f"{OLD}-1"
+def old_fabric_manager(fake_host: FakeHost) -> None:
+    no_switch_manager(fake_host)
+    replaces("dpkg", f"nvidia-fabricmanager\t{VERSION}", f"nvidia-fabricmanager\t{OLD}")(fake_host)
+    fake_host.provenance["driver"]["packages"]["nvidia-fabricmanager"] = f"{OLD}-1"
     replaces(
         "services",
         units(nvidia_fabricmanager="absent"),
         units(nvidia_fabricmanager="active,enabled"),
-    )(paper)
+    )(fake_host)
 
 
 FAULTS: dict[str, tuple[Fault, dict[str, str]]] = {
-    "healthy": (lambda paper: None, {}),
+    "healthy": (lambda fake_host: None, {}),
     "no record": (no_provenance, {"provenance": "GF711"}),
     "record of another schema": (
         lambda p: p.provenance.update(schema=2),
@@ -231,10 +231,10 @@ FAULTS: dict[str, tuple[Fault, dict[str, str]]] = {
                  "not-executable /usr/bin/nvidia-container-cli"),
         {"toolkit_programs": "GF763"},
     ),
-    "no toolkit on record": (
+    "no toolkit recorded": (
         lambda p: p.provenance.pop("toolkit"), {"toolkit_packages": "GF760"},
     ),
-    "no driver on record": (
+    "no driver recorded": (
         lambda p: p.provenance.pop("driver"), {"as_wanted": "GF712"},
     ),
     "no record on a host that wants only the toolkit": (

@@ -1,4 +1,4 @@
-"""A healthy host on paper: what its two scripts would print."""
+"""A fake healthy host: the output of its two scripts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXPORTER = {
 
 
 @dataclass
-class Paper:
+class FakeHost:
     """A host as its two scripts describe it; tests change it, then run the checks."""
 
     sections: dict[str, Output]
@@ -198,9 +198,9 @@ PROVENANCE = {
 }
 
 
-def healthy() -> Paper:
+def healthy() -> FakeHost:
     """A healthy Debian host with two GPUs, docker and containerd."""
-    return Paper(
+    return FakeHost(
         {name: Output(0, text) for name, text in _sections().items()}
         | {"nova-on-disk": Output(1, "not found")},
         {name: Output(0, text) for name, text in _runtimes().items()},
