@@ -12,6 +12,6 @@ STEPS = [import_module(f"{folder}.install") for folder in FOLDERS]
 
 
 def install_roles(node: Node) -> None:
-    """Bring every role of `node` to its plan; one whose settings ask for nothing does nothing."""
+    """Apply the plan of every role to `node`; a disabled role does nothing."""
     for steps in STEPS:
         steps.install(node)

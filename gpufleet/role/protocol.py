@@ -65,7 +65,7 @@ class Leaving(Generic[EntryOf]):
 
     facts: NodeFacts
     catalog: Any
-    entry: EntryOf  # by the record, and by what a run that did not come to its end wrote down
+    entry: EntryOf  # from the record, and from the notes of an unfinished run
     recorded: bool  # the record has the role
     allow_disruption: bool  # of the host
     spared: frozenset[int] = frozenset()  # processes on the GPUs that gpufleet itself stops
@@ -73,7 +73,7 @@ class Leaving(Generic[EntryOf]):
 
 
 class Removal(Protocol):
-    """What a role takes away besides its packages and the files that are on record."""
+    """What a role removes besides its packages and the recorded files."""
 
     @property
     def findings(self) -> tuple[Finding, ...]: ...
@@ -165,7 +165,7 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
         """Container runtimes that the report says something of."""
         return {}
 
-    # A run that did not come to its end.
+    # An unfinished run.
 
     def main_packages(self, catalog: Any) -> tuple[str, ...]:
         """Packages whose version is the role's; none: the version that most of them have."""
@@ -181,7 +181,7 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
     left_by_users: ClassVar[tuple[str, ...]] = ()  # codes of findings: a user's change stays
 
     def own_files(self, facts: NodeFacts) -> dict[str, str]:
-        """Path -> sha256 of files that are not on record, and that its steps wrote."""
+        """Path -> sha256 of unrecorded files that its steps wrote."""
         return {}
 
     def services(self, entry: EntryOf) -> tuple[str, ...]:

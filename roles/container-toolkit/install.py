@@ -21,7 +21,7 @@ from gpufleet.toolkit.role import ROLE as TOOLKIT
 
 @role("Container toolkit")
 def install(node: Node) -> None:
-    """Bring the toolkit and the runtimes of `node` to their plan; see the plan for what that is."""
+    """Apply the plan of the toolkit and the runtimes to `node`."""
     plan, settings = node.plan.of(TOOLKIT), node.settings.of(TOOLKIT)
     if plan is None:
         return

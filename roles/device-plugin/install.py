@@ -10,7 +10,7 @@ from gpufleet.host.operation import role
 
 @role("Device plugin")
 def install(stack: Stack) -> None:
-    """Bring NFD and the plugin to their plan; where NFD is not wanted, label the nodes."""
+    """Apply the plans of NFD and the plugin; without NFD, label the nodes."""
     operations.label_nodes(
         "Label the nodes that have GPUs",
         stack.run.cluster.api,

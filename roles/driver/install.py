@@ -19,7 +19,7 @@ from gpufleet.role.learned import Learned
 
 @role("NVIDIA driver")
 def install(node: Node) -> None:
-    """Bring the driver of `node` to its plan; a converged host sees no change."""
+    """Apply the driver's plan to `node`; a converged host does not change."""
     plan, settings = node.plan.of(DRIVER), node.settings.of(DRIVER)
     if plan is None:
         return

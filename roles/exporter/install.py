@@ -20,7 +20,7 @@ from gpufleet.role.learned import Learned
 
 @role("Exporter")
 def install(node: Node) -> None:
-    """Bring the exporter of `node` to its plan; nothing where the settings want none."""
+    """Apply the exporter's plan to `node`; does nothing where no exporter is enabled."""
     plan, settings = node.plan.of(EXPORTER), node.settings.of(EXPORTER)
     if plan is None:
         return

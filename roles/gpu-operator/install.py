@@ -9,5 +9,5 @@ from gpufleet.host.operation import role
 
 @role("GPU Operator")
 def install(stack: Stack) -> None:
-    """Bring the operator's release to its plan."""
+    """Apply the plan of the operator's release."""
     stack.apply("Let NVIDIA's operator manage the GPUs", OPERATOR)

@@ -12,12 +12,12 @@ from gpufleet.monitoring import operations as alertmanager
 
 @role("Monitoring")
 def install_prometheus(stack: Stack) -> None:
-    """Bring kube-prometheus-stack to its plan: its CRDs are what the exporter's monitor needs."""
+    """Apply the plan of kube-prometheus-stack: the exporter's monitor needs its CRDs."""
     operations.ensure_password(
         "Make a password for Grafana", stack.run.cluster.api, stack.plan.secret
     )
     alertmanager.ensure_config(
-        "Tell Alertmanager whom to write", stack.run.cluster.api, stack.plan.receivers
+        "Configure Alertmanager's receivers", stack.run.cluster.api, stack.plan.receivers
     )
     stack.apply("Install Prometheus and Grafana", STACK)
     if not stack.run.report.failed:
@@ -29,17 +29,17 @@ def install_prometheus(stack: Stack) -> None:
 
 @role("Monitoring")
 def install_exporter(stack: Stack) -> None:
-    """Bring dcgm-exporter to its plan: one pod on every node with GPUs."""
+    """Apply the plan of dcgm-exporter: one pod on every node with GPUs."""
     stack.apply("Export the metrics of the GPUs", EXPORTER)
 
 
 @role("Monitoring")
 def install_adapter(stack: Stack) -> None:
-    """Bring prometheus-adapter to its plan: it gives autoscalers what Prometheus has of GPUs."""
+    """Apply the plan of prometheus-adapter: it serves Prometheus' GPU metrics to autoscalers."""
     stack.apply("Give metrics of the GPUs to autoscalers", ADAPTER)
 
 
 @role("Monitoring")
 def install_detector(stack: Stack) -> None:
-    """Bring node-problem-detector to its plan: conditions and events of nodes about their GPUs."""
+    """Apply the plan of node-problem-detector: node conditions and events about GPUs."""
     stack.apply("Look for troubles of GPUs on the nodes", DETECTOR)

@@ -1,4 +1,4 @@
-"""Everything that gpufleet brought to one host: how it is taken away, in order."""
+"""Remove from one host what gpufleet installed, in order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STEPS = [import_module(f"{name}.remove") for name in FOLDERS if find_spec(f"{nam
 
 @role("Removal")
 def remove(node: LeavingNode) -> None:
-    """Take away what `node` has on record or begun, and nothing else; the record goes last."""
+    """Remove what is recorded or begun on `node`, and nothing else; the record goes last."""
     removal.wait("Wait for the package manager", node)
     _leave("first", node)
     devices = _leave("before", node)
