@@ -108,7 +108,7 @@ WRONG = {  # a Deployment, the metric that its autoscaler asks for, its labels, 
     "unscraped": (
         METRIC,
         {},
-        "duty_cycle_current is there, but for other pods than those of Deployment unscraped",
+        "duty_cycle_current exists, but for other pods than those of Deployment unscraped",
     ),
 }
 

@@ -133,7 +133,7 @@ def test_a_kubeconfig_that_is_none(tmp_path: Path, text: str) -> None:
 def test_a_context_that_is_not_there(cluster: Cluster) -> None:
     found = problem(KubeAccess(str(cluster.kubeconfig), "sandbx"))
     assert found.code == "GF862"
-    assert "It has: sandbox" in found.message
+    assert "available: sandbox" in found.message
     assert "Did you mean 'sandbox'?" in found.remedy
 
 

@@ -161,4 +161,4 @@ def test_gpus_that_are_gone_are_told(current: Bench) -> None:
     current.core.patch_node_status("gpu-2", body)
     checks = current.verify()
     assert checks["gpus_are_offered"]["code"] == "GF792"
-    assert "gpu-2 offers 7 of 8" in checks["gpus_are_offered"]["message"]
+    assert "gpu-2 advertises 7 of 8" in checks["gpus_are_offered"]["message"]

@@ -134,7 +134,7 @@ def test_somebody_elses_pending_release_is_left_alone(place: Site) -> None:
     place.core.patch_namespaced_secret(secret, place.namespace, label)
     busy = place.bring({})
     assert busy.plan.action == "blocked"
-    assert "is pending-upgrade since" in busy.finding("GF832").message
+    assert "has been pending-upgrade for" in busy.finding("GF832").message
     opened = place.open()
     opened.controller = type(opened.controller)(
         "me", opened.controller.now + 16 * 60, opened.controller.helm

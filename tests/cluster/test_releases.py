@@ -216,7 +216,7 @@ def test_values_set_by_hand_are_named_before_they_are_replaced(site: Site) -> No
     subprocess.run([site.helm, *words], env=environment, check=True, capture_output=True)
     found = site.bring(values)
     assert found.plan.action == "upgrade"
-    assert "of it: settings" in found.finding("GF868").message
+    assert "of its values: settings" in found.finding("GF868").message
     assert found.ok, found.findings
     again = site.bring(values)
     assert (again.plan.action, again.plan.findings) == ("no-op", ())

@@ -50,7 +50,7 @@ def test_a_module_that_is_busy_leaves_everything_as_it_was(host: Host) -> None:
         done = run_deploy("gpu_node", [host], **MOVE)
     assert done.returncode == 1
     assert "GF552" in done.codes("ubuntu2204"), done.output
-    assert "nothing was changed" in done.report["ubuntu2204"]["errors"][0]
+    assert "Nothing was changed" in done.report["ubuntu2204"]["errors"][0]
     assert differences(before, snapshot(host, OURS)) == {}
     assert_driver(host, NEWEST["580"])
 

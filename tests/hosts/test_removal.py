@@ -163,7 +163,7 @@ def test_what_users_changed_stays(fleet: dict[str, Host], before: dict[str, Snap
     assert done.returncode == 0, done.output
     assert done.report[host.name]["needs"] == ["reboot: the nvidia modules are still loaded"]
     findings = {f["code"]: f["message"] for f in done.report[host.name]["findings"]}
-    assert findings["GF562"].endswith("need them: nvidia-modprobe.")
+    assert findings["GF562"].endswith("depend on them: nvidia-modprobe.")
     told = [f["message"] for f in done.report[host.name]["findings"] if f["code"] == "GF561"]
     changed = [TOOLKIT_LIST, OVERRIDE, TOOLKIT_CONFIG]
     assert sorted(message.split()[0] for message in told) == changed
