@@ -49,7 +49,7 @@ RIVALS = {
     ),
     "something else at the port": (
         f"{RUN} web busybox httpd -f -p 9400", "systemctl stop web",
-        "GF582", "of web.service) listens on 127.0.0.1:9400",
+        "GF582", "of web.service) already listens on 127.0.0.1:9400",
     ),
 }  # fmt: skip
 
