@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.inventory import CLUSTERS
+from gpufleet.core.inventory import CLUSTERS, as_argument
 from gpufleet.core.paths import shipped
 from gpufleet.verify.inventory import Target, VerifyError, load_targets
 
@@ -140,4 +140,4 @@ def arguments(
     sure = ["-y"] if yes else []
     config = [] if Path(CONFIG).is_file() else ["--config", str(shipped(CONFIG))]
     chosen = [word for pattern in limit for word in ("--limit", pattern)]
-    return [*sure, *config, *chosen, *options, inventory, *map(str, deploys)]
+    return [*sure, *config, *chosen, *options, as_argument(inventory), *map(str, deploys)]

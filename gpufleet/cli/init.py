@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shlex
 import sys
 from pathlib import Path
 
@@ -35,6 +36,8 @@ def init(folder: Path) -> None:
 
     It holds an inventory, deploys, checks and a CI sample. DIR must not exist yet, or be empty.
     """
+    if not str(folder).isprintable():
+        raise click.UsageError("DIR has characters that cannot be printed. Name another folder.")
     try:
         if folder.is_dir() and any(folder.iterdir()):
             raise click.UsageError(
@@ -51,7 +54,8 @@ def init(folder: Path) -> None:
         sys.exit(ExitStatus.FAILED)
     click.echo(f"Created {folder} with {len(files)} files. Next:")
     click.echo("  edit inventories/prod.py: your hosts")
-    click.echo(f"  cd {folder} && gpufleet plan inventories/prod.py")
+    place = f"./{folder}" if str(folder).startswith("-") else str(folder)
+    click.echo(f"  cd {shlex.quote(place)} && gpufleet plan inventories/prod.py")
 
 
 def contents() -> dict[str, str]:

@@ -21,6 +21,11 @@ def cluster_named_twice(name: str, groups: Collection[str]) -> bool:
     return found.count(CLUSTERS) > usual
 
 
+def as_argument(inventory: str) -> str:
+    """The inventory on pyinfra's command line: a name that begins with "-" is no option."""
+    return f"./{inventory}" if inventory.startswith("-") else inventory
+
+
 def is_missing(inventory: str) -> bool:
     """Whether it is a missing file: pyinfra would treat the name as a host."""
     return inventory.endswith(".py") and not Path(inventory).is_file()

@@ -101,7 +101,7 @@ def read_record(text: str | bytes) -> HostRecord:
     if not isinstance(data, dict):
         raise ValueError("it is not a JSON object")
     schema = data.get("schema", UNNUMBERED)
-    if not isinstance(schema, int) or schema > SCHEMA:
+    if type(schema) is not int or not UNNUMBERED <= schema <= SCHEMA:
         known = f"this version of gpufleet knows {SCHEMA}"
         raise ValueError(f"its schema is {str(schema)[:20]}, and {known}")
     for number in range(schema, SCHEMA):

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.inventory import CLUSTERS, NODES, cluster_named_twice, is_missing
+from gpufleet.core.inventory import CLUSTERS, NODES, as_argument, cluster_named_twice, is_missing
 from gpufleet.kube.findings import NAMED_TWICE
 from gpufleet.run.findings import INVENTORY, NO_INVENTORY
 from gpufleet.verify.findings.hosts import LIMIT
@@ -57,7 +57,7 @@ def load_targets(inventory: str) -> list[Target]:
     if is_missing(inventory):
         raise VerifyError(NO_INVENTORY(path=inventory))
     done = subprocess.run(
-        [sys.executable, "-m", "pyinfra", "--json", inventory, "debug-inventory"],
+        [sys.executable, "-m", "pyinfra", "--json", as_argument(inventory), "debug-inventory"],
         capture_output=True,
         text=True,
         check=False,

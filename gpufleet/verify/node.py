@@ -121,7 +121,7 @@ class Node(Subject):
             record = json.loads(self.section("provenance").text)
         except (ValueError, RecursionError):
             return {}
-        return record if isinstance(record, dict) else {}
+        return record if _is_record(record) else {}
 
     @property
     def driver(self) -> dict[str, Any]:
@@ -179,3 +179,14 @@ class Node(Subject):
         """One runtime. Skips the check when this host should not have it."""
         self.need(name in self.runtimes, f"{name} is not recorded as a GPU runtime")
         return self.runtimes[name]
+
+
+def _is_record(value: Any) -> bool:
+    """Whether every part that the checks read is an object, or missing."""
+    if not isinstance(value, dict):
+        return False
+    parts = [value.get(name) or {} for name in ("driver", "toolkit", "exporter")]
+    if not all(isinstance(part, dict) for part in parts):
+        return False
+    inner = [part.get(name) or {} for part in parts for name in ("packages", "runtimes")]
+    return all(isinstance(part, dict) for part in inner)

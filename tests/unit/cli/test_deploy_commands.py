@@ -84,6 +84,14 @@ def test_a_preview_asks_nothing_and_changes_nothing(monkeypatch: pytest.MonkeyPa
     assert Path(became[-1]).name == "preflight.py"
 
 
+def test_an_inventory_that_begins_with_a_dash_is_no_option(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done, (became,) = ended(monkeypatch, "plan", "--", "-inv.py")
+    assert done.exit_code == 0
+    assert became[-2] == "./-inv.py"
+
+
 def test_without_a_terminal_changes_need_yes(monkeypatch: pytest.MonkeyPatch) -> None:
     done, became = ended(monkeypatch, "remove", "inv.py")
     assert (done.exit_code, became) == (2, [])

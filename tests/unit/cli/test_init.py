@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,20 @@ def test_a_file_of_that_name_stays_as_it_is(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "Error: cannot write" in done.output
     assert (tmp_path / "fleet").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["with blank's $x", "-dash"])
+def test_the_line_to_type_next_is_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["init", "--", name])
+    [line] = [line for line in done.output.splitlines() if "cd " in line]
+    typed = line.strip().partition(" && ")[0]
+    shell = subprocess.run(["sh", "-c", f"{typed} && pwd"], capture_output=True, text=True)
+    assert shell.stdout.strip() == str(tmp_path / name)
+
+
+def test_a_name_that_cannot_be_printed_is_refused(tmp_path: Path) -> None:
+    assert init(tmp_path / "a\x1b[2Jb").exit_code == 2
+    assert list(tmp_path.iterdir()) == []

@@ -105,6 +105,9 @@ def test_a_record_of_an_older_schema_is_migrated(monkeypatch: pytest.MonkeyPatch
     [
         ({"schema": 2}, "its schema is 2, and this version of gpufleet knows 1"),
         ({"schema": "x"}, "its schema is x"),
+        ({"schema": -(10**11)}, "its schema is -100000000000"),
+        ({"schema": 0}, "its schema is 0"),
+        ({"schema": True}, "its schema is True"),
         ({"files": {"/etc/a": None}}, "files./etc/a: "),
         ({"driver": 5}, "driver: "),
         ({"driver": ""}, "driver: "),

@@ -31,12 +31,16 @@ def on_rpm(fake_host: FakeHost, locks: str) -> None:
     [
         ("provenance", DEEP_JSON),
         ("provenance", "\x00"),
+        ("provenance", '{"toolkit": true}'),
+        ("provenance", '{"driver": "x"}'),
+        ("provenance", '{"toolkit": {"runtimes": [1]}}'),
+        ("provenance", '{"driver": {"version": "1", "packages": ["a"]}}'),
         ("cdi:/etc/cdi/nvidia.yaml", DEEP_YAML),
         ("docker-config", DEEP_JSON),
         ("containerd-config", DEEP_TOML),
     ],
 )
-def test_a_file_that_is_nested_too_deep_is_a_failure(
+def test_a_file_that_cannot_be_used_is_a_failure(
     fake_host: FakeHost, section: str, text: str
 ) -> None:
     fake_host.sections[section] = Output(0, text)
