@@ -1,10 +1,10 @@
 """Remove what gpufleet installed on a host, by the host's record, and nothing else."""
 
 from gpufleet.host.boundary import one_host
-from gpufleet.node.operations.removal import leaving_node
+from gpufleet.node.operations.removal import removal_target
 from gpufleet.roles.removal.remove import remove
 
 with one_host():  # a problem of one host stops only this host
-    node = leaving_node()  # GPU work, or containers that need the nvidia runtime, stop it
+    node = removal_target()  # GPU work, or containers that need the nvidia runtime, stop it
     if node:
         remove(node)

@@ -1,4 +1,4 @@
-"""Types of branches.yaml and gpus.yaml, and all that the driver's decisions know.
+"""Types of branches.yaml and gpus.yaml, and the catalog for driver decisions.
 
 Branches are whole numbers here (580); versions are strings of numbers and dots.
 """
@@ -19,9 +19,9 @@ class Branch(Sourced):
     branch: int
     kind: Literal["lts", "production", "new-feature", "unknown"]
     end_of_life: date | None = None
-    ended: bool = False  # over, and the day is not established
+    ended: bool = False  # end of life, date unknown
     newest: str
-    versions: tuple[str, ...] = ()  # others that are known
+    versions: tuple[str, ...] = ()  # other known versions
     floor: str = ""  # lowest version without a known vulnerability
     insecure: bool = False  # vulnerable, and no fixed version of the branch is known
     modules: tuple[Modules, ...] = ("open", "proprietary")
@@ -29,7 +29,7 @@ class Branch(Sourced):
 
 
 class OpenModules(Sourced):
-    """Rules about open kernel modules that hold for every branch."""
+    """Rules about open kernel modules for every branch."""
 
     default_from: int
     minimum_kernel: str
@@ -51,11 +51,11 @@ class Branches(Entry):
 
 
 class Generation(BranchRange, Sourced):
-    """A GPU generation, and the branches and modules that serve it."""
+    """A GPU generation, and the branches and modules that support it."""
 
     name: str
     modules: tuple[Modules, ...]
-    ranges: tuple[tuple[int, int], ...]  # PCI device ids, both ends included
+    ranges: tuple[tuple[int, int], ...]  # PCI device ids, inclusive
 
 
 class Gpu(Entry):
@@ -63,8 +63,8 @@ class Gpu(Entry):
 
     id: int
     names: tuple[str, ...]
-    first: int | None = None  # first branch that knows it, where later than its generation's
-    modules: tuple[Modules, ...] = ()  # where the board is pickier than its generation
+    first: int | None = None  # first branch that supports it, if later than its generation's
+    modules: tuple[Modules, ...] = ()  # if the board supports fewer than its generation
     fabric_off_host: bool = False  # its NVSwitches are not managed from the host
     nvlink5: bool = False  # its NVSwitches are not PCI devices; fabric manager needs nvlsm too
 
@@ -86,7 +86,7 @@ class Gpus(Sourced):
 
 
 class DriverCatalog(PackageCatalog):
-    """What is known of drivers and GPUs, with the look-ups that resolvers need."""
+    """The catalog of drivers and GPUs, with the lookups that resolvers need."""
 
     branches: Branches
     gpus: Gpus
@@ -96,7 +96,7 @@ class DriverCatalog(PackageCatalog):
         return next((b for b in self.branches.branches if b.branch == number), None)
 
     def generation(self, device: int) -> Generation | None:
-        """The generation of a PCI device id, or None where no range holds it."""
+        """The generation of a PCI device id, or None if no range contains it."""
         for generation in self.gpus.generations:
             if any(low <= device <= high for low, high in generation.ranges):
                 return generation

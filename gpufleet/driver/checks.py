@@ -1,4 +1,4 @@
-"""What a person should know about a branch or a version: contradictions, limits, warnings."""
+"""Findings about a branch or a version: contradictions, limits, warnings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SOURCE_TITLES = {
 
 
 def platform(request: Request) -> Iterator[Finding]:
-    """About the distribution alone."""
+    """Findings about the distribution."""
     distribution = request.distribution
     over = distribution.end_of_life
     if over and over < request.today:
@@ -30,7 +30,7 @@ def platform(request: Request) -> Iterator[Finding]:
 
 
 def not_offered(request: Request, branch: Branch) -> Iterator[Finding]:
-    """Why there are no packages of a branch, from the source and in the build asked for."""
+    """Why a branch has no packages from the requested source and build."""
     distribution, settings = request.distribution, request.settings
     if settings.build == "precompiled" and offer(
         request.catalog, distribution, settings.source, "dkms", branch
@@ -54,7 +54,7 @@ def not_offered(request: Request, branch: Branch) -> Iterator[Finding]:
 
 
 def no_precompiled(request: Request, branch: int, flavour: str = "") -> Finding:
-    """Precompiled modules were asked for, and there are none."""
+    """Precompiled modules are requested but not available."""
     return kinds.NO_PRECOMPILED(
         modules=f"{flavour} " if flavour else "",
         branch=branch,
@@ -75,7 +75,7 @@ def _limit(request: Request, branch: int) -> str:
         over = last.branch.end_of_life
         since = f", end of life since {over:%Y-%m}" if over and over < request.today else ""
         return f"NVIDIA's last branch for {title} is {last.branch.branch} ({last.newest}{since})."
-    return f"There are no packages of it for {title}."
+    return f"It has no packages for {title}."
 
 
 def _move(request: Request, branch: int) -> str:
@@ -87,7 +87,7 @@ def _move(request: Request, branch: int) -> str:
 
 
 def gpus(request: Request, branch: int) -> Iterator[Finding]:
-    """GPUs that the branch does not serve."""
+    """GPUs that the branch does not support."""
     for device in request.devices:
         if not device.takes_branch(branch):
             yield kinds.BRANCH_NOT_FOR_GPU(
@@ -116,13 +116,13 @@ def _why_not(request: Request, found: Offer, flavour: Modules) -> str:
     distribution, branch = request.distribution, found.branch
     unfit = [device for device in request.devices if flavour not in device.modules]
     if unfit:
-        return f"{names(unfit)} cannot work with them."
+        return f"{names(unfit)} cannot use them."
     if flavour not in distribution.modules:
         return f"{distribution.title} cannot have them. {distribution.modules_reason}".strip()
     if flavour not in branch.modules:
         return f"branch {branch.branch} has none."
     if flavour not in found.modules:
-        return f"there are no packages of them for {distribution.title}. {found.note}".strip()
+        return f"they have no packages for {distribution.title}. {found.note}".strip()
     if flavour == "open" and not kernel_takes_open(request.catalog, request.kernel):
         minimum = request.catalog.branches.open_modules.minimum_kernel
         return f"kernel {request.kernel} is older than {minimum}."
@@ -130,7 +130,7 @@ def _why_not(request: Request, found: Offer, flavour: Modules) -> str:
 
 
 def version(request: Request, found: Offer) -> Iterator[Finding]:
-    """About the exact version that was asked for."""
+    """Findings about the exact version in the settings."""
     exact, branch = request.settings.version, found.branch
     if exact is None:
         return
@@ -161,7 +161,7 @@ def warnings(request: Request, found: Offer) -> Iterator[Finding]:
         over = branch.end_of_life
         yield kinds.BRANCH_OVER(
             branch=branch.branch,
-            date=f"since {over:%Y-%m}" if over else "day not established",
+            date=f"since {over:%Y-%m}" if over else "date unknown",
             remedy=_newer(request, branch),
         )
     if branch.insecure:
@@ -176,14 +176,14 @@ def warnings(request: Request, found: Offer) -> Iterator[Finding]:
             what=exact,
             source=security,
             fix=f"They are fixed in {branch.floor}.",
-            remedy=f'Set driver_version = "{branch.newest}", or leave it out.',
+            remedy=f'Set driver_version = "{branch.newest}", or remove it.',
         )
     if branch.warning:
         yield kinds.BRANCH_PROBLEM(branch=branch.branch, problem=branch.warning)
 
 
 def _newer(request: Request, branch: Branch) -> str:
-    """How to get a branch that is still cared for, as a sentence."""
+    """How to get a supported branch, as a sentence."""
     free = request.having(branch=None, version=None, modules="auto", build="dkms")
     other: Source = "nvidia" if request.settings.source == "distro" else "distro"
     for source in (request.settings.source, other):
@@ -193,4 +193,4 @@ def _newer(request: Request, branch: Branch) -> str:
             if source == other:
                 setting = f'driver_source = "{other}" and {setting}'
             return f"Set {setting} for this host."
-    return "No branch for this host gets fixes any more: plan a newer system or newer GPUs."
+    return "No branch for this host gets fixes any more: plan to replace the system or the GPUs."

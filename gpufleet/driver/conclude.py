@@ -1,4 +1,4 @@
-"""What a run of the driver role learned: for the record on the host and for the report."""
+"""Results of the driver role for the record on the host and for the report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpufleet.packages.added import carried
 from gpufleet.packages.job import Found, versions_of
 from gpufleet.role.learned import Learned, digests
 
-PREREQUISITES = ("i2c_core", "ipmi_msghandler")  # of the kernel's own, loaded by load.sh
+PREREQUISITES = ("i2c_core", "ipmi_msghandler")  # modules of the kernel that load.sh loads
 
 
 def conclude(
@@ -23,7 +23,7 @@ def conclude(
     found: Found | None = None,
     reboot: str = "",
 ) -> Learned:
-    """What is on the host now. `reboot`: why only a reboot, which is not allowed, can load it."""
+    """What the host has now. `reboot`: why only a reboot, which is not allowed, can load it."""
     version = found.transaction.version if found else plan.target
     old = facts.provenance.entry(DriverEntry)
     repository = plan.repository.repository
@@ -52,14 +52,14 @@ def conclude(
 
 
 def _missing(facts: NodeFacts) -> list[str]:
-    """The kernel's own modules that were not loaded before the driver needed them."""
+    """Modules of the kernel that were not loaded before the driver needed them."""
     return [name for name in PREREQUISITES if name not in facts.modules]
 
 
 def _files(
     settings: DriverSettings, facts: NodeFacts, plan: DriverPlan, version: str | None
 ) -> dict[str, str]:
-    """Files that gpufleet wrote, now or in an earlier run, with their sha256."""
+    """Files that gpufleet wrote, in this run or an earlier one: path -> sha256."""
     files: list[FileWrite] = list(plan.wanted_files)
     if pinned(settings, facts) and version:
         files.append(preferences(plan.packages, version))
@@ -70,6 +70,6 @@ def _files(
     return digests(
         file
         for file in files
-        # under our name it is ours, even if a run that was killed did not record it
+        # a file with our name is ours, even if a killed run did not record it
         if file.path in recorded or "gpufleet" in file.path or not file.is_on(facts)
     )

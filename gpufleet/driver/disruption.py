@@ -1,4 +1,4 @@
-"""Whether a change of the driver would pull it from under running GPU work. Pure."""
+"""Whether a driver change would disrupt running GPU work. Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from gpufleet.facts.model import GpuProcess, NodeFacts
 from gpufleet.host.findings import machine as findings
 from gpufleet.packages.choice import DriverChoice
 
-DAEMONS = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine")  # as the kernel cuts their names
+DAEMONS = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine")  # as truncated by the kernel
 
 
 def gpu_work(facts: NodeFacts, spared: Collection[int]) -> list[GpuProcess]:
-    """The processes on the GPUs but for the driver's own daemons and those that are `spared`."""
+    """Processes on the GPUs, except the driver's own daemons and the `spared` ones."""
     return [
         process
         for process in facts.gpu_processes
@@ -29,11 +29,11 @@ def disruption(
     target: str | None,
     choice: DriverChoice,
 ) -> list[Finding]:
-    """Blockers where the plan would pull the driver from under running GPU work."""
+    """Blockers if the plan would disrupt running GPU work."""
     if settings.allow_disruption or facts.loaded_driver is None:
         return []
     if facts.loaded_driver == target:
-        return []  # packages may be completed beside a module that stays loaded
+        return []  # packages can be completed while the module stays loaded
     after = target or f"branch {choice.branch}"
     if facts.gpu_pods:
         return [

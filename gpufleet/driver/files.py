@@ -1,4 +1,4 @@
-"""The files that the driver role puts on a host: blacklist, modules at boot, pins. Pure."""
+"""The files that the driver role writes: blacklist, modules at boot, pins. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.choice import DriverChoice
 
-RIVALS = ("nouveau", "nova", "nova_core", "nova_drm")  # kernel drivers that take the same GPUs
+RIVALS = ("nouveau", "nova", "nova_core", "nova_drm")  # kernel drivers of the same GPUs
 MODPROBE_FILE = "/etc/modprobe.d/gpufleet-nvidia.conf"
 MODULES_LOAD_FILE = "/etc/modules-load.d/gpufleet-nvidia.conf"
 UNATTENDED_FILE = "/etc/apt/apt.conf.d/52gpufleet-unattended-upgrades"
@@ -16,7 +16,7 @@ PREFERENCES_FILE = "/etc/apt/preferences.d/gpufleet-nvidia-driver"
 
 
 def modules_of(choice: DriverChoice) -> tuple[str, ...]:
-    """Names that modprobe knows the modules by: Debian's own packages have others."""
+    """Module names for modprobe: Debian's own packages use different ones."""
     name = choice.packages.module
     return (name, "nvidia_uvm" if name == "nvidia" else f"{name}-uvm")
 
@@ -24,7 +24,7 @@ def modules_of(choice: DriverChoice) -> tuple[str, ...]:
 def wanted_files(
     settings: DriverSettings, facts: NodeFacts, modules: tuple[str, ...]
 ) -> tuple[FileWrite, ...]:
-    """All files but the pins, which need the version that the repository will have."""
+    """All files but the pins, which need the version in the repository."""
     files = [
         FileWrite(MODPROBE_FILE, render("driver/modprobe.conf", modules=RIVALS)),
         FileWrite(MODULES_LOAD_FILE, render("driver/modules-load.conf", modules=modules)),
@@ -35,11 +35,11 @@ def wanted_files(
 
 
 def pinned(settings: DriverSettings, facts: NodeFacts) -> bool:
-    """Whether apt has to be told, besides the hold, to leave the driver alone."""
+    """Whether the driver needs apt pins in addition to the hold."""
     return settings.hold and facts.package_manager == "apt"
 
 
 def preferences(packages: tuple[str, ...], version: str) -> FileWrite:
-    """The apt preferences that keep `packages` at `version`."""
+    """The apt preferences that pin `packages` to `version`."""
     text = render("driver/apt-preferences", packages=sorted(packages), version=version)
     return FileWrite(PREFERENCES_FILE, text)

@@ -1,4 +1,4 @@
-"""Finds what a person types: GPUs by name or PCI device id, distributions by any of their names."""
+"""Finds GPUs by name or PCI device id, and distributions by any of their names."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _MAKER_WORDS = {"nvidia", "tesla", "quadro", "geforce"}
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """PCI device ids that the text means; when there are none, or too many sorts, `problem`."""
+    """PCI device ids that match the text; `problem` if none match, or several generations."""
 
     devices: tuple[int, ...]
     problem: str = ""
 
 
 def find_gpu(catalog: DriverCatalog, text: str) -> Found:
-    """The GPU that `text` means. A name that fits several boards of one generation is enough."""
+    """The GPU that matches `text`. A name of several boards of one generation is enough."""
     by_id = re.fullmatch(r"(?:10de:|0x)?([0-9a-f]{4})", text.strip().lower())
     words = _words(text)
     index = [(gpu, name, _words(name)) for gpu in catalog.gpus.gpus for name in gpu.names]
@@ -36,15 +36,13 @@ def find_gpu(catalog: DriverCatalog, text: str) -> Found:
     if close:
         hint = f"Did you mean {', '.join(known[key] for key in close)}?"
     else:
-        hint = (
-            f"Some that are known: {', '.join(_one_each(catalog))}; a PCI id works too: 10de:1eb8."
-        )
+        hint = f"Known GPUs include {', '.join(_one_each(catalog))}; or use a PCI ID: 10de:1eb8."
     return Found((), f"no GPU is called {text!r}. {hint}")
 
 
 def find_distribution(catalog: DriverCatalog, text: str) -> str:
-    """NVIDIA's code of a distribution, also for one that has the same packages: `centos7` and
-    `Rocky Linux 9` are `rhel7` and `rhel9`. The text itself where none is called so."""
+    """NVIDIA's code of a distribution, or of one with the same packages: `centos7` and
+    `Rocky Linux 9` are `rhel7` and `rhel9`. Returns the text itself if no distribution matches."""
     named = _plain(text)
     for place in catalog.distributions:
         if named in map(_plain, (place.code, place.title, *place.also)):
@@ -59,7 +57,7 @@ def _plain(name: str) -> str:
 
 
 def _one_each(catalog: DriverCatalog) -> list[str]:
-    """A GPU of each generation."""
+    """One GPU of each generation."""
     names: dict[str, str] = {}
     for gpu in catalog.gpus.gpus:
         generation = catalog.generation(gpu.id)
@@ -78,4 +76,4 @@ def _one_sort(catalog: DriverCatalog, text: str, matches: list[tuple[Gpu, str]])
     if len(generations) == 1:
         return Found((min(gpu.id for gpu, _ in matches),))
     listed = ", ".join(sorted({name for _, name in matches}))
-    return Found((), f"{text!r} fits GPUs of several generations: {listed}.")
+    return Found((), f"{text!r} matches GPUs of several generations: {listed}.")

@@ -12,7 +12,7 @@ from gpufleet.packages.transaction import Family, Transaction
 
 
 def driver_job(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan) -> Job:
-    """The transaction that the plan asks for."""
+    """The planned transaction."""
     assert facts.package_manager, "a host without a package manager is blocked by preflight"
     family = Family(
         title="driver",

@@ -1,4 +1,4 @@
-"""Whether a driver moves up or down. Pure."""
+"""Whether a plan upgrades or downgrades the driver. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpufleet.packages.choice import DriverChoice
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """A version as numbers that compare: "580.95.05" is (580, 95, 5)."""
+    """A version as comparable numbers: "580.95.05" is (580, 95, 5)."""
     return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
@@ -21,7 +21,7 @@ def lower_driver(
     target: str | None,
     choice: DriverChoice,
 ) -> list[Finding]:
-    """A blocker where the plan would move the driver down and no exact version was asked for."""
+    """A blocker if the plan would downgrade the driver and no exact version is set."""
     if settings.version:
         return []
     there = {"installed": before, "loaded": facts.loaded_driver}
@@ -42,6 +42,6 @@ def lower_driver(
 
 
 def _is_below(wanted: str, there: str) -> bool:
-    """Whether a version is lower than another; a branch is its own highest version."""
+    """Whether a version is lower than another; a branch counts as its highest version."""
     low, high = numbers(wanted), numbers(there)
     return low < high[: len(low)]

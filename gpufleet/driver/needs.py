@@ -1,4 +1,4 @@
-"""What the GPUs of a host need from a driver."""
+"""Driver requirements of a host's GPUs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BOTH: tuple[Modules, ...] = ("open", "proprietary")
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One sort of GPU; `generation` is None for an id that the catalog does not know."""
+    """One GPU model; `generation` is None for an id that is not in the catalog."""
 
     id: int
     known: Gpu | None
@@ -21,7 +21,7 @@ class Device:
 
     @property
     def title(self) -> str:
-        """A name for people: "Tesla T4 (Turing)"."""
+        """The display name: "Tesla T4 (Turing)"."""
         if self.generation is None:
             return f"GPU 10de:{self.id:04x}"
         name = self.known.names[0] if self.known else f"GPU 10de:{self.id:04x}"
@@ -47,14 +47,14 @@ class Device:
 
     @property
     def limit(self) -> str:
-        """Why a branch may not serve it, as a sentence."""
+        """Why a branch may not support it, as a sentence."""
         if self.last < 9999:
             return f"The last branch for it is {self.last}."
         return f"The first branch for it is {self.first}."
 
 
 def devices_of(catalog: DriverCatalog, ids: Sequence[int]) -> tuple[Device, ...]:
-    """The sorts of GPU among PCI device ids, each once, in order of id."""
+    """The distinct GPU models among PCI device ids, in order of id."""
     return tuple(
         Device(device, catalog.gpu(device), catalog.generation(device))
         for device in sorted(set(ids))

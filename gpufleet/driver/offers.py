@@ -1,4 +1,4 @@
-"""Which branches a distribution can have, from one source and in one build."""
+"""Branches that are available for a distribution, from one source and in one build."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpufleet.driver.package_names import PackageSet
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A branch that can be installed, with the flavours of modules that there are packages of."""
+    """An installable branch, and the module flavours that have packages."""
 
     branch: Branch
     packages: PackageSet
@@ -26,7 +26,7 @@ class Offer:
 def package_set(
     catalog: DriverCatalog, distribution: Distribution, source: Source, build: Build, branch: int
 ) -> PackageSet | None:
-    """The names for a branch, or None where there are no packages of it."""
+    """The package names of a branch, or None if it has no packages."""
     for candidate in catalog.packages.sets:
         if (
             candidate.id in distribution.driver_packages
@@ -39,13 +39,13 @@ def package_set(
 
 
 def kernel_takes_open(catalog: DriverCatalog, kernel: str) -> bool:
-    """False where the running kernel is known to be too old for open modules."""
+    """False if the running kernel is known to be too old for open modules."""
     number = release(kernel)
     return not number or number >= release(catalog.branches.open_modules.minimum_kernel)
 
 
 def branches_of(distribution: Distribution) -> BranchRange:
-    """Branches that NVIDIA's repository has for a distribution."""
+    """Branches in NVIDIA's repository for a distribution."""
     if not distribution.ceiling:
         return distribution.branches
     return BranchRange(first=distribution.branches.first, last=branch_of(distribution.ceiling))
@@ -54,7 +54,7 @@ def branches_of(distribution: Distribution) -> BranchRange:
 def offer(
     catalog: DriverCatalog, distribution: Distribution, source: Source, build: Build, branch: Branch
 ) -> Offer | None:
-    """What there is of one branch; None where nothing of it can be installed."""
+    """The offer of one branch; None if it cannot be installed."""
     packages = package_set(catalog, distribution, source, build, branch.branch)
     if packages is None:
         return None
@@ -78,7 +78,7 @@ def offer(
 
 
 def _has_modules(packages: PackageSet, branch: int, modules: Modules) -> bool:
-    """True where this packaging has kernel modules of that flavour for the branch."""
+    """True if this packaging has kernel modules of that flavour for the branch."""
     return packages.covers(branch) and any(
         group.modules == modules and group.covers(branch) for group in packages.groups
     )
@@ -87,7 +87,7 @@ def _has_modules(packages: PackageSet, branch: int, modules: Modules) -> bool:
 def offers(
     catalog: DriverCatalog, distribution: Distribution, source: Source, build: Build
 ) -> tuple[Offer, ...]:
-    """Every branch of the catalog that can be installed, lowest first."""
+    """Every installable branch of the catalog, lowest first."""
     found = (
         offer(catalog, distribution, source, build, branch) for branch in catalog.branches.branches
     )

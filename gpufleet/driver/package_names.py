@@ -16,7 +16,7 @@ from gpufleet.core.entries import (
 
 
 class NameGroup(BranchRange):
-    """Package names that count for a range of branches, a module flavour and some profiles."""
+    """Package names for a range of branches, a module flavour and some profiles."""
 
     names: tuple[str, ...]
     role: Role = "userland"
@@ -55,7 +55,7 @@ class PackageSet(BranchRange, Sourced):
 
 
 class Family(Sourced):
-    """Regular expressions (whole name) of every driver package of any branch."""
+    """Regular expressions (full match) of the driver packages of all branches."""
 
     style: Style
     patterns: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""From a choice to package names and to the repository that they come from."""
+"""From a choice to package names and their repository."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpufleet.packages.choice import DriverPackages, Repository
 def driver_packages(
     request: Request, packages: PackageSet, branch: int, modules: Modules
 ) -> DriverPackages:
-    """The names to install for one branch and flavour on this host."""
+    """The package names of one branch and flavour for this host."""
     settings, distribution = request.settings, request.distribution
     filled = _Names(branch, settings.version, request.kernel)
     names = partial(_names, packages, branch, modules, settings.profile)
@@ -39,7 +39,7 @@ def driver_packages(
 def _names(
     packages: PackageSet, branch: int, modules: Modules, profile: Profile, *roles: Role
 ) -> list[str]:
-    """Name templates of the groups with one of `roles` that count for this choice, sorted."""
+    """Name templates of the groups with one of `roles` that apply to this choice, sorted."""
     return sorted(
         name
         for group in packages.groups
@@ -52,20 +52,20 @@ def _names(
 
 
 def _rivals(packages: PackageSet, branch: int, modules: Modules) -> list[str]:
-    """What goes with the other kernel modules alone, and conflicts with the chosen ones."""
+    """Packages of the other module flavours only, which conflict with the chosen one."""
     groups = [group for group in (*packages.groups, *packages.meta) if group.covers(branch)]
     ours = {name for group in groups if group.modules in (None, modules) for name in group.names}
     return sorted({name for group in groups for name in group.names} - ours)
 
 
 def no_packages(request: Request) -> DriverPackages:
-    """For a choice that cannot be carried out: only what recognises an installed driver."""
+    """For a choice with a blocker: only the patterns that recognise an installed driver."""
     family = request.catalog.family(request.distribution.style).patterns
     return DriverPackages((), (), (), (), (), family)
 
 
 def driver_repository(request: Request) -> tuple[Repository | None, tuple[Finding, ...]]:
-    """NVIDIA's repository for the host or the user's mirror of it; None: the distribution's own."""
+    """NVIDIA's repository for the host, or its mirror; None: the distribution's own."""
     settings, distribution, cuda = request.settings, request.distribution, request.catalog.cuda
     if settings.source == "distro":
         return None, ()
@@ -92,7 +92,7 @@ def driver_repository(request: Request) -> tuple[Repository | None, tuple[Findin
 
 
 class _Names:
-    """Fills the placeholders of package names; a name whose value is not known is left out."""
+    """Fills in package name templates; a name with an unknown value is omitted."""
 
     def __init__(self, branch: int, version: str | None, kernel: str) -> None:
         self.values = {"branch": str(branch)}

@@ -1,4 +1,4 @@
-"""What is to be done about the driver of one host, and why. Pure: settings + facts + catalog."""
+"""The driver plan of one host. Pure: settings + facts + catalog."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ Action = Literal["none", "install", "upgrade", "downgrade", "replace", "repair"]
 
 @dataclass(frozen=True, slots=True)
 class DriverPlan:
-    """The steps of the driver role for one host; a step that is empty has nothing to do."""
+    """The steps of the driver role for one host; an empty step does nothing."""
 
     choice: DriverChoice
     action: Action
     before: str | None  # version of the installed packages
     loaded: str | None  # version of the module in the kernel
-    target: str | None  # version to end with; None: the newest of the branch in the repository
-    packages: tuple[str, ...]  # names, all at the target
-    companions: tuple[str, ...]  # names that come along, versioned on their own
-    modules: tuple[str, ...]  # what modprobe loads, in this order
-    components: FileWrite | None  # source list that opens more of the distribution's own archive
-    installed: tuple[str, ...]  # driver packages of any kind that are there now
-    prerequisites: tuple[str, ...]  # headers, compiler, DKMS, version lock that are missing
+    target: str | None  # version after the run; None: the newest of the branch in the repository
+    packages: tuple[str, ...]  # names, all at the target version
+    companions: tuple[str, ...]  # installed along, with versions of their own
+    modules: tuple[str, ...]  # to load by modprobe, in this order
+    components: FileWrite | None  # source list that enables more of the distribution's own archive
+    installed: tuple[str, ...]  # all installed driver packages
+    prerequisites: tuple[str, ...]  # missing headers, compiler, DKMS, version lock
     repository: RepositoryPlan
     wanted_files: tuple[FileWrite, ...]  # all but the pins, which need the version
     files: tuple[FileWrite, ...]  # those that differ on the host
-    hold: tuple[str, ...]  # names to hold that are not held
-    plugin: tuple[str, ...]  # what locks versions, where it is missing and no transaction brings it
+    hold: tuple[str, ...]  # packages to hold
+    plugin: tuple[str, ...]  # missing version lock, if no transaction installs it
     wanted_services: tuple[str, ...]
-    services: tuple[str, ...]  # those of them to enable and start
-    initramfs: bool  # it may not hold the blacklist: a run that ends well records that it does
-    load: bool  # the module in the kernel is not the target's
+    services: tuple[str, ...]  # services to enable and start
+    initramfs: bool  # it may lack the blacklist: a successful run records that it has it
+    load: bool  # the target's module is not loaded
     reasons: tuple[str, ...]
     findings: tuple[Finding, ...]
 
@@ -62,7 +62,7 @@ class DriverPlan:
 
     @property
     def stale_module(self) -> bool:
-        """A module is loaded that will not fit the packages."""
+        """Whether the loaded module does not match the packages."""
         return self.loaded is not None and self.loaded != self.target
 
     @property
@@ -83,9 +83,9 @@ class DriverPlan:
 def plan_driver(
     settings: DriverSettings, facts: NodeFacts, catalog: DriverCatalog, spared: Collection[int] = ()
 ) -> DriverPlan:
-    """What to install on one host that has a GPU, and why; raises nothing, reports findings.
+    """The driver plan of one host with GPUs. Reports findings; never raises.
 
-    `spared`: ids of processes that hold GPUs and are no work: gpufleet itself stops them.
+    `spared`: ids of processes on the GPUs that gpufleet itself stops.
     """
     choice = resolve_driver(
         catalog,
@@ -145,14 +145,14 @@ def plan_driver(
 
 
 def _third_parties(facts: NodeFacts, catalog: DriverCatalog) -> tuple[str, ...]:
-    """Addresses of repositories that look like the distribution's own archive and are not."""
+    """URL patterns of repositories that only look like the distribution's own archive."""
     distribution = distribution_of(facts.os, catalog.distributions)
     archive = distribution.archive if distribution else None
     return archive.third_parties if archive else ()
 
 
 def _family(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
-    """The installed packages that belong to an NVIDIA driver of any branch and source."""
+    """Installed packages of an NVIDIA driver, of any branch and source."""
     patterns = [re.compile(pattern) for pattern in choice.packages.family]
     return tuple(
         name
@@ -164,7 +164,7 @@ def _family(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
 def _installed_version(
     packages: tuple[str, ...], installed: tuple[str, ...], facts: NodeFacts
 ) -> str | None:
-    """The driver's version by its packages; where they differ, that of the first wanted one."""
+    """The version of the driver packages; if they differ, that of the first planned one."""
     there = [name for name in packages if name in facts.packages and name in installed]
     names = there or [name for name in installed if _looks_like_driver(facts, name)]
     return facts.packages[names[0]].upstream if names else None
@@ -175,7 +175,7 @@ def _looks_like_driver(facts: NodeFacts, name: str) -> bool:
 
 
 def _kept_version(choice: DriverChoice, before: str | None) -> str | None:
-    """A branch wish keeps the version that is there: moving it is an upgrade, asked for by name."""
+    """A branch setting keeps the installed version: an upgrade needs an explicit version."""
     return before if before and before.split(".")[0] == choice.branch else None
 
 
@@ -186,7 +186,7 @@ def _action(
     target: str | None,
     facts: NodeFacts,
 ) -> tuple[Action, str]:
-    """What to do with the packages; the first `family` of them must be at one version."""
+    """The package action; the first `family` packages must have one version."""
     if before is None:
         return "install", "No driver is installed."
     if target != before:
@@ -204,7 +204,7 @@ def _action(
         )
     ]
     if missing or wrong:
-        return "repair", f"Of driver {before} these are missing or half done: " + ", ".join(
+        return "repair", f"Packages of driver {before} are missing or half-installed: " + ", ".join(
             [*missing, *wrong]
         )
     module = facts.module_on_disk
@@ -218,7 +218,7 @@ def _move(before: str, target: str | None) -> tuple[Action, str]:
         return "replace", f"Driver {before} is of another branch."
     down = numbers(target) < numbers(before)
     verb: Action = "downgrade" if down else "upgrade"
-    return verb, f"Driver {before} is installed, {target} is asked for."
+    return verb, f"Driver {before} is installed, {target} is requested."
 
 
 def _prerequisites(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
@@ -230,7 +230,7 @@ def _prerequisites(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
 
 
 def _is_recorded(path: str, wanted: tuple[FileWrite, ...], facts: NodeFacts) -> bool:
-    """Whether the host has a file as it should be, and a run that wrote it came to its end."""
+    """Whether the host has a file as planned, and the run that wrote it finished."""
     return path in facts.provenance.files and all(
         file.is_on(facts) for file in wanted if file.path == path
     )
@@ -287,7 +287,7 @@ def _package_findings(
 
 
 def _ours(facts: NodeFacts) -> set[str]:
-    """Packages that gpufleet installed, also those of a run that was killed before its record."""
+    """Packages that gpufleet installed, including those of a killed run without a record."""
     record = facts.provenance.entry(DriverEntry)
     begun = facts.files.get(BEGUN)
     noted = (begun.content or "").split() if begun else ()

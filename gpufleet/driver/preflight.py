@@ -1,4 +1,4 @@
-"""What a person should know about a host before its driver is changed. Pure."""
+"""Findings about a host before its driver is changed. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ NEEDED_MB = {
     "/var": 1500,
     "/boot": 100,
 }  # driver, DKMS build, package cache, initramfs
-TRIGGERED = ("initramfs-tools", "libc-bin", "man-db", "dbus")  # by a driver's packages, on apt
-INTERRUPTED = "an interrupted run of dpkg"  # as the facts say it
+TRIGGERED = ("initramfs-tools", "libc-bin", "man-db", "dbus")  # dpkg triggers of driver packages
+INTERRUPTED = "an interrupted run of dpkg"  # as in the facts
 DKMS_PLACE = re.compile(r"/lib/modules/[^/]+/(updates|extra)/")  # dkms(8), dest_module_location
 
 
 def inspect_driver(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
-    """Findings about the driver that is there and about what is in the way of the wanted one."""
+    """Findings about the installed driver and about obstacles to the planned one."""
     found: list[Finding] = []
     if facts.runfile_install:
         found.append(findings.RUNFILE_INSTALLED())
@@ -44,7 +44,7 @@ def inspect_driver(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan)
 
 
 def _secure_boot_refuses(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan) -> bool:
-    """Whether a module would be built here and the firmware knows no key that it is signed with."""
+    """Whether DKMS would build a module that is signed with a key unknown to the firmware."""
     return (
         facts.kernel.secure_boot is True
         and plan.choice.build == "dkms"
@@ -55,9 +55,9 @@ def _secure_boot_refuses(settings: DriverSettings, facts: NodeFacts, plan: Drive
 
 
 def _loaded_was_built_here(facts: NodeFacts) -> bool:
-    """Whether DKMS built and signed the module that the kernel took: then it takes the next, too.
+    """Whether the loaded module is built and signed by DKMS: the kernel accepts its next one too.
 
-    A module that the distribution signed says nothing of DKMS's key.
+    A module signed by the distribution says nothing about DKMS's key.
     """
     module, loaded = facts.module_on_disk, facts.loaded_driver
     if loaded is None or module is None or module.version != loaded or not module.signer:
@@ -89,7 +89,7 @@ def _obstacles(facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
 
 
 def _is_ours(facts: NodeFacts, plan: DriverPlan) -> bool:
-    """Whether what is half done belongs to the driver, or is what its packages trigger."""
+    """Whether the half-installed packages belong to the driver, or are triggered by it."""
     family = plan.packages + plan.installed
     names = {problem.split(" is ")[0] for problem in facts.broken.split(", ")}
     beside = {*plan.choice.packages.build, *plan.choice.packages.headers, *TRIGGERED}

@@ -1,4 +1,4 @@
-"""What the host's record says of the driver."""
+"""The driver in the host's record."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class DriverEntry(Entry):
     modules: str = ""  # open or proprietary
     source: str = ""
     build: str = ""  # dkms or precompiled
-    load: list[str] = Field(default_factory=list)  # modules, in order; none: an earlier version
-    prerequisites: list[str] | None = None  # modules of the kernel's own that the driver loaded
+    load: list[str] = Field(default_factory=list)  # modules, in order; empty: by an earlier version
+    prerequisites: list[str] | None = None  # modules of the kernel, loaded for the driver
     repository: str | None = None
     keyring: str | None = None
     source_file: str | None = None

@@ -1,4 +1,4 @@
-"""How the driver leaves a host: its modules, device files and the initramfs. Pure."""
+"""Removal plan of the driver: its modules, device files and the initramfs. Pure."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from gpufleet.host.findings import machine as findings
 from gpufleet.role.protocol import Leaving
 
 PERSISTENCE_OVERRIDE = "/etc/systemd/system/nvidia-persistenced.service.d/gpufleet.conf"
-LOADED_NAMES = ("nvidia", "nvidia_uvm")  # where an old record does not name them
+LOADED_NAMES = ("nvidia", "nvidia_uvm")  # if an old record does not list them
 
 
 @dataclass(frozen=True, slots=True)
 class DriverRemoval:
-    """What goes of the driver besides its packages and files."""
+    """What is removed besides the driver's packages and files."""
 
-    modules: tuple[str, ...]  # to load again where one of them cannot be unloaded
+    modules: tuple[str, ...]  # loaded again if one cannot be unloaded
     unload: bool
-    prerequisites: tuple[str, ...]  # modules of the kernel's own that the driver loaded
-    initramfs: str  # file that it must not hold any more
+    prerequisites: tuple[str, ...]  # modules of the kernel, loaded for the driver
+    initramfs: str  # file to remove from it
     findings: tuple[Finding, ...]
 
     def first(self) -> Mapping[str, object]:
@@ -41,9 +41,9 @@ class DriverRemoval:
 
 
 def plan_driver_removal(leaving: Leaving[DriverEntry]) -> DriverRemoval:
-    """By the record, and not from under running work."""
+    """Plan by the record; running GPU work is a blocker."""
     entry, facts = leaving.entry, leaving.facts
-    ours = leaving.recorded or bool(entry.added)  # else the loaded module is another driver's
+    ours = leaving.recorded or bool(entry.added)  # otherwise the loaded module is another driver's
     return DriverRemoval(
         modules=tuple(entry.load or LOADED_NAMES),
         unload=ours and facts.loaded_driver is not None,

@@ -1,4 +1,4 @@
-"""Resolves which driver a host gets: a choice with its reason, and findings. Never raises."""
+"""Resolves the driver for a host: a choice with its reason, and findings. Never raises."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gpufleet.packages.choice import DriverChoice, DriverPackages
 
 @dataclass(frozen=True, slots=True)
 class _Pick:
-    """A branch and modules, or the reason why there are none."""
+    """A branch and modules, or the reason why none fit."""
 
     branch: int | None
     found: Offer | None
@@ -45,8 +45,8 @@ def resolve_driver(
     """The driver for one host.
 
     `distribution` is NVIDIA's code (ubuntu2204), `architecture` and `kernel` are as uname prints
-    them, `devices` are the PCI device ids of the GPUs. `today` only decides over warnings about
-    ends of life; the choice itself depends on nothing but the arguments and the catalog.
+    them, `devices` are the PCI device ids of the GPUs. `today` affects only warnings about
+    end of life; the choice depends only on the other arguments and the catalog.
     """
     place = catalog.distribution(distribution)
     if place is None:
@@ -75,7 +75,7 @@ def resolve_driver(
 
 
 def _refused(settings: DriverSettings, finding: Finding) -> DriverChoice:
-    """A choice for a host of which the catalog knows nothing."""
+    """A choice for a host that is not in the catalog."""
     return DriverChoice(
         branch=settings.branch or "",
         version=settings.version,
@@ -119,14 +119,14 @@ def _default(request: Request) -> _Pick:
     modules = prefer(request, branch.branch, chosen.modules)
     fits = " and ".join(filter(None, (request.distribution.title, names(request.devices))))
     reason = (
-        f"Branch {branch.branch} is the newest {KIND_TITLES[branch.kind]} that {fits} can have. "
+        f"Branch {branch.branch} is the newest {KIND_TITLES[branch.kind]} for {fits}. "
         f"{_modules_reason(request, chosen.offer, chosen.modules, modules)}"
     )
     return _Pick(branch.branch, chosen.offer, modules, reason)
 
 
 def _nothing_fits(request: Request) -> tuple[Finding, ...]:
-    """Why no branch fits: the setting that excludes all, or the host itself."""
+    """Why no branch fits: a setting that excludes all, or the host itself."""
     settings = request.settings
     any_modules = best(request.having(modules="auto"))
     if any_modules:
@@ -172,12 +172,12 @@ def _asked_for(request: Request, number: int, key: str) -> _Pick:
         return _Pick(number, found, None, "", (*findings, *gpus, *unfit, *version))
     modules = prefer(request, number, usable)
     why = _modules_reason(request, found, usable, modules)
-    reason = f"Branch {number} was asked for ({key}). {why}"
+    reason = f"Branch {number} is requested ({key}). {why}"
     return _Pick(number, found, modules, reason, (*findings, *gpus, *version))
 
 
 def _branch(request: Request, number: int) -> tuple[Branch | None, tuple[Finding, ...]]:
-    """The branch by its number; one that is newer than the catalog is taken like the newest."""
+    """The branch by its number; one newer than the catalog is treated like the newest."""
     known = request.catalog.branches
     branch = request.catalog.branch(number)
     if branch:
@@ -200,17 +200,17 @@ def _modules_reason(
 ) -> str:
     title = f"{chosen.capitalize()} modules"
     if request.settings.modules != "auto":
-        return f"{title} were asked for (driver_modules)."
+        return f"{title} are requested (driver_modules)."
     if len(usable) > 1:
         start = request.catalog.branches.open_modules.default_from
         return f"{title}: NVIDIA's default {'from' if chosen == 'open' else 'before'} {start}."
     if len(common_modules(request.devices)) == 1:
         picky = [device for device in request.devices if len(device.modules) == 1]
-        return f"{title}: {names(picky)} can use no others."
+        return f"{title}: {names(picky)} cannot use others."
     if len(found.branch.modules) == 1:
         return f"{title}: branch {found.branch.branch} has no others."
     why = found.note or request.distribution.modules_reason
-    return f"{title}: there are no others for {request.distribution.title}. {why}".strip()
+    return f"{title}: no others for {request.distribution.title}. {why}".strip()
 
 
 def _choice(request: Request, picked: _Pick, nvswitch: bool) -> DriverChoice:

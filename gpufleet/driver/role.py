@@ -20,7 +20,7 @@ from gpufleet.role.protocol import ASKED_LATER, Around, Leaving, Role, named, re
 
 
 class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
-    """NVIDIA's driver. Its settings for locks, reboots and archives hold for the whole host."""
+    """NVIDIA's driver. Its settings for locks, reboots and archives apply to the whole host."""
 
     name = "driver"
     settings = DriverSettings
@@ -129,7 +129,7 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
 
 
 def _newest(plan: DriverPlan) -> str:
-    """The version of a branch, of which this side of the run knows what the catalog has."""
+    """The version of a branch, as far as the catalog knows it before the run."""
     known = plan.choice.newest_known
     note = f"; the newest known to the catalog is {known}" if known else ""
     return f"the newest of branch {plan.choice.branch}{ASKED_LATER}{note}"

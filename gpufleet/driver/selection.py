@@ -1,4 +1,4 @@
-"""Which branch and which kernel modules a host can have, and which is the careful choice."""
+"""Branches and kernel modules that fit a host, and the conservative choice of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KIND_TITLES = {
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Everything that decides over a driver. `directory` is the repository's word for the CPU."""
+    """All inputs of a driver choice. `directory`: the repository's name of the architecture."""
 
     catalog: DriverCatalog
     distribution: Distribution
@@ -40,14 +40,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A branch that can be installed and serves every GPU, and the flavours that do."""
+    """An installable branch that supports every GPU, and its usable module flavours."""
 
     offer: Offer
     modules: tuple[Modules, ...]
 
 
 def is_over(branch: Branch, today: date) -> bool:
-    """True where the branch gets no more fixes on that day."""
+    """True if the branch is end of life on that day."""
     return branch.ended or (branch.end_of_life is not None and branch.end_of_life < today)
 
 
@@ -77,10 +77,10 @@ def candidates(request: Request) -> tuple[Candidate, ...]:
 
 
 def best(request: Request) -> Candidate | None:
-    """The careful choice: the newest branch of the longest-lived kind that is still cared for.
+    """The conservative choice: the newest supported branch of the longest-lived kind.
 
-    Where all are over, the newest that was once long-term or production. "Over" is judged by the
-    day of the catalog, so that a choice never changes by itself.
+    If all are end of life, the newest that was long-term or production. The date of the catalog
+    decides about end of life, so that a choice never changes by itself.
     """
 
     def rank(candidate: Candidate) -> tuple[bool, int, int]:
@@ -93,7 +93,7 @@ def best(request: Request) -> Candidate | None:
 
 
 def prefer(request: Request, branch: int, modules: tuple[Modules, ...]) -> Modules:
-    """One of the flavours that work: open for new branches and for GPUs nobody knows yet."""
+    """One of the usable flavours: open for new branches and for unknown GPUs."""
     if len(modules) == 1:
         return modules[0]
     unknown = any(device.generation is None for device in request.devices)
@@ -102,10 +102,10 @@ def prefer(request: Request, branch: int, modules: tuple[Modules, ...]) -> Modul
 
 
 def advice(request: Request) -> str:
-    """What to set so that the host gets a driver, as a sentence."""
+    """The setting with which the host gets a driver, as a sentence."""
     chosen = best(request)
     if chosen:
-        without = " and leave driver_version out" if request.settings.version else ""
+        without = " and remove driver_version" if request.settings.version else ""
         return f'Set driver_branch = "{chosen.offer.branch.branch}"{without} for this host.'
     other = {"nvidia": "distro", "distro": "nvidia"}[request.settings.source]
     for key, value in (("modules", "auto"), ("build", "dkms"), ("source", other)):
@@ -113,7 +113,7 @@ def advice(request: Request) -> str:
             return f'Set driver_{key} = "{value}" for this host.'
     if best(request.having(modules="auto", build="dkms", source=other)):
         return (
-            f'Set driver_source = "{other}" and leave driver_modules and driver_build out '
+            f'Set driver_source = "{other}" and remove driver_modules and driver_build '
             "for this host."
         )
     return f"Move {names(request.devices) or 'it'} to a distribution that has a branch for it."

@@ -1,4 +1,4 @@
-"""What a run of the exporter role learned: for the record on the host and for the report."""
+"""Results of the exporter role for the record on the host and for the report."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def conclude(
     waits: bool,
     found: Sequence[Found | None] = (),
 ) -> Learned:
-    """What is on the host now. `driver`: version that is loaded; `waits`: for a reboot that loads
-    it; `found`: by package family."""
+    """What the host has now. `driver`: the loaded version; `waits`: a reboot must load it;
+    `found`: by package family."""
     old = facts.provenance.entry(ExporterEntry)
     packages = _versions(facts, plan, found)
     version = plan.choice.version
@@ -39,15 +39,15 @@ def conclude(
         listen=plan.address,
         metrics=f"http://{plan.reachable}/metrics",
         units=list(plan.units),
-        # what runs, and over which driver: none of it before the exporter could be started
+        # what runs, and with which driver: unset until the exporter is started
         configuration=None if waits else plan.configuration,
         driver=driver,
-        # of an exporter that is a container now, packages stay until they are removed
+        # packages of an exporter that is a container now stay until the removal
         packages=packages or old.packages,
         held=settings.hold if packages else old.held,
     )
-    need = "run gpu_node again after the reboot: the exporter could not be started"
-    files = digests(plan.wanted_files)  # under gpufleet's own name, all of them
+    need = "run gpu_node again after the reboot: the exporter is not started"
+    files = digests(plan.wanted_files)  # all have gpufleet's name
     return Learned(carried(entry, old), files, version, needs=(need,) if waits else ())
 
 

@@ -1,4 +1,4 @@
-"""Which counters an exporter of a version collects. Types of counters.yaml, which says more."""
+"""The counters of each exporter version. Types of counters.yaml."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ExporterVersion = Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+$")]
 
 
 class CounterField(Entry):
-    """One line of the list. `help` goes into one field of CSV, so it has no comma and no quote."""
+    """One line of the list. `help` is one CSV field, without comma and quote."""
 
     field: FieldName
-    id: int | None = None  # DCGM's number; the exporter's own counters have none
+    id: int | None = None  # of DCGM; the exporter's own counters have none
     type: Literal["gauge", "counter", "label"]
     help: Annotated[str, StringConstraints(pattern=r'^[^,"\n]+$')]
     since: ExporterVersion | None = None
@@ -28,7 +28,7 @@ class CounterField(Entry):
 
 
 class Topic(Entry):
-    """Fields that belong together; with `generations`, only such GPUs have them."""
+    """Related fields; `generations`: of the GPUs that have them."""
 
     topic: str
     generations: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Topic(Entry):
 
 
 class Builtin(Sourced):
-    """What an exporter collects that was given no list."""
+    """The counters of an exporter without a list."""
 
     fields: tuple[FieldName, ...]
 
@@ -55,5 +55,5 @@ class CounterCatalog(Sourced):
 
 @lru_cache(maxsize=1)
 def load_counters() -> CounterCatalog:
-    """The counters that this version of gpufleet ships."""
+    """The counters shipped with this version of gpufleet."""
     return CounterCatalog.model_validate(read("exporter/counters"))

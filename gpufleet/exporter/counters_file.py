@@ -9,22 +9,22 @@ from gpufleet.exporter.counters import CounterCatalog, CounterField, Topic
 
 
 def has_list(catalog: CounterCatalog, version: str) -> bool:
-    """Whether there is a list for exporters of `version`."""
+    """Whether the catalog has a list for exporters of `version`."""
     return release(catalog.first) <= release(version)[:3] < release(catalog.until)
 
 
 def renames(catalog: CounterCatalog, version: str) -> bool:
-    """Whether exporters of `version` name their metrics differently."""
+    """Whether exporters of `version` use other metric names."""
     return release(version)[:3] >= release(catalog.until)
 
 
 def _topics(
     catalog: CounterCatalog, version: str, generations: Collection[str] = ()
 ) -> Iterator[tuple[Topic, tuple[CounterField, ...]]]:
-    """Topics with the fields that an exporter of `version` knows.
+    """Topics with the fields that an exporter of `version` supports.
 
-    `generations`: of the GPUs; topics that none of them has are left out. Empty: unknown GPUs,
-    everything counts.
+    `generations`: of the GPUs; topics that none of them has are omitted. Empty: unknown GPUs, all
+    topics.
     """
     for topic in catalog.topics:
         having = catalog.profiling if topic.profiling else topic.generations
@@ -36,7 +36,7 @@ def _topics(
 
 
 def _knows(version: str, field: CounterField) -> bool:
-    """Whether an exporter of `version` knows the name."""
+    """Whether an exporter of `version` supports the field."""
     since, until = release(field.since or "0"), release(field.until or "9999")
     return since <= release(version) < until
 
@@ -46,8 +46,8 @@ def counters_csv(
 ) -> str | None:
     """The list for an exporter of `version` as its CSV: `field, type, help` lines and # titles.
 
-    `generations`: of the GPUs that it serves, as gpus.yaml names them; empty where they are not
-    known. None where the catalog has no list for that version: the exporter's own is the right one.
+    `generations`: of the host's GPUs, as in gpus.yaml; empty if unknown. Returns None if the
+    catalog has no list for that version: the exporter's own applies.
     """
     if not has_list(catalog, version):
         return None
@@ -61,9 +61,9 @@ def counters_csv(
 def collected(
     catalog: CounterCatalog, version: str, generations: Collection[str] = ()
 ) -> frozenset[str]:
-    """The fields that an exporter of `version` collects, with our list where there is one.
+    """The fields that an exporter of `version` collects, with our list if there is one.
 
-    The exporter's own list of a version from `catalog.until` on has other names: it gives none.
+    From `catalog.until` on, the exporter's own list has other names: returns none.
     """
     if has_list(catalog, version):
         found = _topics(catalog, version, generations)
@@ -73,6 +73,6 @@ def collected(
 
 
 def fields_of(csv: str) -> frozenset[str]:
-    """The fields that a list names."""
+    """The fields of a list."""
     lines = [line for line in csv.splitlines() if line.strip() and not line.startswith("#")]
     return frozenset(line.split(",", 1)[0].strip() for line in lines)

@@ -1,4 +1,4 @@
-"""The exporter's files on a host, and which of the host's collectors are gpufleet's own."""
+"""The exporter's files on a host, and which of the host's collectors are gpufleet's."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ COUNTERS_NAME = "gpufleet-counters.csv"
 
 
 def drop_in(catalog: ExporterCatalog) -> str:
-    """Path of what gpufleet adds to the packaged unit of the exporter."""
+    """Path of gpufleet's drop-in for the packaged unit of the exporter."""
     return f"/etc/systemd/system/{catalog.exporter.services.exporter}.d/gpufleet.conf"
 
 
 def units(mode: Mode, catalog: ExporterCatalog) -> tuple[str, ...]:
-    """The units of a mode, in the order of their start; the last one is the exporter."""
+    """The units of a mode in start order; the last one is the exporter."""
     services = catalog.exporter.services
     return (services.engine, services.exporter) if mode == "systemd" else (UNIT,)
 
@@ -36,7 +36,7 @@ def units(mode: Mode, catalog: ExporterCatalog) -> tuple[str, ...]:
 def exporter_files(
     mode: Mode, settings: ExporterSettings, choice: ExporterChoice, catalog: ExporterCatalog
 ) -> tuple[FileWrite, ...]:
-    """The files that say where the exporter listens and what it collects."""
+    """The files with the exporter's address and counters."""
     services = catalog.exporter.services
     counters = services.counters
     files = []
@@ -64,7 +64,7 @@ def exporter_files(
 
 
 def digest(files: Sequence[FileWrite]) -> str:
-    """A fingerprint of the configuration; the record has that of the one that runs."""
+    """A digest of the configuration; the record has that of the running one."""
     whole = hashlib.sha256()
     for file in files:
         whole.update(file.path.encode() + b"\0" + file.data + b"\0")
@@ -77,9 +77,9 @@ def own_pids(facts: NodeFacts, catalog: ExporterCatalog) -> frozenset[int]:
 
 
 def own_daemons(facts: NodeFacts, catalog: ExporterCatalog) -> tuple[Daemon, ...]:
-    """The collectors that run because of gpufleet.
+    """The collectors that gpufleet started.
 
-    Files count as much as the record: they are written first, the record comes last.
+    By files as well as by the record, which is written last.
     """
     record = facts.provenance.entry(ExporterEntry)
     packaged = record.mode == "systemd" or _is_there(facts, drop_in(catalog))
@@ -94,13 +94,13 @@ def own_daemons(facts: NodeFacts, catalog: ExporterCatalog) -> tuple[Daemon, ...
 
 
 def other_daemons(facts: NodeFacts, catalog: ExporterCatalog) -> tuple[Daemon, ...]:
-    """The collectors that are somebody else's."""
+    """The collectors that gpufleet did not start."""
     own = own_daemons(facts, catalog)
     return tuple(daemon for daemon in facts.collectors if daemon not in own)
 
 
 def in_words(daemons: Iterable[Daemon], catalog: ExporterCatalog) -> str:
-    """Processes as a person looks for them: what, which process, where it belongs."""
+    """Processes as text: title, process id, and their unit, container or pod."""
     titles = {entry.command: entry.title for entry in catalog.exporter.collectors}
     return "; ".join(
         f"{titles.get(daemon.command, daemon.command)} (process {daemon.pid}{_place(daemon)})"

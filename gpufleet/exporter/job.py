@@ -14,7 +14,7 @@ TITLES = ("DCGM", "dcgm-exporter")
 def exporter_jobs(
     facts: NodeFacts, plan: ExporterPlan, catalog: ExporterCatalog, lock_timeout: int
 ) -> list[Job]:
-    """The transactions that the plan asks for; none where the exporter runs in a container."""
+    """The planned transactions; none if the exporter runs in a container."""
     if plan.repository is None:
         return []
     manager = facts.package_manager

@@ -1,4 +1,4 @@
-"""The plan of the exporter of one host, and what it is made from."""
+"""The exporter plan of one host, and its inputs."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ _LOCAL = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the roles before it leave for the exporter."""
+class ExporterContext:
+    """The results of the preceding roles for the exporter."""
 
-    branch: int | None  # of the driver that is loaded then; None: there is none
-    driver: str | None  # its version, where that is known before the run
-    repository: RepositoryPlan | None  # NVIDIA's, where the host has it by then
-    docker: str  # why docker cannot run it; "" where it can
+    branch: int | None  # of the loaded driver; None: no driver
+    driver: str | None  # its version, if known before the run
+    repository: RepositoryPlan | None  # NVIDIA's, if the host will have it
+    docker: str  # why docker cannot run it; "" if it can
 
 
 @dataclass(frozen=True, slots=True)
 class Packages:
-    """Packages that are to be at one version."""
+    """Packages that must have one version."""
 
     names: tuple[str, ...]
-    prefix: str  # version, or what it begins with
+    prefix: str  # version, or its prefix
     exact: bool
-    installed: tuple[str, ...]  # of the same sort, there now
-    before: str | None  # version of those that are there
+    installed: tuple[str, ...]  # installed ones of the same family
+    before: str | None  # their version
     needed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ExporterPlan:
-    """The steps of the exporter role for one host; a step that is empty has nothing to do."""
+    """The steps of the exporter role for one host; an empty step does nothing."""
 
     choice: ExporterChoice
     mode: Mode
     address: str  # host:port of /metrics
     packages: tuple[Packages, ...]  # DCGM's, then the exporter's; none for a container
     repository: RepositoryPlan | None
-    prerequisites: tuple[str, ...]  # what locks versions, where it is missing
+    prerequisites: tuple[str, ...]  # version lock, if missing
     hold: tuple[str, ...]
     wanted_files: tuple[FileWrite, ...]
     files: tuple[FileWrite, ...]  # those that differ on the host
-    units: tuple[str, ...]  # in the order of their start
-    retire: tuple[str, ...]  # units of the other mode, which run because of gpufleet
-    restart: bool  # what runs is not what is wanted, or does not run at all
+    units: tuple[str, ...]  # in start order
+    retire: tuple[str, ...]  # units of the other mode that gpufleet started
+    restart: bool  # the exporter does not run, or not as planned
     reasons: tuple[str, ...]
 
     @property
     def reachable(self) -> str:
-        """host:port at which the host itself reaches /metrics."""
+        """host:port of /metrics on the host itself."""
         host, _, port = self.address.rpartition(":")
         return f"{_LOCAL.get(host, host)}:{port}"
 
@@ -65,7 +65,7 @@ class ExporterPlan:
 
     @property
     def before(self) -> str | None:
-        """Version of the packages that are there now."""
+        """Version of the installed packages."""
         return self.packages[-1].before if self.packages else None
 
     @property
@@ -74,7 +74,7 @@ class ExporterPlan:
 
     @property
     def converged(self) -> bool:
-        """Whether there is nothing to do, as long as the driver stays."""
+        """Whether there is nothing to do, unless the driver changes."""
         return not (self.changes_packages or self.hold or self.files or self.retire or self.restart)
 
     def describe(self) -> dict[str, Any]:

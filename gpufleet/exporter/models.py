@@ -10,11 +10,11 @@ from gpufleet.toolkit.models import Advisory
 
 
 class ExporterVersion(Sourced):
-    """A version of dcgm-exporter and the DCGM that it was made with."""
+    """A version of dcgm-exporter and its version of DCGM."""
 
     version: str
     dcgm: str
-    warning: str = ""  # what a user of this version should know, as the end of a sentence
+    warning: str = ""  # known problem of this version, as the end of a sentence
 
 
 class ExporterImage(Sourced):
@@ -25,10 +25,10 @@ class ExporterImage(Sourced):
 
 
 class ExporterPackages(Sourced):
-    """Package names; `family` is a regular expression (full match) of all of them."""
+    """Package names; `family`: a regular expression (full match) of all of them."""
 
     exporter: tuple[str, ...]
-    dcgm: tuple[str, ...]  # at DCGM's version; see Exporter.cuda for the others
+    dcgm: tuple[str, ...]  # at DCGM's version; others in Exporter.cuda
     family: str
     conflicts: tuple[str, ...]
 
@@ -41,7 +41,7 @@ class CudaPackages(Sourced, BranchRange):
 
 
 class ExporterServices(Sourced):
-    """What the packages bring: units, program, list of counters, DCGM's own port."""
+    """Contents of the packages: units, program, list of counters, DCGM's port."""
 
     engine: str
     engine_address: str
@@ -52,7 +52,7 @@ class ExporterServices(Sourced):
 
 
 class Collector(Sourced):
-    """A program that collects metrics of GPUs, by the name that the kernel keeps of it."""
+    """A program that collects GPU metrics, by its name in the kernel."""
 
     command: str
     title: str
@@ -76,6 +76,6 @@ class Exporter(Entry):
 
 
 class ExporterCatalog(DriverCatalog):
-    """What decisions about the exporter know: its packages depend on driver and GPUs."""
+    """The catalog for exporter decisions: its packages depend on driver and GPUs."""
 
     exporter: Exporter

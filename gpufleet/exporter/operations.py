@@ -1,4 +1,4 @@
-"""The exporter's services: started, seen to answer, stopped for good."""
+"""The exporter's services: start, wait for metrics, stop."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gpufleet.host.files import HOME
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import explain, script
 
-IMAGES = f"{HOME}/exporter.images"  # those that gpufleet had docker pull
+IMAGES = f"{HOME}/exporter.images"  # images that gpufleet pulled
 PATIENCE = 60  # seconds; dcgm-exporter collects every 30
 
 
 @operation
 def fetch_image(plan: ExporterPlan) -> Commands:
     """
-    See that docker has the exporter's image.
+    Pull the exporter's image if docker lacks it.
 
     + plan: how the exporter runs, and from which image
     """
@@ -33,11 +33,11 @@ def fetch_image(plan: ExporterPlan) -> Commands:
 @operation
 def start(plan: ExporterPlan, gpus: int, needed: bool, ready: Callable[[], bool]) -> Commands:
     """
-    Start the exporter anew, and wait until it has metrics of every GPU.
+    Restart the exporter, and wait until it has metrics of every GPU.
 
     + plan: how the exporter runs
     + gpus: how many GPUs the host has
-    + needed: what runs is not what is wanted, or has lost its driver
+    + needed: the exporter does not run as planned, or its driver was reloaded
     + ready: whether the driver is loaded, which the exporter needs
     """
     if not needed or not ready():
@@ -54,12 +54,12 @@ def start(plan: ExporterPlan, gpus: int, needed: bool, ready: Callable[[], bool]
 @operation
 def stop(units: Sequence[str], images: bool = False) -> Commands:
     """
-    Stop an exporter, and keep it from starting again.
+    Stop and disable an exporter.
 
     + units: its services
-    + images: what docker pulled for it goes too; neither is no change
+    + images: remove its images too; no units and no images means no change
     """
     if not (units or images):
-        host.noop("there is none to stop")
+        host.noop("no exporter to stop")
         return
     yield script("exporter/exporter_stop", IMAGES if images else "", *units)

@@ -1,4 +1,4 @@
-"""What is to be done about the exporter of one host, and why. Pure."""
+"""The exporter plan of one host. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpufleet.exporter.files import (
     own_daemons,
     units,
 )
-from gpufleet.exporter.model import ExporterPlan, Packages, Surroundings
+from gpufleet.exporter.model import ExporterContext, ExporterPlan, Packages
 from gpufleet.exporter.models import ExporterCatalog
 from gpufleet.exporter.record import ExporterEntry
 from gpufleet.exporter.resolve import resolve_exporter
@@ -32,13 +32,12 @@ from gpufleet.packages.transaction import lock_plugin, to_hold
 
 
 def plan_exporter(
-    settings: ExporterSettings, facts: NodeFacts, catalog: ExporterCatalog, around: Surroundings
+    settings: ExporterSettings, facts: NodeFacts, catalog: ExporterCatalog, around: ExporterContext
 ) -> tuple[ExporterPlan | None, tuple[Finding, ...]]:
-    """What to install and start on one host, and findings; raises nothing.
+    """The exporter plan of one host, and findings. Never raises.
 
-    There is no plan where the settings want none, and where something stands in the way: with
-    exporter_enabled = True that is a blocker among the findings, with "auto" never more than a
-    warning.
+    There is no plan if the settings disable it, or if an obstacle prevents it: a blocker with
+    exporter_enabled = True, at most a warning with "auto".
     """
     if settings.enabled is False:
         return None, ()
@@ -66,7 +65,7 @@ def plan_exporter(
 def _counters(
     settings: ExporterSettings, facts: NodeFacts, catalog: ExporterCatalog, choice: ExporterChoice
 ) -> str | None:
-    """The list for this exporter and these GPUs; None: its own."""
+    """The list for this exporter and these GPUs; None: the exporter's own."""
     if settings.counters != OUR_COUNTERS:
         return settings.counters
     found = {gen.name for gpu in facts.gpus if (gen := catalog.generation(gpu.device))}
@@ -76,7 +75,7 @@ def _counters(
 
 def _left_to_cluster(facts: NodeFacts) -> Finding:
     ours = facts.provenance.entry(ExporterEntry).exists
-    left = " The one that gpufleet installed earlier is left as it is." if ours else ""
+    left = " The one that gpufleet installed earlier is not changed." if ours else ""
     return found.LEFT_TO_CLUSTER(left=left)
 
 
@@ -85,9 +84,9 @@ def _mode(
     facts: NodeFacts,
     catalog: ExporterCatalog,
     choice: ExporterChoice,
-    around: Surroundings,
+    around: ExporterContext,
 ) -> tuple[Mode, str, tuple[Finding, ...]]:
-    """How the exporter runs, why so, and what speaks against it."""
+    """The exporter's mode, the reason, and findings."""
     without = "there is no NVIDIA driver" if around.branch is None else ""
     refused = without or choice.no_packages or _no_repository(around)
     undockered = without or around.docker
@@ -98,35 +97,35 @@ def _mode(
             why = found.NO_PACKAGES(mode='"systemd"', why=refused, or_else=or_else)
             return "systemd", "", (why,)
         other = (found.OTHER_DCGM(packages=", ".join(conflicts)),) if conflicts else ()
-        return "systemd", "Packages were asked for (exporter_mode).", other
+        return "systemd", "Packages are requested (exporter_mode).", other
     if settings.mode == "docker":
         problem = (found.NO_DOCKER(why=undockered, packages=""),) if undockered else ()
-        return "docker", "A container was asked for (exporter_mode).", problem
+        return "docker", "A container is requested (exporter_mode).", problem
     refused = refused or (f"{', '.join(conflicts)} is installed" if conflicts else "")
     before = facts.provenance.entry(ExporterEntry)
     if before.mode == "docker" and not undockered:
-        return "docker", "It runs as a container already.", ()
+        return "docker", "It already runs as a container.", ()
     if not refused:
-        return "systemd", "There are packages for this host.", ()
+        return "systemd", "Packages are available for this host.", ()
     if undockered:
-        problem = (found.NO_DOCKER(why=undockered, packages=f" No packages either: {refused}."),)
+        problem = (found.NO_DOCKER(why=undockered, packages=f" Nor are packages: {refused}."),)
         return "docker", "", problem
     return "docker", f"No packages: {refused}.", ()
 
 
-def _no_repository(around: Surroundings) -> str:
+def _no_repository(around: ExporterContext) -> str:
     if around.repository:
         return ""
     return (
         "they are in NVIDIA's repository, which the host does not have; it is not added, because "
-        "its driver packages could take the place of a driver that comes from elsewhere"
+        "its driver packages could replace a driver from another source"
     )
 
 
 def _rivals(
     settings: ExporterSettings, facts: NodeFacts, catalog: ExporterCatalog
 ) -> tuple[Finding, ...]:
-    """Blockers where somebody else collects, or listens where the exporter shall."""
+    """Blockers if another process collects metrics, or listens on the exporter's address."""
     others = other_daemons(facts, catalog)
     if others:
         return (found.COLLECTED_ALREADY(who=in_words(others, catalog)),)
@@ -139,11 +138,11 @@ def _rivals(
 
 
 def _who(listener: Listener, catalog: ExporterCatalog) -> str:
-    return in_words([listener.daemon], catalog) if listener.daemon else "a process of the kernel's"
+    return in_words([listener.daemon], catalog) if listener.daemon else "a kernel process"
 
 
 def _overlap(there: str, wanted: str) -> bool:
-    """Whether two addresses exclude each other on one port; :: takes IPv4 along."""
+    """Whether two addresses conflict on one port; :: includes IPv4."""
     first, second = ip_address(there), ip_address(wanted)
     if first == second:
         return True
@@ -162,7 +161,7 @@ def _plan(
     catalog: ExporterCatalog,
     choice: ExporterChoice,
     mode: Mode,
-    around: Surroundings,
+    around: ExporterContext,
 ) -> ExporterPlan:
     families = _families(settings, facts, catalog, choice) if mode == "systemd" else ()
     names = tuple(name for family in families for name in family.names)
@@ -210,7 +209,7 @@ def _runs(facts: NodeFacts, unit: str) -> bool:
 def _families(
     settings: ExporterSettings, facts: NodeFacts, catalog: ExporterCatalog, choice: ExporterChoice
 ) -> tuple[Packages, ...]:
-    """DCGM's packages and the exporter's; newer ones stay where no version was asked for."""
+    """DCGM's packages and the exporter's; installed newer ones stay unless a version is set."""
     names = choice.exporter_packages
     there = _version(names, facts)
     asked = settings.version or settings.dcgm_version

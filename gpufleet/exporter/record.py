@@ -1,4 +1,4 @@
-"""What the host's record says of the exporter."""
+"""The exporter in the host's record."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class ExporterEntry(Entry):
     dcgm: str | None = None  # version
     image: str | None = None
     listen: str = ""  # host:port
-    metrics: str = ""  # URL at which the host itself reaches them
+    metrics: str = ""  # URL on the host itself
     units: list[str] = Field(default_factory=list)
-    configuration: str | None = None  # digest of the files that it runs with; None: it never ran
-    driver: str | None = None  # version that it was started over
+    configuration: str | None = None  # digest of its files; None: it never ran
+    driver: str | None = None  # version at its start
 
     @property
     def versions(self) -> set[str | None]:

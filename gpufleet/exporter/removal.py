@@ -1,4 +1,4 @@
-"""How the exporter leaves a host: its services and images. Pure."""
+"""Removal plan of the exporter: its services and images. Pure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gpufleet.role.protocol import Leaving
 
 @dataclass(frozen=True, slots=True)
 class ExporterRemoval:
-    """What goes of the exporter besides its packages and files."""
+    """What is removed besides the exporter's packages and files."""
 
-    units: tuple[str, ...] = ()  # to stop for good
-    images: bool = False  # docker may have pulled some for it
+    units: tuple[str, ...] = ()  # to stop and disable
+    images: bool = False  # docker may have pulled some
     findings: tuple[Finding, ...] = ()
 
     def first(self) -> Mapping[str, object]:
@@ -34,11 +34,11 @@ class ExporterRemoval:
 
 
 def plan_exporter_removal(leaving: Leaving[ExporterEntry]) -> ExporterRemoval:
-    """The exporter's units, of both modes where it has had both; the exporter before its DCGM."""
+    """The exporter's units of every mode that it had; the exporter before its DCGM."""
     entry, catalog = leaving.entry, leaving.catalog
     if not entry.exists:
         return ExporterRemoval()
-    packaged = leaving.recorded or entry.added  # else they are the user's
+    packaged = leaving.recorded or entry.added  # otherwise they are the user's
     systemd = reversed(units("systemd", catalog)) if packaged else ()
     mine = (*units("docker", catalog), *systemd)
     return ExporterRemoval(tuple(u for u in mine if u in leaving.facts.services), images=True)

@@ -1,4 +1,4 @@
-"""Resolves which exporter a host can have: versions, packages, image. Never raises."""
+"""Resolves the exporter for a host: versions, packages, image. Never raises."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def resolve_exporter(
     image = exporter.image
     tag = image.tag.format(dcgm=dcgm, version=version)
     refusal, doubt = _packages_refused(catalog, distribution)
-    asked = "was asked for (exporter_version)" if settings.version else "is the catalog's"
+    asked = "is requested (exporter_version)" if settings.version else "is the catalog's"
     return ExporterChoice(
         version=version,
         dcgm=dcgm,
@@ -42,7 +42,7 @@ def resolve_exporter(
 
 
 def _packages_refused(catalog: ExporterCatalog, distribution: str) -> tuple[str, str]:
-    """Why there are no packages ("" where there are), and what is not certain about them."""
+    """Why there are no packages ("" if there are), and what is uncertain about them."""
     place = catalog.distribution(distribution)
     title = place.title if place else distribution
     packaging = place.exporter if place else None

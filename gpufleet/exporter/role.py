@@ -6,7 +6,7 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.exporter.files import UNIT_FILE, drop_in, own_pids
-from gpufleet.exporter.model import ExporterPlan, Surroundings
+from gpufleet.exporter.model import ExporterContext, ExporterPlan
 from gpufleet.exporter.models import ExporterCatalog
 from gpufleet.exporter.plan import plan_exporter
 from gpufleet.exporter.record import ExporterEntry
@@ -32,7 +32,7 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
     def plan(
         self, settings: ExporterSettings, around: Around
     ) -> tuple[ExporterPlan | None, tuple[Finding, ...]]:
-        return plan_exporter(settings, around.facts, around.catalog, _surroundings(around))
+        return plan_exporter(settings, around.facts, around.catalog, _context(around))
 
     def converged(self, plan: ExporterPlan, driver: str | None) -> bool:
         return plan.converged
@@ -73,12 +73,12 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
     def began(
         self, written: tuple[str, ...], images: tuple[str, ...], catalog: ExporterCatalog
     ) -> bool:
-        """In docker it needs no package."""
+        """A container needs no packages."""
         return bool(images) or any(path in (UNIT_FILE, drop_in(catalog)) for path in written)
 
 
-def _surroundings(around: Around) -> Surroundings:
-    return Surroundings(
+def _context(around: Around) -> ExporterContext:
+    return ExporterContext(
         branch=int(around.branch) if around.branch.isdigit() else None,
         driver=around.driver,
         repository=around.repository,
@@ -87,7 +87,7 @@ def _surroundings(around: Around) -> Surroundings:
 
 
 def _undockered(around: Around) -> str:
-    """Why docker cannot run a container with GPUs; "" where it can, once the toolkit is done."""
+    """Why docker cannot run containers with GPUs after the toolkit's run; "" if it can."""
     facts = around.facts
     if "docker" not in facts.runtimes:
         return "docker is not installed"

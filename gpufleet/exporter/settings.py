@@ -16,7 +16,7 @@ _FIELD = re.compile(r"DCGM_[A-Z0-9_]+")
 
 
 def _check_counters(text: str) -> str:
-    """Lines `DCGM field, type, help`, as dcgm-exporter reads them; empty lines and # are free."""
+    """Lines `DCGM field, type, help` of dcgm-exporter; empty lines and # comments are allowed."""
     fields = 0
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -33,8 +33,8 @@ def _check_counters(text: str) -> str:
     return text if text.endswith("\n") else text + "\n"
 
 
-def _check_wish(text: str) -> str:
-    """The word for our own list, or a list."""
+def _check_counter_setting(text: str) -> str:
+    """`gpufleet`, or a list."""
     return OUR_COUNTERS if text.strip() == OUR_COUNTERS else _check_counters(text)
 
 
@@ -50,7 +50,7 @@ def _check_address(text: str) -> str:
 
 Address = Annotated[str, AfterValidator(_check_address)]
 Counters = Annotated[str, AfterValidator(_check_counters)]
-CounterWish = Annotated[str, AfterValidator(_check_wish)]
+CounterSetting = Annotated[str, AfterValidator(_check_counter_setting)]
 Image = Annotated[
     str,
     matching(r"[a-z0-9][A-Za-z0-9._:/@-]*", "an image, such as registry.example.com/exporter:4.5"),
@@ -58,43 +58,43 @@ Image = Annotated[
 
 
 class ExporterSettings(RoleSettings):
-    """Whether and how a host itself offers the metrics of its GPUs. Off unless asked for."""
+    """The exporter of a host's GPU metrics. Disabled by default."""
 
     prefix = "exporter_"
 
     enabled: bool | Literal["auto"] = Field(
         False,
-        description="Run an exporter on the host. `auto`: where no kubelet runs and nobody else "
-        "collects; True: wherever nobody else collects, else the host stops.",
+        description="Run an exporter on the host. `auto`: unless a kubelet or another collector "
+        "runs; True: always, and another collector is an error.",
     )
     mode: Literal["auto", "systemd", "docker"] = Field(
         "auto",
         description="`systemd`: NVIDIA's packages, with DCGM as a service. `docker`: a container. "
-        "`auto`: packages where there are any, else the container.",
+        "`auto`: packages if available, else the container.",
     )
     version: ExporterVersion | None = Field(
         None, description='Version of dcgm-exporter, for example "4.8.3". Default: the catalog\'s.'
     )
     dcgm_version: ExporterVersion | None = Field(
-        None, description="Version of DCGM. Default: the one that goes with the exporter."
+        None, description="Version of DCGM. Default: the one that matches the exporter."
     )
     port: int = Field(9400, ge=1, le=65535, description="TCP port of /metrics.")
     listen: Address = Field(
         "127.0.0.1",
-        description="Address to listen on: metrics have no password. `0.0.0.0` is every IPv4 one.",
+        description="Address to listen on, without a password. `0.0.0.0`: all IPv4 addresses.",
     )
-    counters: CounterWish | None = Field(
+    counters: CounterSetting | None = Field(
         None,
-        description="What to collect, as lines `DCGM field, type, help`. `gpufleet`: the list that "
-        "the alerts need, for that exporter and the host's GPUs. Default: the exporter's own list.",
+        description="Counters to collect, as lines `DCGM field, type, help`. `gpufleet`: the list "
+        "that the alerts need, for this exporter and these GPUs. Default: the exporter's own list.",
     )
     image: Image | None = Field(
-        None, description="Image of the container. Default: NVIDIA's, of the version above."
+        None, description="Container image. Default: NVIDIA's, of that version."
     )
     hold: bool = Field(True, description="Hold the packages at the installed version.")
 
     @property
     def address(self) -> str:
-        """Where /metrics is, as a URL has it: 127.0.0.1:9400, [::1]:9400."""
+        """host:port of /metrics for a URL: 127.0.0.1:9400, [::1]:9400."""
         host = f"[{self.listen}]" if ":" in self.listen else self.listen
         return f"{host}:{self.port}"

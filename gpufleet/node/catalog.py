@@ -1,4 +1,4 @@
-"""All facts about hosts and what they can have, out of the rooms' YAML files."""
+"""The catalog of hosts, from the rooms' YAML files."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gpufleet.toolkit.models import ToolkitCatalog
 
 
 class Catalog(ToolkitCatalog, ExporterCatalog):
-    """What all roles of a node know."""
+    """The catalog for all roles of a node."""
 
 
 @lru_cache(maxsize=1)
 def load_catalog() -> Catalog:
-    """The catalog that is shipped with this version of gpufleet.
+    """The catalog shipped with this version of gpufleet.
 
-    Raises pydantic.ValidationError where a file does not fit its type.
+    Raises pydantic.ValidationError if a file does not match its type.
     """
     return Catalog.model_validate(
         {

@@ -1,4 +1,4 @@
-"""The whole plan of one host: what will be done, why, and what stands in the way. Pure."""
+"""The whole plan of one host: steps, reasons and obstacles. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gpufleet.role.protocol import AnyRole, Around, PlanOf, Role
 
 @dataclass(frozen=True, slots=True)
 class RolePart:
-    """The plan of one role; None where it has nothing to do on the host, and why by findings."""
+    """The plan of one role; None if it does not apply to the host. Findings say why."""
 
     role: AnyRole
     plan: Any
@@ -32,10 +32,10 @@ class RolePart:
 class NodePlan:
     """The plan of one host."""
 
-    findings: tuple[Finding, ...]  # of the host and its first role
+    findings: tuple[Finding, ...]  # about the host and its first role
     parts: tuple[RolePart, ...] = ()  # in the order in which the roles run
-    archives: ArchivesPlan = NO_ARCHIVES  # that stand in for repositories that are gone
-    around: Around | None = None  # what all roles leave
+    archives: ArchivesPlan = NO_ARCHIVES  # archives of discontinued repositories
+    around: Around | None = None  # the state after all roles
 
     def of(self, role: Role[Any, PlanOf, Any]) -> PlanOf | None:
         """The plan of one role."""
@@ -44,16 +44,16 @@ class NodePlan:
 
     @property
     def wanted(self) -> tuple[RolePart, ...]:
-        """The roles that have a plan."""
+        """The roles with a plan."""
         return tuple(part for part in self.parts if part.plan is not None)
 
     @property
     def blockers(self) -> tuple[Finding, ...]:
-        """What stops the host before anything is changed, whichever role it is in the way of."""
+        """The findings of any role that stop the host before anything is changed."""
         return tuple(finding for finding in self.all_findings if finding.blocks)
 
     def converged(self, loaded: str | None) -> bool:
-        """Whether there is nothing to do while the driver `loaded` is loaded."""
+        """Whether there is nothing to do with driver version `loaded`."""
         return all(part.role.converged(part.plan, loaded) for part in self.wanted)
 
     @property
@@ -69,8 +69,8 @@ def plan_node(
     now: int,
     logins: Mapping[str, Logins] | None = None,
 ) -> NodePlan:
-    """What is to be done on a host. `now`: seconds since 1970 by this machine's clock; `logins`: of
-    package mirrors, by role."""
+    """The plan of a host. `now`: seconds since 1970 on this machine; `logins`: of package mirrors,
+    by role."""
     if not facts.gpus:
         return NodePlan((findings.NO_GPU(),))
     around = Around(facts, catalog, logins or {})
@@ -79,8 +79,8 @@ def plan_node(
     parts = []
     for role in node_roles():
         wanted = settings.of(role)
-        plan, told = role.plan(wanted, around)
-        parts.append(RolePart(role, plan, told))
+        plan, notes = role.plan(wanted, around)
+        parts.append(RolePart(role, plan, notes))
         around = role.leaves(wanted, plan, around)
     first = around.logins.get(node_roles()[0].name, Logins())
     archives = plan_archives(settings.host, facts, catalog, _lacking(parts), first)
@@ -98,7 +98,7 @@ def _wanted(parts: Iterable[RolePart]) -> list[RolePart]:
 
 
 def _edits(parts: Sequence[RolePart], archives: ArchivesPlan, facts: NodeFacts) -> list[Finding]:
-    """One finding for each file that this run replaces and that was edited on the host."""
+    """One finding for each file edited on the host that this run replaces."""
     files = list(archives.files)
     for part in _wanted(parts):
         files += part.role.files(part.plan)
@@ -110,18 +110,18 @@ def _edits(parts: Sequence[RolePart], archives: ArchivesPlan, facts: NodeFacts) 
 
 
 def _lacking(parts: Iterable[RolePart]) -> tuple[str, ...] | None:
-    """What a role needs and the host does not have; None where no package is installed."""
+    """Prerequisites that the host lacks; None if no package is to be installed."""
     lacking = (part.role.lacking(part.plan) for part in _wanted(parts))
     return next((names for names in lacking if names is not None), None)
 
 
 def steps(plan: NodePlan) -> list[str]:
-    """What would be done, a sentence each; nothing for a converged host."""
-    told = [f"repositories: write {file.path}" for file in plan.archives.files]
+    """The steps as one sentence each; none for a converged host."""
+    sentences = [f"repositories: write {file.path}" for file in plan.archives.files]
     for part in plan.wanted:
         assert plan.around
-        told += part.role.steps(part.plan, plan.around)
-    return told
+        sentences += part.role.steps(part.plan, plan.around)
+    return sentences
 
 
 def describe(plan: NodePlan) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a person should know about a host before anything is changed on it. Pure."""
+"""Findings about a host before anything is changed. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from gpufleet.node.catalog import Catalog
 from gpufleet.packages import findings as package_findings
 from gpufleet.packages.repository import revoked_keys
 
-CLOCK_TOLERANCE = 300  # seconds; signatures and TLS mind more than that
+CLOCK_TOLERANCE = 300  # seconds; larger differences break signatures and TLS
 CARRIED_OUT_WITH = ("apt", "dnf", "yum")
 
 
 def inspect_host(facts: NodeFacts, catalog: Catalog, now: int) -> list[Finding]:
-    """Findings that do not depend on which driver is wanted. `now`: seconds since 1970 here."""
+    """Findings that do not depend on the driver. `now`: seconds since 1970 on this machine."""
     found: list[Finding] = []
     if facts.package_manager not in CARRIED_OUT_WITH:
         found.append(

@@ -1,4 +1,4 @@
-"""What the host's record has of each role, and whether it can be used. Pure."""
+"""The entries of the host's record by role, and whether they are valid. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpufleet.role.listing import node_roles
 
 
 def unusable(facts: NodeFacts) -> list[Finding]:
-    """A blocker where the host has a record that cannot be used."""
+    """A blocker if the host's record is invalid."""
     file = facts.files.get(PROVENANCE)
     trouble = facts.provenance.trouble(role.entry for role in node_roles())
     problem = (file.error if file else "") or trouble

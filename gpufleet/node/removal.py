@@ -1,5 +1,4 @@
-"""What gpufleet brought to a host and takes away again: by the host's record, and by what runs
-that did not come to their end wrote down. Pure."""
+"""Removal plan of a host: by its record, and by the notes of unfinished runs. Pure."""
 
 from __future__ import annotations
 
@@ -22,9 +21,9 @@ from gpufleet.role.protocol import AnyRole, Around, Leaving, Removal
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What is there of a role's entry in the host's record; `version` is None where nothing is.
+    """The part of a role's recorded entry that exists on the host; `version`: None if nothing does.
 
-    `stays`: its packages were all there before.
+    `stays`: all its packages were installed before gpufleet.
     """
 
     version: str | None
@@ -38,19 +37,19 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class RemovalPlan:
-    """What is taken away; all empty where there is nothing of gpufleet's."""
+    """What is removed; all empty if nothing of gpufleet exists."""
 
-    owns: bool = False  # there is something of gpufleet's
-    parts: tuple[tuple[AnyRole, Removal], ...] = ()  # in the order in which the roles were run
+    owns: bool = False  # something of gpufleet exists
+    parts: tuple[tuple[AnyRole, Removal], ...] = ()  # in the order of the roles
     held: tuple[str, ...] = ()
-    packages: tuple[str, ...] = ()  # that were not there before
+    packages: tuple[str, ...] = ()  # not installed before
     files: tuple[tuple[str, str], ...] = ()  # path, sha256 of what gpufleet wrote
-    written: tuple[str, ...] = ()  # further files, of which the host itself knows the sha256
+    written: tuple[str, ...] = ()  # further files, with the sha256 noted on the host
     findings: tuple[Finding, ...] = ()
     roles: tuple[tuple[str, Recorded], ...] = ()  # by name
 
     def of(self, role: AnyRole) -> Any:
-        """What one role takes away besides; None where it has no such thing."""
+        """What one role removes besides packages and files; None if nothing."""
         return next((removal for each, removal in self.parts if each.name == role.name), None)
 
     @property
@@ -60,7 +59,7 @@ class RemovalPlan:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files that go."""
+        """The files to remove."""
         return tuple(dict.fromkeys([*(path for path, _ in self.files), *self.written]))
 
     def describe(self) -> dict[str, Any]:
@@ -71,7 +70,7 @@ class RemovalPlan:
         return {**described, "packages": list(self.packages), "files": list(self.paths)}
 
     def steps(self) -> list[str]:
-        """What would be done, a sentence each; nothing where there is no record."""
+        """The steps as one sentence each; none if there is no record."""
         done: dict[str, object] = {}
         for _, removal in self.parts:
             done |= removal.first()
@@ -90,7 +89,7 @@ class RemovalPlan:
 def plan_removal(
     settings: NodeSettings, facts: NodeFacts, catalog: Catalog, left: Unfinished = NOTHING_LEFT
 ) -> RemovalPlan:
-    """The removal of what the host's record names, and of what runs began and did not end."""
+    """The removal of what the host's record lists and unfinished runs began."""
     if not (facts.provenance.exists or left.there):
         return RemovalPlan(findings=(findings.NO_RECORD(),))
     entries = completed(left, facts, catalog)
@@ -128,7 +127,7 @@ def _parts(
     entries: Mapping[str, Entry],
     written: tuple[str, ...],
 ) -> tuple[tuple[AnyRole, Removal], ...]:
-    """What each role takes away besides packages and files."""
+    """What each role removes besides packages and files."""
     around = Around(facts, catalog)
     spared = frozenset().union(*(role.spared(around) for role in node_roles()))
     parts = []
@@ -149,18 +148,18 @@ def _parts(
 
 
 def _began(entries: Mapping[str, Entry], facts: NodeFacts, left: Unfinished) -> tuple[Finding, ...]:
-    """What is said of roles that are not on record as they are."""
+    """Findings about roles whose state differs from the record."""
     recorded = facts.provenance
     there = [role.name for role in node_roles() if recorded.entry(role.entry).exists]
     roles = [role.name for role in node_roles() if role.name in left.begun]
     roles += [role for role in entries if role not in (*there, *roles)]
     if not roles and not recorded.exists:
-        roles = ["what comes before the first package"]
+        roles = ["preparations for the first package"]
     return (found.NOT_ENDED(roles=", ".join(roles)),) if roles else ()
 
 
 def _recorded(role: AnyRole, entry: Entry, facts: NodeFacts) -> Recorded:
-    """By the record and by the host: a removal that was stopped, or a user, may have taken some."""
+    """By the record and the host: an interrupted removal, or a user, may have removed some."""
     packages, services = entry.packages, role.services(entry)
     there = any(name in facts.packages for name in packages) if packages else True
     if not packages and services:
@@ -169,7 +168,7 @@ def _recorded(role: AnyRole, entry: Entry, facts: NodeFacts) -> Recorded:
 
 
 def _held(left: Unfinished, facts: NodeFacts) -> tuple[str, ...]:
-    """Packages of the roles that hold theirs; what was held before is not among those begun."""
+    """Packages held by roles; those of begun transactions exclude what was held before."""
     recorded = [facts.provenance.entry(role.entry) for role in reversed(node_roles())]
     names = [name for entry in recorded if entry.held for name in entry.packages]
     names += [name for begun in left.begun.values() for name in begun if name in facts.packages]
@@ -179,8 +178,8 @@ def _held(left: Unfinished, facts: NodeFacts) -> tuple[str, ...]:
 def _packages(
     entries: Mapping[str, Entry], facts: NodeFacts
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Packages that came with gpufleet, those of its families that were there before, and those
-    of an earlier version's record that may be another's."""
+    """Packages that gpufleet installed, those of its families that were installed before, and
+    those in an earlier version's record that may be another's."""
     parts = [entries[role.name] for role in reversed(node_roles()) if role.name in entries]
     sure = tuple(
         dict.fromkeys(
@@ -197,7 +196,7 @@ def _without(names: Iterable[str], others: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _files(facts: NodeFacts) -> tuple[tuple[str, str], ...]:
-    """Path and sha256 of the files that gpufleet wrote, keys of repositories among them."""
+    """Path and sha256 of the files that gpufleet wrote, including repository keys."""
     files = dict(facts.provenance.files)
     for role in node_roles():
         files |= role.own_files(facts)

@@ -1,4 +1,4 @@
-"""The settings of all roles of a host, out of its data."""
+"""The settings of all roles of a host, from its data."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class NodeSettings:
     by_role: Mapping[str, RoleSettings]
 
     def of(self, role: Role[SettingsOf, Any, Any]) -> SettingsOf:
-        """Those of one role."""
+        """The settings of one role."""
         return cast(SettingsOf, self.by_role[role.name])
 
     @property
     def host(self) -> HostSettings:
-        """Those that hold for the host as a whole: the first role has them."""
+        """The settings for the whole host, which the first role has."""
         return cast(HostSettings, self.by_role[node_roles()[0].name])
 
 
 def load_settings(data: Mapping[str, Any]) -> tuple[NodeSettings | None, list[Finding]]:
-    """The typed settings in `data`, or None and every reason why they cannot be used."""
+    """The typed settings in `data`, or None and all errors."""
     problems = unknown_keys(data, ROLES)
     loaded = {role: load_role(role.settings, data, problems) for role in node_roles()}
     by_role = {role.name: settings for role, settings in loaded.items() if settings}

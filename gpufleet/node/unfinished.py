@@ -1,4 +1,4 @@
-"""What runs that did not come to their end left on a host, beside or instead of a record. Pure."""
+"""What unfinished runs left on a host, in addition to or instead of a record. Pure."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from gpufleet.role.protocol import AnyRole
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """By what a run writes down before it acts: the record comes last, and only of what went well.
+    """By the notes that a run writes before it acts: the record is last, and only of successes.
 
-    `there`: the folder of gpufleet holds more than copies of replaced files.
+    `there`: gpufleet's folder has more than copies of replaced files.
     """
 
     there: bool = False
     begun: dict[str, tuple[str, ...]] = field(default_factory=dict)  # role -> names to install
     added: dict[str, tuple[str, ...]] = field(
         default_factory=dict
-    )  # role -> brought, not there before
-    written: tuple[str, ...] = ()  # files that were put in place and are there
+    )  # role -> installed, absent before
+    written: tuple[str, ...] = ()  # existing files that gpufleet wrote
     images: tuple[str, ...] = ()  # that docker pulled
 
     def with_added(self, role: str, names: Iterable[str]) -> Unfinished:
-        """The same, and the packages that the transactions of a role brought."""
+        """The same, with the packages that the transactions of a role installed."""
         return replace(self, added={**self.added, role: tuple(names)})
 
 
@@ -38,7 +38,7 @@ NOTHING_LEFT = Unfinished()
 
 
 def parse_unfinished(lines: Iterable[str]) -> Unfinished:
-    """What scripts/unfinished.sh prints."""
+    """Parse the output of scripts/unfinished.sh."""
     words = [line.partition(" ")[::2] for line in lines]
     begun: dict[str, tuple[str, ...]] = {}
     for word, rest in words:
@@ -54,8 +54,8 @@ def parse_unfinished(lines: Iterable[str]) -> Unfinished:
 
 
 def completed(left: Unfinished, facts: NodeFacts, catalog: Catalog) -> dict[str, Entry]:
-    """The entries of the host's record by role, and those of roles that a run began and did not
-    come to record."""
+    """The entries of the host's record by role, and those of roles that a run began but did not
+    record."""
     entries: dict[str, Entry] = {}
     for role in node_roles():
         entry: Entry = facts.provenance.entry(role.entry)

@@ -1,4 +1,4 @@
-"""Which packages a role's entry in the host's record counts as gpufleet's own. Pure."""
+"""The packages that gpufleet installed, in a role's entry of the host's record. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpufleet.facts.record import AnyEntry, Entry
 
 
 def carried(entry: AnyEntry, old: Entry) -> AnyEntry:
-    """`entry` with the packages that were added before this run: as `old` names them."""
+    """`entry` with the packages that earlier runs added, from `old`."""
     if not old.exists:
         return entry.model_copy(update={"added": [], "unsure": []})
     there = {} if old.unsure is None else {"unsure": old.unsure}
@@ -17,7 +17,7 @@ def carried(entry: AnyEntry, old: Entry) -> AnyEntry:
 
 
 def with_added(entry: AnyEntry, names: Collection[str], old: Entry, facts: NodeFacts) -> AnyEntry:
-    """`entry` with `names`, which transactions of gpufleet brought; `facts` are those of `old`."""
+    """`entry` with `names`, which gpufleet installed; `facts` match `old`."""
     if not names:
         return entry
     left = [name for name in unsure(old, facts) if name not in names]
@@ -25,10 +25,10 @@ def with_added(entry: AnyEntry, names: Collection[str], old: Entry, facts: NodeF
 
 
 def unsure(entry: Entry, facts: NodeFacts) -> tuple[str, ...]:
-    """Those of the added packages that may be another's, who installed them meanwhile.
+    """Added packages that others may have installed meanwhile.
 
-    Earlier versions of gpufleet counted every package that came between two looks. Of their entries
-    (without `unsure`), what was asked for by name, or is there in the entry's version, is sure.
+    Earlier versions of gpufleet counted every package that appeared during a run. Of their entries
+    (without `unsure`), packages requested by name, or at the entry's version, are certain.
     """
     if entry.unsure is not None:
         return tuple(entry.unsure)

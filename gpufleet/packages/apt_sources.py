@@ -1,4 +1,4 @@
-"""apt's sources as its files hold them: single lines and deb822 stanzas. Pure."""
+"""apt's sources in its files: single lines and deb822 stanzas. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from gpufleet.facts.model import ManagedFile
 
-FOLDER = "/etc/apt/sources.list"  # what the paths of all source files begin with
+FOLDER = "/etc/apt/sources.list"  # prefix of the paths of all source files
 _LINE = re.compile(r"\s*deb\s+(?:\[(?P<options>[^]]*)\]\s*)?(?P<words>[^#]*)")
-_OFF = ("no", "false", "without", "off", "disable", "0")  # as apt reads a switch
-_PLACE = ("types", "uris", "suites", "components", "enabled")  # fields that are no options
+_OFF = ("no", "false", "without", "off", "disable", "0")  # apt's values for false
+_PLACE = ("types", "uris", "suites", "components", "enabled")  # fields that are not options
 _RENAMED = {"arch": "Architectures", "lang": "Languages", "target": "Targets"}
 
 
@@ -19,7 +19,7 @@ _RENAMED = {"arch": "Architectures", "lang": "Languages", "target": "Targets"}
 class Entry:
     """One binary source: an archive, a suite, its open components, and the source's options.
 
-    `options`: fields as deb822 has them, name and value; a value can have several lines.
+    `options`: deb822 fields, name and value; a value can have several lines.
     """
 
     path: str
@@ -29,12 +29,12 @@ class Entry:
     options: tuple[tuple[str, str], ...] = ()
 
     def option(self, name: str) -> str:
-        """The value of an option, "" where it is not set. Case does not count in names."""
+        """The value of an option, "" if it is not set. Names are case-insensitive."""
         return next((value for key, value in self.options if key.lower() == name.lower()), "")
 
 
 def read_entries(files: Mapping[str, ManagedFile]) -> list[Entry]:
-    """The binary sources of a host that are switched on."""
+    """The enabled binary sources of a host."""
     return [entry for file in files.values() for entry in _entries(file)]
 
 
@@ -47,7 +47,7 @@ def _entries(file: ManagedFile) -> Iterator[Entry]:
         return
     for line in filter(None, map(_LINE.match, file.content.split("\n"))):
         words = line["words"].split()
-        # a disc has blanks in its address and cannot be had over the network
+        # a disc has blanks in its address and is not available over the network
         if len(words) >= 2 and not words[0].startswith("cdrom:"):
             yield Entry(file.path, words[0], words[1], tuple(words[2:]), _options(line["options"]))
 
@@ -64,7 +64,7 @@ def _options(text: str | None) -> tuple[tuple[str, str], ...]:
 
 
 def _fields(stanza: str) -> dict[str, str]:
-    """Name of a field -> its value, with the line breaks that it has."""
+    """Field name -> value, including line breaks."""
     fields: dict[str, str] = {}
     name = ""
     for line in stanza.splitlines():

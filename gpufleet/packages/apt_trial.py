@@ -1,4 +1,4 @@
-"""Reads what `apt-get -s` says that a transaction would do. Pure."""
+"""Parses the output of `apt-get -s` for a transaction. Pure."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ NOWHERE = re.compile(
     r"^E: (?:Unable to locate package (?P<unknown>\S+)"
     r"|Package '?(?P<excluded>[^\s']+)'? has no installation candidate)"
 )
-COMES = re.compile(r"^Inst (?P<name>[^\s:]+)(?::\S+)? \(")  # another version stands in brackets
+COMES = re.compile(r"^Inst (?P<name>[^\s:]+)(?::\S+)? \(")  # an installed version is in brackets
 HEADERS = re.compile("linux-headers-")
-SHOWN_LINES = 8  # of what apt says is wrong
+SHOWN_LINES = 8  # of apt's errors
 
 
 def refusal(
     simulation: Sequence[str], plan: Transaction, family_patterns: Iterable[str], command: str
 ) -> Finding | None:
-    """Why `plan` must not be carried out: it takes or brings more than planned, or cannot be.
+    """Why `plan` must not run: it fails, or changes more packages than planned.
 
-    `command` is the simulation as a person would type it.
+    `command`: the simulation, for the user to repeat.
     """
     unexpected = unexpected_changes(simulation, plan, family_patterns)
     if unexpected:
@@ -40,14 +40,14 @@ def refusal(
     return findings.TRANSACTION_REFUSED(manager="apt-get", problem=problem) if problem else None
 
 
-def brought(simulation: Iterable[str]) -> tuple[str, ...]:
-    """Names of the packages that would come anew; what moves to another version does not."""
+def added(simulation: Iterable[str]) -> tuple[str, ...]:
+    """Names of packages that would be newly installed, without up- and downgrades."""
     matches = (COMES.match(line) for line in simulation)
     return tuple(dict.fromkeys(match["name"] for match in matches if match))
 
 
 def _problem(lines: Sequence[str]) -> str:
-    """apt's errors, and the dependencies that it lists before them."""
+    """apt's errors, and the dependencies listed before them."""
     if not any(line.startswith("E: ") for line in lines):
         return ""
     said = [line.strip() for line in lines if line.startswith("E: ") or " : " in line]

@@ -1,7 +1,7 @@
-"""Repositories that are gone: which of a host's are, and the archives that stand in for them.
+"""Discontinued repositories of a host, and the archives that replace them.
 
-CentOS 7's base repositories and EPEL 7 were moved when they ended; a stock host's files still name
-the old servers, and yum fails as a whole when one repository does. Pure.
+CentOS 7's base repositories and EPEL 7 were moved at their end of life; a stock host's files still
+name the old servers, and yum fails as a whole if one repository does. Pure.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from gpufleet.packages.logins import NO_LOGINS, SECRET, Logins, netrc_line, rpm_
 from gpufleet.packages.repository import foreign_keys, key_is_trusted
 from gpufleet.packages.yum_files import FOLDER, Section, read_sections, switch_off, switched_off
 
-OURS = "gpufleet-archive-"  # what the names of the sections begin with
+OURS = "gpufleet-archive-"  # prefix of the section names
 FILE = f"{FOLDER}gpufleet-archives.repo"
 WHY = "its server is gone; the archive is in gpufleet-archives.repo."
 
 
 @dataclass(frozen=True, slots=True)
 class TrustedKey:
-    """A key to fetch, and to trust when it is the right one."""
+    """A key to fetch, and to trust if its fingerprint matches."""
 
     url: str
-    path: str  # where it is kept on the host
+    path: str  # on the host
     fingerprints: tuple[str, ...]
-    netrc: str = field(default="", repr=False)  # the login for whoever fetches it
+    netrc: str = field(default="", repr=False)  # the login to fetch it
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivesPlan:
-    """What is done about repositories that are gone; empty where there is nothing to do."""
+    """The plan for discontinued repositories; empty if there is nothing to do."""
 
-    files: tuple[FileWrite, ...] = ()  # the user's, with dead sections off; and gpufleet's own
+    files: tuple[FileWrite, ...] = ()  # the user's, with dead sections disabled; and gpufleet's
     keys: tuple[TrustedKey, ...] = ()
     findings: tuple[Finding, ...] = ()
 
@@ -55,7 +55,7 @@ NO_ARCHIVES = ArchivesPlan()
 
 
 class ArchiveSettings(Protocol):
-    """What the user wants of archives: whether, and from which mirror with which key."""
+    """The settings of archives: enabled, mirror, and its key."""
 
     @property
     def archives(self) -> bool: ...
@@ -69,11 +69,11 @@ class ArchiveSettings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The host's repositories, by what the catalog says of them."""
+    """The host's repositories, by their state in the catalog."""
 
     dead: tuple[Section, ...]
     alive: tuple[Section, ...]
-    unclear: bool  # there may be repositories that the facts do not show
+    unclear: bool  # the facts may lack some repositories
 
 
 def plan_archives(
@@ -83,9 +83,9 @@ def plan_archives(
     lacking: Sequence[str] | None,
     logins: Logins = NO_LOGINS,
 ) -> ArchivesPlan:
-    """What to do about the repositories of one host.
+    """The plan for the repositories of one host.
 
-    `lacking`: prerequisites of the driver that are not installed; None where no package is needed.
+    `lacking`: missing prerequisites of the driver; None if no package is needed.
     """
     distribution = distribution_of(facts.os, catalog.distributions)
     archives = [a for a in distribution.extra_repositories if a.path] if distribution else []
@@ -111,12 +111,12 @@ def _look(
         if section.urls and all(any(p.search(url) for p in gone) for url in section.urls)
     )
     alive = tuple(section for section in enabled if section not in dead)
-    # a subscription keeps its repositories in a file of its own, which is not read
+    # a subscription has its repositories in a separate file, which is not read
     return _Seen(dead, alive, bool(unreadable) or facts.os.id in subscriptions)
 
 
 def _lacks(archive: ExtraRepository, seen: _Seen, lacking: Sequence[str]) -> bool:
-    """Whether the host needs a package that only this repository has, and does not know it."""
+    """Whether the host needs a package that only this repository has, and lacks the repository."""
     words = [section.name + " ".join(section.urls) for section in seen.alive]
     known = any(name in word.lower() for name in archive.replaces for word in words)
     return not known and any(name in lacking for name in archive.provides)
@@ -129,7 +129,7 @@ def _blockers(
     if seen.dead and lacking is not None:
         manager = facts.package_manager
         found.append(findings.REPOSITORIES_GONE(manager=manager, sections=_listed(seen.dead)))
-    # a repository of the user's own may have it: then the trial of the transaction knows
+    # the user's own repository may have it: the trial of the transaction will show
     certain = bool(seen.dead) and not seen.unclear and not _users_own(seen)
     if lacked and certain:
         names = [name for archive in lacked for name in archive.provides]
@@ -148,7 +148,7 @@ def _listed(sections: Sequence[Section]) -> str:
 def _wanted(
     archive: ExtraRepository, facts: NodeFacts, seen: _Seen, lacked: Sequence[ExtraRepository]
 ) -> bool:
-    """Whether the host gets this archive: for a dead section, for a package, or from before."""
+    """Whether the host needs this archive: for a dead section, for a package, or since before."""
     there = facts.files.get(FILE)
     before = there is not None and f"[{OURS}{archive.name}]" in (there.content or "")
     dead = {section.name for section in seen.dead} | set(switched_off(facts))
@@ -205,7 +205,7 @@ def _netrc(url: str, logins: Logins) -> str:
 
 
 def _placed(archive: ExtraRepository, settings: ArchiveSettings) -> ExtraRepository:
-    """The archive where the host will fetch it: at its own address, or on the user's mirror."""
+    """The archive at the URL for the host: its own address, or the user's mirror."""
     if settings.archives_url is None:
         return archive
     own = settings.archives_key_fingerprint

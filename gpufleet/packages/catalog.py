@@ -1,4 +1,4 @@
-"""All that decisions about packages know: distributions, and NVIDIA's repositories."""
+"""The catalog for package decisions: distributions, and NVIDIA's repositories."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpufleet.packages.models import CudaRepository
 
 
 class PackageCatalog(Entry):
-    """What is known of distributions and repositories."""
+    """Facts about distributions and repositories."""
 
     distributions: tuple[Distribution, ...]
     cuda: CudaRepository

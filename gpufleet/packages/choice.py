@@ -11,15 +11,15 @@ from gpufleet.core.findings import Finding
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A package repository: where it is, and which key signs it."""
+    """A package repository: its location and signing key."""
 
     name: str  # cuda-ubuntu2204-x86_64
     manager: PackageManager
     url: str  # with a trailing slash: …/ubuntu2204/x86_64/
     key_url: str
-    key_fingerprints: tuple[str, ...]  # any of them is right; 40 digits, upper case
+    key_fingerprints: tuple[str, ...]  # any of them is accepted; 40 digits, upper case
     file: str  # /etc/apt/sources.list.d/cuda-ubuntu2204-x86_64.list
-    keyring: str  # apt: file that signed-by names; rpm: file that gpgkey names
+    keyring: str  # apt: file in signed-by; rpm: file in gpgkey
     signed_packages: bool = True  # rpm: gpgcheck
     signed_metadata: bool = True  # rpm: repo_gpgcheck
 
@@ -31,22 +31,22 @@ class DriverPackages:
     install: tuple[str, ...]  # the whole family; all at the driver's version
     build: tuple[str, ...]  # compiler, make, dkms
     headers: tuple[str, ...]  # for the running kernel
-    fabric_manager: tuple[str, ...]  # at the driver's version, where an NVSwitch is
+    fabric_manager: tuple[str, ...]  # at the driver's version, with an NVSwitch
     pinning: tuple[str, ...]  # nvidia-driver-pinning-595: in an earlier transaction of its own
     family: tuple[str, ...]  # regular expressions (full match) of every driver package, any branch
-    companions: tuple[str, ...] = ()  # installed with the driver, versioned on their own
-    meta: tuple[str, ...] = ()  # meta packages of this choice: not needed, but users know them
+    companions: tuple[str, ...] = ()  # installed with the driver, with versions of their own
+    meta: tuple[str, ...] = ()  # meta packages of this choice: not required, but known to users
     stream: str = ""  # rpm module stream to enable first: nvidia-driver:580-open
-    rivals: tuple[str, ...] = ()  # those of the other kernel modules: they must not stay
-    module: str = "nvidia"  # name that modprobe knows the main kernel module by
+    rivals: tuple[str, ...] = ()  # of the other module flavour: to be removed
+    module: str = "nvidia"  # modprobe's name of the main kernel module
 
 
 @dataclass(frozen=True, slots=True)
 class DriverChoice:
-    """Which driver a host gets, and why. A blocker among `findings`: it cannot be carried out."""
+    """The driver for a host, and why. A blocker among `findings`: it cannot be installed."""
 
     branch: str
-    version: str | None  # exact when the user asked for it; else the newest of the branch there is
+    version: str | None  # exact if set by the user; else the newest of the branch
     newest_known: str  # newest version of the branch in the catalog
     modules: Literal["open", "proprietary"]
     build: Literal["dkms", "precompiled"]
@@ -65,7 +65,7 @@ class DriverChoice:
 
 @dataclass(frozen=True, slots=True)
 class ToolkitChoice:
-    """Which version of the container toolkit a host gets, and why."""
+    """The container toolkit version for a host, and why."""
 
     version: str
     packages: tuple[str, ...]  # all at `version`
@@ -81,13 +81,13 @@ class ToolkitChoice:
 
 @dataclass(frozen=True, slots=True)
 class ExporterChoice:
-    """Which exporter a host can have, as packages and as a container, and why."""
+    """The exporter for a host, as packages and as a container, and why."""
 
     version: str
-    dcgm: str  # the version of DCGM that goes with it; "" where that is not known
+    dcgm: str  # the matching version of DCGM; "" if unknown
     dcgm_packages: tuple[str, ...]  # all at DCGM's version
-    exporter_packages: tuple[str, ...]  # at the exporter's version, or one that begins with it
+    exporter_packages: tuple[str, ...]  # at the exporter's version, or one with that prefix
     image: str
-    no_packages: str  # why there are no packages for the host; "" where there are
+    no_packages: str  # why there are no packages for the host; "" if there are
     reason: str
     findings: tuple[Finding, ...] = ()

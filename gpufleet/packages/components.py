@@ -1,4 +1,4 @@
-"""Components of the distribution's archive (contrib, non-free, restricted) that are not open."""
+"""Components of the distribution's archive (contrib, non-free, restricted) to enable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpufleet.packages.apt_sources import Entry, read_entries
 PATH = "/etc/apt/sources.list.d/gpufleet-components.sources"
 HEAD = "# Written by gpufleet: the driver's packages.\n"
 _MOVING = ("stable", "oldstable", "oldoldstable")  # suites by Debian's other names
-# with NAME as in ID of /etc/os-release
+# NAME: ID of /etc/os-release
 _OWN_FILES = r"/etc/apt/sources\.list(\.d/NAME\.sources)?"
 _OWN_KEYRINGS = r"/usr/share/keyrings/NAME-archive-keyring\.[a-z]+"
 
@@ -20,10 +20,10 @@ _OWN_KEYRINGS = r"/usr/share/keyrings/NAME-archive-keyring\.[a-z]+"
 def component_sources(
     wanted: tuple[str, ...], facts: NodeFacts, third_parties: Sequence[str] = ()
 ) -> FileWrite | None:
-    """A source file that opens the missing `wanted` components; None where all are open.
+    """A source file that enables the missing `wanted` components; None if all are enabled.
 
-    The archives, suites and options are those that the host uses already for the distribution's
-    own `main`. `third_parties`: regular expressions of addresses that are never the distribution's.
+    The archives, suites and options are those of the distribution's own `main` on the host.
+    `third_parties`: regular expressions of URLs that are never the distribution's.
     """
     entries = read_entries(facts.files)
     stanzas: dict[tuple[Entry, tuple[str, ...]], list[str]] = {}
@@ -42,7 +42,7 @@ def component_sources(
 
 
 def _is_own(entry: Entry, os: OsRelease, third_parties: Sequence[str]) -> bool:
-    """Whether it is the distribution's own main archive: by its file or by its keyring."""
+    """Whether it is the distribution's own main archive, by its file or its keyring."""
     suite = re.split("[-/]", entry.suite)[0]
     if "main" not in entry.components or suite not in (os.codename, *_MOVING):
         return False
@@ -53,7 +53,7 @@ def _is_own(entry: Entry, os: OsRelease, third_parties: Sequence[str]) -> bool:
 
 
 def _open(entry: Entry, entries: Sequence[Entry]) -> set[str]:
-    """Components of the same archive and suite that any source opens."""
+    """Components of the same archive and suite that any source enables."""
     return {
         component
         for other in entries

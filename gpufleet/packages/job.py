@@ -1,4 +1,4 @@
-"""What a role asks of the package manager, and what the first step of it finds. Pure."""
+"""A package transaction that a role requests, and the result of its first step. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpufleet.packages.transaction import Family, Transaction
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One family to bring to a version."""
+    """One family to install, upgrade or downgrade to a version."""
 
     family: Family
     needed: bool
@@ -26,10 +26,10 @@ class Job:
     repair: bool = False  # finish an interrupted transaction first
     before: str | None = None  # version of the family that is installed
     pins: Callable[[Transaction], list[FileWrite]] = lambda transaction: []
-    role: str = ""  # whose transaction it is, where the family's title does not say it
-    product: str = ""  # what the report says is there once the family is: driver, toolkit, …
-    makes: Sequence[tuple[str, str]] = ()  # files that its packages make: path, sha256 before
-    held: frozenset[str] = frozenset()  # names that are held already
+    role: str = ""  # the role, if it differs from the family's title
+    product: str = ""  # the family's name in the report: driver, toolkit, …
+    makes: Sequence[tuple[str, str]] = ()  # files that its packages create: path, sha256 before
+    held: frozenset[str] = frozenset()  # packages that are already held
 
     @property
     def record(self) -> str:
@@ -38,20 +38,20 @@ class Job:
 
     @property
     def ours(self) -> str:
-        """File on the host that lists the packages that its transactions bring."""
+        """File on the host that lists the packages that its transactions install."""
         return f"{self.record}.ours"
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What `look_up` hands on to the steps that carry it out."""
+    """The result of `resolve_and_download` for the steps that follow."""
 
     transaction: Transaction
-    brought: tuple[str, ...] = ()  # what yum or dnf would install for it
+    added: tuple[str, ...] = ()  # what yum or dnf would install for it
 
 
 def versions_of(names: Sequence[str], facts: NodeFacts, found: Found | None) -> dict[str, str]:
-    """Versions by package: what was installed in this run, else what the host has of `names`."""
+    """Versions by package: those installed in this run, else the host's versions of `names`."""
     if found:
         return dict(found.transaction.install)
     there = facts.packages

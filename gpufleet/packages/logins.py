@@ -1,4 +1,4 @@
-"""Names and passwords for package mirrors, as apt, yum and dnf take them. Pure."""
+"""Names and passwords for package mirrors, in the formats of apt, yum and dnf. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _URL = re.compile(r"(?P<scheme>[A-Za-z]+)://(?P<place>(?P<host>\[[^]]*\]|[^/:]*)
 
 @dataclass(frozen=True, slots=True)
 class RepositoryLogin:
-    """A user's name and password; neither is part of its text form."""
+    """A user's name and password; its repr shows neither."""
 
     user: str = field(repr=False)
     password: str = field(repr=False)
@@ -30,7 +30,7 @@ class Logins:
     by_machine: Mapping[str, RepositoryLogin] = field(default_factory=dict, repr=False)
 
     def find(self, url: str) -> RepositoryLogin | None:
-        """The login of a URL's host; an entry for HOST:PORT goes before one for HOST."""
+        """The login of a URL's host; an entry for HOST:PORT takes precedence over one for HOST."""
         parts = _URL.fullmatch(url)
         if parts is None:
             return None
@@ -41,7 +41,7 @@ NO_LOGINS = Logins()
 
 
 def with_login(plan: RepositoryPlan, logins: Logins, facts: NodeFacts) -> RepositoryPlan:
-    """The plan of a repository that asks for a login; as it was where there is none for it."""
+    """The plan of a repository with its login; unchanged if there is none."""
     repository, source = plan.repository, plan.source
     login = logins.find(repository.url) if repository else None
     if repository is None or source is None or login is None:
@@ -58,12 +58,12 @@ def with_login(plan: RepositoryPlan, logins: Logins, facts: NodeFacts) -> Reposi
 
 
 def rpm_lines(login: RepositoryLogin) -> str:
-    """What a section of a .repo file says of a login."""
+    """The login of a section of a .repo file."""
     return f"username={login.user}\npassword={login.password}\n"
 
 
 def netrc_line(url: str, login: RepositoryLogin) -> str:
-    """A login as curl and wget read it."""
+    """A login in the format of curl and wget."""
     parts = _URL.fullmatch(url)
     host = _host(parts) if parts else ""
     return f"machine {host} login {login.user} password {login.password}\n"
@@ -74,7 +74,7 @@ def _host(parts: re.Match[str]) -> str:
 
 
 def _apt_file(name: str, url: str, login: RepositoryLogin) -> FileWrite:
-    """apt_auth.conf(5): without a scheme an entry is for https alone."""
+    """apt_auth.conf(5): an entry without a scheme applies to https only."""
     place = url.rstrip("/").removeprefix("https://")
     machine = f"{place}/"
     text = f"machine {machine} login {login.user} password {login.password}\n"

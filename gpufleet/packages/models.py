@@ -1,4 +1,4 @@
-"""Types of repositories: keys, and how a package manager is told of them."""
+"""Types of repositories: keys, and their package manager configuration."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gpufleet.core.entries import PackageManager, Sourced
 
 
 class Key(Sourced):
-    """A signing key of a repository; `fingerprints` is empty where it is not established."""
+    """A signing key of a repository; `fingerprints` is empty if unknown."""
 
     file: str
     fingerprints: tuple[str, ...] = ()
@@ -14,7 +14,7 @@ class Key(Sourced):
 
 
 class RepositoryLayout(Sourced):
-    """How a package manager is told of a repository; `{…}` are filled in."""
+    """The package manager configuration of a repository; `{…}` are filled in."""
 
     managers: tuple[PackageManager, ...]
     name: str
@@ -25,7 +25,7 @@ class RepositoryLayout(Sourced):
 
 
 class AptPin(Sourced):
-    """The pin that NVIDIA's keyring package brings."""
+    """The pin in NVIDIA's keyring package."""
 
     file: str
     label: str

@@ -1,4 +1,4 @@
-"""Whether a repository is known to a host, and what would make it known."""
+"""Whether a repository is configured on a host, and what is missing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpufleet.packages.choice import Repository
 from gpufleet.packages.models import CudaRepository
 
 _RPM_KEY = "gpg-pubkey-"  # rpm's package of a key
-_SHORT = 8  # digits of a fingerprint that some facts have
+_SHORT = 8  # digits of a short fingerprint in some facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +25,16 @@ class RepositoryPlan:
 
     repository: Repository | None
     source: FileWrite | None
-    needed: bool  # the source file, the key or the login has to be written
+    needed: bool  # the source file, the key or the login must be written
     findings: tuple[Finding, ...] = ()
-    login: FileWrite | None = field(default=None, repr=False)  # of apt; others have it in `source`
-    netrc: str = field(default="", repr=False)  # the login for whoever fetches the key
+    login: FileWrite | None = field(default=None, repr=False)  # for apt; others have it in `source`
+    netrc: str = field(default="", repr=False)  # the login to fetch the key
 
 
 def plan_repository(
     repository: Repository | None, facts: NodeFacts, *, wanted: bool
 ) -> RepositoryPlan:
-    """What the host lacks of `repository`; `wanted`: packages will be fetched from it now."""
+    """What the host lacks of `repository`; `wanted`: this run installs packages from it."""
     if repository is None:
         return RepositoryPlan(None, None, needed=False)
     source = source_file(repository)
@@ -59,7 +59,7 @@ def source_file(repository: Repository) -> FileWrite:
 
 
 def key_is_trusted(path: str, expected: Sequence[str], facts: NodeFacts) -> bool:
-    """Whether the keyring at `path` holds exactly one key, and that one is expected."""
+    """Whether the keyring at `path` has exactly one key, which is expected."""
     return any(
         keyring.path == path
         and len(keyring.fingerprints) == 1
@@ -69,7 +69,7 @@ def key_is_trusted(path: str, expected: Sequence[str], facts: NodeFacts) -> bool
 
 
 def foreign_keys(path: str, expected: Sequence[str], facts: NodeFacts) -> tuple[Finding, ...]:
-    """What is said of keys in our own keyring at `path` that are not expected there."""
+    """Findings about unexpected keys in our keyring at `path`."""
     found = [f for keyring in facts.keyrings if keyring.path == path for f in keyring.fingerprints]
     foreign = [fingerprint for fingerprint in found if fingerprint not in expected]
     if not foreign:
@@ -96,7 +96,7 @@ def foreign_keys(path: str, expected: Sequence[str], facts: NodeFacts) -> tuple[
 
 
 def revoked_keys(known: CudaRepository, facts: NodeFacts) -> list[Finding]:
-    """What is said of keys that NVIDIA has revoked and the host still trusts."""
+    """Findings about keys that NVIDIA revoked and the host still trusts."""
     revoked = [fingerprint for key in known.revoked for fingerprint in key.fingerprints]
     return [
         findings.REVOKED_KEY(key=wrong, where=keyring.path, command=_removal_of_one(keyring, wrong))
@@ -107,12 +107,12 @@ def revoked_keys(known: CudaRepository, facts: NodeFacts) -> list[Finding]:
 
 
 def _removal(place: str) -> str:
-    """The command that ends the trust in all that a keyring holds."""
+    """The command that removes a whole keyring."""
     return f"rpm -e {place}" if place.startswith(_RPM_KEY) else f"rm {place}"
 
 
 def _removal_of_one(keyring: Keyring, fingerprint: str) -> str:
-    """The command that ends the trust in one key, and in no other that the keyring holds."""
+    """The command that removes one key from a keyring."""
     if keyring.path.startswith(_RPM_KEY) or len(keyring.fingerprints) == 1:
         return _removal(keyring.path)
     ring = f"gpg --no-default-keyring --keyring {keyring.path}"
@@ -120,7 +120,7 @@ def _removal_of_one(keyring: Keyring, fingerprint: str) -> str:
 
 
 def _conflicts(repository: Repository, facts: NodeFacts) -> list[str]:
-    """Other apt source files that name the same URL with another signed-by, or none."""
+    """Other apt source files with the same URL and another signed-by, or none."""
     if repository.manager != "apt":
         return []
     others = (e for e in read_entries(facts.files) if e.path != repository.file)

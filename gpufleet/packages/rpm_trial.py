@@ -1,4 +1,4 @@
-"""Reads what yum or dnf say that a transaction would do. Pure."""
+"""Parses the output of a simulated yum or dnf transaction. Pure."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ PROBLEM = re.compile(
 )
 KERNEL = re.compile(r"kernel(?:-core|-uek(?:-core)?|-rt|-lt|-ml|-plus|-debug)?")
 REMOVALS = ("Removing", "Erasing", "Obsoleting")
-SHOWN_LINES = 6  # of what the package manager says is wrong
+SHOWN_LINES = 6  # of the package manager's errors
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a transaction would do, or why it cannot be carried out."""
+    """What a transaction would do, or why it would fail."""
 
     removed: tuple[str, ...]  # names, in the order of the table
-    brought: tuple[str, ...]  # names that would come anew
-    kernels: tuple[str, ...]  # kernels that would come
-    unknown: tuple[str, ...]  # words that no repository has a package for
-    problem: str  # "" where the transaction can be carried out
+    added: tuple[str, ...]  # names that would be newly installed
+    kernels: tuple[str, ...]  # kernels that would be installed
+    unknown: tuple[str, ...]  # arguments without a package in any repository
+    problem: str  # "" if the transaction would succeed
 
 
 def read_trial(lines: Iterable[str]) -> Trial:
-    """The table and the messages of `yum --assumeno`; of yum 3 and of dnf 4."""
+    """Parse the table and the messages of `yum --assumeno`, of yum 3 and dnf 4."""
     removed: list[str] = []
-    brought: list[str] = []
+    added: list[str] = []
     unknown: list[str] = []
     verb = ""
     every = list(lines)
@@ -59,12 +59,12 @@ def read_trial(lines: Iterable[str]) -> Trial:
         elif entry and verb in REMOVALS:
             removed.append(entry["name"])
         elif entry and verb == "Installing":
-            brought.append(entry["name"])
+            added.append(entry["name"])
         unknown += _unknown(line)
     return Trial(
         tuple(dict.fromkeys(removed)),
-        tuple(dict.fromkeys(brought)),
-        tuple(name for name in brought if KERNEL.fullmatch(name)),
+        tuple(dict.fromkeys(added)),
+        tuple(name for name in added if KERNEL.fullmatch(name)),
         tuple(dict.fromkeys(unknown)),
         _problem(every),
     )
@@ -88,7 +88,7 @@ def _problem(lines: list[str]) -> str:
 def refusal(
     trial: Trial, plan: Transaction, family_patterns: Iterable[str], manager: str
 ) -> Finding | None:
-    """Why `plan` must not be carried out: it takes or brings more than planned, or cannot be."""
+    """Why `plan` must not run: it fails, or changes more packages than planned."""
     patterns = [re.compile(pattern) for pattern in family_patterns]
     others = [
         name

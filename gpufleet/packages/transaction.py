@@ -1,4 +1,4 @@
-"""Package transactions: which versions, and the words that each package manager understands."""
+"""Package transactions: versions, and the arguments for each package manager."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ SHOWN_VERSIONS = 8
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Packages that only work together at one version."""
+    """Packages that must have the same version."""
 
     title: str  # for messages: "driver"
     packages: tuple[str, ...]
     prefix: str  # what the version must start with: "580." or "580.95.05" or "1.20.0"
     exact: bool  # the prefix is the whole version
-    installed: tuple[str, ...]  # packages of the same sort that are there now
-    prerequisites: tuple[str, ...] = ()  # at whatever version the repositories have
-    conflicting: tuple[str, ...] = ()  # names that must not stay, even at the right version
-    companions: tuple[str, ...] = ()  # in the same transaction, versioned on their own
+    installed: tuple[str, ...]  # installed packages of the same kind
+    prerequisites: tuple[str, ...] = ()  # at any version
+    conflicting: tuple[str, ...] = ()  # to be removed, even at the right version
+    companions: tuple[str, ...] = ()  # in the same transaction, with versions of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ def upstream(version: str) -> str:
 
 
 def order(version: str) -> tuple[int, ...]:
-    """A key that orders versions of digits and dots; other characters separate too."""
+    """A sort key for versions of digits and dots; other characters separate too."""
     return tuple(int(part) for part in re.split(r"\D+", version) if part)
 
 
 def choose_transaction(family: Family, available: Available) -> Transaction | Finding:
-    """The newest version that fits and that *every* package of the family has, or why not."""
+    """The newest matching version of *every* package of the family, or why there is none."""
     first = family.packages[0]
     fitting = [
         {upstream(version) for version in available.get(name, ()) if _fits(family, version)}
@@ -111,18 +111,18 @@ def _listed(versions: Iterable[str]) -> str:
 
 
 def install_words(manager: PackageManager, plan: Transaction, lock_timeout: int) -> list[str]:
-    """The command that carries out `plan` on apt; on yum and dnf, its prerequisites alone."""
+    """The command that runs `plan` with apt; with yum and dnf, only its prerequisites."""
     if manager == "apt":
         wanted = [f"{name}={version}" for name, version in plan.install]
         gone = [f"{name}-" for name in plan.remove]
         more = (*plan.companions, *plan.prerequisites)
         return [*_apt(lock_timeout), "install", *wanted, *more, *gone]
-    # the packages of the next transaction are fetched already: this one must not clean them up
+    # the packages of the next transaction are downloaded: this one must not remove them
     return [manager, "-y", "--setopt=keepcache=1", "install", *plan.prerequisites]
 
 
 def rpm_words(plan: Transaction) -> list[str]:
-    """What scripts/rpm_transaction.sh is given: -NAME goes, NAME=VERSION comes to that version."""
+    """Arguments of scripts/rpm_transaction.sh: -NAME removes, NAME=VERSION installs."""
     gone = [f"-{name}" for name in plan.remove]
     return [*gone, *(f"{name}={version}" for name, version in plan.install), *plan.companions]
 
@@ -137,12 +137,12 @@ def _apt(lock_timeout: int) -> list[str]:
 
 
 def to_hold(packages: Sequence[str], facts: NodeFacts, *, moves: bool) -> tuple[str, ...]:
-    """Names to hold at the end: who moves loses apt's hold, and yum's lock names a version."""
+    """Packages to hold at the end: a move ends apt's hold, and yum's lock has a version."""
     return tuple(name for name in packages if moves or not _is_held(name, facts))
 
 
 def lock_plugin(facts: NodeFacts, catalog: PackageCatalog, *, hold: bool) -> tuple[str, ...]:
-    """The plugin that yum and dnf lock versions by, where a lock is wanted and it is missing."""
+    """The version lock plugin of yum and dnf, if a hold is requested and it is missing."""
     distribution = distribution_of(facts.os, catalog.distributions)
     name = distribution.version_lock if distribution else ""
     return (name,) if hold and name and name not in facts.packages else ()
@@ -171,7 +171,7 @@ def parse_available(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
 def unexpected_changes(
     simulation: Iterable[str], plan: Transaction, family_patterns: Iterable[str]
 ) -> list[str]:
-    """What `apt-get -s` would do besides `plan`: removals of others, and new kernels."""
+    """What `apt-get -s` would do in addition to `plan`: other removals, and new kernels."""
     patterns = [re.compile(pattern) for pattern in family_patterns]
     unexpected = []
     for line in simulation:

@@ -1,4 +1,4 @@
-"""The .repo files of yum and dnf: their sections read, and single ones switched off. Pure."""
+"""The .repo files of yum and dnf: reads sections, and disables single ones. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from gpufleet.facts.model import NodeFacts
 
 FOLDER = "/etc/yum.repos.d/"
 MARK = "# Switched off by gpufleet:"
-_HEADER = re.compile(r"^\[(?P<name>.+)\]")  # as configparser has it, whatever follows
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")  # a line ends where it does for configparser
+_HEADER = re.compile(r"^\[(?P<name>.+)\]")  # as in configparser, whatever follows
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")  # lines as in configparser
 _ENABLED = re.compile(r"^enabled\s*[=:]", re.IGNORECASE)
 _TRUE = ("1", "yes", "true", "on")
 
@@ -27,7 +27,7 @@ class Section:
 
 
 def read_sections(facts: NodeFacts) -> tuple[list[Section], list[str]]:
-    """Every section of the host's .repo files, and the files that cannot be read as such."""
+    """Every section of the host's .repo files, and the files that cannot be parsed."""
     sections: list[Section] = []
     unreadable: list[str] = []
     for path, file in sorted(facts.files.items()):
@@ -46,7 +46,7 @@ def _sections(path: str, text: str) -> list[Section]:
     parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
     try:
         parser.read_string(text)
-    except AttributeError as error:  # before Python 3.13: a line that goes on after a bare name
+    except AttributeError as error:  # before Python 3.13: a continuation line after a bare name
         raise configparser.ParsingError(path) from error
     return [
         Section(
@@ -65,7 +65,7 @@ def _sections(path: str, text: str) -> list[Section]:
 
 
 def switch_off(text: str, names: set[str], why: str) -> str:
-    """`text` with these sections disabled and a comment that says so; no other line changes."""
+    """`text` with these sections disabled, with a comment; no other line changes."""
     lines: list[str] = []
     section = ""
     for line in _with_enabled(text, names):
@@ -79,7 +79,7 @@ def switch_off(text: str, names: set[str], why: str) -> str:
 
 
 def _with_enabled(text: str, names: set[str]) -> list[str]:
-    """The lines of `text`, each of these sections with a line `enabled=`, where it has none."""
+    """The lines of `text`, with `enabled=` added to these sections if missing."""
     lines: list[str] = []
     ended = text if text.endswith("\n") or not text else text + "\n"
     blocks = re.split(r"(?m)^(?=\[)", ended)
@@ -93,7 +93,7 @@ def _with_enabled(text: str, names: set[str]) -> list[str]:
 
 
 def switched_off(facts: NodeFacts) -> list[str]:
-    """Names of the sections that an earlier run switched off."""
+    """Names of the sections that an earlier run disabled."""
     found = []
     for path, file in sorted(facts.files.items()):
         if path.startswith(FOLDER):

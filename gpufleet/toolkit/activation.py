@@ -1,4 +1,4 @@
-"""What makes a change of a runtime's configuration count: a reload, a restart, or neither. Pure."""
+"""How a runtime's new configuration takes effect: by a reload, a restart, or neither. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpufleet.toolkit.runtime_model import Activation, Context, RuntimePlan
 
 
 def with_activation(plan: RuntimePlan, runtime: Runtime, context: Context) -> RuntimePlan:
-    """How the change comes into effect, without stopping containers unless that is allowed."""
+    """How the change takes effect, without stopping containers unless that is allowed."""
     plan = replace(plan, started=context.started(runtime.unit))
     need, reason = _needed(plan, runtime, context)
     if need == "none" or not runtime.running or any(note.blocks for note in plan.findings):
@@ -22,7 +22,7 @@ def with_activation(plan: RuntimePlan, runtime: Runtime, context: Context) -> Ru
     if not context.settings.restart:
         note = found.RESTART_NEEDED(unit=runtime.unit, reason=reason)
         return replace(plan, reason=reason, postponed=True, findings=(*plan.findings, note))
-    # whether containers run is looked at once more in the command that restarts
+    # the command that restarts checks again whether containers run
     spare = need == "restart" and runtime.name == "docker" and not runtime.live_restore
     spare = spare and not context.settings.allow_disruption
     if spare and runtime.containers > 0:
@@ -40,21 +40,21 @@ def with_activation(plan: RuntimePlan, runtime: Runtime, context: Context) -> Ru
 
 
 def _needed(plan: RuntimePlan, runtime: Runtime, context: Context) -> tuple[Activation, str]:
-    """docker takes up runtimes on a reload; CDI and `--gpus` it looks for only when it starts."""
+    """docker loads runtimes on a reload, but detects CDI and `--gpus` only when it starts."""
     earlier = context.pending(runtime.unit)
     if earlier:
         return "restart", earlier
     if runtime.name != "docker":
         return ("restart", f"{plan.config} changes") if plan.change else ("none", "")
     if context.first:
-        return "restart", "docker looks for the toolkit, for `--gpus`, only when it starts"
+        return "restart", "docker detects the toolkit, for `--gpus`, only when it starts"
     if plan.change is None:
         return "none", ""
     if not plan.serves:
         return "restart", "a reload does not take settings away"
     before, after = (_parsed_docker(text) for text in (plan.change.before, plan.change.after))
     if has(after, docker.CDI) != has(before, docker.CDI):
-        return "restart", "docker looks at features.cdi only when it starts"
+        return "restart", "docker reads features.cdi only when it starts"
     gone = [path for path in (("runtimes", "nvidia"), docker.DEFAULT) if has(before, path)]
     if any(not has(after, path) for path in gone):
         return "restart", "a reload does not take settings away"

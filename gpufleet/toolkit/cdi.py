@@ -1,4 +1,4 @@
-"""The CDI specification of one host: who keeps it current, and whether it is. Pure."""
+"""The CDI specification of one host: what updates it, and whether it is current. Pure."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ Keeper = Literal["none", "refresh", "generate"]
 
 @dataclass(frozen=True, slots=True)
 class CdiPlan:
-    """`refresh`: the toolkit's own units write the spec; `generate`: nvidia-ctk, called by us.
+    """`refresh`: the toolkit's own units write the spec; `generate`: gpufleet runs nvidia-ctk.
 
-    The spec names files by the driver's version: it is made anew after each change of the driver.
-    So whether there is something to do is asked with the driver that is loaded by then.
+    The spec names files by the driver's version: it is regenerated after each change of the driver.
+    `stale` therefore takes the driver that is loaded after the run.
     """
 
     keeper: Keeper
     path: str  # of the spec
-    units: tuple[str, ...]  # to enable (and, for a new spec, restart), with `refresh`
+    units: tuple[str, ...]  # to enable, and restart for a new spec, with `refresh`
     command: tuple[str, ...]  # argv that writes the spec, with `generate`
-    enabled: bool  # the units are enabled already
+    enabled: bool  # the units are enabled
     specs: tuple[CdiSpec, ...]  # the specs on the host
-    created: bool = False  # the spec is there because of gpufleet: it goes with it
+    created: bool = False  # gpufleet created the spec, and removes it
     findings: tuple[Finding, ...] = ()
 
     def stale(self, driver: str | None) -> bool:
-        """Whether the spec must be made for the loaded `driver`; without one it cannot be made."""
+        """Whether the spec must be generated for the loaded `driver`; it cannot be without one."""
         if self.keeper == "none" or driver is None:
             return False
         spec = next((spec for spec in self.specs if _same(spec.path, self.path)), None)
@@ -45,7 +45,7 @@ class CdiPlan:
 def plan_cdi(
     settings: ToolkitSettings, facts: NodeFacts, catalog: ToolkitCatalog, version: str
 ) -> CdiPlan:
-    """Which CDI spec the host should have with toolkit `version`."""
+    """The CDI spec of the host for toolkit `version`."""
     cdi = catalog.toolkit.cdi
     if not settings.cdi:
         return CdiPlan("none", "", (), (), True, facts.cdi_specs)
@@ -65,14 +65,14 @@ def plan_cdi(
 
 
 def _too_old(facts: NodeFacts, catalog: ToolkitCatalog) -> bool:
-    """Whether the host's systemd cannot carry out the toolkit's units."""
+    """Whether the host's systemd is too old for the toolkit's units."""
     place = distribution_of(facts.os, catalog.distributions)
     systemd = place.systemd if place else None
     return systemd is not None and systemd.version < catalog.toolkit.cdi.refresh_minimum_systemd
 
 
 def _created(facts: NodeFacts, path: str) -> bool:
-    """Whether gpufleet makes the spec, now or by its record, and nobody had one there before."""
+    """Whether gpufleet creates the spec, or did so by its record, and there was none before."""
     recorded = facts.provenance.entry(ToolkitEntry).cdi
     if recorded.path == path:
         return recorded.created
@@ -85,7 +85,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _duplicates(facts: NodeFacts, path: str) -> tuple[Finding, ...]:
-    """Other specs of the same devices that another driver left: a current one does no harm."""
+    """Other specs of the same devices, left by another driver; current ones do no harm."""
     others = [
         spec.path
         for spec in facts.cdi_specs

@@ -1,4 +1,4 @@
-"""What a run of the toolkit role learned: for the record on the host and for the report."""
+"""Results of the toolkit role for the record on the host and for the report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def conclude(
     driver: str | None,
     found: Found | None = None,
 ) -> Learned:
-    """What is on the host now. `driver`: version that is loaded; None: a reboot has to load it."""
+    """What the host has now. `driver`: the loaded version; None: a reboot must load it."""
     repository = plan.repository.repository
     entry = plan.record(driver, versions_of(plan.packages, facts, found)).model_copy(
         update={
@@ -52,7 +52,7 @@ def _state(runtime: RuntimePlan) -> RuntimeState:
 
 
 def _files(facts: NodeFacts, plan: ToolkitPlan) -> dict[str, str]:
-    """The repository's source and login, where gpufleet wrote them now or earlier, with sha256."""
+    """The repository's source and login that gpufleet wrote, now or earlier: path -> sha256."""
     recorded = facts.provenance.files
     return digests(
         file

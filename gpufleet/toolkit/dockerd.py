@@ -1,4 +1,4 @@
-"""dockerd's options: keys of daemon.json and the flags that mean the same (dockerd.yaml)."""
+"""dockerd's options: keys of daemon.json and the equivalent flags (dockerd.yaml)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class DockerdKey(Entry):
     key: str
     kind: Literal["boolean", "number", "string", "list", "map"]
     flags: tuple[str, ...] = ()
-    both: bool = False  # dockerd joins the key and the flag; otherwise it refuses to start
+    both: bool = False  # dockerd merges the key and the flag; otherwise it does not start
 
 
 class DockerdOptions(Entry):
@@ -27,7 +27,7 @@ class DockerdOptions(Entry):
     keys: tuple[DockerdKey, ...]
 
     def exclusive_flags(self) -> dict[str, tuple[str, ...]]:
-        """Flag -> the keys of daemon.json that may not be there beside it."""
+        """Flag -> the keys of daemon.json that conflict with it."""
         found: dict[str, tuple[str, ...]] = {}
         for entry in self.keys:
             for flag in () if entry.both else entry.flags:
@@ -37,5 +37,5 @@ class DockerdOptions(Entry):
 
 @lru_cache(maxsize=1)
 def dockerd_options() -> DockerdOptions:
-    """dockerd's options as the catalog has them."""
+    """dockerd's options in the catalog."""
     return DockerdOptions.model_validate(read("toolkit/dockerd"))

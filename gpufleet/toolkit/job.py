@@ -11,7 +11,7 @@ from gpufleet.toolkit.plan import CONFIG, ToolkitPlan
 
 
 def toolkit_job(facts: NodeFacts, plan: ToolkitPlan, lock_timeout: int) -> Job:
-    """The transaction that the plan asks for."""
+    """The planned transaction."""
     assert facts.package_manager, "a host without a package manager is blocked by preflight"
     family = Family(
         title="toolkit",

@@ -23,7 +23,7 @@ class ToolkitVersion(Sourced):
 
 
 class Advisory(Sourced):
-    """A vulnerability of the toolkit: versions below `fixed` have it."""
+    """A vulnerability of the toolkit in versions below `fixed`."""
 
     cve: str
     fixed: str
@@ -39,7 +39,7 @@ class ToolkitRepository(Sourced):
 
 
 class ToolkitBehaviour(Sourced):
-    """Something that the toolkit does only in a range of versions (`until` is not included)."""
+    """A feature of the toolkit in a range of versions (`until` is excluded)."""
 
     topic: str
     since: str = ""
@@ -48,7 +48,7 @@ class ToolkitBehaviour(Sourced):
 
 
 class Cdi(Sourced):
-    """CDI specifications, and the units that keep them current."""
+    """CDI specifications, and the units that update them."""
 
     refresh_since: str
     refresh_units: tuple[str, ...]
@@ -78,30 +78,30 @@ class Toolkit(Entry):
 
 
 class ConfigTemplate(Entry):
-    """A template from which a runtime's configuration of that version is made."""
+    """A template of a runtime's configuration of that version."""
 
     version: int
     path: str
 
 
 class RuntimeConfig(Sourced):
-    """Where a runtime's configuration is, by who starts it."""
+    """The location of a runtime's configuration, by the service that starts it."""
 
     variant: str
     unit: str
     agent_unit: str = ""
     config: str
     drop_in: str = ""
-    generated: bool = False  # written anew at every start: change a template instead
+    generated: bool = False  # regenerated at every start: change a template instead
     templates: tuple[ConfigTemplate, ...] = ()
     base_template: str = ""
     socket: str = ""
-    runtime_found_at: tuple[str, ...] = ()  # it registers `nvidia` by itself when one exists
+    runtime_found_at: tuple[str, ...] = ()  # it registers `nvidia` itself if one of them exists
     default_runtime_option: str = ""
 
 
 class RuntimeMinimum(Sourced):
-    """The lowest version of a runtime for one feature."""
+    """The lowest version of a runtime with a feature."""
 
     feature: str
     version: str
@@ -116,7 +116,7 @@ class Runtime(Sourced):
     minimums: tuple[RuntimeMinimum, ...] = ()
 
     def minimum(self, feature: str) -> str:
-        """Lowest version that has the feature; "" where the catalog does not say."""
+        """Lowest version with the feature; "" if the catalog does not list it."""
         return next((m.version for m in self.minimums if m.feature == feature), "")
 
 
@@ -128,7 +128,7 @@ class Runtimes(Entry):
 
 
 class ToolkitCatalog(PackageCatalog):
-    """What decisions about the toolkit know."""
+    """The catalog for toolkit decisions."""
 
     toolkit: Toolkit
     runtimes: Runtimes

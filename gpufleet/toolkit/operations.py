@@ -1,4 +1,4 @@
-"""Container runtimes: a new configuration is parsed by the runtime before it counts."""
+"""Container runtimes: the runtime validates a new configuration before it takes effect."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from gpufleet.toolkit.runtime_model import ConfigChange, RuntimePlan
 @operation
 def configure(facts: NodeFacts, plan: RuntimePlan | None) -> Commands:
     """
-    Put a runtime's new configuration in place and make it count; put the old one back on failure.
+    Write and activate a runtime's new configuration; restore the old one on failure.
 
-    + facts: what the host is, for the differences that --diff shows
-    + plan: the change and how it is activated; None where the host has no such runtime
+    + facts: of the host, for the output of --diff
+    + plan: the change and its activation; None if the host has no such runtime
     """
     if plan is None or (not plan.changes and plan.activation == "none"):
         host.noop("the runtime is configured" if plan else "the host has no such runtime")
@@ -34,7 +34,7 @@ def configure(facts: NodeFacts, plan: RuntimePlan | None) -> Commands:
     if plan.changes:
         yield command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS, NOTES)
     note = f"{NOTES}/{plan.key}.json" if plan.changes and plan.serves else ""
-    if note:  # what goes again is on record until all of it is gone
+    if note:  # a removal stays recorded until it is complete
         backups[note] = f"{BACKUPS}/{mark}{note}"
         yield from _note(plan, note, mark, backups[note])
     for number, change in enumerate(plan.changes):
@@ -59,7 +59,7 @@ def configure(facts: NodeFacts, plan: RuntimePlan | None) -> Commands:
 
 
 def _note(plan: RuntimePlan, note: str, mark: str, backup: str) -> Commands:
-    """Write down what is about to be written: a run that fails or is killed may not record it."""
+    """Note the planned changes on the host, for a run that fails or is killed before its record."""
     staged = f"{INCOMING}/{mark}-note"
     text = json.dumps(plan.as_record().as_json(), indent=2, sort_keys=True) + "\n"
     yield upload(text.encode(), staged)
@@ -94,14 +94,16 @@ def _put(
 @operation
 def describe_devices(plan: CdiPlan, driver: Callable[[], str | None]) -> Commands:
     """
-    Make the CDI spec for the loaded driver.
+    Generate the CDI spec for the loaded driver.
 
-    + plan: who keeps the spec, and whether it is current
-    + driver: version that is loaded by then; None where a reboot has to load it first
+    + plan: what updates the spec, and whether it is current
+    + driver: version that is loaded when the step runs; None if a reboot must load it
     """
     version = driver()
     if not plan.stale(version):
-        host.noop("the CDI spec is current" if version else "it is made when a driver is loaded")
+        host.noop(
+            "the CDI spec is current" if version else "it is generated once a driver is loaded"
+        )
         return
     message = explain(host.name, findings.CDI_FAILED(file=plan.path, driver=version))
     if plan.keeper == "refresh":

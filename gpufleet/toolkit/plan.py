@@ -1,4 +1,4 @@
-"""What is to be done about the container toolkit of one host, and why. Pure."""
+"""The container toolkit plan of one host. Pure."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from gpufleet.toolkit.runtime_model import Context, RuntimePlan
 from gpufleet.toolkit.runtimes import plan_runtime
 from gpufleet.toolkit.settings import ToolkitSettings
 
-CONFIG = "/etc/nvidia-container-runtime/config.toml"  # made by the packages' own scripts
+CONFIG = "/etc/nvidia-container-runtime/config.toml"  # created by the packages' scripts
 Action = Literal["none", "install", "upgrade", "downgrade", "repair"]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolkitPlan:
-    """The steps of the toolkit role for one host; a step that is empty has nothing to do."""
+    """The steps of the toolkit role for one host; an empty step does nothing."""
 
     choice: ToolkitChoice
     action: Action
     before: str | None  # version of the installed packages
-    target: str  # version to end with
-    packages: tuple[str, ...]  # names, all at the target
-    installed: tuple[str, ...]  # those of them that are there now
+    target: str  # version after the run
+    packages: tuple[str, ...]  # names, all at the target version
+    installed: tuple[str, ...]  # those that are installed
     repository: RepositoryPlan
-    prerequisites: tuple[str, ...]  # what locks versions, where it is missing
-    hold: tuple[str, ...]  # names to hold that are not held
+    prerequisites: tuple[str, ...]  # version lock, if missing
+    hold: tuple[str, ...]  # packages to hold
     runtimes: tuple[RuntimePlan, ...]
     cdi: CdiPlan
     boot_id: str
@@ -65,7 +65,7 @@ class ToolkitPlan:
         )
 
     def converged(self, driver: str | None) -> bool:
-        """Whether there is nothing to do while `driver` is the loaded one."""
+        """Whether there is nothing to do while `driver` is loaded."""
         return not (
             self.changes_packages
             or self.repository.needed
@@ -75,9 +75,9 @@ class ToolkitPlan:
         )
 
     def record(self, driver: str | None, versions: dict[str, str]) -> ToolkitEntry:
-        """What provenance keeps under `toolkit` once all is carried out.
+        """The record's entry of the toolkit after the run.
 
-        `driver`: version that is loaded then; `versions`: packages by name, as installed.
+        `driver`: version that is loaded then; `versions`: installed version by package.
         """
         pending = {
             runtime.unit: PendingPart(
@@ -111,7 +111,7 @@ class ToolkitPlan:
 
 
 def _first_run_broke_off(facts: NodeFacts) -> bool:
-    """Whether an earlier run installed the toolkit and did not come to its end."""
+    """Whether an earlier run installed the toolkit and did not finish."""
     begun = facts.files.get(TOOLKIT_BEGUN)
     recorded = facts.provenance.entry(ToolkitEntry)
     return not recorded.exists and begun is not None and begun.content is not None
@@ -120,7 +120,7 @@ def _first_run_broke_off(facts: NodeFacts) -> bool:
 def plan_toolkit(
     settings: ToolkitSettings, facts: NodeFacts, catalog: ToolkitCatalog
 ) -> ToolkitPlan:
-    """What to install and configure on one host; raises nothing, reports findings."""
+    """The toolkit plan of one host. Reports findings; never raises."""
     choice = resolve_toolkit(
         catalog,
         distribution=code_of(facts.os, catalog.distributions),
@@ -132,7 +132,7 @@ def plan_toolkit(
     action, reason = _action(choice, before, target, facts)
     repository = plan_repository(choice.repository, facts, wanted=action != "none")
     plugin = lock_plugin(facts, catalog, hold=settings.hold)
-    anew = action != "none" or bool(plugin)
+    moves = action != "none" or bool(plugin)
     first = action == "install" or _first_run_broke_off(facts)
     context = Context(settings, facts, catalog, first=first)
     runtimes = tuple(
@@ -150,7 +150,7 @@ def plan_toolkit(
         installed=tuple(name for name in choice.packages if name in facts.packages),
         repository=repository,
         prerequisites=plugin,
-        hold=to_hold(choice.packages, facts, moves=anew) if settings.hold else (),
+        hold=to_hold(choice.packages, facts, moves=moves) if settings.hold else (),
         runtimes=runtimes,
         cdi=cdi,
         boot_id=facts.boot_id,
@@ -173,7 +173,7 @@ def _installed_version(choice: ToolkitChoice, facts: NodeFacts) -> str | None:
 
 
 def _target(settings: ToolkitSettings, choice: ToolkitChoice, before: str | None) -> str:
-    """The chosen version; a newer one that is there stays, unless a version was asked for."""
+    """The target version; an installed newer one stays unless a version is set."""
     newer = before is not None and release(before) > release(choice.version)
     return before if before and newer and not settings.version else choice.version
 
@@ -193,9 +193,9 @@ def _action(
     if not wrong:
         return "none", f"Container toolkit {before} is installed."
     if before == target:
-        return "repair", f"Not at {target}, or half done: {', '.join(wrong)}."
+        return "repair", f"Not at {target}, or half-installed: {', '.join(wrong)}."
     verb: Action = "upgrade" if release(before) < release(target) else "downgrade"
-    return verb, f"Container toolkit {before} is installed, {target} is wanted."
+    return verb, f"Container toolkit {before} is installed, {target} is requested."
 
 
 def _inspect(
@@ -205,7 +205,7 @@ def _inspect(
     choice: ToolkitChoice,
     target: str,
 ) -> list[Finding]:
-    """What a person should know of what is there: old packages, runtimes that are left out."""
+    """Findings about the host: old packages, runtimes that are not configured."""
     findings = []
     if target != choice.version:
         findings.append(found.NEWER_INSTALLED(installed=target, version=choice.version))

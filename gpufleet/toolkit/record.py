@@ -1,4 +1,4 @@
-"""What the host's record says of the toolkit, and of what was changed in files of runtimes."""
+"""The toolkit in the host's record, and the changes of runtimes' files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class EditPart(Part):
 
 
 class ChangesPart(Part):
-    """All that gpufleet changed in one file: see Record."""
+    """gpufleet's changes of one file: see Record."""
 
     created: bool
     skeleton: str
@@ -33,7 +33,7 @@ class ChangesPart(Part):
 
     @property
     def record(self) -> Record:
-        """The record that undoes the changes."""
+        """The record that reverts the changes."""
         edits = tuple(
             Edit(
                 tuple(edit.path),
@@ -50,7 +50,7 @@ class ChangesPart(Part):
 
     @classmethod
     def of(cls, record: Record) -> ChangesPart:
-        """What the host's record keeps of the changes of one file."""
+        """The changes of one file for the host's record."""
         edits = [
             EditPart(
                 path=list(edit.path),
@@ -69,34 +69,34 @@ class ChangesPart(Part):
 
 
 class FilePart(Part):
-    """A configuration file that holds what is gpufleet's."""
+    """A configuration file with settings of gpufleet."""
 
     config: str = ""  # its path
     changes: ChangesPart | None = None
 
 
 class RuntimePart(FilePart):
-    """A runtime that gpufleet configured, with the file that counted in the last run."""
+    """A runtime that gpufleet configured, with its effective file in the last run."""
 
     default: bool = False
-    user_keys: list[str] = Field(default_factory=list)  # settings of the user's that must survive
-    # files of runs before it that still hold what is ours
+    user_keys: list[str] = Field(default_factory=list)  # the user's settings that must stay
+    # files of earlier runs that still have our settings
     earlier: list[FilePart] = Field(default_factory=list)
 
 
 class CdiPart(Part):
-    """The CDI spec that gpufleet keeps."""
+    """The CDI spec that gpufleet manages."""
 
     path: str = ""
-    driver: str | None = None  # version that it was made for
+    driver: str | None = None  # version that it was generated for
     created: bool = False  # there was none before
 
 
 class PendingPart(Part):
-    """A unit that was to be restarted and was left to the user."""
+    """A unit whose restart is left to the user."""
 
     boot_id: str = ""
-    started: str = ""  # when it was started last, in microseconds since the boot
+    started: str = ""  # last start, in microseconds since boot
     reason: str = ""
 
 
@@ -114,8 +114,8 @@ class ToolkitEntry(Entry):
 
 
 def recorded_runtimes(facts: NodeFacts) -> dict[str, RuntimePart]:
-    """What gpufleet wrote for each runtime: by the journal of an unrecorded run, else by the
-    record. A damaged note counts for nothing."""
+    """gpufleet's changes for each runtime: from the journal of an unrecorded run, else from the
+    record. A damaged note is ignored."""
     runtimes = dict(facts.provenance.entry(ToolkitEntry).runtimes)
     for key, note in facts.noted_runtimes.items():
         try:

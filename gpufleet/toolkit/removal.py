@@ -1,4 +1,4 @@
-"""How the toolkit leaves a host: what runtimes and CDI specs hold of it. Pure."""
+"""Removal plan of the toolkit: runtimes' settings and CDI specs. Pure."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from gpufleet.toolkit.settings import ToolkitSettings
 
 @dataclass(frozen=True, slots=True)
 class ToolkitRemoval:
-    """What goes of the toolkit besides its packages and files."""
+    """What is removed besides the toolkit's packages and files."""
 
     runtimes: tuple[RuntimePlan, ...]
-    specs: tuple[str, ...]  # CDI specs that are there because of gpufleet
-    units: tuple[str, ...]  # that would write it again; they go with their package
+    specs: tuple[str, ...]  # CDI specs that gpufleet created
+    units: tuple[str, ...]  # they would recreate it; removed with their package
     findings: tuple[Finding, ...]
 
     def first(self) -> Mapping[str, object]:
@@ -30,7 +30,7 @@ class ToolkitRemoval:
     def before(self) -> Mapping[str, object]:
         taken = [runtime.key for runtime in self.runtimes if runtime.change]
         return {
-            f"take nvidia out of {', '.join(taken)}": taken,
+            f"remove nvidia from {', '.join(taken)}": taken,
             f"remove the CDI spec {', '.join(self.specs)}": self.specs,
         }
 
@@ -47,7 +47,7 @@ class ToolkitRemoval:
 def plan_toolkit_removal(
     settings: ToolkitSettings, leaving: Leaving[ToolkitEntry]
 ) -> ToolkitRemoval:
-    """By the record, by notes, and not under containers that need the runtime."""
+    """Plan by the record and notes; containers that need the runtime are a blocker."""
     facts, cdi = leaving.facts, leaving.catalog.toolkit.cdi
     runtimes = plan_runtime_removal(settings, facts, leaving.catalog)
     return ToolkitRemoval(
@@ -64,7 +64,7 @@ def plan_toolkit_removal(
 def _containers(
     settings: ToolkitSettings, runtimes: tuple[RuntimePlan, ...], leaving: Leaving[ToolkitEntry]
 ) -> tuple[Finding, ...]:
-    """The program that a container was started by is needed to stop it, or to enter it."""
+    """A container's runtime program is needed to stop or enter the container."""
     if settings.allow_disruption:
         return ()
     there = leaving.facts.runtimes
@@ -77,7 +77,7 @@ def _containers(
 
 
 def _specs(entry: ToolkitEntry, refreshed: str) -> tuple[str, ...]:
-    """The spec that gpufleet made, and the one that the units of its packages made."""
+    """The spec that gpufleet generated, and the one that its packages' units generated."""
     specs = [entry.cdi.path] if entry.cdi.created else []
     if entry.added:
         specs.append(refreshed)

@@ -1,4 +1,4 @@
-"""Resolves which version of the container toolkit a host gets. Never raises."""
+"""Resolves the container toolkit's version for a host. Never raises."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def resolve_toolkit(
     newest = _newest(catalog, place)
     version = settings.version or newest
     reason = (
-        f"Version {version} was asked for (toolkit_version)."
+        f"Version {version} is requested (toolkit_version)."
         if settings.version
-        else f"Version {version} is the newest that {place.title} can have."
+        else f"Version {version} is the newest for {place.title}."
     )
     return ToolkitChoice(
         version=version,
@@ -51,7 +51,7 @@ def _refused(catalog: ToolkitCatalog, settings: ToolkitSettings, finding: Findin
 
 
 def _refuses(distribution: Distribution, version: str) -> bool:
-    """True where a version (as numbers: 1.19 covers 1.19.1, not 1.190) cannot be installed."""
+    """True if a version (as numbers: 1.19 covers 1.19.1, not 1.190) cannot be installed."""
     number = release(version)
     prefixes = (release(prefix) for prefix in distribution.toolkit.refused)
     return any(number[: len(prefix)] == prefix for prefix in prefixes)

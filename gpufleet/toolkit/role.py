@@ -19,7 +19,7 @@ from gpufleet.toolkit.settings import ToolkitSettings
 
 
 class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
-    """NVIDIA's container toolkit, and the runtimes that it serves."""
+    """NVIDIA's container toolkit, and the runtimes that it configures."""
 
     name = "toolkit"
     folder = "container-toolkit"
@@ -56,7 +56,7 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
             f"trust the repository {repository_name(plan.repository)}": plan.repository.needed,
             f"{plan.action} the toolkit: {plan.target}{ASKED_LATER}": plan.changes_packages,
             "hold the toolkit packages": plan.hold,
-            "make the CDI spec": plan.cdi.stale(around.installs),
+            "generate the CDI spec": plan.cdi.stale(around.installs),
         }
         for runtime in plan.runtimes:
             done[f"write {runtime.config}"] = runtime.change is not None

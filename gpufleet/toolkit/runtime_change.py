@@ -1,4 +1,4 @@
-"""From a merged configuration to the change of one file, and to the plan of its runtime. Pure."""
+"""From a merged configuration to the change of a file and the plan of its runtime. Pure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from gpufleet.toolkit.runtime_model import ConfigChange, Context, RuntimePlan
 from gpufleet.toolkit.runtime_texts import containerd_socket, main_path, text_of
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
-# A line of `containerd config dump` and of `crio config` that says that nvidia is known.
+# A line of `containerd config dump` and of `crio config` that shows that nvidia is registered.
 _TABLE = r"""runtimes\.['"]?nvidia['"]?\]"""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The file of one runtime that is ours to change."""
+    """The file of one runtime that gpufleet changes."""
 
     path: str
     text: str | None
@@ -32,7 +32,7 @@ class Target:
 def change_of(
     key: str, target: Target, runtime: Runtime, context: Context, *, serving: bool
 ) -> ConfigChange | None:
-    """The change of one file; None where it stays. `serving`: the runtime knows nvidia by it."""
+    """The change of one file; None if unchanged. `serving`: it registers nvidia."""
     if not target.merged.changed or target.merged.blocked:
         return None
     file = context.facts.files.get(target.path)
@@ -59,7 +59,7 @@ def _read_back(key: str, runtime: Runtime, context: Context) -> tuple[str, ...]:
 def assemble(
     key: str, runtime: Runtime, target: Target, context: Context, *, serving: bool
 ) -> RuntimePlan:
-    """The plan of a runtime whose one file changes, before it is known how that comes to count."""
+    """The plan of a runtime whose file changes, before its activation is chosen."""
     merged = target.merged
     findings = list(merged.notes)
     service = context.facts.services.get(runtime.unit)
@@ -111,7 +111,7 @@ def _validate(runtime: Runtime, context: Context) -> tuple[str, ...]:
 
 
 def _user_keys(runtime: Runtime, target: Target) -> tuple[str, ...]:
-    """The user's own settings, one or two levels deep, as the checks look for them later."""
+    """The user's own settings, one or two levels deep, for the checks."""
     if target.text is None or target.merged.blocked:
         return ()
     undo = docker.unmerge if runtime.name == "docker" else containerd.unmerge

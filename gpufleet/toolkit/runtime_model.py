@@ -1,4 +1,4 @@
-"""The plan of one container runtime, and what it is made from."""
+"""The plan of one container runtime, and its inputs."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Activation = Literal["none", "reload", "restart"]
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """A configuration file to write, or to remove where `after` is None.
+    """A configuration file to write, or to remove if `after` is None.
 
-    Write it only while the host's file still has `sha256` ("" where there is none). `validate` is
-    the runtime's own parser, with `{path}` for the new file beside the old one; empty where the
-    runtime's version has none.
+    It is written only if the host's file still has `sha256` ("": there is none). `validate` is the
+    runtime's own parser, with `{path}` for the new file beside the old one; empty if the runtime's
+    version has none.
     """
 
     path: str
@@ -44,8 +44,8 @@ class ConfigChange:
     mode: int
     sha256: str
     validate: tuple[str, ...]
-    read_back: tuple[str, ...] = ()  # prints the configuration as the runtime takes it
-    expected: str = ""  # extended regular expression of a line that it must print then
+    read_back: tuple[str, ...] = ()  # prints the effective configuration
+    expected: str = ""  # extended regular expression of a line in its output
 
     @property
     def write(self) -> FileWrite | None:
@@ -54,36 +54,36 @@ class ConfigChange:
 
 @dataclass(frozen=True, slots=True)
 class RuntimePlan:
-    """One runtime: the change of its configuration, and what makes the change count."""
+    """One runtime: the change of its configuration, and its activation."""
 
     key: str  # as in NodeFacts.runtimes
     name: str  # docker, containerd, crio
     unit: str
-    config: str  # path of the file that holds what is ours
+    config: str  # path of the file with our settings
     change: ConfigChange | None
     activation: Activation
-    reason: str  # why it has to be restarted or reloaded
+    reason: str  # why it must be restarted or reloaded
     postponed: bool  # a restart is needed, and left to the user
     default: bool
-    user_keys: tuple[str, ...]  # settings of the user's that must survive
+    user_keys: tuple[str, ...]  # the user's settings that must stay
     record: Record
     findings: tuple[Finding, ...] = ()
-    started: str = ""  # when the unit was started last, in microseconds since the boot
-    others: tuple[ConfigChange, ...] = ()  # of files that the runtime read in an earlier run
-    earlier: tuple[tuple[str, Record], ...] = ()  # such files that still hold what is ours
-    socket: str = ""  # containerd's, where its plugins can be asked for
+    started: str = ""  # last start of the unit, in microseconds since boot
+    others: tuple[ConfigChange, ...] = ()  # files that the runtime read in an earlier run
+    earlier: tuple[tuple[str, Record], ...] = ()  # such files that still have our settings
+    socket: str = ""  # containerd's, to list its plugins
     running: bool = True
-    serves: bool = False  # the unit knows the runtime nvidia afterwards
-    spare: bool = False  # containers that its restart would stop are to be left alone
+    serves: bool = False  # the unit has the runtime nvidia afterwards
+    spare: bool = False  # do not restart it if that would stop containers
 
     @property
     def changes(self) -> tuple[ConfigChange, ...]:
-        """Every file that is written or removed, the one that counts last."""
+        """Every file that is written or removed, the effective one last."""
         return (*self.others, *((self.change,) if self.change else ()))
 
     @property
     def managed(self) -> bool:
-        """Whether the runtime is to serve GPUs, by our configuration or by its own."""
+        """Whether the runtime is to support GPUs, by our configuration or its own."""
         return not any(finding.blocks or finding.code == CRI_DISABLED for finding in self.findings)
 
     def describe(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class RuntimePlan:
         }
 
     def as_record(self) -> RuntimePart:
-        """What provenance keeps of this runtime."""
+        """The record's entry of this runtime."""
         part = RuntimePart(
             config=self.config,
             default=self.default,
@@ -112,38 +112,38 @@ class RuntimePlan:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What every runtime's plan is made from."""
+    """The inputs of every runtime's plan."""
 
     settings: ToolkitSettings
     facts: NodeFacts
     catalog: ToolkitCatalog
-    first: bool  # the toolkit's packages are installed in this run for the first time
+    first: bool  # this run installs the toolkit's packages for the first time
 
     def known(self, runtime: Runtime) -> KnownRuntime:
         return next(r for r in self.catalog.runtimes.runtimes if r.name == runtime.name)
 
     def has(self, runtime: Runtime, feature: str) -> bool:
-        """Whether the runtime's version has a feature of runtimes.yaml; unknown counts as no."""
+        """Whether the runtime's version has a feature of runtimes.yaml; False if unknown."""
         since = self.known(runtime).minimum(feature)
         return bool(since) and release(runtime.version) >= release(since)
 
     def newest_version(self, runtime: Runtime) -> int:
-        """containerd: the newest version of its file that the program knows; older names it heeds.
+        """containerd: the newest file version that the program supports; it honours older names.
 
-        1.x takes a file of version 3 for one of version 2, and ignores the names of version 3.
+        1.x reads a file of version 3 as version 2, and ignores the names of version 3.
         """
         if not runtime.version:
             return containerd.NEWEST
         return 4 if self.has(runtime, "config-v4") else 3 if self.has(runtime, "config-v3") else 2
 
     def reads(self, runtime: Runtime) -> Reads:
-        """What docker's version reads beside JSON."""
+        """Non-JSON texts that docker's version accepts."""
         return Reads(self.has(runtime, "blank-file"), self.has(runtime, "byte-order-mark"))
 
     def files(self, key: str) -> dict[str, Record]:
-        """By path, what the host's record says that we changed in each file of a runtime.
+        """Our recorded changes of a runtime's files, by path.
 
-        The file that counted in the last run comes first, then those of runs before it.
+        The effective file of the last run is first, then those of earlier runs.
         """
         runtime = recorded_runtimes(self.facts).get(key, RuntimePart())
         records = {
@@ -154,19 +154,19 @@ class Context:
         return {path: record for path, record in records.items() if record}
 
     def record(self, key: str, path: str) -> Record:
-        """What we changed in the file at `path`, under this name or another one."""
+        """Our changes of the file at `path`, under this name or another one."""
         real = self.real_path(path)
         files = self.files(key)
         return next((files[name] for name in files if self.real_path(name) == real), Record())
 
     def real_path(self, path: str) -> str:
-        """Where a file is, when its path is a symbolic link; one step is followed."""
+        """The target of a path that is a symbolic link; follows one step."""
         file = self.facts.files.get(path)
         link = file.link if file else ""
         return posixpath.normpath(posixpath.join(posixpath.dirname(path), link)) if link else path
 
     def pending(self, unit: str) -> str:
-        """Why an earlier run said that the unit needs a restart; "" once it was started anew."""
+        """Why the unit needs a restart since an earlier run; "" once it was restarted."""
         toolkit = self.facts.provenance.entry(ToolkitEntry)
         entry = toolkit.pending.get(unit, PendingPart())
         same_start = entry.started == self.started(unit)
@@ -174,6 +174,6 @@ class Context:
         return entry.reason if same_boot and same_start else ""
 
     def started(self, unit: str) -> str:
-        """When the unit was started last, as far as the host knows."""
+        """The unit's last start, as reported by the host."""
         service = self.facts.services.get(unit)
         return service.started if service else ""

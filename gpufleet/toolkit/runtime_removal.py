@@ -1,4 +1,4 @@
-"""How each configuration file loses what is ours, by the host's record. Pure."""
+"""Removal of our settings from each configuration file, by the host's record. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gpufleet.toolkit.settings import ToolkitSettings
 def plan_runtime_removal(
     settings: ToolkitSettings, facts: NodeFacts, catalog: ToolkitCatalog
 ) -> tuple[RuntimePlan, ...]:
-    """How each recorded runtime loses what is ours, in every file that ever held any of it."""
+    """The plans that remove our settings of each recorded runtime from all its files."""
     context = Context(settings, facts, catalog, first=False)
     recorded = recorded_runtimes(facts)
     return tuple(_plan_removal(key, context) for key in recorded if context.files(key))
@@ -34,7 +34,7 @@ def _plan_removal(key: str, context: Context) -> RuntimePlan:
     runtime = there or _gone(key, next(iter(files)))
     targets = [_retracted(key, runtime, path, context) for path in files]
     main = main_path(key, runtime, context.settings)
-    # the file that counts is the one that the runtime reads; by default that of the last run
+    # the effective file is the one that the runtime reads; by default that of the last run
     targets.sort(key=lambda target: target.path != main)
     counts = next((each for each in targets if each.merged.changed), targets[0])
     plan = replace(
@@ -53,9 +53,9 @@ def _plan_removal(key: str, context: Context) -> RuntimePlan:
 
 
 def without_old_files(plan: RuntimePlan, runtime: Runtime, context: Context) -> RuntimePlan:
-    """The plan of a runtime whose configuration path has changed: the old file loses what is ours.
+    """The plan of a runtime whose configuration path changed: clean the old file.
 
-    A file that cannot be cleaned stays on the host's record, for a later run or the removal.
+    A file that cannot be cleaned stays in the host's record, for a later run or the removal.
     """
     if not plan.managed:
         return plan
@@ -80,7 +80,7 @@ def without_old_files(plan: RuntimePlan, runtime: Runtime, context: Context) -> 
 
 
 def _retracted(key: str, runtime: Runtime, path: str, context: Context) -> Target:
-    """One file without what is ours; with a blocker where that cannot be done."""
+    """One file without our settings; with a blocker if that is not possible."""
     record, file = context.record(key, path), context.facts.files.get(path)
     if file is None or file.error:
         reason = file.error if file else "it was not among the files that were read"
@@ -112,6 +112,6 @@ def _changes(
 
 
 def _gone(key: str, path: str) -> Runtime:
-    """A runtime that was removed since: nothing runs, and nothing can parse its configuration."""
+    """A runtime that was removed since: nothing to restart, and no parser of its configuration."""
     names: dict[str, RuntimeName] = {"docker": "docker", "crio": "crio"}
     return Runtime(names.get(key, "containerd"), "0", f"{key}.service", path, running=False)

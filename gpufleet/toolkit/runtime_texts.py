@@ -1,4 +1,4 @@
-"""The configuration files of one runtime taken together, and what they would be. Pure."""
+"""The configuration files of one runtime together, before and after a change. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpufleet.toolkit.config.tables import parsed
 from gpufleet.toolkit.runtime_model import Context
 from gpufleet.toolkit.settings import ToolkitSettings
 
-SOCKET = "/run/containerd/containerd.sock"  # where containerd listens when nothing else is said
+SOCKET = "/run/containerd/containerd.sock"  # containerd's default
 
 
 def main_path(key: str, runtime: Runtime, settings: ToolkitSettings) -> str:
@@ -27,7 +27,7 @@ def main_path(key: str, runtime: Runtime, settings: ToolkitSettings) -> str:
 
 
 def text_of(facts: NodeFacts, path: str) -> str | None:
-    """A file's text; None where there is none, or where it cannot be read."""
+    """A file's text; None if it does not exist or cannot be read."""
     file = facts.files.get(path)
     return file.content if file else None
 
@@ -48,7 +48,7 @@ def crio_layers(path: str, texts: Mapping[str, str], without: str | None = None)
 
 
 def containerd_socket(main: str | None, exec_start: str) -> str:
-    """Where containerd listens, by its command line, its main file, or its default."""
+    """containerd's socket, from its command line, its main file, or its default."""
     flags = [
         value for flag in ("--address", "-a") for value in docker.flag_values(exec_start, flag)
     ]
@@ -57,7 +57,7 @@ def containerd_socket(main: str | None, exec_start: str) -> str:
 
 
 def safe(key: str, runtime: Runtime, path: str, merged: Merged, context: Context) -> Merged:
-    """The merge, or none of it where it would make the runtime name one that is not defined."""
+    """The merge, or none of it if the runtime would refer to an undefined one."""
     if not merged.changed or merged.blocked:
         return merged
     before = {name: file.content for name, file in context.facts.files.items()}
@@ -80,7 +80,7 @@ def _still_named(path: str, runtime: Runtime, name: str, setting: str) -> Findin
 def _unresolved(
     key: str, runtime: Runtime, path: str, files: Mapping[str, str | None], context: Context
 ) -> References:
-    """Runtimes that are named and not defined, where `path` is one of the files."""
+    """Runtimes that are named but not defined, with `path` as one of the files."""
     texts = {name: text for name, text in files.items() if text is not None}
     if runtime.name == "docker":
         service = context.facts.services.get(runtime.unit)
@@ -93,7 +93,7 @@ def _unresolved(
     if runtime.name == "crio":
         return references.crio(crio.effective(crio_layers(main, texts)))
     if path != main and path not in containerd.imported(texts.get(main), main, [path]):
-        main = path  # a file that this containerd does not read: judged by itself
+        main = path  # a file that this containerd does not read: checked alone
     imports = imported_texts(texts.get(main), main, texts)
     deep = context.has(runtime, "drop-ins-merged")
     newest = context.newest_version(runtime)

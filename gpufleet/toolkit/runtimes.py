@@ -1,4 +1,4 @@
-"""What is to be done about each container runtime of one host. Pure."""
+"""The plan of each container runtime of one host. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.activation import with_activation
 from gpufleet.toolkit.config import containerd, crio, docker
 from gpufleet.toolkit.config.edits import has
-from gpufleet.toolkit.config.model import Merged, Record, RuntimeWish
+from gpufleet.toolkit.config.model import DesiredRuntime, Merged, Record
 from gpufleet.toolkit.config.tables import parsed
 from gpufleet.toolkit.dockerd import dockerd_options
 from gpufleet.toolkit.models import RuntimeConfig
@@ -24,7 +24,7 @@ BINARY_PATH = f"/usr/bin/{BINARY}"
 
 
 def plan_runtime(key: str, runtime: Runtime, context: Context) -> RuntimePlan:
-    """What to do about one runtime that is to be configured; reports findings, raises nothing."""
+    """The plan of one runtime to configure. Reports findings; never raises."""
     return without_old_files(_plan(key, runtime, context), runtime, context)
 
 
@@ -46,10 +46,10 @@ def _plan(key: str, runtime: Runtime, context: Context) -> RuntimePlan:
     return with_activation(assemble(key, runtime, target, context, serving=True), runtime, context)
 
 
-def _wish(path: str, runtime: Runtime, context: Context) -> RuntimeWish:
-    """What the settings ask of this runtime, as far as its version can have it."""
+def _desired(path: str, runtime: Runtime, context: Context) -> DesiredRuntime:
+    """The desired configuration by the settings, as far as the runtime's version supports it."""
     opt_in = context.has(runtime, "cdi") and not context.has(runtime, "cdi-default")
-    return RuntimeWish(
+    return DesiredRuntime(
         file=path,
         binary=BINARY if runtime.name == "docker" else BINARY_PATH,
         default=context.settings.default_runtime,
@@ -60,8 +60,8 @@ def _wish(path: str, runtime: Runtime, context: Context) -> RuntimeWish:
 def _docker(key: str, runtime: Runtime, path: str, context: Context) -> Target:
     text = text_of(context.facts, path)
     record = context.record(key, path)
-    wish = replace(_wish(path, runtime, context), reads=context.reads(runtime))
-    merged = docker.merge(text, wish, record)
+    desired = replace(_desired(path, runtime, context), reads=context.reads(runtime))
+    merged = docker.merge(text, desired, record)
     service = context.facts.services.get(runtime.unit)
     if not merged.blocked and service:
         flags = dockerd_options().exclusive_flags()
@@ -80,8 +80,8 @@ def _containerd(key: str, runtime: Runtime, path: str, context: Context) -> Targ
     newest = context.newest_version(runtime)
     own = containerd.drop_in(main, path, deep)
     imports = imported_texts(main, path, facts.texts, without=own)
-    wish = replace(
-        _wish(path, runtime, context),
+    desired = replace(
+        _desired(path, runtime, context),
         effective=containerd.effective(main, imports.values(), deep, newest),
         newest_version=newest,
         fills_maps=v3,
@@ -89,17 +89,17 @@ def _containerd(key: str, runtime: Runtime, path: str, context: Context) -> Targ
     )
     if own and not _is_in(main, record):
         text = text_of(facts, own)
-        wish = replace(wish, file=own)
-        merged = containerd.merge(text, wish, context.record(key, own), main=main)
+        desired = replace(desired, file=own)
+        merged = containerd.merge(text, desired, context.record(key, own), main=main)
         return Target(own, text, merged)
-    merged = containerd.merge(main, wish, record)
+    merged = containerd.merge(main, desired, record)
     if merged.changed and not merged.blocked:
         merged = _hindered(main, path, imports, runtime, merged, context)
     return Target(path, main, merged)
 
 
 def _is_in(main: str | None, record: Record) -> bool:
-    """Whether an earlier run, of an older containerd, put our tables into the main file itself."""
+    """Whether an earlier run, with an older containerd, added our tables to the main file."""
     data = parsed(main)
     return bool(record.edits) and all(has(data, edit.path) for edit in record.edits)
 
@@ -112,7 +112,7 @@ def _hindered(
     merged: Merged,
     context: Context,
 ) -> Merged:
-    """The merge, or none of it where containerd would not heed the file."""
+    """The merge, or none of it if containerd would ignore the file."""
     since = context.known(runtime).minimum("drop-ins-merged")
     deep, newest = context.has(runtime, "drop-ins-merged"), context.newest_version(runtime)
     other = containerd.replaced_by(imports, deep, newest)
@@ -131,13 +131,13 @@ def _is_version_1(main: str | None) -> bool:
 def _crio(key: str, runtime: Runtime, path: str, context: Context) -> Target:
     facts = context.facts
     layers = crio_layers(path, facts.texts, without=crio.DROP_IN)
-    wish = replace(_wish(crio.DROP_IN, runtime, context), effective=crio.effective(layers))
+    desired = replace(_desired(crio.DROP_IN, runtime, context), effective=crio.effective(layers))
     text, record = text_of(facts, crio.DROP_IN), context.record(key, crio.DROP_IN)
-    return Target(crio.DROP_IN, text, crio.merge(text, wish, record))
+    return Target(crio.DROP_IN, text, crio.merge(text, desired, record))
 
 
 def _generated(runtime: Runtime, context: Context) -> RuntimeConfig | None:
-    """The catalog's entry, where k3s or RKE2 writes the file anew at every start."""
+    """The catalog's entry, if k3s or RKE2 regenerates the file at every start."""
     for config in context.known(runtime).configs:
         if config.generated and runtime.unit in (config.unit, config.agent_unit):
             return config
@@ -147,7 +147,7 @@ def _generated(runtime: Runtime, context: Context) -> RuntimeConfig | None:
 def _left_to_its_owner(
     key: str, runtime: Runtime, config: RuntimeConfig, context: Context
 ) -> RuntimePlan:
-    """k3s and RKE2 find the runtime by themselves; a first installation needs one more start."""
+    """k3s and RKE2 detect the runtime themselves; a first installation requires a restart."""
     variant = config.variant
     notes = [found.CLUSTER_OWNS_CONFIG(unit=runtime.unit, file=config.config, binary=BINARY_PATH)]
     if context.settings.default_runtime:
@@ -158,7 +158,7 @@ def _left_to_its_owner(
     plan = _untouched(key, runtime, config.config, tuple(notes))
     plan = replace(plan, started=context.started(runtime.unit))
     need = context.pending(runtime.unit) or (
-        f"{variant} looks for the toolkit only when it starts" if context.first else ""
+        f"{variant} detects the toolkit only when it starts" if context.first else ""
     )
     if not need or not runtime.running:
         return plan

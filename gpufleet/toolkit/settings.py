@@ -20,40 +20,40 @@ Runtimes = Annotated[Literal["auto"] | tuple[Runtime, ...], BeforeValidator(seve
 
 
 class ToolkitSettings(RoleSettings):
-    """How containers get GPUs on a host."""
+    """The container toolkit of a host."""
 
     prefix = "toolkit_"
 
-    enabled: bool = Field(True, description="Install the container toolkit at all.")
+    enabled: bool = Field(True, description="Install the container toolkit.")
     version: ToolkitVersion | None = Field(
-        None, description="Exact toolkit version. Default: the catalog's newest for the host."
+        None, description="Exact toolkit version. Default: the newest in the catalog for the host."
     )
     runtimes: Runtimes = Field(
-        "auto", description="Runtimes to configure; `auto`: those that are installed."
+        "auto", description="Runtimes to configure; `auto`: all installed ones."
     )
     default_runtime: bool = Field(
         False, description="Make `nvidia` the default runtime of docker, containerd and CRI-O."
     )
-    cdi: bool = Field(True, description="Write CDI specs and switch CDI on where it can be.")
+    cdi: bool = Field(True, description="Generate CDI specs and enable CDI where supported.")
     containerd_config: HostFile | None = Field(
-        None, description="containerd's configuration file, where it is not found by itself."
+        None, description="Path of containerd's configuration file. Default: detected."
     )
     restart: bool = Field(
-        True, description="Restart a runtime whose configuration changed; else say it is needed."
+        True, description="Restart a runtime after a configuration change; else report the need."
     )
     allow_disruption: bool = Field(
-        False, description="Restart docker although that stops the containers that run."
+        False, description="Restart docker even if that stops running containers."
     )
     repo_url: ToolkitUrl | None = Field(
-        None, description="Mirror of the toolkit's repository; the part before `stable/deb/`."
+        None, description="URL of a mirror of the toolkit's repository, up to `stable/deb/`."
     )
     repo_key_fingerprint: Fingerprint | None = Field(
         None,
-        description="Fingerprint of the mirror's own signing key, when it is not NVIDIA's.",
+        description="Fingerprint of the mirror's signing key, if it is not NVIDIA's.",
     )
     repo_logins: str | None = Field(
         None,
-        description="Path, where gpufleet runs, of a file with names and passwords for "
-        "that mirror, in netrc's form, readable by its owner alone.",
+        description="Path on the controller of a netrc file with names and passwords for "
+        "that mirror; only its owner may read it.",
     )
-    hold: bool = Field(True, description="Hold the toolkit's packages at the installed version.")
+    hold: bool = Field(True, description="Hold the toolkit packages at the installed version.")

@@ -43,7 +43,7 @@ def install(node: Node) -> None:
         node.settings.host.lock_timeout,
     )
     repository.trust("Trust the toolkit's repository", plan.repository, "toolkit", job.lock_timeout)
-    found = packages.look_up("Find the toolkit in the repositories and fetch it", job)
+    found = packages.resolve_and_download("Find the toolkit in the repositories and fetch it", job)
     packages.install("Install the toolkit packages at one version", job, found)
     plugin = () if job.needed else plan.prerequisites
     packages.hold(

@@ -42,7 +42,7 @@ def install(node: Node) -> None:
     repository.trust(
         "Trust NVIDIA's driver repository", plan.repository, "driver", settings.lock_timeout
     )
-    found = packages.look_up("Find the driver in the repositories and fetch it", job)
+    found = packages.resolve_and_download("Find the driver in the repositories and fetch it", job)
     files.write(
         "Keep other drivers off the GPUs, and upgrades off the driver", node.facts, plan.files
     )

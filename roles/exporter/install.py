@@ -42,7 +42,9 @@ def install(node: Node) -> None:
     exporter.fetch_image("See that the image is there", plan)
     files.write("Say where it listens and what it collects", node.facts, plan.files)
     for job in jobs:  # the exporter's packages want DCGM's to be there
-        asked = packages.look_up(f"Find {job.family.title} in the repository and fetch it", job)
+        asked = packages.resolve_and_download(
+            f"Find {job.family.title} in the repository and fetch it", job
+        )
         packages.install(f"Install {job.family.title} at one version", job, asked)
         found.append(asked)
     if jobs:

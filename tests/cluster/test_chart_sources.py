@@ -241,8 +241,12 @@ def test_a_registry_wants_a_login(
 @pytest.mark.parametrize(
     ("text", "mode", "words"),
     [
-        (f"machine h login {USER} password {PASSWORD}\n", 0o644, "others than its owner"),
-        (f"machine h login {USER} password {PASSWORD} {PASSWORD}\n", 0o600, "not of netrc's form"),
+        (f"machine h login {USER} password {PASSWORD}\n", 0o644, "other than its owner"),
+        (
+            f"machine h login {USER} password {PASSWORD} {PASSWORD}\n",
+            0o600,
+            "not a valid netrc file",
+        ),
         (None, 0o600, "No such file"),
     ],
 )

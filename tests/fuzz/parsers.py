@@ -25,7 +25,7 @@ from gpufleet.kube.operations.boundary import LONGEST, told
 from gpufleet.packages.operations.logins import LoginFileError
 from gpufleet.packages.rpm_trial import read_trial
 from gpufleet.toolkit.config import containerd, crio, docker
-from gpufleet.toolkit.config.model import RuntimeWish
+from gpufleet.toolkit.config.model import DesiredRuntime
 from gpufleet.verify import parse as verify
 from gpufleet.verify.load_judge import parse as parse_load
 from tests.fuzz import files
@@ -34,7 +34,7 @@ from tests.fuzz.inputs import damaged, odd_tree
 
 UNIT = Path(__file__).resolve().parents[1] / "unit"
 FINDS = Path(__file__).with_name("finds")
-WISH = RuntimeWish(file="/etc/x", binary="nvidia-container-runtime", default=True)
+WISH = DesiredRuntime(file="/etc/x", binary="nvidia-container-runtime", default=True)
 
 
 @dataclass(frozen=True, slots=True)

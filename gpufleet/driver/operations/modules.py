@@ -1,4 +1,4 @@
-"""Kernel modules: unloaded before a driver changes, required after it, loaded at the end."""
+"""Kernel modules: unloaded before a driver change, verified after it, loaded at the end."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import explain, script
 
 Version = Callable[[], str | None]
-REBOOT = "reboot "  # how load.sh begins its line when only a reboot can help
+REBOOT = "reboot "  # prefix of load.sh's line if only a reboot can help
 
 
 @operation
 def unload(modules: tuple[str, ...], needed: bool, must: bool, end_work: bool) -> Commands:
     """
-    Stop what holds the GPUs and unload the nvidia modules, or change nothing.
+    Stop the services that use the GPUs and unload the nvidia modules, or change nothing.
 
-    + modules: names for modprobe, to load again when one of them stays
-    + needed: a module is loaded that will not fit the new driver
-    + must: no reboot is allowed, so a module that stays stops the host
-    + end_work: processes that use the GPUs are ended first; else they stop the host
+    + modules: names for modprobe, loaded again if one cannot be unloaded
+    + needed: a loaded module does not match the new driver
+    + must: no reboot is allowed: a module that cannot be unloaded stops the host
+    + end_work: end processes that use the GPUs first; otherwise they stop the host
     """
     if not needed:
-        host.noop("no module has to go first")
+        host.noop("no module must be unloaded")
         return
     message = explain(host.name, findings.MODULE_BUSY()) if must else ""
     busy = "" if end_work else explain(host.name, findings.GPU_WORK_BEGAN())
@@ -38,15 +38,15 @@ def unload(modules: tuple[str, ...], needed: bool, must: bool, end_work: bool) -
 @operation
 def require_built(needed: bool, module: str, build: str, version: Version) -> Commands:
     """
-    See that the running kernel has a module: the package manager does not fail when DKMS does.
+    Verify that the running kernel has a module: package managers ignore a failure of DKMS.
 
     + needed: packages of the driver were installed
-    + module: its name for modinfo
+    + module: name for modinfo
     + build: dkms or precompiled
-    + version: the driver's, known by then
+    + version: the driver's, known when the step runs
     """
     if not needed:
-        host.noop("the module was there before")
+        host.noop("the module exists")
         return
     wanted = version() or ""
     message = explain(host.name, findings.MODULE_NOT_BUILT(version=wanted))
@@ -56,14 +56,14 @@ def require_built(needed: bool, module: str, build: str, version: Version) -> Co
 @operation
 def rebuild_initramfs(file: str, rivals: tuple[str, ...], needed: bool) -> Commands:
     """
-    Rebuild the initramfs of the running kernel and see that it holds the blacklist.
+    Rebuild the initramfs of the running kernel and verify that it contains the blacklist.
 
-    + file: the modprobe configuration that has to be in it
-    + rivals: the modules that it keeps from loading
+    + file: the required modprobe configuration
+    + rivals: the blacklisted modules
     + needed: the file was written in this run
     """
     if not needed:
-        host.noop("the initramfs holds the blacklist")
+        host.noop("the initramfs contains the blacklist")
         return
     message = explain(host.name, findings.INITRAMFS_STALE(file=file, rivals=", ".join(rivals)))
     yield script("driver/initramfs", file, message)
@@ -77,15 +77,15 @@ def load(
     needed: bool,
 ) -> Commands:
     """
-    Load the nvidia modules; the output says `reboot …` where only a reboot can help.
+    Load the nvidia modules; the output has `reboot …` if only a reboot can help.
 
     + modules: names for modprobe
-    + version: the driver's, known by then
-    + rivals: other drivers of the same GPUs, to be unloaded first
-    + needed: the right module is not loaded
+    + version: the driver's, known when the step runs
+    + rivals: other drivers of the same GPUs, unloaded first
+    + needed: the expected module is not loaded
     """
     if not needed:
-        host.noop("the right modules are loaded")
+        host.noop("the expected modules are loaded")
         return
     message = explain(host.name, findings.MODULE_REFUSED())
     yield framed(script("driver/load", version() or "", message, " ".join(modules), *rivals))
@@ -94,10 +94,10 @@ def load(
 @operation
 def compare(version: Version, ready: Callable[[], bool]) -> Commands:
     """
-    See that the packages, the loaded module and the user-space library are one version.
+    Verify that packages, loaded module and user-space library have the same version.
 
-    + version: the driver's, known by then
-    + ready: whether the driver was to be loaded in this run and needs no reboot
+    + version: the driver's, known when the step runs
+    + ready: whether this run loads the driver, without a reboot
     """
     if not ready():
         host.noop("nothing was loaded in this run")
@@ -108,6 +108,6 @@ def compare(version: Version, ready: Callable[[], bool]) -> Commands:
 
 
 def reboot_reason(output: list[str]) -> str:
-    """Why a reboot is needed, by what `load` printed; "" when it is not."""
+    """Why a reboot is needed, from the output of `load`; "" if it is not."""
     said = answer(output) or []
     return next((line.removeprefix(REBOOT) for line in said if line.startswith(REBOOT)), "")

@@ -1,4 +1,4 @@
-"""The driver leaves a host: modules, device files, initramfs."""
+"""Removal of the driver: modules, device files, initramfs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from gpufleet.host.shell import explain, script
 @operation
 def unload(plan: DriverRemoval, must: bool) -> Commands:
     """
-    Stop what holds the GPUs and unload the nvidia modules, or change nothing.
+    Stop the services that use the GPUs and unload the nvidia modules, or change nothing.
 
-    + plan: what is taken away
-    + must: a module that stays stops the host
+    + plan: what is removed
+    + must: a module that cannot be unloaded stops the host
     """
     if not plan.unload:
         host.noop("no module is loaded")
@@ -33,14 +33,14 @@ def unload(plan: DriverRemoval, must: bool) -> Commands:
 @operation
 def forget_devices(plan: DriverRemoval, specs: Sequence[str], units: Sequence[str]) -> Commands:
     """
-    Remove the device files, and the CDI spec that gpufleet made.
+    Remove the device files, and the CDI spec that gpufleet created.
 
-    + plan: what is taken away
-    + specs: CDI specs that are there because of gpufleet
-    + units: that would write them again
+    + plan: what is removed
+    + specs: CDI specs that gpufleet created
+    + units: units that would recreate them
     """
     if not (specs or plan.modules):
-        host.noop("there are none of gpufleet's")
+        host.noop("gpufleet created none")
         return
     words = (" ".join(specs), " ".join(units))
     yield framed(script("driver/remove_devices", *words, *plan.prerequisites))
@@ -49,9 +49,9 @@ def forget_devices(plan: DriverRemoval, specs: Sequence[str], units: Sequence[st
 @operation
 def rebuild_initramfs(file: str) -> Commands:
     """
-    Rebuild the initramfs of the running kernel and see that the blacklist is out of it.
+    Rebuild the initramfs of the running kernel and verify that it lacks the blacklist.
 
-    + file: the modprobe configuration that went; "" is no change
+    + file: the removed modprobe configuration; "" means no change
     """
     if not file:
         host.noop("no blacklist was written")

@@ -1,4 +1,4 @@
-"""Services that belong to the driver."""
+"""Services of the driver."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gpufleet.host.shell import explain, script
 @operation
 def run(units: Sequence[str], ready: Callable[[], bool]) -> Commands:
     """
-    Enable and start services, and see that they stay up.
+    Enable and start services, and verify that they keep running.
 
-    + units: those that do not run; none is no change
-    + ready: whether the driver is loaded, which they all need
+    + units: services that do not run; empty means no change
+    + ready: whether the driver is loaded, as the services need
     """
     if not units or not ready():
         host.noop(

@@ -1,5 +1,5 @@
-# load.sh VERSION MESSAGE "MODULE MODULE" RIVAL...: load the nvidia modules of VERSION, rivals out first.
-# Prints `reboot REASON` and exits 0 where only a reboot can help.
+# load.sh VERSION MESSAGE "MODULE MODULE" RIVAL...: unload the rivals, then load the nvidia modules of VERSION.
+# Prints `reboot REASON` and exits 0 if only a reboot can help.
 version=$1 message=$2 modules=$3; shift 3
 for rival; do
     [ -d "/sys/module/$rival" ] || continue

@@ -1,6 +1,6 @@
-# remove_devices.sh "SPEC..." "UNIT..." MODULE...: once the nvidia modules are out, remove the device files
+# remove_devices.sh "SPEC..." "UNIT..." MODULE...: once the nvidia modules are unloaded, remove the device files
 # and the CDI specs, which UNITs would write again, and unload each MODULE that nothing else uses.
-# Prints `loaded` where the nvidia modules had to stay.
+# Prints `loaded` if the nvidia modules could not be unloaded.
 specs=$1 units=$2; shift 2
 # names of units and specs have no spaces: splitting is meant
 for unit in $units; do systemctl stop "$unit" || exit 1; done

@@ -1,4 +1,4 @@
-# require_module.sh MODULE VERSION BUILD MESSAGE: MODULE must be there at VERSION for this kernel.
+# require_module.sh MODULE VERSION BUILD MESSAGE: fail unless MODULE exists at VERSION for this kernel.
 module=$1 version=$2 build=$3 message=$4
 kernel=$(uname -r)
 have() { [ "$(modinfo -F version "$module" 2>/dev/null)" = "$version" ]; }
@@ -7,7 +7,7 @@ have && exit 0
 if [ "$build" = dkms ] && has dkms; then
     name=$(dkms status 2>/dev/null | sed -n "s|^\(nvidia[a-z-]*\)[/, ]*$version[,: ].*|\1|p" | head -n 1)
     if [ -n "$name" ]; then
-        # by force: where another build was put back in its place, DKMS believes that all is well
+        # by force: if another build was restored in its place, DKMS reports it as installed
         out=$(dkms install --force -m "$name" -v "$version" -k "$kernel" 2>&1)
         depmod "$kernel"
         have && exit 0

@@ -3,7 +3,7 @@ message=$1; shift
 for unit; do
     packaged=$(systemctl cat "$unit" 2>/dev/null | sed -n 's/^ExecStart=\(.*--no-persistence-mode.*\)/\1/p' | tail -n 1)
     if [ -n "$packaged" ]; then
-        # Ubuntu's unit switches off the one thing that the daemon is for
+        # Ubuntu's unit disables the one feature that the daemon is for
         folder=/etc/systemd/system/$unit.service.d
         mkdir -p "$folder" || exit 1
         printf '# Written by gpufleet: with persistence mode.\n[Service]\nExecStart=\nExecStart=%s\n' \

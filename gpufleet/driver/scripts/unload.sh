@@ -1,6 +1,6 @@
 # unload.sh MESSAGE BUSY MODULE...: stop the services that hold the GPUs and unload the nvidia modules.
-# When a module stays, everything that was stopped is started again and nothing has changed; that is
-# an error with MESSAGE, and none without (a reboot will do it). With BUSY, work on the GPUs is an error
+# If a module stays, everything that was stopped is started again and nothing has changed; that is
+# an error if MESSAGE is set (otherwise a reboot follows). With BUSY, work on the GPUs is an error
 # with that text, before anything is stopped and again before a module is left to a reboot.
 message=$1 busy=$2; shift 2
 [ -d /sys/module/nvidia ] || exit 0

@@ -1,6 +1,6 @@
-# exporter_start.sh MESSAGE URL GPUS SECONDS UNIT...: start the units anew, in this order, and wait until
-# URL has metrics of as many GPUs. Units that are loaded already are not read again without need: on some
-# hosts `systemctl daemon-reload` takes the GPUs away from running containers.
+# exporter_start.sh MESSAGE URL GPUS SECONDS UNIT...: restart the units, in this order, and wait until
+# URL has metrics of as many GPUs. Loaded units are not reloaded without need: on some hosts
+# `systemctl daemon-reload` removes the GPUs from running containers.
 message=$1 url=$2 gpus=$3 seconds=$4; shift 4
 metrics() {
     if has curl; then curl -fsS --noproxy '*' --max-time 5 "$url"
@@ -21,7 +21,7 @@ for unit; do
 done
 until=$(($(date +%s) + seconds))
 while [ "$(seen)" -lt "$gpus" ]; do
-    # one crash may be DCGM not being ready yet; after three there is nothing to wait for
+    # after one crash DCGM may not be ready yet; after three there is nothing to wait for
     crashes=$(systemctl show -p NRestarts "$unit")
     if [ "$(date +%s)" -ge "$until" ] || [ "${crashes#NRestarts=}" -ge 2 ] 2>/dev/null; then
         fail "$message" "$(for unit; do

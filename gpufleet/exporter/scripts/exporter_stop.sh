@@ -1,5 +1,5 @@
-# exporter_stop.sh LIST UNIT...: stop the units and keep them from starting again; take away the images
-# that LIST names ("": none). An image that somebody else uses by now stays.
+# exporter_stop.sh LIST UNIT...: stop and disable the units; remove the images in LIST ("": none).
+# An image that is in use by others stays.
 list=$1; shift
 for unit; do
     systemctl -q --no-reload disable "$unit" 2>/dev/null

@@ -1,4 +1,4 @@
-"""The host that a deploy runs for: settings checked, facts gathered once, plan made."""
+"""The host of a deploy: checks settings, gathers facts once, makes the plan."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gpufleet.role.listing import node_roles
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
 
-BROKEN_PASSWORD = "_sudo_password has a line break, which sudo takes for its end"
+BROKEN_PASSWORD = "_sudo_password has a line break, where sudo stops reading"
 CORRECT_IT = "Correct _sudo_password for this host."
 
 
@@ -40,9 +40,9 @@ class Node:
     facts: NodeFacts
     plan: NodePlan
     report: HostReport
-    record: HostRecord = NO_RECORD  # the provenance on the host, as it is by now
-    driver: Callable[[], str | None] = lambda: None  # version to be loaded, as far as it is known
-    reboot: str = ""  # why a reboot is needed, once that is known
+    record: HostRecord = NO_RECORD  # the current record on the host
+    driver: Callable[[], str | None] = lambda: None  # version to load, as far as known
+    reboot: str = ""  # why a reboot is needed, once known
 
     @property
     def has_gpu(self) -> bool:
@@ -50,23 +50,23 @@ class Node:
 
     @property
     def may_reboot(self) -> bool:
-        """Never the machine that gpufleet runs on, and only where the settings say so."""
+        """Never the controller itself, and only if the settings allow it."""
         return self.settings.host.reboot == "if_needed" and not self.facts.controller
 
     @property
     def waits_for_reboot(self) -> bool:
-        """The driver is installed and only a reboot, which is not allowed, can load it."""
+        """The driver is installed, and only a reboot, which is not allowed, can load it."""
         return bool(self.reboot) and not self.may_reboot
 
     @property
     def driver_version(self) -> str | None:
-        """Version of the module that is loaded by now; None where a reboot has to load it."""
+        """Version of the loaded module; None if a reboot must load it."""
         if self.waits_for_reboot:
             return None
         return self.driver()
 
     def note(self, learned: Learned) -> None:
-        """Note for the report what a role has learned; a version that is only planned is not."""
+        """Add a role's results to the report, without a version that is only planned."""
         if state.is_executing:
             self.report.seen[learned.entry.role] = learned.version
         self.report.runtimes |= learned.runtimes
@@ -76,11 +76,11 @@ class Node:
 
 
 def current_node(*, patient: bool = True) -> Node | None:
-    """The host of this deploy, or None where a blocker stops it; the others go on.
+    """The host of this deploy, or None if a blocker stops it; other hosts continue.
 
-    Everything wrong with a host's settings is reported at once, before any host is changed.
-    `patient`: where there is work to do and another run or package manager is at work, wait for it
-    and look again, because a host in the middle of a transaction looks broken.
+    All errors in a host's settings are reported at once, before any host is changed. `patient`: if
+    there is work to do and another run or package manager is active, wait for it and gather again,
+    because a host looks broken during a transaction.
     """
     known = settings_and_facts()
     if known is None:
@@ -111,15 +111,15 @@ def current_node(*, patient: bool = True) -> Node | None:
 
 
 def is_busy(facts: NodeFacts) -> bool:
-    """Whether something is at work on a host that changes it."""
+    """Whether another run or a package manager is changing a host."""
     return facts.at_work or bool(facts.lock_holder)
 
 
 def facts_in_peace(
     settings: NodeSettings, found: Sequence[Finding] = ()
 ) -> tuple[NodeSettings, NodeFacts] | None:
-    """Settings and facts once nothing else is at work on the host; None where that is in vain, and
-    then `found` is reported too."""
+    """Settings and facts once nothing else changes the host; None, and `found` is reported, after
+    the time limit."""
     problem = wait_before_planning(host, settings.host.lock_timeout)
     known = None if problem else settings_and_facts()
     if known is None:
@@ -128,9 +128,9 @@ def facts_in_peace(
 
 
 def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
-    """What is wanted of the host of this deploy and what it is; None where a blocker stops it.
+    """Settings and facts of the host of this deploy; None if a blocker stops it.
 
-    A cluster of the inventory is no node: nothing is done to the machine that reaches it.
+    A cluster of the inventory is not a node: the machine that reaches it is not changed.
     """
     report = RunReport.of(state)
     if is_cluster(host):
@@ -160,25 +160,25 @@ def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
 
 
 def _unfit(facts: NodeFacts) -> list[Finding]:
-    """Why nothing can be planned for a host, whatever is wanted of it."""
+    """Why no plan is possible for a host with any settings."""
     if not facts.privileged:
         return [access.NOT_ROOT()]
     return unusable(facts)
 
 
 def _login_files(settings: NodeSettings) -> dict[str, tuple[str, str | None]]:
-    """By role, the setting that names a file of logins, and the file."""
+    """By role: the setting with the path of a login file, and the file."""
     files = {role.name: role.logins(settings.of(role)) for role in node_roles()}
     return {name: named for name, named in files.items() if named}
 
 
 def _further_files(settings: NodeSettings) -> tuple[str, ...]:
-    """Files that the facts have to hold because a setting names them."""
+    """Files in settings, which the facts must include."""
     return tuple(path for role in node_roles() for path in role.paths(settings.of(role)))
 
 
 def _ports(settings: NodeSettings) -> tuple[int, ...]:
-    """Ports of which the facts have to say who listens there."""
+    """Ports whose listeners the facts must include."""
     return tuple(port for role in node_roles() for port in role.ports(settings.of(role)))
 
 

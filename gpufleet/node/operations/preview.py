@@ -1,4 +1,4 @@
-"""What the deploys would do with a host: said, and nothing changed."""
+"""Reports what the deploys would do with a host; changes nothing."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gpufleet.run.reporting import RunReport
 
 
 def preview(roles_of_clusters: Callable[[Stack], None]) -> None:
-    """Report what would be done with the host of this deploy, as a node, as a cluster or as both.
+    """Report what would be done with the host of this deploy, as a node, a cluster or both.
 
-    A cluster's roles run as they do in its deploy, and their operations only say what they would
-    do. The cluster is read, without a lock; charts are fetched into this machine's cache.
+    A cluster's roles run as in its deploy, and their operations only report what they would do.
+    The cluster is read without a lock; charts are downloaded into this machine's cache.
     """
     report = RunReport.of(state)
     report.plan_only = True

@@ -1,4 +1,4 @@
-"""The record on the host of what was installed, from where, by which version of gpufleet."""
+"""The record on the host: what was installed, from where, by which version of gpufleet."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ KEPT_HISTORY = 20  # entries
 
 
 def merge(before: dict[str, Any], part: dict[str, Any], now: str) -> dict[str, Any] | None:
-    """The record with a role's `part` in it and the change in its history; None for no change.
+    """The record with a role's `part` and a history entry of the change; None for no change.
 
-    `part` holds the role's own entry and `files`, path -> sha256.
+    `part` has the role's entry and `files`, path -> sha256.
     """
     part = json.loads(json.dumps(part))  # lists and tuples are the same in the record
     new = {**part, "files": {**before.get("files", {}), **part.get("files", {})}}
@@ -52,9 +52,9 @@ def merge(before: dict[str, Any], part: dict[str, Any], now: str) -> dict[str, A
 
 
 def onto(theirs: Any, base: Any, ours: Any) -> Any:
-    """What we made of `base`, made of `theirs`: what another run has written since stays.
+    """Apply our changes of `base` to `theirs`: what another run has written since stays.
 
-    Tables are followed key by key; where both changed the same value, it is ours. None is no value.
+    Tables are merged key by key; if both changed the same value, ours wins. None: no value.
     """
     if ours == base or theirs == ours:
         return theirs
@@ -67,7 +67,7 @@ def onto(theirs: Any, base: Any, ours: Any) -> Any:
 
 
 def combined(theirs: dict[str, Any], base: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
-    """The record to write where the host has `theirs`, we began from `base` and want `ours`."""
+    """The record to write: the host has `theirs`, we started from `base` and want `ours`."""
     if not theirs or theirs == base:
         return ours
     record: dict[str, Any] = onto(theirs, base, ours)
@@ -81,7 +81,7 @@ def combined(theirs: dict[str, Any], base: dict[str, Any], ours: dict[str, Any])
 
 
 def parse(content: bytes) -> HostRecord:
-    """The record in a file's bytes; an empty one where there are none. Raises ValueError."""
+    """The record from a file's bytes; an empty one if there are none. Raises ValueError."""
     record = read_record(content) if content.strip() else NO_RECORD
     if problem := record.trouble(role.entry for role in node_roles()):
         raise ValueError(problem)
@@ -94,7 +94,7 @@ def _version(record: dict[str, Any], role: str) -> str | None:
 
 
 def is_current(node: Node, learned: Learned) -> bool:
-    """Whether the host's record says already what a role would write into it; the report has it."""
+    """Whether the host's record already has what a role would write; adds it to the report."""
     node.note(learned)
     return merge(node.record.as_json(), learned.as_json(), "") is None
 
@@ -104,17 +104,17 @@ def record(
     node: Node, kind: type[Entry], conclude: Callable[[], Learned], notes: Collection[str] = ()
 ) -> Commands:
     """
-    Write down what gpufleet installed on this host.
+    Record what gpufleet installed on this host.
 
-    + node: the host; its record is brought up to date
+    + node: the host; its record is updated
     + kind: the role's entry in the record
-    + conclude: what the role learned, known at its end
-    + notes: runtimes of which it was noted what is about to be written; it is on record now
+    + conclude: returns the role's results, known at its end
+    + notes: runtimes with notes of planned changes, which are recorded now
     """
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     before = f"{HOME}/{kind.role}.before"
     learned, old = conclude(), node.facts.provenance.entry(kind)
-    # asked for here, so that a run that was killed after its transaction is made up for by the next
+    # called here, so that the next run makes up for one that was killed after its transaction
     added = read(AddedPackages, before)
     node.note(learned)
     learned = replace(learned, entry=with_added(learned.entry, added, old, node.facts))
@@ -128,7 +128,7 @@ def record(
         yield command("rm", "-f", *noted)
         return
     moved = found.RECORD_MOVED(file=PATH)
-    content = read(RecordOnHost, PATH)  # the facts are from before all that was done
+    content = read(RecordOnHost, PATH)  # the facts are older than this run's changes
     try:
         merged = combined(parse(content).as_json(), known, merged)
     except ValueError:

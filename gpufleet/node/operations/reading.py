@@ -1,4 +1,4 @@
-"""What runs of gpufleet have left on a host, read while an operation runs."""
+"""Reads what runs of gpufleet have left on a host, while an operation runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpufleet.node.unfinished import Unfinished, parse_unfinished
 
 
 class LeftUnfinished(FactBase[Unfinished]):
-    """What runs that did not come to their end left in the folder of gpufleet."""
+    """What unfinished runs left in gpufleet's folder."""
 
     default = Unfinished
 
@@ -25,7 +25,7 @@ class LeftUnfinished(FactBase[Unfinished]):
 
 
 class RecordOnHost(FactBase[bytes]):
-    """The bytes of the host's record as it is now; none where there is no record."""
+    """The bytes of the host's current record; empty if there is none."""
 
     @staticmethod
     def default() -> bytes:

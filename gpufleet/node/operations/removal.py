@@ -35,7 +35,7 @@ from gpufleet.run.reporting import RunReport
 
 @dataclass(frozen=True, slots=True)
 class LeavingNode:
-    """One host that gpufleet leaves."""
+    """One host from which gpufleet is removed."""
 
     settings: NodeSettings
     facts: NodeFacts
@@ -43,8 +43,8 @@ class LeavingNode:
     report: HostReport
 
 
-def leaving_node() -> LeavingNode | None:
-    """The host of this deploy; None where a blocker stops it or where there is nothing of ours."""
+def removal_target() -> LeavingNode | None:
+    """The host of this deploy; None if a blocker stops it or if nothing of ours exists."""
     began = time.monotonic()
     if is_cluster(host):
         RunReport.of(state).host(host.name).kind = "cluster"
@@ -83,7 +83,7 @@ def leaving_node() -> LeavingNode | None:
 
 
 def _left() -> Unfinished:
-    """What runs that did not come to their end left on the host."""
+    """What unfinished runs left on the host."""
     left = read(LeftUnfinished, HOME, tuple(NODE_ROLES))
     for role in left.begun:
         added = read(AddedPackages, f"{HOME}/{role}.before")
@@ -94,12 +94,12 @@ def _left() -> Unfinished:
 @operation
 def wait(node: LeavingNode) -> Commands:
     """
-    Wait until no package manager is at work: nothing is taken away before packages could be.
+    Wait for the package manager: nothing is removed before packages can be.
 
     + node: the host
     """
     if not (node.plan.packages or node.plan.held):
-        host.noop("no package came with gpufleet")
+        host.noop("gpufleet installed no package")
         return
     yield wait_for_lock(node.settings.host.lock_timeout)
 
@@ -107,13 +107,13 @@ def wait(node: LeavingNode) -> Commands:
 @operation
 def packages(node: LeavingNode) -> Commands:
     """
-    Release and remove the packages that came with gpufleet; what others need stays.
+    Release and remove the packages that gpufleet installed; those that others need stay.
 
     + node: the host
     """
     plan, manager = node.plan, node.facts.package_manager
     if not (plan.packages or plan.held) or manager is None:
-        host.noop("no package came with gpufleet")
+        host.noop("gpufleet installed no package")
         return
     yield wait_for_lock(node.settings.host.lock_timeout)
     if plan.held:
@@ -127,9 +127,9 @@ def packages(node: LeavingNode) -> Commands:
 @operation
 def files(plan: RemovalPlan) -> Commands:
     """
-    Remove the files that gpufleet wrote, and put back those that they replaced.
+    Remove the files that gpufleet wrote, and restore those that they replaced.
 
-    + plan: what is taken away
+    + plan: what is removed
     """
     pairs = (word for pair in plan.files for word in pair)
     yield framed(script("node/remove_files", HOME, *pairs))
@@ -138,28 +138,28 @@ def files(plan: RemovalPlan) -> Commands:
 @operation
 def forget(node: LeavingNode, *steps: OperationMeta) -> Commands:
     """
-    Remove the record; the copies of replaced files stay where somebody's change stays.
+    Remove the record; copies of replaced files stay if a changed file stays.
 
     + node: the host
-    + steps: the operations whose output says what stays
+    + steps: the operations whose output reports what stays
     """
     done = [step.stdout_lines for step in steps if step.is_complete()]
     said = [line for lines in done for line in answer(lines) or ()]
-    told = [findings.FILE_CHANGED(path=path) for path in _named("changed ", said)]
-    told += [found.KEY_NEEDED(path=path) for path in _named("needed ", said)]
+    notes = [findings.FILE_CHANGED(path=path) for path in _named("changed ", said)]
+    notes += [found.KEY_NEEDED(path=path) for path in _named("needed ", said)]
     if kept := _named("kept ", said):
-        told.append(findings.STILL_NEEDED(packages=", ".join(kept)))
+        notes.append(findings.STILL_NEEDED(packages=", ".join(kept)))
     _note_gone(node)
     theirs = {code for role in node_roles() for code in role.left_by_users}
     theirs.add(findings.FILE_CHANGED.code)
-    stays = any(finding.code in theirs for finding in (*told, *node.report.findings))
+    stays = any(finding.code in theirs for finding in (*notes, *node.report.findings))
     if stays:
-        told.append(found.BACKUPS_KEPT(folder=BACKUPS))
+        notes.append(found.BACKUPS_KEPT(folder=BACKUPS))
     needs = [need for role, removal in node.plan.parts for need in role.needs_left(removal)]
     if "loaded" in said:
         needs.append("reboot: the nvidia modules are still loaded")
-    # without -y this runs twice: for the question what would change, and to carry it out
-    node.report.findings += [finding for finding in told if finding not in node.report.findings]
+    # without -y this runs twice: to show the changes, and to make them
+    node.report.findings += [finding for finding in notes if finding not in node.report.findings]
     node.report.needs += [need for need in needs if need not in node.report.needs]
     if stays:
         yield command("find", HOME, "-mindepth", "1", "-not", "-path", f"{BACKUPS}*", "-delete")
@@ -168,12 +168,12 @@ def forget(node: LeavingNode, *steps: OperationMeta) -> Commands:
 
 
 def _note_gone(node: LeavingNode) -> None:
-    """Say in the report what is there by now; nothing went while the run only asks what would."""
+    """Update the report with what the host has now; a dry run removes nothing."""
     if state.is_executing:
         gone = {role: recorded.movement["after"] for role, recorded in node.plan.roles}
         node.report.seen.update(gone)
 
 
 def _named(word: str, said: list[str]) -> list[str]:
-    """What the lines that begin with `word` name."""
+    """The rest of each line that begins with `word`."""
     return [line.removeprefix(word) for line in said if line.startswith(word)]

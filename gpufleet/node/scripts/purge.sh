@@ -1,6 +1,6 @@
-# purge.sh MANAGER MESSAGE NAME...: remove exactly these packages. The low-level tools refuse what
-# another package needs: such a package stays, and is printed as `kept NAME`. A configuration file
-# of theirs that somebody changed stays too: `changed PATH`. Another refusal is an error.
+# purge.sh MANAGER MESSAGE NAME...: remove exactly these packages. The low-level tools refuse a package
+# that another one needs: it stays, and is printed as `kept NAME`. A changed configuration file stays
+# too: `changed PATH`. Any other refusal is an error.
 manager=$1 message=$2; shift 2
 # matches PATTERN NAME: whether dpkg's three letters for the package match
 matches() { dpkg-query -W -f '${db:Status-Abbrev}\n' "$2" 2>/dev/null | grep -q "$1"; }
@@ -12,7 +12,7 @@ units() { # units whose file comes with the packages
     if [ "$manager" = apt ]; then dpkg-query -L "$@"; else rpm -ql "$@"; fi 2>/dev/null |
         sed -n 's#^.*/systemd/system/\([^/@]*\.[a-z]*\)$#\1#p' | grep -E '\.(service|path|timer|socket)$' | sort -u
 }
-changed() { # configuration files of a dpkg package that are not as it brought them
+changed() { # configuration files of a dpkg package that differ from the packaged ones
     dpkg-query -W -f '${Conffiles}\n' "$1" 2>/dev/null | while read -r path digest state; do
         [ -n "$digest" ] && [ "$state" != obsolete ] && [ -e "$path" ] || continue
         [ "$(md5sum "$path" | cut -d' ' -f1)" = "$digest" ] || echo "changed $path"
@@ -25,7 +25,7 @@ drop() {
         return
     fi
     out=$(rpm -e "$@" 2>&1) || return
-    # rpm keeps a changed configuration file by itself, under another name
+    # rpm keeps a changed configuration file itself, under another name
     printf '%s\n' "$out" | sed -n 's/^warning: .* saved as \(.*\.rpmsave\)$/changed \1/p'
 }
 wanted='' edited='' out=''
@@ -40,7 +40,7 @@ done
 # package and unit names have no spaces: splitting is meant
 # shellcheck disable=SC2086
 set -- $wanted
-# folders of configuration that an rpm package made and does not own stay when it goes; dpkg takes them
+# rpm leaves configuration folders that a package created but does not own; dpkg removes them
 folders=''
 [ "$manager" = apt ] || folders=$(rpm -ql "$@" 2>/dev/null | sed -n 's#^\(/etc/.*\)/[^/]*$#\1#p' | sort -ru)
 enabled=''

@@ -1,5 +1,5 @@
-# put_record.sh STAGED PATH SHA256 MESSAGE: put STAGED in the place of PATH, if PATH still has SHA256 ("": is
-# not there). Of two runs that write at the same time, one waits for the other, and then fails.
+# put_record.sh STAGED PATH SHA256 MESSAGE: replace PATH by STAGED if PATH still has SHA256 ("": does not
+# exist). Of two runs that write at the same time, one waits for the other, and then fails.
 staged=$1 path=$2 digest=$3 message=$4
 trap 'rm -f "$staged"' EXIT
 exec 9>"$path.lock" || exit 1

@@ -1,7 +1,7 @@
-# remove_files.sh HOME [PATH SHA256]...: take away what gpufleet wrote: these files, and those that
-# HOME/written names. Where another file was in the place, it is put back from HOME/backup.
-# What somebody changed since stays: `changed PATH`. So does the key of a repository that a source which
-# stays names: `needed PATH`.
+# remove_files.sh HOME [PATH SHA256]...: remove the files that gpufleet wrote: these, and those in
+# HOME/written. A file that they replaced is restored from HOME/backup.
+# A file that was changed since stays: `changed PATH`. So does a repository key that a remaining source
+# names: `needed PATH`.
 home=$1; shift
 tab=$(printf '\t')
 list=$(mktemp) || exit 1
@@ -9,8 +9,8 @@ trap 'rm -f "$list"' EXIT
 while [ $# -gt 1 ]; do printf '%s\t\t%s\n' "$1" "$2"; shift 2; done >"$list"
 [ ! -e "$home/written" ] || cat "$home/written" >>"$list"
 
-# put_back PATH TARGET SHA256: the copy with this content takes its place again, with its own mode and
-# owner. It is kept under the name of TARGET, where PATH, which may be a symbolic link, leads.
+# put_back PATH TARGET SHA256: restore the copy with this content, with its mode and owner. It is
+# stored under the name of TARGET, to which PATH, possibly a symbolic link, leads.
 put_back() {
     for copy in "$home"/backup/*"$2" "$home"/backup/*"$1"; do
         [ "$(sha256sum "$copy" 2>/dev/null | cut -d' ' -f1)" = "$3" ] || continue
@@ -19,11 +19,11 @@ put_back() {
     done
     return 1
 }
-# named PATH: whether a source of apt, yum or dnf that is still there names the key at PATH
+# named PATH: whether a remaining source of apt, yum or dnf names the key at PATH
 named() {
     grep -rqsF -e "$1" /etc/apt/sources.list /etc/apt/sources.list.d /etc/yum.repos.d /etc/zypp/repos.d
 }
-# keys last: the sources that name them are gone by then, or stay
+# keys last, after the sources that name them
 {
     cut -f1 "$list" | sort -u | grep -vE '/(keyrings|rpm-gpg)/'
     cut -f1 "$list" | sort -u | grep -E '/(keyrings|rpm-gpg)/'
@@ -32,7 +32,7 @@ named() {
     now=$(sha256sum "$path" 2>/dev/null | cut -d' ' -f1)
     [ -n "$now" ] || continue
     if ! awk -F"$tab" -v path="$path" -v now="$now" '$1 == path && $3 == now { found = 1 } END { exit !found }' "$list"; then
-        # put back already, by a removal that was stopped later
+        # already restored by an interrupted removal
         before=$(awk -F"$tab" -v path="$path" '$1 == path && $2 != "" { print $2; exit }' "$list")
         [ "$now" = "$before" ] || echo "changed $path"
         continue

@@ -1,7 +1,6 @@
-# unfinished.sh HOME ROLE...: what runs have left in HOME, which is gpufleet's: `there` where it holds more than copies,
-# `begun ROLE NAME` for packages of a transaction that is not on record (`begun ROLE` where a key alone came),
-# `written PATH` for files that were put
-# in place, `image NAME` for those that docker pulled.
+# unfinished.sh HOME ROLE...: what runs have left in HOME, gpufleet's folder: `there` if it has more than copies,
+# `begun ROLE NAME` for packages of an unrecorded transaction (`begun ROLE` if it installed only a key),
+# `written PATH` for written files, `image NAME` for pulled images.
 home=$1; shift
 [ -d "$home" ] || exit 0
 [ -z "$(find "$home" -mindepth 1 -path "$home/backup" -prune -o -print 2>/dev/null | head -n 1)" ] || echo there

@@ -1,4 +1,4 @@
-"""Repositories that are gone, switched to their archives."""
+"""Discontinued repositories, switched to their archives."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from gpufleet.packages.operations.repository import KEPT, METADATA, fetch_key, s
 @operation
 def use(facts: NodeFacts, plan: ArchivesPlan, lock_timeout: int) -> Commands:
     """
-    Switch dead repositories off and make their archives known; what cannot be read does not stay.
+    Disable dead repositories and add their archives; revert if an archive cannot be read.
 
     + facts: of the host
-    + plan: the files and keys that differ; none is no change
+    + plan: the files and keys that differ; none means no change
     + lock_timeout: seconds to wait for another package manager
     """
     manager = facts.package_manager
     if not plan.needed or manager is None:
-        host.noop("no repository is to be replaced")
+        host.noop("no repository must be replaced")
         return
     yield wait_for_lock(lock_timeout)
     keys = []

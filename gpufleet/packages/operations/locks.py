@@ -1,4 +1,4 @@
-"""Waiting for another run of the package manager, or of gpufleet, to finish."""
+"""Waits for another run of the package manager, or of gpufleet, to finish."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from gpufleet.packages import findings
 from gpufleet.packages.operations.reading import LockHolder
 from gpufleet.run.reporting import RunReport
 
-POLL = 2.0  # seconds between two looks
+POLL = 2.0  # seconds between two checks
 REPORT = 10.0  # seconds between two lines of progress
 
 
 class _Lock(NamedTuple):
-    """A lock on a host: who holds it ("" when it is free), and what to say of that."""
+    """A lock on a host: its holder ("" if free), and the messages about it."""
 
     look: Callable[[], str]
     progress: str
@@ -45,13 +45,13 @@ _RUN = _Lock(
 
 
 def wait_for_lock(timeout: int) -> FunctionCommand:
-    """A command that waits until the package manager is free; it fails after `timeout` seconds."""
+    """A command that waits for the package manager; it fails after `timeout` seconds."""
     return FunctionCommand(_wait, (timeout,), {})
 
 
 def wait_before_planning(host: Host, timeout: int) -> Finding | None:
-    """Wait, outside any operation, until no other run and no package manager is at work on the
-    host; or why that was in vain. Raises Stopped where the host gives no answer."""
+    """Wait, outside any operation, until no other run and no package manager is active on the
+    host; returns why that failed. Raises Stopped if the host does not respond."""
     return _until_free(host, timeout, _RUN) or _until_free(host, timeout, _MANAGER)
 
 

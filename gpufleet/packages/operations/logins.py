@@ -1,4 +1,4 @@
-"""Names and passwords for package mirrors: out of files of netrc's form."""
+"""Names and passwords for package mirrors, from netrc files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLAIN = re.compile(r"[!%&()*+,./0-9:;<=>?@A-Z\[\]^_a-z{|}~-]+")
 
 
 class LoginFileError(Exception):
-    """A file with logins cannot be used; `reason` quotes nothing of it."""
+    """A login file is invalid; `reason` does not quote it."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -25,17 +25,17 @@ class LoginFileError(Exception):
 
 
 def read_logins(file: str) -> Logins:
-    """The logins of a file of netrc's form. Raises LoginFileError."""
+    """The logins of a netrc file. Raises LoginFileError."""
     path = Path(file).expanduser()
     try:
         if stat.S_IMODE(path.stat().st_mode) & 0o077:
-            raise LoginFileError(path, "others than its owner can read it")
+            raise LoginFileError(path, "users other than its owner can read it")
         hosts = netrc.netrc(str(path)).hosts
     except netrc.NetrcParseError as error:  # its message may quote a password
-        reason = f"it is not of netrc's form, near line {error.lineno}"
+        reason = f"it is not a valid netrc file, near line {error.lineno}"
         raise LoginFileError(path, reason) from None
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        why = error.strerror if isinstance(error, OSError) else "it is not a text file"
         raise LoginFileError(path, str(why)) from error
     return Logins(
         {host: RepositoryLogin(user, word or "") for host, (user, _, word) in hosts.items()}
@@ -45,9 +45,9 @@ def read_logins(file: str) -> Logins:
 def node_logins(
     files: Mapping[str, tuple[str, str | None]],
 ) -> tuple[dict[str, Logins], list[Finding]]:
-    """The logins that the roles of a host have, and what is wrong with their files.
+    """The logins of the roles of a host, and errors in their files.
 
-    `files`: by role, the setting that names its file, and the file.
+    `files`: by role, the setting with the path, and the file.
     """
     problems: list[Finding] = []
     found = {}
@@ -62,7 +62,7 @@ def node_logins(
 
 
 def package_logins(file: str) -> Logins:
-    """The logins of a file; LoginFileError where apt or yum cannot use one of them."""
+    """The logins of a file. Raises LoginFileError if apt or yum cannot use one of them."""
     logins = read_logins(file)
     for machine, login in logins.by_machine.items():
         if not _PLAIN.fullmatch(login.user) or not _PLAIN.fullmatch(login.password):

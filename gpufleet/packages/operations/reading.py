@@ -1,4 +1,4 @@
-"""Questions of operations to a package manager: versions, keys, what a transaction would do."""
+"""Package manager queries for operations: versions, keys, simulated transactions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpufleet.packages.transaction import Available, parse_available
 
 
 class AvailableVersions(FactBase[Available]):
-    """Versions that the host's repositories have, by package name."""
+    """Versions in the host's repositories, by package name."""
 
     def command(self, manager: str, names: tuple[str, ...]) -> StringCommand:
         return framed(script("packages/available", manager, *names))
@@ -26,13 +26,13 @@ class AvailableVersions(FactBase[Available]):
 
 
 class NotKept(str):
-    """Why the host could not keep what it fetched."""
+    """Why the host could not store a download."""
 
 
 class Fetched(FactBase[bytes | str]):
-    """The bytes of a key at a URL, fetched by the host; a str is why it could not be.
+    """The bytes of a key at a URL, fetched by the host; a str is the reason of a failure.
 
-    `login`: file on the host with the login, of netrc's form; it is gone afterwards.
+    `login`: netrc file on the host; it is removed afterwards.
     """
 
     def command(self, url: str, login: str = "") -> StringCommand:
@@ -41,7 +41,7 @@ class Fetched(FactBase[bytes | str]):
     def process(self, output: Iterable[str]) -> bytes | str:
         lines = answer(output)
         if lines is None:
-            return "the host gave no answer"
+            return "the host did not respond"
         if lines and lines[0].startswith("error "):
             return lines[0].removeprefix("error ").strip()
         if lines and lines[0].startswith("full "):
@@ -53,7 +53,7 @@ class Fetched(FactBase[bytes | str]):
         try:
             return base64.b64decode("".join(lines), validate=True)
         except binascii.Error as error:
-            return f"what arrived is not base64: {error}"
+            return f"the response is not base64: {error}"
 
 
 class Simulation(FactBase[list[str]]):
@@ -68,7 +68,7 @@ class Simulation(FactBase[list[str]]):
 
 
 class RpmTrial(FactBase[Trial]):
-    """What a transaction of yum or dnf would do; `words` as scripts/rpm_transaction.sh wants."""
+    """The effects of a yum or dnf transaction; `words`: see scripts/rpm_transaction.sh."""
 
     def command(self, manager: str, words: tuple[str, ...]) -> StringCommand:
         return framed(script("packages/rpm_transaction", "", "", manager, "try", "", *words))
@@ -78,7 +78,7 @@ class RpmTrial(FactBase[Trial]):
 
 
 class AddedPackages(FactBase[list[str]]):
-    """Packages that transactions of gpufleet brought, which were not there before them."""
+    """Packages that transactions of gpufleet installed and that were absent before."""
 
     def command(self, file: str) -> StringCommand:
         return framed(script("packages/packages_added", file))
@@ -88,7 +88,7 @@ class AddedPackages(FactBase[list[str]]):
 
 
 class LockHolder(FactBase[str]):
-    """The process that holds the package manager's lock, as `name (pid)`; "" when it is free."""
+    """The process that holds the package manager's lock, as `name (pid)`; "" if it is free."""
 
     def command(self) -> StringCommand:
         return framed(script("packages/lock_holder"))

@@ -1,4 +1,4 @@
-"""Package repositories: the key is checked before it is trusted."""
+"""Package repositories: verify the key before trusting it."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from gpufleet.packages.operations.reading import Fetched, NotKept
 from gpufleet.packages.repository import RepositoryPlan
 
 METADATA = (str(limits.METADATA.bytes), str(limits.METADATA.seconds))
-KEPT = f"{HOME}/repository.before"  # the files of a repository while the new ones are tried
+KEPT = f"{HOME}/repository.before"  # a repository's old files during the trial of the new ones
 
 
 @operation
 def trust(plan: RepositoryPlan, role: str, lock_timeout: int) -> Commands:
     """
-    Make a repository known to the host, after its key was compared with the catalog's fingerprint.
+    Add a repository to the host, after its key matches the catalog's fingerprint.
 
-    One that cannot be read is not left behind: it would break every later update of the host.
+    An unreadable one is removed again: it would break every later update of the host.
 
-    + plan: the repository and what the host lacks of it
-    + role: prefix of the settings that name a mirror and its key: driver or toolkit
+    + plan: the repository and its missing files on the host
+    + role: prefix of the settings of its mirror and key: driver or toolkit
     + lock_timeout: seconds to wait for another package manager
     """
     repository = plan.repository
     if repository is None or plan.source is None or not plan.needed:
-        host.noop("the repository is known")
+        host.noop("the repository is configured")
         return
     yield wait_for_lock(lock_timeout)
     login = yield from send_login(plan.netrc)
@@ -68,14 +68,14 @@ def trust(plan: RepositoryPlan, role: str, lock_timeout: int) -> Commands:
 @operation
 def open_components(facts: NodeFacts, source: FileWrite | None, lock_timeout: int) -> Commands:
     """
-    Open more of the distribution's own archive; what apt cannot read does not stay.
+    Enable more of the distribution's own archive; revert if apt cannot read it.
 
-    + facts: what the host is, for the differences that --diff shows
-    + source: the source file that is missing; None is no change
+    + facts: of the host, for the output of --diff
+    + source: the missing source file; None means no change
     + lock_timeout: seconds to wait for another package manager
     """
     if source is None:
-        host.noop("the distribution's archive is open")
+        host.noop("the distribution's archive is enabled")
         return
     yield wait_for_lock(lock_timeout)
     show_diff(facts, [source])
@@ -86,7 +86,7 @@ def open_components(facts: NodeFacts, source: FileWrite | None, lock_timeout: in
 
 
 def send_login(netrc: str) -> Generator[Any, None, str]:
-    """Commands that bring a login to the host; returns the file with it there, "" for none."""
+    """Commands that send a login to the host; returns its path there, "" for none."""
     if not netrc:
         return ""
     path = f"{INCOMING}/{stamp()}.netrc"
@@ -98,10 +98,10 @@ def send_login(netrc: str) -> Generator[Any, None, str]:
 def fetch_key(
     url: str, expected: Sequence[str], settings: str, login: str = ""
 ) -> Certificate | Finding:
-    """The key at `url`, fetched by the host, or why it is not to be trusted.
+    """The key at `url`, fetched by the host, or why it is not trusted.
 
-    A file with the expected key and anything beside it is refused as a whole. `settings`: beginning
-    of the settings that name a mirror and the fingerprint of its key. `login`: as of `send_login`.
+    A file with the expected key and anything else is rejected as a whole. `settings`: prefix of the
+    settings of a mirror and the fingerprint of its key. `login`: as of `send_login`.
     """
     key = read(Fetched, url, login)
     if isinstance(key, NotKept):

@@ -1,4 +1,4 @@
-"""Package transactions on hosts: looked up and simulated first, then carried out as one."""
+"""Package transactions on hosts: resolve, simulate, download, then run as one."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from gpufleet.packages.transaction import (
 from gpufleet.run.reporting import RunReport
 
 
-def look_up(sentence: str, job: Job) -> Later[Found]:
-    """Find the version of a job; what is returned has a value once that step has run, and none
-    where no transaction is needed."""
+def resolve_and_download(sentence: str, job: Job) -> Later[Found]:
+    """Resolve the version of a job and download it; the result has a value after that step, and
+    none if no transaction is needed."""
     found: Later[Found] = Later()
     _look_up(sentence, job, found)
     return found
@@ -40,12 +40,12 @@ def look_up(sentence: str, job: Job) -> Later[Found]:
 @operation
 def _look_up(job: Job, found: Later[Found]) -> Commands:
     """
-    Find the version in the repositories, try the transaction out and fetch its packages.
+    Find the version in the repositories, simulate the transaction and download its packages.
 
-    Nothing that runs is changed by it.
+    Installs nothing.
 
-    + job: the family to bring to a version
-    + found: where the transaction is handed on
+    + job: the family and its version
+    + found: receives the transaction
     """
     if not job.needed:
         host.noop(f"{job.family.title} is installed")
@@ -62,7 +62,7 @@ def _look_up(job: Job, found: Later[Found]) -> Commands:
     found.value = Found(chosen)
     yield script(
         "packages/packages_before", job.record
-    )  # fetching may bring keys, which count as packages
+    )  # a download may import keys, which count as packages
     if job.manager == "apt":
         yield from _try_out(job, chosen)
     else:
@@ -70,14 +70,14 @@ def _look_up(job: Job, found: Later[Found]) -> Commands:
 
 
 def _try_out_rpm(job: Job, chosen: Transaction, found: Later[Found]) -> Commands:
-    """Stop the host when yum or dnf would do more than was planned; else fetch the packages."""
+    """Stop the host if yum or dnf would do more than planned; else download the packages."""
     words = (*rpm_words(chosen), *chosen.prerequisites)
     trial = read(RpmTrial, job.manager, words)
     finding = refusal(trial, chosen, job.patterns, job.manager)
     if finding:
         yield stop(host.name, finding)
         return
-    found.value = Found(chosen, trial.brought)
+    found.value = Found(chosen, trial.added)
     message = explain(
         host.name, findings.TRANSACTION_REFUSED(manager=job.manager, problem="see below.")
     )
@@ -85,7 +85,7 @@ def _try_out_rpm(job: Job, chosen: Transaction, found: Later[Found]) -> Commands
 
 
 def _try_out(job: Job, chosen: Transaction) -> Commands:
-    """Stop the host when apt would do more than was planned; else fetch the packages."""
+    """Stop the host if apt would do more than planned; else download the packages."""
     words = install_words(job.manager, chosen, job.lock_timeout)
     simulation = read(Simulation, tuple(words))
     typed = " ".join([words[0], "-s", *words[1:]])
@@ -97,13 +97,13 @@ def _try_out(job: Job, chosen: Transaction) -> Commands:
 
 
 def _apt(chosen: Transaction, words: Sequence[str], ours: str = "") -> StringCommand:
-    """The command that runs apt; its failure is reported with a code.
+    """The command that runs apt; a failure is reported with a code.
 
-    `ours`: file on the host for the names that it brings, which apt is asked for once more: what
-    others installed since the transaction was tried out is theirs.
+    `ours`: file on the host for the names that it installs, from a second simulation: packages
+    that others installed since the first one are theirs.
     """
     simulation = read(Simulation, tuple(words)) if ours else []
-    names = apt_trial.brought(simulation)
+    names = apt_trial.added(simulation)
     failed = explain(host.name, findings.TRANSACTION_FAILED(manager="apt"))
     unbuilt = explain(host.name, MODULE_NOT_BUILT(version=chosen.version))
     return script("packages/apt_transaction", ours, " ".join(names), failed, unbuilt, *words)
@@ -112,10 +112,10 @@ def _apt(chosen: Transaction, words: Sequence[str], ours: str = "") -> StringCom
 @operation
 def install(job: Job, found: Later[Found]) -> Commands:
     """
-    Carry out the transaction that was looked up: pins, what it builds with, then the family.
+    Run the resolved transaction: pins, build prerequisites, then the family.
 
-    + job: the family to bring to a version
-    + found: what `look_up` found for it
+    + job: the family and its version
+    + found: the result of `resolve_and_download`
     """
     if not job.needed:
         host.noop(f"{job.family.title} is installed")
@@ -123,7 +123,7 @@ def install(job: Job, found: Later[Found]) -> Commands:
     yield wait_for_lock(job.lock_timeout)
     if found.value is None:
         return
-    chosen, brought = found.value.transaction, " ".join(found.value.brought)
+    chosen, added = found.value.transaction, " ".join(found.value.added)
     mine = {*chosen.names, *chosen.prerequisites} - job.held
     yield script("packages/note_begun", f"{job.record}.begun", *sorted(mine))
     pins = job.pins(chosen)
@@ -135,15 +135,15 @@ def install(job: Job, found: Later[Found]) -> Commands:
         if job.manager == "apt":
             yield _apt(chosen, words, job.ours)
         else:
-            yield script("packages/rpm_install", job.ours, brought, *words)
-    yield from _carry_out(job, chosen, brought)
+            yield script("packages/rpm_install", job.ours, added, *words)
+    yield from _carry_out(job, chosen, added)
     if state.is_executing and job.product:
         RunReport.of(state).host(host.name).seen[job.product] = chosen.version
     for path, before in job.makes:
         yield script("packages/note_made", HOME, path, before)
 
 
-def _carry_out(job: Job, chosen: Transaction, brought: str) -> Commands:
+def _carry_out(job: Job, chosen: Transaction, added: str) -> Commands:
     if job.manager == "apt":
         yield _apt(chosen, install_words(job.manager, chosen, job.lock_timeout), job.ours)
         return
@@ -155,7 +155,7 @@ def _carry_out(job: Job, chosen: Transaction, brought: str) -> Commands:
     yield script(
         "packages/rpm_transaction",
         job.ours,
-        brought,
+        added,
         job.manager,
         "run",
         message,
@@ -172,13 +172,13 @@ def hold(
     record: str = "",
 ) -> Commands:
     """
-    Keep packages at the version they have.
+    Hold packages at their installed version.
 
     + manager: the host's package manager
     + lock_timeout: seconds to wait for another package manager
-    + names: those that are not held yet; none is no change
-    + plugin: packages that it needs for that and that are missing
-    + record: as of the role's job, for the packages that come with the plugin
+    + names: packages to hold; none means no change
+    + plugin: missing packages that holding requires
+    + record: as of the role's job, for the packages installed with the plugin
     """
     if not names:
         host.noop("the packages are held")
@@ -186,7 +186,7 @@ def hold(
     yield wait_for_lock(lock_timeout)
     if plugin:
         yield script("packages/packages_before", record)
-        come = " ".join(read(RpmTrial, manager, tuple(plugin)).brought)
+        come = " ".join(read(RpmTrial, manager, tuple(plugin)).added)
         yield script("packages/note_begun", f"{record}.begun", *plugin)
         yield script(
             "packages/rpm_install", f"{record}.ours", come, manager, "-y", "install", *plugin

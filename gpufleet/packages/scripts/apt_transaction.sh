@@ -1,6 +1,6 @@
-# apt_transaction.sh LIST NAMES MESSAGE UNBUILT WORD...: run the command WORD... of apt, which is to bring NAMES;
-# LIST "" where it brings none. A failure is reported with MESSAGE, or with UNBUILT where the driver's
-# module could not be built.
+# apt_transaction.sh LIST NAMES MESSAGE UNBUILT WORD...: run the command WORD... of apt, which installs NAMES;
+# LIST "" if it installs none. A failure is reported with MESSAGE, or with UNBUILT if the driver's module
+# was not built.
 list=$1 names=$2 message=$3 unbuilt=$4; shift 4
 # package names have no spaces: splitting is meant
 # shellcheck disable=SC2086

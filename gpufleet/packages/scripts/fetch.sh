@@ -1,10 +1,10 @@
-# fetch.sh URL LOGIN BYTES SECONDS: the bytes at URL as base64, `empty`, `error TEXT`, `large` where there are more
-# than BYTES, `slow` where they are not there after SECONDS, or `full TEXT` where the host cannot keep them. Always
-# exits 0: the reader decides. LOGIN is a file of netrc's form, which is removed; "" for none. It goes to the scheme,
-# host and port of URL alone: curl and wget find a login by the host's name, so redirects are not theirs to follow.
+# fetch.sh URL LOGIN BYTES SECONDS: the bytes at URL as base64, `empty`, `error TEXT`, `large` if there are more
+# than BYTES, `slow` if they take more than SECONDS, or `full TEXT` if the host cannot store them. Always exits 0:
+# the reader decides. LOGIN is a netrc file, which is removed; "" for none. It is sent only to the scheme, host and
+# port of URL: curl and wget match a login by the host's name, so they must not follow redirects.
 url=$1 login=${2:-} most=$3 seconds=$4 folder='' next=''
 trap 'rm -rf "$folder"; rm -f "$login"' EXIT
-folder=$(mktemp -d 2>&1) || { printf 'full %s\n' "$folder"; folder=''; exit 0; } # a name beside a file could be a link
+folder=$(mktemp -d 2>&1) || { printf 'full %s\n' "$folder"; folder=''; exit 0; } # a predictable name could be a link
 file=$folder/answer errors=$folder/errors known=$login
 ends=$(($(date +%s) + seconds))
 take() { # COMMAND...: within what is left of the time, and no file above the limit
@@ -66,7 +66,7 @@ done
 if [ $rc -ne 0 ]; then
     if [ $rc -eq 124 ] || [ $rc -eq 137 ]; then echo slow; exit 0; fi
     if [ -e "$file" ] && [ "$(wc -c <"$file")" -ge "$most" ]; then echo large; exit 0; fi
-    # what curl and wget say of a disk, and nothing of the network
+    # errors of curl and wget about a disk, not about the network
     if grep -qiE 'no space left|fail(ed|ure) writing|cannot write|read-only file system' "$errors" ||
         ! { printf x >>"$file"; } 2>/dev/null; then
         printf 'full %s\n' "$(tr '\n' ' ' <"$errors")"

@@ -1,10 +1,10 @@
-# hold.sh MANAGER MESSAGE NAME...: keep packages at the version they have.
+# hold.sh MANAGER MESSAGE NAME...: hold packages at their installed version.
 manager=$1 message=$2; shift 2
 if [ "$manager" = apt ]; then
     out=$(apt-mark hold "$@" 2>&1) || fail "$message" "$out"
     exit 0
 fi
-# every call of yum costs seconds: the old locks go in one, where there are any; the new ones come in another
+# every call of yum takes seconds: one removes the old locks, if any; another adds the new ones
 old='' new=''
 for name; do
     version=$(rpm -q --qf '%{VERSION}-%{RELEASE}' "$name") || fail "$message" "$version"

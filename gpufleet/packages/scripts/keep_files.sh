@@ -1,4 +1,4 @@
-# keep_files.sh FOLDER PATH...: copies of files under FOLDER, which holds nothing else afterwards.
+# keep_files.sh FOLDER PATH...: copy files to FOLDER, which has nothing else afterwards.
 folder=$1; shift
 rm -rf "$folder" && mkdir -p -m 700 "$folder" || exit 1
 for path; do

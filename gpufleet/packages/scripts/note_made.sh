@@ -1,6 +1,6 @@
-# note_made.sh HOME PATH SHA256: PATH had SHA256 ("": was not there) before a transaction. Where the
-# packages have made or changed it by themselves, HOME/written gets to know: it goes with them. A file
-# that somebody else had changed before is not noted, so that it stays.
+# note_made.sh HOME PATH SHA256: PATH had SHA256 ("": did not exist) before a transaction. If the
+# packages created or changed it themselves, add it to HOME/written: it is removed with them. A file
+# that was changed before is not noted, so that it stays.
 home=$1 path=$2 before=$3
 now=$(sha256sum "$path" 2>/dev/null | cut -d' ' -f1)
 [ -n "$now" ] && [ "$now" != "$before" ] || exit 0

@@ -1,8 +1,8 @@
-# packages_before.sh FILE: note which packages are there, for a later removal, and that none of gpufleet's came
-# yet (FILE.ours). What was begun and not recorded goes on: its notes are still the ones to compare with.
+# packages_before.sh FILE: note the installed packages for a later removal, and that gpufleet installed none yet
+# (FILE.ours). Notes of an unrecorded run stay: they are the ones to compare with.
 file=$1
 if [ -e "$file" ] && { [ -e "$file.begun" ] || [ -s "$file.ours" ]; }; then
-    # earlier versions of gpufleet noted only what they asked for by name
+    # earlier versions of gpufleet noted only packages requested by name
     [ -e "$file.ours" ] || cp "$file.begun" "$file.ours" || exit 1
     exit 0
 fi

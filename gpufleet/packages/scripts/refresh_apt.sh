@@ -1,12 +1,12 @@
 # refresh_apt.sh BYTES SECONDS MESSAGE SWAPPED FILE...: refresh the package lists; those of FILE must all arrive, none
-# larger or slower. SWAPPED tells of a key that is not the one trusted here.
+# larger or slower. SWAPPED: the message about a key that is not the trusted one.
 most=$1 seconds=$2 message=$3 swapped=$4; shift 4
 out=$(bounded "$most" "$seconds" apt-get update -q -o Acquire::Retries=2 -o Acquire::http::Timeout=60 2>&1)
 for file; do
     out=$(bounded "$most" "$seconds" apt-get update -q -o Dir::Etc::sourcelist="$file" -o Dir::Etc::sourceparts=- \
         -o APT::Get::List-Cleanup=0 -o Acquire::Retries=2 -o Acquire::http::Timeout=60 2>&1)
     rc=$?
-    # apt exits 0 when a repository cannot be reached: its words decide
+    # apt exits 0 if a repository is unreachable: its output decides
     problem=$(printf '%s\n' "$out" | grep -E '^(E:|W:|Err:)')
     case $problem in *NO_PUBKEY*) fail "$swapped" "$problem" ;; esac
     if [ $rc -ne 0 ] || [ -n "$problem" ]; then fail "$message" "$problem" "$(beyond "$most" "$seconds" $rc "$out")"; fi

@@ -1,5 +1,5 @@
 # refresh_rpm.sh BYTES SECONDS MESSAGE SWAPPED REPOSITORY...: refresh the metadata of these repositories; all must
-# arrive, no file larger or slower. SWAPPED tells of a key that is not the one trusted here.
+# arrive, no file larger or slower. SWAPPED: the message about a key that is not the trusted one.
 most=$1 seconds=$2 message=$3 swapped=$4; shift 4
 for repository; do
     yum -q -y clean expire-cache --disablerepo='*' --enablerepo="$repository" >/dev/null 2>&1

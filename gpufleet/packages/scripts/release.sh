@@ -1,5 +1,5 @@
-# release.sh MANAGER MESSAGE NAME...: let packages move again. A name that nothing holds is no error: the
-# package may be gone already, and then the package manager may not know the name any more.
+# release.sh MANAGER MESSAGE NAME...: release packages. A name that is not held is no error: the package may
+# be removed, and then the package manager may not know its name.
 manager=$1 message=$2; shift 2
 if [ "$manager" = apt ]; then
     held=$(dpkg-query -W -f '${Status} ${binary:Package}\n' "$@" 2>/dev/null |

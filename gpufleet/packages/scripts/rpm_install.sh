@@ -1,4 +1,4 @@
-# rpm_install.sh LIST NAMES WORD...: run the command WORD... of yum or dnf, which is to bring NAMES.
+# rpm_install.sh LIST NAMES WORD...: run the command WORD... of yum or dnf, which installs NAMES.
 list=$1 names=$2; shift 2
 # package names have no spaces: splitting is meant
 # shellcheck disable=SC2086

@@ -1,4 +1,4 @@
-"""CRI-O: a drop-in of our own that names the nvidia runtime."""
+"""CRI-O: our drop-in with the nvidia runtime."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.merge import merged
 from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.config.edits import Data, lookup
-from gpufleet.toolkit.config.model import Merged, Path, Record, RuntimeWish
+from gpufleet.toolkit.config.model import DesiredRuntime, Merged, Path, Record
 from gpufleet.toolkit.config.tables import (
     Wanted,
     base_runtime,
     is_ours,
     merge_tables,
     parsed,
-    told,
     unmerge_tables,
+    without_zeros,
 )
 
 DROP_IN = "/etc/crio/crio.conf.d/99-nvidia.toml"
 RUNTIME: Path = ("crio", "runtime")
-# These belong to the base runtime's own binary (crio.conf(5), table crio.runtime.runtimes).
+# These belong to the base runtime's binary (crio.conf(5), table crio.runtime.runtimes).
 NOT_INHERITED = frozenset({"runtime_path", "runtime_type", "default_annotations"})
 
 
-def merge(text: str | None, wish: RuntimeWish, record: Record | None = None) -> Merged:
-    """The drop-in with what `wish` asks for; the user's files are never touched.
+def merge(text: str | None, desired: DesiredRuntime, record: Record | None = None) -> Merged:
+    """The drop-in with the `desired` settings; the user's files are never changed.
 
-    The runtime inherits from CRI-O's default runtime, which `wish.effective` (`crio status
-    config`, or all its files) tells: CRI-O's packages set monitor_path, and pods hang without it.
+    The runtime inherits from CRI-O's default runtime in `desired.effective` (`crio status config`,
+    or all its files): CRI-O's packages set monitor_path, and pods hang without it.
     """
     done = record or Record()
 
     def wanted_of(data: Data) -> Wanted:
-        return _wanted(data, wish, done)
+        return _wanted(data, desired, done)
 
-    return merge_tables(text, "", wish, done, wanted_of, "CRI-O")
+    return merge_tables(text, "", desired, done, wanted_of, "CRI-O")
 
 
 def unmerge(text: str | None, record: Record, file: str = DROP_IN) -> Merged:
-    """The drop-in without what the record says is ours; None where we had created it."""
+    """The drop-in without our recorded settings; None if we created it."""
     return unmerge_tables(text, record, file, "CRI-O")
 
 
@@ -53,43 +53,43 @@ def effective(texts: Iterable[str]) -> Data:
     return data
 
 
-def _wanted(data: Data, wish: RuntimeWish, record: Record) -> Wanted:
-    effective = lookup(wish.effective, RUNTIME, {})
+def _wanted(data: Data, desired: DesiredRuntime, record: Record) -> Wanted:
+    effective = lookup(desired.effective, RUNTIME, {})
     tables = (lookup(data, RUNTIME, {}), effective)
-    name, base = _base(effective, wish.name, record.inherits)
+    name, base = _base(effective, desired.name, record.inherits)
     wanted: dict[Path, Any] = {}
     notes: list[Finding] = []
-    path: Path = (*RUNTIME, "runtimes", wish.name)
-    entries = (lookup(table, ("runtimes", wish.name)) for table in tables)
+    path: Path = (*RUNTIME, "runtimes", desired.name)
+    entries = (lookup(table, ("runtimes", desired.name)) for table in tables)
     there = next((entry for entry in entries if isinstance(entry, dict)), None)
     if there is None or is_ours(data, path, record):
-        wanted[path] = {"runtime_path": wish.binary, "runtime_type": "oci", **base}
+        wanted[path] = {"runtime_path": desired.binary, "runtime_type": "oci", **base}
         if not effective:
-            notes.append(found.BASE_UNKNOWN(runtime="CRI-O", name=wish.name, file=wish.file))
+            notes.append(found.BASE_UNKNOWN(runtime="CRI-O", name=desired.name, file=desired.file))
     else:
-        notes.append(_compare(there, wish))
-    if wish.default:
+        notes.append(_compare(there, desired))
+    if desired.default:
         path = (*RUNTIME, "default_runtime")
         old = next((value for t in tables if (value := lookup(t, ("default_runtime",)))), None)
-        if old != wish.name or is_ours(data, path, record):
-            wanted[path] = wish.name
-        if old not in (None, wish.name, "runc", "crun"):
-            notes.append(found.DEFAULT_REPLACED(file=wish.file, old=old, name=wish.name))
+        if old != desired.name or is_ours(data, path, record):
+            wanted[path] = desired.name
+        if old not in (None, desired.name, "runc", "crun"):
+            notes.append(found.DEFAULT_REPLACED(file=desired.file, old=old, name=desired.name))
     return Wanted(wanted, tuple(notes), name)
 
 
 def _base(effective: Data, own: str, inherited: str) -> tuple[str, Data]:
-    """The runtime that ours inherits from, and what it inherits."""
+    """The runtime that ours inherits from, and the inherited settings."""
     runtimes = lookup(effective, ("runtimes",), {})
     default = str(lookup(effective, ("default_runtime",), ""))
     name = base_runtime(runtimes, (inherited, default), own, lambda entry: True)
-    base = told(runtimes.get(name, {}))
+    base = without_zeros(runtimes.get(name, {}))
     return name, {key: value for key, value in base.items() if key not in NOT_INHERITED}
 
 
-def _compare(entry: Data, wish: RuntimeWish) -> Finding:
+def _compare(entry: Data, desired: DesiredRuntime) -> Finding:
     path = entry.get("runtime_path", "")
-    if path != wish.binary:
+    if path != desired.binary:
         difference = f"runtime_path = {path or 'not set'}"
-        return found.RUNTIME_KEPT(file=wish.file, name=wish.name, difference=difference)
-    return found.RUNTIME_ADOPTED(file=wish.file, name=wish.name)
+        return found.RUNTIME_KEPT(file=desired.file, name=desired.name, difference=difference)
+    return found.RUNTIME_ADOPTED(file=desired.file, name=desired.name)

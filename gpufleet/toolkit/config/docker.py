@@ -19,39 +19,41 @@ from gpufleet.toolkit.config.edits import (
     settle,
 )
 from gpufleet.toolkit.config.json_text import JSON, duplicates
-from gpufleet.toolkit.config.model import Merged, Path, Reads, Record, RuntimeWish
+from gpufleet.toolkit.config.model import DesiredRuntime, Merged, Path, Reads, Record
 
 DEFAULT: Path = ("default-runtime",)
 CDI: Path = ("features", "cdi")
 EVERYTHING = Reads()
-BLANK = "{}\n"  # what an empty file means, for every dockerd
+BLANK = "{}\n"  # the meaning of an empty file for dockerd
 _BOM = "\ufeff"  # newer versions of dockerd accept it; Python's parser does not
 
 
-def merge(text: str | None, wish: RuntimeWish, record: Record | None = None) -> Merged:
-    """daemon.json with what `wish` asks for; everything else keeps its place and its bytes.
+def merge(text: str | None, desired: DesiredRuntime, record: Record | None = None) -> Merged:
+    """daemon.json with the `desired` settings; everything else keeps its place and its bytes.
 
-    `record` is what an earlier merge did. A text that cannot be merged comes back unchanged, with
-    a blocker among the notes.
+    `record`: the changes of an earlier merge. A text that cannot be merged is returned unchanged,
+    with a blocker among the notes.
     """
     record = record or Record()
     mark, body = _split(text or "")
-    bom = mark if wish.reads.mark else ""
+    bom = mark if desired.reads.mark else ""
     try:
         data = JSON.parse(body)
-        wanted, notes = _wanted(data, body, wish, record)
+        wanted, notes = _wanted(data, body, desired, record)
         if any(note.blocks for note in notes):
             return Merged(text, False, notes, record)
         settled = settle(body, wanted, record, JSON)
     except NotUnderstood as error:
-        note = found.CONFIG_INVALID(file=wish.file, language="JSON", reason=error, runtime="docker")
+        note = found.CONFIG_INVALID(
+            file=desired.file, language="JSON", reason=error, runtime="docker"
+        )
         return Merged(text, False, (note,), record)
     except Refused as error:
-        note = found.EDIT_REFUSED(file=wish.file, reason=error)
+        note = found.EDIT_REFUSED(file=desired.file, reason=error)
         return Merged(text, False, (note,), record)
     created = record.created or (text is None and bool(settled.record.edits))
     new = bom + settled.text if settled.text or text is not None else None
-    notes = (*notes, *_dropped(mark, bom, wish.file))
+    notes = (*notes, *_dropped(mark, bom, desired.file))
     done = Record(created, "", settled.record.edits)
     return Merged(new, new != text, notes, done)
 
@@ -59,9 +61,9 @@ def merge(text: str | None, wish: RuntimeWish, record: Record | None = None) -> 
 def unmerge(
     text: str | None, record: Record, file: str = "daemon.json", reads: Reads = EVERYTHING
 ) -> Merged:
-    """daemon.json without what the record says is ours; None where we had created the file.
+    """daemon.json without our recorded settings; None if we created the file.
 
-    Where the program does not read what was there before us, it gets what means the same.
+    An original text that dockerd cannot read is replaced by an equivalent one.
     """
     if text is None:
         return Merged(None, False)
@@ -96,29 +98,29 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _wanted(
-    data: Data, body: str, wish: RuntimeWish, record: Record
+    data: Data, body: str, desired: DesiredRuntime, record: Record
 ) -> tuple[dict[Path, Any], tuple[Finding, ...]]:
-    """Which settings must hold because of us, given what the file says already."""
-    notes = _shape(data, body, wish)
+    """The settings that we require, given those in the file."""
+    notes = _shape(data, body, desired)
     if any(note.blocks for note in notes):
         return {}, tuple(notes)
     wanted: dict[Path, Any] = {}
-    path = ("runtimes", wish.name)
+    path = ("runtimes", desired.name)
     if not has(data, path) or _is_ours(data, path, record):
-        wanted[path] = {"path": wish.binary}
+        wanted[path] = {"path": desired.binary}
     else:
-        notes.append(_compare(lookup(data, path), wish))
-    if wish.default:
+        notes.append(_compare(lookup(data, path), desired))
+    if desired.default:
         old = lookup(data, DEFAULT)
-        if old is None or old != wish.name or _is_ours(data, DEFAULT, record):
-            wanted[DEFAULT] = wish.name
-        if old not in (None, wish.name):
-            notes.append(found.DEFAULT_REPLACED(file=wish.file, old=old, name=wish.name))
-    if wish.cdi:
+        if old is None or old != desired.name or _is_ours(data, DEFAULT, record):
+            wanted[DEFAULT] = desired.name
+        if old not in (None, desired.name):
+            notes.append(found.DEFAULT_REPLACED(file=desired.file, old=old, name=desired.name))
+    if desired.cdi:
         if not has(data, CDI) or _is_ours(data, CDI, record):
             wanted[CDI] = True
         elif lookup(data, CDI) is not True:
-            notes.append(found.CDI_SWITCHED_OFF(file=wish.file, name="nvidia.com/gpu"))
+            notes.append(found.CDI_SWITCHED_OFF(file=desired.file, name="nvidia.com/gpu"))
     return wanted, tuple(notes)
 
 
@@ -126,18 +128,23 @@ def _is_ours(data: Data, path: Path, record: Record) -> bool:
     return path in record.values and same(lookup(data, path), record.values[path])
 
 
-def _shape(data: Data, body: str, wish: RuntimeWish) -> list[Finding]:
-    """Blockers for a file in which our settings have no place; a warning for double keys.
+def _shape(data: Data, body: str, desired: DesiredRuntime) -> list[Finding]:
+    """Blockers for a file that cannot hold our settings; a warning for duplicate keys.
 
-    dockerd takes null for a key that is not there; a runtime without a path it does not take.
+    dockerd treats null as a missing key, and rejects a runtime without a path.
     """
     notes = []
     twice = duplicates(body)
     if twice:
-        touched = {"runtimes", wish.name, "features", "cdi", DEFAULT[0]} & set(twice)
+        touched = {"runtimes", desired.name, "features", "cdi", DEFAULT[0]} & set(twice)
         severity = Severity.BLOCKER if touched else None
-        notes.append(found.DUPLICATE_KEYS(severity, file=wish.file, keys=", ".join(twice)))
-    kinds = {("runtimes",): dict, ("features",): dict, ("runtimes", wish.name): dict, DEFAULT: str}
+        notes.append(found.DUPLICATE_KEYS(severity, file=desired.file, keys=", ".join(twice)))
+    kinds = {
+        ("runtimes",): dict,
+        ("features",): dict,
+        ("runtimes", desired.name): dict,
+        DEFAULT: str,
+    }
     for path, kind in kinds.items():
         value = lookup(data, path)
         unset = not has(data, path) or (value is None and len(path) == 1)
@@ -145,31 +152,33 @@ def _shape(data: Data, body: str, wish: RuntimeWish) -> list[Finding]:
             reason = f"{'.'.join(path)} should be {'an object' if kind is dict else 'a string'}"
             notes.append(
                 found.CONFIG_INVALID(
-                    file=wish.file, language="for dockerd", reason=reason, runtime="docker"
+                    file=desired.file, language="for dockerd", reason=reason, runtime="docker"
                 )
             )
     return notes
 
 
-def _compare(entry: Data, wish: RuntimeWish) -> Finding:
-    """What to say of a runtime that somebody else has written: adopted, or kept for its own sake.
+def _compare(entry: Data, desired: DesiredRuntime) -> Finding:
+    """The finding about an existing runtime that is not ours: adopted, or kept as it is.
 
-    nvidia-ctk writes an empty `args`, a key that dockerd does not know; nvidia-docker2 an empty
-    `runtimeArgs`. Both mean what an entry with nothing but `path` means.
+    nvidia-ctk writes an empty `args`, a key that dockerd ignores; nvidia-docker2 an empty
+    `runtimeArgs`. Both are equivalent to an entry with only `path`.
     """
     differing = [f"{key} = {value}" for key, value in entry.items() if key != "path" and value]
     path = entry.get("path")
-    if path not in (wish.binary, f"/usr/bin/{wish.binary}"):
+    if path not in (desired.binary, f"/usr/bin/{desired.binary}"):
         differing.insert(0, f"path = {path}")
     if differing:
-        return found.RUNTIME_KEPT(file=wish.file, name=wish.name, difference=", ".join(differing))
-    return found.RUNTIME_ADOPTED(file=wish.file, name=wish.name)
+        return found.RUNTIME_KEPT(
+            file=desired.file, name=desired.name, difference=", ".join(differing)
+        )
+    return found.RUNTIME_ADOPTED(file=desired.file, name=desired.name)
 
 
 def used_flags(exec_start: str, keys: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """daemon.json keys that the unit's command line sets, with the flag that does it.
+    """daemon.json keys that the unit's command line sets, with the flag.
 
-    `keys` maps each flag that a key conflicts with (`-H`, `--host`) to the keys it stands for.
+    `keys` maps each conflicting flag (`-H`, `--host`) to the keys that it sets.
     """
     used: dict[str, str] = {}
     for word in _words(exec_start)[1:]:
@@ -181,7 +190,7 @@ def used_flags(exec_start: str, keys: Mapping[str, tuple[str, ...]]) -> dict[str
 
 
 def flag_values(exec_start: str, flag: str) -> list[str]:
-    """The values that the unit's command line gives to a long flag, in order."""
+    """The values of a long flag on the unit's command line, in order."""
     values = []
     words = _words(exec_start)
     for word, after in zip(words, [*words[1:], ""], strict=False):
@@ -194,9 +203,9 @@ def flag_values(exec_start: str, flag: str) -> list[str]:
 def conflicts(
     text: str | None, exec_start: str, keys: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
-    """Flags in the unit whose keys are also in daemon.json; dockerd does not start with any.
+    """Flags in the unit whose keys are also in daemon.json; dockerd does not start with them.
 
-    `runtimes` is free of this (dockerd adds both together). The text must parse.
+    `runtimes` is exempt (dockerd merges both). The text must parse.
     """
     there = data(text)
     used = used_flags(exec_start, keys)
@@ -206,5 +215,5 @@ def conflicts(
 def _words(command: str) -> list[str]:
     try:
         return shlex.split(command)
-    except ValueError:  # systemd's quoting is not quite a shell's
+    except ValueError:  # systemd's quoting differs from a shell's
         return command.split()

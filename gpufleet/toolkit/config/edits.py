@@ -1,8 +1,8 @@
-"""Small changes of a configuration text, each proven by parsing the result.
+"""Small changes of a configuration text, each verified by parsing the result.
 
-A change is found by trying: a format offers splices that may do it, and the first one is taken
-whose result parses to exactly the old data with exactly this one setting changed. So comments,
-order and spacing stay, and a text that is not understood is never written.
+A format proposes candidate splices; the first one is used whose result parses to exactly the old
+data with exactly this one setting changed. So comments, order and spacing stay, and a text that
+does not parse is never written.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from gpufleet.toolkit.config.model import Edit, Path, Record
 
 Data = dict[str, Any]
-MAX_DEPTH = 100  # levels of a file that a person wrote; Python's recursion ends at some hundreds
-NULL = "null"  # what JSON has in the place of a table that is not there
+MAX_DEPTH = 100  # levels; far above handwritten files, below Python's recursion limit
+NULL = "null"  # JSON's value of a missing table
 
 
 class NotUnderstood(ValueError):
@@ -25,11 +25,11 @@ class NotUnderstood(ValueError):
 
 
 class Refused(ValueError):
-    """No splice changes the text in exactly the wanted way."""
+    """No splice makes exactly the requested change."""
 
 
 class Splice(NamedTuple):
-    """Replace `before`, which stands at `start`, by `after`."""
+    """Replace `before` at offset `start` by `after`."""
 
     start: int
     before: str
@@ -41,7 +41,7 @@ class Splice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A configuration language: how it is read, and where a setting may be put or removed."""
+    """A configuration language: its parser, and the candidate places of a setting."""
 
     parse: Callable[[str], Data]  # raises NotUnderstood
     put: Callable[[str, Data, Path, Any], Iterable[Splice]]
@@ -49,7 +49,7 @@ class Format:
 
 
 def deeper(data: Any, levels: int) -> bool:
-    """Whether tables and lists are nested more than `levels` deep."""
+    """Whether tables and lists are nested deeper than `levels`."""
     layer = [data]
     while levels >= 0 and layer:
         layer = [
@@ -63,7 +63,7 @@ def deeper(data: Any, levels: int) -> bool:
 
 
 def lookup(data: Any, path: Path, default: Any = None) -> Any:
-    """The value at `path`, or `default` where a step is missing or not a table."""
+    """The value at `path`, or `default` if a step is missing or not a table."""
     for key in path:
         if not isinstance(data, Mapping) or key not in data:
             return default
@@ -99,7 +99,7 @@ def _with(data: Data, path: Path, value: Any) -> Data | None:
 
 
 def _without(data: Data, path: Path, parents: int) -> list[Data]:
-    """Data without `path` and the empty parents that came with it; then with more of them left."""
+    """Data without `path` and its empty parents; then variants that keep more of the parents."""
     changed = copy.deepcopy(data)
     lookup(changed, path[:-1]).pop(path[-1])
     states = [changed]
@@ -115,7 +115,7 @@ def _without(data: Data, path: Path, parents: int) -> list[Data]:
 def _first(
     text: str, splices: Iterable[Splice], wanted: Sequence[Data], fmt: Format
 ) -> Splice | None:
-    """The first splice that leads to the first state of `wanted` that any splice leads to."""
+    """The first splice with the first state of `wanted` that any splice achieves."""
     best: Splice | None = None
     rank = len(wanted)
     for splice in splices:
@@ -137,7 +137,7 @@ def put(text: str, path: Path, value: Any, fmt: Format) -> tuple[str, Edit]:
     wanted = _with(data, path, value)
     splice = wanted and _first(text, fmt.put(text, data, path, value), [wanted], fmt)
     if not splice:
-        raise Refused(f"{'.'.join(path)} cannot be set without touching other settings")
+        raise Refused(f"{'.'.join(path)} cannot be set without changing other settings")
     parents = sum(has(data, path[:depth]) for depth in range(1, len(path)))
     edit = Edit(
         path, value, splice.before, splice.after, has(data, path), lookup(data, path), parents
@@ -146,7 +146,7 @@ def put(text: str, path: Path, value: Any, fmt: Format) -> tuple[str, Edit]:
 
 
 def undo(text: str, edit: Edit, fmt: Format) -> str | None:
-    """The text without the edit; None where someone has changed the setting since."""
+    """The text without the edit; None if the setting was changed since."""
     data = fmt.parse(text)
     if not same(lookup(data, edit.path), edit.value):
         return None
@@ -176,15 +176,15 @@ def _occurrences(text: str, part: str) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A text in which every wanted setting holds, and the record of what we did to it."""
+    """A text with every wanted setting, and the record of our changes."""
 
     text: str
     record: Record
-    left: tuple[Path, ...] = ()  # settings that were ours once, and that someone has changed
+    left: tuple[Path, ...] = ()  # our settings that were changed by others since
 
 
 def settle(text: str, wanted: dict[Path, Any], record: Record, fmt: Format) -> Settled:
-    """Take back what is ours and no longer wanted, then set what is wanted and missing."""
+    """Revert our settings that are no longer wanted, then set those that are missing."""
     text, kept, left = _retract(text, record.edits, fmt, lambda edit: _stays(edit, wanted))
     for path, value in wanted.items():
         if not same(lookup(fmt.parse(text), path), value):
@@ -198,7 +198,7 @@ def _stays(edit: Edit, wanted: dict[Path, Any]) -> bool:
 
 
 def retract(text: str, record: Record, fmt: Format, stay: Collection[Path] = ()) -> Settled:
-    """Take back everything of ours that nobody has changed since, but for the paths in `stay`."""
+    """Revert all our unchanged settings, except the paths in `stay`."""
     text, kept, left = _retract(text, record.edits, fmt, lambda edit: edit.path in stay)
     return Settled(text, Record(edits=tuple(kept)), tuple(left))
 
@@ -208,13 +208,13 @@ def _retract(
 ) -> tuple[str, list[Edit], list[Path]]:
     kept: list[Edit] = []
     left: list[Path] = []
-    for edit in reversed(edits):  # backwards: a later edit may stand inside an earlier one
+    for edit in reversed(edits):  # backwards: a later edit may be inside an earlier one
         if stays(edit):
             if same(lookup(fmt.parse(text), edit.path), edit.value):
                 kept.insert(0, edit)
             continue
         if not has(fmt.parse(text), edit.path):
-            continue  # someone has taken it away already
+            continue  # already removed
         restored = undo(text, edit, fmt)
         if restored is None:
             left.append(edit.path)

@@ -1,4 +1,4 @@
-"""JSON as text: where a member may be put or removed so that everything else stays as it is."""
+"""JSON as text: places to insert or remove a member so that everything else is unchanged."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class Object:
 
 
 def parse(text: str) -> Data:
-    """The file's object. Numbers stay strings, so that no digit is lost when they are compared.
+    """The file's object. Numbers stay strings, so that comparisons lose no digits.
 
-    A blank file counts as an empty object, as dockerd takes it.
+    A blank file is an empty object, as for dockerd.
     """
     if not text.strip():
         return {}
@@ -58,12 +58,12 @@ def parse(text: str) -> Data:
     if deeper(data, MAX_DEPTH):
         raise NotUnderstood(f"it is nested more than {MAX_DEPTH} levels deep")
     if not isinstance(data, dict):
-        raise NotUnderstood("the file holds no object, but a list or a single value")
+        raise NotUnderstood("the file contains a list or a single value instead of an object")
     return data
 
 
 class Number(str):
-    """A number as it stands in the text; never equal to a string by `same`, which asks the type."""
+    """A number as in the text; `same` compares types, so it never equals a string."""
 
 
 def _number(digits: str) -> Number:
@@ -80,7 +80,7 @@ _DECODER = json.JSONDecoder(
 
 
 def duplicates(text: str) -> list[str]:
-    """Keys that stand twice in one object, each once, in order; the text must parse."""
+    """Duplicate keys of one object, each once, in order; the text must parse."""
     found: dict[str, None] = {}
 
     def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def _object(text: str, at: int) -> Object:
 
 
 def _descend(text: str, path: Path) -> list[tuple[Object, Member]]:
-    """The objects on the way to `path`, each with the member that leads on, as far as it goes."""
+    """The existing objects along `path`, each with the member that leads to the next."""
     way: list[tuple[Object, Member]] = []
     at = _skip(text, 0)
     for key in path:
@@ -133,7 +133,7 @@ def _descend(text: str, path: Path) -> list[tuple[Object, Member]]:
 
 
 def put(text: str, data: Data, path: Path, value: Any) -> Iterator[Splice]:
-    """How to give the setting at `path` its value: replace it, or add the members that miss."""
+    """Splices that set the value at `path`: replace it, or add the missing members."""
     if not text.strip():
         document = _nest(path, value)
         yield Splice(0, text, json.dumps(document, indent=4, ensure_ascii=False) + "\n")
@@ -180,7 +180,7 @@ def _added(
 
 
 def _dump(value: Any, text: str, way: list[tuple[Object, Member]]) -> str:
-    """The value as JSON, laid out as its surroundings are; `way` ends in the object around it."""
+    """The value as JSON in the layout of its context; `way` ends in the enclosing object."""
     if not isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False)
     lead = _lead(text, way[-1][0]) if way else ""
@@ -207,7 +207,7 @@ def _unit(text: str) -> str:
 
 
 def remove(text: str, path: Path) -> Iterator[Splice]:
-    """How to take the setting away: alone, or with the parents that it leaves empty."""
+    """Splices that remove the setting: alone, or with the parents that become empty."""
     way = _descend(text, path)
     if len(way) < len(path):
         return

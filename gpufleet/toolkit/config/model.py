@@ -1,4 +1,4 @@
-"""What a merge is asked for, what it gives back, and the record that undoes it."""
+"""The input of a merge, its result, and the record that reverts it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Path = tuple[str, ...]
 class Edit:
     """One change of a file: the setting at `path` got `value`, the text `before` became `after`.
 
-    `old` is the value that was there; `existed` is False where there was none, and then `parents`
-    is how many of the tables on the way to it were there.
+    `old`: the previous value. `existed`: False if there was none; then `parents` is the number of
+    tables along the path that existed.
     """
 
     path: Path
@@ -30,12 +30,12 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """All that we changed in one file; kept in the host's provenance to undo it later."""
+    """Our changes of one file, in the host's record, to revert them later."""
 
-    created: bool = False  # the file did not exist before us
-    skeleton: str = ""  # what we put into a file that we created, before the edits
+    created: bool = False  # we created the file
+    skeleton: str = ""  # initial text of a file that we created
     edits: tuple[Edit, ...] = ()
-    inherits: str = ""  # the runtime that ours took its options from
+    inherits: str = ""  # the runtime whose options ours inherits
 
     def __bool__(self) -> bool:
         return self.created or bool(self.edits)
@@ -47,31 +47,31 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """docker: texts that are no JSON, and that the program reads all the same."""
+    """docker: non-JSON texts that the program accepts."""
 
-    blank: bool = True  # nothing, or white space alone
+    blank: bool = True  # empty, or only white space
     mark: bool = True  # a byte order mark before the object
 
 
 @dataclass(frozen=True, slots=True)
-class RuntimeWish:
-    """What one runtime should be able to do. The plan fills it from settings, facts and catalog."""
+class DesiredRuntime:
+    """The desired configuration of one runtime, from settings, facts and catalog."""
 
     file: str  # path of the file, for messages
     name: str = "nvidia"
     binary: str = "/usr/bin/nvidia-container-runtime"
     default: bool = False  # make it the default runtime
-    cdi: bool = False  # switch CDI on explicitly; False where it is on anyway or unknown
+    cdi: bool = False  # enable CDI explicitly; False if it is on by default or unsupported
     effective: Mapping[str, Any] = field(default_factory=dict)  # all files together, as read
-    fills_maps: bool = True  # containerd: built-in runtimes stay when a file names another one
+    fills_maps: bool = True  # containerd: built-in runtimes stay if a file names another one
     new_version: int = 2  # containerd: `version` of a configuration file that we create
-    newest_version: int = 4  # containerd: the newest `version` that the program knows
+    newest_version: int = 4  # containerd: the newest `version` that the program supports
     reads: Reads = Reads()
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The result of a merge. `text` is None where no file is wanted, or the file is to go."""
+    """The result of a merge. `text` is None if no file is needed, or the file is to be removed."""
 
     text: str | None
     changed: bool

@@ -1,7 +1,7 @@
-"""Runtimes that a configuration names and does not define: it would not work with them. Pure.
+"""Runtimes that a configuration names but does not define: it would be broken. Pure.
 
-Each function takes one runtime's whole configuration, all files together, and gives the names that
-lead nowhere, each with the setting that names it.
+Each function takes one runtime's whole configuration, all files together, and returns the
+undefined names, each with the setting that uses it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from gpufleet.toolkit.config.containerd import BUILT_IN, cri_table
 from gpufleet.toolkit.config.docker import flag_values
 from gpufleet.toolkit.config.edits import Data, lookup
 
-References = dict[str, str]  # name of a runtime -> the setting that names it
+References = dict[str, str]  # name of a runtime -> the setting that uses it
 # dockerd knows runc, and a shim by its name or path, without an entry
 # (docs.docker.com/engine/daemon/alternative-runtimes).
 _SHIM_MARKS = (".", "/")

@@ -1,4 +1,4 @@
-"""What containerd and CRI-O have in common: runtimes as TOML tables that inherit from another."""
+"""Shared by containerd and CRI-O: runtimes as TOML tables that inherit from another."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from gpufleet.toolkit.config.edits import (
     same,
     settle,
 )
-from gpufleet.toolkit.config.model import Merged, Path, Record, RuntimeWish
+from gpufleet.toolkit.config.model import DesiredRuntime, Merged, Path, Record
 from gpufleet.toolkit.config.toml_text import TOML, without_comment
 
 
 class Wanted(NamedTuple):
-    """What must hold because of us, what to say, and the runtime that ours inherits from."""
+    """The settings that we require, findings, and the runtime that ours inherits from."""
 
     settings: dict[Path, Any]
     notes: tuple[Finding, ...]
@@ -30,21 +30,21 @@ class Wanted(NamedTuple):
 
 
 def is_ours(data: Data, path: Path, record: Record) -> bool:
-    """Whether the setting still has the value that we gave it."""
+    """Whether the setting still has our value."""
     return path in record.values and same(lookup(data, path), record.values[path])
 
 
 def merge_tables(
     text: str | None,
     skeleton: str,
-    wish: RuntimeWish,
+    desired: DesiredRuntime,
     record: Record,
     wanted_of: Callable[[Data], Wanted],
     runtime: str,
 ) -> Merged:
-    """The text with the settings that `wanted_of` names for its data; blockers leave it as it is.
+    """The text with the settings that `wanted_of` returns for its data; unchanged if blocked.
 
-    `skeleton` is what a file that does not exist yet begins with.
+    `skeleton`: the initial text of a new file.
     """
     start = skeleton if text is None else text
     try:
@@ -54,10 +54,12 @@ def merge_tables(
             return Merged(text, False, notes, record)
         settled = settle(start, wanted, record, TOML)
     except NotUnderstood as error:
-        note = found.CONFIG_INVALID(file=wish.file, language="TOML", reason=error, runtime=runtime)
+        note = found.CONFIG_INVALID(
+            file=desired.file, language="TOML", reason=error, runtime=runtime
+        )
         return Merged(text, False, (note,), record)
     except Refused as error:
-        note = found.EDIT_REFUSED(file=wish.file, reason=error)
+        note = found.EDIT_REFUSED(file=desired.file, reason=error)
         return Merged(text, False, (note,), record)
     if text is None and not settled.record.edits:
         return Merged(None, False, notes)
@@ -76,10 +78,10 @@ def unmerge_tables(
     runtime: str,
     needed_by: Callable[[Data, Record], dict[Path, str]] = lambda rest, record: {},
 ) -> Merged:
-    """The text without what is ours; None where we had created it and nobody has added to it.
+    """The text without our settings; None if we created it and nothing was added.
 
-    `needed_by` names the settings of ours that what stays cannot do without, and who needs each:
-    they stay too, as the user's from then on.
+    `needed_by` returns our settings that the rest depends on, and what needs each: they stay, and
+    are the user's from then on.
     """
     if text is None:
         return Merged(None, False)
@@ -105,7 +107,7 @@ def unmerge_tables(
 
 
 def parsed(text: str | None) -> Data:
-    """The tables of a text; none where it is missing or does not parse."""
+    """The tables of a text; none if it is missing or does not parse."""
     if text is None:
         return {}
     try:
@@ -114,8 +116,8 @@ def parsed(text: str | None) -> Data:
         return {}
 
 
-def told(table: Data) -> Data:
-    """The table without values that are zero or empty: in Go's configurations they say nothing."""
+def without_zeros(table: Data) -> Data:
+    """The table without zero and empty values, which are Go's defaults."""
     return {key: value for key, value in table.items() if value not in ("", 0, False, [], {})}
 
 

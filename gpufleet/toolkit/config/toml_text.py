@@ -1,8 +1,8 @@
-"""TOML as text: where a setting may be put or removed so that everything else stays as it is.
+"""TOML as text: places to insert or remove a setting so that everything else is unchanged.
 
 New tables go to the end of the file, under their full name: TOML allows that wherever the parents
-are, and no other line has to be touched. tomlkit, which keeps comments and order, is asked where
-that cannot be (inline tables), and to take away a table that someone has written anew.
+are, and no other line changes. tomlkit, which keeps comments and order, is used where that is not
+possible (inline tables), and to remove a table that was rewritten by others.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _dotted(path: Path) -> str:
 
 
 def put(text: str, data: Data, path: Path, value: Any) -> Iterator[Splice]:
-    """How to give the setting at `path` its value, the plainest way first."""
+    """Splices that set the value at `path`, the simplest first."""
     if isinstance(value, dict):
         yield _appended(text, render(path, value))
     elif len(path) == 1 and not has(data, path):
@@ -92,7 +92,7 @@ def _appended(text: str, block: str) -> Splice:
 
 
 def without_comment(text: str) -> str:
-    """The text without our comment: what stands below it is the user's from now on."""
+    """The text without our comment: what follows it is the user's from now on."""
     lines = text.splitlines(keepends=True)
     return "".join(line for line in lines if line.strip() != COMMENT)
 
@@ -133,7 +133,7 @@ def _by_tomlkit(text: str, path: Path, value: Any) -> Iterator[Splice]:
 
 
 def remove(text: str, path: Path) -> Iterator[Splice]:
-    """How to take the setting away: alone, or with the parents that it leaves empty."""
+    """Splices that remove the setting: alone, or with the parents that become empty."""
     for depth in range(len(path), 0, -1):
         document = _document(text)
         if document is None:
@@ -149,7 +149,7 @@ def remove(text: str, path: Path) -> Iterator[Splice]:
         yield _difference(text, changed)
 
 
-# tomlkit raises plain Python errors, too, where tables stand out of order.
+# tomlkit also raises plain Python errors if tables are out of order.
 _TOMLKIT_ERRORS = (
     tomlkit.exceptions.TOMLKitError, KeyError, TypeError, ValueError, AttributeError, IndexError,
 )  # fmt: skip
@@ -163,7 +163,7 @@ def _document(text: str) -> tomlkit.TOMLDocument | None:
 
 
 def _difference(text: str, changed: str) -> Splice:
-    """The one splice that leads from `text` to `changed`, in whole lines."""
+    """The single splice from `text` to `changed`, in whole lines."""
     old, new = text.splitlines(keepends=True), changed.splitlines(keepends=True)
     head = 0
     while head < min(len(old), len(new)) and old[head] == new[head]:

@@ -1,8 +1,8 @@
 # activate.sh UNIT VERB KIND SOCKET NAME MESSAGE SPARE [PATH BACKUP]...: reload or restart UNIT, a runtime
-# of the KIND docker, containerd (which listens at SOCKET) or crio. It has to work afterwards as it did
-# before, by its own word, and to know the runtime NAME ("": none). Otherwise each PATH is put back to what
-# BACKUP holds (no BACKUP: taken away), and UNIT is started with that. With SPARE, containers that docker
-# runs are an error with that text: each PATH is put back and UNIT is left alone.
+# of the KIND docker, containerd (which listens at SOCKET) or crio. Afterwards it must
+# report to work as before, and to have the runtime NAME ("": none). Otherwise each PATH is restored from
+# BACKUP (no BACKUP: removed), and UNIT is started with that. With SPARE, running docker containers are an
+# error with that text: each PATH is restored and UNIT is not restarted.
 unit=$1 verb=$2 kind=$3 socket=$4 name=$5 message=$6 spare=$7; shift 7
 
 put_back() { # PATH BACKUP...
@@ -44,7 +44,7 @@ before=$(works)
 systemctl reset-failed "$unit" 2>/dev/null
 systemctl "$verb" "$unit"
 tries=0
-# a reload is taken up some time after it was asked for
+# a reload takes effect with a delay
 while lost=$(missing); [ -n "$lost" ] && [ "$verb" = reload ] && [ $tries -lt 50 ]; do
     tries=$((tries + 1))
     sleep 0.2

@@ -1,4 +1,4 @@
-# cdi_refresh.sh SPEC MESSAGE UNIT...: enable the toolkit's units that keep the spec, and run them.
+# cdi_refresh.sh SPEC MESSAGE UNIT...: enable and run the toolkit's units that update the spec.
 spec=$1 message=$2; shift 2
 for unit; do systemctl -q enable "$unit" || fail "$message" "$unit cannot be enabled"; done
 for unit; do

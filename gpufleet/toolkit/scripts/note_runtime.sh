@@ -1,4 +1,4 @@
-# note_runtime.sh STAGED NOTE BACKUP: put STAGED in the place of NOTE, in one step; a copy of NOTE goes to BACKUP.
+# note_runtime.sh STAGED NOTE BACKUP: replace NOTE by STAGED atomically; a copy of NOTE goes to BACKUP.
 staged=$1 note=$2 backup=$3
 mkdir -p -m 700 "$(dirname "$backup")" || exit 1
 if [ -e "$note" ]; then cp -p "$note" "$backup" || exit 1; fi

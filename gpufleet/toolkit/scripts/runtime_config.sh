@@ -1,9 +1,8 @@
 # runtime_config.sh PATH STAGED SHA256 MODE BACKUP CHANGED INVALID IGNORED NOTE NOTED EXPECTED N READER... PARSER...:
-# put STAGED in the place of PATH, if PATH still has SHA256 ("": is not there) and the runtime's own
-# PARSER accepts the new file ({path} stands for it). An empty STAGED takes PATH away. A copy of PATH goes
-# to BACKUP. READER, N words, then prints the configuration as the runtime takes it: where no line matches
-# EXPECTED, PATH is put back. NOTE says already that PATH is changed: where it is not, NOTE becomes what NOTED
-# holds (no NOTED: is taken away).
+# replace PATH by STAGED if PATH still has SHA256 ("": does not exist) and the runtime's own PARSER
+# accepts the new file ({path} is its path). An empty STAGED removes PATH. A copy of PATH goes to BACKUP.
+# READER, N words, then prints the effective configuration: if no line matches EXPECTED, PATH is restored.
+# NOTE already says that PATH is changed: if it is not, NOTE is restored from NOTED (no NOTED: removed).
 path=$1 staged=$2 digest=$3 mode=$4 backup=$5 changed=$6 invalid=$7 ignored=$8; shift 8
 note=$1 noted=$2 expected=$3 words=$4; shift 4
 refuse() {
@@ -21,7 +20,7 @@ if [ -z "$staged" ]; then rm -f "$target"; exit; fi
 mkdir -p "$(dirname "$target")" || exit 1
 beside=$target.gpufleet-new
 trap 'rm -f "$beside"' EXIT
-# for nobody else to read until it has its owner and mode
+# unreadable for others until it has its owner and mode
 rm -f "$beside" && (umask 077 && cat "$staged" >"$beside") && rm -f "$staged" || exit 1
 if [ -e "$target" ]; then
     chown --reference="$target" "$beside" && chmod --reference="$target" "$beside" || exit 1

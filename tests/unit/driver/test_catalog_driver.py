@@ -132,7 +132,7 @@ def test_blackwell_needs_570_and_open_modules() -> None:
     assert codes(choose("ubuntu2404", B200, branch="550"), Severity.BLOCKER) == ["GF114"]
     choice = choose("ubuntu2404", B200, modules="proprietary")
     assert codes(choice, Severity.BLOCKER) == ["GF131"]
-    assert "B200 (Blackwell) cannot work with them" in choice.findings[0].message
+    assert "B200 (Blackwell) cannot use them" in choice.findings[0].message
 
 
 def test_open_modules_are_refused_for_volta() -> None:

@@ -58,7 +58,7 @@ def test_what_is_like_no_name_gets_examples(text: str) -> None:
     found = find_gpu(load_catalog(), text)
     assert found.devices == ()
     assert found.problem.startswith("no GPU is called")
-    examples = found.problem.split("known: ")[1].split(";")[0].split(", ")
+    examples = found.problem.split("include ")[1].split(";")[0].split(", ")
     assert len(examples) >= 5
     assert all(find_gpu(load_catalog(), example).devices for example in examples)
 

@@ -71,7 +71,7 @@ def test_a_run_that_was_killed_before_its_end_rebuilds_the_initramfs(converged: 
     assert plan_for(killed).initramfs
 
 
-def test_a_branch_wish_keeps_the_version_that_is_there(converged: NodeFacts) -> None:
+def test_a_branch_setting_keeps_the_installed_version(converged: NodeFacts) -> None:
     plan = plan_for(managed(converged), driver_branch="580")
     assert plan.target == "580.159.03"
     assert plan.converged
@@ -161,7 +161,7 @@ def test_a_missing_module_is_repaired(converged: NodeFacts) -> None:
     assert plan_for(replace(converged, module_on_disk=None)).action == "repair"
 
 
-def test_a_stale_module_is_to_be_loaded_anew(converged: NodeFacts) -> None:
+def test_a_stale_module_is_reloaded(converged: NodeFacts) -> None:
     stale = replace(converged, modules={"nvidia": LoadedModule("nvidia", OLD, 0)})
     plan = plan_for(managed(stale), driver_version="580.159.03")
     assert plan.action == "none"
@@ -179,7 +179,7 @@ def test_fabric_manager_comes_with_an_nvswitch_only(bare: NodeFacts) -> None:
     assert "nvidia-fabricmanager" in plan.services
 
 
-def test_packages_held_by_somebody_else_block_a_move(converged: NodeFacts) -> None:
+def test_packages_held_by_another_user_block_a_move(converged: NodeFacts) -> None:
     assert "GF303" not in blocking(converged, driver_version="580.178.04")
     theirs = replace(converged, provenance=NO_RECORD)
     assert "GF303" in blocking(theirs, driver_version="580.178.04")

@@ -71,5 +71,5 @@ def test_a_built_driver_that_the_kernel_did_not_take_stays_refused() -> None:
 
 def test_a_precompiled_driver_is_signed_by_the_distribution() -> None:
     facts = converged_host(VERSION, module_on_disk=DISTRIBUTIONS)
-    wish = {"driver_source": "distro", "driver_build": "precompiled", "driver_branch": "570"}
-    assert refused(facts, **wish) is False
+    data = {"driver_source": "distro", "driver_build": "precompiled", "driver_branch": "570"}
+    assert refused(facts, **data) is False

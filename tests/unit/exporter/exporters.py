@@ -56,7 +56,7 @@ def exporter_for(facts: NodeFacts, **data: Any) -> ExporterPlan:
     return found
 
 
-def told(plan: NodePlan) -> list[tuple[str, str]]:
+def reported(plan: NodePlan) -> list[tuple[str, str]]:
     return [(finding.code, finding.severity.value) for finding in findings_of(plan)]
 
 

@@ -61,7 +61,7 @@ def test_cuda_packages_go_with_the_driver(branch: int, device: int, cuda: list[s
     ("distribution", "why"),
     [("rhel7", "glibc 2.27"), ("ubuntu2004", "none is known"), ("plan9", "none is known")],
 )
-def test_who_has_no_packages_is_told_why(distribution: str, why: str) -> None:
+def test_missing_packages_have_a_reason(distribution: str, why: str) -> None:
     assert why in choose(distribution).no_packages
     assert choose(distribution).image
 

@@ -15,8 +15,8 @@ from exporters import (
     findings_of,
     installed,
     plan_for,
+    reported,
     settings,
-    told,
     with_docker,
 )
 
@@ -44,7 +44,7 @@ def test_packages_and_services_on_a_new_host() -> None:
     assert "datacenter-gpu-manager-4-cuda13" in dcgm.names
     assert (exporter.names, exporter.prefix) == (("datacenter-gpu-manager-exporter",), "4.8.3")
     assert plan.of(EXPORTER_ROLE).units == ("nvidia-dcgm.service", "nvidia-dcgm-exporter.service")
-    assert told(plan) == [("GF587", "info")]
+    assert reported(plan) == [("GF587", "info")]
     listed = [step for step in steps(plan) if step.startswith("exporter: ")]
     assert len(listed) == 5
     assert listed[-1].endswith("nvidia-dcgm-exporter.service on 127.0.0.1:9400")
@@ -83,14 +83,14 @@ def test_a_settled_host_has_nothing_to_do() -> None:
         {"exporter_hold": True, "exporter_mode": "systemd", "exporter_dcgm_version": "4.5.3"},
     ],
 )
-def test_a_changed_wish_is_work(change: dict[str, Any]) -> None:
+def test_a_changed_setting_is_work(change: dict[str, Any]) -> None:
     facts = converged_host()
     facts = installed(facts, exporter_for(facts))
     assert not exporter_for(facts, **change).converged
 
 
 def test_what_a_killed_run_left_is_taken_up() -> None:
-    """No record yet: the drop-in says whose the running services are, and they start anew."""
+    """No record yet: the drop-in shows whose the running services are, and they restart."""
     facts = converged_host()
     before = facts.provenance
     facts = replace(installed(facts, exporter_for(facts)), provenance=before)
@@ -230,11 +230,11 @@ def test_another_generation_of_dcgm_is_not_pushed_out() -> None:
 def test_an_insecure_version_is_warned_of_and_taken() -> None:
     plan = plan_for(converged_host(), exporter_version="4.8.2")
     assert plan.of(EXPORTER_ROLE) is not None
-    assert ("GF586", "warning") in told(plan)
+    assert ("GF586", "warning") in reported(plan)
 
 
 def test_an_unknown_version_needs_its_dcgm() -> None:
-    assert ("GF585", "blocker") in told(plan_for(converged_host(), exporter_version="5.0.1"))
+    assert ("GF585", "blocker") in reported(plan_for(converged_host(), exporter_version="5.0.1"))
 
 
 def test_removal_stops_what_is_ours() -> None:

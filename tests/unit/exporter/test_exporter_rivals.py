@@ -15,8 +15,8 @@ from exporters import (
     findings_of,
     installed,
     plan_for,
+    reported,
     settings,
-    told,
     with_docker,
 )
 
@@ -46,7 +46,7 @@ def test_another_collector_keeps_it_away(daemon: Daemon, words: str) -> None:
     assert finding.code == "GF581"
     assert words in finding.message
     modest = plan_for(replace(converged_host(), collectors=(daemon,)), exporter_enabled="auto")
-    assert (modest.of(EXPORTER_ROLE), told(modest)) == (None, [("GF581", "warning")])
+    assert (modest.of(EXPORTER_ROLE), reported(modest)) == (None, [("GF581", "warning")])
 
 
 def test_our_own_and_another_one() -> None:
@@ -86,14 +86,14 @@ def test_our_own_listener_takes_no_port() -> None:
     assert exporter_for(facts).converged
 
 
-def test_beside_a_kubelet_only_when_told() -> None:
+def test_beside_a_kubelet_only_when_enabled() -> None:
     facts = replace(converged_host(), kubelet=True)
     modest = plan_for(facts, exporter_enabled="auto")
-    assert (modest.of(EXPORTER_ROLE), told(modest)) == (None, [("GF580", "info")])
+    assert (modest.of(EXPORTER_ROLE), reported(modest)) == (None, [("GF580", "info")])
     assert plan_for(facts).of(EXPORTER_ROLE) is not None
     left = installed(converged_host(), exporter_for(converged_host()))
     finding = findings_of(plan_for(replace(left, kubelet=True), exporter_enabled="auto"))[0]
-    assert "left as it is" in finding.message
+    assert "is not changed" in finding.message
 
 
 def test_our_own_container_is_known_by_its_id() -> None:

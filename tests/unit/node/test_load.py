@@ -143,7 +143,7 @@ def test_a_path_that_is_not_one_plain_word_is_refused(path: str) -> None:
         ("monitorng_namespace", "monitoring_namespace"),
     ],
 )
-def test_a_slip_in_a_key_is_told(key: str, meant: str) -> None:
+def test_a_typo_in_a_key_is_reported(key: str, meant: str) -> None:
     (found,) = problems({key: "x"})
     assert found.startswith("GF201")
     assert f"Did you mean {meant}?" in found

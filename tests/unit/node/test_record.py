@@ -121,9 +121,9 @@ def test_a_record_of_an_older_schema_is_migrated(monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_a_record_that_cannot_be_used_is_a_finding(record: dict[str, Any], problem: str) -> None:
-    (told,) = problems(record)
-    assert told.startswith("GF557 ")
-    assert problem in told
+    (reported,) = problems(record)
+    assert reported.startswith("GF557 ")
+    assert problem in reported
 
 
 def test_what_hosts_have_without_a_role_is_no_trouble() -> None:

@@ -138,8 +138,8 @@ def test_a_record_of_an_earlier_version_takes_only_what_is_surely_ours() -> None
     packages = {name: Package(name, version, "amd64") for name, version in there.items()}
     done = plan(host(provenance=record_of(driver=old), packages=packages))
     assert done.packages == ("a", "lib")
-    (told,) = [finding for finding in done.findings if finding.code == "GF573"]
-    assert "; they stay: dkms, customers-db." in told.message
+    (reported,) = [finding for finding in done.findings if finding.code == "GF573"]
+    assert "; they stay: dkms, customers-db." in reported.message
     exact = plan(host(provenance=record_of(driver={**old, "unsure": []}), packages=packages))
     assert exact.packages == ("a", "lib", "dkms", "customers-db")
     assert "GF573" not in codes(exact)

@@ -57,7 +57,7 @@ def test_a_driver_that_was_there_before_is_not_unloaded() -> None:
     assert dict(done.roles)["driver"].movement == {"before": DRIVER, "after": DRIVER}
 
 
-def test_a_toolkit_that_failed_goes_with_a_driver_on_record() -> None:
+def test_a_failed_toolkit_is_removed_with_a_recorded_driver() -> None:
     record = {"driver": RECORD["driver"], "files": {}}
     begun = Unfinished(True, {"toolkit": ("t",)}, {"toolkit": ("t",)})
     done = plan(host(provenance=record_of(**record)), begun)

@@ -1,11 +1,11 @@
-"""Which packages count as gpufleet's own: those that its transactions brought, and no others."""
+"""Which packages count as gpufleet's own: those that its transactions added, and no others."""
 
 from __future__ import annotations
 
 from gpufleet.facts.model import Package
 from gpufleet.facts.record import Entry
 from gpufleet.packages.added import carried, unsure, with_added
-from gpufleet.packages.apt_trial import brought
+from gpufleet.packages.apt_trial import added
 from gpufleet.packages.rpm_trial import read_trial
 from tests.unit.hosts import bare_host
 from tests.unit.packages.test_rpm_trial import YUM
@@ -14,7 +14,7 @@ OLD = Entry(version="1.20.1", packages={"t": "1.20.1-1"}, added=["db", "t"])
 FACTS = bare_host(packages={"t": Package("t", "1.20.1-1", "amd64")})
 
 
-def test_what_apt_would_bring_anew() -> None:
+def test_what_apt_would_add() -> None:
     lines = [
         "Inst libfoo:i386 (1 Debian:12 [i386]) []",
         "Inst stranger [1.0] (2.0 Debian:12 [amd64])",
@@ -23,10 +23,10 @@ def test_what_apt_would_bring_anew() -> None:
         "Remv old [1]",
         "Inst dkms (3.0 Debian:12 [all])",
     ]
-    assert brought(lines) == ("libfoo", "dkms")
+    assert added(lines) == ("libfoo", "dkms")
 
 
-def test_what_yum_would_bring_anew() -> None:
+def test_what_yum_would_add() -> None:
     """Also what a transaction wants, and what takes another's place; not what moves."""
     lines = [
         *YUM[:-3],
@@ -39,7 +39,7 @@ def test_what_yum_would_bring_anew() -> None:
         "             x86_64  4.8  base  16 M",
         *YUM[-3:],
     ]
-    assert read_trial(lines).brought == (
+    assert read_trial(lines).added == (
         "kernel",
         "xorg-x11-server-Xorg",
         "gcc",

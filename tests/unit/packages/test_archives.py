@@ -97,7 +97,7 @@ def archives_of(plan: ArchivesPlan) -> dict[str, str]:
     return {name: parser.get(name, "baseurl") for name in parser.sections()}
 
 
-def test_a_stock_host_is_stopped_and_told_about_the_setting() -> None:
+def test_a_stock_host_is_stopped_and_the_setting_is_named() -> None:
     plan = plan_for(el7(CentOS_Base=STOCK))
     assert codes(plan) == ["GF317", "GF318"]
     assert not plan.needed
@@ -136,7 +136,7 @@ def test_repositories_that_live_are_left_alone(facts: NodeFacts) -> None:
     assert codes(plan_for(facts)) == []
 
 
-def test_somebody_elses_repository_may_have_dkms() -> None:
+def test_another_repository_may_have_dkms() -> None:
     assert codes(plan_for(el7(CentOS_Base=STOCK, own=OWN))) == ["GF317"]
 
 

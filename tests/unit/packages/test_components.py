@@ -136,8 +136,8 @@ def test_options_of_the_stanza_stay_with_an_inline_key() -> None:
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        (f"{LIST}.d/somebody-ppa.list", "deb http://ppa.example/x/ubuntu bookworm main\n"),
-        (f"{LIST}.d/somebody-ppa.sources", DEB822),
+        (f"{LIST}.d/other-ppa.list", "deb http://ppa.example/x/ubuntu bookworm main\n"),
+        (f"{LIST}.d/other-ppa.sources", DEB822),
         (f"{LIST}.d/docker.list", "deb [arch=amd64] https://docker.example bookworm stable\n"),
         (LIST, "deb http://ppa.example/x/ubuntu bookworm main\n"),
     ],
@@ -147,7 +147,7 @@ def test_sources_of_third_parties_are_not_copied(path: str, text: str) -> None:
     assert written(path, text, "//ppa[.]example/") == ""
 
 
-def test_the_distributions_keyring_tells_its_archive_in_any_file() -> None:
+def test_the_distributions_keyring_identifies_its_archive_in_any_file() -> None:
     text = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://a bookworm main\n"
     assert "URIs: http://a\n" in written(f"{LIST}.d/company.list", text)
 

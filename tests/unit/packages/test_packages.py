@@ -74,14 +74,14 @@ def test_a_version_that_only_some_packages_have_is_refused_with_what_there_is() 
 
 
 @pytest.mark.parametrize(
-    ("wish", "named"),
+    ("data", "named"),
     [({"driver_branch": "590"}, "driver 590;"), ({"driver_version": "580.1.1"}, "driver 580.1.1;")],
 )
-def test_a_version_that_is_not_there_is_named_once(wish: dict[str, str], named: str) -> None:
+def test_a_version_that_is_not_there_is_named_once(data: dict[str, str], named: str) -> None:
     facts = bare_host()
-    settings, _ = load_settings(wish)
+    settings, _ = load_settings(data)
     assert settings
-    asked = driver_job(settings.of(DRIVER), facts, plan_for(facts, **wish)).family
+    asked = driver_job(settings.of(DRIVER), facts, plan_for(facts, **data)).family
     there = dict.fromkeys(asked.packages, ("595.71.05-1ubuntu1",))
     result = choose_transaction(asked, there)
     assert isinstance(result, Finding)
@@ -90,21 +90,21 @@ def test_a_version_that_is_not_there_is_named_once(wish: dict[str, str], named: 
 
 
 @pytest.mark.parametrize(
-    ("wish", "version"),
+    ("data", "version"),
     [
         ({"driver_branch": "590"}, "the newest of branch 590"),
         ({"driver_version": "580.159.03"}, "580.159.03"),
     ],
 )
-def test_a_plan_says_that_no_repository_was_asked(wish: dict[str, str], version: str) -> None:
-    settings, _ = load_settings(wish)
+def test_a_plan_says_that_no_repository_was_asked(data: dict[str, str], version: str) -> None:
+    settings, _ = load_settings(data)
     assert settings
     facts = bare_host()
-    told = steps(plan_node(settings, facts, load_catalog(), facts.clock))
-    (driver,) = [step for step in told if "install the driver" in step]
-    (toolkit,) = [step for step in told if "install the toolkit" in step]
+    reported = steps(plan_node(settings, facts, load_catalog(), facts.clock))
+    (driver,) = [step for step in reported if "install the driver" in step]
+    (toolkit,) = [step for step in reported if "install the toolkit" in step]
     assert f"{version} (the repository is asked in the run)" in driver
-    assert ("newest known to the catalog is 590." in driver) is ("driver_branch" in wish)
+    assert ("newest known to the catalog is 590." in driver) is ("driver_branch" in data)
     assert "(the repository is asked in the run)" in toolkit
 
 
@@ -208,7 +208,7 @@ def test_the_version_lock_comes_where_it_is_missing_and_a_lock_is_wanted() -> No
     assert lock_plugin(there, catalog, hold=True) == ()
 
 
-def test_both_roles_bring_the_version_lock_each_on_its_own() -> None:
+def test_each_role_installs_the_version_lock_on_its_own() -> None:
     plugin = "yum-plugin-versionlock"
     el7 = bare_host(
         os=OsRelease("centos", "7"),

@@ -123,10 +123,10 @@ def test_logins_come_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "mode", "reason"),
     [
-        ("machine a login me password s3cret", 0o644, "others than its owner"),
+        ("machine a login me password s3cret", 0o644, "other than its owner"),
         ('machine a login me password "s3 cret"', 0o600, "characters that apt or yum split at"),
         ("machine a login me password $s3cret", 0o600, "characters that apt or yum split at"),
-        ("machine a s3cret", 0o600, "not of netrc's form"),
+        ("machine a s3cret", 0o600, "not a valid netrc file"),
         (None, 0o600, "No such file"),
     ],
 )

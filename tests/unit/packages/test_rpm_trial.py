@@ -83,7 +83,7 @@ def test_another_kernel_blocks() -> None:
 
 
 @pytest.mark.parametrize("lines", [DNF_PROBLEM, YUM_PROBLEM])
-def test_a_conflict_is_told_in_the_words_of_the_package_manager(lines: list[str]) -> None:
+def test_a_conflict_is_reported_as_by_the_package_manager(lines: list[str]) -> None:
     finding = refusal(read_trial(lines), PLAN, [], "yum")
     assert finding is not None
     assert finding.code == "GF319"

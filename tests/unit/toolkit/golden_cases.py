@@ -1,11 +1,11 @@
 """The golden cases: one folder per case under golden/<runtime>/.
 
-- `settings.yaml`: `about`; fields of RuntimeWish; `main` (containerd: text of the main file where
-  the case is a drop-in); `layers` (CRI-O: texts of crio.conf and its drop-ins); `findings` and
+- `settings.yaml`: `about`; fields of DesiredRuntime; `main` (containerd: the main file, if
+  it is a drop-in); `layers` (CRI-O: texts of crio.conf and its drop-ins); `findings` and
   `removal_findings`: codes to expect; `blocked`.
 - `before`: the file on the host; missing where there is none.
 - `after`: the file that the merge gives; missing where nothing may change.
-- `edited`: what somebody made of `after` before the removal; missing where nobody did.
+- `edited`: the user's edit of `after` before the removal; missing if unchanged.
 - `removed`: what the removal gives; missing where it is `before`, byte for byte.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from gpufleet.toolkit.config import containerd, crio, docker
-from gpufleet.toolkit.config.model import Merged, Record, RuntimeWish
+from gpufleet.toolkit.config.model import DesiredRuntime, Merged, Record
 
 GOLDEN = Path(__file__).parent / "golden"
 MODULES: dict[str, ModuleType] = {"docker": docker, "containerd": containerd, "crio": crio}
@@ -47,18 +47,18 @@ class Case:
         return self.text("after") if (self.folder / "after").exists() else self.text("before")
 
     @property
-    def wish(self) -> RuntimeWish:
-        names = {field.name for field in fields(RuntimeWish)}
+    def desired(self) -> DesiredRuntime:
+        names = {field.name for field in fields(DesiredRuntime)}
         chosen = {key: value for key, value in self.settings.items() if key in names}
         if self.runtime == "docker":
             chosen["binary"] = "nvidia-container-runtime"
         if "layers" in self.settings:
             chosen["effective"] = crio.effective(self.settings["layers"])
-        return RuntimeWish(file=f"/etc/{self.runtime}/case", **chosen)
+        return DesiredRuntime(file=f"/etc/{self.runtime}/case", **chosen)
 
     def merge(self, text: str | None, record: Record | None = None) -> Merged:
         more = {"main": self.settings["main"]} if "main" in self.settings else {}
-        merged: Merged = MODULES[self.runtime].merge(text, self.wish, record, **more)
+        merged: Merged = MODULES[self.runtime].merge(text, self.desired, record, **more)
         return merged
 
     def unmerge(self, text: str | None, record: Record) -> Merged:

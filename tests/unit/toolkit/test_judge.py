@@ -73,7 +73,7 @@ def nvidia_ctk() -> Path:
 
 
 def _configure(program: Path, case: Case, folder: Path) -> bool:
-    """Lets nvidia-ctk do what the case's wish says; False where it refuses."""
+    """Lets nvidia-ctk do what the case's desired says; False where it refuses."""
     main = folder / "main"
     text = case.settings.get("main", case.text("before"))
     if case.runtime == "crio":
@@ -85,9 +85,9 @@ def _configure(program: Path, case: Case, folder: Path) -> bool:
     if case.runtime != "docker":
         command += [f"--drop-in-config={folder / '99-nvidia.toml'}"]
         command += ["--nvidia-runtime-path=/usr/bin/nvidia-container-runtime"]
-    if case.wish.default:
+    if case.desired.default:
         command += ["--set-as-default"]
-    if case.wish.cdi:
+    if case.desired.cdi:
         command += ["--cdi.enabled"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     return done.returncode == 0

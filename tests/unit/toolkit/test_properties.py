@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gpufleet.toolkit.config import containerd, crio, docker
-from gpufleet.toolkit.config.model import Merged, Record, RuntimeWish
+from gpufleet.toolkit.config.model import DesiredRuntime, Merged, Record
 from gpufleet.toolkit.dockerd import dockerd_options
 
 if sys.version_info >= (3, 11):
@@ -68,8 +68,8 @@ def daemon_json(draw: st.DrawFn) -> str:
     return text.replace("\n", "\r\n") if draw(st.booleans()) else text
 
 
-wishes = st.builds(
-    RuntimeWish,
+desired_runtimes = st.builds(
+    DesiredRuntime,
     file=st.just("/etc/docker/daemon.json"),
     binary=st.just("nvidia-container-runtime"),
     default=st.booleans(),
@@ -98,25 +98,27 @@ def _is_small(before: str, after: str) -> bool:
 
 
 @settings(max_examples=300, deadline=None)
-@given(daemon_json(), wishes)
-def test_docker_merge(text: str, wish: RuntimeWish) -> None:
-    merged = docker.merge(text, wish)
+@given(daemon_json(), desired_runtimes)
+def test_docker_merge(text: str, desired: DesiredRuntime) -> None:
+    merged = docker.merge(text, desired)
     assert not merged.blocked
     assert merged.text is not None
     before, after = json.loads(text), json.loads(merged.text)
     null = {(key,) for key in ("runtimes", "features") if before.get(key, key) is None}
-    assert _only_adds(before, after, null | ({("default-runtime",)} if wish.default else set()))
+    assert _only_adds(before, after, null | ({("default-runtime",)} if desired.default else set()))
     assert "nvidia" in after["runtimes"]
-    assert not wish.default or after["default-runtime"] == "nvidia"
+    assert not desired.default or after["default-runtime"] == "nvidia"
     assert _is_small(text, merged.text)
-    again = docker.merge(merged.text, wish, merged.record)
+    again = docker.merge(merged.text, desired, merged.record)
     assert (again.text, again.changed, again.record) == (merged.text, False, merged.record)
     assert docker.unmerge(merged.text, merged.record).text == text
 
 
 @settings(max_examples=150, deadline=None)
-@given(daemon_json(), wishes, wishes)
-def test_docker_wish_can_change(text: str, first: RuntimeWish, second: RuntimeWish) -> None:
+@given(daemon_json(), desired_runtimes, desired_runtimes)
+def test_docker_setting_can_change(
+    text: str, first: DesiredRuntime, second: DesiredRuntime
+) -> None:
     one = docker.merge(text, first)
     two = docker.merge(one.text, second, one.record)
     assert two.text is not None
@@ -127,20 +129,22 @@ def test_docker_wish_can_change(text: str, first: RuntimeWish, second: RuntimeWi
 @settings(max_examples=150, deadline=None)
 @given(
     daemon_json(),
-    wishes,
+    desired_runtimes,
     st.dictionaries(st.text(max_size=6).map("x-{}".format), json_values, min_size=1, max_size=3),
 )
-def test_docker_edits_of_the_user_stay(text: str, wish: RuntimeWish, more: dict[str, Any]) -> None:
-    merged = docker.merge(text, wish)
+def test_docker_edits_of_the_user_stay(
+    text: str, desired: DesiredRuntime, more: dict[str, Any]
+) -> None:
+    merged = docker.merge(text, desired)
     edited = json.loads(merged.text or "") | more
     removed = docker.unmerge(json.dumps(edited, indent=3), merged.record)
     assert json.loads(removed.text or "") == json.loads(text) | more
 
 
 @settings(max_examples=200)
-@given(st.text(string.printable, max_size=60), wishes)
-def test_docker_takes_any_text(text: str, wish: RuntimeWish) -> None:
-    merged = docker.merge(text, wish)
+@given(st.text(string.printable, max_size=60), desired_runtimes)
+def test_docker_takes_any_text(text: str, desired: DesiredRuntime) -> None:
+    merged = docker.merge(text, desired)
     if merged.blocked:
         assert merged.text == text
     else:
@@ -214,8 +218,8 @@ def containerd_toml(draw: st.DrawFn) -> tuple[int, str]:
     return version, text.replace("\n", "\r\n") if draw(st.booleans()) else text
 
 
-containerd_wishes = st.builds(
-    RuntimeWish,
+desired_containerd = st.builds(
+    DesiredRuntime,
     file=st.just("/etc/containerd/config.toml"),
     default=st.booleans(),
     cdi=st.booleans(),
@@ -232,28 +236,28 @@ def _valid(text: str) -> bool:
 
 
 @settings(max_examples=300, deadline=None)
-@given(containerd_toml(), containerd_wishes)
-def test_containerd_merge(config: tuple[int, str], wish: RuntimeWish) -> None:
+@given(containerd_toml(), desired_containerd)
+def test_containerd_merge(config: tuple[int, str], desired: DesiredRuntime) -> None:
     version, text = config
     assume(_valid(text))
-    merged = containerd.merge(text, wish)
+    merged = containerd.merge(text, desired)
     assert not merged.blocked, merged.notes
     assert merged.text is not None
     before, after = tomllib.loads(text), tomllib.loads(merged.text)
     cri = ("plugins", PLUGINS[version])
-    replaced = {(*cri, "containerd", "default_runtime_name")} if wish.default else set()
+    replaced = {(*cri, "containerd", "default_runtime_name")} if desired.default else set()
     assert _only_adds(before, after, replaced)
     assert "nvidia" in after["plugins"][PLUGINS[version]]["containerd"]["runtimes"]
     assert _is_small(text, merged.text)
-    again = containerd.merge(merged.text, wish, merged.record)
+    again = containerd.merge(merged.text, desired, merged.record)
     assert (again.text, again.changed, again.record) == (merged.text, False, merged.record)
     assert containerd.unmerge(merged.text, merged.record).text == text
 
 
 @settings(max_examples=100, deadline=None)
-@given(containerd_toml(), containerd_wishes, containerd_wishes)
-def test_containerd_wish_can_change(
-    config: tuple[int, str], first: RuntimeWish, second: RuntimeWish
+@given(containerd_toml(), desired_containerd, desired_containerd)
+def test_containerd_setting_can_change(
+    config: tuple[int, str], first: DesiredRuntime, second: DesiredRuntime
 ) -> None:
     text = config[1]
     assume(_valid(text))
@@ -264,13 +268,13 @@ def test_containerd_wish_can_change(
 
 
 @settings(max_examples=100, deadline=None)
-@given(containerd_toml(), containerd_wishes, tables)
+@given(containerd_toml(), desired_containerd, tables)
 def test_containerd_edits_of_the_user_stay(
-    config: tuple[int, str], wish: RuntimeWish, more: dict[str, Any]
+    config: tuple[int, str], desired: DesiredRuntime, more: dict[str, Any]
 ) -> None:
     text = config[1]
     assume(_valid(text))
-    merged = containerd.merge(text, wish)
+    merged = containerd.merge(text, desired)
     newline = "" if (merged.text or "").endswith("\n") else "\n"
     edited = f"{merged.text}{newline}\n[users_own]\n{_lines(more, '')}"
     removed = containerd.unmerge(edited, merged.record)
@@ -285,12 +289,12 @@ def test_crio_drop_in(crun: dict[str, Any], runtime: dict[str, Any], default: bo
     layer = tomlkit.dumps(
         {"crio": {"runtime": {"default_runtime": "crun", "runtimes": {"crun": crun}}}}
     )
-    wish = RuntimeWish(file=crio.DROP_IN, default=default, effective=crio.effective([layer]))
-    merged = crio.merge(None, wish)
+    desired = DesiredRuntime(file=crio.DROP_IN, default=default, effective=crio.effective([layer]))
+    merged = crio.merge(None, desired)
     assert merged.text is not None
     entry = tomllib.loads(merged.text)["crio"]["runtime"]["runtimes"]["nvidia"]
-    assert entry["runtime_path"] == wish.binary
-    again: Merged = crio.merge(merged.text, wish, merged.record)
+    assert entry["runtime_path"] == desired.binary
+    again: Merged = crio.merge(merged.text, desired, merged.record)
     assert not again.changed
     assert crio.unmerge(merged.text, merged.record).text is None
 

@@ -39,7 +39,7 @@ def removal(facts: NodeFacts, **settings: Any) -> RuntimePlan:
     return done
 
 
-def told(done: RuntimePlan) -> list[tuple[str, bool]]:
+def reported(done: RuntimePlan) -> list[tuple[str, bool]]:
     return [(finding.code, finding.blocks) for finding in done.findings]
 
 
@@ -55,7 +55,7 @@ class TestDefaultOfTheUsers:
     def test_containerd(self) -> None:
         facts = provisioned(containerd_host(None, "1.6.20"))
         done = removal(edited(facts, CONFIG, facts.texts[CONFIG] + NAMED))
-        assert told(done) == [("GF435", True)]
+        assert reported(done) == [("GF435", True)]
         assert "default_runtime_name" in done.findings[0].message
         assert (done.changes, done.activation) == ((), "none")
         assert done.record  # nothing is forgotten
@@ -65,14 +65,14 @@ class TestDefaultOfTheUsers:
         facts = provisioned(containerd_host(main, "2.2.7"))
         named = main + "[plugins.'io.containerd.cri.v1.runtime'.containerd]\n"
         named += 'default_runtime_name = "nvidia"\n'
-        assert told(removal(facts)) == []
-        assert told(removal(edited(facts, CONFIG, named))) == [("GF435", True)]
+        assert reported(removal(facts)) == []
+        assert reported(removal(edited(facts, CONFIG, named))) == [("GF435", True)]
 
     def test_docker(self) -> None:
         facts = provisioned(docker_host('{"debug": true}'))
         text = json.dumps({**json.loads(facts.texts[DAEMON]), "default-runtime": "nvidia"})
         done = removal(edited(facts, DAEMON, text))
-        assert told(done) == [("GF435", True)]
+        assert reported(done) == [("GF435", True)]
         assert done.changes == ()
 
     @pytest.mark.parametrize("flag", ["--default-runtime nvidia", "--default-runtime=nvidia"])
@@ -80,24 +80,24 @@ class TestDefaultOfTheUsers:
         facts = provisioned(docker_host("{}"))
         service = Service("docker.service", "loaded", "active", "enabled", f"dockerd {flag}")
         flagged = replace(facts, services={"docker.service": service})
-        assert told(removal(flagged)) == [("GF435", True)]
+        assert reported(removal(flagged)) == [("GF435", True)]
         added = replace(service, exec_start=f"dockerd {flag} --add-runtime nvidia=/usr/bin/own")
-        assert told(removal(replace(facts, services={"docker.service": added}))) == []
+        assert reported(removal(replace(facts, services={"docker.service": added}))) == []
 
     def test_crio(self) -> None:
         crio = "/etc/crio/crio.conf"
         facts = bare_host(files=file(crio, ""), runtimes=runtime("crio", "1.34.0"))
         facts = provisioned(replace(facts, files=facts.files | file(DROP_IN, None)))
-        assert told(removal(facts)) == []
+        assert reported(removal(facts)) == []
         named = '[crio.runtime]\ndefault_runtime = "nvidia"\n'
-        assert told(removal(edited(facts, crio, named))) == [("GF435", True)]
+        assert reported(removal(edited(facts, crio, named))) == [("GF435", True)]
 
     def test_one_that_led_nowhere_before_is_not_our_doing(self) -> None:
         lost = f'version = 2\n{CRI}]\ndefault_runtime_name = "lost"\n'
         facts = provisioned(containerd_host(lost, "1.6.20"))
-        assert told(removal(facts)) == []
+        assert reported(removal(facts)) == []
 
-    def test_a_wish_taken_back_does_not_bring_a_lost_default_back(self) -> None:
+    def test_a_removed_setting_does_not_restore_a_lost_default(self) -> None:
         kata = f'version = 2\n{CRI}]\ndefault_runtime_name = "kata"\n{KATA}'
         facts = provisioned(containerd_host(kata, "1.7.24"), default_runtime=True)
         without = facts.texts[CONFIG].replace(KATA, "")
@@ -111,7 +111,7 @@ class TestNeededByOthers:
     def test_runc_that_containerd_1_forgets(self) -> None:
         facts = provisioned(containerd_host(None, "1.6.20"))
         done = removal(edited(facts, CONFIG, facts.texts[CONFIG] + KATA))
-        assert told(done) == [("GF434", False)]
+        assert reported(done) == [("GF434", False)]
         text = (done.change and done.change.after) or ""
         assert "runtimes.runc]" in text
         assert "kata" in text
@@ -123,20 +123,20 @@ class TestNeededByOthers:
         facts = edited(facts, CONFIG, facts.texts[CONFIG] + KATA)
         newer = replace(facts, runtimes=runtime("containerd", "2.0.5"))
         done = removal(newer)
-        assert told(done) == []
+        assert reported(done) == []
         assert "runc]" not in ((done.change and done.change.after) or "")
 
     def test_with_another_default_nobody_needs_it(self) -> None:
         facts = provisioned(containerd_host(None, "1.6.20"))
         named = NAMED.replace("nvidia", "kata")
         done = removal(edited(facts, CONFIG, facts.texts[CONFIG] + named + KATA))
-        assert told(done) == []
+        assert reported(done) == []
         assert "runc]" not in ((done.change and done.change.after) or "")
 
     def test_the_version_of_a_file_that_was_blank(self) -> None:
         facts = provisioned(containerd_host("\n", "1.6.20"))
         done = removal(edited(facts, CONFIG, facts.texts[CONFIG] + KATA))
-        assert told(done) == [("GF434", False)] * 2
+        assert reported(done) == [("GF434", False)] * 2
         assert ((done.change and done.change.after) or "").startswith("version = 2")
 
 
@@ -167,26 +167,26 @@ class TestPathThatChanges:
         assert [change.path for change in each.changes] == [CONFIG, OTHER]
         assert [change.path for change in each.changes if change.expected] == [OTHER]
 
-    def test_an_old_file_that_cannot_be_cleaned_stays_on_record(self) -> None:
+    def test_an_old_file_that_cannot_be_cleaned_stays_recorded(self) -> None:
         facts = self.moved()
         ours = facts.texts[CONFIG]
         broken = edited(facts, CONFIG, "[" + ours)
         done = plan(broken)
-        assert ("GF401", False) in told(done.runtimes[0])
+        assert ("GF401", False) in reported(done.runtimes[0])
         after = carried_out(broken, done)
         (entry,) = done.record("1", {}).runtimes["containerd"].earlier
         assert entry.config == CONFIG
         again = plan(after)
         assert again.record("1", {}) == done.record("1", {})
-        assert told(removal(after))[0] == ("GF401", True)
-        mended = edited(after, CONFIG, ours)
-        assert {c.path: c.after for c in removal(mended).changes} == {CONFIG: CRI_1, OTHER: CRI_1}
-        assert [c.path for c in plan(mended).runtimes[0].others] == [CONFIG]
+        assert reported(removal(after))[0] == ("GF401", True)
+        fixed = edited(after, CONFIG, ours)
+        assert {c.path: c.after for c in removal(fixed).changes} == {CONFIG: CRI_1, OTHER: CRI_1}
+        assert [c.path for c in plan(fixed).runtimes[0].others] == [CONFIG]
 
     def test_an_old_file_that_needs_nvidia_is_left_to_its_owner(self) -> None:
         facts = self.moved()
         done = plan(edited(facts, CONFIG, facts.texts[CONFIG] + NAMED))
-        assert ("GF435", False) in told(done.runtimes[0])
+        assert ("GF435", False) in reported(done.runtimes[0])
         assert done.runtimes[0].others == ()
         assert [path for path, _ in done.runtimes[0].earlier] == [CONFIG]
 
@@ -252,7 +252,7 @@ class TestRunThatDidNotComeToItsRecord:
 
     def test_a_note_that_was_not_carried_out_does_no_harm(self) -> None:
         facts = edited(self.unfinished(), CONFIG, CRI_1)
-        assert (removal(facts).changes, told(removal(facts))) == ((), [])
+        assert (removal(facts).changes, reported(removal(facts))) == ((), [])
         assert plan(facts).runtimes[0].change is not None
         assert [c.after for c in removal(provisioned(facts)).changes] == [CRI_1]
 
@@ -262,10 +262,10 @@ def test_a_file_that_cannot_be_read_stops_the_removal(there: bool) -> None:
     facts = provisioned(containerd_host(CRI_1, "1.7.24"))
     odd = {CONFIG: ManagedFile(CONFIG, None, error="it is not UTF-8 text")} if there else {}
     done = removal(replace(facts, files=odd))
-    assert told(done) == [("GF402", True)]
+    assert reported(done) == [("GF402", True)]
     assert done.record
 
 
-def test_a_file_that_somebody_removed_is_no_obstacle() -> None:
+def test_a_removed_file_is_no_obstacle() -> None:
     facts = edited(provisioned(containerd_host(CRI_1, "1.7.24")), CONFIG, None)
-    assert (removal(facts).changes, told(removal(facts))) == ((), [])
+    assert (removal(facts).changes, reported(removal(facts))) == ((), [])

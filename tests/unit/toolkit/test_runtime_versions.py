@@ -11,7 +11,7 @@ from gpufleet.facts.services import parse_runtimes
 from gpufleet.toolkit.config import references
 from gpufleet.toolkit.config.json_text import MAX_DEPTH
 from tests.unit.hosts import bare_host
-from tests.unit.toolkit.test_runtime_removal_plan import edited, provisioned, removal, told
+from tests.unit.toolkit.test_runtime_removal_plan import edited, provisioned, removal, reported
 from tests.unit.toolkit.test_toolkit import (
     CONFIG,
     DAEMON,
@@ -40,9 +40,9 @@ class TestDockerBefore23:
         done = removal(facts)
         assert done.change is not None
         assert done.change.after == "{}\n"
-        assert told(done) == [("GF438", False)]
+        assert reported(done) == [("GF438", False)]
 
-    def test_one_that_somebody_emptied_since_either(self) -> None:
+    def test_one_that_was_emptied_since_either(self) -> None:
         facts = provisioned(docker_host('{"debug": true}', version=OLD))
         done = removal(edited(facts, DAEMON, ""))
         assert done.change is not None
@@ -84,7 +84,7 @@ class TestContainerd1:
         added = (change.after or "").removeprefix(V3_NAMES)
         assert '"io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]' in added
         assert "io.containerd.cri.v1" not in added
-        # what it does not heed is no base either: its own runc has no SystemdCgroup
+        # an ignored entry is no base either: the built-in runc has no SystemdCgroup
         assert '"io.containerd.grpc.v1.cri".containerd.runtimes.runc]' in added
         assert "SystemdCgroup" not in added
 
@@ -142,10 +142,13 @@ def test_each_runtime_s_own_parser_judges_the_new_file() -> None:
 )
 def test_the_version_is_that_of_the_program_that_runs(program: str, version: str) -> None:
     """A program in /usr/local can stand beside the distribution's package."""
-    told = ["command containerd", "version containerd containerd github.com/containerd v2.1.0 1234"]
+    reported = [
+        "command containerd",
+        "version containerd containerd github.com/containerd v2.1.0 1234",
+    ]
     packages = {"containerd": Package("containerd", "1.6.20~ds1-1", "amd64")}
     unit = Service("containerd.service", "loaded", "active", "enabled", f"{program}/containerd")
-    found = parse_runtimes(told, packages, {unit.name: unit}, {})
+    found = parse_runtimes(reported, packages, {unit.name: unit}, {})
     assert found["containerd"].version == version
 
 

@@ -140,7 +140,7 @@ def test_removal_after_the_runtime_itself_went() -> None:
     assert removal.activation == "none"
 
 
-def test_a_wish_taken_back_is_undone() -> None:
+def test_a_removed_setting_is_reverted() -> None:
     kata = '"runtimes": {"kata": {"path": "/usr/bin/kata"}}'
     facts = docker_host(f'{{"default-runtime": "kata", {kata}}}')
     after = carried_out(facts, plan(facts, default_runtime=True))
@@ -329,7 +329,7 @@ def test_another_tool_s_spec_says_nothing_of_ours() -> None:
     assert not plan(replace(after, cdi_specs=(renamed,))).cdi.stale(DRIVER)
 
 
-def test_a_postponed_restart_is_over_once_somebody_restarted_the_runtime() -> None:
+def test_a_postponed_restart_is_over_once_the_runtime_was_restarted() -> None:
     facts = replace(docker_host(containers=2), services=docker_service("1000"))
     after = carried_out(facts, plan(facts))
     assert "GF413" in codes(plan(facts))
