@@ -1,4 +1,4 @@
-"""Which driver is chosen, why, and what is said when none can be."""
+"""The choice of a driver, its reason, and the findings if there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is planned for the driver of a host: every decision and what blocks it."""
+"""The driver plan of a host: every decision and its blockers."""
 
 from __future__ import annotations
 

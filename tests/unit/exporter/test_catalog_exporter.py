@@ -1,4 +1,4 @@
-"""Which exporter goes with which DCGM, driver and distribution."""
+"""The exporter for each DCGM, driver and distribution."""
 
 from __future__ import annotations
 

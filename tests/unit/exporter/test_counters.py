@@ -1,4 +1,4 @@
-"""The list of counters, and that no alert needs what no exporter collects."""
+"""The list of counters: it has every counter that an alert needs."""
 
 from __future__ import annotations
 

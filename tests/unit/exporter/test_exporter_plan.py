@@ -1,4 +1,4 @@
-"""The plan of the exporter: where it runs, from what, when it is settled."""
+"""The plan of the exporter: mode, packages or image, and convergence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who keeps the exporter away, and who does not: other collectors, ports, kubelets, its own."""
+"""What blocks the exporter and what does not: other collectors, ports, kubelets, its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that hosts have: read as they are, refused where they cannot be, never guessed."""
+"""Records on hosts: valid ones are read, invalid ones are rejected, nothing is guessed."""
 
 from __future__ import annotations
 

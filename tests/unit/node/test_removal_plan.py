@@ -128,7 +128,7 @@ def test_a_changed_file_is_named() -> None:
 
 
 def test_a_record_of_an_earlier_version_takes_only_what_is_surely_ours() -> None:
-    """It counted every package that came between two looks; what others installed is among them."""
+    """It counted every package that appeared during a run, including those of others."""
     old = {
         "version": "580.1",
         "packages": {"a": "580.1-1"},

@@ -1,4 +1,4 @@
-"""A key that NVIDIA has revoked: which one it is, and how it goes from where it is."""
+"""A key that NVIDIA has revoked: how it is identified and removed."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class CopyPlan:
 
 
 class CopyRole(Role[CopySettings, CopyPlan, CopyEntry]):
-    """Only what every role must have."""
+    """Only the required members of a role."""
 
     name = "gdrcopy"
     settings = CopySettings
@@ -100,7 +100,7 @@ def settings(**data: Any) -> NodeSettings:
 def test_it_is_planned_and_shown(role: CopyRole) -> None:
     facts = converged_host()
     plan = plan_node(settings(), facts, load_catalog(), facts.clock)
-    assert plan.of(role) == CopyPlan("580.159.03")  # what the driver's role leaves
+    assert plan.of(role) == CopyPlan("580.159.03")  # the result of the driver role
     assert describe(plan)["steps"][-1] == "gdrcopy: build the module for 580.159.03"
     assert describe(plan)["gdrcopy"] == {"driver": "580.159.03"}
     assert plan.all_findings[-1] == findings.RUNFILE_INSTALLED()

@@ -1,4 +1,4 @@
-"""The plan of a removal after runs that did not come to their end: what they began goes too."""
+"""The removal plan after unfinished runs: what they began is removed too."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def test_what_apt_would_add() -> None:
 
 
 def test_what_yum_would_add() -> None:
-    """Also what a transaction wants, and what takes another's place; not what moves."""
+    """Includes dependencies and replacements, but not upgrades and downgrades."""
     lines = [
         *YUM[:-3],
         "Installing for dependencies:",

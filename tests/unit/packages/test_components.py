@@ -1,4 +1,4 @@
-"""Opening components of the distribution's own archive without touching what is there."""
+"""Enabling components of the distribution's own archive without changing existing files."""
 
 from __future__ import annotations
 

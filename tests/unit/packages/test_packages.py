@@ -109,7 +109,7 @@ def test_a_plan_says_that_no_repository_was_asked(data: dict[str, str], version:
 
 
 def test_what_is_asked_for_does_not_change_on_the_way() -> None:
-    """What one step finds is handed on as a value of its own."""
+    """A step passes on its result as a separate value."""
     facts = bare_host()
     settings, _ = load_settings({})
     assert settings

@@ -1,4 +1,4 @@
-"""Logins of package mirrors: in files of their own or of mode 0600, and nowhere else."""
+"""Logins of package mirrors: in separate files or files of mode 0600, and nowhere else."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Transaction Summary
 {RULE}
 Error: Operation aborted.
 """.splitlines()
-# the form of yum 3.4.3: a long name has a line of its own
+# the format of yum 3.4.3: a long name has a separate line
 YUM = f"""\
 {RULE}
  Package                 Arch        Version                Repository     Size

@@ -1,4 +1,4 @@
-"""A keyring that a host has already counts only where it holds the expected key alone."""
+"""An existing keyring is accepted only if the expected key is its only one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_key_beside_ours_is_not_converged(beside: tuple[str, ...]) -> None:
 
 
 def test_where_rpm_trusts_a_foreign_key_is_said() -> None:
-    """rpm keeps each key of an imported file by itself, and trusts it for every repository."""
+    """rpm stores each key of an imported file separately, and trusts it for every repository."""
     facts = managed(converged_host())
     (ours,) = facts.keyrings
     keyrings = (

@@ -1,4 +1,4 @@
-"""No setting takes a name or password in an address; the finding says where they go instead."""
+"""No setting accepts a name or password in a URL; the finding says where to set them."""
 
 from __future__ import annotations
 

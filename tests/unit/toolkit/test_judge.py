@@ -73,7 +73,7 @@ def nvidia_ctk() -> Path:
 
 
 def _configure(program: Path, case: Case, folder: Path) -> bool:
-    """Lets nvidia-ctk do what the case's desired says; False where it refuses."""
+    """Run nvidia-ctk with the case's desired configuration; False if it fails."""
     main = folder / "main"
     text = case.settings.get("main", case.text("before"))
     if case.runtime == "crio":
@@ -106,7 +106,7 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def _meaning(runtime: str, config: dict[str, Any]) -> Any:
-    """What a configuration says, without what says nothing: zero values and `imports`."""
+    """A configuration without entries that have no effect: zero values and `imports`."""
     plain: Any = _plain({key: value for key, value in config.items() if key != "imports"})
     if runtime == "docker":
         lookup(plain, ("runtimes", "nvidia"), {}).pop("args", None)

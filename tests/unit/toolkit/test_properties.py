@@ -90,7 +90,7 @@ def _only_adds(
 
 
 def _is_small(before: str, after: str) -> bool:
-    """Whether no line is taken away but those that are changed in place or get a comma."""
+    """Whether no line is removed except those that change in place or get a comma."""
     old, new = before.splitlines(), after.splitlines()
     steps = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     gone = sum(i2 - i1 for tag, i1, i2, _, _ in steps if tag in ("delete", "replace"))

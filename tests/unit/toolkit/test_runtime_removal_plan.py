@@ -238,7 +238,7 @@ class TestRunThatDidNotComeToItsRecord:
     def test_the_next_run_records_it(self) -> None:
         facts = self.unfinished()
         done = plan(facts)
-        assert codes(done) == []  # in particular, nothing is taken for the user's own (GF406)
+        assert codes(done) == []  # in particular, nothing is considered the user's own (GF406)
         assert done.runtimes[0].changes == ()
         assert done.record("1", {}).as_json()["runtimes"] == facts.noted_runtimes
 

@@ -1,4 +1,4 @@
-"""What a runtime's own version reads decides what is written for it."""
+"""The version of a runtime decides what is written for it."""
 
 from __future__ import annotations
 
