@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 
-def release(version: str) -> tuple[int, ...]:
+def version_tuple(version: str) -> tuple[int, ...]:
     """The leading numbers of a version: "580.159.03" -> (580, 159, 3), "v1.27-rc" -> (1, 27).
 
     Text without a leading number gives an empty tuple, which is lower than every version.
@@ -16,4 +16,4 @@ def release(version: str) -> tuple[int, ...]:
 
 def branch_of(version: str) -> int:
     """The branch of a driver version: 580 for "580.95.05"."""
-    return release(version)[0]
+    return version_tuple(version)[0]

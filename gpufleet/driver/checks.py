@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gpufleet.core.entries import Modules, Source
 from gpufleet.core.findings import Finding
-from gpufleet.core.versions import branch_of, release
+from gpufleet.core.versions import branch_of, version_tuple
 from gpufleet.driver import findings as kinds
 from gpufleet.driver.catalog import Branch
 from gpufleet.driver.needs import names
@@ -135,7 +135,11 @@ def version(request: Request, found: Offer) -> Iterator[Finding]:
     if exact is None:
         return
     ceiling = request.distribution.ceiling
-    if ceiling and request.settings.source == "nvidia" and release(exact) > release(ceiling):
+    if (
+        ceiling
+        and request.settings.source == "nvidia"
+        and version_tuple(exact) > version_tuple(ceiling)
+    ):
         yield kinds.VERSION_ABOVE_CEILING(
             version=exact, title=request.distribution.title, ceiling=ceiling
         )
@@ -171,7 +175,7 @@ def warnings(request: Request, found: Offer) -> Iterator[Finding]:
             fix="No fixed version of it is known.",
             remedy=_newer(request, branch),
         )
-    elif branch.floor and release(exact) < release(branch.floor):
+    elif branch.floor and version_tuple(exact) < version_tuple(branch.floor):
         yield kinds.INSECURE(
             what=exact,
             source=security,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gpufleet.core.distributions import ArchiveBranch, Distribution
 from gpufleet.core.entries import BranchRange, Build, Modules, Source
-from gpufleet.core.versions import branch_of, release
+from gpufleet.core.versions import branch_of, version_tuple
 from gpufleet.driver.catalog import Branch, DriverCatalog
 from gpufleet.driver.needs import BOTH
 from gpufleet.driver.package_names import PackageSet
@@ -40,8 +40,8 @@ def package_set(
 
 def kernel_takes_open(catalog: DriverCatalog, kernel: str) -> bool:
     """False if the running kernel is known to be too old for open modules."""
-    number = release(kernel)
-    return not number or number >= release(catalog.branches.open_modules.minimum_kernel)
+    number = version_tuple(kernel)
+    return not number or number >= version_tuple(catalog.branches.open_modules.minimum_kernel)
 
 
 def branches_of(distribution: Distribution) -> BranchRange:

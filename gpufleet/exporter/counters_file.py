@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 from gpufleet.exporter.counters import CounterCatalog, CounterField, Topic
 
 
 def has_list(catalog: CounterCatalog, version: str) -> bool:
     """Whether the catalog has a list for exporters of `version`."""
-    return release(catalog.first) <= release(version)[:3] < release(catalog.until)
+    return version_tuple(catalog.first) <= version_tuple(version)[:3] < version_tuple(catalog.until)
 
 
 def renames(catalog: CounterCatalog, version: str) -> bool:
     """Whether exporters of `version` use other metric names."""
-    return release(version)[:3] >= release(catalog.until)
+    return version_tuple(version)[:3] >= version_tuple(catalog.until)
 
 
 def _topics(
@@ -37,8 +37,8 @@ def _topics(
 
 def _knows(version: str, field: CounterField) -> bool:
     """Whether an exporter of `version` supports the field."""
-    since, until = release(field.since or "0"), release(field.until or "9999")
-    return since <= release(version) < until
+    since, until = version_tuple(field.since or "0"), version_tuple(field.until or "9999")
+    return since <= version_tuple(version) < until
 
 
 def counters_csv(

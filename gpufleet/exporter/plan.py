@@ -7,7 +7,7 @@ from dataclasses import replace
 from ipaddress import ip_address
 
 from gpufleet.core.findings import Finding, Severity
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 from gpufleet.exporter import findings as found
 from gpufleet.exporter.counters import load_counters
 from gpufleet.exporter.counters_file import counters_csv
@@ -213,7 +213,7 @@ def _families(
     names = choice.exporter_packages
     there = _version(names, facts)
     asked = settings.version or settings.dcgm_version
-    newer = bool(there) and release(there or "")[:3] > release(choice.version)
+    newer = bool(there) and version_tuple(there or "")[:3] > version_tuple(choice.version)
     dcgm, prefix = choice.dcgm, choice.version
     if newer and not asked:
         dcgm, prefix = _version(choice.dcgm_packages, facts) or dcgm, there or prefix
@@ -230,7 +230,7 @@ def _families(
 
 def _version(names: Sequence[str], facts: NodeFacts) -> str | None:
     versions = [facts.packages[name].upstream for name in names if name in facts.packages]
-    return max(versions, key=release, default=None)
+    return max(versions, key=version_tuple, default=None)
 
 
 def _family(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 from gpufleet.exporter import findings as kinds
 from gpufleet.exporter.models import CudaPackages, ExporterCatalog
 from gpufleet.exporter.settings import ExporterSettings
@@ -76,7 +76,9 @@ def _findings(catalog: ExporterCatalog, version: str, dcgm: str) -> Iterator[Fin
             date=exporter.as_of,
             known=", ".join(entry.version for entry in exporter.versions),
         )
-    problems = [f"has {a.cve}" for a in exporter.security if release(version) < release(a.fixed)]
+    problems = [
+        f"has {a.cve}" for a in exporter.security if version_tuple(version) < version_tuple(a.fixed)
+    ]
     if known and known.warning:
         problems.append(known.warning)
     if problems:

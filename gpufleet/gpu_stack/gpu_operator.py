@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpufleet.core.versions import release as numbers
+from gpufleet.core.versions import version_tuple
 from gpufleet.gpu_stack.builder import StackBuilder
 from gpufleet.gpu_stack.findings import operator as findings
 from gpufleet.gpu_stack.findings.stack import (
@@ -204,7 +204,7 @@ def _operands(
     pods = {
         operand.name: len(nodes)
         for operand in known.everywhere
-        if numbers(version) >= numbers(operand.since)
+        if version_tuple(version) >= version_tuple(operand.since)
         and (operand.switch is None or _enabled(values, operand.switch, default=True))
     }
     shared = _enabled(values, "sandboxWorkloads", default=False)  # with virtual machines

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from gpufleet.core.data import read
 from gpufleet.core.findings import Finding
 from gpufleet.core.merge import merged
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 from gpufleet.helm.chart_models import Break, Chart, ChartCatalog, Documented, Pick
 from gpufleet.helm.findings import charts as findings
 
@@ -86,7 +86,7 @@ def choose_charts(
 def has_feature(catalog: ChartCatalog, chart: str, version: str, feature: str) -> bool:
     """Whether a version of a chart knows a value; one without an entry is known to all."""
     since = catalog.charts[chart].features.get(feature)
-    return since is None or release(version) >= release(since)
+    return since is None or version_tuple(version) >= version_tuple(since)
 
 
 def memory_limit(catalog: ChartCatalog, chart: str, gpus: int) -> str:
@@ -118,12 +118,12 @@ def _choose(name: str, chart: Chart, minor: str, policy: Policy, pin: str | None
 
 
 def _careful(chart: Chart, minor: str) -> Pick:
-    return [pick for pick in chart.picks if release(pick.from_) <= release(minor)][-1]
+    return [pick for pick in chart.picks if version_tuple(pick.from_) <= version_tuple(minor)][-1]
 
 
 def _newest(chart: Chart, minor: str, careful: Pick) -> tuple[str, str]:
     """The newest version that the API takes, with values where it needs some."""
-    for version in sorted(chart.installed, key=release, reverse=True):
+    for version in sorted(chart.installed, key=version_tuple, reverse=True):
         hits = [hit for hit in chart.breaks if _hits(hit, version, minor)]
         if all(hit.values for hit in hits):
             if version == careful.version:
@@ -156,25 +156,29 @@ def _remarks(name: str, chart: Chart, version: str, minor: str) -> Iterator[Find
         yield findings.CHART_UNDOCUMENTED(
             chart=name, version=version, minor=minor, documented=f"{said.first}{last}"
         )
-    newest = max((*chart.installed, *(pick.version for pick in chart.picks)), key=release)
-    if release(version) > release(newest):
+    newest = max((*chart.installed, *(pick.version for pick in chart.picks)), key=version_tuple)
+    if version_tuple(version) > version_tuple(newest):
         yield findings.CHART_UNKNOWN(chart=name, version=version, newest=newest)
 
 
 def _documented(chart: Chart, version: str) -> Documented | None:
-    entries = [entry for entry in chart.documented if release(entry.since) <= release(version)]
+    entries = [
+        entry for entry in chart.documented if version_tuple(entry.since) <= version_tuple(version)
+    ]
     return entries[-1] if entries else None
 
 
 def _covers(said: Documented, minor: str) -> bool:
-    last = release(said.last) if said.last else (99,)
-    return release(said.first) <= release(minor) <= last
+    last = version_tuple(said.last) if said.last else (99,)
+    return version_tuple(said.first) <= version_tuple(minor) <= last
 
 
 def _hits(hit: Break, version: str, minor: str) -> bool:
-    if release(minor) >= release(hit.below) or release(version) < release(hit.since):
+    if version_tuple(minor) >= version_tuple(hit.below) or version_tuple(version) < version_tuple(
+        hit.since
+    ):
         return False
-    return hit.until is None or release(version) < release(hit.until)
+    return hit.until is None or version_tuple(version) < version_tuple(hit.until)
 
 
 def _checked(chart: Chart, version: str, minor: str, values: Mapping[str, Any]) -> str:
@@ -187,18 +191,18 @@ def _checked(chart: Chart, version: str, minor: str, values: Mapping[str, Any]) 
             f"{on[minor]} simulated pods ran; no image was run"
         )
     if on:
-        near = min(on, key=lambda known: abs(release(known)[1] - release(minor)[1]))
+        near = min(on, key=lambda known: abs(version_tuple(known)[1] - version_tuple(minor)[1]))
         return f"inferred: not installed on {minor}; on {near} every object was accepted"
     return "not installed anywhere by gpufleet's authors"
 
 
 def _nearest(catalog: ChartCatalog, minor: str) -> str:
     """The minor itself, or the nearest one that the catalog knows."""
-    wanted = release(minor)
+    wanted = version_tuple(minor)
     known = list(catalog.kubernetes)
     if minor in known:
         return minor
-    return known[0] if wanted < release(known[0]) else known[-1]
+    return known[0] if wanted < version_tuple(known[0]) else known[-1]
 
 
 def _spelt(chart: Chart, version: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 from gpufleet.helm.chart import ChartContent
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.models import HelmCatalog
@@ -32,7 +32,7 @@ def plan_crds(
     `live`: the chart's CRDs as the cluster has them, whole, by name.
     """
     at = (facts.server.major, facts.server.minor)
-    replaced = at <= release(catalog.crds_replaced_up_to.version)
+    replaced = at <= version_tuple(catalog.crds_replaced_up_to.version)
     steps: list[CrdStep] = []
     kept: list[Finding] = []
     for manifest in _unique(chart.all_crds(wanted.values)):
@@ -72,13 +72,13 @@ def crds_behind(wanted: Release, app_version: str, facts: ClusterFacts) -> list[
     annotation = wanted.crd_version
     if not annotation:
         return []
-    now = release(app_version)
+    now = version_tuple(app_version)
     return [
         crd.name
         for crd in facts.crds.values()
         if annotation in crd.annotations
         and crd.release in (None, wanted.ref)
-        and release(crd.annotations[annotation]) < now
+        and version_tuple(crd.annotations[annotation]) < now
     ]
 
 
@@ -96,7 +96,7 @@ def _why_kept(known: Crd | None, theirs: str, ours: str, wanted: Release) -> str
         return ""
     if known.release and known.release != wanted.ref:
         return f"it belongs to release {known.release}"
-    if theirs and ours and release(theirs) > release(ours):
+    if theirs and ours and version_tuple(theirs) > version_tuple(ours):
         return f"it is of {theirs}, which is newer"
     return ""
 
@@ -104,7 +104,7 @@ def _why_kept(known: Crd | None, theirs: str, ours: str, wanted: Release) -> str
 def _same(live: Manifest, manifest: Manifest, theirs: str, ours: str) -> bool:
     """Whether the cluster has this CRD already: by its version, else by its schemas."""
     if theirs and ours:
-        return release(theirs) == release(ours)
+        return version_tuple(theirs) == version_tuple(ours)
     if ours:
         return False  # the cluster's has no version: from a time before there was one
     return _schemas(live) == _schemas(manifest)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.versions import release as numbers
+from gpufleet.core.versions import version_tuple
 from gpufleet.helm.chart import ChartContent
 from gpufleet.helm.chart_values import same_values, unknown_values, values_diff, values_mark
 from gpufleet.helm.crds import crds_behind, plan_crds
@@ -132,7 +132,7 @@ def _decide(
         return _pending(found, controller)
     if found.status != "deployed":
         return "repair-failed", f"its revision {found.revision} is {found.status}", []
-    if numbers(found.chart_version) > numbers(wanted.version) and not wanted.downgrade:
+    if version_tuple(found.chart_version) > version_tuple(wanted.version) and not wanted.downgrade:
         return _steady(wanted, found, facts, [_newer(wanted, found)])
     differences = list(_differences(wanted, found))
     if differences:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.models import HelmCatalog
 from gpufleet.helm.release import HelmStrategy, HelmVersion
@@ -25,12 +25,12 @@ def helm_strategy(
     environment: dict[str, str] = {}
     reasons: list[str] = []
     at = (server.major, server.minor)
-    server_side = (helm.major, helm.minor) >= release(catalog.next_major.version)
-    if server_side and at < release(catalog.client_side_below.version):
+    server_side = (helm.major, helm.minor) >= version_tuple(catalog.next_major.version)
+    if server_side and at < version_tuple(catalog.client_side_below.version):
         flags.append("--server-side=false")
         server_side = False
         reasons.append(f"server-side apply does not work on Kubernetes {server}")
-    if at <= release(catalog.watch_list_off_up_to.version):
+    if at <= version_tuple(catalog.watch_list_off_up_to.version):
         environment["KUBE_FEATURE_WatchListClient"] = "false"
         reasons.append(f"helm's usual watch hangs on Kubernetes {server}")
     if force_conflicts and server_side and (before is None or before.apply_method == SERVER_SIDE):
@@ -43,6 +43,6 @@ def skew(helm: HelmVersion, server: ServerVersion, catalog: HelmCatalog) -> list
     """A finding where this helm is not supported on this server."""
     known = catalog.skew.ranges.get(str(helm))
     at = (server.major, server.minor)
-    if known is None or release(known[0]) <= at <= release(known[1]):
+    if known is None or version_tuple(known[0]) <= at <= version_tuple(known[1]):
         return []
     return [findings.HELM_SKEW(helm=helm, low=known[0], high=known[1], server=server)]

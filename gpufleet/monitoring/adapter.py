@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.core.versions import release as number
+from gpufleet.core.versions import version_tuple
 from gpufleet.helm.builder import ADAPTER, STACK, ReleaseBuilder, chart_values
 from gpufleet.helm.release import Release
 from gpufleet.kube.facts import ApiService
@@ -37,7 +37,7 @@ def plan_adapter(
             findings.EXTERNAL_API_TAKEN(api=catalog.apis.external, found=others.service)
         )
     chart = catalog.adapter
-    frozen = number(build.charts[ADAPTER].version) < number(chart.image_below)
+    frozen = version_tuple(build.charts[ADAPTER].version) < version_tuple(chart.image_below)
     values = chart_values(
         "monitoring/prometheus-adapter.yaml",
         url=url,

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from gpufleet.core.render import render
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 from gpufleet.monitoring.autoscaling_models import Autoscaling, PodLabels, PodMetric
 from gpufleet.monitoring.autoscaling_rules import query
 
@@ -33,18 +33,19 @@ def hpa_version(catalog: Autoscaling, served: Collection[str]) -> str:
 
 def hpa_of(catalog: Autoscaling, minor: str) -> str:
     """The newest version of the autoscaler's API that a minor of Kubernetes serves, or ""."""
-    number = release(minor)
+    number = version_tuple(minor)
     served = [
         entry.version
         for entry in catalog.hpa
-        if release(entry.since) <= number and (entry.until is None or number < release(entry.until))
+        if version_tuple(entry.since) <= number
+        and (entry.until is None or number < version_tuple(entry.until))
     ]
     return hpa_version(catalog, served)
 
 
 def hpa(catalog: Autoscaling, wanted: Scaling, api: str, minor: str) -> str:
     """A HorizontalPodAutoscaler in version `api` for Kubernetes `minor`, as YAML."""
-    known = release(minor) >= release(catalog.behavior.since)
+    known = version_tuple(minor) >= version_tuple(catalog.behavior.since)
     return render(
         "monitoring/hpa.yaml",
         **_shared(wanted),

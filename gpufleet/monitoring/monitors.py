@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.monitoring.findings import monitors as findings
 from gpufleet.monitoring.scrape_models import load_scrape
@@ -34,7 +34,7 @@ class MonitorPlan:
 def plan_monitors(wanted: MonitoringSettings, facts: ClusterFacts, version: str) -> MonitorPlan:
     """Whether to install a Prometheus, and how it finds the exporter."""
     discovery: Literal["endpoints", "endpointslice"]
-    slices = (facts.server.major, facts.server.minor) >= release(load_scrape().slices_from)
+    slices = (facts.server.major, facts.server.minor) >= version_tuple(load_scrape().slices_from)
     discovery = "endpointslice" if slices else "endpoints"
     there = facts.prometheus
     ours = facts.release(wanted.namespace, CHART) is not None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 from gpufleet.facts.distribution import distribution_of
 from gpufleet.facts.model import CdiSpec, NodeFacts
 from gpufleet.toolkit import findings as found
@@ -49,7 +49,7 @@ def plan_cdi(
     cdi = catalog.toolkit.cdi
     if not settings.cdi:
         return CdiPlan("none", "", (), (), True, facts.cdi_specs)
-    fits = release(version) >= release(cdi.refresh_since)
+    fits = version_tuple(version) >= version_tuple(cdi.refresh_since)
     if fits and not _too_old(facts, catalog):
         services = [facts.services.get(unit) for unit in cdi.refresh_units]
         enabled = all(service and service.enabled == "enabled" for service in services)

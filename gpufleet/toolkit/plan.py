@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 from gpufleet.facts.distribution import code_of
 from gpufleet.facts.files import TOOLKIT_BEGUN
 from gpufleet.facts.model import NodeFacts
@@ -169,12 +169,12 @@ def plan_toolkit(
 def _installed_version(choice: ToolkitChoice, facts: NodeFacts) -> str | None:
     there = [facts.packages[name] for name in choice.packages if name in facts.packages]
     versions = [package.upstream for package in there if package.state != "config-files"]
-    return max(versions, key=release, default=None)
+    return max(versions, key=version_tuple, default=None)
 
 
 def _target(settings: ToolkitSettings, choice: ToolkitChoice, before: str | None) -> str:
     """The target version; an installed newer one stays unless a version is set."""
-    newer = before is not None and release(before) > release(choice.version)
+    newer = before is not None and version_tuple(before) > version_tuple(choice.version)
     return before if before and newer and not settings.version else choice.version
 
 
@@ -194,7 +194,7 @@ def _action(
         return "none", f"Container toolkit {before} is installed."
     if before == target:
         return "repair", f"Not at {target}, or half-installed: {', '.join(wrong)}."
-    verb: Action = "upgrade" if release(before) < release(target) else "downgrade"
+    verb: Action = "upgrade" if version_tuple(before) < version_tuple(target) else "downgrade"
     return verb, f"Container toolkit {before} is installed, {target} is requested."
 
 

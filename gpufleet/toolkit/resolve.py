@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gpufleet.core.distributions import Distribution
 from gpufleet.core.findings import Finding, by_severity
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 from gpufleet.driver import findings as kinds
 from gpufleet.packages.choice import Repository, ToolkitChoice
 from gpufleet.toolkit.models import ToolkitCatalog
@@ -52,8 +52,8 @@ def _refused(catalog: ToolkitCatalog, settings: ToolkitSettings, finding: Findin
 
 def _refuses(distribution: Distribution, version: str) -> bool:
     """True if a version (as numbers: 1.19 covers 1.19.1, not 1.190) cannot be installed."""
-    number = release(version)
-    prefixes = (release(prefix) for prefix in distribution.toolkit.refused)
+    number = version_tuple(version)
+    prefixes = (version_tuple(prefix) for prefix in distribution.toolkit.refused)
     return any(number[: len(prefix)] == prefix for prefix in prefixes)
 
 
@@ -62,9 +62,9 @@ def _newest(catalog: ToolkitCatalog, distribution: Distribution) -> str:
         entry.version
         for entry in catalog.toolkit.versions
         if not _refuses(distribution, entry.version)
-        and release(entry.version) <= release(catalog.toolkit.newest)
+        and version_tuple(entry.version) <= version_tuple(catalog.toolkit.newest)
     ]
-    return max(versions, key=release)
+    return max(versions, key=version_tuple)
 
 
 def _repository(
@@ -102,18 +102,20 @@ def _findings(
             reason=distribution.toolkit.reason,
             newest=newest,
         )
-    if release(version) < release(toolkit.oldest):
+    if version_tuple(version) < version_tuple(toolkit.oldest):
         yield kinds.TOOLKIT_TOO_OLD(version=version, oldest=toolkit.oldest, newest=newest)
     elif version not in {entry.version for entry in toolkit.versions}:
         yield kinds.TOOLKIT_UNKNOWN_VERSION(
             version=version, date=toolkit.as_of, newest=toolkit.newest
         )
-    open_advisories = [a for a in toolkit.security if release(version) < release(a.fixed)]
+    open_advisories = [
+        a for a in toolkit.security if version_tuple(version) < version_tuple(a.fixed)
+    ]
     if open_advisories:
         yield kinds.TOOLKIT_INSECURE(
             version=version,
             cves=", ".join(a.cve for a in open_advisories),
-            fixed=max((a.fixed for a in open_advisories), key=release),
+            fixed=max((a.fixed for a in open_advisories), key=version_tuple),
         )
     if not distribution.toolkit.tested:
         yield kinds.TOOLKIT_UNTESTED(title=distribution.title)

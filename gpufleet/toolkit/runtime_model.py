@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 from gpufleet.facts.model import NodeFacts, Runtime
 from gpufleet.host.file_write import FileWrite
 from gpufleet.toolkit import findings as found
@@ -125,7 +125,7 @@ class Context:
     def has(self, runtime: Runtime, feature: str) -> bool:
         """Whether the runtime's version has a feature of runtimes.yaml; False if unknown."""
         since = self.known(runtime).minimum(feature)
-        return bool(since) and release(runtime.version) >= release(since)
+        return bool(since) and version_tuple(runtime.version) >= version_tuple(since)
 
     def newest_version(self, runtime: Runtime) -> int:
         """containerd: the newest file version that the program supports; it honours older names.

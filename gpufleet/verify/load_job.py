@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 from gpufleet.verify.cluster import RESOURCE
 from gpufleet.verify.load_models import LoadField, LoadImage, LoadTest
 
@@ -92,7 +92,7 @@ def choose(
     if not cuda:
         return LeftOut(name, f"no label {catalog.labels.cuda[0]}, and verify_load_cuda is not set")
     oldest = next((entry.compute for entry in catalog.oldest if entry.cuda == cuda), None)
-    if oldest and release(compute) < release(oldest) and not request.cuda:
+    if oldest and version_tuple(compute) < version_tuple(oldest) and not request.cuda:
         return LeftOut(
             name,
             f"CUDA {cuda} of its driver begins at compute capability {oldest}, it has {compute}; "
@@ -108,14 +108,14 @@ def choose(
 
 def field_of(catalog: LoadTest, compute: str) -> LoadField | None:
     """What is loaded on GPUs of a compute capability."""
-    number = release(compute)
-    return next((field for field in catalog.fields if release(field.since) <= number), None)
+    number = version_tuple(compute)
+    return next((field for field in catalog.fields if version_tuple(field.since) <= number), None)
 
 
 def _image(catalog: LoadTest, cuda: int) -> LoadImage | None:
     """The newest one with a program for a major version of CUDA."""
     found = [image for image in catalog.images if cuda in image.cuda]
-    return max(found, key=lambda image: release(image.dcgm), default=None)
+    return max(found, key=lambda image: version_tuple(image.dcgm), default=None)
 
 
 def free_gpus(node: Any, pods: Iterable[Any]) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 from gpufleet.verify.load_job import Load
 from gpufleet.verify.load_models import ActiveLimit, LoadTest, Rates
 
@@ -121,7 +121,7 @@ def _applies(limit: ActiveLimit, load: Load) -> bool:
     return (
         limit.field in (None, load.field.field)
         and (not limit.only or load.compute in limit.only)
-        and (limit.since is None or release(limit.since) <= release(load.compute))
+        and (limit.since is None or version_tuple(limit.since) <= version_tuple(load.compute))
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpufleet.core.versions import release as numbers
+from gpufleet.core.versions import version_tuple
 from gpufleet.helm.chart_choice import choose_charts, load_charts
 from gpufleet.verify.cluster import Cluster
 
@@ -91,7 +91,7 @@ def wrong_versions(
     for chart, release in found.items():
         wanted = chosen[chart].version
         have, want = release.version.removeprefix("v"), wanted.removeprefix("v")
-        fits = have == want or (chart not in pins and numbers(have) > numbers(want))
+        fits = have == want or (chart not in pins and version_tuple(have) > version_tuple(want))
         if not fits or release.status != "deployed":
             wrong.append(f"{chart} is {release}, wanted is {wanted}")
     return wrong

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import pytest
 from kubernetes import client
 
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 from gpufleet.helm.chart_choice import choose_charts, load_charts
 from gpufleet_sandbox.cluster import Cluster
 from tests import warm
@@ -164,6 +164,6 @@ def prefer(pid: int, nice: int = -10) -> None:
 
 def choices_of(chart: str, kubernetes: str) -> list[str]:
     """The careful choices of a chart, oldest first, up to the one for this Kubernetes."""
-    minors = (f"1.{number}" for number in range(18, release(kubernetes)[1] + 1))
+    minors = (f"1.{number}" for number in range(18, version_tuple(kubernetes)[1] + 1))
     found = {choose_charts(load_charts(), minor)[chart].version for minor in minors}
-    return sorted(found, key=release)
+    return sorted(found, key=version_tuple)

@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from gpufleet.core.merge import merged
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 
 SOURCE = Path(__file__).parent / "charts" / "standin"
 PASSED_ON = ("grafana", "kube-state-metrics", "prometheus-node-exporter", "crds")  # to subcharts
@@ -160,10 +160,10 @@ def _add(root: dict[str, Any], path: list[str]) -> None:
 
 
 def _between(version: str, since: str, until: str) -> bool:
-    number = release(version.removeprefix("v"))
-    if number < release(since.removeprefix("v")):
+    number = version_tuple(version.removeprefix("v"))
+    if number < version_tuple(since.removeprefix("v")):
         return False
-    return not until or number <= release(until.removeprefix("v"))
+    return not until or number <= version_tuple(until.removeprefix("v"))
 
 
 TEXT: dict[str, Any] = {"type": "string"}
@@ -207,7 +207,7 @@ def crd(kind: str, chart: StandIn) -> dict[str, Any]:
         "type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     }  # fmt: skip
     spec["properties"]["groups"] = GROUPS
-    if chart.operator and release(chart.operator) >= (0, 90):
+    if chart.operator and version_tuple(chart.operator) >= (0, 90):
         spec["properties"]["hostNetwork"] = {"type": "boolean"}
     notes = {"operator.prometheus.io/version": chart.operator} if chart.operator else {}
     return {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 from gpufleet.exporter.counters import load_counters
 from gpufleet.exporter.counters_file import has_list
 from gpufleet.helm.chart_choice import choose_charts, load_charts
@@ -133,7 +133,7 @@ def test_every_choice_can_be_upgraded_to_the_next(current: Bench) -> None:
     before: dict[str, str] = {}
     chosen = choose_charts(load_charts(), current.cluster.version)
     for step in UPGRADES:
-        pins = {name: min(step[name], chosen[name].version, key=release) for name in step}
+        pins = {name: min(step[name], chosen[name].version, key=version_tuple) for name in step}
         done = current.deploy(cluster_chart_versions=pins)
         assert done.returncode == 0, done.output
         moved = done.report["releases"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 from gpufleet.helm.release import ChartSource, Readiness, Release
 from gpufleet.kube.facts import ReleaseRef
 from tests.cluster.tiny import Run, Site, archive
@@ -149,7 +149,7 @@ def test_a_daemonset_on_fewer_nodes_than_expected(place: Site) -> None:
 
 
 def test_a_namespace_that_is_strict(place: Site) -> None:
-    if release(place.cluster.version) < (1, 23):
+    if version_tuple(place.cluster.version) < (1, 23):
         pytest.skip(f"Kubernetes {place.cluster.version} has no pod security admission")
     label = {"metadata": {"labels": {POD_SECURITY: "restricted"}}}
     place.core.patch_namespace(place.namespace, label)

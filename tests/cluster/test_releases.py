@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 from gpufleet.helm.chart_values import values_mark
 from gpufleet.helm.plan import OWNER_LABEL, VALUES_LABEL
 from gpufleet.helm.release import Readiness
@@ -136,7 +136,7 @@ def test_a_field_that_somebody_changed(site: Site) -> None:
     wanted = {"settings": {"new": True}}
     run = site.bring(wanted)
     # an older server does not note who changed a scale, so it sees no conflict
-    noted = release(site.cluster.version) >= (1, 22)
+    noted = version_tuple(site.cluster.version) >= (1, 22)
     if site.helm.name == "helm4" and noted:
         found = run.finding("GF845")
         assert "bob" in found.message
@@ -151,7 +151,7 @@ def test_a_field_that_somebody_changed(site: Site) -> None:
 def test_a_field_that_kubernetes_does_not_know(site: Site) -> None:
     """A new server drops it (helm 3: a warning), an old one and helm 4 refuse it."""
     run = site.bring({"unknownField": True})
-    old = release(site.cluster.version) < (1, 25)
+    old = version_tuple(site.cluster.version) < (1, 25)
     if site.helm.name == "helm" and not old:
         assert run.ok
         assert "noSuchField" in run.finding("GF850").message

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpufleet.core.limits import HELM
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.models import HelmCatalog
 from gpufleet.helm.operations.download import DownloadFailed, download
@@ -71,7 +71,7 @@ def _checked(path: Path, catalog: HelmCatalog) -> HelmProgram:
     if not done.ok or not match:
         raise unusable(f"it does not tell its version: {done.stderr or done.stdout}")
     version = HelmVersion(int(match[1]), int(match[2]))
-    if (version.major, version.minor) < release(oldest):
+    if (version.major, version.minor) < version_tuple(oldest):
         raise unusable(f"it is helm {version}, and gpufleet needs {oldest} or newer")
     return HelmProgram(path, version)
 

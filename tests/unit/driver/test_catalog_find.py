@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpufleet.core.versions import branch_of, release
+from gpufleet.core.versions import branch_of, version_tuple
 from gpufleet.driver.find import find_distribution, find_gpu
 from gpufleet.node.catalog import load_catalog
 
@@ -82,9 +82,9 @@ def test_a_distribution_is_found_by_any_of_its_names(text: str, code: str) -> No
 
 
 def test_versions_are_numbers() -> None:
-    assert release("580.159.03") == (580, 159, 3)
-    assert release("580.142") < release("580.159.03")
-    assert release("1.9.0") < release("1.20.0")
-    assert release("3.10.0-1160.el7") == (3, 10, 0)
-    assert release("unknown") == ()
+    assert version_tuple("580.159.03") == (580, 159, 3)
+    assert version_tuple("580.142") < version_tuple("580.159.03")
+    assert version_tuple("1.9.0") < version_tuple("1.20.0")
+    assert version_tuple("3.10.0-1160.el7") == (3, 10, 0)
+    assert version_tuple("unknown") == ()
     assert branch_of("580.142") == 580

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.core.versions import release
+from gpufleet.core.versions import version_tuple
 from gpufleet.exporter.resolve import resolve_exporter
 from gpufleet.exporter.role import ROLE as EXPORTER
 from gpufleet.node.catalog import load_catalog
@@ -98,12 +98,12 @@ def test_an_image_of_the_users_own() -> None:
 
 def test_the_catalog_agrees_with_itself() -> None:
     exporter = CATALOG.exporter
-    numbers = [release(entry.version) for entry in exporter.versions]
+    numbers = [version_tuple(entry.version) for entry in exporter.versions]
     assert numbers == sorted(set(numbers))
     newest = exporter.version(exporter.newest)
     assert newest is not None
     assert not newest.warning
-    assert all(release(newest.version) >= release(a.fixed) for a in exporter.security)
+    assert all(version_tuple(newest.version) >= version_tuple(a.fixed) for a in exporter.security)
     named = {generation.name for generation in CATALOG.gpus.generations}
     assert all(set(entry.generations) <= named for entry in exporter.cuda)
     for branch in CATALOG.branches.branches:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from gpufleet.core.distributions import Distribution
 from gpufleet.core.entries import Sourced
-from gpufleet.core.versions import branch_of, release
+from gpufleet.core.versions import branch_of, version_tuple
 from gpufleet.driver.package_names import PackageSet
 from gpufleet.node.catalog import Catalog, load_catalog
 
@@ -106,7 +106,7 @@ def test_versions_belong_to_their_branch_and_newest_is_newest() -> None:
         if not known:
             continue  # no version of it has been seen
         assert {branch_of(version) for version in known} == {branch.branch}
-        assert max(known, key=release) == branch.newest
+        assert max(known, key=version_tuple) == branch.newest
         assert not branch.floor or branch.floor in known
         assert not (branch.floor and branch.insecure)
 
