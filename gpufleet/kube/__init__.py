@@ -1,1 +1,1 @@
-"""A Kubernetes cluster: the way to it, its facts, its objects, one run at a time."""
+"""Access to a Kubernetes cluster: its facts, its objects, and a lock for one run at a time."""

@@ -1,4 +1,4 @@
-"""From all answers of one pass over the Kubernetes API to ClusterFacts. Pure."""
+"""Build ClusterFacts from the responses of the Kubernetes API. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Items = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What the API answered. Lists are the `items` of lists of objects."""
+    """The responses of the API. Lists are the `items` of lists of objects."""
 
     version: Mapping[str, Any]
     groups: Mapping[str, Any]  # /apis
@@ -38,8 +38,8 @@ class Answers:
     pods: Items
     workloads: Mapping[str, Items]  # kind -> objects
     crds: Items  # metadata only
-    secrets: Items  # metadata only: every revision of the Helm releases asked for
-    releases: Items  # Secrets: the newest revision of each of them
+    secrets: Items  # metadata only: every revision of the requested Helm releases
+    releases: Items  # Secrets: the newest revision of each release
     resources: Mapping[str, Mapping[str, Any]]  # group/version -> APIResourceList
     prometheuses: Items = field(default=())
     cluster_policies: Items = field(default=())
@@ -47,7 +47,7 @@ class Answers:
 
 
 def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
-    """Facts of the cluster that gave these answers."""
+    """Facts of the cluster with these responses."""
     releases, unreadable = _releases(answers)
     return ClusterFacts(
         context=context,
@@ -67,7 +67,7 @@ def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
 
 
 def _releases(answers: Answers) -> tuple[tuple[HelmRelease, ...], dict[ReleaseRef, str]]:
-    """The releases, and why others cannot be read."""
+    """The readable releases, and the reason for each unreadable one."""
     revisions = histories(answers.secrets)
     found: list[HelmRelease] = []
     unreadable: dict[ReleaseRef, str] = {}

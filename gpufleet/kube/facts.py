@@ -1,4 +1,4 @@
-"""What a Kubernetes cluster is: the typed facts that one pass over its API gathers."""
+"""Facts of a Kubernetes cluster: the types that one pass over its API gathers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ClusterNode:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectRef:
-    """The name of an object; `namespace` is "" for one of the cluster."""
+    """The name of an object; `namespace` is "" for cluster-scoped objects."""
 
     kind: str
     namespace: str
@@ -58,7 +58,7 @@ class ObjectRef:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ReleaseRef:
-    """The name of a Helm release, as Helm notes it on the objects that it made."""
+    """The name of a Helm release, as in the annotations of its objects."""
 
     namespace: str
     name: str
@@ -73,9 +73,9 @@ class Crd:
 
     name: str  # servicemonitors.monitoring.coreos.com
     kind: str
-    versions: tuple[str, ...]  # that the API serves now; () where it is not established yet
+    versions: tuple[str, ...]  # served now; () until it is established
     annotations: Mapping[str, str]
-    release: ReleaseRef | None = None  # the one whose templates hold it; None for one of crds/
+    release: ReleaseRef | None = None  # whose templates define it; None for one of crds/
 
     @property
     def group(self) -> str:
@@ -84,7 +84,7 @@ class Crd:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One revision of a release, as the label of its Secret tells."""
+    """One revision of a release, from the labels of its Secret."""
 
     number: int
     status: str  # deployed, superseded, failed, pending-install, pending-upgrade, …
@@ -101,12 +101,12 @@ class HelmRelease:
     chart: str
     chart_version: str
     app_version: str
-    values: Mapping[str, Any] = field(repr=False)  # what its user supplied: may hold secrets
+    values: Mapping[str, Any] = field(repr=False)  # supplied by its user: may contain secrets
     description: str = ""
-    apply_method: str = ""  # "ssa", "csa"; "" where Helm 3 made it
+    apply_method: str = ""  # "ssa", "csa"; "" if Helm 3 created it
     labels: Mapping[str, str] = field(default_factory=dict)  # of the Secret, without Helm's own
-    created: int = 0  # the Secret, by the server's clock: seconds since 1970; 0 where unknown
-    history: tuple[Revision, ...] = ()  # every revision that is kept, oldest first
+    created: int = 0  # of the Secret, by the server's clock: seconds since 1970; 0 if unknown
+    history: tuple[Revision, ...] = ()  # every stored revision, oldest first
     workloads: tuple[ObjectRef, ...] = ()  # DaemonSets, Deployments, StatefulSets of its manifest
 
     @property
@@ -115,18 +115,18 @@ class HelmRelease:
 
     @property
     def pending(self) -> bool:
-        """Helm was at work on it, or still is."""
+        """Whether an operation of Helm is running or was interrupted."""
         return self.status.startswith("pending-")
 
     @property
     def last_good(self) -> int | None:
-        """The newest revision that was deployed once, before this one if this one is not."""
+        """The newest revision that was ever deployed successfully; None without one."""
         good = [r.number for r in self.history if r.status in ("deployed", "superseded")]
         return max(good, default=None)
 
     def among(self, workloads: Iterable[Workload]) -> tuple[Workload, ...]:
-        """Those of the workloads that are this release's: its manifest has them, and Helm noted
-        the release on them. Anybody may write such a note."""
+        """The workloads of this release: in its manifest and with its annotations. Annotations
+        alone prove nothing: every user may write them."""
         ours = set(self.workloads)
         return tuple(w for w in workloads if w.release == self.ref and w.ref in ours)
 
@@ -136,7 +136,7 @@ class HelmRelease:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What a pod template asks of a node. `terms`: required node affinity, one of them must fit."""
+    """Node requirements of a pod template. `terms`: required node affinity, one must match."""
 
     node_selector: Mapping[str, str] = field(default_factory=dict)
     terms: tuple[Mapping[str, Any], ...] = ()
@@ -145,7 +145,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A DaemonSet, Deployment or StatefulSet, or a pod that none of them and no Job made."""
+    """A DaemonSet, Deployment or StatefulSet, or a pod without such a controller or a Job."""
 
     kind: WorkloadKind
     namespace: str
@@ -153,22 +153,22 @@ class Workload:
     images: tuple[str, ...]
     host_ports: tuple[int, ...]
     host_network: bool
-    wanted: int  # pods that should be there
+    wanted: int  # desired pods
     ready: int
     updated: int  # pods of the newest template
-    old: int  # pods of a Deployment's older templates: they count as ready too
-    settled: bool  # its controller has seen the newest spec
+    old: int  # pods of a Deployment's older templates: they also count as ready
+    settled: bool  # its controller has observed the newest spec
     selector: Mapping[str, str]  # matchLabels of its pods
     placement: Placement
     release: ReleaseRef | None = None
-    owner: ObjectRef | None = None  # what controls it: a custom resource, where an operator made it
+    owner: ObjectRef | None = None  # its controller: a custom resource, if an operator created it
     labels: Mapping[str, str] = field(default_factory=dict)
-    host_paths: tuple[str, ...] = ()  # of its nodes that its pods mount
+    host_paths: tuple[str, ...] = ()  # paths of the node that its pods mount
 
     @property
     def uses_node(self) -> bool:
-        """Whether its pods take paths, ports or the network of their node, as everything does that
-        offers GPUs or reads all of them, and as pod security `baseline` allows nobody."""
+        """Whether its pods use paths, ports or the network of their node, as all pods do that
+        advertise or monitor GPUs. Pod security `baseline` forbids it."""
         return bool(self.host_paths or self.host_ports or self.host_network)
 
     @property
@@ -177,12 +177,12 @@ class Workload:
 
     @property
     def available(self) -> bool:
-        """Every pod that should be there is there, of the newest template, and ready."""
+        """Whether every desired pod is ready and of the newest template."""
         enough = self.ready >= self.wanted and self.updated >= self.wanted
         return self.settled and enough and self.old == 0
 
     def runs(self, image: str) -> bool:
-        """Whether a container's image is named `image`, whatever its registry, folder and tag."""
+        """Whether a container's image is named `image`, in any registry, folder and tag."""
         names = (name.split("@")[0].rsplit("/", 1)[-1].split(":")[0] for name in self.images)
         return image in names
 
@@ -199,14 +199,14 @@ class PrometheusInstance:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPolicy:
-    """The resource that a GPU Operator works on.
+    """The resource that a GPU Operator reconciles.
 
-    `reason` and `message`: of the condition that goes with the state, Ready or Error; "" where it
-    has none, as with operators before v23.9.0.
+    `reason` and `message`: of the state's condition, Ready or Error; "" without one, as with
+    operators before v23.9.0.
     """
 
     name: str
-    state: str  # ready, notReady, ignored; "" before the operator set it
+    state: str  # ready, notReady, ignored; "" until the operator sets it
     spec: Mapping[str, Any]
     release: ReleaseRef | None = None
     reason: str = ""  # Reconciled, NoGPUNodes, OperandNotReady, …
@@ -225,7 +225,7 @@ class Namespace:
 
 @dataclass(frozen=True, slots=True)
 class NodePort:
-    """A port that a Service holds on every node."""
+    """A port that a Service uses on every node."""
 
     namespace: str
     service: str
@@ -236,7 +236,7 @@ class NodePort:
 
 @dataclass(frozen=True, slots=True)
 class ApiService:
-    """An API that a Service of the cluster offers through the API server."""
+    """An API that a Service of the cluster provides through the API server."""
 
     name: str  # v1beta1.custom.metrics.k8s.io
     service: ObjectRef
@@ -245,15 +245,15 @@ class ApiService:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """One cluster, at one moment."""
+    """The state of one cluster at one moment."""
 
     context: str
     server: ServerVersion
     apis: frozenset[str] = frozenset()  # group/version of everything but the core API
     nodes: tuple[ClusterNode, ...] = ()
     crds: Mapping[str, Crd] = field(default_factory=dict)  # by name
-    releases: tuple[HelmRelease, ...] = ()  # those that were asked for
-    unreadable: Mapping[ReleaseRef, str] = field(default_factory=dict)  # releases -> why
+    releases: tuple[HelmRelease, ...] = ()  # only the requested ones
+    unreadable: Mapping[ReleaseRef, str] = field(default_factory=dict)  # release -> reason
     workloads: tuple[Workload, ...] = ()
     namespaces: Mapping[str, Namespace] = field(default_factory=dict)  # by name
     node_ports: tuple[NodePort, ...] = ()
@@ -266,7 +266,7 @@ class ClusterFacts:
         return next((release for release in self.releases if release.ref == wanted), None)
 
     def releases_of(self, chart: str) -> tuple[HelmRelease, ...]:
-        """Releases of a chart, whatever their names and namespaces."""
+        """Releases of a chart, of any name and in any namespace."""
         return tuple(release for release in self.releases if release.chart == chart)
 
     def serves(self, crd: str) -> bool:
@@ -275,21 +275,21 @@ class ClusterFacts:
         return bool(found and found.versions)
 
     def serves_api(self, api_version: str) -> bool:
-        """Whether the API serves what an object's `apiVersion` names."""
+        """Whether the API serves this `apiVersion`."""
         return api_version == "v1" or api_version in self.apis
 
     @property
     def prometheus(self) -> PrometheusInstance | None:
-        """The Prometheus that is there; with several, the first by name."""
+        """The Prometheus of the cluster; with several, the first by name."""
         return min(self.prometheuses, key=lambda found: (found.namespace, found.name), default=None)
 
     def workloads_of(self, release: ReleaseRef) -> tuple[Workload, ...]:
-        """The workloads of a release's manifest that are there and that Helm made."""
+        """The existing workloads of a release's manifest that Helm created."""
         found = self.release(release.namespace, release.name)
         return found.among(self.workloads) if found else ()
 
     def on_host_port(self, port: int) -> tuple[Workload, ...]:
-        """Workloads whose pods take `port` of their node."""
+        """Workloads whose pods use `port` of their node."""
         return tuple(work for work in self.workloads if port in work.host_ports)
 
     def running(self, *images: str) -> tuple[Workload, ...]:

@@ -16,7 +16,7 @@ KUBECONFIG_INVALID = Kind(
     Severity.BLOCKER,
     "Invalid kubeconfig",
     "Kubeconfig {path} cannot be used: {reason}.",
-    "Try it: kubectl --kubeconfig {path} get nodes",
+    "Check it with: kubectl --kubeconfig {path} get nodes",
 )
 CONTEXT_UNKNOWN = Kind(
     "GF862",
@@ -46,7 +46,7 @@ UNAUTHORIZED = Kind(
     Severity.BLOCKER,
     "Not authenticated to the API server",
     "API server {url} rejects the credentials of context {context!r} (401 Unauthorized).",
-    "Get new credentials for this context, and check them: kubectl auth can-i --list",
+    "Get new credentials for this context, and check them with: kubectl auth can-i --list",
 )
 FORBIDDEN = Kind(
     "GF866",

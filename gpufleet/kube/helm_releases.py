@@ -1,8 +1,8 @@
-"""Helm's own record of a release: the Secrets of type helm.sh/release.v1, decoded. Pure.
+"""Decode Helm's record of a release: its Secrets of type helm.sh/release.v1. Pure.
 
-Whoever may write Secrets in a namespace may write one that looks like Helm's. So which release and
-revision a Secret is of, its metadata says; a Secret whose labels say otherwise counts as none of
-Helm's, and one whose content says otherwise cannot be read.
+Every user with write access to Secrets can create one that looks like Helm's. The metadata
+therefore decides which release and revision a Secret belongs to: one with other labels is ignored,
+and one with other content is unreadable.
 
 Source: https://github.com/helm/helm/tree/main/pkg/storage/driver (base64 over gzip over JSON;
 labels owner, name, status, version on each Secret; one Secret per revision).
@@ -26,9 +26,7 @@ from gpufleet.kube.manifests import load_manifests
 from gpufleet.kube.parse import Answer, object_ref
 
 RELEASE_TYPE = "helm.sh/release.v1"
-LARGEST = (
-    32 * 2**20
-)  # bytes of a release, unpacked: its Secret holds 1 MiB, which may unpack to 1 GiB
+LARGEST = 32 * 2**20  # bytes of an unpacked release: a Secret of 1 MiB may unpack to 1 GiB
 _SECRET = re.compile(r"sh\.helm\.release\.v1\.([a-z0-9](?:[-.a-z0-9]*[a-z0-9])?)\.v([1-9]\d{0,8})")
 _HELMS_LABELS = ("name", "owner", "status", "version", "createdAt", "modifiedAt")
 _WORKLOADS = re.compile(r"^kind:\s*[\"']?(DaemonSet|Deployment|StatefulSet)\b", re.MULTILINE)
@@ -42,11 +40,11 @@ _BROKEN = (
 
 
 class UndecodableRelease(ValueError):
-    """A Secret that says that it is a Helm release, and whose content is not that release."""
+    """A Secret with the metadata of a Helm release and other content."""
 
 
 def revision_of(secret: Answer) -> tuple[ReleaseRef, Revision] | None:
-    """Release and revision by a Secret's metadata; None where it is no Secret of Helm's."""
+    """Release and revision from a Secret's metadata; None if it is not Helm's."""
     metadata = secret["metadata"]
     labels = metadata.get("labels") or {}
     match = _SECRET.fullmatch(metadata["name"])
@@ -84,21 +82,21 @@ def histories(metadata: Iterable[Answer]) -> dict[ReleaseRef, tuple[Revision, ..
 
 
 def decode_release(secret: Answer) -> HelmRelease:
-    """The revision of a release that one Secret holds. Raises UndecodableRelease."""
+    """The revision of a release in one Secret. Raises UndecodableRelease."""
     metadata = secret["metadata"]
     where = f"Secret {metadata.get('namespace')}/{metadata.get('name')}"
     known = revision_of(secret)
     if known is None or secret.get("type") != RELEASE_TYPE:
-        raise UndecodableRelease(f"{where} is no Helm release: its name, labels and type differ")
+        raise UndecodableRelease(f"{where} is not a Helm release: its name, labels and type differ")
     try:
         decoded = _release(json.loads(_unpacked(secret)))
     except _BROKEN as bad:
         reason = " ".join(str(bad).split()) or type(bad).__name__
-        raise UndecodableRelease(f"{where} is no Helm release: {reason}") from bad
+        raise UndecodableRelease(f"{where} is not a Helm release: {reason}") from bad
     ref, revision = known
     if (decoded.ref, decoded.revision, decoded.status) != (ref, revision.number, revision.status):
         holds = f"revision {decoded.revision} of {decoded.ref}, {decoded.status}"
-        raise UndecodableRelease(f"{where} is no Helm release: it holds {holds}")
+        raise UndecodableRelease(f"{where} is not a Helm release: it contains {holds}")
     labels = metadata.get("labels") or {}
     return replace(
         decoded,
@@ -114,7 +112,7 @@ def _unpacked(secret: Answer) -> bytes:
     if unpacker.unconsumed_tail:
         raise ValueError(f"it unpacks to more than {LARGEST} bytes")
     if not unpacker.eof:
-        raise ValueError("it ends too early")
+        raise ValueError("it is truncated")
     return content
 
 
@@ -138,7 +136,7 @@ def _release(data: Any) -> HelmRelease:
 
 
 def _of(kind: type, data: Any, key: str) -> Any:
-    """A member of that kind. Raises ValueError."""
+    """A member of that type. Raises ValueError."""
     found = data.get(key) if isinstance(data, Mapping) else None
     if not isinstance(found, kind):
         raise ValueError(f"it has no {key}")
@@ -146,7 +144,7 @@ def _of(kind: type, data: Any, key: str) -> Any:
 
 
 def _seconds(text: str) -> int:
-    """RFC 3339, as the API server writes it, in seconds since 1970; 0 where it is none."""
+    """Seconds since 1970 of an RFC 3339 timestamp of the API server; 0 if it is invalid."""
     match = _TIME.fullmatch(text)
     if match is None:
         return 0
@@ -157,8 +155,8 @@ def _seconds(text: str) -> int:
 
 
 def workloads_in(manifest: str, namespace: str) -> tuple[ObjectRef, ...]:
-    """DaemonSets, Deployments and StatefulSets of a manifest, which may be hundreds of kilobytes:
-    only their documents are parsed. Raises YAMLError."""
+    """DaemonSets, Deployments and StatefulSets of a manifest. Only their documents are parsed, as
+    a manifest may have hundreds of kilobytes. Raises YAMLError."""
     found = []
     for document in re.split(r"^---\s*$", manifest, flags=re.MULTILINE):
         if _WORKLOADS.search(document):

@@ -1,7 +1,7 @@
-"""kubeconfig files, as kubectl reads them: several are merged, one context of them is used.
+"""Read kubeconfig files like kubectl: merge several files, and select one context.
 
-The rules: https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
-Used by deploys and by checks, so that both mean the same cluster.
+Rules: https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
+Used by deploys and checks, so that both use the same cluster.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ IMPERSONATION = ("as", "as-uid", "as-groups", "as-user-extra")
 
 
 class KubeconfigError(Exception):
-    """A kubeconfig cannot be used; the text says why."""
+    """An unusable kubeconfig; the text says why."""
 
 
 class NoKubeconfig(KubeconfigError):
-    """None of the files is there."""
+    """None of the files exists."""
 
 
 class UnknownContext(KubeconfigError):
-    """There is no such context; `known` are the names of those that there are."""
+    """An unknown context; `known`: the names of the existing ones."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         super().__init__(f"it has no context {name!r}")
@@ -49,35 +49,34 @@ class UnknownContext(KubeconfigError):
 
 @dataclass(frozen=True, slots=True)
 class Kubeconfig:
-    """One context and what it needs: a kubeconfig of its own, whatever folder it is read from."""
+    """One context with its cluster and user: a kubeconfig that works from any folder."""
 
     context: str
-    content: Mapping[str, Any] = field(repr=False)  # holds keys and tokens
+    content: Mapping[str, Any] = field(repr=False)  # contains keys and tokens
 
     @property
     def user(self) -> Mapping[str, Any]:
-        """The entry of its user; {} where the context names none."""
+        """The entry of its user; {} if the context names none."""
         users = self.content["users"]
         return users[0]["user"] if users else {}
 
 
 def kubeconfig_paths(chosen: str = "") -> str:
-    """The files in the form of the variable KUBECONFIG: `chosen`, else KUBECONFIG, else kubectl's
-    default."""
+    """The files, separated as in KUBECONFIG: `chosen`, else KUBECONFIG, else kubectl's default."""
     named = chosen or os.environ.get("KUBECONFIG") or DEFAULT
     parts = (part for part in named.split(os.pathsep) if part)
     return os.pathsep.join(str(Path(part).expanduser()) for part in parts)
 
 
 def read_kubeconfig(paths: str, context: str = "") -> Kubeconfig:
-    """The context of that name, "" for the current one, of files in the form of KUBECONFIG.
+    """The context of that name, "" for the current one, from files separated as in KUBECONFIG.
 
-    Of entries with one name the first file's counts, whole; the current context is that of the
-    first file that has one. Raises KubeconfigError.
+    The first entry of a name applies, unmerged; the current context is that of the first file
+    that sets one. Raises KubeconfigError.
     """
     files = [Path(part) for part in paths.split(os.pathsep) if Path(part).is_file()]
     if not files:
-        raise NoKubeconfig("there is none")
+        raise NoKubeconfig("no file exists")
     merged: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
     current = ""
     for path in files:
@@ -91,23 +90,23 @@ def read_kubeconfig(paths: str, context: str = "") -> Kubeconfig:
 def _content(path: Path) -> Mapping[str, Any]:
     try:
         text = path.read_bytes()
-        deque(events(text), maxlen=0)  # what is too deep raises here, not in C code
+        deque(events(text), maxlen=0)  # raises here, not in C code, where it is nested too deep
         content = yaml.load(text, Loader=LOADER)
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise KubeconfigError(f"{path}: {reason}") from error
     if not isinstance(content, Mapping):
-        raise KubeconfigError(f"{path} is {'empty' if content is None else 'no kubeconfig'}")
+        raise KubeconfigError(f"{path} is {'empty' if content is None else 'not a kubeconfig'}")
     return content
 
 
 def _entries(path: Path, content: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The clusters, contexts and users of one file by name, their paths made absolute."""
+    """The clusters, contexts and users of one file by name, with absolute paths."""
     found: dict[str, dict[str, Any]] = {}
     for kind, word in KINDS.items():
         listed = content.get(kind) or []
         if not isinstance(listed, list):
-            raise KubeconfigError(f"{path}: {kind} is no list")
+            raise KubeconfigError(f"{path}: {kind} is not a list")
         found[kind] = {}
         for entry in listed:
             name = _text(entry.get("name")) if isinstance(entry, Mapping) else ""
@@ -121,7 +120,7 @@ def _entries(path: Path, content: Mapping[str, Any]) -> dict[str, dict[str, Any]
 
 
 def _absolute(path: Path, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Paths count from the folder of their file; so does a plugin that is named by a path."""
+    """Make paths absolute; they are relative to the folder of their file. Same for a plugin."""
     folder = path.parent.absolute()
     found = dict(entry)
     for key in FILES:
@@ -134,7 +133,7 @@ def _absolute(path: Path, entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _only(name: str, merged: Mapping[str, Mapping[str, Any]]) -> Kubeconfig:
-    """The kubeconfig of that context alone."""
+    """A kubeconfig of only that context."""
     if not name and not merged["contexts"]:
         raise KubeconfigError("it has no contexts")
     if not name:
@@ -146,7 +145,7 @@ def _only(name: str, merged: Mapping[str, Mapping[str, Any]]) -> Kubeconfig:
     if cluster not in merged["clusters"]:
         raise KubeconfigError(f"context {name!r} names the cluster {cluster!r}, which it lacks")
     if user and user not in merged["users"]:
-        raise KubeconfigError(f"context {name!r} names the user {user!r}, whom it lacks")
+        raise KubeconfigError(f"context {name!r} names the user {user!r}, which it lacks")
     users = [{"name": user, "user": merged["users"][user]}] if user else []
     found = Kubeconfig(
         name,
@@ -168,7 +167,7 @@ def _text(value: Any) -> str:
 
 
 def impersonation(user: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The headers by which a request is made as another user. Raises KubeconfigError.
+    """The headers that impersonate another user. Raises KubeconfigError.
 
     Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
     """
@@ -179,9 +178,9 @@ def impersonation(user: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not _text(user.get("as")):
         raise KubeconfigError(f"its user has {given[0]} and no as")
     if not isinstance(groups, list) or not isinstance(extra, Mapping):
-        raise KubeconfigError("as-groups is no list, or as-user-extra no mapping")
+        raise KubeconfigError("as-groups is not a list, or as-user-extra not a mapping")
     if extra:
-        raise KubeconfigError("its user has as-user-extra, which gpufleet does not pass on")
+        raise KubeconfigError("its user has as-user-extra, which gpufleet does not support")
     uid = [("Impersonate-Uid", str(user["as-uid"]))] if user.get("as-uid") else []
     return [
         ("Impersonate-User", user["as"]),
@@ -193,17 +192,17 @@ def impersonation(user: Mapping[str, Any]) -> list[tuple[str, str]]:
 @lru_cache(maxsize=1)
 def _folder() -> tempfile.TemporaryDirectory[str]:
     folder = tempfile.TemporaryDirectory(prefix="gpufleet-")  # mode 0700
-    atexit.register(folder.cleanup)  # its own way may come too late: a later one ends the process
+    atexit.register(folder.cleanup)  # its finalizer may run after one that ends the process
     return folder
 
 
 def private_folder() -> Path:
-    """A folder that only this user can enter, removed when the process ends."""
+    """A folder that only this user can access, removed when the process ends."""
     return Path(_folder().name)
 
 
 def open_client(kubeconfig: Kubeconfig) -> ApiClient:
-    """A client for the context's cluster, with its user and whom that user acts as.
+    """A client for the context's cluster, with its user and the user's impersonation.
 
     Raises KubeconfigError.
     """
@@ -222,15 +221,14 @@ def open_client(kubeconfig: Kubeconfig) -> ApiClient:
     except (config.ConfigException, OSError, KeyError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise KubeconfigError(reason) from error
-    settings.retries = False  # urllib3 would print a warning for each, and wait between them
+    settings.retries = False  # retries of urllib3 print a warning each, and wait
     client = ApiClient(settings)
     _act_as(client, impersonation(kubeconfig.user))
     return client
 
 
 def _act_as(client: ApiClient, headers: Sequence[tuple[str, str]]) -> None:
-    """Add headers to every request; the client itself takes each name once, and groups are
-    several."""
+    """Add headers to every request; the client itself takes each name once, but groups repeat."""
     if not headers:
         return
     rest: Any = client.rest_client

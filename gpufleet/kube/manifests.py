@@ -1,4 +1,4 @@
-"""Kubernetes manifests as YAML: what Go's parser takes, PyYAML's must take too."""
+"""Load Kubernetes manifests: PyYAML must accept what Go's parser accepts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LARGEST = 1_000_000  # values with all aliases expanded
 
 
 def load_manifests(text: str | bytes) -> list[Any]:
-    """Every document of a text. Raises YAMLError, also where it is too deep or grows too large."""
+    """Every document of a text. Raises YAMLError, also if it is nested too deep or too large."""
     for document in _sizes(text):
         if document > LARGEST:
             raise yaml.YAMLError(f"it has more than {LARGEST} values with its aliases expanded")
@@ -31,9 +31,9 @@ def load_manifests(text: str | bytes) -> list[Any]:
 
 
 def _sizes(text: str | bytes) -> Iterator[int]:
-    """How many values each node has that is not within another one; aliases count in full."""
+    """The number of values of each top-level node, with its aliases expanded."""
     anchors: dict[str, int] = {}
-    around: list[tuple[str | None, int]] = []  # anchor and size so far of each open collection
+    around: list[tuple[str | None, int]] = []  # anchor and current size of each open collection
     for event in events(text):
         if isinstance(event, yaml.CollectionStartEvent):
             around.append((event.anchor, 1))

@@ -1,4 +1,4 @@
-"""Objects of a cluster that no Helm release holds: what is to be written. Pure."""
+"""Objects of a cluster outside Helm releases: the changes to write. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Body = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ObjectSet:
-    """All objects of ours of one kind in one namespace.
+    """All objects of gpufleet of one kind in one namespace.
 
-    `path`: of their collection in the API. `part`: tells our sets apart, in a label; what carries
-    it and is not in `objects` is deleted.
+    `path`: of their collection in the API. `part`: value of the label that identifies this set;
+    objects with it that are not in `objects` are deleted.
     """
 
     namespace: str
@@ -25,7 +25,7 @@ class ObjectSet:
 
     @property
     def labels(self) -> dict[str, str]:
-        """By which the objects of this set are found again."""
+        """The label selector of this set."""
         return {**OURS, "app.kubernetes.io/component": self.part}
 
     @property
@@ -45,7 +45,7 @@ class ObjectSet:
 
 @dataclass(frozen=True, slots=True)
 class ObjectChange:
-    """One write. `body`: the whole object; empty for one that is deleted."""
+    """One write. `body`: the whole object; empty for a deletion."""
 
     action: Literal["create", "change", "delete"]
     name: str
@@ -56,7 +56,7 @@ class ObjectChange:
 
 
 def changes(wanted: ObjectSet, live: Iterable[Body]) -> tuple[ObjectChange, ...]:
-    """What makes the live objects those that are wanted. `live`: what the set's selector finds."""
+    """The writes that converge the live objects. `live`: the objects that the selector matches."""
     there = {str(body["metadata"]["name"]): body for body in live}
     found = []
     for name, body in wanted.labelled().items():
@@ -69,8 +69,8 @@ def changes(wanted: ObjectSet, live: Iterable[Body]) -> tuple[ObjectChange, ...]
 
 
 def _has(live: Any, wanted: Any) -> bool:
-    """Whether all that is wanted is there. The API server adds fields, to mappings only; the list
-    answers without `kind` and `apiVersion` of its items."""
+    """Whether `live` has everything wanted. The API server adds fields, to mappings only; items of
+    lists lack `kind` and `apiVersion`."""
     if isinstance(wanted, Mapping):
         return isinstance(live, Mapping) and all(
             _has(live.get(key), value)

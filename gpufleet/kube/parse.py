@@ -1,4 +1,4 @@
-"""From answers of the Kubernetes API, as plain dicts, to the types of `cluster`. Pure."""
+"""Parse responses of the Kubernetes API, as plain dicts, into the types of `facts`. Pure."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from gpufleet.kube.facts import (
 
 Answer = Mapping[str, Any]
 
-RELEASE_NAME = "meta.helm.sh/release-name"  # annotations that Helm puts on what it made
+RELEASE_NAME = "meta.helm.sh/release-name"  # annotations that Helm sets on its objects
 RELEASE_NAMESPACE = "meta.helm.sh/release-namespace"
 POD_SECURITY = "pod-security.kubernetes.io/"
-_OWN_DOMAINS = ("kubernetes.io/", "hugepages-")  # resources that are not extended ones
+_OWN_DOMAINS = ("kubernetes.io/", "hugepages-")  # resources that are not extended resources
 _QUANTITY = re.compile(r"(\d+)(k|M)?")
 _CONTROLLED = ("ReplicaSet", "DaemonSet", "StatefulSet", "Job", "ReplicationController")
 
@@ -42,7 +42,7 @@ def parse_version(answer: Answer) -> ServerVersion:
 
 
 def condition(answer: Answer, kind: str) -> Answer:
-    """The condition of that type in an object's status, where it is true; else {}."""
+    """The condition of that type in an object's status if it is true, else {}."""
     conditions = (answer.get("status") or {}).get("conditions") or ()
     return next((c for c in conditions if c["type"] == kind and c["status"] == "True"), {})
 
@@ -75,7 +75,7 @@ def _extended(resources: Mapping[str, str]) -> dict[str, int]:
 
 
 def _count(quantity: str) -> int:
-    """An extended resource is a whole number; the API may write it with a suffix."""
+    """The count of an extended resource; the API may write it with a suffix."""
     match = _QUANTITY.fullmatch(str(quantity))
     if match is None:
         return 0
@@ -86,7 +86,7 @@ def parse_crds(metadata: Iterable[Answer], resources: Mapping[str, Answer]) -> d
     """CRDs by name.
 
     `metadata`: PartialObjectMetadata of the CustomResourceDefinitions; `resources`: APIResourceList
-    by group and version ("monitoring.coreos.com/v1"), of the groups that CRDs belong to.
+    by group and version ("monitoring.coreos.com/v1"), of the groups of CRDs.
     """
     kinds: dict[str, str] = {}
     versions: dict[str, list[str]] = {}
@@ -112,7 +112,7 @@ def parse_crds(metadata: Iterable[Answer], resources: Mapping[str, Answer]) -> d
 
 
 def crd_groups(metadata: Iterable[Answer], groups: Answer) -> list[str]:
-    """The "group/version"s of `/apis` that CRDs belong to, in the server's order."""
+    """Each "group/version" of `/apis` with CRDs, in the server's order."""
     of_crds = {item["metadata"]["name"].split(".", 1)[1] for item in metadata}
     return [
         version["groupVersion"]
@@ -132,7 +132,7 @@ def parse_apis(groups: Answer) -> frozenset[str]:
 
 
 def release_of(answer: Answer) -> ReleaseRef | None:
-    """The Helm release that made an object, by the annotations that Helm puts on it."""
+    """The Helm release of an object, from its annotations."""
     annotations = answer["metadata"].get("annotations") or {}
     name = annotations.get(RELEASE_NAME)
     return ReleaseRef(annotations.get(RELEASE_NAMESPACE, ""), name) if name else None
@@ -151,7 +151,7 @@ def parse_workload(kind: WorkloadKind, answer: Answer) -> Workload:
         updated = status.get("updatedReplicas")
     old = (status.get("replicas") or 0) - (updated or 0) if kind == "Deployment" else 0
     if (spec.get("updateStrategy") or {}).get("type") == "OnDelete":
-        updated = wanted  # nobody replaces its pods, so nothing is to be waited for
+        updated = wanted  # its pods are not replaced: do not wait for it
     return Workload(
         kind=kind,
         namespace=answer["metadata"]["namespace"],
@@ -178,7 +178,7 @@ def _controller(answer: Answer) -> ObjectRef | None:
 
 
 def parse_lone_pod(answer: Answer) -> Workload | None:
-    """A pod that runs and that nothing made, or the kubelet from a file; else None."""
+    """A running pod without a controller, or a static pod; else None."""
     owners = answer["metadata"].get("ownerReferences") or ()
     phase = (answer.get("status") or {}).get("phase")
     if phase in ("Succeeded", "Failed") or any(owner["kind"] in _CONTROLLED for owner in owners):
@@ -199,7 +199,7 @@ def parse_lone_pod(answer: Answer) -> Workload | None:
 
 
 def _of_pod(spec: Answer) -> dict[str, Any]:
-    """The fields of a Workload that its pod template decides."""
+    """The fields of a Workload from its pod template."""
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     ports = [port for container in containers for port in container.get("ports") or ()]
     network = bool(spec.get("hostNetwork"))
@@ -242,7 +242,7 @@ def parse_namespace(answer: Answer) -> Namespace:
 
 
 def parse_node_ports(answer: Answer) -> list[NodePort]:
-    """The ports that one Service holds on the nodes."""
+    """The node ports of one Service."""
     metadata = answer["metadata"]
     return [
         NodePort(
@@ -258,7 +258,7 @@ def parse_node_ports(answer: Answer) -> list[NodePort]:
 
 
 def parse_api_services(items: Iterable[Answer]) -> dict[str, ApiService]:
-    """The APIs that a Service offers, by name; the API server's own have none."""
+    """The APIs of Services, by name; the API server's own have no Service."""
     found = {}
     for item in items:
         service = item["spec"].get("service")
@@ -280,7 +280,7 @@ def parse_prometheus(answer: Answer) -> PrometheusInstance:
 def parse_cluster_policy(answer: Answer) -> ClusterPolicy:
     status = answer.get("status") or {}
     state = str(status.get("state") or "")
-    kind = "Ready" if state == "ready" else "Error"  # set after the state, so both may hold
+    kind = "Ready" if state == "ready" else "Error"  # set after the state, so both may be true
     why = condition(answer, kind)
     return ClusterPolicy(
         answer["metadata"]["name"],
@@ -293,7 +293,7 @@ def parse_cluster_policy(answer: Answer) -> ClusterPolicy:
 
 
 def object_ref(answer: Answer, namespace: str = "") -> ObjectRef:
-    """The name of an object; `namespace` where the object itself names none."""
+    """The name of an object; `namespace`: default for an object without one."""
     metadata = answer.get("metadata") or {}
     return ObjectRef(
         str(answer.get("kind") or ""),

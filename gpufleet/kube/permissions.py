@@ -1,4 +1,4 @@
-"""What the API server's refusals say about permissions that are missing. Pure."""
+"""Missing permissions, from the error messages of the API server. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def speaks_of_permissions(message: str) -> bool:
 
 
 def missing_permissions(context: str, messages: Iterable[str]) -> Finding:
-    """One finding for all the verbs that the messages name."""
+    """One finding for all verbs in the messages."""
     verbs: dict[str, None] = {}
     for message in messages:
         for match in _FORBIDDEN.finditer(message):

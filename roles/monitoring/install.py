@@ -21,8 +21,8 @@ def install_prometheus(stack: Stack) -> None:
     )
     stack.apply("Install Prometheus and Grafana", STACK)
     if not stack.run.report.failed:
-        objects.keep("Write the alerts", stack.run.cluster.api, stack.plan.alerts)
-        objects.keep(
+        objects.apply_objects("Write the alerts", stack.run.cluster.api, stack.plan.alerts)
+        objects.apply_objects(
             "Load the dashboards into Grafana", stack.run.cluster.api, stack.plan.dashboards
         )
 

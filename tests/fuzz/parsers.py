@@ -21,7 +21,7 @@ from gpufleet.helm.output import error_line
 from gpufleet.kube.answers import Answers, cluster_facts
 from gpufleet.kube.helm_releases import UndecodableRelease, decode_release
 from gpufleet.kube.kubeconfig import KubeconfigError
-from gpufleet.kube.operations.boundary import LONGEST, told
+from gpufleet.kube.operations.boundary import LONGEST, cluster_findings
 from gpufleet.packages.operations.logins import LoginFileError
 from gpufleet.packages.rpm_trial import read_trial
 from gpufleet.toolkit.config import containerd, crio, docker
@@ -100,7 +100,7 @@ def _parse_answers(data: bytes) -> object:
     try:
         return cluster_facts("fuzzed", Answers(**json.loads(data)))
     except Exception as error:  # noqa: BLE001 - as the boundary itself
-        (found,) = told(error)
+        (found,) = cluster_findings(error)
         place = r"Internal error in gpufleet at gpufleet/kube/\w+\.py:\d+ "
         assert re.match(place, found.message), found.message
         assert len(found.message) < LONGEST + 200, f"{len(found.message)} characters"

@@ -86,7 +86,7 @@ def serve(tls: ssl.SSLContext | None = None) -> Iterator[Site]:
             self.wfile.write(data)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing: the test's output stays readable."""
+            """Log nothing: the test output stays readable."""
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True

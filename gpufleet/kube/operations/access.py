@@ -1,4 +1,4 @@
-"""The way to a cluster: a kubeconfig, a context, and the API behind them."""
+"""Access to a cluster: a kubeconfig, a context, and the API client."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ from gpufleet.kube.kubeconfig import (
 if TYPE_CHECKING:  # at run time imported when it is needed: it takes a quarter of a second
     from kubernetes.client import ApiClient
 
-# what OpenSSL makes of a certificate -> what to do about it
+# OpenSSL's error code for a certificate -> remedy
 _ADVICE = {
     10: "Renew it on the control plane (kubeadm certs renew apiserver).",  # it has expired
-    62: "Use the name that the certificate has, or set tls-server-name in the kubeconfig.",
-    64: "Use a name or address that the certificate has, or set tls-server-name in the kubeconfig.",
+    62: "Use the name in the certificate, or set tls-server-name in the kubeconfig.",
+    64: "Use a name or address in the certificate, or set tls-server-name in the kubeconfig.",
 }
-_OTHER_ADVICE = "The kubeconfig's certificate-authority does not fit this server: fetch it anew."
+_OTHER_ADVICE = "The kubeconfig's certificate-authority did not issue it: fetch a new kubeconfig."
 
 
 class ClusterProblem(Stopped):
-    """A cluster cannot be reached or used."""
+    """An unreachable or unusable cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class KubeAccess:
-    """How to reach a cluster. `kubeconfig`: a path, "" for KUBECONFIG or ~/.kube/config.
-    `context`: "" for the kubeconfig's current one."""
+    """Location of a cluster. `kubeconfig`: a path, "" for KUBECONFIG or ~/.kube/config.
+    `context`: "" for the current one."""
 
     kubeconfig: str = ""
     context: str = ""
 
     def read(self) -> Kubeconfig:
-        """The context and what it needs. Raises ClusterProblem."""
+        """The context with its cluster and user. Raises ClusterProblem."""
         paths = kubeconfig_paths(self.kubeconfig)
         try:
             return read_kubeconfig(paths, self.context)
@@ -88,7 +88,7 @@ def _unknown_context(path: str, context: str, names: Sequence[str]) -> Finding:
 
 
 def refused_certificate(error: ssl.SSLError, context: str, url: str) -> Finding:
-    """Why the certificate that the server showed is refused."""
+    """The finding for a rejected server certificate."""
     reason = getattr(error, "verify_message", "") or str(error)
     return findings.CERTIFICATE_REFUSED(
         whose="The API server's certificate",
@@ -100,7 +100,7 @@ def refused_certificate(error: ssl.SSLError, context: str, url: str) -> Finding:
 
 
 def expired_client_certificate(client: ApiClient, context: str, url: str) -> Finding | None:
-    """The finding where the kubeconfig's own client certificate has expired."""
+    """The finding for an expired client certificate of the kubeconfig."""
     file = client.configuration.cert_file
     if not file or not Path(file).is_file():
         return None

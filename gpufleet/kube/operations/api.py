@@ -1,4 +1,4 @@
-"""The Kubernetes API as plain dicts: gets, paged lists and writes, over the kubernetes client."""
+"""Kubernetes API requests with plain dicts: get, paged list and writes."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from gpufleet.kube.operations.access import (
 )
 from gpufleet.kube.permissions import missing_permissions
 
-PAGE = 500  # objects per answer
-TIMEOUT = (5, 60)  # seconds to connect, and between two parts of an answer
+PAGE = 500  # objects per response
+TIMEOUT = (5, 60)  # seconds to connect, and between two parts of a response
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-ANONYMOUS = 'User "system:anonymous"'  # whom a server sees that was shown no valid credentials
-TRIES = 6  # for a server that answered before
-PAUSE = 2.0  # seconds between them
+ANONYMOUS = 'User "system:anonymous"'  # the user of requests without valid credentials
+TRIES = 6  # for a server that responded before
+PAUSE = 2.0  # seconds between retries
 _GONE = 410
-_LATER = 429  # nothing was done: too much is asked, or a kind is so new that it is not served yet
+_LATER = 429  # nothing was done: too many requests, or a kind that is not served yet
 
 
 class ApiError(ClusterProblem):
-    """The API server refused a request. `reason` as the server words it (Forbidden, NotFound);
+    """The API server rejected a request. `reason`: the server's, such as Forbidden or NotFound;
     `context`: of the kubeconfig."""
 
     def __init__(self, request: str, status: int, answer: Mapping[str, Any], context: str) -> None:
@@ -52,7 +52,7 @@ class ApiError(ClusterProblem):
 
 
 def refusals(errors: Sequence[ApiError]) -> list[Finding]:
-    """What one server refused, as findings: all missing permissions in one."""
+    """Findings for rejected requests: one for all missing permissions."""
     forbidden = [error for error in errors if error.status == 403]
     found = [
         findings.ANSWER_UNREADABLE(
@@ -72,8 +72,8 @@ def refusals(errors: Sequence[ApiError]) -> list[Finding]:
 class ClusterApi:
     """One connection to a cluster; may be used by several threads.
 
-    Every method raises ApiError where the server refuses, and ClusterProblem where it cannot be
-    reached or does not know the user.
+    Every method raises ApiError if the server rejects the request, and ClusterProblem if it is
+    unreachable or rejects the credentials.
     """
 
     def __init__(self, access: KubeAccess | Kubeconfig) -> None:
@@ -81,7 +81,7 @@ class ClusterApi:
         self.context = self.kubeconfig.context
         self._client = client_of(self.kubeconfig)
         self.url = str(self._client.configuration.host)
-        self.clock = 0  # seconds since 1970, as the server's last answer says; 0: it does not
+        self.clock = 0  # seconds since 1970, from the server's last response; 0: unknown
         self.before_write: Callable[[], None] = lambda: None
         self._reached = False
 
@@ -89,7 +89,7 @@ class ClusterApi:
         return self._request("GET", path, accept=accept, query=query)
 
     def find(self, path: str) -> dict[str, Any] | None:
-        """What is at a path; None where there is nothing."""
+        """The object at a path; None if there is none."""
         try:
             return self.get(path)
         except ApiError as error:
@@ -107,7 +107,7 @@ class ClusterApi:
             except ApiError as error:
                 if error.status != _GONE or "limit" not in more:
                     raise
-                items, more = [], {}  # the list grew too old between two pages: all at once
+                items, more = [], {}  # the continue token expired: list without pages
                 continue
             items += answer.get("items") or []
             token = (answer.get("metadata") or {}).get("continue")
@@ -122,11 +122,11 @@ class ClusterApi:
         return self._request("PUT", path, body=body)
 
     def merge(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Patch an object: what `body` names is set, null takes a field away."""
+        """Merge-patch an object: set the fields of `body`; null removes a field."""
         return self._request("PATCH", path, body=body, content="application/merge-patch+json")
 
     def apply(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Server-side apply, taking over fields that others manage."""
+        """Server-side apply, with --force-conflicts."""
         return self._request(
             "PATCH",
             path,
@@ -166,8 +166,8 @@ class ClusterApi:
         return self._answer(f"{method} {path}", int(response.status), response.data)
 
     def _sent(self, method: str, url: str, headers: dict[str, str], body: Any) -> Any:
-        """The answer. A server that answered before may be gone for a moment (it is upgraded, a
-        connection broke): what only reads is asked again."""
+        """The response. Reads are retried if a server that responded before is unavailable for a
+        moment, because of an upgrade or a broken connection."""
         tries = TRIES if self._reached and method == "GET" else 1
         for left in reversed(range(tries)):
             try:
@@ -183,7 +183,7 @@ class ClusterApi:
                 self._reached = True
                 self.clock = _clock(response.headers)
                 return response
-        raise AssertionError("there is at least one try")
+        raise AssertionError("at least one attempt is made")
 
     def _answer(self, request: str, status: int, data: bytes) -> dict[str, Any]:
         try:
@@ -197,7 +197,7 @@ class ClusterApi:
             if status < 400:
                 raise ClusterProblem(
                     findings.ANSWER_UNREADABLE(
-                        request=request, context=self.context, reason="something that is no JSON"
+                        request=request, context=self.context, reason="a body that is not JSON"
                     )
                 )
             answer = {"message": data[:200].decode("utf-8", "replace").strip()}
@@ -226,7 +226,7 @@ def _clock(headers: Mapping[str, str]) -> int:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An error, what caused it, and so on; urllib3 keeps a cause in `reason`."""
+    """An error and its causes; urllib3 stores a cause in `reason`."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause

@@ -1,5 +1,5 @@
-"""The boundary around one cluster: whatever goes wrong inside becomes findings of that cluster, and
-the other clusters and hosts of the run go on."""
+"""The boundary around one cluster: every error inside becomes findings of that cluster, and the
+other clusters and hosts of the run continue."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from gpufleet.run.reporting import RunReport
 
 P = ParamSpec("P")
 HOME = Path(gpufleet.__file__).parents[1]
-LONGEST = 300  # characters of an error's text, which may quote what a cluster said
+LONGEST = 300  # characters of an error's text, which may quote a cluster's response
 
 
 @contextmanager
 def cluster_boundary() -> Iterator[None]:
-    """Stop the cluster of this deploy, and it alone, where the block raises anything."""
+    """Stop only the cluster of this deploy if the block raises anything."""
     try:
         yield
-    except PyinfraError:  # how pyinfra itself ends a run
+    except PyinfraError:  # pyinfra's own way to end a run
         raise
     except Exception as error:  # noqa: BLE001 the one place where nothing may pass
-        RunReport.of(state).block(host, list(told(error)))
+        RunReport.of(state).block(host, list(cluster_findings(error)))
 
 
-def told(error: Exception, doing: str = "") -> Sequence[Finding]:
-    """What an error says, as findings; of one that nobody expected, with its place."""
+def cluster_findings(error: Exception, doing: str = "") -> Sequence[Finding]:
+    """The findings of an error; for an unexpected one, with its place."""
     if isinstance(error, Stopped | PyinfraError):
         return findings_of(error, doing)
     text = " ".join(str(error).split())[:LONGEST]
@@ -48,7 +48,7 @@ def told(error: Exception, doing: str = "") -> Sequence[Finding]:
 
 
 def _place(error: Exception) -> str:
-    """Where in gpufleet it happened: the innermost of our own lines."""
+    """Where it happened: the innermost line of gpufleet."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if Path(frame.filename).is_relative_to(HOME / "gpufleet")]
     last = (ours or frames)[-1]
@@ -60,16 +60,16 @@ def _place(error: Exception) -> str:
 def cluster_operation(
     function: Callable[P, Commands],
 ) -> Callable[Concatenate[str, P], OperationMeta]:
-    """As `operation`, for one on a cluster: what it raises while it is carried out stops that
-    cluster alone; while it is prepared, `cluster_boundary` does that."""
-    return operation(function, told)
+    """Like `operation`, for clusters: an error during execution stops only that cluster; during
+    preparation, `cluster_boundary` does that."""
+    return operation(function, cluster_findings)
 
 
 @contextmanager
 def writing(action: str, *, secret: bool = False) -> Iterator[None]:
-    """A write to the API that its server may refuse: raises ClusterProblem, which says `action`.
+    """A write that the API server may reject: raises ClusterProblem with `action`.
 
-    `secret`: what is written is one, and the server's sentence may quote it.
+    `secret`: the object is secret, and the server's message may quote it.
     """
     try:
         yield

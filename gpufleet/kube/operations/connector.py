@@ -1,7 +1,7 @@
-"""pyinfra's connector of clusters, `@cluster/NAME`: each is a host of the inventory.
+"""pyinfra's connector for clusters, `@cluster/NAME`: each is a host of the inventory.
 
-pyinfra knows a host by its name and has one `@local` alone. A cluster is reached by its API, from
-this machine; what little is run for it is run here.
+pyinfra identifies a host by its name and has only one `@local`. A cluster is accessed by its API;
+its few commands run on this machine.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 from pyinfra.api.exceptions import InventoryError
 from pyinfra.connectors.local import LocalConnector
 
-GROUP = "@cluster"  # that every cluster is in, as every host of `@local` is in `@local`
+GROUP = "@cluster"  # every cluster is in it, as `@local` is in `@local`
 
 
 class ClusterConnector(LocalConnector):
-    """A cluster under a name of the inventory's own choice."""
+    """A cluster under a name that the inventory chooses."""
 
     @staticmethod
     def make_names_data(name: str | None = None) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
-        """The one host that a name of the inventory stands for."""
+        """The host of a name in the inventory."""
         if not name:
             raise InventoryError("a cluster needs a name: @cluster/NAME")
         yield f"@cluster/{name}", {}, [GROUP]

@@ -1,4 +1,4 @@
-"""The facts of a cluster: one pass over its API, calls side by side, nothing that is not needed."""
+"""Gather the facts of a cluster: one pass over its API, in parallel, only what is needed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ THREADS = 8
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One question to the API. `optional`: an answer 404 or 503 counts as an empty one."""
+    """One request to the API. `optional`: 404 and 503 count as an empty response."""
 
     path: str
-    many: bool = True  # a list, which comes in pages
+    many: bool = True  # a list, read page by page
     accept: str = "application/json"
     query: Mapping[str, str] = field(default_factory=dict)
     optional: bool = False
@@ -54,11 +54,11 @@ def gather_cluster(
     oldest: ServerVersion | None = None,
     releases: Collection[ReleaseRef] = (),
 ) -> ClusterFacts:
-    """Facts of the cluster behind `api`. `releases`: the Helm releases that matter; Secrets of
-    others are not read, whoever wrote them.
+    """Facts of the cluster of `api`. `releases`: the Helm releases to read; Secrets of others are
+    not read.
 
-    Raises ClusterProblem where it cannot be reached, where it is older than `oldest`, and where
-    permissions are missing (all of them at once).
+    Raises ClusterProblem if it is unreachable or older than `oldest`, or if permissions are
+    missing (all of them at once).
     """
     version = api.get("/version")
     server = parse_version(version)
@@ -70,7 +70,7 @@ def gather_cluster(
 def gather_answers(
     api: ClusterApi, version: Mapping[str, Any], releases: Collection[ReleaseRef]
 ) -> Answers:
-    """Everything that ClusterFacts are made of. `version`: the answer of /version."""
+    """All responses that ClusterFacts need. `version`: that of /version."""
     histories = {f"secrets {ref}": history_of(ref) for ref in releases}
     first = ask_all(api, {**FIRST, **histories})
     revisions = [item for name in histories for item in first[name]]
@@ -90,7 +90,7 @@ def gather_answers(
         workloads={kind: first[kind] for kind in KINDS},
         crds=first["crds"],
         secrets=revisions,
-        releases=[secret for secret in found if secret],  # the others went since the list was made
+        releases=[secret for secret in found if secret],  # the others were deleted after the list
         resources={name: second[name] for name in groups},
         prometheuses=second.get(PROMETHEUSES) or (),
         cluster_policies=second.get(CLUSTER_POLICIES) or (),
@@ -99,7 +99,7 @@ def gather_answers(
 
 
 def history_of(ref: ReleaseRef) -> Ask:
-    """Every revision of a release; without the content, which holds the chart whole."""
+    """Every revision of a release, without its content, which includes the chart."""
     return Ask(
         f"/api/v1/namespaces/{ref.namespace}/secrets",
         accept=METADATA_ONLY,
@@ -123,7 +123,7 @@ def _resources(group_version: str) -> Ask:
 
 
 def ask_all(api: ClusterApi, asks: Mapping[str, Ask]) -> dict[str, Any]:
-    """The answers, side by side; ClusterProblem says everything that was refused."""
+    """The responses, in parallel. Raises ClusterProblem with everything that was rejected."""
     answers: dict[str, Any] = {}
     refused: list[ApiError] = []
     with ThreadPoolExecutor(THREADS) as pool:

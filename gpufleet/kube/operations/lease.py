@@ -1,8 +1,8 @@
-"""One run at a time per cluster, whoever started it and where: a Lease in the cluster.
+"""The lock of a cluster, for one run at a time on any machine: a Lease in the cluster.
 
-A Lease (coordination.k8s.io/v1, which every Kubernetes from 1.14 on serves) names who is at work.
-It is taken and renewed by compare-and-swap on its resourceVersion. One that nobody renews is taken
-over, and that is judged by watching it: clocks of two machines are never compared.
+A Lease (coordination.k8s.io/v1, which every Kubernetes from 1.14 on serves) names the run that
+holds it. It is acquired and renewed by compare-and-swap on its resourceVersion. A Lease that is not
+renewed is taken over, by observation: clocks of two machines are never compared.
 Source: https://kubernetes.io/docs/concepts/architecture/leases/
 """
 
@@ -26,38 +26,38 @@ from gpufleet.kube.operations.lease_keeper import RENEW, Keeper
 
 NAMESPACE, NAME = "kube-system", "gpufleet"
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
-DURATION = 30  # seconds without a renewal after which a holder counts as gone
-LONGEST = 300  # seconds that a Lease may ask others to wait for a renewal
-POLL = 1.0  # seconds between two looks at another run's Lease
-GAP = 10.0  # seconds between two looks after which watching starts again: the API was away
+DURATION = 30  # seconds without a renewal after which the Lease is free
+LONGEST = 300  # longest duration, in seconds, that another run's Lease may request
+POLL = 1.0  # seconds between two reads of another run's Lease
+GAP = 10.0  # seconds between two reads after which observation restarts: the API was unavailable
 REPORT = 10.0  # seconds between two lines of progress
-TRIES = 5  # of a renewal that collides with another one of the same run
+TRIES = 5  # of a renewal that conflicts with another one of the same run
 _CONFLICT = 409
 SHOWN = 200  # characters of a holder's name
 
 
 def shown(identity: str) -> str:
-    """A holder's name as a finding may repeat it: what is there, anybody may have written who may
-    write Leases."""
+    """A holder's name, safe for a finding: every user with write access to Leases may have written
+    it."""
     return one_line(identity)[:SHOWN] or "nobody"
 
 
 def _clock() -> float:
-    """Seconds that pass while the machine is suspended, too, where its system has such a clock."""
+    """Seconds, including time suspended if the system has such a clock."""
     boottime = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boottime is None else time.clock_gettime(boottime)
 
 
 @dataclass(slots=True)
 class Watched:
-    """Another run's Lease, read again and again on this machine's monotonic clock."""
+    """Another run's Lease, observed with this machine's monotonic clock."""
 
     version: str | None = None
-    since: float = 0.0  # when this version was first seen
+    since: float = 0.0  # when this resourceVersion was first read
     looked: float = 0.0
 
     def abandoned(self, lease: Mapping[str, Any], now: float) -> bool:
-        """Whether it did not change for as long as it lasts, `now` in seconds."""
+        """Whether it was not renewed for its duration; `now` in seconds."""
         version = str(lease["metadata"]["resourceVersion"])
         if version != self.version or now - self.looked > GAP:
             self.version, self.since = version, now
@@ -71,21 +71,21 @@ def _lasts(lease: Mapping[str, Any]) -> int:
 
 
 def holder_of(lease: Mapping[str, Any] | None) -> str:
-    """Who has it; "" where nobody has."""
+    """Its holder; "" without one."""
     return str(((lease or {}).get("spec") or {}).get("holderIdentity") or "")
 
 
 @dataclass(slots=True)
 class Lease:
-    """The cluster's Lease, as one run uses it."""
+    """The cluster's Lease in one run."""
 
     api: ClusterApi
     identity: str
-    confirmed: float = field(default=float("-inf"), init=False)  # when it was last renewed here
+    confirmed: float = field(default=float("-inf"), init=False)  # when this run last renewed it
 
     def take(self, wait: float, say: Callable[[str], None]) -> None:
-        """Take it, at most `wait` seconds after it was first seen with another run. Raises
-        ClusterProblem where that one keeps it."""
+        """Acquire it; wait at most `wait` seconds for another run. Raises ClusterProblem if that
+        run still holds it."""
         began = time.monotonic()
         reported = began - REPORT
         watched = Watched()
@@ -103,11 +103,11 @@ class Lease:
                 )
             if now - reported >= REPORT:
                 reported = now
-                say(f"waiting for {shown(holder)}, who is at work here: {now - began:.0f} s")
+                say(f"waiting for the cluster lock, held by {shown(holder)}: {now - began:.0f} s")
             time.sleep(min(POLL, max(began + wait - now, 0)))
 
     def renew(self) -> bool:
-        """Say that we are still at work; False where the Lease is no longer ours."""
+        """Renew it; False if it is no longer ours."""
         for _ in range(TRIES):
             lease = self.read()
             if lease is None or holder_of(lease) != self.identity:
@@ -117,9 +117,9 @@ class Lease:
         return False
 
     def confirm(self) -> None:
-        """Before something is written to the cluster: the Lease is ours for some time to come.
+        """Before a write to the cluster: ensure that the Lease is ours for the next seconds.
 
-        Raises ClusterProblem where another run has it, as after a suspend of this machine.
+        Raises ClusterProblem if another run holds it, as after a suspend of this machine.
         """
         if _clock() - self.confirmed < RENEW:
             return
@@ -128,18 +128,18 @@ class Lease:
             raise ClusterProblem(findings.LEASE_LOST(holder=holder))
 
     def give_back(self) -> None:
-        """Leave it to the next one, where it is still ours."""
+        """Release it, if it is still ours."""
         for _ in range(TRIES):
             lease = self.read()
             if lease is None or holder_of(lease) != self.identity or self._write(lease, None):
                 return
 
     def read(self) -> dict[str, Any] | None:
-        """As the API has it; None where there is none yet."""
+        """The Lease in the API; None if there is none."""
         return self.api.find(f"{LEASES}/{NAME}")
 
     def _write(self, lease: Mapping[str, Any] | None, holder: str | None) -> bool:
-        """Put `holder` into the Lease as it was read; False where another run was faster."""
+        """Set `holder` in the Lease that was read; False if another run was faster."""
         body = _body(lease, holder)
         try:
             if lease is None:
@@ -155,7 +155,7 @@ class Lease:
 
 
 def _body(lease: Mapping[str, Any] | None, holder: str | None) -> dict[str, Any]:
-    """The Lease as it is to be, in place of the one that was read."""
+    """The Lease to write in place of the one that was read."""
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     metadata = {"name": NAME, "namespace": NAMESPACE}
     if lease:
@@ -177,23 +177,23 @@ def _body(lease: Mapping[str, Any] | None, holder: str | None) -> dict[str, Any]
 
 @dataclass(slots=True)
 class HeldLease:
-    """A Lease that is ours until this process ends, and its keeper."""
+    """A Lease that is ours until this process ends, and the process that renews it."""
 
     lease: Lease
     keeper: Keeper
 
     @property
     def lifeline(self) -> int:
-        """The descriptor that a helm inherits: while it lives, the Lease is kept."""
+        """The descriptor that helm inherits: the Lease is held while helm runs."""
         return self.keeper.lifeline
 
     def confirm(self) -> None:
-        """Before every write. Raises ClusterProblem where another run has the Lease."""
+        """Before every write. Raises ClusterProblem if another run holds the Lease."""
         self.lease.confirm()
         self.keeper.ensure()
 
     def give_back(self) -> None:
-        """The run is over. Where the API is away, the keeper goes on trying for a moment."""
+        """End of the run. If the API is unavailable, the keeper retries for a moment."""
         try:
             self.lease.give_back()
         except ClusterProblem:
@@ -203,10 +203,10 @@ class HeldLease:
 
 
 def take_lease(api: ClusterApi, wait: float, say: Callable[[str], None]) -> HeldLease:
-    """Take the cluster's Lease and keep it until this process ends, however it ends.
+    """Acquire the cluster's Lease and hold it until this process ends, in any way.
 
-    `wait`: seconds to wait for another holder. From here on every write of `api` is preceded by a
-    look whether the Lease is still ours. Raises ClusterProblem.
+    `wait`: seconds to wait for another run. From here on, every write of `api` first checks that
+    the Lease is still ours. Raises ClusterProblem.
     """
     lease = Lease(copy(api), new_identity())
     lease.take(wait, say)
@@ -224,8 +224,8 @@ def take_lease(api: ClusterApi, wait: float, say: Callable[[str], None]) -> Held
 
 
 def at_work(api: ClusterApi) -> str:
-    """Who has the Lease, for a run that changes nothing; "" where nobody has, or where this user
-    may not see it."""
+    """The holder of the Lease, for a run that changes nothing; "" without one, or if this user may
+    not read it."""
     try:
         return holder_of(Lease(api, "").read())
     except ApiError as error:

@@ -1,9 +1,9 @@
-"""The process that keeps a run's Lease: it renews it as long as the run or a helm of the run lives,
-and gives it back the moment that the last of them is gone, however it ended.
+"""The process that renews a run's Lease while the run or one of its helm processes is alive, and
+releases it as soon as the last of them has ended, in any way.
 
-A process of its own, for a run may wait minutes at a prompt or be killed. It knows that a run is
-alive by a pipe on its standard input, whose other end the run and its helm have: the kernel closes
-it when both are gone. The pipe's first line tells what to keep.
+It is a separate process because a run may wait minutes at a prompt, or be killed. Its standard
+input is a pipe whose other end the run and helm have open: the kernel closes it when both have
+ended. The first line on the pipe is the order: which Lease to renew.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 INPUT = 0
 RENEW = 5.0  # seconds between two renewals
-AGAIN = 1.0  # seconds before a renewal that failed is tried again
-GIVING_BACK = 20.0  # seconds to try to give it back
+AGAIN = 1.0  # seconds before a failed renewal is retried
+GIVING_BACK = 20.0  # seconds to retry the release
 MAIN = "from gpufleet.kube.operations.lease_keeper import main; main()"
 
 
 @dataclass(slots=True)
 class Keeper:
-    """A run's end of it. `order`: what main() reads."""
+    """The run's side. `order`: the input of main()."""
 
     order: Mapping[str, Any] = field(repr=False)  # holds keys and tokens
     process: subprocess.Popen[bytes] | None = None
 
     def ensure(self) -> None:
-        """Start the process, or start it again where something ended it."""
+        """Start the process, or restart it if it was killed."""
         if self.process is not None and self.process.poll() is None:
             return
         self.process = subprocess.Popen(
@@ -46,7 +46,7 @@ class Keeper:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # what ends the run, as Ctrl-C does, leaves it to do its work
+            start_new_session=True,  # signals to the run, such as Ctrl-C, do not reach it
         )
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(self.order, default=str).encode() + b"\n")
@@ -54,18 +54,18 @@ class Keeper:
 
     @property
     def lifeline(self) -> int:
-        """The descriptor that tells that we live; whoever inherits it counts as us."""
+        """The descriptor that shows that the run is alive; processes that inherit it count too."""
         assert self.process is not None
         assert self.process.stdin is not None
         return self.process.stdin.fileno()
 
     def dismiss(self) -> None:
-        """We are gone: it gives the Lease back, and ends."""
+        """End the run's side: the process releases the Lease and exits."""
         if self.process is not None and self.process.stdin is not None:
             self.process.stdin.close()
 
     def end(self) -> None:
-        """There is nothing left to keep or to give back."""
+        """Stop the process: nothing remains to renew or release."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -73,17 +73,17 @@ class Keeper:
 
 
 def main() -> None:
-    """Keep the Lease of the order on standard input until that is closed."""
+    """Renew the Lease of the order on standard input until that is closed."""
     order = json.loads(_line())
-    tempfile.tempdir = order["folder"]  # the run's: whoever of us is last removes it
+    tempfile.tempdir = order["folder"]  # the run's: the last process removes it
     try:
-        _keep(order)
+        _renew(order)
     finally:
-        shutil.rmtree(order["folder"], ignore_errors=True)  # keys of a run that was killed
+        shutil.rmtree(order["folder"], ignore_errors=True)  # keys of a killed run
 
 
 def _line() -> bytes:
-    """The first line; nothing beyond it is taken from the pipe."""
+    """The first line; nothing after it is read from the pipe."""
     read = bytearray()
     while not read.endswith(b"\n"):
         part = os.read(INPUT, 1)
@@ -93,8 +93,8 @@ def _line() -> bytes:
     return bytes(read)
 
 
-def _keep(order: Mapping[str, Any]) -> None:
-    lives = _lives(RENEW)  # a run that changes nothing is over before the client is loaded
+def _renew(order: Mapping[str, Any]) -> None:
+    lives = _lives(RENEW)  # a run that changes nothing ends before the client is loaded
     from gpufleet.kube.kubeconfig import Kubeconfig
     from gpufleet.kube.operations.api import ClusterApi
     from gpufleet.kube.operations.lease import Lease
@@ -104,18 +104,18 @@ def _keep(order: Mapping[str, Any]) -> None:
     while lives:
         renewed = _renewed(lease)
         if renewed is False:
-            return  # another run has it: ours finds out before it writes
+            return  # another run holds it: ours checks before it writes
         lives = _lives(RENEW if renewed else AGAIN)
     _give_back(lease)
 
 
 def _lives(seconds: float) -> bool:
-    """Whether the run is still alive after that time; False as soon as it is not."""
+    """Whether the run is alive after that time; False as soon as it has ended."""
     return not select.select([INPUT], [], [], seconds)[0]
 
 
 def _renewed(lease: Lease) -> bool | None:
-    """Whether it is renewed and ours; None where the API did not say."""
+    """Whether it is renewed and ours; None if the API did not respond."""
     from gpufleet.kube.operations.access import ClusterProblem
 
     try:

@@ -9,7 +9,7 @@ LABELS = {f"{POD_SECURITY}enforce": "privileged"}  # host ports, host network, d
 
 
 def ensure_namespace(api: ClusterApi, name: str) -> None:
-    """Create a namespace that does not exist; one that does stays as it is."""
+    """Create a namespace unless it exists; an existing one is not changed."""
     try:
         api.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": LABELS}})
     except ApiError as error:

@@ -1,4 +1,4 @@
-"""Objects of a cluster that no Helm release holds, as pyinfra sees them."""
+"""The operation on objects of a cluster outside Helm releases."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from gpufleet.kube.operations.namespaces import ensure_namespace
 
 
 def pending(api: ClusterApi, wanted: ObjectSet) -> tuple[ObjectChange, ...]:
-    """What is to be written. Raises ApiError where the API refuses to tell."""
+    """The writes that are needed. Raises ApiError if the API rejects the list."""
     try:
         live = api.list(wanted.path, labelSelector=wanted.selector)
     except ApiError as error:
-        if error.status != 404:  # of a kind, or a whole group, that the API does not serve
+        if error.status != 404:  # a kind or group that the API does not serve
             raise
         live = []
     return changes(wanted, live)
 
 
 @cluster_operation
-def keep(api: ClusterApi, wanted: ObjectSet | None) -> Commands:
+def apply_objects(api: ClusterApi, wanted: ObjectSet | None) -> Commands:
     """
-    Bring a set of objects to its plan; what is ours and no longer wanted is deleted.
+    Create, update and delete the objects of a set.
 
     + api: of the cluster
-    + wanted: the set; None where it is none of our business
+    + wanted: the set; None for no change
     """
     found = pending(api, wanted) if wanted else ()
     if not wanted or not found:
-        host.noop("they are as they should be")
+        host.noop("objects are up to date")
         return
     for change in found:
         yield FunctionCommand(_write, (api, wanted, change), {})
@@ -52,7 +52,7 @@ def _write(
 
 
 def _apply(api: ClusterApi, namespace: str, path: str, change: ObjectChange) -> None:
-    """Server-side apply: kubectl's own way would copy a dashboard into an annotation that is too
+    """Server-side apply: client-side apply would copy a dashboard into an annotation, which is too
     small for it."""
     try:
         api.apply(path, change.body)

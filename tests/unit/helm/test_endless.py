@@ -77,7 +77,7 @@ def endless() -> Iterator[str]:
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing: the test's output stays readable."""
+            """Log nothing: the test output stays readable."""
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True

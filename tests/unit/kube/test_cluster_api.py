@@ -1,4 +1,4 @@
-"""Requests to the API: the server's clock, and what precedes every write."""
+"""Requests to the API: the server's clock, and the check before every write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpufleet.kube.operations.api import ClusterApi
 
 
 class Server:
-    """An API server that answers everything with {}. `date`: the header that it sends."""
+    """An API server that responds {} to everything. `date`: the header that it sends."""
 
     def __init__(self) -> None:
         self.date = "Sun, 22 Nov 2026 10:00:00 GMT"
@@ -42,7 +42,7 @@ def server() -> Iterator[Server]:
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing: the test's output stays readable."""
+            """Log nothing: the test output stays readable."""
 
     listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=listening.serve_forever, args=(0.05,), daemon=True).start()
@@ -89,9 +89,7 @@ WRITES: dict[str, Callable[[ClusterApi], Any]] = {
 
 
 @pytest.mark.parametrize("method", WRITES)
-def test_nothing_is_written_where_the_cluster_is_no_longer_ours(
-    server: Server, method: str
-) -> None:
+def test_a_write_requires_the_lease(server: Server, method: str) -> None:
     api = server.api
 
     def lost() -> None:

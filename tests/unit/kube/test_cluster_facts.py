@@ -1,8 +1,8 @@
-"""ClusterFacts of answers that real control planes gave: golden results, and answers that are odd.
+"""ClusterFacts from captures of real control planes, with golden results, and invalid responses.
 
 The captures were made on the control planes of `gpufleet sandbox cluster up` with the stack of
-deploys/gpu_cluster.py and a few oddities: a release that was killed, one that failed, a pod that
-nothing made, a strict namespace. To accept changed results:
+deploys/gpu_cluster.py and special cases: a killed release, a failed one, a pod without a
+controller, a restricted namespace. To accept changed results:
 GPUFLEET_UPDATE_GOLDEN=1 pytest tests/unit/kube/test_cluster_facts.py
 """
 
@@ -60,7 +60,7 @@ def test_golden(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_what_the_captures_are_known_to_hold(name: str) -> None:
+def test_known_contents_of_the_captures(name: str) -> None:
     known = facts(name)
     assert f"cluster-{known.server.full.removeprefix('v')}" == name
     first, second = known.nodes
@@ -114,7 +114,7 @@ def test_workloads_of_the_captures(name: str) -> None:
     assert all(work.available for work in plugin)
 
 
-def test_secrets_do_not_stand_in_the_facts_text() -> None:
+def test_repr_of_facts_omits_secrets() -> None:
     assert "not-shown" not in repr(facts("cluster-1.36.3"))
 
 
@@ -154,7 +154,7 @@ def test_an_old_pod_does_not_make_a_new_version_ready() -> None:
     ).available
 
 
-def test_a_daemonset_that_nobody_updates_is_not_waited_for() -> None:
+def test_a_daemonset_with_on_delete_is_not_waited_for() -> None:
     daemon = parse_workload(
         "DaemonSet",
         {

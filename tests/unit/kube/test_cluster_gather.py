@@ -1,4 +1,4 @@
-"""Questions to the API: what may be missing, and what is told."""
+"""Requests to the API: optional ones, and errors that are reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpufleet.kube.operations.gather import Ask, ask_all
 
 
 class Refusing:
-    """An API that answers everything with one status."""
+    """An API that responds to everything with one status."""
 
     def __init__(self, status: int) -> None:
         self.status = status
@@ -28,14 +28,14 @@ OPTIONAL = {name: Ask(ask.path, many=ask.many, optional=True) for name, ask in A
 
 
 @pytest.mark.parametrize("status", [404, 503])
-def test_what_is_optional_may_be_gone_or_not_served_just_now(status: int) -> None:
+def test_optional_requests_may_be_missing_or_unavailable(status: int) -> None:
     assert ask_all(Refusing(status), OPTIONAL) == {"one": {}, "many": []}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("asks", "status"), [(OPTIONAL, 500), (OPTIONAL, 403), (ASKS, 404), (ASKS, 503)]
 )
-def test_everything_else_that_is_refused_is_told(asks: dict[str, Ask], status: int) -> None:
+def test_every_other_rejection_is_reported(asks: dict[str, Ask], status: int) -> None:
     with pytest.raises(ClusterProblem) as caught:
         ask_all(Refusing(status), asks)  # type: ignore[arg-type]
     codes = [found.code for found in caught.value.findings]

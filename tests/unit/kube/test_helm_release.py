@@ -1,4 +1,4 @@
-"""Secrets that look like Helm's: what is read of them, and what a forged or garbled one does."""
+"""Secrets that look like Helm's: how they are decoded, and what a forged or invalid one causes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def packed(content: bytes) -> str:
 
 
 def secret(content: Any = None, **metadata: Any) -> dict[str, Any]:
-    """Helm's Secret of CONTENT with these changes."""
+    """Helm's Secret for CONTENT with these changes."""
     labels = {"owner": "helm", "name": OURS.name, "version": "1", "status": "deployed"}
     whole = {**CONTENT, **(content or {})}
     return {
@@ -81,7 +81,7 @@ def test_a_release_as_helm_writes_it() -> None:
     ],
     ids=str,
 )
-def test_content_that_does_not_agree_with_the_metadata_is_not_believed(content: Any) -> None:
+def test_content_that_contradicts_the_metadata_is_rejected(content: Any) -> None:
     with pytest.raises(UndecodableRelease, match=r"Secret monitoring/sh\.helm\.release\.v1\."):
         decode_release(secret(content))
 
@@ -101,19 +101,19 @@ ODD = {
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_a_secret_that_holds_anything_is_told_and_raises_nothing_else(odd: str) -> None:
-    with pytest.raises(UndecodableRelease, match="is no Helm release"):
+def test_a_secret_with_any_content_raises_only_undecodable_release(odd: str) -> None:
+    with pytest.raises(UndecodableRelease, match="is not a Helm release"):
         decode_release({**secret(), "data": ODD[odd]})
 
 
-def test_what_is_unpacked_is_bounded() -> None:
+def test_unpacked_size_is_limited() -> None:
     bomb = secret({"manifest": " " * (LARGEST + 1)})
     assert len(bomb["data"]["release"]) < 200_000
     with pytest.raises(UndecodableRelease, match=f"more than {LARGEST} bytes"):
         decode_release(bomb)
 
 
-def test_a_secret_of_another_type_is_none() -> None:
+def test_a_secret_of_another_type_is_ignored() -> None:
     with pytest.raises(UndecodableRelease):
         decode_release({**secret(), "type": "Opaque"})
 
@@ -137,7 +137,7 @@ LABELS = {"owner": "helm", "name": "dcgm-exporter", "version": "9", "status": "d
     ],
     ids=str,
 )  # fmt: skip
-def test_a_secret_whose_metadata_disagree_counts_as_none(metadata: dict[str, Any]) -> None:
+def test_a_secret_with_inconsistent_metadata_is_ignored(metadata: dict[str, Any]) -> None:
     forged = secret(**{"name": "sh.helm.release.v1.dcgm-exporter.v9", **metadata})
     real = secret()
     assert revision_of(forged) is None
@@ -145,7 +145,7 @@ def test_a_secret_whose_metadata_disagree_counts_as_none(metadata: dict[str, Any
     assert histories([real, forged]) == {OURS: (Revision(1, "deployed"),)}
 
 
-def test_a_forged_secret_elsewhere_changes_nothing_and_a_garbled_one_its_release_alone() -> None:
+def test_a_forged_secret_changes_nothing_and_an_invalid_one_only_its_release() -> None:
     answers = dict(json.loads(CAPTURE.read_text()))
     plain = cluster_facts("c", Answers(**answers))
     forged = secret(namespace="tenant")  # content of our release, in another namespace

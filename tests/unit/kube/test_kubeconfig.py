@@ -1,4 +1,4 @@
-"""kubeconfig files, merged and reduced to one context, as kubectl does."""
+"""kubeconfig files, merged and minified to one context, like kubectl."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def config(name: str, **user: Any) -> dict[str, Any]:
 
 
 def files(folder: Path, *configs: dict[str, Any]) -> str:
-    """The configs as files, in the form of KUBECONFIG."""
+    """The configs as files, separated as in KUBECONFIG."""
     paths = []
     for number, content in enumerate(configs):
         path = folder / f"{number}" / "config"
@@ -47,7 +47,7 @@ def server(paths: str, context: str = "") -> str:
     return str(read_kubeconfig(paths, context).content["clusters"][0]["cluster"]["server"])
 
 
-def test_the_first_file_that_says_something_counts(tmp_path: Path) -> None:
+def test_the_first_file_with_a_value_applies(tmp_path: Path) -> None:
     silent = {**config("c"), "current-context": ""}
     other = config("b")
     other["clusters"].append({"name": "a", "cluster": {"server": "https://evil.example"}})
@@ -59,13 +59,13 @@ def test_the_first_file_that_says_something_counts(tmp_path: Path) -> None:
     assert server(os.pathsep.join([none, paths, none])) == "https://a.example"
 
 
-def test_nothing_of_other_contexts_is_in_it(tmp_path: Path) -> None:
+def test_other_contexts_are_omitted(tmp_path: Path) -> None:
     found = read_kubeconfig(files(tmp_path, config("a"), config("b")), "b")
     assert "of-a" not in json.dumps(found.content)
     assert "of-b" not in repr(found)
 
 
-def test_paths_count_from_their_file(tmp_path: Path) -> None:
+def test_paths_are_relative_to_their_file(tmp_path: Path) -> None:
     inner = config("a", **{"client-certificate": "a.crt", "client-key": "/k/a.key"})
     inner["clusters"][0]["cluster"]["certificate-authority"] = "../ca.crt"
     inner["users"][0]["user"]["exec"] = {"command": "./bin/login"}
@@ -80,7 +80,7 @@ def test_paths_count_from_their_file(tmp_path: Path) -> None:
 
 
 BROKEN: dict[str, tuple[Any, str]] = {
-    "no mapping": ([], "is no kubeconfig"),
+    "no mapping": ([], "is not a kubeconfig"),
     "no current context": ({**config("a"), "current-context": None}, "it has no current-context"),
     "no contexts": (
         {**config("a"), "contexts": [], "current-context": None},
@@ -88,15 +88,15 @@ BROKEN: dict[str, tuple[Any, str]] = {
     ),
     "a context of no other file": ({**config("a"), "contexts": []}, "it has no context 'a'"),
     "no such cluster": ({**config("a"), "clusters": []}, "names the cluster 'a', which it lacks"),
-    "no such user": ({**config("a"), "users": None}, "names the user 'a', whom it lacks"),
+    "no such user": ({**config("a"), "users": None}, "names the user 'a', which it lacks"),
     "entries that are text": ({**config("a"), "users": ["a"]}, "an entry of users has no name"),
-    "a list that is a number": ({**config("a"), "clusters": 7}, "clusters is no list"),
+    "a list that is a number": ({**config("a"), "clusters": 7}, "clusters is not a list"),
     "one name twice": ({**config("a"), "users": config("a")["users"] * 2}, "users has 'a' twice"),
-    "groups of nobody": (
+    "groups without a user": (
         config("a", **{"as-groups": ["system:masters"]}),
         "its user has as-groups and no as",
     ),
-    "extra words about whom to act as": (
+    "extra fields of impersonation": (
         config("a", **{"as": "b", "as-user-extra": {"x": ["y"]}}),
         "its user has as-user-extra",
     ),
@@ -104,7 +104,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_one_that_cannot_be_used_says_why(how: str, tmp_path: Path) -> None:
+def test_an_invalid_one_says_why(how: str, tmp_path: Path) -> None:
     broken, why = BROKEN[how]
     with pytest.raises(KubeconfigError, match=re.escape(why)):
         read_kubeconfig(files(tmp_path, broken))
@@ -118,7 +118,7 @@ def test_none_and_an_unknown_context(tmp_path: Path) -> None:
     assert caught.value.known == ["a", "b"]
 
 
-def test_where_they_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_default_locations(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     assert kubeconfig_paths() == f"{tmp_path}/.kube/config"
@@ -127,7 +127,7 @@ def test_where_they_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert kubeconfig_paths("~/c") == f"{tmp_path}/c"
 
 
-def test_requests_are_made_as_the_user_that_it_names(tmp_path: Path) -> None:
+def test_requests_impersonate_the_user_of_the_kubeconfig(tmp_path: Path) -> None:
     user = {"as": "ada", "as-groups": ["ops", "gpus"], "as-uid": "7"}
     found = read_kubeconfig(files(tmp_path, config("a", **user)))
     assert impersonation(found.user) == [
@@ -145,7 +145,7 @@ def test_requests_are_made_as_the_user_that_it_names(tmp_path: Path) -> None:
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing: the test's output stays readable."""
+            """Log nothing: the test output stays readable."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as listening:
         thread = threading.Thread(target=listening.handle_request)

@@ -1,4 +1,4 @@
-"""The Lease of a cluster, with an API and a clock of the test's own."""
+"""The Lease of a cluster, with a fake API and a fake clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpufleet.kube.operations.lease import DURATION, Lease, Watched, at_work, ho
 
 
 class Api:
-    """Keeps one Lease as an API server does. `before`: called once before the next write."""
+    """Stores one Lease like an API server. `before`: called once before the next write."""
 
     def __init__(self) -> None:
         self.lease: dict[str, Any] | None = None
@@ -56,7 +56,7 @@ class Api:
 
 
 class Clock:
-    """Time that passes by sleeping; `during`: what others do then. `suspended`: seconds."""
+    """Time that passes by sleeping; `during`: actions of others meanwhile. `suspended`: seconds."""
 
     CLOCK_BOOTTIME = 7
 
@@ -89,10 +89,10 @@ def lease(api: Api, who: str) -> Lease:
 
 
 def nobody_listens(line: str) -> None:
-    """Progress that no test looks at."""
+    """Progress that no test reads."""
 
 
-def test_it_is_taken_given_back_and_taken_again(clock: Clock) -> None:
+def test_it_is_acquired_released_and_acquired_again(clock: Clock) -> None:
     api = Api()
     first = lease(api, "ada")
     first.take(0, nobody_listens)
@@ -107,7 +107,7 @@ def test_it_is_taken_given_back_and_taken_again(clock: Clock) -> None:
     assert not first.renew()
 
 
-def test_one_that_is_renewed_is_waited_for_and_then_told(clock: Clock) -> None:
+def test_a_run_waits_for_one_that_is_renewed_and_then_reports_it(clock: Clock) -> None:
     api = Api()
     ada = lease(api, "ada@one, process 7, since noon")
     ada.take(0, nobody_listens)
@@ -123,7 +123,7 @@ def test_one_that_is_renewed_is_waited_for_and_then_told(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize(("asked", "seconds"), [(DURATION, DURATION), (10**9, 300), (0, DURATION)])
-def test_one_that_nobody_renews_is_taken_over_by_our_own_clock(
+def test_one_without_renewals_is_taken_over_by_the_local_clock(
     clock: Clock, asked: int, seconds: int
 ) -> None:
     api = Api()
@@ -135,7 +135,7 @@ def test_one_that_nobody_renews_is_taken_over_by_our_own_clock(
     assert seconds <= clock.now - 1000 < seconds + 2
 
 
-def test_watching_starts_again_after_the_api_was_away() -> None:
+def test_observation_restarts_after_an_api_outage() -> None:
     """Its holder could not renew it either."""
     watched = Watched()
     found = {"metadata": {"resourceVersion": "1"}, "spec": {"leaseDurationSeconds": 30}}
@@ -146,10 +146,10 @@ def test_watching_starts_again_after_the_api_was_away() -> None:
     assert watched.abandoned(found, 90.0)
 
 
-def test_of_two_who_take_it_at_once_one_has_it(clock: Clock) -> None:
+def test_one_of_two_concurrent_runs_acquires_it(clock: Clock) -> None:
     api = Api()
     ada = lease(api, "ada")
-    for _ in range(2):  # it is not there yet, then it is and nobody has it
+    for _ in range(2):  # it is missing, then it exists without a holder
         api.before = lambda: ada.take(0, nobody_listens)
         with pytest.raises(ClusterProblem):
             lease(api, "grace").take(0, nobody_listens)
@@ -157,14 +157,14 @@ def test_of_two_who_take_it_at_once_one_has_it(clock: Clock) -> None:
         ada.give_back()
 
 
-def test_before_a_write_it_is_renewed_and_a_loss_is_told(clock: Clock) -> None:
+def test_before_a_write_it_is_renewed_and_a_loss_is_reported(clock: Clock) -> None:
     api = Api()
     ada = lease(api, "ada")
     ada.take(0, nobody_listens)
     ada.confirm()
     assert api.writes == 1
     clock.now += 6
-    api.before = ada.renew  # its keeper is at it in the same moment
+    api.before = ada.renew  # the keeper renews it at the same moment
     ada.confirm()
     assert api.writes == 3
     clock.now += 40
@@ -180,13 +180,13 @@ def test_a_lease_lost_while_the_machine_was_suspended_is_noticed(clock: Clock) -
     ada = lease(api, "ada")
     ada.take(0, nobody_listens)
     lease(api, "grace").take(60, nobody_listens)
-    ada.confirmed = clock.now  # the monotonic clock stood still
+    ada.confirmed = clock.now  # the monotonic clock stopped
     clock.suspended = 60.0
     with pytest.raises(ClusterProblem):
         ada.confirm()
 
 
-def test_who_is_at_work_is_told_without_a_write() -> None:
+def test_the_holder_is_reported_without_a_write() -> None:
     api = Api()
     assert at_work(api) == ""  # type: ignore[arg-type]
     lease(api, "ada").take(0, nobody_listens)
@@ -196,5 +196,5 @@ def test_who_is_at_work_is_told_without_a_write() -> None:
     assert api.writes == 1
 
 
-def test_what_a_holder_calls_itself_is_shown_as_one_short_line() -> None:
+def test_a_holders_name_is_shown_as_one_short_line() -> None:
     assert shown("ada\n\x1b[31m" + "x" * 500) == r"ada\n\x1b[31m" + "x" * 187

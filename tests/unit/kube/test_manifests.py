@@ -14,7 +14,7 @@ from gpufleet.helm.chart_index import BrokenIndex, parse_index
 from gpufleet.kube.helm_releases import workloads_in
 from gpufleet.kube.manifests import load_manifests
 
-DEEP = "[" * 60_000  # more than PyYAML's C code can bear
+DEEP = "[" * 60_000  # more than PyYAML's C code can handle
 BOMB = "a: &a [x, x]\n" + "".join(
     f"{new}: &{new} [{', '.join(['*' + old] * 9)}]\n" for old, new in pairwise("abcdefghij")
 )
@@ -25,7 +25,7 @@ TEXTS = {"flow": f"a: {DEEP}", "block": "- " * 60_000, "bomb": BOMB, "directives
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_what_is_too_deep_or_grows_too_large_is_refused(text: str) -> None:
+def test_too_deep_or_too_large_is_rejected(text: str) -> None:
     with pytest.raises(yaml.YAMLError, match="more than"):
         load_manifests(text)
     with pytest.raises(yaml.YAMLError):
@@ -39,19 +39,19 @@ def test_what_is_too_deep_or_grows_too_large_is_refused(text: str) -> None:
     [f"entries: {DEEP * 10}", *(TAGS.replace("\n", end) for end in "\n\r\x85\u2028")],
     ids=["flow", "directives", "after CR", "after NEL", "after LS"],
 )
-def test_an_index_of_charts_is_refused_before_it_costs_much(text: str) -> None:
+def test_an_index_that_is_too_large_is_rejected_early(text: str) -> None:
     began = time.process_time()
     with pytest.raises(BrokenIndex, match="more than"):
         parse_index(text.encode(), "tiny")
     assert time.process_time() - began < 5  # it took an hour
 
 
-def test_what_is_not_utf_8_is_refused() -> None:
+def test_invalid_utf_8_is_rejected() -> None:
     with pytest.raises(BrokenIndex, match="not UTF-8"):
         parse_index("entries: {}".encode("utf-16"), "tiny")
 
 
-def test_what_is_usual_is_read() -> None:
+def test_common_yaml_is_read() -> None:
     nested = "[" * (DEEPEST - 1) + "]" * (DEEPEST - 1)
     found = load_manifests(f"a: {nested}\n---\nx: &x {{y: 1}}\nz: *x\n---\nw: =\n")
     assert found[1:] == [{"x": {"y": 1}, "z": {"y": 1}}, {"w": "="}]

@@ -1,4 +1,4 @@
-"""Objects beside releases, and the ConfigMaps of dashboards."""
+"""Objects outside releases, and the ConfigMaps of dashboards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
 
 
 def as_served(body: dict[str, Any]) -> dict[str, Any]:
-    """An item of a list as the API server answers it."""
+    """An item of a list in the API server's response."""
     metadata = {**body["metadata"], "uid": "1", "managedFields": [{"manager": "gpufleet"}]}
     return {"metadata": metadata, "data": body["data"]}
 
@@ -30,11 +30,11 @@ WANTED = ObjectSet("here", PATH, "part", (config_map("a", x="1"), config_map("b"
 LIVE = [as_served(dict(body)) for body in WANTED.labelled().values()]
 
 
-def test_what_is_there_is_left_alone() -> None:
+def test_unchanged_objects_are_not_written() -> None:
     assert changes(WANTED, LIVE) == ()
 
 
-def test_what_lacks_is_created_and_what_is_left_over_deleted() -> None:
+def test_missing_objects_are_created_and_extra_ones_deleted() -> None:
     left_over = as_served(config_map("old"))
     found = changes(WANTED, [LIVE[0], left_over])
     assert [str(change) for change in found] == ["create b", "delete old"]
@@ -49,7 +49,7 @@ def test_what_lacks_is_created_and_what_is_left_over_deleted() -> None:
     [{"data": {"x": "2"}}, {"data": {}}, {"metadata": {"name": "a", "labels": {}}}],
     ids=["value", "key", "labels"],
 )
-def test_what_differs_is_changed(other: dict[str, Any]) -> None:
+def test_different_objects_are_updated(other: dict[str, Any]) -> None:
     assert [str(change) for change in changes(WANTED, [{**LIVE[0], **other}, LIVE[1]])] == [
         "change a"
     ]
@@ -91,7 +91,7 @@ def test_every_dashboard_becomes_a_config_map_that_the_sidecar_finds() -> None:
     ("grafana", "wanted", "number"),
     [(True, "auto", 5), (False, "auto", 0), (False, True, 5), (True, False, 0)],
 )
-def test_when_they_are_loaded(grafana: bool, wanted: str | bool, number: int) -> None:
+def test_when_dashboards_are_loaded(grafana: bool, wanted: str | bool, number: int) -> None:
     assert len(dashboards(grafana, dashboards=wanted).objects) == number
     assert dashboards(grafana, dashboards=wanted, enabled=False).objects == ()
 
@@ -102,7 +102,7 @@ def test_another_sidecar_gets_its_labels() -> None:
     assert list(first["metadata"]["annotations"].values()) == ["AI"]
 
 
-def test_one_that_no_config_map_takes_is_told(
+def test_one_that_is_too_large_for_a_config_map_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gpufleet.monitoring.dashboards.FOLDER", tmp_path)

@@ -1,4 +1,4 @@
-"""Writes to a cluster: namespaces are all created alike, and what a server refuses is a finding."""
+"""Writes to a cluster: all namespaces get the same labels, and a rejected write is a finding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENFORCE = "pod-security.kubernetes.io/enforce"
 
 
 class Api:
-    """Knows no namespace at first. `status`, `reason`: of every answer to a create."""
+    """Has no namespace at first. `status`, `reason`: of every response to a create."""
 
     def __init__(self, status: int = 0, reason: str = "") -> None:
         self.status, self.reason = status, reason
@@ -42,16 +42,14 @@ def test_every_namespace_allows_what_gpu_pods_need() -> None:
     assert api.made == [{"metadata": {"name": "space", "labels": {ENFORCE: "privileged"}}}]
 
 
-def test_a_namespace_that_exists_is_no_error_and_a_refusal_is_one() -> None:
+def test_an_existing_namespace_is_no_error_and_a_rejection_is_one() -> None:
     ensure_namespace(Api(409, "AlreadyExists"), "space")  # type: ignore[arg-type]
     with pytest.raises(ClusterProblem):
         ensure_namespace(Api(403, "Forbidden"), "space")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("secret", "shown"), [(False, True), (True, False)])
-def test_a_refused_write_says_what_was_tried_and_quotes_no_secret(
-    secret: bool, shown: bool
-) -> None:
+def test_a_rejected_write_names_the_action_and_quotes_no_secret(secret: bool, shown: bool) -> None:
     answer = {"reason": "Invalid", "message": "data[key]: hunter2secret is too long"}
     with pytest.raises(ClusterProblem) as caught, writing("write it", secret=secret):
         raise ApiError("PUT /x", 422, answer, "test")
@@ -60,7 +58,7 @@ def test_a_refused_write_says_what_was_tried_and_quotes_no_secret(
     assert ("hunter2secret" in found.message) is shown
 
 
-def test_a_refusal_is_a_finding_of_its_cluster_by_itself() -> None:
+def test_a_rejection_becomes_a_finding_of_its_cluster() -> None:
     error = ApiError("GET /x", 500, {"message": "etcd is gone"}, "test")
     assert isinstance(error, ClusterProblem)
     (found,) = error.findings
