@@ -1,1 +1,1 @@
-"""Charts and Helm releases: chosen, planned, carried out, waited for."""
+"""Charts and Helm releases: version choice, plan, installation, readiness."""

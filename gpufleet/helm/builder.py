@@ -1,4 +1,4 @@
-"""How a release is made of its values, and what its makers share while they plan. Pure."""
+"""Build releases from values; shared by the planners of all charts. Pure."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ ADAPTER, DETECTOR = "prometheus-adapter", "node-problem-detector"
 
 @dataclass(slots=True, kw_only=True)
 class ReleaseBuilder:
-    """What the parts of a cluster's plan share while it is made.
+    """State that the planners of a cluster share.
 
-    `ours`: chart -> the release that gpufleet may make of it, wanted or not.
+    `ours`: chart -> the release of it that gpufleet manages, enabled or not.
     """
 
     access: ClusterAccess
@@ -48,7 +48,7 @@ class ReleaseBuilder:
         pods: Mapping[str, int] | None = None,
         crd_version: str = "",
     ) -> Release:
-        """A release under its chart's name. `wanted`: the user's values, which count most."""
+        """A release under its chart's name. `wanted`: the user's values, which take precedence."""
         choice = self.charts[chart]
         self.findings += choice.findings
         access = self.access
@@ -63,12 +63,12 @@ class ReleaseBuilder:
             crd_version=crd_version,
             adopt=access.adopt_releases,
             force_conflicts=access.force_conflicts,
-            downgrade=chart in access.chart_versions,  # asked for by version
+            downgrade=chart in access.chart_versions,  # pinned by version
         )
 
     def others(self, *images: str, chart: str) -> list[Workload]:
-        """What runs one of these images on its nodes and is not our release of that chart. An
-        image's name alone says nothing: anybody may give it to a pod."""
+        """Workloads with one of these images and node access outside our release of that chart. An
+        image's name alone proves nothing: every user can use it."""
         return [
             work
             for work in self.facts.running(*images)
@@ -76,7 +76,7 @@ class ReleaseBuilder:
         ]
 
     def is_ours(self, work: Workload, chart: str) -> bool:
-        """Whether a workload is of our release of that chart."""
+        """Whether a workload belongs to our release of that chart."""
         return work in self.facts.workloads_of(self.ours[chart])
 
 
@@ -85,5 +85,5 @@ def chart_values(template: str, **known: object) -> dict[str, Any]:
 
 
 def _empty(catalog: ChartCatalog, chart: str) -> dict[str, int]:
-    """The DaemonSets that may be without pods, as `Readiness` has them."""
+    """The DaemonSets that may have no pods, in the form of `Readiness.pods`."""
     return dict.fromkeys(catalog.charts[chart].may_be_empty, 0)

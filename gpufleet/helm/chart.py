@@ -1,4 +1,4 @@
-"""What is in a Helm chart: its metadata, its values, its CRDs. Pure.
+"""Contents of a Helm chart: metadata, values, CRDs. Pure.
 
 Source: the chart file structure and the rules for dependencies and CRDs in Helm's documentation.
 """
@@ -19,13 +19,13 @@ _USED = re.compile(rb"\.Values\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
 
 
 class BrokenChart(ValueError):
-    """An archive that is no Helm chart, or one that does not parse."""
+    """An archive that is not a Helm chart, or does not parse."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subchart:
-    """A chart inside a chart. `key`: where its values stand in those of the outer chart.
-    `condition`: paths of values, of which the first that is set decides whether it is used."""
+    """A chart inside a chart. `key`: path of its values in the parent chart's.
+    `condition`: paths of values; the first that is set enables or disables it."""
 
     key: str
     condition: tuple[str, ...]
@@ -40,14 +40,14 @@ class ChartContent:
     version: str
     app_version: str
     values: Mapping[str, Any]  # defaults
-    crds: tuple[Mapping[str, Any], ...]  # of its folder crds/, without those of its subcharts
+    crds: tuple[Mapping[str, Any], ...]  # in its folder crds/, without subcharts
     subcharts: tuple[Subchart, ...] = field(default_factory=tuple)
-    used: tuple[str, ...] = ()  # sorted paths of values that its templates name
+    used: tuple[str, ...] = ()  # sorted paths of values used in its templates
 
     def known_values(self) -> dict[str, Any]:
-        """Its default values with those of its subcharts below their keys, and their switches.
+        """Its default values, including subcharts under their keys and their conditions.
 
-        What its templates name is known too: charts have such values in a comment only.
+        Values used in templates are known too: some charts list them only in comments.
         """
         known = dict(self.values)
         for path in self.used:
@@ -61,7 +61,7 @@ class ChartContent:
         return known
 
     def all_crds(self, values: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-        """Its CRDs and those of the subcharts that `values`, over the defaults, switch on."""
+        """Its CRDs and those of the subcharts that `values`, merged over the defaults, enable."""
         yield from self.crds
         effective = merged(self.values, values)
         for sub in self.subcharts:
@@ -71,7 +71,7 @@ class ChartContent:
 
 
 def _with_name(known: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """`known` with a place for the value at `path`. An empty map takes any key and stays so."""
+    """`known` with an entry at `path`. An empty map accepts any key and stays empty."""
     key, _, rest = path.partition(".")
     below = known.get(key)
     if key not in known:
@@ -99,17 +99,17 @@ def _is_on(condition: tuple[str, ...], values: Mapping[str, Any]) -> bool:
 
 
 def parse_chart(files: Mapping[str, bytes]) -> ChartContent:
-    """The chart in the files of an archive, by path inside the chart. Raises BrokenChart."""
+    """Parse the files of an archive, path in the chart -> content. Raises BrokenChart."""
     try:
         return _parse(files)
     except (TypeError, KeyError, AttributeError) as error:
-        raise BrokenChart(f"a part of it has another form than a chart's: {error}") from error
+        raise BrokenChart(f"invalid structure: {error}") from error
 
 
 def _parse(files: Mapping[str, bytes]) -> ChartContent:
     metadata = _load(files, "Chart.yaml")
     if not isinstance(metadata.get("name"), str) or "version" not in metadata:
-        raise BrokenChart("Chart.yaml names no chart and version")
+        raise BrokenChart("Chart.yaml lacks name or version")
     subcharts = []
     entries = _entries(files, metadata)
     listed = {str(entry.get("alias") or entry["name"]): entry for entry in entries}
@@ -132,7 +132,7 @@ def _parse(files: Mapping[str, bytes]) -> ChartContent:
 
 
 def _used(files: Mapping[str, bytes]) -> set[str]:
-    """Paths of values in the templates; `global` belongs to all charts, and takes anything."""
+    """Paths of values in the templates; `global` is shared by all charts and accepts any key."""
     found = {
         name.decode()
         for path, text in files.items()
@@ -163,12 +163,12 @@ def _crds(files: Mapping[str, bytes]) -> Iterator[Mapping[str, Any]]:
             for document in _documents(path, files[path]):
                 if document.get("kind") == "CustomResourceDefinition":
                     if not _is_whole(document):
-                        raise BrokenChart(f"{path} has a CRD that lacks its name, group or kind")
+                        raise BrokenChart(f"{path} has a CRD without name, group or kind")
                     yield document
 
 
 def _is_whole(crd: Mapping[str, Any]) -> bool:
-    """Whether a CRD has what is read of it before the API server sees it."""
+    """Whether a CRD has the fields that are read before the API server validates it."""
     spec = crd["spec"]
     return all((crd["apiVersion"], crd["metadata"]["name"], spec["group"], spec["names"]["kind"]))
 
@@ -182,6 +182,6 @@ def _documents(path: str, data: bytes) -> list[Mapping[str, Any]]:
 
 def _load(files: Mapping[str, bytes], path: str) -> dict[str, Any]:
     if path not in files and path == "Chart.yaml":
-        raise BrokenChart("it has no Chart.yaml")
+        raise BrokenChart("Chart.yaml is missing")
     documents = _documents(path, files.get(path, b""))
     return dict(documents[0]) if documents else {}

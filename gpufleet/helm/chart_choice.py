@@ -1,4 +1,4 @@
-"""Which chart versions fit a cluster, each with its reason. Pure."""
+"""Choose chart versions for a cluster, each with its reason. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Policy = Literal["careful", "newest"]
 class ChartChoice:
     """A version of a chart for one cluster.
 
-    `checked`: where it was installed. `values`: what the chart needs to fit.
+    `checked`: where it was tested. `values`: required for compatibility.
     """
 
     chart: str
@@ -37,20 +37,20 @@ class ChartChoice:
 
 @lru_cache(maxsize=1)
 def load_charts() -> ChartCatalog:
-    """The catalog of charts that is shipped with this version of gpufleet."""
+    """The catalog of charts in this version of gpufleet."""
     return ChartCatalog.model_validate(read("helm/charts"))
 
 
 def kubernetes_minor(version: str) -> str:
-    """1.24 of v1.24.17-eks-036c24b. Raises ValueError for text that is no version."""
+    """1.24 of v1.24.17-eks-036c24b. Raises ValueError for an invalid version."""
     found = re.match(r"v?(\d+)\.(\d+)", version)
     if not found:
-        raise ValueError(f"{version!r} is no Kubernetes version")
+        raise ValueError(f"{version!r} is not a Kubernetes version")
     return f"{found[1]}.{found[2]}"
 
 
 def cluster_findings(catalog: ChartCatalog, kubernetes: str, today: date) -> list[Finding]:
-    """What is to be said of the cluster's version itself."""
+    """Findings about the cluster's version itself."""
     minor = kubernetes_minor(kubernetes)
     if minor not in catalog.kubernetes:
         known = list(catalog.kubernetes)
@@ -71,9 +71,9 @@ def choose_charts(
 ) -> dict[str, ChartChoice]:
     """A version of every chart for a cluster, chart -> choice.
 
-    `kubernetes`: the server's version or its minor, vendor suffixes are ignored; for a minor that
-    the catalog does not know the nearest one counts. `pins`: versions that the user wants instead.
-    A pin that cannot work is a blocker among the findings of its choice.
+    `kubernetes`: the server's version or its minor, without vendor suffix; for a minor that is not
+    in the catalog the nearest one is used. `pins`: versions that the user sets. An incompatible
+    pin is a blocker in the findings of its choice.
     """
     minor = _nearest(catalog, kubernetes_minor(kubernetes))
     pinned = pins or {}
@@ -84,13 +84,13 @@ def choose_charts(
 
 
 def has_feature(catalog: ChartCatalog, chart: str, version: str, feature: str) -> bool:
-    """Whether a version of a chart knows a value; one without an entry is known to all."""
+    """Whether a version of a chart has a value; values without an entry are in all versions."""
     since = catalog.charts[chart].features.get(feature)
     return since is None or version_tuple(version) >= version_tuple(since)
 
 
 def memory_limit(catalog: ChartCatalog, chart: str, gpus: int) -> str:
-    """The memory limit for nodes with up to `gpus` GPUs; "" where the catalog has none."""
+    """The memory limit for nodes with up to `gpus` GPUs; "" if the catalog has none."""
     fitting = [entry.limit for entry in catalog.charts[chart].memory if entry.gpus <= max(gpus, 1)]
     return fitting[-1] if fitting else ""
 
@@ -122,14 +122,14 @@ def _careful(chart: Chart, minor: str) -> Pick:
 
 
 def _newest(chart: Chart, minor: str, careful: Pick) -> tuple[str, str]:
-    """The newest version that the API takes, with values where it needs some."""
+    """The newest version that the API accepts, with values if it requires some."""
     for version in sorted(chart.installed, key=version_tuple, reverse=True):
         hits = [hit for hit in chart.breaks if _hits(hit, version, minor)]
         if all(hit.values for hit in hits):
             if version == careful.version:
                 break
-            more = " with values that take out what it does not know" if hits else ""
-            return version, f"the newest that the API of {minor} takes{more}"
+            more = " with values that disable unsupported fields" if hits else ""
+            return version, f"the newest that the API of {minor} accepts{more}"
     return careful.version, careful.why
 
 
@@ -182,13 +182,13 @@ def _hits(hit: Break, version: str, minor: str) -> bool:
 
 
 def _checked(chart: Chart, version: str, minor: str, values: Mapping[str, Any]) -> str:
-    """What is known of that version on that minor, and no more."""
+    """How that version was tested on that minor."""
     on = chart.installed.get(version, {})
     if minor in on:
         how = " with the values given" if values else ""
         return (
             f"installed{how} on an API server of {minor}: every object accepted, "
-            f"{on[minor]} simulated pods ran; no image was run"
+            f"{on[minor]} simulated pods ran; images were not run"
         )
     if on:
         near = min(on, key=lambda known: abs(version_tuple(known)[1] - version_tuple(minor)[1]))
@@ -197,7 +197,7 @@ def _checked(chart: Chart, version: str, minor: str, values: Mapping[str, Any]) 
 
 
 def _nearest(catalog: ChartCatalog, minor: str) -> str:
-    """The minor itself, or the nearest one that the catalog knows."""
+    """The minor itself, or the nearest one in the catalog."""
     wanted = version_tuple(minor)
     known = list(catalog.kubernetes)
     if minor in known:
@@ -206,6 +206,6 @@ def _nearest(catalog: ChartCatalog, minor: str) -> str:
 
 
 def _spelt(chart: Chart, version: str) -> str:
-    """The version as the chart's index writes it: gpu-operator's have a v from 1.7.0 on."""
+    """The version as the chart's index writes it: gpu-operator's start with v from 1.7.0 on."""
     known = {name.removeprefix("v"): name for name in chart.installed}
     return known.get(version.removeprefix("v"), version)

@@ -1,4 +1,4 @@
-"""The index of a chart repository: which versions of a chart it has, and where. Pure.
+"""Parse the index of a chart repository: versions of a chart and their URLs. Pure.
 
 Source: "The index file" in Helm's documentation of chart repositories.
 """
@@ -15,13 +15,13 @@ from gpufleet.core.yaml_events import events
 
 
 class BrokenIndex(ValueError):
-    """Text that is no index of a chart repository."""
+    """Text that is not an index of a chart repository."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
     """One version of a chart. `url`: absolute, or relative to the index. `digest`: the sha256 of
-    the archive, "" where the repository does not tell it."""
+    the archive, "" if the index has none."""
 
     version: str
     url: str
@@ -31,8 +31,8 @@ class IndexEntry:
 def parse_index(text: bytes, chart: str) -> tuple[IndexEntry, ...]:
     """The versions of a chart, in the index's order, newest first. Raises BrokenIndex.
 
-    Only what is needed is built: indexes of many megabytes are usual, and building all of one
-    takes five times as long as reading it.
+    Only the chart's entries are built: indexes have many megabytes, and building a whole one
+    takes five times as long as parsing its events.
     """
     try:
         read = events(text)
@@ -43,7 +43,7 @@ def parse_index(text: bytes, chart: str) -> tuple[IndexEntry, ...]:
                 break
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise BrokenIndex(" ".join(str(error).split())) from error
-    raise BrokenIndex("it is no mapping, as an index is")
+    raise BrokenIndex("it is not a mapping")
 
 
 def _entries(read: Iterator[Any], chart: str) -> Iterator[IndexEntry]:
@@ -77,13 +77,13 @@ def _versions(items: Any) -> Iterator[IndexEntry]:
 
 
 def _pairs(read: Iterator[Any]) -> Iterator[tuple[str, Any]]:
-    """The keys of a mapping that has begun, each with its value's first event; whoever asks for
-    the next pair has read the value to its end."""
+    """The keys of an open mapping, each with its value's first event; the caller must read the
+    value to its end before the next pair."""
     for event in read:
         if isinstance(event, yaml.MappingEndEvent):
             return
         if not isinstance(event, yaml.ScalarEvent):
-            raise BrokenIndex("a key in it is no text")
+            raise BrokenIndex("it has a key that is not text")
         yield event.value, next(read)
 
 
@@ -96,7 +96,7 @@ def _skip(read: Iterator[Any], first: Any) -> None:
 
 
 def _build(read: Iterator[Any], first: Any) -> Any:
-    """A value of mappings, lists and text: numbers too stay as they are written."""
+    """A value of mappings, lists and text; numbers remain text."""
     if isinstance(first, yaml.MappingStartEvent):
         return {key: _build(read, value) for key, value in _pairs(read)}
     if isinstance(first, yaml.SequenceStartEvent):

@@ -14,7 +14,7 @@ ChartVersion = Annotated[str, Field(pattern=r"^v?\d+\.\d+\.\d+$")]
 
 
 class Pick(Entry):
-    """The careful choice from a minor on."""
+    """The version that policy `careful` chooses, from a minor on."""
 
     from_: Minor = Field(alias="from")
     version: ChartVersion
@@ -22,10 +22,10 @@ class Pick(Entry):
 
 
 class Break(Sourced):
-    """Versions that do not install below a minor; `values` make them fit, `last` fits as it is."""
+    """Versions that do not install below a minor; `values` fix that, `last` needs no fix."""
 
     since: ChartVersion
-    until: ChartVersion | None = None  # not included
+    until: ChartVersion | None = None  # exclusive
     below: Minor
     error: str
     last: ChartVersion
@@ -33,7 +33,7 @@ class Break(Sourced):
 
 
 class Documented(Entry):
-    """The minors that upstream names for versions from `since` up to the next entry."""
+    """The minors that upstream documents for versions from `since` up to the next entry."""
 
     since: ChartVersion
     first: Minor
@@ -41,7 +41,7 @@ class Documented(Entry):
 
 
 class Memory(Entry):
-    """What a pod needs on a node with that many GPUs or more."""
+    """Memory limit of a pod on a node with that many GPUs or more."""
 
     gpus: int
     limit: str
@@ -61,8 +61,8 @@ class Chart(Sourced):
 
 
 class GpuLabels(Sourced):
-    """Labels of nodes with GPUs: `labels` are what charts select by, `also` what NFD may set
-    instead; `driver`: those that GFD sets where a driver is loaded."""
+    """Labels of nodes with GPUs. `labels`: that charts select by; `also`: that NFD may set
+    instead; `driver`: that GFD sets if a driver is loaded."""
 
     labels: dict[str, str]
     also: tuple[str, ...]
@@ -70,14 +70,14 @@ class GpuLabels(Sourced):
 
 
 class Images(Sourced):
-    """Names of images, whatever their registry; `port`: the host port that such pods may take."""
+    """Names of images, in any registry; `port`: the host port that such pods may use."""
 
     names: tuple[str, ...]
     port: int = 0
 
 
 class Operand(Entry):
-    """A DaemonSet on each GPU node; `switch`: the component whose `enabled` brings it."""
+    """A DaemonSet on each GPU node; `switch`: the component whose `enabled` installs it."""
 
     name: str
     since: ChartVersion
@@ -85,7 +85,7 @@ class Operand(Entry):
 
 
 class OperatorOperands(Sourced):
-    """What the GPU Operator makes of its ClusterPolicy. See charts.yaml for the fields."""
+    """What the GPU Operator creates from its ClusterPolicy. See charts.yaml for the fields."""
 
     crd: str
     api: str
@@ -100,7 +100,7 @@ class OperatorOperands(Sourced):
 
 
 class ChartCatalog(Sourced):
-    """charts.yaml. `kubernetes`: the minors that it knows, with their end of life."""
+    """charts.yaml. `kubernetes`: supported minors, with their end of life."""
 
     as_of: date
     kubernetes: dict[Minor, date]

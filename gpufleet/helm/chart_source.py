@@ -1,4 +1,4 @@
-"""Where a chart is fetched from. Pure."""
+"""The source of a chart. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from gpufleet.helm.settings import ClusterAccess
 
 
 def chart_source(choice: ChartChoice, access: ClusterAccess) -> ChartSource:
-    """By the settings: the chart's own repository, the folder of archives, the repository of all
-    charts, and else upstream's."""
+    """By the settings, in this order: the chart's own repository, the folder of archives, the
+    repository of all charts, upstream's repository."""
     wanted = access.chart_repository
     own = wanted.get(choice.chart) if isinstance(wanted, dict) else None
     if own is None and access.chart_dir:

@@ -1,4 +1,4 @@
-"""Values of a chart: compared, shown as a diff without secrets, checked against the chart. Pure."""
+"""Values of a chart: comparison, diff without secrets, check against the chart. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Values = Mapping[str, Any]
 
 
 def same_values(old: Values, new: Values) -> bool:
-    """Whether two sets of values are one, with numbers compared as JSON compares them."""
+    """Whether two sets of values are equal, with numbers compared as in JSON."""
     return _canonical(old) == _canonical(new)
 
 
@@ -29,7 +29,7 @@ def _canonical(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """`value` as JSON holds it: 1.0 is 1, a tuple is a list, keys are text."""
+    """`value` as in JSON: 1.0 is 1, a tuple is a list, keys are text."""
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -40,12 +40,12 @@ def _plain(value: Any) -> Any:
 
 
 def values_mark(values: Values) -> str:
-    """16 hex digits that change with the values, whatever of them may be secret left out."""
+    """16 hex digits: a hash of the values without possible secrets."""
     return hashlib.sha256(_canonical(masked(_plain(values))).encode()).hexdigest()[:16]
 
 
 def values_diff(old: Values, new: Values, before: str, after: str) -> tuple[str, ...]:
-    """Unified diff of two sets of values as YAML; what may be secret shows only that it changed."""
+    """Unified diff of two sets of values as YAML; possible secrets show only that they changed."""
     lines = unified_diff(
         _yaml(masked(_plain(old))),
         _yaml(masked(_plain(new), _plain(old))),
@@ -64,7 +64,7 @@ def _yaml(values: Any) -> list[str]:
 
 
 def unknown_values(values: Values, chart: ChartContent) -> list[Finding]:
-    """A finding for every key that the chart does not know, with the one that may be meant."""
+    """A finding for every key that the chart does not know, with the closest known one."""
     return [
         findings.VALUE_UNKNOWN(
             key=".".join(path),
@@ -79,7 +79,7 @@ def unknown_values(values: Values, chart: ChartContent) -> list[Finding]:
 def _unknown(
     values: Values, known: Values, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """Paths that `known` does not have. A map that is empty in `known` takes any key."""
+    """Paths missing in `known`. A map that is empty in `known` accepts any key."""
     for key, value in values.items():
         here = (*path, str(key))
         if key not in known:

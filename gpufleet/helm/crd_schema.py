@@ -1,4 +1,4 @@
-"""Whether an API server describes a custom resource as its CRD does. Pure."""
+"""Compare an API server's OpenAPI schema with a CRD. Pure."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def published(
 
 
 def _has_fields(described: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
-    """Whether every property of `schema` is described; a part that is not described as an object
-    with properties (the server leaves some out) has nothing to say."""
+    """Whether every property of `schema` is published; parts that the server does not publish as an
+    object with properties are ignored."""
     if isinstance(schema.get("items"), Mapping) and isinstance(described.get("items"), Mapping):
         return _has_fields(described["items"], schema["items"])
     properties = described.get("properties")

@@ -1,7 +1,7 @@
-"""Which CRDs of a chart are to be written before the chart itself. Pure.
+"""Plan the CRDs of a chart that are written before the chart itself. Pure.
 
-Helm installs a chart's crds/ only where they are missing and never upgrades them; a new server
-then accepts the chart and drops the fields that its old CRDs do not know.
+Helm installs a chart's crds/ only if they are missing and never upgrades them; the API server
+then accepts the chart and drops the fields that are missing in its old CRDs.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def plan_crds(
     live: Mapping[str, Manifest],
     catalog: HelmCatalog,
 ) -> tuple[list[CrdStep], list[Finding]]:
-    """Steps, and findings about CRDs that are left alone.
+    """Steps, and findings about CRDs that are not changed.
 
-    `live`: the chart's CRDs as the cluster has them, whole, by name.
+    `live`: the chart's CRDs as they are in the cluster, complete, by name.
     """
     at = (facts.server.major, facts.server.minor)
     replaced = at <= version_tuple(catalog.crds_replaced_up_to.version)
@@ -65,9 +65,9 @@ def plan_crds(
 
 
 def crds_behind(wanted: Release, app_version: str, facts: ClusterFacts) -> list[str]:
-    """CRDs that are older than the chart that is installed, by the annotation that tells.
+    """CRDs that are older than the installed chart, by their version annotation.
 
-    A CRD without the annotation says nothing: old charts have none.
+    CRDs without the annotation are ignored: old charts have none.
     """
     annotation = wanted.crd_version
     if not annotation:
@@ -83,7 +83,7 @@ def crds_behind(wanted: Release, app_version: str, facts: ClusterFacts) -> list[
 
 
 def _unique(manifests: Iterable[Manifest]) -> Iterable[Manifest]:
-    """One manifest per CRD; two subcharts may bring the same."""
+    """One manifest per CRD; two subcharts may contain the same."""
     return {str(manifest["metadata"]["name"]): manifest for manifest in manifests}.values()
 
 
@@ -102,11 +102,11 @@ def _why_kept(known: Crd | None, theirs: str, ours: str, wanted: Release) -> str
 
 
 def _same(live: Manifest, manifest: Manifest, theirs: str, ours: str) -> bool:
-    """Whether the cluster has this CRD already: by its version, else by its schemas."""
+    """Whether the cluster has this CRD already, by its version, else by its schemas."""
     if theirs and ours:
         return version_tuple(theirs) == version_tuple(ours)
     if ours:
-        return False  # the cluster's has no version: from a time before there was one
+        return False  # the cluster's has no annotation: it is older than that
     return _schemas(live) == _schemas(manifest)
 
 

@@ -1,4 +1,4 @@
-"""Types of helm.yaml: limits of helm and of old servers, its support range, its download."""
+"""Types of helm.yaml: limits of helm and old servers, support range, download."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpufleet.core.entries import Entry, Sourced
 
 
 class HelmLimit(Sourced):
-    """A boundary in what helm or the API server can do."""
+    """A version limit of a feature of helm or the API server."""
 
     version: str  # "1.20": major and minor
 
@@ -22,11 +22,11 @@ class HelmSkew(Sourced):
 
 
 class HelmDownload(Sourced):
-    """helm itself, as its project publishes it. `sha256`: by platform, of the archive."""
+    """The published helm archives. `sha256`: of the archive, by platform."""
 
     version: str
-    site: str  # URL of the folder that has the archives
-    archive: str  # name of one, with {version} and {platform}
+    site: str  # URL of the folder with the archives
+    archive: str  # file name, with {version} and {platform}
     member: str  # path of the program in the archive, with {platform}
     sha256: dict[str, str]
 
@@ -46,5 +46,5 @@ class HelmCatalog(Entry):
 
 @lru_cache(maxsize=1)
 def helm_catalog() -> HelmCatalog:
-    """The catalog of helm that is shipped with this version of gpufleet."""
+    """The catalog of helm in this version of gpufleet."""
     return HelmCatalog.model_validate(read("helm/helm"))

@@ -1,7 +1,7 @@
-"""What helm says on standard error, as findings. Pure.
+"""Turn helm's standard error into findings. Pure.
 
 The texts are those of helm 3.22 and 4.2 and of the API servers behind them; tests/unit/helm has
-each of them as it was printed.
+each of them verbatim.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gpufleet.helm.release import STALE, Release
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.kube.permissions import missing_permissions, speaks_of_permissions
 
-SHOWN = 800  # characters of an error that a finding repeats
+SHOWN = 800  # characters of an error in a finding
 _NOISE = re.compile(r"^([IWEF]\d{4} |level=|time=|\{\"level\")")
 _UNKNOWN_FIELD = re.compile(r'unknown field \\*"([^"\\]+)')
 _KUBERNETES = re.compile(r"which is incompatible with Kubernetes")
@@ -54,32 +54,32 @@ def error_line(stderr: str) -> str:
     starts = [i for i, line in enumerate(lines) if line.startswith("Error:")]
     chosen = lines[starts[-1] :] if starts else lines
     text = " ".join(line for line in chosen if not _NOISE.match(line))
-    return _middle_out(" ".join(text.removeprefix("Error:").split())) or "helm said nothing"
+    return _middle_out(" ".join(text.removeprefix("Error:").split())) or "helm printed no error"
 
 
 def _middle_out(text: str) -> str:
-    """A server may quote a whole object back: what is wrong stands before and after it."""
+    """Shorten the middle: servers may quote a whole object, with the error before or after it."""
     return text if len(text) <= SHOWN else f"{text[: SHOWN // 2]} … {text[-SHOWN // 2 :]}"
 
 
 def dropped_fields(stderr: str, release: Release) -> list[Finding]:
-    """A finding for every field that the server did not know, of a helm that went through."""
+    """A finding for every field that the server dropped, after a successful call."""
     fields = dict.fromkeys(_UNKNOWN_FIELD.findall(stderr))
     return [findings.FIELD_DROPPED(release=release.ref, field=field) for field in fields]
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A helm that failed. `what`: Installation, Upgrade, Roll-back; `state`: how the release is
-    left, as the end of a remedy."""
+    """A failed call. `what`: Installation, Upgrade, Roll-back; `state`: the release's state
+    afterwards, as the end of a remedy."""
 
     what: str
     stderr: str
-    state: str = "run again when the cause is gone."
+    state: str = "fix the cause and run again."
 
 
 def explain_failure(failure: Failure, release: Release, facts: ClusterFacts) -> Finding:
-    """The finding that says best what stopped helm."""
+    """The most specific finding for helm's error."""
     error = error_line(failure.stderr)
     of: dict[str, Any] = {"what": failure.what, "release": release.ref, "error": error}
     chart: dict[str, Any] = {"chart": release.chart, "version": release.version, "error": error}
@@ -111,12 +111,12 @@ def explain_failure(failure: Failure, release: Release, facts: ClusterFacts) -> 
 
 
 def explain_pull(stderr: str, release: Release) -> Finding:
-    """The finding that says best why helm brought no chart from a registry."""
+    """The most specific finding for a failed pull from a registry."""
     error = error_line(stderr)
     if _NO_LOGIN.search(error):
         return login_refused(release, error)
     if _NOT_OFFERED.search(error):
-        return charts.VERSION_NOT_OFFERED(**release.origin, offers="no such tag is there")
+        return charts.VERSION_NOT_OFFERED(**release.origin, offers="the tag does not exist")
     if _OTHER_CONTENT.search(error):
         return charts.DIGEST_WRONG(**release.origin, error=error)
     if _NO_TLS.search(error):
@@ -125,9 +125,9 @@ def explain_pull(stderr: str, release: Release) -> Finding:
 
 
 def login_refused(release: Release, error: str) -> Finding:
-    """The finding where a repository did not take the login, or wanted one."""
+    """The finding for a repository that rejected the credentials, or requires some."""
     source = release.source
-    had = f"{source.logins} has no good one" if source.logins else "none is named yet"
+    had = f"{source.logins} has no valid one" if source.logins else "it is not set yet"
     return charts.LOGIN_REFUSED(**release.origin, error=error, host=source.host, had=had)
 
 
@@ -144,12 +144,12 @@ def _conflict(failure: Failure, release: Release, on: str, conflicts: str) -> Fi
 
 
 def _object(error: str, release: Release) -> str:
-    """The object that an error is about, as kubectl names it: deployment/grafana -n monitoring."""
+    """The object in an error, as kubectl names it: deployment/grafana -n monitoring."""
     if match := _INVALID.search(error):
         return f"{match[1].lower()}/{match[2]} -n {release.namespace}"
     if match := _PATCHED.search(error):
         return f"{match[2].lower()}/{match[1]} -n {release.namespace}" if match[1] else match[3]
-    return "the object named"
+    return "the object in the error"
 
 
 def _holder(facts: ClusterFacts, port: int) -> str:

@@ -1,4 +1,4 @@
-"""What is to be done about a Helm release, and why. Pure: wanted + facts + chart."""
+"""Plan the changes of a Helm release, with reasons. Pure: wanted + facts + chart."""
 
 from __future__ import annotations
 
@@ -19,18 +19,16 @@ from gpufleet.helm.release import STALE, Action, HelmVersion, OperandWait, Relea
 from gpufleet.helm.strategy import helm_strategy
 from gpufleet.kube.facts import ClusterFacts, HelmRelease
 
-OWNER_LABEL = (
-    "gpufleet"  # on the Secrets of releases that gpufleet made; its value: by which machine
-)
-VALUES_LABEL = "gpufleet-values"  # there too: the mark of the values that gpufleet set
+OWNER_LABEL = "gpufleet"  # on the Secrets of our releases; its value: the machine that ran helm
+VALUES_LABEL = "gpufleet-values"  # also there: the hash of the values that gpufleet set
 STRICT = ("baseline", "restricted")  # pod security without host ports, network and device nodes
 
 
 @dataclass(frozen=True, slots=True)
 class Controller:
     """The machine that gpufleet runs on. `now`: seconds since 1970 by the API server's clock, 0
-    where it does not tell. `alone`: no other run is at work on the cluster, so that what a run of
-    gpufleet left pending, here or elsewhere, is dead.
+    if unknown. `alone`: this run holds the cluster's lock, so that a pending operation of another
+    run of gpufleet, on any machine, has been interrupted.
     """
 
     id: str
@@ -42,13 +40,13 @@ class Controller:
 def plan_release(
     wanted: Release, facts: ClusterFacts, controller: Controller, catalog: HelmCatalog
 ) -> ReleasePlan:
-    """What to do about one release, as far as it shows without the chart itself.
+    """The plan of one release, without what requires the chart itself.
 
-    A plan that changes something is completed by `with_chart` before it is carried out.
+    A plan with changes is completed by `with_chart` before it is applied.
     """
     found = facts.release(wanted.namespace, wanted.name)
     if found and found.status == "uninstalled":
-        found = None  # only its history was kept
+        found = None  # only its history remains
     action, reason, problems = _decide(wanted, found, facts, controller)
     plan = ReleasePlan(
         release=wanted,
@@ -66,8 +64,8 @@ def plan_release(
         workloads = facts.workloads_of(wanted.ref)
         empty = without_pods(wanted.ready, workloads, facts.nodes) if found else []
         operands = wanted.ready.operands if action == "no-op" else None
-        told = operands.findings(wanted.ref, facts) if operands else []
-        return replace(plan, diff=(), findings=(*problems, *empty, *told))
+        state = operands.findings(wanted.ref, facts) if operands else []
+        return replace(plan, diff=(), findings=(*problems, *empty, *state))
     problems += _obstacles(wanted, found, facts)
     return _with_findings(plan, problems)
 
@@ -79,9 +77,9 @@ def with_chart(
     facts: ClusterFacts,
     catalog: HelmCatalog,
 ) -> ReleasePlan:
-    """The plan, completed with what only the chart tells: its CRDs, the values it knows.
+    """The plan, completed from the chart: its CRDs, and values that it does not know.
 
-    `live_crds`: its CRDs as the cluster has them, whole, by name.
+    `live_crds`: its CRDs as they are in the cluster, complete, by name.
     """
     wanted = plan.release
     steps, kept = plan_crds(wanted, chart, facts, live_crds, catalog)
@@ -93,20 +91,20 @@ def with_objects(
     plan: ReleasePlan,
     objects: Sequence[Mapping[str, Any]],
     facts: ClusterFacts,
-    brought: Collection[str] = (),
+    added_apis: Collection[str] = (),
 ) -> ReleasePlan:
-    """The plan, completed with what stands in the way of the objects that the chart renders.
+    """The plan, completed with the obstacles to the rendered objects.
 
-    `brought`: APIs ("group/version") that releases bring which are carried out before this one.
+    `added_apis`: "group/version" of the CRDs of releases that are applied before this one.
     """
-    missing = _missing_kinds(plan, objects, facts, brought)
+    missing = _missing_kinds(plan, objects, facts, added_apis)
     problems = [*_taken_ports(plan, objects, facts), *missing]
-    anew = list(recreated(plan, objects, facts))
+    recreate = list(recreated(plan, objects, facts))
     problems += [
         findings.RECREATED(workload=work.ref, release=plan.release.ref, pods=work.ready)
-        for work in anew
+        for work in recreate
     ]
-    plan = replace(plan, recreate=tuple(work.ref for work in anew))
+    plan = replace(plan, recreate=tuple(work.ref for work in recreate))
     return _with_findings(plan, [*plan.findings, *problems])
 
 
@@ -120,18 +118,18 @@ def _decide(
 ) -> tuple[Action, str, list[Finding]]:
     unreadable = facts.unreadable.get(wanted.ref)
     if unreadable:
-        told = findings.RELEASE_UNREADABLE(release=wanted.ref, reason=unreadable)
-        return "blocked", "Helm's record of it cannot be read", [told]
+        problem = findings.RELEASE_UNREADABLE(release=wanted.ref, reason=unreadable)
+        return "blocked", "Helm's record is unreadable", [problem]
     if found is None:
-        return "install", f"there is no release {wanted.ref}", []
+        return "install", f"release {wanted.ref} does not exist", []
     if found.chart != wanted.chart:
         chart = f"{found.chart} {found.chart_version}"
         taken = findings.NAME_TAKEN(release=wanted.ref, chart=chart, wanted=wanted.chart)
-        return "blocked", "its name is taken", [taken]
+        return "blocked", "release name in use", [taken]
     if found.pending:
         return _pending(found, controller)
     if found.status != "deployed":
-        return "repair-failed", f"its revision {found.revision} is {found.status}", []
+        return "repair-failed", f"revision {found.revision} is {found.status}", []
     if version_tuple(found.chart_version) > version_tuple(wanted.version) and not wanted.downgrade:
         return _steady(wanted, found, facts, [_newer(wanted, found)])
     differences = list(_differences(wanted, found))
@@ -143,7 +141,7 @@ def _decide(
 def _steady(
     wanted: Release, found: HelmRelease, facts: ClusterFacts, problems: list[Finding]
 ) -> tuple[Action, str, list[Finding]]:
-    """For a release that is as wanted by Helm's record: whether the cluster agrees."""
+    """For a release whose record is up to date: whether the cluster matches it."""
     gone = [str(ref) for ref in facts.missing_workloads(found)]
     behind = crds_behind(wanted, found.app_version, facts)
     waits = [*map(str, unready(wanted.ready, facts.workloads_of(wanted.ref), facts.nodes))]
@@ -153,15 +151,15 @@ def _steady(
         gone.append(beyond.policy)
     elif beyond:
         waits += beyond.lines
-    if problems:  # it is newer: nothing of it is touched
+    if problems:  # it is newer: it is not changed
         gone, behind = [], []
     if gone:
-        return "repair", f"{', '.join(gone)} is no longer there", problems
+        return "repair", f"{', '.join(gone)} is missing", problems
     if behind:
         return "upgrade", f"CRDs are older than the chart: {', '.join(behind)}", problems
     if waits:
         return "wait", "; ".join(waits), problems
-    return "no-op", f"revision {found.revision} is as wanted", problems
+    return "no-op", f"revision {found.revision} is up to date", problems
 
 
 def _differences(wanted: Release, found: HelmRelease) -> Iterator[str]:
@@ -175,18 +173,18 @@ def _pending(found: HelmRelease, controller: Controller) -> tuple[Action, str, l
     known = controller.now and found.created  # both by the server's clock
     age = max(controller.now - found.created, 0) if known else 0
     if (OWNER_LABEL in found.labels and controller.alone) or age >= STALE:
-        return "repair-pending", f"a helm that was at work on it ended ({found.status})", []
+        return "repair-pending", f"an operation of helm was interrupted ({found.status})", []
     busy = findings.BUSY(
         release=found.ref,
         status=found.status,
         age=f"{age // 60} min {age % 60} s",
         stale=f"{STALE // 60} minutes",
     )
-    return "blocked", "something else is at work on it", [busy]
+    return "blocked", "another operation is in progress", [busy]
 
 
 def _last_good(found: HelmRelease) -> int | None:
-    """The revision that a repair starts from; of a first install that was cut short, itself."""
+    """The revision to repair from; for an interrupted first install, its own."""
     return found.last_good or (found.revision if found.pending else None)
 
 
@@ -210,7 +208,7 @@ def _diff(wanted: Release, found: HelmRelease | None) -> tuple[str, ...]:
 def _obstacles(
     wanted: Release, found: HelmRelease | None, facts: ClusterFacts
 ) -> Iterator[Finding]:
-    """What stands in the way of any change."""
+    """Obstacles to any change."""
     space = facts.namespaces.get(wanted.namespace)
     if space and space.terminating:
         yield findings.NAMESPACE_ENDS(namespace=space.name)
@@ -231,7 +229,7 @@ def _obstacles(
 
 
 def _edited(wanted: Release, found: HelmRelease) -> Iterator[Finding]:
-    """Values that were set on our release since: an upgrade by hand inherits the labels."""
+    """Values that were set on our release since: a manual upgrade inherits the labels."""
     mark = found.labels.get(VALUES_LABEL)
     if mark is None or mark == values_mark(found.values):
         return
@@ -247,7 +245,7 @@ def _edited(wanted: Release, found: HelmRelease) -> Iterator[Finding]:
 
 
 def _lost(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """Paths of values in `old` that `new` does not have, or has otherwise."""
+    """Paths of values in `old` that `new` lacks or changes."""
     for key, value in old.items():
         here = f"{path}{key}"
         other = new.get(key)
@@ -278,13 +276,13 @@ def _missing_kinds(
     plan: ReleasePlan,
     objects: Sequence[Mapping[str, Any]],
     facts: ClusterFacts,
-    brought: Collection[str],
+    added_apis: Collection[str],
 ) -> Iterator[Finding]:
-    """Objects of an API that is neither served nor brought by the chart itself or before it."""
+    """Objects of an API that is neither served nor added by the CRDs of this or earlier charts."""
     crds = [item for item in objects if item.get("kind") == "CustomResourceDefinition"]
     crds += [step.manifest for step in plan.crds]
     groups = {api.split("/")[0] for crd in crds for api in apis_of(crd)}
-    groups |= {api.split("/")[0] for api in brought}
+    groups |= {api.split("/")[0] for api in added_apis}
     missing = {
         (str(item.get("kind")), str(item.get("apiVersion")))
         for item in objects
@@ -297,7 +295,7 @@ def _missing_kinds(
 
 
 def apis_of(crd: Mapping[str, Any]) -> Iterator[str]:
-    """What a CRD adds to the API, as charts ask for it: "group/version", "group/version/Kind"."""
+    """APIs that a CRD adds, in the form of .Capabilities: "group/version", "group/version/Kind"."""
     spec = crd["spec"]
     for version in spec.get("versions") or ({"name": spec.get("version")},):
         api = f"{spec['group']}/{version['name']}"

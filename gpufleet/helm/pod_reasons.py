@@ -1,4 +1,4 @@
-"""Why pods do not get ready: from their states and their events to sentences. Pure."""
+"""Explain why pods are not ready, from their states and events. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _IMAGE = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNever
 _EVENTS = ("FailedCreate", "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox",
            "Unhealthy", "FailedScheduling", "ExceededGracePeriod", "BackoffLimitExceeded",
            "DeadlineExceeded")  # fmt: skip
-_MADE = re.compile(r'pods? "[^"]+"')  # a name that is another one at every attempt
+_MADE = re.compile(r'pods? "[^"]+"')  # a name that changes at every attempt
 SHOWN = 400  # characters of one message
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why pods are not ready. `stays`: it will hardly go away by itself."""
+    """Why pods are not ready. `stays`: unlikely to resolve by itself."""
 
     text: str
     stays: bool = False
@@ -29,10 +29,10 @@ class Reason:
 
 
 def reasons(pods: Iterable[Answer], events: Iterable[Answer]) -> list[Reason]:
-    """Reasons, each once; the surest first.
+    """Unique reasons, the most certain first.
 
-    `pods`: those of the workloads that are not ready. `events`: those of these pods and of what
-    makes them, oldest first.
+    `pods`: those of the workloads that are not ready. `events`: of these pods and of their
+    controllers, oldest first.
     """
     found: dict[str, Reason] = {}
     for pod in pods:
@@ -40,21 +40,21 @@ def reasons(pods: Iterable[Answer], events: Iterable[Answer]) -> list[Reason]:
             known = found.get(reason.text)
             found[reason.text] = replace(reason, pods=known.pods + 1) if known else reason
     for event in reversed(list(events)):
-        told = _of_event(event)
-        if told and not any(told.text in text or text in told.text for text in found):
-            found[told.text] = told
+        cause = _of_event(event)
+        if cause and not any(cause.text in text or text in cause.text for text in found):
+            found[cause.text] = cause
     return list(found.values())
 
 
 @dataclass(slots=True)
 class Stuck:
-    """Whether a reason that stays has stayed for `patience` seconds."""
+    """Whether a persistent reason has lasted for `patience` seconds."""
 
     patience: int
     began: float | None = field(default=None, init=False)
 
     def after(self, why: Sequence[Reason], seconds: float) -> bool:
-        """Whether to give up, `seconds` after waiting began, with these reasons seen now."""
+        """Whether to give up `seconds` after the wait began, with the current reasons."""
         if not any(reason.stays for reason in why):
             self.began = None
             return False
@@ -64,7 +64,7 @@ class Stuck:
 
 
 def failed_jobs(jobs: Iterable[Answer]) -> list[str]:
-    """Sentences about Jobs that ended in failure."""
+    """Messages about failed Jobs."""
     return [
         f"Job {job['metadata']['name']} failed: {_words(failed)}"
         for job in jobs
@@ -87,7 +87,7 @@ def _of_pod(pod: Answer) -> Iterator[Reason]:
         said = status.get("message") or status.get("reason") or "no reason given"
         yield Reason(f"failed: {_short(said)}")
     for name in _running_first(pod):
-        yield Reason(f"waits for its init container {name}")
+        yield Reason(f"waiting for init container {name}")
     containers = [
         *(status.get("initContainerStatuses") or ()),
         *(status.get("containerStatuses") or ()),
@@ -97,7 +97,7 @@ def _of_pod(pod: Answer) -> Iterator[Reason]:
 
 
 def _running_first(pod: Answer) -> Iterator[str]:
-    """Names of init containers that run and must end before the others start."""
+    """Names of running init containers, which must finish before the others start."""
     first = (pod.get("spec") or {}).get("initContainers") or ()
     beside = {container["name"] for container in first if container.get("restartPolicy")}
     for container in (pod.get("status") or {}).get("initContainerStatuses") or ():

@@ -1,4 +1,4 @@
-"""Whether the workloads of a release are what the release means them to be. Pure."""
+"""Whether the workloads of a release are ready. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VENDOR = "nvidia.com/"  # nvidia.com/gpu, nvidia.com/gpu.shared, nvidia.com/mig-
 def unready(
     expected: Readiness, workloads: Sequence[Workload], nodes: Sequence[ClusterNode]
 ) -> list[Unready]:
-    """The workloads of one release that are not ready, and why."""
+    """The workloads of one release that are not ready, with reasons."""
     found = []
     for work in workloads:
         reason = _reason(work, expected.pods.get(work.name), nodes)
@@ -27,24 +27,24 @@ def unready(
 
 def _reason(work: Workload, pods: int | None, nodes: Sequence[ClusterNode]) -> str:
     if not work.settled:
-        return "its controller has not seen it yet"
+        return "its controller has not observed the update yet"
     if work.kind == "DaemonSet" and pods and work.wanted < pods:
         if work.wanted == 0:
-            return f"it wants no pods, {pods} are expected: {why_none(work.placement, nodes)}"
-        return f"it wants {work.wanted} pods, {pods} are expected"
+            return f"0 desired pods, expected {pods}: {why_none(work.placement, nodes)}"
+        return f"{work.wanted} desired pods, expected {pods}"
     if work.updated < work.wanted:
-        return f"{work.updated} of {work.wanted} pods are of the new version"
+        return f"{work.updated} of {work.wanted} pods are updated"
     if work.old:
-        return f"{work.old} pods of the old version are still there"
+        return f"{work.old} pods of the old version remain"
     if work.ready < work.wanted:
         return f"{work.ready} of {work.wanted} pods are ready"
     return ""
 
 
 def not_offering(expected: Readiness, nodes: Sequence[ClusterNode]) -> list[str]:
-    """The nodes that should offer GPUs to pods and offer none of any kind.
+    """The nodes that should advertise GPUs and advertise none of any kind.
 
-    A pod of the plugin counts as ready before it has found a GPU, and between two crashes.
+    A pod of the plugin is ready before it has found a GPU, and between two crashes.
     """
     offers = {
         node.name
@@ -57,7 +57,7 @@ def not_offering(expected: Readiness, nodes: Sequence[ClusterNode]) -> list[str]
 def without_pods(
     expected: Readiness, workloads: Sequence[Workload], nodes: Sequence[ClusterNode]
 ) -> list[Finding]:
-    """A warning for each DaemonSet that wants no pods, where nothing says that it may."""
+    """A warning for each DaemonSet with 0 desired pods that is not allowed to be empty."""
     return [
         findings.NO_PODS(
             daemonset=f"{work.namespace}/{work.name}", reason=why_none(work.placement, nodes)

@@ -1,4 +1,4 @@
-"""Workloads that an upgrade cannot change in place: the new chart selects other pods. Pure."""
+"""Workloads that an upgrade must recreate: the new chart has another selector. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gpufleet.kube.parse import object_ref
 def recreated(
     plan: ReleasePlan, objects: Sequence[Mapping[str, Any]], facts: ClusterFacts
 ) -> Iterator[Workload]:
-    """Those of the release whose selector differs from that of the rendered object.
+    """Workloads of the release whose selector differs from the rendered object's.
 
-    Kubernetes refuses to change spec.selector; the only way is to make the workload anew.
+    spec.selector is immutable: the workload must be recreated.
     """
     there = {work.ref: work for work in facts.workloads_of(plan.release.ref)}
     for item in objects:

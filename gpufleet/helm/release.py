@@ -1,4 +1,4 @@
-"""Helm releases: what is wanted, and what a plan says about one. Types only."""
+"""Helm releases: the desired state, and the plan of one. Types only."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from gpufleet.kube.facts import ClusterFacts, HelmRelease, ObjectRef, ReleaseRef
 Action = Literal[
     "install", "upgrade", "no-op", "wait", "repair-pending", "repair-failed", "repair", "blocked"
 ]
-STALE = 15 * 60  # seconds after which nobody is at work on a pending release any more
+STALE = 15 * 60  # seconds after which a pending release counts as interrupted
 
 
 @dataclass(frozen=True, slots=True)
 class ChartSource:
-    """Where a chart comes from.
+    """The source of a chart.
 
-    `location`: of a `repository` its URL, of `oci` the reference of the chart without its version
-    (oci://ghcr.io/prometheus-community/charts/kube-prometheus-stack), of an `archive` the path of
-    a .tgz file on the machine that gpufleet runs on. `logins`: path of a file with names and
-    passwords, "" for none. `plain_http`: the registry has no TLS, and that is meant.
+    `location`: for `repository` its URL, for `oci` the reference of the chart without its version
+    (oci://ghcr.io/prometheus-community/charts/kube-prometheus-stack), for `archive` the path
+    of a .tgz file on the machine that gpufleet runs on. `logins`: path of a file with credentials,
+    "" for none. `plain_http`: a registry without TLS is allowed.
     """
 
     kind: Literal["repository", "oci", "archive"]
@@ -32,13 +32,13 @@ class ChartSource:
 
     @property
     def host(self) -> str:
-        """Host, and port where it has one, of a repository or registry."""
+        """Host, and port if it has one, of a repository or registry."""
         return self.location.split("://")[-1].split("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Unready:
-    """A workload that is not there yet. `reason`: a clause such as "2 of 3 pods are ready"."""
+    """A workload that is not ready. `reason`: a clause such as "2 of 3 pods are ready"."""
 
     workload: Workload
     reason: str
@@ -49,9 +49,9 @@ class Unready:
 
 @dataclass(frozen=True, slots=True)
 class OperandWait:
-    """What is still to come. `policy`: a sentence about the ClusterPolicy, "" where it is ready;
-    `missing`: DaemonSets that are missing or not recreated yet, in words. `no_policy`: there is
-    no ClusterPolicy of the release, or no such kind."""
+    """Operands that are not ready. `policy`: text about the ClusterPolicy, "" if it is ready;
+    `missing`: DaemonSets that are missing or not recreated yet, as text. `no_policy`: the release
+    has no ClusterPolicy, or the kind does not exist."""
 
     policy: str = ""
     missing: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class OperandWait:
 
     @property
     def lines(self) -> list[str]:
-        policy = f"{self.policy} is not there" if self.no_policy else self.policy
+        policy = f"{self.policy} is missing" if self.no_policy else self.policy
         return [*filter(None, [policy]), *self.missing, *map(str, self.unready)]
 
     def __bool__(self) -> bool:
@@ -68,14 +68,14 @@ class OperandWait:
 
 
 class Operands(Protocol):
-    """What has to be ready besides a release's own workloads, because an operator makes it."""
+    """Objects that an operator creates and that must be ready besides a release's workloads."""
 
     def awaited(self, release: ReleaseRef, facts: ClusterFacts) -> OperandWait:
-        """What is still to come, as the facts tell."""
+        """What is not ready, from the facts."""
         ...
 
     def findings(self, release: ReleaseRef, facts: ClusterFacts) -> list[Finding]:
-        """What a person should know of operands that are all there."""
+        """Findings about operands that are all ready."""
         ...
 
 
@@ -83,12 +83,12 @@ class Operands(Protocol):
 class Readiness:
     """When a release counts as ready. Every Deployment and StatefulSet must be available.
 
-    `pods`: DaemonSet -> pods that it must have at least, for example one per GPU node; 0 says that
-    it may be empty. A DaemonSet that is not named must have all pods it wants; where it wants none
-    that is a warning. `timeout`: seconds to wait; `patience`: seconds after which a cause that
-    stays (an image that cannot be pulled, a crash, a quota) ends the wait. `operands`: what has to
-    be ready besides, where an operator is installed. `offering`: nodes that must offer GPUs to
-    pods, as they do once a device plugin has registered with their kubelet.
+    `pods`: DaemonSet -> minimum of desired pods, for example one per GPU node; 0 allows an empty
+    one. Any other DaemonSet must have all its desired pods; 0 desired pods are a warning.
+    `timeout`: seconds to wait; `patience`: seconds after which a persistent cause (an image that
+    cannot be pulled, a crash, a quota) ends the wait. `operands`: what else must be ready if an
+    operator is installed. `offering`: nodes that must advertise GPUs, which they do once a device
+    plugin has registered with their kubelet.
     """
 
     pods: Mapping[str, int] = field(default_factory=dict)
@@ -100,14 +100,14 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A Helm release as it should be.
+    """The desired state of a Helm release.
 
-    `values`: everything that is passed to the chart, the user's own values merged already.
-    `adopt`: take over a release of this name and chart that something else made, although values
-    of it get lost. `force_conflicts`: take fields back that something else changed (helm 4).
-    `downgrade`: an older chart than the installed one is meant. `crd_version`: the annotation of
-    its CRDs that tells their version, for example operator.prometheus.io/version; where a CRD has
-    it, an older one is never put over a newer one.
+    `values`: all values of the chart, including the user's.
+    `adopt`: take over a release of this name and chart that was not created by gpufleet, even if
+    values are lost. `force_conflicts`: overwrite fields that another manager changed (helm 4).
+    `downgrade`: allow an older chart than the installed one. `crd_version`: the version annotation
+    of its CRDs, for example operator.prometheus.io/version; a CRD with it is never replaced by an
+    older one.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Release:
     chart: str
     version: str
     source: ChartSource
-    values: Mapping[str, Any] = field(default_factory=dict, repr=False)  # may hold secrets
+    values: Mapping[str, Any] = field(default_factory=dict, repr=False)  # may contain secrets
     ready: Readiness = Readiness()
     crd_version: str = ""
     adopt: bool = False
@@ -128,13 +128,13 @@ class Release:
 
     @property
     def origin(self) -> dict[str, Any]:
-        """Which chart comes from where, as findings about that name it."""
+        """The chart, its version and source, as fields of findings."""
         return {"chart": self.chart, "version": self.version, "source": self.source.location}
 
 
 @dataclass(frozen=True, slots=True)
 class HelmVersion:
-    """Version of the helm program, without the patch: a helm built from source has none."""
+    """Version of the helm program, without the patch number, which source builds lack."""
 
     major: int
     minor: int
@@ -145,7 +145,7 @@ class HelmVersion:
 
 @dataclass(frozen=True, slots=True)
 class HelmStrategy:
-    """How helm is called so that it works with this server and this version of helm."""
+    """Flags and variables of helm for this server and this version of helm."""
 
     flags: tuple[str, ...] = ()  # of `helm upgrade --install` and `helm rollback`
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -154,37 +154,37 @@ class HelmStrategy:
 
 @dataclass(frozen=True, slots=True)
 class CrdStep:
-    """A CRD of the chart that is to be written before the chart.
+    """A CRD of the chart to write before the chart.
 
-    `method`: `apply` is server-side, `replace` for servers where that fails.
+    `method`: `apply` is server-side, `replace` for servers on which that fails.
     """
 
     name: str
     action: Literal["create", "update"]
     method: Literal["apply", "replace"]
-    before: str  # version by its annotation; "" where unknown
+    before: str  # version from its annotation; "" if unknown
     after: str
     manifest: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ReleasePlan:
-    """What is to be done about one release, and why."""
+    """The changes of one release, with reasons."""
 
     release: Release
     action: Action
     reason: str
-    before: HelmRelease | None  # as found
-    rollback_to: int | None = None  # revision to go back to first, when a repair starts there
-    diff: tuple[str, ...] = ()  # values, old against new, as unified diff; secrets are masked
+    before: HelmRelease | None  # the installed release
+    rollback_to: int | None = None  # revision to which a repair rolls back first
+    diff: tuple[str, ...] = ()  # unified diff of the values; secrets are masked
     crds: tuple[CrdStep, ...] = ()
-    recreate: tuple[ObjectRef, ...] = ()  # workloads that have to go before the upgrade
+    recreate: tuple[ObjectRef, ...] = ()  # workloads to delete before the upgrade
     strategy: HelmStrategy = HelmStrategy()
     findings: tuple[Finding, ...] = ()
 
     @property
     def needed(self) -> bool:
-        """Whether anything is to be carried out; waiting counts, although it changes nothing."""
+        """Whether there is anything to do; a wait counts, although it changes nothing."""
         return self.action not in ("no-op", "blocked")
 
     @property

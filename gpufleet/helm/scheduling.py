@@ -1,4 +1,4 @@
-"""Which nodes a pod could run on, and why none: labels, affinity, taints. Pure.
+"""The nodes that a pod can run on, and why none: labels, affinity, taints. Pure.
 
 Source: the rules of nodeSelector, node affinity, taints and tolerations in the Kubernetes
 documentation; a DaemonSet's pods tolerate the conditions of a node by themselves.
@@ -11,11 +11,11 @@ from typing import Any
 
 from gpufleet.kube.facts import ClusterNode, Placement, Taint
 
-_OWN_TAINTS = "node.kubernetes.io/"  # of conditions and cordoning, tolerated by every DaemonSet
+_OWN_TAINTS = "node.kubernetes.io/"  # from conditions and cordoning, tolerated by every DaemonSet
 
 
 def fitting(placement: Placement, nodes: Iterable[ClusterNode]) -> list[ClusterNode]:
-    """The nodes on which a DaemonSet with this placement puts a pod."""
+    """The nodes on which a DaemonSet with this placement runs a pod."""
     return [
         node
         for node in nodes
@@ -25,13 +25,13 @@ def fitting(placement: Placement, nodes: Iterable[ClusterNode]) -> list[ClusterN
 
 
 def why_none(placement: Placement, nodes: Iterable[ClusterNode]) -> str:
-    """Why no node gets a pod, as a clause: labels that are missing, taints in the way."""
+    """Why no node gets a pod, as a clause: missing labels, or taints."""
     everywhere = list(nodes)
     if not everywhere:
         return "the cluster has no nodes"
     labelled = [node for node in everywhere if _labels_fit(placement, node)]
     if not labelled:
-        return f"none of the {len(everywhere)} nodes has {_wish(placement)}"
+        return f"none of the {len(everywhere)} nodes has {_required(placement)}"
     taints = {
         f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"
         for node in labelled
@@ -40,7 +40,7 @@ def why_none(placement: Placement, nodes: Iterable[ClusterNode]) -> str:
     }
     names = ", ".join(node.name for node in labelled[:3]) + (", …" if len(labelled) > 3 else "")
     listed = ", ".join(sorted(taints))
-    return f"the nodes that fit ({names}) have taints it does not tolerate: {listed}"
+    return f"the matching nodes ({names}) have taints that it does not tolerate: {listed}"
 
 
 def _labels_fit(placement: Placement, node: ClusterNode) -> bool:
@@ -53,7 +53,7 @@ def _term_fits(term: Mapping[str, Any], node: ClusterNode) -> bool:
     expressions = term.get("matchExpressions") or ()
     fields = term.get("matchFields") or ()
     if not expressions and not fields:
-        return False  # an empty term fits nothing
+        return False  # an empty term matches nothing
     return all(_expression_fits(e, node.labels) for e in expressions) and all(
         _expression_fits(e, {"metadata.name": node.name}) for e in fields
     )
@@ -95,8 +95,8 @@ def _tolerates(toleration: Mapping[str, str], taint: Taint) -> bool:
     return exists or (toleration.get("value") or "") == taint.value
 
 
-def _wish(placement: Placement) -> str:
-    """The labels that a node must have, in words."""
+def _required(placement: Placement) -> str:
+    """The required labels of a node, as text."""
     fixed = [f"{key}={value}" for key, value in sorted(placement.node_selector.items())]
     terms = [
         " and ".join(_words(e) for e in term.get("matchExpressions") or ())

@@ -1,4 +1,4 @@
-"""Settings of the way to a cluster and of its charts: keys `cluster_*`."""
+"""Settings of the access to a cluster and of its charts: keys `cluster_*`."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def _text_only(value: Any) -> Any:
 def _known_charts(by_chart: dict[str, str]) -> dict[str, str]:
     for name in by_chart:
         if name not in CHARTS:
-            raise ValueError(f"names the chart {name!r}; there are {', '.join(CHARTS)}")
+            raise ValueError(f"names the chart {name!r}; known charts: {', '.join(CHARTS)}")
     return by_chart
 
 
 def _no_login(value: str) -> str:
     if "@" in value.split("://")[1]:
-        raise ValueError("must not hold a password; cluster_chart_logins names a file for it")
+        raise ValueError("must not contain a password; use cluster_chart_logins")
     return value.rstrip("/")
 
 
@@ -64,74 +64,77 @@ Values = dict[str, Any]
 
 
 class ClusterAccess(RoleSettings):
-    """Which cluster, and how charts for it are chosen."""
+    """The cluster, and how its charts are chosen."""
 
     prefix = "cluster_"
 
     kubeconfig: str | None = Field(
         None, description="Path of the kubeconfig. Default: $KUBECONFIG, then ~/.kube/config."
     )
-    context: str | None = Field(None, description="Context in it. Default: its current one.")
+    context: str | None = Field(
+        None, description="Context of the kubeconfig. Default: the current one."
+    )
     uid: str | None = Field(
         None,
-        description="uid of the namespace kube-system: no other cluster is touched, whatever the "
+        description="UID of the namespace kube-system: no other cluster is changed, whatever the "
         "kubeconfig says.",
     )
     lock_timeout: int = Field(
         600,
         ge=0,
         le=7200,
-        description="Seconds to wait for another run of gpufleet that is at work on the cluster. "
-        "One that was killed without a trace is gone after 30.",
+        description="Seconds to wait while another run of gpufleet holds the lock of the cluster. "
+        "The lock of a machine that failed expires after 30 s.",
     )
     charts: Literal["careful", "newest"] = Field(
         "careful",
-        description="`careful`: the versions that upstream documents for this Kubernetes and that "
-        "were tried on it. `newest`: the newest that its API takes, with values that make it fit.",
+        description="`careful`: versions that upstream documents for this Kubernetes and that were "
+        "tested on it. `newest`: the newest that its API accepts, with values that make it "
+        "compatible.",
     )
     chart_versions: ChartVersions = Field(
-        {}, description="Versions that you want instead: chart -> version."
+        {}, description="Versions to use instead: chart -> version."
     )
     chart_dir: str | None = Field(
         None, description="Folder of chart archives, CHART-VERSION.tgz, instead of repositories."
     )
     chart_repository: ChartRepository | ChartRepositories | None = Field(
         None,
-        description="Where charts come from instead of upstream: the https:// URL of a repository, "
+        description="Source of charts instead of upstream: the https:// URL of a repository, "
         "or oci://REGISTRY/FOLDER, which has each chart under its name. As a mapping, chart -> "
-        "repository, for those charts alone.",
+        "repository, only for those charts.",
     )
     chart_logins: str | None = Field(
         None,
-        description="Path of a file with names and passwords for repositories, in netrc's form, "
-        "readable by its owner alone.",
+        description="Path of a netrc file with credentials for repositories, readable only by its "
+        "owner.",
     )
     chart_plain_http: bool = Field(
         False,
-        description="Talk to OCI registries without TLS, and take http:// repositories, where "
-        "yours have none: whoever is between can change what is installed.",
+        description="Allow OCI registries without TLS and http:// repositories. Everyone on the "
+        "network path can then change what is installed.",
     )
     stack: Literal["device-plugin", "gpu-operator"] = Field(
         "device-plugin",
-        description="`device-plugin`: device plugin and exporter as releases of their own. "
-        "`gpu-operator`: NVIDIA's operator brings both.",
+        description="`device-plugin`: device plugin and exporter as separate releases. "
+        "`gpu-operator`: NVIDIA's operator installs both.",
     )
     timeout: int = Field(
-        600, ge=10, le=7200, description="Seconds to wait until a release is ready."
+        600, ge=10, le=7200, description="Seconds to wait for a release to become ready."
     )
     helm: str | None = Field(
-        None, description="Path of the helm program. Default: the one on PATH, else it is fetched."
+        None, description="Path of the helm program. Default: helm on PATH, else it is downloaded."
     )
     helm_url: Url | None = Field(
         None,
-        description="Folder from which helm is fetched where it is missing. Default: the site of "
-        "its project. The checksum is the same.",
+        description="URL of the folder to download helm from if it is missing. Default: the site "
+        "of its project. The checksum is the same.",
     )
     force_conflicts: bool = Field(
-        False, description="Take back fields that another manager changed (helm 4)."
+        False, description="Overwrite fields that another manager changed (helm 4)."
     )
     adopt_releases: bool = Field(
         False,
-        description="Take over releases of our names and charts that something else made, although "
-        "values of theirs get lost.",
+        description="Take over releases with gpufleet's names and charts that it did not create, "
+        "even if some of their values are lost.",
     )

@@ -1,4 +1,4 @@
-"""How helm is called so that it works with this server: flags, variables, support range. Pure."""
+"""Flags and variables of helm for a server, and helm's support range. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpufleet.helm.models import HelmCatalog
 from gpufleet.helm.release import HelmStrategy, HelmVersion
 from gpufleet.kube.facts import HelmRelease, ServerVersion
 
-SERVER_SIDE = "ssa"  # apply_method of a release that helm 4 applied on the server
+SERVER_SIDE = "ssa"  # apply_method of a release that helm 4 applied server-side
 
 
 def helm_strategy(
@@ -20,7 +20,7 @@ def helm_strategy(
     *,
     force_conflicts: bool = False,
 ) -> HelmStrategy:
-    """Flags and variables for one release. `before`: the release as it is now, if it is there."""
+    """Flags and variables for one release. `before`: the installed release, if any."""
     flags: list[str] = []
     environment: dict[str, str] = {}
     reasons: list[str] = []
@@ -32,15 +32,15 @@ def helm_strategy(
         reasons.append(f"server-side apply does not work on Kubernetes {server}")
     if at <= version_tuple(catalog.watch_list_off_up_to.version):
         environment["KUBE_FEATURE_WatchListClient"] = "false"
-        reasons.append(f"helm's usual watch hangs on Kubernetes {server}")
+        reasons.append(f"helm's default watch hangs on Kubernetes {server}")
     if force_conflicts and server_side and (before is None or before.apply_method == SERVER_SIDE):
         flags.append("--force-conflicts")
-        reasons.append("fields that something else changed are taken back")
+        reasons.append("fields changed by another manager are overwritten")
     return HelmStrategy(tuple(flags), environment, tuple(reasons))
 
 
 def skew(helm: HelmVersion, server: ServerVersion, catalog: HelmCatalog) -> list[Finding]:
-    """A finding where this helm is not supported on this server."""
+    """A finding if this helm is not supported on this server."""
     known = catalog.skew.ranges.get(str(helm))
     at = (server.major, server.minor)
     if known is None or version_tuple(known[0]) <= at <= version_tuple(known[1]):

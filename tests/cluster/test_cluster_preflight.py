@@ -79,7 +79,7 @@ def test_what_would_be_done_is_said_and_nothing_is_done(
     assert said.report["releases"] == versions
     assert [part["action"] for part in said.report["plan"]["releases"]] == ["install"] * 4
     assert "Make a password for Grafana" in said.output
-    assert "nvidia-device-plugin: install (there is no release" in said.output
+    assert "nvidia-device-plugin: install (release " in said.output
     assert "+++ nvidia-device-plugin" in said.output, "the values are shown"
     done = bench.deploy()
     assert done.returncode == 0, done.output

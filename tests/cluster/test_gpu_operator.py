@@ -46,7 +46,5 @@ def test_it_is_done_when_plugin_and_exporter_are_on_every_gpu_node(bench: Bench)
         objects.delete_cluster_custom_object(*PLURAL, POLICY)
         mended = deploy(bench)
         assert mended.returncode == 0, mended.output
-        assert "ClusterPolicy of release gpu-operator/gpu-operator is no longer there" in (
-            mended.output
-        )
+        assert "ClusterPolicy of release gpu-operator/gpu-operator is missing" in (mended.output)
         assert deploy(bench).report["changed"] == 0

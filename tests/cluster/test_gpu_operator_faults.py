@@ -57,7 +57,7 @@ def test_a_crd_that_goes_away_is_told_and_brought_back(current: Bench) -> None:
         extensions.delete_custom_resource_definition(CRD)
         done = deploy(current)
         assert done.returncode == 0, done.output
-        assert f"the CRD {CRD} of its ClusterPolicy is no longer there" in done.output
+        assert f"the CRD {CRD} of its ClusterPolicy is missing" in done.output
     objects: Any = client.CustomObjectsApi(current.cluster.api)
     assert objects.get_cluster_custom_object(*PLURAL, POLICY)["status"]["state"] == "ready"
 

@@ -82,7 +82,7 @@ def test_a_node_that_offers_no_gpus_is_told_and_stops_nobody(current: Bench) -> 
     assert done.returncode == 0, done.output
     told = [found for found in done.report["findings"] if found["code"] == "GF888"]
     assert len(told) == 1
-    assert told[0]["message"].startswith("gpu-2 offers no GPUs")
+    assert told[0]["message"].startswith("gpu-2 advertises no GPUs")
 
 
 @pytest.mark.extended
@@ -90,7 +90,7 @@ def test_a_plugin_that_shows_no_gpu_anywhere_is_no_success(current: Bench) -> No
     without_gpus(current, "gpu-1", "gpu-2", "gpu-3")
     done = current.deploy(cluster_timeout=10, monitoring_enabled=False)
     assert done.returncode == 1
-    assert "node gpu-1 offers no GPUs to pods" in str(done.report["findings"])
+    assert "node gpu-1 advertises no GPUs" in str(done.report["findings"])
 
 
 def test_an_api_that_does_not_answer_is_told(current: Bench, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_an_archive_that_is_broken(place: Site, content: bytes) -> None:
 
 def test_an_archive_of_another_version(place: Site) -> None:
     run = place.bring({}, source=ChartSource("archive", archive(place.folder, "2.0.0")))
-    assert "it holds tiny 2.0.0" in run.finding("GF842").message
+    assert "it contains tiny 2.0.0" in run.finding("GF842").message
     untouched(place, run)
 
 
@@ -131,7 +131,7 @@ def test_a_daemonset_without_pods_names_the_label(place: Site) -> None:
     ready = Readiness(pods={"one": 3}, timeout=3)
     run = place.bring(values, ready=ready)
     message = run.finding("GF847").message
-    assert "wants no pods, 3 are expected" in message
+    assert "0 desired pods, expected 3" in message
     assert "none of the 3 nodes has the label nvidia.com/mps.capable=true" in message
     waits = place.bring(values, ready=Readiness(pods={"one": 3}, timeout=1))
     assert waits.plan.action == "wait"

@@ -53,7 +53,7 @@ def test_a_server_that_is_gone_does_not_end_helm(place: Site, tmp_path: Path) ->
     said: list[str] = []
     watch(place, nowhere, said).during_helm(QUIET)
     [line] = said
-    assert "helm is at work; what for cannot be seen: " in line
+    assert "helm is running; its hooks cannot be read: " in line
     assert "127.0.0.1:9" in line
 
 

@@ -92,7 +92,7 @@ def serve(tls: ssl.SSLContext | None = None) -> Iterator[Site]:
         daemon_threads = True
 
         def handle_error(self, *_: Any) -> None:
-            """Nothing: whoever asked hung up, as wanted."""
+            """Log nothing: the client closed the connection, as expected."""
 
     server = Server(("127.0.0.1", 0), Handler)
     if tls:

@@ -1,4 +1,4 @@
-"""Findings about charts, where they come from, and Kubernetes versions."""
+"""Findings about charts, their sources, and Kubernetes versions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Calls of helm: words, never a shell; values on its standard input, so that neither a process list
-nor a run that is killed shows them."""
+"""Run helm without a shell, and with values on standard input, so that neither a process list nor
+a killed run exposes them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from gpufleet.helm.release import HelmStrategy, Release
 from gpufleet.kube.kubeconfig import Kubeconfig, private_folder
 from gpufleet.kube.operations.lease import HeldLease
 
-OVERRIDES = "HELM_KUBE"  # variables by which helm would go to another cluster or as another user
+OVERRIDES = "HELM_KUBE"  # variables that would select another cluster or user
 
 
 @dataclass(frozen=True, slots=True)
 class Helm:
-    """helm for one cluster. `controller`: what the label of our releases says. `lease`: the
-    cluster's, which is kept as long as any helm lives."""
+    """helm for one cluster. `controller`: value of the label of our releases. `lease`: the
+    cluster's, held while any helm runs."""
 
     program: HelmProgram
     kubeconfig: Kubeconfig = field(repr=False)
@@ -39,7 +39,7 @@ class Helm:
     def upgrade(
         self, release: Release, archive: Path, strategy: HelmStrategy, timeout: int, tick: Tick
     ) -> Result:
-        """Install or upgrade. Hooks are waited for, the rest is not: readiness is our own."""
+        """Install or upgrade. helm waits only for hooks: gpufleet waits for readiness."""
         labels = (
             f"{OWNER_LABEL}={self.controller}",
             f"{VALUES_LABEL}={values_mark(release.values)}",
@@ -63,7 +63,7 @@ class Helm:
     def rollback(
         self, release: Release, revision: int, strategy: HelmStrategy, timeout: int, tick: Tick
     ) -> Result:
-        """Take a release back to a revision; 0 is the one before."""
+        """Roll a release back to a revision; 0 is the previous one."""
         words = [
             *("rollback", release.name, str(revision), "--namespace", release.namespace),
             *("--timeout", f"{timeout}s", *strategy.flags),
@@ -78,8 +78,8 @@ class Helm:
 
     @contextmanager
     def _cluster(self) -> Iterator[dict[str, str]]:
-        """Variables by which helm reaches the cluster whose facts we have, and no other: a
-        kubeconfig of that context alone, which this user alone can read while helm runs."""
+        """Variables that limit helm to the cluster of our facts: a kubeconfig of only that context,
+        which only this user can read, while helm runs."""
         if self.lease:
             self.lease.confirm()
         path = private_folder() / f"kubeconfig-{secrets.token_hex(4)}"
@@ -91,8 +91,8 @@ class Helm:
             path.unlink()
 
     def render(self, release: Release, archive: Path, server: str, apis: Sequence[str]) -> Result:
-        """The objects of a release for a server of that version that serves these APIs; the
-        cluster is not asked."""
+        """Render the objects of a release for a server of that version and with these APIs,
+        without access to the cluster."""
         words = [
             *("template", release.name, str(archive), "--namespace", release.namespace),
             *("--values", "-", "--kube-version", server, "--skip-crds"),
@@ -109,16 +109,16 @@ class Helm:
         tick: Tick | None = None,
         more: Mapping[str, str] | None = None,
     ) -> Result:
-        """Call helm and wait at most `timeout` seconds; `tick` is called meanwhile. `values`: what
-        `--values -` reads. `more`: variables for this call; without a kubeconfig among them helm
-        knows no cluster."""
+        """Run helm for at most `timeout` seconds; `tick` is called meanwhile. `values`: input of
+        `--values -`. `more`: variables for this call; without a kubeconfig among them helm
+        has no cluster."""
         inherited = {
             name: value for name, value in os.environ.items() if not name.startswith(OVERRIDES)
         }
         environment = {
             **inherited,
             "KUBECONFIG": os.devnull,
-            "HELM_DRIVER": "secret",  # where ClusterFacts looks for releases
+            "HELM_DRIVER": "secret",  # where ClusterFacts reads releases
             **(more or {}),
         }
         result = run_program(

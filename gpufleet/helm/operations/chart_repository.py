@@ -1,7 +1,7 @@
-"""Chart repositories over HTTP: the index says where an archive is and what its digest is.
+"""Download from chart repositories over HTTP: the index has an archive's URL and digest.
 
-Not by `helm pull`: neither helm 3 nor 4 compares an archive with the digest of the index, and both
-send the login wherever a redirect leads on the same machine (docs/gpu-cluster.md).
+`helm pull` is not used: neither helm 3 nor 4 compares an archive with the digest in the index, and
+both send credentials to every port that a redirect names on the same host (docs/gpu-cluster.md).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from gpufleet.helm.release import Release
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.packages.logins import RepositoryLogin
 
-OFFERED = 5  # versions of a chart that a finding names, newest first
+OFFERED = 5  # versions of a chart in a finding, newest first
 
 
 def archive_from_repository(release: Release, login: RepositoryLogin | None) -> bytes:
-    """The archive of the release's chart, as its repository announces it. Raises ClusterProblem."""
+    """The archive of the release's chart, with the digest in the index. Raises ClusterProblem."""
     base = release.source.location.rstrip("/") + "/"
     entry = _entry(release, base + "index.yaml", login)
     url = urljoin(base, entry.url)
     if leaves_tls(base, url):
-        reason = f"its index leads from https to {url}"
+        reason = f"its index refers from https to {url}"
         raise ClusterProblem(findings.CHART_UNREACHABLE(**release.origin, error=reason))
     data = _get(release, url, CHART, login if same_origin(base, url) else None)
     digest = hashlib.sha256(data).hexdigest()
@@ -41,7 +41,7 @@ def archive_from_repository(release: Release, login: RepositoryLogin | None) -> 
         raise ClusterProblem(
             charts.DIGEST_WRONG(
                 **release.origin,
-                error=f"its sha256 is {digest}, and the index says {entry.digest}",
+                error=f"expected sha256 {entry.digest} from the index, found {digest}",
             )
         )
     return data
@@ -57,7 +57,7 @@ def _entry(release: Release, url: str, login: RepositoryLogin | None) -> IndexEn
         if entry.version.removeprefix("v") == wanted:
             return entry
     known = ", ".join(entry.version for entry in entries[:OFFERED])
-    offers = f"its newest are {known}" if entries else "it has no chart of that name"
+    offers = f"its newest are {known}" if entries else "it has no chart with that name"
     raise ClusterProblem(charts.VERSION_NOT_OFFERED(**release.origin, offers=offers))
 
 

@@ -23,34 +23,34 @@ from gpufleet.helm.output import explain_pull
 from gpufleet.helm.release import Release
 from gpufleet.kube.operations.access import ClusterProblem
 
-PULLED_IN = 180  # seconds that a download may take
+PULLED_IN = 180  # time limit of a download, in seconds
 
 
 def chart_archive(release: Release, helm: Helm, cache: Path) -> Path:
     """The archive of the release's chart on this machine. Raises ClusterProblem.
 
-    What was fetched once is kept under chart, version and sha256, and used again without asking
-    the repository as long as it has that sha256: a chart's version stands for its content.
+    Downloaded archives are cached under chart, version and sha256 and used again without a request
+    to the repository while the sha256 matches: a chart's version identifies its content.
     """
     source = release.source
     if source.kind == "archive":
         path = Path(source.location)
         if not path.is_file():
-            raise ClusterProblem(_unreachable(release, "there is no such file"))
+            raise ClusterProblem(_unreachable(release, "file not found"))
         return path
     key = hashlib.sha256(source.location.encode()).hexdigest()[:16]
     folder = cache / "charts" / key
-    return _kept(folder, release) or _fetched(folder, release, helm)
+    return _cached(folder, release) or _fetched(folder, release, helm)
 
 
-def _kept(folder: Path, release: Release) -> Path | None:
-    """The archive that an earlier run fetched; none of a folder that others may write to."""
+def _cached(folder: Path, release: Release) -> Path | None:
+    """The cached archive; None if other users can write to the folder."""
     if not all(map(_is_ours_alone, (folder.parent, folder))):
         return None
     for path in folder.glob(f"{release.chart}-{release.version}-sha256-*.tgz"):
         if _is_ours_alone(path) and path == _place(folder, release, path.read_bytes()):
             return path
-        path.unlink()  # damaged on this disk
+        path.unlink()  # corrupt
     return None
 
 
@@ -65,10 +65,10 @@ def _place(folder: Path, release: Release, data: bytes) -> Path:
 
 
 def _fetched(folder: Path, release: Release, helm: Helm) -> Path:
-    """The archive, fetched and found sound, in its place; a broken one is never put there."""
+    """Download and validate the archive, then cache it; an invalid one is never cached."""
     folder.mkdir(parents=True, exist_ok=True)
     for place in (folder.parent, folder):
-        place.chmod(0o700)  # who may write here has charts of his own installed
+        place.chmod(0o700)  # users with write access here could replace charts
     login = find_login(release.source.logins, release.source.location)
     with tempfile.TemporaryDirectory(dir=folder) as partial:
         if release.source.kind == "oci":
@@ -82,7 +82,7 @@ def _fetched(folder: Path, release: Release, helm: Helm) -> Path:
 
 
 def _pulled(release: Release, helm: Helm, folder: Path, environment: Mapping[str, str]) -> Path:
-    """From an OCI registry; helm compares what comes with its digest."""
+    """Pull from an OCI registry; helm verifies the digest."""
     source = release.source
     words = ["pull", source.location, "--version", release.version, "--destination", str(folder)]
     words += ["--plain-http"] if source.plain_http else []
@@ -93,7 +93,7 @@ def _pulled(release: Release, helm: Helm, folder: Path, environment: Mapping[str
 
     result = helm.run(words, timeout=PULLED_IN, tick=tick, more=environment)
     if result.code is None:
-        raise ClusterProblem(_unreachable(release, f"no answer within {PULLED_IN} s"))
+        raise ClusterProblem(_unreachable(release, f"no response within {PULLED_IN} s"))
     if not result.ok:
         raise ClusterProblem(explain_pull(result.stderr, release))
     return next(folder.glob("*.tgz"))
@@ -104,20 +104,20 @@ def _unreachable(release: Release, reason: str) -> Finding:
 
 
 def read_chart(archive: Path, release: Release) -> ChartContent:
-    """What is in an archive. Raises ClusterProblem where it is not the chart that it should be."""
+    """The content of an archive. Raises ClusterProblem if it is not the release's chart."""
     try:
         content = parse_chart(_files(archive))
     except (BrokenChart, tarfile.TarError, OSError, EOFError, zlib.error) as error:
         raise ClusterProblem(_broken(archive, release, str(error))) from error
     wanted = release.version.removeprefix("v")
     if content.name != release.chart or content.version.removeprefix("v") != wanted:
-        reason = f"it holds {content.name} {content.version}"
+        reason = f"it contains {content.name} {content.version}"
         raise ClusterProblem(_broken(archive, release, reason))
     return content
 
 
 class _Bounded:
-    """The unpacked bytes of an archive, up to what a chart may have."""
+    """The unpacked bytes of an archive, up to the size limit of a chart."""
 
     def __init__(self, source: gzip.GzipFile) -> None:
         self._source, self._left = source, UNPACKED_CHART
@@ -131,7 +131,7 @@ class _Bounded:
 
 
 def _files(archive: Path) -> dict[str, bytes]:
-    """The files of an archive by their path inside the chart's folder."""
+    """The files of an archive, by path in the chart's folder."""
     found = {}
     with gzip.open(archive) as source:
         stream = cast(IO[bytes], _Bounded(source))
@@ -144,7 +144,7 @@ def _files(archive: Path) -> dict[str, bytes]:
 
 
 def _broken(archive: Path, release: Release, reason: str) -> Finding:
-    """Of a download the place it came from is named, not that where it lay for a moment."""
+    """For a download the finding names the source, not the temporary path."""
     source = release.source
     path = archive if source.kind == "archive" else f"The archive from {source.location}"
     return findings.CHART_BROKEN(

@@ -1,4 +1,4 @@
-"""A cluster during a run: reached once, its facts gathered once, its releases planned."""
+"""A cluster during a run: one connection, facts gathered once, planned releases."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from gpufleet.kube.operations.lease import at_work, take_lease
 
 @dataclass(frozen=True, slots=True)
 class PlannedRelease:
-    """A plan and, where it changes something, the archive of its chart."""
+    """A plan and, if it changes something, the archive of its chart."""
 
     plan: ReleasePlan
     archive: Path | None = None
@@ -45,19 +45,18 @@ class PlannedRelease:
 
 @dataclass(slots=True)
 class Cluster:
-    """One cluster during a run. `name`: as the inventory calls it."""
+    """One cluster during a run. `name`: in the inventory."""
 
     name: str
     api: ClusterApi
     helm: Helm
     facts: ClusterFacts
     controller: Controller
-    brought: set[str] = field(default_factory=set)  # APIs that the CRDs of planned releases add
+    added_apis: set[str] = field(default_factory=set)  # by the CRDs of planned releases
 
     def plan(self, release: Release) -> PlannedRelease:
-        """The whole plan of a release. Its chart is fetched and rendered only where something is
-        to change, so that a converged cluster costs nothing. What stands in the way is among the
-        plan's findings; raises nothing."""
+        """The complete plan of a release. Its chart is downloaded and rendered only if something
+        changes. Obstacles are in the plan's findings; raises nothing."""
         catalog = helm_catalog()
         plan = plan_release(release, self.facts, self.controller, catalog)
         if not plan.changes:
@@ -75,9 +74,9 @@ class Cluster:
         there = live_crds(self.api, [name for name in names if name in self.facts.crds])
         plan = with_chart(plan, content, there, self.facts, helm_catalog())
         objects = self._render(plan, archive)
-        plan = with_objects(plan, objects, self.facts, self.brought)
+        plan = with_objects(plan, objects, self.facts, self.added_apis)
         rendered = [item for item in objects if item.get("kind") == "CustomResourceDefinition"]
-        self.brought |= {api for crd in (*crds, *rendered) for api in apis_of(crd)}
+        self.added_apis |= {api for crd in (*crds, *rendered) for api in apis_of(crd)}
         return PlannedRelease(plan, archive)
 
     def _render(self, plan: ReleasePlan, archive: Path) -> list[dict[str, Any]]:
@@ -87,7 +86,7 @@ class Cluster:
             for crd in self.facts.crds.values()
             for version in crd.versions
         }
-        apis = sorted({"v1", *self.facts.apis, *kinds, *self.brought})
+        apis = sorted({"v1", *self.facts.apis, *kinds, *self.added_apis})
         result = self.helm.render(plan.release, archive, self.facts.server.full, apis)
         if not result.ok:
             failure = Failure("Rendering", result.stderr, "nothing was changed.")
@@ -98,7 +97,7 @@ class Cluster:
     def carry_out(
         self, planned: PlannedRelease, say: Callable[[str], None], looking: Looking | None = None
     ) -> Outcome:
-        """Bring a release to its plan; raises nothing. `looking`: who looks at its operands."""
+        """Apply the plan of a release; raises nothing. `looking`: watches its operands."""
         run = ReleaseRun(
             planned.plan, planned.archive, self.api, self.helm, self.facts, say, looking
         )
@@ -117,14 +116,13 @@ def open_cluster(
     wait: float | None = 600,
     say: Callable[[str], None] = lambda line: None,
 ) -> Cluster:
-    """Reach a cluster and gather its facts. Raises ClusterProblem.
+    """Connect to a cluster and gather its facts. Raises ClusterProblem.
 
-    `releases`: those that may be planned; what others look like is none of our business.
-    `helm`: path of the program, "" to find it. `helm_site`: URL of the folder from which a missing
-    one is fetched, "" for its project's. `oldest`: the oldest server that is served. `uid`: of the
-    namespace kube-system, which tells this cluster from all others; "" for any. `wait`: seconds to
-    wait for another run that is at work; other runs are kept off the cluster until this process
-    ends. None: nothing will be changed, and nobody is kept off.
+    `releases`: those that may be planned; others are not read.
+    `helm`: path of the program, "" to find it. `helm_site`: URL of the folder to download
+    helm from, "" for its project's. `oldest`: the oldest supported server. `uid`: of the namespace
+    kube-system, which identifies the cluster; "" for any. `wait`: seconds to wait for another run;
+    the cluster is then locked until this process ends. None: read only, without a lock.
     """
     api = ClusterApi(access)
     system = api.get("/api/v1/namespaces/kube-system")
@@ -145,7 +143,7 @@ def open_cluster(
 
 
 def controller_id() -> str:
-    """What tells this machine from others, fit for a label: no name, so that nothing leaks."""
+    """An ID of this machine for a label; a hash, so that its name is not exposed."""
     machine = Path("/etc/machine-id")
     known = machine.read_text() if machine.is_file() else ""
     return hashlib.sha256(f"{known}{platform.node()}".encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""CRDs written before the chart that needs them, and waited for until the server uses them."""
+"""Write CRDs before the chart that needs them, and wait until the server uses them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gpufleet.kube.facts import ServerVersion
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.kube.parse import condition
 
-PUBLISHED_IN = 60  # seconds that the server has to use a new schema
+PUBLISHED_IN = 60  # seconds to wait until the server uses a new schema
 LOOK_EVERY = 0.25  # seconds
-OPENAPI_V3 = ServerVersion(1, 27)  # from here on one document per group is served
+OPENAPI_V3 = ServerVersion(1, 27)  # newer servers serve one document per group
 
 
 def live_crds(api: ClusterApi, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """CRDs as the cluster has them, whole; those that are missing are left out."""
+    """Complete CRDs of the cluster; missing ones are omitted."""
     group = {"apiVersion": "apiextensions.k8s.io/v1"}
     found = {name: api.find(_path(group, name)) for name in names}
     return {name: crd for name, crd in found.items() if crd}
@@ -33,7 +33,7 @@ def write_crds(
     server: ServerVersion,
     say: Callable[[str], None],
 ) -> Finding | None:
-    """Write CRDs and wait until the server uses them; or why that failed."""
+    """Write CRDs and wait until the server uses them; returns the finding of a failure."""
     for step in steps:
         change = f"{step.before or 'unknown'} -> {step.after}" if step.after else step.action
         say(f"CRD {step.name}: {change}")
@@ -78,7 +78,7 @@ def _path(manifest: Mapping[str, Any], name: str) -> str:
 
 
 def _in_use(api: ClusterApi, step: CrdStep, server: ServerVersion) -> bool:
-    """Whether the CRD is established and the API's own description has its new schema."""
+    """Whether the CRD is established and the server's OpenAPI document has its new schema."""
     if not condition(api.get(_path(step.manifest, step.name)), "Established"):
         return False
     spec = step.manifest["spec"]
@@ -91,7 +91,7 @@ def _in_use(api: ClusterApi, step: CrdStep, server: ServerVersion) -> bool:
 
 
 def _description(api: ClusterApi, group: str, version: str, server: ServerVersion) -> Any:
-    """The definitions of the server's OpenAPI document that hold a group's kinds."""
+    """The definitions of the server's OpenAPI document with a group's kinds."""
     if server < OPENAPI_V3:
         return api.get("/openapi/v2").get("definitions")
     document = api.find(f"/openapi/v3/apis/{group}/{version}") or {}  # {}: the group is new

@@ -18,14 +18,14 @@ from gpufleet.packages.logins import RepositoryLogin
 
 TIMEOUT = urllib3.Timeout(connect=10, read=60)
 REDIRECTS = 5
-CHUNK = 1 << 14  # bytes; what is packed can grow a thousandfold, and is counted after that
+CHUNK = 1 << 14  # bytes, counted after decompression, which can grow data a thousandfold
 MOVED = (301, 302, 303, 307, 308)
 PORTS = {"http": 80, "https": 443}
 _WHERE = re.compile(r"^(<[^>]*>|HTTPS?Connection\([^)]*\)): ")  # urllib3's own objects
 
 
 class DownloadFailed(Exception):
-    """Why there is no content, as people read it. `status`: of the answer, 0 where none came."""
+    """A failed download, with its reason as text. `status`: of the response, 0 without one."""
 
     def __init__(self, reason: str, status: int = 0) -> None:
         super().__init__(reason)
@@ -33,27 +33,27 @@ class DownloadFailed(Exception):
 
 
 def same_origin(one: str, other: str) -> bool:
-    """Whether two URLs have the same scheme, host and port: a login for one is for the other."""
+    """Whether two URLs have the same scheme, host and port: they share credentials."""
     return _origin(one) == _origin(other)
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:
-    """As the library reads it that connects: another reading could name another host."""
+    """Parsed like urllib3 does, which connects: another parser could see another host."""
     parts = parse_url(url)
     scheme = parts.scheme or ""
     return scheme, parts.host or "", parts.port or PORTS.get(scheme)
 
 
 def leaves_tls(old: str, new: str) -> bool:
-    """Whether who follows from one URL to another gives up TLS."""
+    """Whether a redirect from one URL to another drops TLS."""
     return _origin(old)[0] == "https" and _origin(new)[0] != "https"
 
 
 def download(url: str, limit: Limit, login: RepositoryLogin | None = None) -> bytes:
-    """What is at a URL, whole. Raises DownloadFailed, also where it exceeds `limit`.
+    """The whole content of a URL. Raises DownloadFailed, also if it exceeds `limit`.
 
-    The login goes to the URL's scheme, host and port alone: a redirect elsewhere is followed
-    without it, and one from https to http is not followed.
+    Credentials are sent only to the URL's scheme, host and port: other redirects are followed
+    without them, and redirects from https to http are not followed.
     """
     try:
         return within(limit.seconds, lambda given_up: _followed(url, limit, login, given_up))
@@ -86,7 +86,7 @@ def _followed(
 def _answer(
     url: str, limit: Limit, login: RepositoryLogin | None, given_up: threading.Event
 ) -> tuple[urllib3.BaseHTTPResponse, bytes]:
-    """An answer, and its content where that is what was asked for."""
+    """A response, with its content if it is a success."""
     headers = urllib3.make_headers(
         basic_auth=f"{login.user}:{login.password}" if login else None, user_agent="gpufleet"
     )
@@ -125,7 +125,7 @@ def _pool(url: str) -> urllib3.PoolManager:
 
 
 def _is_loopback(host: str) -> bool:
-    """No proxy reaches this machine's own services; helm leaves them out too."""
+    """Local services are not accessed through a proxy, as with helm."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""Names and passwords for chart repositories: out of a file, never among a program's words."""
+"""Credentials for chart repositories: from a file, never in arguments."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from gpufleet.packages.operations.logins import LoginFileError, read_logins
 
 
 def find_login(file: str, url: str) -> RepositoryLogin | None:
-    """The login of a URL's host in a file of netrc's form, `machine HOST login USER password
-    PASSWORD`; an entry for HOST:PORT goes before one for HOST. None where `file` is "" or has none.
+    """The credentials for a URL's host in a netrc file, `machine HOST login USER password
+    PASSWORD`; an entry for HOST:PORT precedes one for HOST. None if `file` is "" or has none.
 
-    Raises ClusterProblem where the file cannot be used, or others can read it.
+    Raises ClusterProblem if the file is invalid or readable by others.
     """
     if not file:
         return None
@@ -33,8 +33,8 @@ def find_login(file: str, url: str) -> RepositoryLogin | None:
 
 @contextmanager
 def registry_environment(login: RepositoryLogin | None, url: str) -> Iterator[Mapping[str, str]]:
-    """Variables by which helm logs in to the registry of a URL, by a file that only this user can
-    read. Without a login none: helm uses what `helm registry login` left."""
+    """Variables for helm's login to the registry of a URL, by a file that only this user can read.
+    None without credentials: helm uses those of `helm registry login`."""
     if login is None:
         yield {}
         return

@@ -1,5 +1,4 @@
-"""Programs on this machine, which is helm: ended after a time, and held to a size in what they
-print."""
+"""Run helm with limits on its time and the size of its output."""
 
 from __future__ import annotations
 
@@ -14,19 +13,19 @@ from typing import IO
 
 from gpufleet.core.limits import HELM_SAYS, HELM_WARNS, MIB
 
-LOOK_EVERY = 0.1  # seconds between two looks at a program that runs
-GRACE = 10  # seconds that a program has to end after SIGTERM, before SIGKILL
+LOOK_EVERY = 0.1  # seconds between two polls of the process
+GRACE = 10  # seconds between SIGTERM and SIGKILL
 TALKS = (
     f"helm prints more than {HELM_SAYS // MIB} MiB, or errors of more than {HELM_WARNS // 1024} "
     "KiB, the most that is taken of it"
 )
 
-Tick = Callable[[float], None]  # called while a program runs, with the seconds it has run
+Tick = Callable[[float], None]  # called while the process runs, with the seconds since its start
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a program printed. `code`: its exit status; None where it did not end in time."""
+    """The output of a process. `code`: its exit status; None if it timed out."""
 
     code: int | None
     stdout: str
@@ -46,10 +45,10 @@ def run_program(
     tick: Tick | None = None,
     pass_fds: Sequence[int] = (),
 ) -> Result:
-    """Run a program for at most `timeout` seconds; `tick` is called meanwhile, and ends it where it
-    raises. `given`: its standard input. Raises OSError where it cannot be started."""
+    """Run a program for at most `timeout` seconds; `tick` is called meanwhile, and stops it if it
+    raises. `given`: its standard input. Raises OSError if it cannot start."""
     with (
-        tempfile.TemporaryFile() as source,  # without a name: nothing is left of it
+        tempfile.TemporaryFile() as source,  # unnamed: removed automatically
         tempfile.TemporaryFile() as out,
         tempfile.TemporaryFile() as err,
     ):
@@ -73,7 +72,7 @@ def _wait(
     tick: Tick | None,
     said: tuple[IO[bytes], IO[bytes]],
 ) -> int | None:
-    """The exit status; None where it did not end in time, 1 where it prints without an end."""
+    """The exit status; None if it timed out, 1 if it printed too much."""
     began = time.monotonic()
     while True:
         try:
@@ -89,7 +88,7 @@ def _wait(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a program that still runs; helm notes a release as failed after SIGTERM."""
+    """Stop a running process; helm marks a release as failed after SIGTERM."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
         try:

@@ -1,4 +1,4 @@
-"""The helm program on the machine that gpufleet runs on: found, or fetched by its checksum."""
+"""The helm program on the machine that gpufleet runs on: found, or downloaded by checksum."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from gpufleet.kube.operations.access import ClusterProblem
 
 _VERSION = re.compile(r"v(\d+)\.(\d+)")
 _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
-ANSWERS_IN = 20  # seconds that `helm version` may take
+ANSWERS_IN = 20  # time limit of `helm version`, in seconds
 
 
 @dataclass(frozen=True, slots=True)
 class HelmProgram:
-    """A helm that can be called."""
+    """A usable helm."""
 
     path: Path
     version: HelmVersion
 
 
 def find_helm(wanted: str, catalog: HelmCatalog, cache: Path, site: str = "") -> HelmProgram:
-    """The helm at `wanted`, on PATH, or fetched into `cache`, in this order.
+    """The helm at `wanted`, on PATH, or downloaded into `cache`, in this order.
 
-    One on PATH that cannot be used, such as one that is too old, is left alone, and ours is used
-    beside it. `site`: URL of the folder to fetch from, "" for the catalog's. Raises ClusterProblem
-    where there is none, or `wanted` cannot be used.
+    An unusable one on PATH, for example one that is too old, is not changed; the downloaded one is
+    used instead. `site`: URL of the folder to download from, "" for the catalog's. Raises
+    ClusterProblem if none is found, or `wanted` is unusable.
     """
     if wanted:
         return _checked(Path(wanted).expanduser(), catalog)
     on_path = shutil.which("helm")
-    looked = "cluster_helm is not set, and there is none on PATH"
+    looked = "cluster_helm is not set, and helm is not on PATH"
     if on_path:
         try:
             return _checked(Path(on_path), catalog)
@@ -66,21 +66,21 @@ def _checked(path: Path, catalog: HelmCatalog) -> HelmProgram:
     except OSError as error:
         raise unusable(str(error)) from error
     if done.code is None:
-        raise unusable(f"it gives no answer within {ANSWERS_IN} s")
+        raise unusable(f"no response within {ANSWERS_IN} s")
     match = _VERSION.search(done.stdout)
     if not done.ok or not match:
-        raise unusable(f"it does not tell its version: {done.stderr or done.stdout}")
+        raise unusable(f"it does not report a version: {done.stderr or done.stdout}")
     version = HelmVersion(int(match[1]), int(match[2]))
     if (version.major, version.minor) < version_tuple(oldest):
-        raise unusable(f"it is helm {version}, and gpufleet needs {oldest} or newer")
+        raise unusable(f"expected helm {oldest} or newer, found {version}")
     return HelmProgram(path, version)
 
 
 def _fetched(catalog: HelmCatalog, cache: Path, site: str, looked: str) -> Path:
-    """The helm of the catalog, in `cache`. Its archive is kept beside it, and at each use the one
-    is compared with the catalog's checksum, and the program with the archive.
+    """The helm of the catalog, in `cache`, next to its archive. At each use the archive is compared
+    with the catalog's checksum, and the program with the archive.
 
-    `looked`: where none was found, for people.
+    `looked`: the places without helm, as text.
     """
     wanted = catalog.download
     folder = cache / f"helm-{wanted.version}"
@@ -94,7 +94,7 @@ def _fetched(catalog: HelmCatalog, cache: Path, site: str, looked: str) -> Path:
     if checksum is None:
         raise missing(f"the catalog has no checksum of helm for {system}")
     name = wanted.archive.format(version=wanted.version, platform=system)
-    data = _kept(folder / name, checksum)
+    data = _cached(folder / name, checksum)
     if data is None:
         url = f"{site or wanted.site}/{name}"
         try:
@@ -112,8 +112,8 @@ def _fetched(catalog: HelmCatalog, cache: Path, site: str, looked: str) -> Path:
     return target
 
 
-def _kept(archive: Path, checksum: str) -> bytes | None:
-    """The archive that was fetched before; None where there is none of that checksum."""
+def _cached(archive: Path, checksum: str) -> bytes | None:
+    """The archive in the cache; None without one of that checksum."""
     data = archive.read_bytes() if archive.is_file() else b""
     return data if hashlib.sha256(data).hexdigest() == checksum else None
 
@@ -121,12 +121,12 @@ def _kept(archive: Path, checksum: str) -> bytes | None:
 def _member(archive: bytes, name: str) -> bytes:
     with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as files:
         source = files.extractfile(name)
-        assert source is not None, f"{name} is in the archive that has the right checksum"
+        assert source is not None, f"{name} is in the archive with that checksum"
         return source.read()
 
 
 def _write(target: Path, data: bytes, mode: int) -> None:
-    """Whole or not at all: a run that is killed leaves nothing that looks like a helm."""
+    """Write atomically: a killed run leaves no partial file."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         partial = Path(folder) / target.name

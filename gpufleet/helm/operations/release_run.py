@@ -1,4 +1,4 @@
-"""Carries out the plan of a Helm release: CRDs, repair, helm, readiness, roll-back."""
+"""Apply the plan of a Helm release: CRDs, repair, helm, readiness, rollback."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.kube.operations.namespaces import ensure_namespace
 
-HELM_TIMEOUT = 300  # seconds for hooks and requests of one helm
-AGAIN = "run again when the cause is gone."
+HELM_TIMEOUT = 300  # seconds for hooks and requests of one helm call
+AGAIN = "fix the cause and run again."
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of a plan. `changed`: something in the cluster is not what it was before."""
+    """The result of a plan. `changed`: whether something in the cluster changed."""
 
     ok: bool = True
     changed: bool = False
@@ -40,7 +40,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class ReleaseRun:
-    """One release, brought to its plan. `archive`: its chart; None where nothing is to change."""
+    """Applies the plan of one release. `archive`: its chart; None if nothing changes."""
 
     plan: ReleasePlan
     archive: Path | None
@@ -51,7 +51,7 @@ class ReleaseRun:
     looking: Looking | None = None
 
     def carry_out(self) -> Outcome:
-        """Do it. Raises nothing: whatever happens is in the outcome."""
+        """Apply the plan. Raises nothing: errors are in the outcome."""
         outcome = Outcome()
         try:
             self._carry_out(outcome)
@@ -61,7 +61,7 @@ class ReleaseRun:
         return outcome
 
     def _shown(self, finding: Finding) -> Finding:
-        """A finding as people may read it: servers quote what they refuse."""
+        """A finding without secret values, which servers quote in errors."""
         return replace(finding, message=without(finding.message, self.plan.release.values))
 
     def _carry_out(self, outcome: Outcome) -> None:
@@ -83,7 +83,7 @@ class ReleaseRun:
             self.say(f"  {line}")
 
     def _change(self, outcome: Outcome, watch: Watch) -> bool:
-        """Namespace, CRDs, repair, helm; whether all went well."""
+        """Namespace, CRDs, repair, helm; whether all succeeded."""
         if self.plan.release.namespace not in self.facts.namespaces:
             ensure_namespace(self.api, self.plan.release.namespace)
         problem = write_crds(
@@ -98,9 +98,9 @@ class ReleaseRun:
         return self._upgrade(outcome, watch)
 
     def _remove_recreated(self) -> None:
-        """Take away the workloads that helm could not change; it makes them again."""
+        """Delete the workloads with immutable changes; helm recreates them."""
         for ref in self.plan.recreate:
-            self.say(f"removing {ref}: its selector changes")
+            self.say(f"deleting {ref}: its selector changes")
             plural = f"{ref.kind.lower()}s"
             try:
                 self.api.delete(f"/apis/apps/v1/namespaces/{ref.namespace}/{plural}/{ref.name}")
@@ -109,15 +109,15 @@ class ReleaseRun:
                     raise
 
     def _repair(self, watch: Watch) -> None:
-        """Take a release that is pending or failed back to a good revision.
+        """Roll a pending or failed release back to a good revision.
 
-        Where that fails, the upgrade that follows is the second way; it says what is wrong.
+        If that fails, the upgrade that follows may still succeed; it reports the error.
         """
         revision = self.plan.rollback_to or 0
-        self.say(f"taking it back to revision {revision} first")
+        self.say(f"rolling back to revision {revision} first")
         result = self._rollback(revision, watch)
         if not result.ok:
-            self.say(f"that failed ({_said(result)}); the upgrade is tried all the same")
+            self.say(f"rollback failed ({_said(result)}); trying the upgrade")
 
     def _upgrade(self, outcome: Outcome, watch: Watch) -> bool:
         assert self.archive is not None, "a plan that changes something has its chart"
@@ -148,7 +148,7 @@ class ReleaseRun:
         return explain_failure(Failure(what, stderr, self._state()), wanted, self.facts)
 
     def _not_ready(self, outcome: Outcome, watch: Watch, waited: WaitResult) -> None:
-        if waited.operands:  # taking it back would stop what the operator is doing to nodes
+        if waited.operands:  # a rollback would interrupt the operator's work on nodes
             outcome.fail(waited.operands)
             return
         outcome.fail(
@@ -162,25 +162,25 @@ class ReleaseRun:
         self._go_back(outcome, watch)
 
     def _good_before(self) -> int | None:
-        """The revision to go back to when something new fails; None where there is no such."""
+        """The revision to roll back to if the new one fails; None without one."""
         before = self.plan.before
         if before is None or not self.plan.changes or self.plan.action == "repair":
             return None
         return before.last_good
 
     def _state(self) -> str:
-        """How a failure leaves the release, as the end of a remedy."""
+        """The release's state after a failure, as the end of a remedy."""
         if self._good_before():
-            return f"the release is taken back to what it was; {AGAIN}"
-        return f"the release is left as it is, so that its pods can be looked at; {AGAIN}"
+            return f"the release is rolled back; {AGAIN}"
+        return f"the release is left as it is, so that its pods can be inspected; {AGAIN}"
 
     def _go_back(self, outcome: Outcome, watch: Watch) -> None:
         revision = self._good_before()
         before = self.plan.before
         if revision is None or before is None:
             return
-        self.say(f"taking it back to revision {revision}")
-        self._remove_recreated()  # their selectors change back
+        self.say(f"rolling back to revision {revision}")
+        self._remove_recreated()  # the rollback reverts their selectors
         result = self._rollback(revision, watch)
         ref = self.plan.release.ref
         if result.ok:
@@ -211,5 +211,5 @@ def _chart_of(watch: Watch) -> str:
 
 def _said(result: Result) -> str:
     if result.code is None:
-        return f"helm did not come back within {HELM_TIMEOUT} s"
+        return f"helm did not finish within {HELM_TIMEOUT} s"
     return error_line(result.stderr)

@@ -1,4 +1,4 @@
-"""Waiting for a release: for its workloads, and for its hooks while helm is at work."""
+"""Wait for a release: for its workloads, and for its hooks while helm runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RESOURCES: dict[WorkloadKind, str] = {
     "StatefulSet": "statefulsets",
 }
 HOOK = "helm.sh/hook"  # annotation of a chart's hooks
-POLL = 0.5  # seconds between two looks
+POLL = 0.5  # seconds between two polls
 QUIET = 2.0  # seconds before the first line of progress
 REPORT = 5.0  # seconds between two of them
 MAKERS = ("DaemonSet", "ReplicaSet", "StatefulSet", "Job")
@@ -41,33 +41,33 @@ Say = Callable[[str], None]
 
 
 class OperandLook(Protocol):
-    """Looks at what a release's operator makes, while that is waited for."""
+    """Reports the operands of a release's operator while the run waits for them."""
 
     @property
     def findings(self) -> list[Finding]:
-        """What a person should know when all of it is there."""
+        """Findings once all operands are ready."""
         ...
 
     def look(self, spent: float) -> OperandWait:
-        """What is still to come, `spent` seconds after waiting began; false where all is there."""
+        """What is not ready `spent` seconds after the wait began; false if all is ready."""
         ...
 
     def validators(self, wait: OperandWait) -> list[Any]:
-        """Pods that say why it is not ready."""
+        """Pods that explain why it is not ready."""
         ...
 
     def not_ready(self, seconds: float, reasons: Sequence[str]) -> Finding:
-        """Why waiting has ended in vain."""
+        """The finding of a wait that failed."""
         ...
 
 
-# API, release, its operands, whether it was just changed -> who looks at them
+# API, release, its operands, whether it was just changed -> their watcher
 Looking = Callable[[ClusterApi, ReleaseRef, Operands, bool], OperandLook]
 
 
 @dataclass(slots=True)
 class Watch:
-    """Looks at one release in the cluster. `looking`: needed where it has operands."""
+    """Watches one release in the cluster. `looking`: required if it has operands."""
 
     api: ClusterApi
     release: Release
@@ -76,13 +76,13 @@ class Watch:
     reported: float = field(default=0.0, init=False)
     hook_reasons: list[str] = field(default_factory=list, init=False)
     _pods_said: dict[str, list[Reason]] = field(default_factory=dict, init=False)  # hook Job -> why
-    _unseen: set[str] = field(default_factory=set, init=False)  # lists that this user may not have
+    _unseen: set[str] = field(default_factory=set, init=False)  # lists without permission
 
     def until_ready(self, expected: Readiness, *, changed: bool = False) -> WaitResult:
         """Wait for every workload of the release; at most `expected.timeout` seconds.
 
-        Ends early where a cause that does not go away by itself has stayed `expected.patience`
-        seconds. `changed`: the release was just changed, so what its operator says may be old.
+        Ends early if a persistent cause has lasted `expected.patience` seconds. `changed`: the
+        release was just changed, so its operator's status may be outdated.
         """
         began = time.monotonic()
         nodes = self._nodes()
@@ -98,9 +98,9 @@ class Watch:
             patient = spent < min(expected.patience, expected.timeout)
             some_offer = len(silent) < len(expected.offering) and not patient
             if not waiting and not beyond and (not silent or some_offer):
-                told = [*operands.findings] if operands else []
-                told += [OFFERS_NOTHING(node=name, release=self.release.ref) for name in silent]
-                return WaitResult([], [*without_pods(expected, workloads, nodes), *told], spent)
+                found = [*operands.findings] if operands else []
+                found += [OFFERS_NOTHING(node=name, release=self.release.ref) for name in silent]
+                return WaitResult([], [*without_pods(expected, workloads, nodes), *found], spent)
             if spent > QUIET or last:
                 why = self.why(
                     workloads
@@ -125,20 +125,20 @@ class Watch:
     def _operands(self, expected: Readiness, *, changed: bool) -> OperandLook | None:
         if expected.operands is None:
             return None
-        assert self.looking is not None, "who plans operands can look at them"
+        assert self.looking is not None, "a release with operands has a watcher"
         return self.looking(self.api, self.release.ref, expected.operands, changed)
 
     def during_helm(self, spent: float) -> None:
-        """Say what helm waits for: its hook Jobs. Called again and again while it runs.
+        """Report what helm waits for: its hook Jobs. Called repeatedly while it runs.
 
-        Raises nothing: a report must not end a helm in the midst of its work.
+        Raises nothing: a report must not interrupt helm.
         """
         if spent < QUIET or time.monotonic() - self.reported < REPORT:
             return
         try:
             self.hook_reasons = self._hooks()
-        except Exception as error:  # noqa: BLE001 an odd answer is no reason either
-            self._report(f"{spent:.0f} s: helm is at work; what for cannot be seen: {error}")
+        except Exception as error:  # noqa: BLE001 an unexpected response included
+            self._report(f"{spent:.0f} s: helm is running; its hooks cannot be read: {error}")
             return
         self._report(f"{spent:.0f} s: helm waits for {'; '.join(self.hook_reasons) or 'the API'}")
 
@@ -149,7 +149,7 @@ class Watch:
             self.say(line)
 
     def workloads(self) -> list[Workload]:
-        """The workloads of the release as they are now, in every namespace where it has some."""
+        """The current workloads of the release, in all its namespaces."""
         found = self.current()
         if found is None:
             return []
@@ -162,8 +162,7 @@ class Watch:
         return list(found.among(made))
 
     def current(self) -> HelmRelease | None:
-        """The newest revision of the release, as Helm notes it. ClusterProblem where it cannot be
-        read."""
+        """The newest revision in Helm's record. Raises ClusterProblem if it is unreadable."""
         ref = self.release.ref
         ask = history_of(ref)
         metadata = self.api.list(ask.path, ask.accept, **ask.query)
@@ -177,8 +176,8 @@ class Watch:
             raise ClusterProblem(RELEASE_UNREADABLE(release=ref, reason=error)) from error
 
     def why(self, workloads: Sequence[Workload], also: Sequence[Any] = ()) -> list[Reason]:
-        """Why the pods of these workloads, and `also` these, do not come up, by their states and
-        events."""
+        """Why the pods of these workloads, and the pods `also`, are not ready, from their states
+        and events."""
         pods: list[Any] = [*also]
         for work in workloads:
             selector = ",".join(f"{key}={value}" for key, value in work.selector.items())
@@ -188,7 +187,7 @@ class Watch:
         return reasons(pods, self._events({work.namespace for work in workloads}, pods, names))
 
     def _hooks(self) -> list[str]:
-        """Hook Jobs that have not finished, and why their pods do not."""
+        """Hook Jobs that have not finished, with the reasons of their pods."""
         space = self.release.namespace
         jobs = [
             job
@@ -204,13 +203,13 @@ class Watch:
             why = reasons(pods, self._events({space}, pods, {name}))
             if pods:
                 self._pods_said[name] = why
-            else:  # a Job that is over may have taken its pods with it
+            else:  # the pods of a finished Job may be deleted
                 why = [*self._pods_said.get(name, ()), *why]
             found.append(f"Job {name}" + (f" ({'; '.join(map(str, why))})" if why else ""))
         return found
 
     def _events(self, spaces: set[str], pods: Sequence[Any], makers: set[str]) -> list[Any]:
-        """Warnings about pods that are not ready and about what should make pods, oldest first."""
+        """Warnings about pods that are not ready and about their controllers, oldest first."""
         waiting = {pod["metadata"]["name"] for pod in pods if not is_ready(pod)}
         found = []
         for space in sorted(spaces):
@@ -226,7 +225,7 @@ class Watch:
         return sorted(found, key=_time)
 
     def _explaining(self, path: str, **query: str) -> list[Any]:
-        """A list of what only explains: empty, and said once, where this user may not have it."""
+        """A list that only explains a delay: if it is not permitted, empty, and reported once."""
         try:
             return self.api.list(path, **query)
         except ApiError as error:
@@ -234,12 +233,12 @@ class Watch:
                 raise
             if path not in self._unseen:
                 self._unseen.add(path)
-                self.say(f"what explains a delay cannot be seen: {error.message}")
+                self.say(f"cannot read the cause of the delay: {error.message}")
             return []
 
 
 def _silence(nodes: Sequence[str]) -> list[str]:
-    return [f"node {name} offers no GPUs to pods" for name in nodes]
+    return [f"node {name} advertises no GPUs" for name in nodes]
 
 
 def _time(event: Mapping[str, Any]) -> str:
@@ -248,8 +247,8 @@ def _time(event: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WaitResult:
-    """How waiting ended. `reasons`: why it is not ready; empty where it is. `operands`: why,
-    where its own workloads are ready and what its operator makes is not."""
+    """The result of a wait. `reasons`: why it is not ready; empty if it is. `operands`: the finding
+    if its own workloads are ready and its operands are not."""
 
     reasons: list[str]
     findings: list[Finding]

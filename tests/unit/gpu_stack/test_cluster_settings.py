@@ -48,7 +48,7 @@ def test_a_version_is_text_of_a_chart_that_exists() -> None:
     (message,) = problems(cluster_chart_versions={"dcgm-exporter": 3.1})
     assert "write versions in quotes" in message
     (message,) = problems(cluster_chart_versions={"dcgm": "3.1.5"})
-    assert "there are kube-prometheus-stack" in message
+    assert "known charts: kube-prometheus-stack" in message
     assert problems(cluster_chart_versions={"gpu-operator": "v23.9.2"}) == []
 
 
@@ -59,7 +59,7 @@ def test_where_charts_come_from() -> None:
     for wrong in ("charts.example.com", "oci://", "https://a b", "file:///charts", 7):
         assert len(problems(cluster_chart_repository=wrong)) == 1, wrong
     (message,) = problems(cluster_chart_repository={"dcgm": "oci://registry.example.com/x"})
-    assert "there are kube-prometheus-stack" in message
+    assert "known charts: kube-prometheus-stack" in message
 
 
 def test_charts_without_tls_are_asked_for_explicitly() -> None:

@@ -62,7 +62,7 @@ def test_what_is_not_ready_is_named() -> None:
     assert wait("operand-not-ready").lines == [
         "ClusterPolicy cluster-policy is notReady: ClusterPolicy is not ready; states not ready: "
         "[state-device-plugin]",
-        f"DaemonSet {PLUGIN}: 1 of 3 pods are of the new version",
+        f"DaemonSet {PLUGIN}: 1 of 3 pods are updated",
     ]
 
 
@@ -141,8 +141,8 @@ def test_a_daemonset_that_is_not_there_is_waited_for() -> None:
 
 def test_a_missing_crd_and_a_missing_policy_are_reported() -> None:
     assert operand_wait(EXPECTED, OURS, None, [], NODES).lines == [
-        "the CRD clusterpolicies.nvidia.com of its ClusterPolicy is not there"
+        "the CRD clusterpolicies.nvidia.com of its ClusterPolicy is missing"
     ]
     nothing = operand_wait(EXPECTED, OURS, [], [], NODES)
     assert nothing.no_policy
-    assert nothing.lines == ["the ClusterPolicy of release gpu-operator/gpu-operator is not there"]
+    assert nothing.lines == ["the ClusterPolicy of release gpu-operator/gpu-operator is missing"]

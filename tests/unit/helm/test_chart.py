@@ -1,4 +1,4 @@
-"""Charts as their archives hold them: values of subcharts, CRDs that are switched off."""
+"""Contents of chart archives: values of subcharts, disabled CRDs."""
 
 from __future__ import annotations
 
@@ -98,13 +98,13 @@ def test_crds_of_subcharts_that_are_used(values: dict[str, Any], found: list[str
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"Chart.yaml": "version: 1"}, "names no chart"),
-        ({"Chart.yaml": "- a list"}, "names no chart"),
+        ({"Chart.yaml": "version: 1"}, "lacks name or version"),
+        ({"Chart.yaml": "- a list"}, "lacks name or version"),
         ({"values.yaml": "a: [1"}, "values.yaml does not parse"),
         ({"crds/own.yaml": "a: b: c"}, "crds/own.yaml does not parse"),
-        ({"crds/own.yaml": "kind: CustomResourceDefinition"}, "another form"),
-        ({"Chart.yaml": "name: a\nversion: 1\ndependencies: 7"}, "another form"),
-        ({"Chart.yaml": "name: a\nversion: 1\ndependencies: [x]"}, "another form"),
+        ({"crds/own.yaml": "kind: CustomResourceDefinition"}, "invalid structure"),
+        ({"Chart.yaml": "name: a\nversion: 1\ndependencies: 7"}, "invalid structure"),
+        ({"Chart.yaml": "name: a\nversion: 1\ndependencies: [x]"}, "invalid structure"),
     ],
 )
 def test_charts_that_are_broken(changes: dict[str, str], said: str) -> None:
@@ -113,7 +113,7 @@ def test_charts_that_are_broken(changes: dict[str, str], said: str) -> None:
 
 
 def test_no_chart_at_all() -> None:
-    with pytest.raises(BrokenChart, match=r"no Chart\.yaml"):
+    with pytest.raises(BrokenChart, match=r"Chart\.yaml is missing"):
         parse_chart({"README.md": b""})
 
 

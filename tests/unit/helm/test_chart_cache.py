@@ -1,4 +1,4 @@
-"""Archives of charts that an earlier run fetched: used again only where nobody else could write."""
+"""Cached chart archives: used only if no other user could write to the folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RELEASE = Release("one", "n", "tiny", "1.0.0", ChartSource("repository", "https:
 
 @pytest.fixture
 def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The charts that the repository was asked for."""
+    """The charts that were requested from the repository."""
     asked: list[str] = []
     data = Path(archive(tmp_path)).read_bytes()
 

@@ -1,4 +1,4 @@
-"""The index of a chart repository: what helm writes, what others write, what is none."""
+"""The index of a chart repository: as helm writes it, in other forms, and invalid."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from gpufleet.helm.chart_index import BrokenIndex, IndexEntry, parse_index
 
-# as helm 3.22 `helm repo index` writes it; the second version by hand as old repositories have it
+# written by `helm repo index` of helm 3.22; the second version by hand, as in old repositories
 INDEX = b"""apiVersion: v1
 entries:
   another:

@@ -1,4 +1,4 @@
-"""What a chart repository's index may lead to, and who gets the login on the way."""
+"""URLs in a chart repository's index, and which hosts get the credentials."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INDEX = "apiVersion: v1\nentries:\n  tiny:\n  - {{version: 1.0.0, name: tiny, ur
 
 
 def asked(url: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, RepositoryLogin | None]]:
-    """What is asked for the archive, with which login, where the index has this URL of it."""
+    """The request for the archive and its credentials, for this URL in the index."""
     seen: list[tuple[str, RepositoryLogin | None]] = []
 
     def download(where: str, limit: Limit, login: RepositoryLogin | None = None) -> bytes:

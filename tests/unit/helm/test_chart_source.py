@@ -1,4 +1,4 @@
-"""Where each chart comes from, by the settings."""
+"""The source of each chart, by the settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values: compared by meaning, shown without secrets, checked against the chart."""
+"""Values: comparison, diff without secrets, check against the chart."""
 
 from __future__ import annotations
 

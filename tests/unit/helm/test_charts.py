@@ -1,4 +1,4 @@
-"""The chart catalog against installations that were carried out on real API servers."""
+"""The chart catalog against installations on real API servers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_careful_choice_is_documented_by_upstream_up_to_1_36() -> None:
 def test_checked_says_no_more_than_was_done() -> None:
     assert choice("dcgm-exporter", "1.18").checked == (
         "installed on an API server of 1.18: every object accepted, 3/3 simulated pods "
-        "ran; no image was run"
+        "ran; images were not run"
     )
     assert choice("dcgm-exporter", "1.17").checked == (
         "inferred: not installed on 1.17; on 1.18 every object was accepted"
@@ -79,7 +79,7 @@ def test_checked_says_no_more_than_was_done() -> None:
     assert "not installed anywhere" in choice("dcgm-exporter", "1.36", pin="4.9.0").checked
 
 
-def test_a_pin_that_cannot_work_is_a_blocker_that_quotes_why() -> None:
+def test_an_incompatible_pin_is_a_blocker_with_the_reason() -> None:
     (finding,) = choice("dcgm-exporter", "1.18", pin="3.0.0").findings
     assert finding.code == "GF801"
     assert "kubeVersion: >= 1.19.0-0" in finding.message
@@ -102,7 +102,7 @@ def test_newest_passes_values_that_make_a_chart_fit() -> None:
     assert choice("dcgm-exporter", "1.36", "newest").values == {}
 
 
-def test_a_pin_is_spelt_as_the_index_spells_it_and_a_newer_one_is_told() -> None:
+def test_a_pin_is_spelt_as_in_the_index_and_a_newer_one_is_reported() -> None:
     assert choice("gpu-operator", "1.36", pin="26.7.0").version == "v26.7.0"
     (finding,) = choice("kube-prometheus-stack", "1.36", pin="92.15.0").findings
     assert finding.code == "GF804"
@@ -121,7 +121,7 @@ def test_a_version_outside_the_catalog_gets_the_nearest_choice_and_a_finding() -
     assert [f.code for f in cluster_findings(CATALOG, "1.40", today)] == ["GF805"]
     assert [f.code for f in cluster_findings(CATALOG, "1.18", today)] == ["GF806"]
     assert cluster_findings(CATALOG, "1.36", today) == []
-    with pytest.raises(ValueError, match="no Kubernetes version"):
+    with pytest.raises(ValueError, match="not a Kubernetes version"):
         kubernetes_minor("latest")
 
 

@@ -1,4 +1,4 @@
-"""Which CRDs come before their chart, and when a server uses them."""
+"""CRDs that are written before their chart, and when a server uses them."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def nested(**properties: Any) -> dict[str, Any]:
         (described(**SIZE), BOTH, False),
         (described(**nested(**SIZE)), nested(**BOTH), False),
         (described(**nested(**BOTH)), nested(**BOTH), True),
-        (described(spec={"type": "object"}), nested(**BOTH), True),  # described without its parts
+        (described(spec={"type": "object"}), nested(**BOTH), True),  # without its properties
         (described(list={"items": {"properties": SIZE}}), {"list": {"items": {"properties": BOTH}}},
          False),
         (described(list={"items": {"properties": BOTH}}), {"list": {"items": {"properties": BOTH}}},

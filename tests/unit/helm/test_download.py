@@ -1,4 +1,4 @@
-"""Downloads from real servers on loopback: answers, redirects, proxies, logins."""
+"""Downloads from real servers on loopback: responses, redirects, proxies, credentials."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BASIC = "Basic " + base64.b64encode(b"carrier:p4ss: of the test").decode()
 
 
 class Site:
-    """What a server was asked, with which Authorization, and where it sends askers."""
+    """The requests of a server, with their Authorization, and its redirects."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str | None]] = []

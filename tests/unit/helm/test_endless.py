@@ -1,4 +1,4 @@
-"""Servers that answer without an end, or a byte now and then: a reason, and never a full disk."""
+"""Servers with endless or very slow responses: a reason is reported, and the disk never fills."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from gpufleet.helm.operations.program import HelmProgram
 from gpufleet.helm.release import ChartSource, HelmVersion, Release
 from gpufleet.kube.operations.access import ClusterProblem
 
-SMALL = Limit("a test", 1 << 20, 120)  # the size ends it; the time is for a busy machine
+SMALL = Limit("a test", 1 << 20, 120)  # the size limit ends it; the time allows for a busy machine
 SHORT = Limit("a test", 1 << 20, 2)
-MOST = 64 << 20  # bytes; whoever reads on without an end stops here, and fails the test
+MOST = 64 << 20  # bytes; a reader without a limit stops here, and fails the test
 
 
 @contextmanager
 def endless() -> Iterator[str]:
-    """A server that never comes to an end, in a way that the path names; its URL."""
+    """A server that never finishes, in the way that the path names; its URL."""
     stopped = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
@@ -83,7 +83,7 @@ def endless() -> Iterator[str]:
         daemon_threads = True
 
         def handle_error(self, *_: Any) -> None:
-            """Nothing: whoever asked hung up, as wanted."""
+            """Log nothing: the client closed the connection, as expected."""
 
     server = Server(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
@@ -129,7 +129,7 @@ def test_an_endless_index_is_a_finding_of_its_cluster(
 
 
 def bomb(folder: Path) -> Path:
-    """An archive of few bytes whose one file is larger than a chart may be."""
+    """A small archive with one file that exceeds the size limit of a chart."""
     path = folder / "tiny-1.0.0.tgz"
     entry = tarfile.TarInfo("tiny/values.yaml")
     entry.size = MOST
@@ -141,7 +141,7 @@ def bomb(folder: Path) -> Path:
     return path
 
 
-def test_an_archive_that_unpacks_without_an_end_is_broken(
+def test_an_archive_that_unpacks_to_too_much_is_invalid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(charts, "UNPACKED_CHART", 1 << 20)

@@ -1,4 +1,4 @@
-"""How helm is called: for the cluster whose context was opened, and for no other."""
+"""Calls of helm: only for the cluster of the opened context."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def config(name: str) -> dict[str, Any]:
 
 @pytest.fixture
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubeconfig:
-    """The context b of two files, in an environment that would lead helm elsewhere."""
+    """The context b of two files, in an environment that would select another cluster."""
     for name in "ab":
         (tmp_path / name).write_text(json.dumps(config(name)))
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/a:{tmp_path}/b")
@@ -55,7 +55,7 @@ def helm(folder: Path, opened: Kubeconfig, code: int = 0) -> Helm:
 
 @pytest.mark.parametrize("what", ["upgrade", "rollback"])
 @pytest.mark.parametrize("code", [0, 1])
-def test_helm_reaches_the_context_that_was_opened_and_no_other(
+def test_helm_uses_only_the_opened_context(
     what: str, code: int, tmp_path: Path, opened: Kubeconfig
 ) -> None:
     called = helm(tmp_path, opened, code)

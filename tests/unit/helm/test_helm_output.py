@@ -1,6 +1,6 @@
-"""What helm 3.22 and 4.2 printed on real API servers, and the finding that says it best.
+"""Output of helm 3.22 and 4.2 on real API servers, and the most specific finding for it.
 
-The texts in helm_output/ are standard error as it was, by helm, server and case.
+The texts in helm_output/ are verbatim standard error, by helm, server and case.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def test_every_case_was_captured_with_both() -> None:
         ("E1121 memcache.go:287] couldn't get resource list\nError: a\nb\n", "a b"),
         ('level=ERROR msg="x"\nError: y\nW1121 warnings.go:70] z\n', "y"),
         ("Flag --x has been deprecated\n", "Flag --x has been deprecated"),
-        ("", "helm said nothing"),
+        ("", "helm printed no error"),
     ],
 )
 def test_the_line_that_is_quoted(stderr: str, line: str) -> None:
@@ -97,6 +97,6 @@ def test_what_is_not_known_is_quoted() -> None:
     assert (found.code, "the moon is full" in found.message) == ("GF840", True)
 
 
-def test_warnings_that_are_no_unknown_fields_are_no_findings() -> None:
+def test_other_warnings_are_not_findings() -> None:
     noise = "W1121 warnings.go:70] policy/v1beta1 PodSecurityPolicy is deprecated in v1.21+\n"
     assert dropped_fields(noise, RELEASE) == []

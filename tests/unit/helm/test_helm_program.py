@@ -1,4 +1,4 @@
-"""helm on the machine that gpufleet runs on: found, refused, or fetched by its checksum."""
+"""helm on the machine that gpufleet runs on: found, rejected, or downloaded by checksum."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DEAD = "http://127.0.0.1:9/mirror"
 
 @pytest.fixture
 def served() -> Iterator[str]:
-    """The URL of a folder that has the archive."""
+    """The URL of a folder with the archive."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -73,7 +73,7 @@ GOOD = catalog(hashlib.sha256(ARCHIVE).hexdigest())
 
 @pytest.fixture(autouse=True)
 def bare_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """PATH without any helm; a machine that the archive is for."""
+    """PATH without helm, on a machine of the archive's platform."""
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
 
@@ -99,9 +99,9 @@ def test_the_one_on_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "code", "words"),
     [
-        ("v3.12.3", 0, "it is helm 3.12, and gpufleet needs 3.13"),
-        ("nonsense", 0, "it does not tell its version: nonsense"),
-        ("v3.22", 1, "it does not tell its version"),
+        ("v3.12.3", 0, "expected helm 3.13 or newer, found 3.12"),
+        ("nonsense", 0, "it does not report a version: nonsense"),
+        ("v3.22", 1, "it does not report a version"),
     ],
 )
 def test_one_that_cannot_be_used(tmp_path: Path, said: str, code: int, words: str) -> None:
@@ -116,7 +116,7 @@ def test_one_that_gives_no_answer_is_ended(tmp_path: Path, monkeypatch: pytest.M
     path.write_text(f"#!/bin/sh\necho $$ >{tmp_path}/pid\nexec sleep 60\n")
     path.chmod(0o755)
     code, message = code_of(str(path), helm_catalog(), tmp_path)
-    assert (code, "it gives no answer within 1.0 s" in message) == ("GF856", True)
+    assert (code, "no response within 1.0 s" in message) == ("GF856", True)
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
 
 
@@ -149,7 +149,7 @@ def test_what_is_kept_is_checked_at_each_use(tmp_path: Path, served: str) -> Non
     assert kept.read_bytes() == ARCHIVE
 
 
-def test_one_on_path_that_is_too_old_is_left_alone_and_ours_is_used(
+def test_one_on_path_that_is_too_old_is_not_changed_and_ours_is_used(
     tmp_path: Path, served: str
 ) -> None:
     (tmp_path / "bin").mkdir()
@@ -158,7 +158,7 @@ def test_one_on_path_that_is_too_old_is_left_alone_and_ours_is_used(
     assert found.path.is_relative_to(tmp_path / "cache")
     assert "v3.5.0" in old.read_text()
     code, message = code_of("", GOOD, tmp_path / "other")
-    assert (code, "it is helm 3.5" in message) == ("GF854", True)
+    assert (code, "found 3.5" in message) == ("GF854", True)
 
 
 def test_a_download_with_another_checksum_is_not_used(tmp_path: Path, served: str) -> None:

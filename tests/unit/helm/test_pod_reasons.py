@@ -1,4 +1,4 @@
-"""Why pods are not ready: sentences from states and events, and when to stop waiting."""
+"""Why pods are not ready: messages from states and events, and when to stop waiting."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_state_of_a_pod(broken: dict[str, Any], text: str, stays: bool) -> N
         pod(),
     ],
 )
-def test_a_pod_that_has_nothing_to_tell(healthy: dict[str, Any]) -> None:
+def test_a_pod_without_a_reason(healthy: dict[str, Any]) -> None:
     assert reasons([healthy], []) == []
 
 
@@ -69,7 +69,7 @@ def test_an_init_container_counts_too() -> None:
 
 
 def test_an_init_container_that_runs_is_waited_for_and_a_sidecar_is_not() -> None:
-    """As of the operator's validator, whose first container waits for the driver."""
+    """As in the operator's validator, whose first container waits for the driver."""
     running = {"running": {"startedAt": "2026-11-21T08:00:00Z"}}
     statuses = [{"name": name, "state": running} for name in ("driver-validation", "proxy")]
     found = pod(initContainerStatuses=statuses)
@@ -77,7 +77,7 @@ def test_an_init_container_that_runs_is_waited_for_and_a_sidecar_is_not() -> Non
         "initContainers": [{"name": "driver-validation"},
                            {"name": "proxy", "restartPolicy": "Always"}]
     }  # fmt: skip
-    assert reasons([found], []) == [Reason("waits for its init container driver-validation")]
+    assert reasons([found], []) == [Reason("waiting for init container driver-validation")]
 
 
 def test_pods_with_one_reason_are_counted() -> None:
@@ -91,7 +91,7 @@ def test_what_events_add() -> None:
         event("DaemonSet", "d", "FailedCreate", refused.format("abcde")),
         event("DaemonSet", "d", "FailedCreate", refused.format("fghij")),
         event("Pod", "p", "Unhealthy", "Readiness probe failed: 503"),
-        event("Pod", "p", "BackOff", "not told: the state says it"),
+        event("Pod", "p", "BackOff", "omitted: the state explains it"),
         event("Pod", "p", "Pulled", "fine", type="Normal"),
     ]
     assert [(str(found), found.stays) for found in reasons([pod()], events)] == [

@@ -1,4 +1,4 @@
-"""Which workloads an upgrade has to make anew."""
+"""Which workloads an upgrade must recreate."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def rendered(name: str, selector: dict[str, str], kind: str = "DaemonSet") -> di
     }
 
 
-def anew(works: list[Workload], objects: list[dict[str, Any]]) -> list[str]:
+def recreated_by(works: list[Workload], objects: list[dict[str, Any]]) -> list[str]:
     manifest = tuple(found.ref for found in works)
     record = HelmRelease(
         "one", "space", 1, "deployed", "chart", "1.0.0", "1", {}, workloads=manifest
@@ -58,9 +58,9 @@ def anew(works: list[Workload], objects: list[dict[str, Any]]) -> list[str]:
 def test_only_a_selector_that_changes_matters() -> None:
     works = [work("same", {"a": "1"}), work("moved", {"a": "1"}), work("gone", {"a": "1"})]
     objects = [rendered("same", {"a": "1"}), rendered("moved", {"a": "1", "b": "2"})]
-    assert anew(works, objects) == ["moved"]
+    assert recreated_by(works, objects) == ["moved"]
 
 
-def test_what_is_not_of_the_release_or_of_another_kind_stays() -> None:
-    assert anew([work("theirs", {"a": "1"}, "two")], [rendered("theirs", {"b": "2"})]) == []
-    assert anew([work("x", {"a": "1"})], [rendered("x", {"b": "2"}, "Deployment")]) == []
+def test_only_workloads_of_the_release_and_kind_are_recreated() -> None:
+    assert recreated_by([work("theirs", {"a": "1"}, "two")], [rendered("theirs", {"b": "2"})]) == []
+    assert recreated_by([work("x", {"a": "1"})], [rendered("x", {"b": "2"}, "Deployment")]) == []

@@ -1,4 +1,4 @@
-"""What is decided about a release, from facts that real control planes gave."""
+"""Plans of a release, from facts of real control planes."""
 
 from __future__ import annotations
 
@@ -100,10 +100,10 @@ def test_a_leading_v_is_no_difference(facts: ClusterFacts) -> None:
 def test_a_workload_is_gone(facts: ClusterFacts) -> None:
     left = tuple(work for work in facts.workloads if work.name != "byhand")
     found = plan(release(adopt=True), replace(facts, workloads=left))
-    assert (found.action, found.reason) == ("repair", "Deployment byhand/byhand is no longer there")
+    assert (found.action, found.reason) == ("repair", "Deployment byhand/byhand is missing")
 
 
-def test_a_workload_that_only_says_that_it_is_the_releases_is_not_waited_for(
+def test_a_workload_with_only_the_releases_annotations_is_not_waited_for(
     facts: ClusterFacts,
 ) -> None:
     (ours,) = (work for work in facts.workloads if work.name == "byhand")
@@ -115,7 +115,7 @@ def test_a_workload_that_only_says_that_it_is_the_releases_is_not_waited_for(
     assert found.action == "no-op"
 
 
-def test_a_record_that_cannot_be_read_blocks_its_release_alone(facts: ClusterFacts) -> None:
+def test_an_unreadable_record_blocks_only_its_release(facts: ClusterFacts) -> None:
     bad = replace(facts, unreadable={ReleaseRef("byhand", "byhand"): "Secret s is garbled"})
     found = plan(release(), bad)
     assert (found.action, codes(found)) == ("blocked", ["GF820"])
@@ -151,8 +151,8 @@ PENDING = [
     (True, STALE, BUSY, "repair-pending"),
     (False, 1, ME, "blocked"),
     (False, STALE + 1, ME, "repair-pending"),
-    (False, STALE + 1, replace(ME, now=0), "blocked"),  # the server does not tell the time
-    (False, NOW, ME, "blocked"),  # nor when it began
+    (False, STALE + 1, replace(ME, now=0), "blocked"),  # the server's time is unknown
+    (False, NOW, ME, "blocked"),  # so is the start of the operation
 ]
 
 
@@ -179,7 +179,7 @@ def test_another_chart_has_the_name(facts: ClusterFacts) -> None:
     assert (found.action, codes(found)) == ("blocked", ["GF830"])
 
 
-def test_somebody_elses_values_are_not_lost(facts: ClusterFacts) -> None:
+def test_values_of_another_user_are_not_lost(facts: ClusterFacts) -> None:
     found = plan(release(values={}), facts)
     assert (found.action, codes(found)) == ("blocked", ["GF831"])
     assert "deployment" in found.blockers[0].message
@@ -188,8 +188,10 @@ def test_somebody_elses_values_are_not_lost(facts: ClusterFacts) -> None:
     assert plan(release(values={}, adopt=True), facts).action == "upgrade"
 
 
-def test_values_that_were_set_by_hand_are_named_before_they_go(facts: ClusterFacts) -> None:
-    """Helm's upgrade inherits the labels of the revision before."""
+def test_manually_set_values_are_named_before_they_are_replaced(
+    facts: ClusterFacts,
+) -> None:
+    """Helm's upgrade inherits the labels of the previous revision."""
     (byhand,) = [found for found in facts.releases if found.name == "byhand"]
     ours = {"gpufleet": "me", "gpufleet-values": values_mark(byhand.values)}
     wanted = release(values={"deployment": {"replicas": 3}})
@@ -201,7 +203,7 @@ def test_values_that_were_set_by_hand_are_named_before_they_go(facts: ClusterFac
     kept = release(values={"deployment": {"replicas": 3}, "tolerations": [{"key": "mine"}]})
     assert codes(plan(kept, changed(facts, labels=ours, values=values))) == ["GF868"]
     before = changed(facts, labels={"gpufleet": "me"}, values=values)
-    assert codes(plan(wanted, before)) == [], "made before there were marks"
+    assert codes(plan(wanted, before)) == [], "created before hashes were recorded"
 
 
 def test_a_mark_shows_nothing_of_a_secret() -> None:
@@ -256,7 +258,7 @@ CRD = {
 CHART = ChartContent("tiny", "1.0.0", "v1", {"deployment": {"replicas": 1}}, (CRD,))
 
 
-def test_the_chart_adds_its_crds_and_what_it_does_not_know(facts: ClusterFacts) -> None:
+def test_the_chart_adds_crds_and_unknown_values(facts: ClusterFacts) -> None:
     wanted = release("new", namespace="new", values={"deploymnt": {}})
     found = with_chart(plan(wanted, facts), CHART, {}, facts, helm_catalog())
     old = facts.server.minor <= 18
@@ -267,7 +269,7 @@ def test_the_chart_adds_its_crds_and_what_it_does_not_know(facts: ClusterFacts) 
     assert "Did you mean deployment?" in found.findings[0].remedy
 
 
-def test_objects_that_cannot_be_made_are_told_before(facts: ClusterFacts) -> None:
+def test_objects_that_cannot_be_created_are_reported_beforehand(facts: ClusterFacts) -> None:
     started = plan(release("new", namespace="new"), facts)
     gone = {"apiVersion": "policy/v0", "kind": "PodSecurityPolicy"}
     assert codes(with_objects(started, [gone], facts)) == ["GF843"]

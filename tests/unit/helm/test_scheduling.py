@@ -1,4 +1,4 @@
-"""Which nodes a DaemonSet gets, and why none."""
+"""The nodes that match a DaemonSet, and why none does."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_nodes_that_fit(placement: Placement, names: str) -> None:
          "none of the 2 nodes has the label nvidia.com/gpu.present=true or "
          "feature.node.kubernetes.io/pci-10de.present"),
         (Placement({"nvidia.com/gpu.present": "true"}), [PLAIN, TAINTED],
-         "the nodes that fit (tainted) have taints it does not tolerate: gpu=a:NoSchedule"),
+         "the matching nodes (tainted) have taints that it does not tolerate: gpu=a:NoSchedule"),
     ],
 )  # fmt: skip
 def test_why_no_node_fits(placement: Placement, nodes: list[ClusterNode], why: str) -> None:
@@ -94,13 +94,13 @@ def daemon(wanted: int, ready: int, updated: int | None = None, **more: Any) -> 
         (daemon(3, 3), {"d": 3}, ""),
         (daemon(4, 4), {"d": 3}, ""),
         (daemon(3, 2), {}, "2 of 3 pods are ready"),
-        (daemon(3, 3, 1), {}, "1 of 3 pods are of the new version"),
-        (daemon(2, 2), {"d": 3}, "it wants 2 pods, 3 are expected"),
-        (daemon(0, 0), {"d": 3}, "it wants no pods, 3 are expected: none of the 1 nodes has "
+        (daemon(3, 3, 1), {}, "1 of 3 pods are updated"),
+        (daemon(2, 2), {"d": 3}, "2 desired pods, expected 3"),
+        (daemon(0, 0), {"d": 3}, "0 desired pods, expected 3: none of the 1 nodes has "
                                  "the label x=y"),
         (daemon(0, 0), {}, ""),
         (daemon(0, 0), {"d": 0}, ""),
-        (daemon(3, 3, settled=False), {}, "its controller has not seen it yet"),
+        (daemon(3, 3, settled=False), {}, "its controller has not observed the update yet"),
     ],
 )  # fmt: skip
 def test_when_a_daemonset_is_ready(work: Workload, pods: dict[str, int], reason: str) -> None:
@@ -121,7 +121,7 @@ def test_a_node_offers_gpus_of_any_kind(resource: str, offered: int) -> None:
     assert not_offering(Readiness(), [broken]) == []
 
 
-def test_only_a_daemonset_that_nobody_speaks_of_is_warned_about() -> None:
+def test_only_an_unlisted_empty_daemonset_is_warned_about() -> None:
     assert [f.code for f in without_pods(Readiness(), [daemon(0, 0)], [PLAIN])] == ["GF838"]
     assert without_pods(Readiness({"d": 0}), [daemon(0, 0)], [PLAIN]) == []
     assert without_pods(Readiness(), [daemon(1, 0)], [PLAIN]) == []

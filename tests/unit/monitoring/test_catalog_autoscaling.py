@@ -122,7 +122,7 @@ def test_names_that_yaml_would_convert_stay_strings(name: str) -> None:
     [
         (["--kubernetes", "1.30", "--metric", "duty_cycle"], "available: duty_cycle_current"),
         (["--kubernetes", "1.30", "--value", "much"], "60Gi"),
-        (["--kubernetes", "latest"], "no Kubernetes version"),
+        (["--kubernetes", "latest"], "not a Kubernetes version"),
         (["--kubernetes", "1.7"], "has no HorizontalPodAutoscaler"),
     ],
 )
