@@ -8,7 +8,7 @@ LINE = "\n"
 
 
 def framed_lines(text: str) -> str:
-    """An answer as a host prints it, with what a login shell prints around it."""
+    """A response as a host prints it, with a login shell's output around it."""
     return f"You have mail.\n\n{MARK}\n{text.removesuffix(LINE)}\n\n{MARK}\nlogout\n"
 
 

@@ -1,4 +1,4 @@
-"""Operations on pyinfra's fake connector: what would be sent to a host, without a host."""
+"""Operations on pyinfra's fake connector: the commands for a host, without a host."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def carry_out() -> Callable[..., FakeHost]:
         add_deploy(state, function)
         try:
             run_ops(state)
-        except PyinfraError:  # when no host is left
+        except PyinfraError:  # when no hosts remain
             assert state.failed_hosts
         return FakeHost(state)
 

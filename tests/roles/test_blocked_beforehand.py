@@ -1,4 +1,4 @@
-"""What is in the way of any role stops the host before the first change of the first role."""
+"""A blocker of any role stops the host before the first change of the first role."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.roles.answers import facts_of
 from tests.roles.test_host_boundary import CAPTURE, with_contents
 
 BROKEN_JSON = with_contents("/etc/docker/daemon.json", '{"log-driver": "json-file",}')
-# Facts and data of a host whose driver needs something done -> the blocker of another role.
+# Facts and data of a host whose driver requires a change -> the blocker of another role.
 IN_THE_WAY: dict[str, tuple[str, dict[str, Any], str]] = {
     "docker's configuration": (BROKEN_JSON, {}, "GF401"),
     "an exporter of an unknown version": (
@@ -27,7 +27,7 @@ IN_THE_WAY: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 def deploy() -> None:
-    """What deploys/gpu_node.py does."""
+    """The steps of deploys/gpu_node.py."""
     with one_host():
         node = current_node()
         if node and node.has_gpu:

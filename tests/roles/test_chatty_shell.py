@@ -1,4 +1,4 @@
-"""What a login shell prints is no answer, whatever it looks like."""
+"""Output of a login shell is never part of a response."""
 
 from __future__ import annotations
 

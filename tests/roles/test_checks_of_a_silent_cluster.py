@@ -1,5 +1,5 @@
-"""`gpufleet verify` where a cluster does not answer, or is another one: one failure says why, and
-the rest is skipped with it."""
+"""`gpufleet verify` on a cluster that does not respond, or is another one: one failure has the
+reason, and the other checks are skipped with it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def kubeconfig_for(url: str) -> str:
 
 
 class Hanging(threading.Thread):
-    """A server that takes every connection and ends it at once; how many there were."""
+    """A server that accepts and closes every connection; the number of connections."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -54,7 +54,7 @@ class Hanging(threading.Thread):
             try:
                 connection, _ = self.listening.accept()
             except OSError:
-                return  # closed: the test is over
+                return  # closed: the test has ended
             self.taken += 1
             connection.close()
 
@@ -69,7 +69,7 @@ def test_the_cause_fails_once_and_the_rest_is_skipped(what: str, tmp_path: Path)
         kubeconfig.write_text(kubeconfig_for(f"https://127.0.0.1:{port}"))
     found = checks(tmp_path, kubeconfig)
     server.listening.close()
-    assert server.taken == (1 if what == "server" else 0), "asked again, although nobody answers"
+    assert server.taken == (1 if what == "server" else 0), "requested again without any response"
     failed = {name: result for name, result in found.items() if result["outcome"] != "skipped"}
     assert list(failed) == ["reachable"]
     (result,) = failed.values()
@@ -83,7 +83,7 @@ def test_the_cause_fails_once_and_the_rest_is_skipped(what: str, tmp_path: Path)
 
 @contextmanager
 def api_server(status: int, answer: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """A server that gives everything one answer: its URL, and what it was asked for so far."""
+    """A server with one response to everything: its URL, and the requests so far."""
     asked: list[str] = []
 
     class Api(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Several clusters in one inventory: each is one of its own, and an odd one stops itself alone."""
+"""Several clusters in one inventory: an invalid response stops only its cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOUND = {"/version": VERSION, "/api/v1/namespaces/kube-system": SYSTEM}
 
 @contextmanager
 def api(answers: dict[str, Any]) -> Iterator[str]:
-    """An API server that gives these answers, by path, and else SOUND ones; its URL."""
+    """An API server with these responses, by path, and SOUND ones otherwise; its URL."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -44,7 +44,7 @@ def api(answers: dict[str, Any]) -> Iterator[str]:
 
 
 def data(folder: Path, name: str, url: str) -> dict[str, str]:
-    """An inventory's data of a cluster; nothing is fetched for it."""
+    """An inventory's data of a cluster; nothing is downloaded for it."""
     helm = folder / "helm"
     helm.write_text("#!/bin/sh\necho v3.22.0\n")
     helm.chmod(0o755)
@@ -91,7 +91,7 @@ ODD: dict[str, dict[str, Any]] = {
 }
 
 
-def test_an_odd_answer_stops_its_cluster_alone_and_its_place_is_told(tmp_path: Path) -> None:
+def test_an_invalid_response_stops_only_its_cluster_and_names_the_place(tmp_path: Path) -> None:
     with ExitStack() as stack:
         clusters = [
             (f"@cluster/{name}", data(tmp_path, name, stack.enter_context(api(answers))))
@@ -107,7 +107,7 @@ def test_an_odd_answer_stops_its_cluster_alone_and_its_place_is_told(tmp_path: P
     assert len(sound["plan"]["releases"]) == 4
 
 
-def test_two_clusters_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_two_clusters_with_one_name_are_rejected(tmp_path: Path) -> None:
     with api({}) as sound:
         one = data(tmp_path, "sound", sound)
         other = {**one, "cluster_timeout": 20}

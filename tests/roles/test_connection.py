@@ -1,4 +1,4 @@
-"""How a connection to a host fails: with its cause, and for that host alone."""
+"""A failed connection to a host: reported with its cause, and only for that host."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_key_whose_passphrase_nobody_can_type_in(monkeypatch: pytest.MonkeyPat
             raise ConnectError(f"EOF error ({error})")  # noqa: B904 - as pyinfra does
 
     monkeypatch.setattr(connection, "_connect", connect)
-    monkeypatch.setattr(SSHConnector, "connect", SSHConnector.connect)  # put back afterwards
+    monkeypatch.setattr(SSHConnector, "connect", SSHConnector.connect)  # restored afterwards
     connection.stop_alone()
     state = State(Inventory((["one"], {}), {}), Config())
     host = state.inventory.get_host("one")

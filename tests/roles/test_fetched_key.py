@@ -1,4 +1,4 @@
-"""fetch.sh against servers on loopback: who gets the login of a mirror, and how much is taken."""
+"""fetch.sh with servers on loopback: where credentials are sent, and the limits of a download."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ APT = "/usr/lib/apt/apt-helper"
 
 @dataclass
 class Site:
-    """A server: where it sends askers, and what it was asked with which Authorization."""
+    """A server: its redirects, and its requests with their Authorization."""
 
     to: str = ""
     asked: list[tuple[str, str | None]] = field(default_factory=list)
@@ -108,7 +108,7 @@ def serve(tls: ssl.SSLContext | None = None) -> Iterator[Site]:
 def fetch(
     tmp_path: Path, program: str, url: str, login: bool = False, seconds: int = 30, **env: str
 ) -> bytes | str:
-    """What fetch.sh brings on a host that has this program alone."""
+    """The download of fetch.sh on a host with only this program."""
     folder = tmp_path / "programs"
     folder.mkdir(exist_ok=True)
     for name in (program, *KEPT):
@@ -161,7 +161,7 @@ def test_a_login_for_tls_does_not_go_on_without_it(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path(APT).is_file(), reason="this machine has no apt-helper")
 def test_apt_does_not_follow_a_redirect_with_a_login(tmp_path: Path) -> None:
-    """It would give the login of a host to each of its ports."""
+    """It would send the credentials of a host to each of its ports."""
     write_keys(tmp_path, "127.0.0.1")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")

@@ -1,4 +1,4 @@
-"""hold.sh and release.sh: names that the package manager no longer knows, and refusals."""
+"""hold.sh and release.sh: names that the package manager no longer knows, and failures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from gpufleet.host.shell import script
 
-# dpkg-query prints what it knows; apt-mark refuses a name that is in no list of packages.
+# dpkg-query prints what it knows; apt-mark rejects a name that is in no package list.
 DPKG_QUERY = """#!/bin/sh
 echo 'install ok installed free'
 echo 'hold ok installed held:amd64'
@@ -30,7 +30,7 @@ LISTS = "/etc/yum/pluginconf.d/versionlock.list"
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """What the stand-ins of the package managers were called with."""
+    """The calls of the fake package managers."""
     log = tmp_path / "log"
     log.touch()
     for name, text in {"dpkg-query": DPKG_QUERY, "apt-mark": APT_MARK, "yum": YUM}.items():
@@ -64,7 +64,7 @@ def test_a_package_that_stays_held_has_a_code(log: Path) -> None:
     )
 
 
-def test_a_version_lock_that_stays_is_told(log: Path) -> None:
+def test_a_version_lock_that_remains_is_reported(log: Path) -> None:
     lists = log.parent / "versionlock.list"
     lists.write_text("# bash-1\n0:bash-4.2-1.el7.*\n3:nvidia-driver-550.163-1.el7.*\n")
     status, errors = run(

@@ -1,4 +1,4 @@
-"""One host of six answers wrongly: it alone stops, and it says why."""
+"""One host of six responds incorrectly: only that one stops, with the reason."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BROKEN = "gpu-3"
 
 @operation
 def work() -> Commands:
-    """Ask who holds the package manager's lock, then change something."""
+    """Query the holder of the package manager's lock, then change something."""
     holder = read(LockHolder)
     yield command("write-it-down", holder or "free")
 
@@ -50,12 +50,12 @@ def deploy() -> None:
 
 @pytest.fixture(autouse=True)
 def free(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lock on every host is free: its own tests are in test_host_lock.py."""
+    """The lock on every host is free; test_host_lock.py tests the lock."""
     monkeypatch.setattr(HostLock, "take", lambda *_: None)
 
 
 class Raising(dict[str, Any]):
-    """Answers of a host whose connection raises at the first command that has `word` in it."""
+    """Responses of a host whose connection raises at the first command with `word`."""
 
     def __init__(self, word: str, error: Exception) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Raising(dict[str, Any]):
 
 
 def run(broken: dict[Any, Any], monkeypatch: pytest.MonkeyPatch, **data: Any) -> RunReport:
-    """A run over six hosts, of which one gives the answers `broken` and has this data."""
+    """A run on six hosts, of which one has the responses `broken` and this data."""
     healthy = {"gpufleet-lock_holder": framed_lines(""), "uname -nrm": facts_of(CAPTURE)}
     common = {"fake_delay": 0.0, "fake_delay_jitter": 0.0, "driver_enabled": False,
               "toolkit_enabled": False}  # fmt: skip
@@ -93,19 +93,19 @@ def run(broken: dict[Any, Any], monkeypatch: pytest.MonkeyPatch, **data: Any) ->
 
 
 def judged(report: RunReport) -> HostReport:
-    """The part of the broken host, once the others are seen to be done."""
+    """The report of the broken host, after a check that the others are done."""
     parts = {part.name.removeprefix("@fake/"): part for part in report.gather()}
     assert sorted(parts) == HOSTS
     for name in HOSTS:
         if name != BROKEN:
             assert (parts[name].failed, parts[name].changed) == (False, 1)
-    # what pyinfra's command makes its exit status of
+    # the source of the exit status of pyinfra's command
     assert {host.name for host in report.state.failed_hosts} == {f"@fake/{BROKEN}"}
     return parts[BROKEN]
 
 
 def with_file(path: str, content: str) -> str:
-    """The captured facts with one file more."""
+    """The captured facts with an additional file."""
     head, _, rest = CAPTURE.partition("@@files\n")
     listed, _, encoded = rest.partition("base64 ")
     old, _, tail = encoded.partition("\n")
@@ -116,7 +116,7 @@ def with_file(path: str, content: str) -> str:
 
 
 def with_contents(path: str, content: str) -> str:
-    """The captured facts with other contents of a file that is there already."""
+    """The captured facts with other contents of an existing file."""
     head, _, rest = CAPTURE.partition("@@files\n")
     listed, _, encoded = rest.partition("base64 ")
     old, _, tail = encoded.partition("\n")
@@ -210,7 +210,7 @@ def test_an_error_that_pyinfra_would_end_the_run_for(
     word, error, code = ERRORS[kind]
     part = judged(run(Raising(word, error), monkeypatch))
     assert [finding.code for finding in part.findings if finding.blocks] == [code]
-    if code == "GF503":  # the place is named
+    if code == "GF503":  # the location is named
         assert " line " in part.findings[-1].message
     assert SECRET not in str(part)
     assert "Traceback" not in capsys.readouterr().err

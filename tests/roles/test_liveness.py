@@ -1,4 +1,4 @@
-"""A host that falls silent in a step, on transports that answer or do not."""
+"""A host that stops responding in a step, on transports that respond or do not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpufleet.host.trouble import refusal
 
 
 class Transport:
-    """An SSH connection; its server answers after `delays`, one after the other, then at once."""
+    """An SSH connection; its server responds after each of `delays`, then at once."""
 
     def __init__(self, *delays: float, error: Exception | None = None) -> None:
         self.delays, self.error = list(delays), error
@@ -34,7 +34,7 @@ class Transport:
 
 
 def watched(transport: Transport, seconds: float) -> Any:
-    """A host with this connection, after it was watched for some seconds."""
+    """A host with this connection, watched for some seconds."""
     client = SimpleNamespace(get_transport=lambda: transport)
     host: Any = SimpleNamespace(
         name="gpu-1", print_prefix="[gpu-1] ", connected=True, connector_data={},
@@ -44,7 +44,7 @@ def watched(transport: Transport, seconds: float) -> Any:
     at_work = SimpleNamespace(**vars(host))  # pyinfra's `host`, which means no host later on
     liveness.watch(cast(Any, at_work))
     del at_work.connector
-    liveness.watch(host)  # as a second look at the facts does
+    liveness.watch(host)  # as a second gathering of facts does
     gevent.sleep(seconds)
     host.connector_data[liveness._WATCH].kill()
     return host

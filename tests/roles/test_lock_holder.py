@@ -1,4 +1,4 @@
-"""scripts/lock_holder.sh, and waiting for the lock: whose it is, what the run has done by then."""
+"""scripts/lock_holder.sh, and waiting for the lock: its holder, and what the run has changed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PIDS = {"/var/run/": "run", "/var/cache/dnf/": "cache", "/var/lib/dnf/": "dnf"}
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A host with every lock file that the script looks at, and no lock."""
+    """A host with every lock file that the script reads, and no lock."""
     for name in (*LOCKS, "archives/lock", *(f"{folder}/none" for folder in PIDS.values())):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
@@ -50,7 +50,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def look(root: Path, locks: str | None = None) -> str:
-    """What the script says with its files below `root`; `locks`: what the kernel lists."""
+    """The script's output with its files below `root`; `locks`: the kernel's list."""
     text = script("packages/lock_holder").get_raw_value()
     for there, here in {**PIDS, "/var/cache/apt/": ".", "/var/lib/": "."}.items():
         text = text.replace(there, f"{root}/{here}/")
@@ -64,7 +64,7 @@ def look(root: Path, locks: str | None = None) -> str:
 
 @contextmanager
 def holding(path: Path, how: str = BY_FCNTL) -> Iterator[int]:
-    """A process that has `path` locked."""
+    """A process that holds a lock on `path`."""
     words = [sys.executable, "-c", HOLDER.format(how=how), str(path)]
     with subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -77,7 +77,7 @@ def holding(path: Path, how: str = BY_FCNTL) -> Iterator[int]:
 
 
 def line(root: Path, name: str, pid: int, kind: str = "POSIX", device: str = "00:1f") -> str:
-    """A lock as the kernel lists it: its device may be any, a file system has several."""
+    """A lock in the kernel's list; its device is arbitrary, as a file system has several."""
     inode = (root / name).stat().st_ino
     return f"1: {kind}  ADVISORY  WRITE {pid} {device}:{inode} 0 EOF\n"
 
@@ -92,7 +92,7 @@ def test_who_has_locked_a_file_of_the_package_manager_is_named(root: Path, name:
 
 @pytest.mark.parametrize("name", LOCKS)
 def test_a_file_elsewhere_with_the_same_number_is_no_lock(root: Path, name: str) -> None:
-    """On a tmpfs an unprivileged user chooses among the numbers; they also meet by chance."""
+    """On a tmpfs an unprivileged user can choose inode numbers; they also collide by chance."""
     (root / "mine").touch()
     with holding(root / "mine") as stranger:
         listed = line(root, name, stranger, device="00:2a")
@@ -102,7 +102,7 @@ def test_a_file_elsewhere_with_the_same_number_is_no_lock(root: Path, name: str)
 
 
 def test_a_flock_is_not_in_the_way_of_a_package_manager(root: Path) -> None:
-    """Anybody may flock .rpm.lock, which anybody may read; rpm takes its lock all the same."""
+    """Every user can flock .rpm.lock, which is world-readable; rpm acquires its lock anyway."""
     with holding(root / "rpm/.rpm.lock", BY_FLOCK):
         assert look(root) == ""
 
@@ -160,9 +160,9 @@ def test_a_run_that_waits_in_vain_says_whether_it_has_changed_the_host(
 
     done = carry_out(deploy, {"gpufleet-lock_holder": framed_lines("apt-get (7)")})
     assert done.failed
-    (told,) = [text for text in caplog.messages if "GF308" in text]
-    assert "apt-get (7) held" in told
-    assert said in told
+    (line,) = [text for text in caplog.messages if "GF308" in text]
+    assert "apt-get (7) held" in line
+    assert said in line
 
 
 def test_a_removal_waits_before_it_takes_anything_away(

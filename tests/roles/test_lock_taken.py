@@ -1,4 +1,4 @@
-"""The lock on a host, on hosts that only answer; tests/hosts/test_host_lock.py has real ones."""
+"""The lock on a host, with fake hosts; tests/hosts/test_host_lock.py has real ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def change(*words: str) -> Commands:
     """
     Change something.
 
-    + words: what is run; none is no change
+    + words: the command; empty for no change
     """
     for word in words:
         yield command(word)
@@ -81,7 +81,7 @@ def test_the_first_change_takes_it_for_all(
 
 
 class Host:
-    """A host on which the lock is held, then is not, then is another run's."""
+    """A host on which the lock is held, then free, then held by another run."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.name = "gpu-1"

@@ -1,4 +1,4 @@
-"""apt's own login file, as gpufleet writes it, against servers that send askers elsewhere."""
+"""apt's credentials file, as gpufleet writes it, with servers that redirect."""
 
 from __future__ import annotations
 

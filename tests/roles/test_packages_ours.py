@@ -1,4 +1,4 @@
-"""What a host notes of packages: those that transactions of gpufleet brought, and nobody else's."""
+"""The notes on a host about packages: only those that transactions of gpufleet installed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from gpufleet.host.shell import script
 
-# dpkg-query prints what is there; a transaction adds to it.
+# dpkg-query prints the installed packages; a transaction adds to them.
 DPKG_QUERY = """#!/bin/sh
 sed 's/ .*//; s/^/ii  /' {there}
 echo 'rc  gone'
@@ -21,7 +21,7 @@ cat {there}
 
 
 class Packages:
-    """A host on which `there` are the packages; `brings` is a transaction of apt, yum or dnf."""
+    """A host with the packages in `there`; `install` is a transaction of apt, yum or dnf."""
 
     def __init__(self, folder: Path, manager: str) -> None:
         self.folder, self.manager = folder, manager
@@ -38,7 +38,7 @@ class Packages:
 
     def run(self, name: str, *words: str) -> tuple[int, list[str]]:
         text = script(name, *words).get_raw_value()
-        if self.manager == "yum":  # whatever this machine is
+        if self.manager == "yum":  # on any machine
             text = text.replace("has dpkg-query", "false")
         text = text.replace("\nPATH=", f"\nPATH={self.folder}:", 1)
         text = text.replace("${db:Status-Abbrev} ${Package}", "")
@@ -49,8 +49,8 @@ class Packages:
         assert self.run("packages/packages_before", self.file)[0] == 0
         assert self.run("packages/note_begun", f"{self.file}.begun", "drv")[0] == 0
 
-    def brings(self, planned: str, *packages: str, fails: bool = False, says: str = "") -> None:
-        """A transaction that is to bring `planned` and brings `packages`."""
+    def install(self, planned: str, *packages: str, fails: bool = False, says: str = "") -> None:
+        """A transaction that plans to install `planned` and installs `packages`."""
         lines = [f"echo '{package}' >>{self.there}" for package in packages]
         lines += [f"echo '{says}'", f"exit {int(fails)}"]
         words = ["sh", "-c", "; ".join(lines)]
@@ -73,42 +73,42 @@ def packages(request: pytest.FixtureRequest, tmp_path: Path) -> Packages:
     return Packages(tmp_path, request.param)
 
 
-def test_what_a_transaction_brought_is_ours(packages: Packages) -> None:
+def test_packages_of_a_transaction_are_ours(packages: Packages) -> None:
     packages.begin()
-    packages.brings("drv lib", "drv 1", "lib 1")
+    packages.install("drv lib", "drv 1", "lib 1")
     assert packages.added == ["drv", "lib"]
 
 
-def test_what_others_installed_meanwhile_is_theirs(packages: Packages) -> None:
-    """Between a run that failed and the next one, and while one goes on."""
+def test_packages_installed_by_others_meanwhile_are_not_ours(packages: Packages) -> None:
+    """Between a failed run and the next one, and during a run."""
     packages.begin()
-    packages.brings("drv lib", "lib 1", fails=True)
+    packages.install("drv lib", "lib 1", fails=True)
     packages.put("stranger 1")
     packages.begin()
-    packages.brings("drv", "drv 1", "unattended 1")
+    packages.install("drv", "drv 1", "unattended 1")
     assert packages.added == ["drv", "lib"]
 
 
-def test_what_did_not_come_and_another_installed_is_anothers(packages: Packages) -> None:
+def test_packages_of_a_failed_transaction_are_not_ours(packages: Packages) -> None:
     packages.begin()
-    packages.brings("drv dkms", fails=True)
+    packages.install("drv dkms", fails=True)
     packages.put("dkms 1")
     packages.begin()
-    packages.brings("drv dkms", "drv 1", "dkms 2")
+    packages.install("drv dkms", "drv 1", "dkms 2")
     assert packages.added == ["drv"]
 
 
-def test_what_was_there_before_is_not_added(packages: Packages) -> None:
+def test_packages_installed_before_are_not_added(packages: Packages) -> None:
     packages.begin()
-    packages.brings("drv old", "drv 1", "old 2")
+    packages.install("drv old", "drv 1", "old 2")
     assert packages.added == ["drv"]
 
 
-def test_a_run_that_is_killed_in_its_transaction_has_noted_what_it_is_to_bring(
+def test_a_run_killed_in_its_transaction_has_noted_its_packages(
     packages: Packages,
 ) -> None:
     packages.begin()
-    packages.brings("drv lib", "drv 1", "lib 1", says="x")
+    packages.install("drv lib", "drv 1", "lib 1", says="x")
     home = Path(packages.file).parent
     (home / "driver.before.ours").write_text("drv\nlib\nnever\n")  # as before it was settled
     assert packages.added == ["drv", "lib"]
@@ -122,11 +122,11 @@ def test_notes_of_an_earlier_version_are_good_for_what_it_asked_for_by_name(
     packages.put("drv 1", "lib 1", "stranger 1")
     assert packages.added == ["drv"]
     packages.begin()
-    packages.brings("new", "new 1")
+    packages.install("new", "new 1")
     assert packages.added == ["drv", "new"]
 
 
-def test_a_host_that_does_not_say_what_is_there_is_no_host_without_packages(
+def test_a_failed_package_list_is_not_an_empty_one(
     packages: Packages,
 ) -> None:
     for program in ("dpkg-query", "rpm"):
@@ -137,16 +137,16 @@ def test_a_host_that_does_not_say_what_is_there_is_no_host_without_packages(
 
 
 @pytest.mark.parametrize("word", ["GPG", "OpenPGP"])
-def test_a_key_is_ours_where_the_manager_says_that_it_took_it(tmp_path: Path, word: str) -> None:
+def test_a_key_is_ours_if_the_manager_reports_its_import(tmp_path: Path, word: str) -> None:
     packages = Packages(tmp_path, "yum")
     packages.begin()
     packages.put("gpg-pubkey aaaaaaaa-1")  # the admin's
     said = f"Importing {word} key 0xD42D0685:"
-    packages.brings("drv", "drv 1", "gpg-pubkey d42d0685-62589a51", says=said)
+    packages.install("drv", "drv 1", "gpg-pubkey d42d0685-62589a51", says=said)
     assert packages.added == ["drv", "gpg-pubkey-d42d0685-62589a51"]
 
 
-def test_a_key_that_came_while_packages_were_fetched_is_kept_in_mind(tmp_path: Path) -> None:
+def test_a_key_imported_during_the_download_is_noted(tmp_path: Path) -> None:
     packages = Packages(tmp_path, "yum")
     packages.run("packages/packages_before", packages.file)
     manager = tmp_path / "manager"

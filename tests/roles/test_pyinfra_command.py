@@ -1,4 +1,4 @@
-"""The pyinfra command on our deploys: exit statuses and the report, on hosts that are not real."""
+"""The pyinfra command on our deploys: exit statuses and the report, on fake hosts."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from tests import warm
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = Path(gpufleet.__file__).parent / "run" / "report.schema.json"
 PYINFRA = Path(sys.executable).with_name("pyinfra")
-BAD = {"driver_branch": "no branch"}  # stops a host before it is asked anything
+BAD = {"driver_branch": "no branch"}  # stops a host before its first command
 QUICK = {"fake_delay": 0.0, "fake_delay_jitter": 0.0}
 
 
 @dataclass
 class Ended:
-    """A run: how it ended, what it printed, what it reported (None: no report)."""
+    """A run: exit status, output, report (None: no report)."""
 
     status: int
     output: str
@@ -43,7 +43,7 @@ class Ended:
 
 
 class Bench:
-    """Inventories and reports in a folder of their own."""
+    """Inventories and reports in a separate folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -52,7 +52,7 @@ class Bench:
         self.hosts()
 
     def hosts(self, before: str = "", **hosts: dict[str, Any]) -> None:
-        """Make the inventory: name -> data. `before` is Python that runs when it is loaded."""
+        """Write the inventory: name -> data. `before` is Python that runs when it is loaded."""
         group = [(f"@fake/{name}", QUICK | data) for name, data in hosts.items()]
         self.inventory.write_text(f"{before}\ngpu_nodes = {group!r}\n")
 
@@ -69,7 +69,7 @@ class Bench:
         return Ended(status, output, None if path == self.inventory else self.read(path))
 
     def read(self, path: Path) -> dict[str, Any] | None:
-        """The report, which has to fit the schema."""
+        """The report, validated against the schema."""
         if not path.is_file():
             return None
         report: dict[str, Any] = json.loads(path.read_text())
@@ -138,7 +138,7 @@ def test_a_limit_that_matches_nothing_is_status_4(bench: Bench, option: str) -> 
     assert (done.report["exit_status"], done.report["hosts"]) == (4, {})
 
 
-def test_an_inventory_that_is_not_there_is_wrong_usage(bench: Bench) -> None:
+def test_a_missing_inventory_is_a_usage_error(bench: Bench) -> None:
     bench.inventory.unlink()
     done = bench.run("gpu_node", "-y")
     assert (done.status, done.report) == (2, None)
@@ -195,7 +195,7 @@ def test_a_report_that_is_lost_at_the_end_is_status_1(bench: Bench) -> None:
     folder.mkdir()
     bench.hosts(f"import os; os.rmdir({str(folder)!r})")
     without_a_host = bench.run("gpu_node", "-y", report=folder / "report.json")
-    assert without_a_host.status == 4, "that nothing was done counts more"
+    assert without_a_host.status == 4, "the usage error takes precedence"
     folder.mkdir()
     bench.hosts(f"import os; os.rmdir({str(folder)!r})", one={"driver_enabled": False})
     done = bench.run("preflight", "-y", report=folder / "report.json")
@@ -204,7 +204,7 @@ def test_a_report_that_is_lost_at_the_end_is_status_1(bench: Bench) -> None:
     assert "Traceback" not in done.output
 
 
-def test_a_deploy_that_is_for_none_of_the_hosts_is_wrong_usage(bench: Bench) -> None:
+def test_a_deploy_that_applies_to_no_host_is_a_usage_error(bench: Bench) -> None:
     bench.inventory.write_text("gpu_cluster = ['@fake/a']\n")
     done = bench.run("gpu_node", "-y")
     assert done.status == 2
@@ -262,7 +262,7 @@ def test_doctor_says_of_each_host_that_none_answers(bench: Bench) -> None:
 
 
 def unusable_ways(folder: Path) -> dict[str, dict[str, Any]]:
-    """Hosts whose data name a way in that cannot be used: name -> data."""
+    """Hosts whose data has unusable credentials: name -> data."""
     key, garbage, config = folder / "locked", folder / "garbage", folder / "config"
     words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "right one", "-f", str(key)]
     subprocess.run(words, check=True)
@@ -329,7 +329,7 @@ def test_doctor_says_why_an_inventory_cannot_be_read(bench: Bench) -> None:
 
 @pytest.fixture
 def hostile() -> Iterator[dict[str, int]]:
-    """Ports where something else than SSH answers: with a page, or by a reset."""
+    """Ports without an SSH server: with a page, or a reset."""
     with ExitStack() as servers:
         ports = {}
         for name, said in {"page": b"\xff\xfeHTTP/1.1 400 Bad\r\n\r\n", "reset": b""}.items():

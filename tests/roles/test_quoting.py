@@ -1,4 +1,4 @@
-"""Values never reach a shell unquoted: whatever they hold, the host's shell sees one word."""
+"""Values never reach a shell unquoted: the host's shell sees one word for any value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpufleet.host.shell import command, script, stop
 from gpufleet.packages import findings
 from gpufleet.packages.operations import transaction as packages
 
-# anything but NUL, which no program can be given
+# any character but NUL, which arguments cannot contain
 NASTY = ["$(touch /tmp/x)", "`id`", "a'b", 'a"b', "a\nb", "; reboot", "-rf", "${IFS}", "\\"]
 characters = st.characters(blacklist_characters="\0", blacklist_categories=("Cs",))
 nasty = st.text(characters, max_size=40) | st.sampled_from(NASTY)
@@ -57,6 +57,6 @@ def test_what_controls_a_terminal_is_not_shown() -> None:
 def test_on_a_host_too(carry_out: Callable[..., Any], name: str) -> None:
     host = carry_out(lambda: packages.hold("Hold", "apt", [name], 0))
     assert not host.failed
-    sent = host.commands[-1]  # before it, the lock of the package manager is looked at
+    sent = host.commands[-1]  # before it, the lock of the package manager is read
     inner = shlex.split(sent)
     assert name in inner or any(name in shlex.split(part) for part in inner if "hold" in part)

@@ -1,4 +1,4 @@
-"""The key of a repository is compared before anything is written, whatever the mirror serves."""
+"""The key of a repository is verified before anything is written, for any mirror's content."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_right_key_with_another_beside_it_stops_the_host(
 
 @pytest.fixture
 def two_keys() -> tuple[str, bytes]:
-    """The fingerprint of the first, and both in one file; made by hand, for no signature counts."""
+    """The fingerprint of the first, and both in one file; signatures are unused."""
 
     def packet(body: bytes) -> bytes:
         return b"\xc6\xff" + len(body).to_bytes(4, "big") + body

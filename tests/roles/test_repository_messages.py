@@ -1,4 +1,4 @@
-"""What is said of a key or a repository fits what is wrong with it."""
+"""Messages about a key or a repository match the problem."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_each_has_its_finding(carry_out: Callable[..., Any], answer: str, code: 
 
 
 @pytest.mark.parametrize(
-    ("manager", "said", "told"),
+    ("manager", "said", "message"),
     [
         ("apt", "W: GPG error: https://mirror InRelease: NO_PUBKEY A4B46996", "swapped"),
         ("apt", "E: Failed to fetch https://mirror/InRelease  404", "message"),
@@ -100,8 +100,8 @@ def test_each_has_its_finding(carry_out: Callable[..., Any], answer: str, code: 
         ("rpm", "Cannot download repomd.xml", "message"),
     ],
 )
-def test_a_key_that_was_swapped_is_told_from_a_repository_that_cannot_be_read(
-    tmp_path: Path, manager: str, said: str, told: str
+def test_a_changed_key_and_an_unreadable_repository_have_different_codes(
+    tmp_path: Path, manager: str, said: str, message: str
 ) -> None:
     for name in ("apt-get", "yum"):
         program(tmp_path, name, f'case "$*" in *clean*) exit 0 ;; esac; echo "{said}"; exit 100')
@@ -109,11 +109,11 @@ def test_a_key_that_was_swapped_is_told_from_a_repository_that_cannot_be_read(
         f"refresh_{manager}", "1048576", "20", "message", "swapped", "cuda", programs=tmp_path
     )
     assert done.returncode == 1
-    assert done.stderr.splitlines() == [told, f"  | {said}"]
+    assert done.stderr.splitlines() == [message, f"  | {said}"]
 
 
 @pytest.mark.parametrize(
-    ("does", "told"),
+    ("does", "reason"),
     [
         ("exec sleep 60", "it was not done after 1 s, the longest wait for a repository"),
         (
@@ -132,14 +132,14 @@ def test_a_key_that_was_swapped_is_told_from_a_repository_that_cannot_be_read(
     ],
 )
 def test_a_repository_is_read_to_a_limit(
-    tmp_path: Path, manager: str, words: tuple[str, ...], does: str, told: str
+    tmp_path: Path, manager: str, words: tuple[str, ...], does: str, reason: str
 ) -> None:
     for name in ("apt-get", "yum"):
         program(tmp_path, name, f'case "$*" in *clean*) exit 0 ;; esac; {does}')
     done = run(words[0], "1048576", "1", *words[1:], programs=tmp_path)
     assert done.returncode == 1
     first, *rest = done.stderr.splitlines()
-    assert (first, rest[-1]) == ("message", f"  | {told}")
+    assert (first, rest[-1]) == ("message", f"  | {reason}")
     assert sum(path.stat().st_size for path in tmp_path.glob("*.written")) <= 1048576
 
 
@@ -153,7 +153,7 @@ def refresh(plan: RepositoryPlan) -> Commands:
     yield from repository.refresh(plan, "apt")
 
 
-def test_a_refresh_tells_of_a_swapped_key_by_its_own_code(carry_out: Callable[..., Any]) -> None:
+def test_a_refresh_reports_a_changed_key_with_its_own_code(carry_out: Callable[..., Any]) -> None:
     plan = replace(plan_for(converged_host("580.159.03")).repository, needed=False)
     (command,) = carry_out(lambda: refresh("Refresh", plan)).commands
     assert "GF310" in command

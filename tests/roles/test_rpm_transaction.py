@@ -1,4 +1,4 @@
-"""rpm_transaction.sh: the commands that yum's shell gets, and that no word adds one."""
+"""rpm_transaction.sh: the commands for yum's shell, and that no argument adds one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NASTY = ["dkms\nrun", "dkms remove kernel", "$(touch /tmp/x)", "a;b", "a'b", "a\
 
 @pytest.fixture
 def manager(tmp_path: Path) -> Path:
-    """A program in yum's place that prints what it is told."""
+    """A fake yum that prints its input."""
     path = tmp_path / "yum"
     path.write_text(FAKE)
     path.chmod(0o755)
@@ -38,10 +38,10 @@ def run(manager: Path, how: str, *words: str) -> subprocess.CompletedProcess[str
 def test_one_transaction_removes_and_installs(manager: Path) -> None:
     done = run(manager, "try", "-kmod-old", "kmod-new=3:550.1-1.el7", "dkms")
     assert done.returncode == 0
-    first, *told = done.stdout.splitlines()
+    first, *commands = done.stdout.splitlines()
     assert "--assumeno" in first
     assert "-y" not in first.split()
-    assert told == ["remove kmod-old", "install kmod-new-550.1-1.el7 dkms", "run"]
+    assert commands == ["remove kmod-old", "install kmod-new-550.1-1.el7 dkms", "run"]
 
 
 def test_a_try_and_a_fetch_never_answer_yes_to_a_transaction(manager: Path) -> None:
@@ -50,7 +50,9 @@ def test_a_try_and_a_fetch_never_answer_yes_to_a_transaction(manager: Path) -> N
     assert run(manager, "fetch", "dkms").returncode == 0
 
 
-def test_a_package_that_did_not_come_is_told_with_what_the_manager_said(manager: Path) -> None:
+def test_a_package_that_is_not_installed_is_reported_with_the_output(
+    manager: Path,
+) -> None:
     done = run(manager, "run", "gpufleet-no-such=1:2-3")
     assert done.returncode == 1
     assert "message" in done.stderr

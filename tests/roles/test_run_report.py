@@ -1,4 +1,4 @@
-"""The table at the end of a run: no host is counted as done that was not."""
+"""The table at the end of a run: only finished hosts count as done."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from gpufleet.run.reporting import RunReport
 
 
 class BrokenOff(BaseException):
-    """Stands for a key that a person presses, or a signal."""
+    """A fake of Ctrl-C or a signal."""
 
 
 @operation
 def greet(name: str) -> Commands:
     """
-    Greet somebody.
+    Greet a person.
 
-    + name: whom; nobody ends the whole run
+    + name: of the person; "" interrupts the run
     """
     if not name:
         raise BrokenOff
@@ -83,7 +83,7 @@ def test_a_run_that_broke_off_fails_its_hosts_and_names_what_was_cut_short() -> 
     ],
 )
 def test_every_step_that_fails_has_a_code(said: list[str], code: str | None) -> None:
-    """A step that gives no reason of gpufleet's gets one with the host's last line."""
+    """A failed step without a finding gets one with the host's last line."""
     answers: dict[str, object] = {"echo Ada": {"success": False, "stderr": said}}
     for part in run("Ada", answers=answers).gather():
         assert part.status == "failed"
@@ -106,7 +106,7 @@ def test_a_preview_alone_is_a_dry_run() -> None:
 
 
 @pytest.mark.parametrize("failed", [False, True])
-def test_a_dry_run_tells_what_would_be_done_and_no_more(failed: bool) -> None:
+def test_a_dry_run_only_reports_the_plan(failed: bool) -> None:
     report = run(previewed=True)
     part = report.host("@fake/one")
     part.failed, part.examined = failed, True

@@ -1,4 +1,4 @@
-"""What a command that fails printed on its host: visible, and behind a bar in the report."""
+"""The output of a failed command on its host: escaped, and behind a bar in the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files reach a host without a moment in which others could read them."""
+"""Uploaded files are never readable by others, at any moment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECRET = "hunter2secret"
 
 
 def receive(content: bytes, path: Path, cut: int | None = None) -> tuple[int, str]:
-    """Run the command as pyinfra does, under a careless umask: exit status and errors."""
+    """Run the command like pyinfra, with umask 000: exit status and errors."""
     command = upload(content, str(path))
     lines = command.connector_arguments["_stdin"]
     process = subprocess.Popen(
@@ -54,7 +54,7 @@ def test_nothing_is_left_to_pyinfras_upload_and_no_secret_is_shown(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """It puts the file into /tmp, with the umask of the user, before it is copied."""
+    """pyinfra writes the file to /tmp, with the umask of the user, before it copies it."""
     monkeypatch.delattr(FakeConnector, "put_file")
     wanted = [FileWrite("/etc/docker/daemon.json", SECRET, mode=0o600)]
     host = carry_out(lambda: files.write("Write", bare_host(), wanted))
