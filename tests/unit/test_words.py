@@ -16,8 +16,6 @@ SUFFIXES = (".py", ".md", ".sh", ".yaml", ".yml", ".j2", ".toml", ".txt", ".csv"
 UNREAD = (
     "sandbox",
     "tests/cluster", "tests/fuzz", "tests/hosts", "tests/mutation", "tests/planting",
-    "sandbox",
-    "tests/cluster", "tests/fuzz", "tests/hosts", "tests/mutation", "tests/planting",
     "tests/unit/sandbox",
 )  # fmt: skip
 THEMSELVES = ("tests/unit/test_words.py", "docs/pictures", "docs/testing.md")  # names of tests
