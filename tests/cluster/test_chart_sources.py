@@ -149,7 +149,7 @@ def an_answer_that_ends_early(offered: Repository) -> None:
     [
         (of_another_version, "GF810", "its newest are 1.1.0"),
         (of_another_chart, "GF810", "no chart with that name"),
-        (a_login_page, "GF813", "no mapping"),
+        (a_login_page, "GF813", "not a mapping"),
         (an_index_that_is_cut, "GF813", "did not find expected"),
         (no_index, "GF841", "index.yaml: it answers 404"),
         (no_archive, "GF841", "tiny-1.0.0.tgz: it answers 404"),

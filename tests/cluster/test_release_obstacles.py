@@ -145,7 +145,7 @@ def test_a_daemonset_without_pods_names_the_label(place: Site) -> None:
 def test_a_daemonset_on_fewer_nodes_than_expected(place: Site) -> None:
     values = {"daemonset": {"enabled": True, "nodeSelector": {"kubernetes.io/hostname": "gpu-1"}}}
     run = place.bring(values, ready=Readiness(pods={"one": 3}, timeout=3))
-    assert "it wants 1 pods, 3 are expected" in run.finding("GF847").message
+    assert "1 desired pods, expected 3" in run.finding("GF847").message
 
 
 def test_a_namespace_that_is_strict(place: Site) -> None:
