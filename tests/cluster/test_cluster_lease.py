@@ -77,10 +77,10 @@ def test_one_user_is_at_work_at_a_time_and_a_killed_one_keeps_nobody_waiting(pla
     assert f"process {ada.pid}, since 20" in error
     grace = begin(place, "grace")
     assert grace.stdout
-    assert "waiting for ada@" in grace.stdout.readline()
+    assert "waiting for the cluster lock, held by ada@" in grace.stdout.readline()
     began = time.monotonic()
     ada.kill()
-    assert all("waiting for ada@" in line for line in at_work(grace))
+    assert all("waiting for the cluster lock, held by ada@" in line for line in at_work(grace))
     assert time.monotonic() - began < 15, "the Lease was not given back, it ran out"
     assert holder(place.cluster).startswith("grace@")
     grace.communicate(timeout=60)
