@@ -48,8 +48,10 @@ class Finding:
     @property
     def sentences(self) -> str:
         """Message and remedy; the remedy on its own line where the message ends with lines."""
-        between = "\n" if f"\n{BAR}" in self.message else " "
-        return f"{self.message}{between}{self.remedy}"
+        if f"\n{BAR}" in self.message:
+            return f"{self.message}\n{self.remedy}"
+        end = "" if self.message.endswith((".", "!", "?", ":")) else "."
+        return f"{self.message}{end} {self.remedy}"
 
 
 def by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
