@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gpufleet.core.findings import Kind, Severity
+from gpufleet.core.findings import Finding, Severity
 
 
-@pytest.mark.parametrize(
-    ("message", "shown"),
-    [
-        ("No kubeconfig: {why}", "No kubeconfig: no file exists. Name one."),
-        ("No kubeconfig ({why}).", "No kubeconfig (no file exists). Name one."),
-    ],
-)
-def test_a_remedy_follows_a_finished_sentence(message: str, shown: str) -> None:
-    kind = Kind("GF999", Severity.BLOCKER, "Title", message, "Name one.")
-    assert kind(why="no file exists").sentences == shown
+@pytest.mark.parametrize("message", ["No kubeconfig: no file exists", "No kubeconfig."])
+def test_a_remedy_follows_a_finished_sentence(message: str) -> None:
+    found = Finding("GF999", Severity.BLOCKER, message, "Name one.")
+    assert found.sentences == f"{message.rstrip('.')}. Name one."
