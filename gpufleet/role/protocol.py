@@ -13,6 +13,7 @@ from gpufleet.core.settings import RoleSettings
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.record import Entry
 from gpufleet.host.file_write import FileWrite
+from gpufleet.packages.archives import ArchiveSettings
 from gpufleet.packages.logins import Logins
 from gpufleet.packages.repository import RepositoryPlan
 
@@ -22,7 +23,7 @@ EntryOf = TypeVar("EntryOf", bound=Entry)
 ASKED_LATER = " (the repository is asked in the run)"  # a plan reads none: that would change it
 
 
-class HostSettings(Protocol):
+class HostSettings(ArchiveSettings, Protocol):
     """Settings that hold for a host as a whole, whichever role has them."""
 
     @property
@@ -33,15 +34,6 @@ class HostSettings(Protocol):
 
     @property
     def allow_disruption(self) -> bool: ...
-
-    @property
-    def archives(self) -> bool: ...
-
-    @property
-    def archives_url(self) -> str | None: ...
-
-    @property
-    def archives_key_fingerprint(self) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)

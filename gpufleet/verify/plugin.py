@@ -173,8 +173,8 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     with ThreadPoolExecutor(PARALLEL) as pool:
         hosts = [target for target in config.stash[TARGETS] if not target.is_cluster]
         nodes = [_node(config, target) for target in hosts]
-        for _ in pool.map(Node.read, nodes):
-            pass
+        for node in nodes:
+            pool.submit(node.read)  # what it raises, that host's checks raise too, and report
 
 
 @pytest.hookimpl(tryfirst=True)

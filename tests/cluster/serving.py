@@ -143,7 +143,7 @@ def registry(program: Path, folder: Path, *, login: bool = False) -> Iterator[Re
     with (folder / "registry.log").open("w") as log:
         process = subprocess.Popen([program, "serve", path], stdout=log, stderr=log)
     try:
-        assert wait_until(lambda: _answers(host), 20), (folder / "registry.log").read_text()
+        assert wait_until(lambda: _answers(host), 120), (folder / "registry.log").read_text()
         yield Registry(host, storage)
     finally:
         process.terminate()

@@ -136,7 +136,7 @@ def test_only_loopback_is_listened_on(simulated: Cluster) -> None:
     # the controller manager makes this account: when it is there, it would listen already
     core: Any = client.CoreV1Api(simulated.api)
     accounts = core.list_namespaced_service_account
-    assert wait_until(lambda: bool(accounts("default").items), 30)
+    assert wait_until(lambda: bool(accounts("default").items), 120)
     servers = {"etcd", "kube-apiserver"}
     assert {name for name, where in found().items() if where} == servers
     assert set().union(*found().values()) == {loopback}, found()

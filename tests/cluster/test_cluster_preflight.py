@@ -49,7 +49,7 @@ def settled(bench: Bench) -> dict[str, str]:
         seen.append(everything(bench))
         return seen[-LOOKS:] == [seen[-1]] * LOOKS
 
-    assert wait_until(still, 60)
+    assert wait_until(still, 120)
     return seen[-1]
 
 

@@ -44,7 +44,7 @@ def test_it_is_done_when_plugin_and_exporter_are_on_every_gpu_node(bench: Bench)
         assert (again.returncode, again.report["changed"]) == (0, 0), again.output
         objects: Any = client.CustomObjectsApi(bench.cluster.api)
         objects.delete_cluster_custom_object(*PLURAL, POLICY)
-        mended = deploy(bench)
-        assert mended.returncode == 0, mended.output
-        assert "ClusterPolicy of release gpu-operator/gpu-operator is missing" in (mended.output)
+        fixed = deploy(bench)
+        assert fixed.returncode == 0, fixed.output
+        assert "ClusterPolicy of release gpu-operator/gpu-operator is missing" in fixed.output
         assert deploy(bench).report["changed"] == 0

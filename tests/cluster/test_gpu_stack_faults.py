@@ -148,7 +148,7 @@ def test_a_check_fails_when_what_it_is_for_is_broken(
         one: Any = apps.read_namespaced_daemon_set(image, found.metadata.namespace)
         return bool(one.status.desired_number_scheduled == 0 == one.status.current_number_scheduled)
 
-    assert wait_until(gone, 30)
+    assert wait_until(gone, 120)
     checks = current.verify()
     failed = {name: part["code"] for name, part in checks.items() if part["outcome"] == "failed"}
     assert failed == {check: code}

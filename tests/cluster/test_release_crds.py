@@ -30,7 +30,7 @@ def remove(site: Site) -> Site:
     api: Any = client.ApiextensionsV1Api(site.cluster.api)
     if CRD in {item.metadata.name for item in api.list_custom_resource_definition().items}:
         api.delete_custom_resource_definition(CRD)
-    assert wait_until(lambda: not described(site), 60)
+    assert wait_until(lambda: not described(site), 120)
     return site
 
 
@@ -93,7 +93,7 @@ def test_a_crd_that_went_back_is_brought_up_again(widgets: Site) -> None:
     del old.spec.versions[0].schema.open_apiv3_schema.properties["spec"].properties["extra"]
     client.ApiextensionsV1Api(widgets.cluster.api).replace_custom_resource_definition(CRD, old)
     # else the run could see the schema of before that, and helm the old one
-    assert wait_until(lambda: "'extra'" not in str(described(widgets)), 60)
+    assert wait_until(lambda: "'extra'" not in str(described(widgets)), 120)
     run = widgets.bring(WIDGET, "1.1.0", edit=newer, crd_version=ANNOTATION)
     assert run.plan.action == "upgrade"
     assert CRD in run.plan.reason

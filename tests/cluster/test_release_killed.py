@@ -95,7 +95,7 @@ def is_pending(site: Site, status: str) -> bool:
 
 def test_an_installation_that_was_killed(site: Site) -> None:
     run = begin(site, hanging())
-    assert wait_until(lambda: is_pending(site, "pending-install"), 30)
+    assert wait_until(lambda: is_pending(site, "pending-install"), 120)
     kill(site, run)
     assert wait_until(lambda: not list(temporary(site).iterdir()), 10)  # passwords and keys
     release = found(site)
@@ -112,7 +112,7 @@ def test_an_upgrade_that_was_killed(site: Site) -> None:
     assert site.bring({"settings": {"a": 1}}).ok
     pod = site.core.list_namespaced_pod(site.namespace, label_selector="app=one").items[0]
     run = begin(site, hanging(), "1.1.0")
-    assert wait_until(lambda: is_pending(site, "pending-upgrade"), 30)
+    assert wait_until(lambda: is_pending(site, "pending-upgrade"), 120)
     kill(site, run)
     again = site.bring({"settings": {"a": 2}}, "1.1.0")
     assert (again.plan.action, again.plan.rollback_to) == ("repair-pending", 1)
@@ -127,7 +127,7 @@ def test_an_upgrade_that_was_killed(site: Site) -> None:
 def test_somebody_elses_pending_release_is_left_alone(place: Site) -> None:
     assert place.bring({}).ok
     run = begin(place, hanging())
-    assert wait_until(lambda: is_pending(place, "pending-upgrade"), 30)
+    assert wait_until(lambda: is_pending(place, "pending-upgrade"), 120)
     kill(place, run)
     secret = f"sh.helm.release.v1.one.v{found(place).revision}"  # type: ignore[union-attr]
     label = {"metadata": {"labels": {OWNER_LABEL: None}}}
@@ -144,7 +144,7 @@ def test_somebody_elses_pending_release_is_left_alone(place: Site) -> None:
 
 def test_a_helm_that_outlives_its_run_is_waited_for(place: Site) -> None:
     run = begin(place, hanging(deadline=6))
-    assert wait_until(lambda: is_pending(place, "pending-install"), 30)
+    assert wait_until(lambda: is_pending(place, "pending-install"), 120)
     run.kill()
     run.communicate()
     lines: list[str] = []

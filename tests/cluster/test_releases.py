@@ -199,7 +199,7 @@ def test_a_quota_is_the_reason(place: Site) -> None:
         quota = place.core.read_namespaced_resource_quota("none", place.namespace)
         return bool(quota.status.hard)
 
-    assert wait_until(counted, 30)
+    assert wait_until(counted, 120)
     run = place.bring({}, ready=Readiness(timeout=20, patience=2))
     assert not run.ok
     assert "exceeded quota: none" in run.finding("GF847").message

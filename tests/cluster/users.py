@@ -50,6 +50,6 @@ def _token(core: Any, namespace: str) -> str:
     def made() -> str:
         return str((core.read_namespaced_secret(TOKEN, namespace).data or {}).get("token", ""))
 
-    word = wait_until(made, 20)
+    word = wait_until(made, 120)
     assert word, "the controller made no token"
     return str(yaml.safe_load(f"!!binary {word}").decode())

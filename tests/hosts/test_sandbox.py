@@ -131,7 +131,7 @@ def test_a_host_killed_with_its_monitor_is_made_anew(
     found = sandbox.engine.inspect(host.state.container)["State"]
     os.kill(found["ConmonPid"], signal.SIGKILL)
     os.kill(found["Pid"], signal.SIGKILL)
-    assert wait_until(lambda: sandbox.engine.is_lost(host.state.container), 30)
+    assert wait_until(lambda: sandbox.engine.is_lost(host.state.container), 120)
     assert sandbox.engine.is_running(host.state.container)
     sandbox.up(["nogpu"])
     assert sandbox.host("nogpu").ssh("true").returncode == 0

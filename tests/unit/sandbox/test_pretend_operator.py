@@ -33,7 +33,7 @@ def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PretendOperator
 def test_it_looks_again_where_the_server_cannot_answer_now(operator: PretendOperator) -> None:
     operator.custom = Answers(*(ApiException(status) for status in (404, 409, 429, 500, 503)))
     with operator:
-        assert wait_until(lambda: operator.custom.looks > 5, 10)
+        assert wait_until(lambda: operator.custom.looks > 5, 120)
 
 
 @pytest.mark.parametrize("error", [ApiException(422), KeyError("metadata")])

@@ -242,6 +242,22 @@ def test_checks_of_the_working_directory_join_the_shipped_ones(tmp_path: Path) -
     assert "test_space[good]" in {case.get("name") for case in cases}
 
 
+def test_a_host_that_breaks_a_check_does_not_stop_the_others(tmp_path: Path) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text(SSH.format(python=sys.executable, kernel=KERNEL, folder=str(tmp_path)))
+    ssh.chmod(0o755)
+    for name in ("good", "odd"):
+        answer(tmp_path, name, loaded="580.95.05")
+    odd = {"toolkit_runtimes": [["docker"]]}  # no run takes it, and no set either
+    (tmp_path / "fleet.py").write_text(f'gpu_nodes = [("odd", {odd}), "good"]\n')
+    done = command("fleet.py", "--json", "report.json", folder=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    hosts = json.loads((tmp_path / "report.json").read_text())["hosts"]
+    assert (hosts["good"]["failed"], hosts["good"]["passed"] >= 30) == (0, True)
+    assert hosts["odd"]["failed"] > 0
+    assert "INTERNALERROR" not in done.stdout + done.stderr
+
+
 def test_an_interruption_is_status_130() -> None:
     assert Refusal().status(pytest.ExitCode.INTERRUPTED) == 130
 
