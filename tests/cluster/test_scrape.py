@@ -146,10 +146,14 @@ def test_an_alert_names_node_gpu_and_pod(
 
 
 def panel(prometheus: Prometheus, title: str) -> list[dict[str, Any]]:
-    """The series of a panel of the committed dashboards, where no series has a label `cluster`."""
+    """The series of a panel of the committed dashboards, where no series has a label `cluster`.
+
+    Waits for the first ones: recording rules run after the scrape that they read.
+    """
     [(dashboard, found)] = [pair for pair in PANELS if pair[1].title == title]
     [(expression, _)] = shipped(dashboard, found)
-    return prometheus.query(filled_in(expression, Choice(), cluster=".*"))
+    query = filled_in(expression, Choice(), cluster=".*")
+    return wait_until(lambda: prometheus.query(query), SCRAPES)
 
 
 def test_a_panel_shows_which_pod_has_which_gpu(prometheus: Prometheus) -> None:
@@ -181,8 +185,12 @@ def test_the_monitors_targets_have_the_labels_too(site: Site) -> None:
             return {(each["metric"]["node"], each["metric"]["gpu"]) for each in temperatures}
 
         assert wait_until(lambda: seen() == expected, SCRAPES), seen()
-        workload = found.query('gpufleet:workload{namespace="research", pod="train-1"}')
-        assert {series["metric"]["node"] for series in workload} == {"gpu-2"}
+
+        def trained_on() -> set[str]:
+            workload = found.query('gpufleet:workload{namespace="research", pod="train-1"}')
+            return {series["metric"]["node"] for series in workload}
+
+        assert wait_until(lambda: trained_on() == {"gpu-2"}, SCRAPES), trained_on()
 
 
 @pytest.mark.extended
