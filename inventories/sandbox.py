@@ -20,5 +20,5 @@ except SandboxError as error:  # one line says what to do; a traceback through p
 # No users on these hosts: they may be rebooted, as ubuntu2404 must be to unload nouveau.
 gpu_nodes: tuple[list[tuple[str, dict[str, Any]]], dict[str, Any]] = (
     _nodes,
-    {**group_data(), "driver_reboot": "if_needed"},
+    {**group_data(), "node_reboot": "if_needed"},
 )

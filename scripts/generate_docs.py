@@ -21,6 +21,7 @@ from gpufleet.exporter.settings import ExporterSettings
 from gpufleet.gpu_stack.settings import DevicePluginSettings, GpuOperatorSettings
 from gpufleet.helm.settings import ClusterAccess
 from gpufleet.monitoring.settings import MonitoringSettings
+from gpufleet.role.host_settings import HostSettings
 from gpufleet.toolkit.settings import ToolkitSettings
 from scripts.draw_rooms import drawing
 
@@ -40,6 +41,7 @@ TOPICS = {
     "9": "Clusters: access, GPU stack, monitoring",
 }
 READMES: dict[str, type[RoleSettings]] = {
+    "roles/README.md": HostSettings,
     "roles/driver/README.md": DriverSettings,
     "roles/container-toolkit/README.md": ToolkitSettings,
     "roles/exporter/README.md": ExporterSettings,

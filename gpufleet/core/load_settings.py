@@ -32,6 +32,10 @@ def known_keys(roles: Roles) -> list[str]:
     return [role.prefix + name for role in roles for name in role.model_fields]
 
 
+def _old_keys(roles: Roles) -> list[str]:
+    return [key for role in roles for key in role.old_keys]
+
+
 def unknown_keys(data: Mapping[str, Any], roles: Roles) -> list[Finding]:
     """A finding for each key that is meant for a role and that none of `roles` reads."""
     return [_unknown(key, roles) for key in sorted(key for key in data if _is_unknown(key, roles))]
@@ -39,11 +43,10 @@ def unknown_keys(data: Mapping[str, Any], roles: Roles) -> list[Finding]:
 
 def _is_unknown(key: object, roles: Roles) -> bool:
     """Whether a key has a role's prefix, or nearly a role's name, and no role reads it."""
-    if not isinstance(key, str) or key in known_keys(roles):
+    if not isinstance(key, str) or key in (*known_keys(roles), *_old_keys(roles)):
         return False
-    return (
-        key.startswith(tuple(role.prefix for role in roles)) or _near_miss(key, roles) is not None
-    )
+    reserved = tuple(role.prefix for role in roles if role.reserved)
+    return key.startswith(reserved) or _near_miss(key, roles) is not None
 
 
 def _near_miss(key: str, roles: Roles) -> str | None:
@@ -69,19 +72,30 @@ def load_role(
     model: type[RoleModel], data: Mapping[str, Any], problems: list[Finding]
 ) -> RoleModel | None:
     """The settings of one role; None where an invalid value was added to `problems`."""
-    values = {
-        name: data[model.prefix + name]
-        for name in model.model_fields
-        if model.prefix + name in data
-    }
+    keys = {name: model.prefix + name for name in model.model_fields}
+    keys |= {name: old for old, name in model.old_keys.items() if keys[name] not in data}
     try:
-        return model.model_validate(values)
+        return model.model_validate({name: data[key] for name, key in keys.items() if key in data})
     except ValidationError as error:
         by_key: dict[str, list[Mapping[str, Any]]] = {}
         for detail in error.errors():
-            by_key.setdefault(model.prefix + str(detail["loc"][0]), []).append(detail)
+            by_key.setdefault(keys[str(detail["loc"][0])], []).append(detail)
         problems += [_invalid(key, details) for key, details in by_key.items()]
         return None
+
+
+def renamed_keys(data: Mapping[str, Any], roles: Roles) -> list[Finding]:
+    """A finding for each key in `data` that has another name now: an error where both are set."""
+    found = []
+    for role in roles:
+        for old in sorted(set(role.old_keys) & set(data)):
+            key = role.prefix + role.old_keys[old]
+            if key in data and data[key] != data[old]:
+                problem = f"{old} is the former name of {key}"
+                found.append(findings.CONTRADICTION(first=key, second=old, problem=problem))
+            else:
+                found.append(findings.RENAMED_KEY(old=old, key=key))
+    return found
 
 
 def _invalid(key: str, details: list[Mapping[str, Any]]) -> Finding:

@@ -11,8 +11,10 @@ from gpufleet.packages.job import Job
 from gpufleet.packages.transaction import Family, Transaction
 
 
-def driver_job(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan) -> Job:
-    """The planned transaction."""
+def driver_job(
+    settings: DriverSettings, facts: NodeFacts, plan: DriverPlan, lock_timeout: int
+) -> Job:
+    """The planned transaction. `lock_timeout`: seconds to wait for another package manager."""
     assert facts.package_manager, "a host without a package manager is blocked by preflight"
     family = Family(
         title="driver",
@@ -37,7 +39,7 @@ def driver_job(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan) -> 
         manager=facts.package_manager,
         repository=plan.repository,
         patterns=plan.choice.packages.family,
-        lock_timeout=settings.lock_timeout,
+        lock_timeout=lock_timeout,
         repair=bool(facts.broken),
         before=plan.before,
         product="driver",

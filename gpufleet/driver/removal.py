@@ -40,8 +40,8 @@ class DriverRemoval:
         return {"unload": self.unload}
 
 
-def plan_driver_removal(leaving: Leaving[DriverEntry]) -> DriverRemoval:
-    """Plan by the record; running GPU work is a blocker."""
+def plan_driver_removal(leaving: Leaving[DriverEntry], allow_disruption: bool) -> DriverRemoval:
+    """Plan by the record; running GPU work is a blocker unless `allow_disruption`."""
     entry, facts = leaving.entry, leaving.facts
     ours = leaving.recorded or bool(entry.added)  # otherwise the loaded module is another driver's
     return DriverRemoval(
@@ -49,14 +49,14 @@ def plan_driver_removal(leaving: Leaving[DriverEntry]) -> DriverRemoval:
         unload=ours and facts.loaded_driver is not None,
         prerequisites=tuple(entry.prerequisites or ()),
         initramfs=MODPROBE_FILE if MODPROBE_FILE in leaving.written else "",
-        findings=_work(leaving),
+        findings=() if allow_disruption else _work(leaving),
     )
 
 
 def _work(leaving: Leaving[DriverEntry]) -> tuple[Finding, ...]:
     work = gpu_work(leaving.facts, leaving.spared)
     pods = leaving.facts.gpu_pods
-    if leaving.allow_disruption or not (work or pods):
+    if not (work or pods):
         return ()
     names = ", ".join(str(process) for process in work[:5])
     return (findings.GPU_BUSY_REMOVAL(work=names or f"{pods} pods"),)

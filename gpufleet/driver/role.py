@@ -20,7 +20,7 @@ from gpufleet.role.protocol import ASKED_LATER, Around, Leaving, Role, named, re
 
 
 class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
-    """NVIDIA's driver. Its settings for locks, reboots and archives apply to the whole host."""
+    """NVIDIA's driver."""
 
     name = "driver"
     settings = DriverSettings
@@ -122,7 +122,7 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
         return {PERSISTENCE_OVERRIDE: override.sha256} if override and override.sha256 else {}
 
     def removal(self, settings: DriverSettings, leaving: Leaving[DriverEntry]) -> DriverRemoval:
-        return plan_driver_removal(leaving)
+        return plan_driver_removal(leaving, settings.allow_disruption)
 
     def lacking(self, plan: DriverPlan) -> tuple[str, ...] | None:
         return plan.prerequisites if plan.changes_packages else None

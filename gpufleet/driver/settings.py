@@ -47,28 +47,9 @@ class DriverSettings(RoleSettings):
     repo_logins: str | None = Field(
         None,
         description="Path on the controller of a netrc file with names and passwords for "
-        "that mirror and the one of the archives; only its owner may read it.",
-    )
-    archives: bool = Field(
-        False,
-        description="Switch discontinued repositories (CentOS 7 base, updates, extras; EPEL 7) to "
-        "their archives.",
-    )
-    archives_url: DriverUrl | None = Field(
-        None,
-        description="URL of a mirror of those archives, up to `7.9.2009/os/x86_64/` and "
-        "`epel/7/x86_64/`; EPEL's key is at `epel/RPM-GPG-KEY-EPEL-7`.",
-    )
-    archives_key_fingerprint: Fingerprint | None = Field(
-        None,
-        description="Fingerprint of the key at the mirror's `epel/RPM-GPG-KEY-EPEL-7`, if it is "
-        "not EPEL's.",
+        "that mirror and the one of `node_archives_url`; only its owner may read it.",
     )
     hold: bool = Field(True, description="Hold the driver packages at the installed version.")
-    reboot: Literal["never", "if_needed"] = Field(
-        "never", description="Whether to reboot a host if a driver change requires it."
-    )
-    reboot_timeout: int = Field(1800, ge=30, le=7200, description="Seconds to wait for a reboot.")
     persistence: bool = Field(True, description="Run nvidia-persistenced.")
     allow_disruption: bool = Field(
         False, description="Change the driver even if GPU work is running on the host."
@@ -76,10 +57,4 @@ class DriverSettings(RoleSettings):
     mok_enrolled: bool = Field(
         False,
         description="With Secure Boot: the signing key of DKMS is enrolled in the firmware.",
-    )
-    lock_timeout: int = Field(
-        300,
-        ge=0,
-        le=7200,
-        description="Seconds to wait for another package manager, or another run, to finish.",
     )

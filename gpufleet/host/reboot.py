@@ -32,7 +32,7 @@ def when(reason: Callable[[], str], allowed: bool, timeout: int, end_work: bool)
     The command that reboots checks again what uses the GPUs: the facts are outdated.
 
     + reason: why, known only during the run; "" is no change
-    + allowed: driver_reboot says so, and the host is not the machine that gpufleet runs on
+    + allowed: node_reboot says so, and the host is not the machine that gpufleet runs on
     + timeout: seconds until it must report a new boot ID
     + end_work: kill what uses the GPUs; else stop the host
     """

@@ -72,7 +72,7 @@ def plan_node(
     """The plan of a host. `now`: seconds since 1970 on this machine; `logins`: of package mirrors,
     by role."""
     if not facts.gpus:
-        return NodePlan((findings.NO_GPU(),))
+        return NodePlan((*settings.findings, findings.NO_GPU()))
     around = Around(facts, catalog, logins or {})
     spared = (role.spared(around) for role in node_roles())
     around = replace(around, spared=frozenset().union(*spared))
@@ -85,6 +85,7 @@ def plan_node(
     first = around.logins.get(node_roles()[0].name, Logins())
     archives = plan_archives(settings.host, facts, catalog, _lacking(parts), first)
     found = [
+        *settings.findings,
         *inspect_host(facts, catalog, now),
         *parts[0].findings,
         *archives.findings,

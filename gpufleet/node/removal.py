@@ -106,6 +106,7 @@ def plan_removal(
         files=files,
         written=left.written,
         findings=(
+            *settings.findings,
             *(finding for _, removal in parts for finding in removal.findings),
             *(findings.FILE_CHANGED(path=path) for path in changed),
             *((found.THERE_BEFORE(packages=", ".join(kept)),) if kept else ()),
@@ -137,7 +138,6 @@ def _parts(
             catalog,
             entries.get(role.name, role.entry()),
             facts.provenance.entry(role.entry).exists,
-            settings.host.allow_disruption,
             spared,
             written,
         )

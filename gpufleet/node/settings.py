@@ -7,36 +7,36 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.load_settings import load_role, unknown_keys
+from gpufleet.core.load_settings import load_role, renamed_keys, unknown_keys
 from gpufleet.core.settings import RoleSettings
 from gpufleet.gpu_stack.settings import ROLES
+from gpufleet.role.host_settings import HostSettings
 from gpufleet.role.listing import node_roles
-from gpufleet.role.protocol import HostSettings, Role, SettingsOf
+from gpufleet.role.protocol import Role, SettingsOf
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
-    """The settings of one host, one model per role."""
+    """The settings of one host: of the host as a whole, and one model per role."""
 
+    host: HostSettings
     by_role: Mapping[str, RoleSettings]
+    findings: tuple[Finding, ...] = ()
 
     def of(self, role: Role[SettingsOf, Any, Any]) -> SettingsOf:
         """The settings of one role."""
         return cast(SettingsOf, self.by_role[role.name])
 
-    @property
-    def host(self) -> HostSettings:
-        """The settings for the whole host, which the first role has."""
-        return cast(HostSettings, self.by_role[node_roles()[0].name])
-
 
 def load_settings(data: Mapping[str, Any]) -> tuple[NodeSettings | None, list[Finding]]:
     """The typed settings in `data`, or None and all errors."""
-    problems = unknown_keys(data, ROLES)
+    renamed = renamed_keys(data, (HostSettings,))
+    problems = [*unknown_keys(data, ROLES), *(each for each in renamed if each.blocks)]
+    host = load_role(HostSettings, data, problems)
     loaded = {role: load_role(role.settings, data, problems) for role in node_roles()}
     by_role = {role.name: settings for role, settings in loaded.items() if settings}
     for role, settings in loaded.items():
         problems += role.contradictions(settings) if settings else []
-    if problems or len(by_role) < len(loaded):
+    if problems or host is None or len(by_role) < len(loaded):
         return None, problems
-    return NodeSettings(by_role), []
+    return NodeSettings(host, by_role, tuple(renamed)), []

@@ -41,7 +41,7 @@ LOCK_HELD = Kind(
     Severity.WARNING,
     "Package manager is locked",
     "{holder} holds the lock of the package manager.",
-    "gpu_node waits for it, up to driver_lock_timeout seconds.",
+    "gpu_node waits for it, up to node_lock_timeout seconds.",
 )
 
 BROKEN_PACKAGES = Kind(
@@ -139,7 +139,7 @@ LOCK_NOT_RELEASED = Kind(
     "{done}.",
     "Let it finish or stop it, then run again: completed steps are not repeated. A lock file "
     "named here contains a process ID; if that process is not a package manager, remove the stale "
-    "file. driver_lock_timeout sets how long to wait.",
+    "file. node_lock_timeout sets how long to wait.",
 )
 
 REPOSITORY_UNREADABLE = Kind(
@@ -176,7 +176,7 @@ REPOSITORIES_GONE = Kind(
     "Repositories are offline",
     "These repositories point to servers that no longer exist, so every {manager} command fails: "
     "{sections}.",
-    "Set driver_archives = True to switch them to their archives (the files are backed up), or "
+    "Set node_archives = True to switch them to their archives (the files are backed up), or "
     "point them to your own mirror.",
 )
 
@@ -193,7 +193,7 @@ PREREQUISITES_MISSING = Kind(
     Severity.BLOCKER,
     "Packages required by the driver are not available",
     "No enabled repository provides {packages}.",
-    "Add a repository that does: on EL, the distribution's own or EPEL. On EL 7, driver_archives "
+    "Add a repository that does: on EL, the distribution's own or EPEL. On EL 7, node_archives "
     "= True adds the archives of CentOS 7 and EPEL 7.",
 )
 

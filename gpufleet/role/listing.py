@@ -7,6 +7,7 @@ from importlib import import_module
 
 from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.core.settings import RoleSettings
+from gpufleet.role.host_settings import HostSettings
 from gpufleet.role.protocol import AnyRole, Role
 
 
@@ -22,7 +23,7 @@ def node_roles() -> tuple[AnyRole, ...]:
 
 
 def node_settings() -> tuple[type[RoleSettings], ...]:
-    """The settings of every role; who wants no more of a role need not import its plan."""
+    """Settings of a host and of each role; who wants no more of a role need not import its plan."""
     models = []
     for name in NODE_ROLES:
         found = vars(import_module(f"gpufleet.{name}.settings")).values()
@@ -34,4 +35,4 @@ def node_settings() -> tuple[type[RoleSettings], ...]:
             and each is not RoleSettings
             and each.prefix == f"{name}_"
         ]
-    return tuple(models)
+    return (HostSettings, *models)

@@ -13,7 +13,6 @@ from gpufleet.core.settings import RoleSettings
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.record import Entry
 from gpufleet.host.file_write import FileWrite
-from gpufleet.packages.archives import ArchiveSettings
 from gpufleet.packages.logins import Logins
 from gpufleet.packages.repository import RepositoryPlan
 
@@ -21,19 +20,6 @@ SettingsOf = TypeVar("SettingsOf", bound=RoleSettings)
 PlanOf = TypeVar("PlanOf")
 EntryOf = TypeVar("EntryOf", bound=Entry)
 ASKED_LATER = " (the repository is asked in the run)"  # a plan reads none: that would change it
-
-
-class HostSettings(ArchiveSettings, Protocol):
-    """Settings that hold for a host as a whole, whichever role has them."""
-
-    @property
-    def lock_timeout(self) -> int: ...
-
-    @property
-    def reboot(self) -> str: ...
-
-    @property
-    def allow_disruption(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +45,6 @@ class Leaving(Generic[EntryOf]):
     catalog: Any
     entry: EntryOf  # from the record, and from the notes of an unfinished run
     recorded: bool  # the record has the role
-    allow_disruption: bool  # of the host
     spared: frozenset[int] = frozenset()  # processes on the GPUs that gpufleet itself stops
     written: tuple[str, ...] = ()  # every file of gpufleet's that goes
 

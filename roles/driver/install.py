@@ -20,10 +20,10 @@ from gpufleet.role.learned import Learned
 @role("NVIDIA driver")
 def install(node: Node) -> None:
     """Apply the driver's plan to `node`; a converged host does not change."""
-    plan, settings = node.plan.of(DRIVER), node.settings.of(DRIVER)
+    plan, settings, general = node.plan.of(DRIVER), node.settings.of(DRIVER), node.settings.host
     if plan is None:
         return
-    job = driver_job(settings, node.facts, plan)
+    job = driver_job(settings, node.facts, plan, general.lock_timeout)
     gone = node.plan.archives
     settled = plan.converged and not gone.needed
     if settled and provenance.is_current(node, conclude(settings, node.facts, plan)):
@@ -34,13 +34,13 @@ def install(node: Node) -> None:
         "Switch repositories that are gone to their archives",
         node.facts,
         gone,
-        settings.lock_timeout,
+        job.lock_timeout,
     )
     repository.open_components(
-        "Open the distribution's own archive", node.facts, plan.components, settings.lock_timeout
+        "Open the distribution's own archive", node.facts, plan.components, job.lock_timeout
     )
     repository.trust(
-        "Trust NVIDIA's driver repository", plan.repository, "driver", settings.lock_timeout
+        "Trust NVIDIA's driver repository", plan.repository, "driver", job.lock_timeout
     )
     found = packages.resolve_and_download("Find the driver in the repositories and fetch it", job)
     files.write(
@@ -87,7 +87,7 @@ def install(node: Node) -> None:
         "Reboot where only that helps",
         reboot_reason,
         node.may_reboot,
-        settings.reboot_timeout,
+        general.reboot_timeout,
         settings.allow_disruption,
     )
     services.run(

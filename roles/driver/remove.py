@@ -12,7 +12,7 @@ from gpufleet.toolkit.role import ROLE as TOOLKIT
 
 def first(node: LeavingNode) -> None:
     """Nothing is taken away before the modules could be unloaded."""
-    must = not node.settings.host.allow_disruption
+    must = not node.settings.of(DRIVER).allow_disruption
     removal.unload("Unload the NVIDIA modules", node.plan.of(DRIVER), must)
 
 

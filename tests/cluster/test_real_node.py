@@ -99,7 +99,7 @@ def site(worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         "device_plugin_gfd": False,
         "monitoring_enabled": False,
     }
-    node_data = {**group_data(), "driver_reboot": "if_needed"}
+    node_data = {**group_data(), "node_reboot": "if_needed"}
     found.inventory.write_text(
         f"gpu_nodes = ({nodes(name)!r}, {node_data!r})\ngpu_cluster = (['@local'], {stack!r})\n"
     )

@@ -40,7 +40,7 @@ def test_a_lock_that_is_not_released(hosts: list[Host]) -> None:
     for host in hosts:
         host.set_fault(LOCKS[host.name], True)
     try:
-        done = run_deploy("gpu_node", hosts, driver_lock_timeout=4, **ONLY_DRIVER)
+        done = run_deploy("gpu_node", hosts, node_lock_timeout=4, **ONLY_DRIVER)
     finally:
         for host in hosts:
             host.set_fault(LOCKS[host.name], False)
@@ -131,7 +131,7 @@ def test_a_lock_is_waited_for_with_progress(debian12: Host) -> None:
         **ONLY_DRIVER,
     }
     with host.fault("apt-lock"):
-        done = run_deploy("gpu_node", [host], driver_lock_timeout=60, on_line=release, **wish)
+        done = run_deploy("gpu_node", [host], node_lock_timeout=60, on_line=release, **wish)
     assert done.returncode == 0, done.output
     assert "waiting for python3" in done.output
     assert "of 60 s" in done.output

@@ -20,7 +20,7 @@ def test_a_reboot_is_asked_for_and_waited_for(bare_host: HostFactory) -> None:
     host.set_fault("nouveau", True)
     boot = host.output(BOOT_ID)
     for _ in range(2):
-        done = run_deploy("gpu_node", [host], driver_reboot="never", **ONLY_DRIVER)
+        done = run_deploy("gpu_node", [host], node_reboot="never", **ONLY_DRIVER)
         part = done.report["ubuntu2404"]
         assert done.returncode == 0, done.output
         assert part["failed"] is False
@@ -34,11 +34,11 @@ def test_a_reboot_is_asked_for_and_waited_for(bare_host: HostFactory) -> None:
     assert host.output(BOOT_ID) == boot
     assert BLACKLIST in host.output("lsinitramfs /boot/initrd.img-$(uname -r)")
     host.reboot()
-    done = run_deploy("gpu_node", [host], driver_reboot="never", **ONLY_DRIVER)
+    done = run_deploy("gpu_node", [host], node_reboot="never", **ONLY_DRIVER)
     assert done.returncode == 0, done.output
     assert done.report["ubuntu2404"]["needs"] == []
     assert_driver(host, NEWEST["580"])
-    again = run_deploy("gpu_node", [host], driver_reboot="never", **ONLY_DRIVER)
+    again = run_deploy("gpu_node", [host], node_reboot="never", **ONLY_DRIVER)
     assert again.changes() == {"ubuntu2404": 0}
 
 
@@ -48,7 +48,7 @@ def test_a_host_that_may_is_rebooted_once_however_slow_it_is(bare_host: HostFact
     host.set_fault("slow-reboot", True)
     boot = host.output(BOOT_ID)
     done = run_deploy(
-        "gpu_node", [host], driver_reboot="if_needed", driver_reboot_timeout=180, **ONLY_DRIVER
+        "gpu_node", [host], node_reboot="if_needed", node_reboot_timeout=180, **ONLY_DRIVER
     )
     assert done.returncode == 0, done.output
     assert host.output(BOOT_ID) != boot
@@ -56,6 +56,6 @@ def test_a_host_that_may_is_rebooted_once_however_slow_it_is(bare_host: HostFact
     assert "waiting for the reboot" in done.output
     assert_driver(host, NEWEST["580"])
     boot = host.output(BOOT_ID)
-    again = run_deploy("gpu_node", [host], driver_reboot="if_needed", **ONLY_DRIVER)
+    again = run_deploy("gpu_node", [host], node_reboot="if_needed", **ONLY_DRIVER)
     assert again.changes() == {"ubuntu2404": 0}
     assert host.output(BOOT_ID) == boot

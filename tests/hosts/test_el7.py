@@ -161,8 +161,8 @@ def stock(el7: Host) -> Host:
 def archives(mirror_host: Host) -> dict[str, str]:
     key = mirror_host.get("/srv/mirror/tree/archives/epel/RPM-GPG-KEY-EPEL-7")
     return {
-        "driver_archives_url": "http://mirror/archives",
-        "driver_archives_key_fingerprint": fingerprints(key.encode())[0],
+        "node_archives_url": "http://mirror/archives",
+        "node_archives_key_fingerprint": fingerprints(key.encode())[0],
     }
 
 
@@ -173,18 +173,18 @@ def test_a_stock_host_is_stopped_before_anything_changes(stock: Host) -> None:
     done = run_deploy("gpu_node", [stock])
     assert done.returncode == 1
     assert {"GF317", "GF318"} <= done.codes("el7")
-    assert "driver_archives" in done.output
+    assert "node_archives" in done.output
     assert differences(before, snapshot(stock)) == {}
 
 
 @pytest.mark.extended
 def test_a_wrong_key_of_the_archive_is_not_trusted(stock: Host, archives: dict[str, str]) -> None:
     before = snapshot(stock, "/var/lib/gpufleet")
-    wrong = archives | {"driver_archives_key_fingerprint": "A" * 40}
-    done = run_deploy("gpu_node", [stock], driver_archives=True, **wrong)
+    wrong = archives | {"node_archives_key_fingerprint": "A" * 40}
+    done = run_deploy("gpu_node", [stock], node_archives=True, **wrong)
     assert done.returncode == 1
     assert "GF310" in done.codes("el7"), done.output
-    assert "driver_archives_key_fingerprint" in done.output
+    assert "node_archives_key_fingerprint" in done.output
     assert differences(before, snapshot(stock, "/var/lib/gpufleet")) == {}
 
 
@@ -194,7 +194,7 @@ def test_an_archive_that_cannot_be_read_leaves_the_files_as_they_were(
 ) -> None:
     mirror_host.put("/etc/sim/faults.json", '[{"path": "7.9.2009/updates", "mode": "404"}]')
     try:
-        done = run_deploy("gpu_node", [stock], driver_archives=True, **archives)
+        done = run_deploy("gpu_node", [stock], node_archives=True, **archives)
     finally:
         mirror_host.put("/etc/sim/faults.json", "[]")
     assert done.returncode == 1
@@ -205,7 +205,7 @@ def test_an_archive_that_cannot_be_read_leaves_the_files_as_they_were(
 
 def test_the_archives_stand_in_and_go_again(stock: Host, archives: dict[str, str]) -> None:
     """Dead sections are off, all else is as it was; a second run changes nothing; remove undoes."""
-    done = run_deploy("gpu_node", [stock], driver_archives=True, **archives)
+    done = run_deploy("gpu_node", [stock], node_archives=True, **archives)
     assert done.returncode == 0, done.output
     assert set(versions(stock).values()) == {NEW}
     assert "dkms" in stock.output("rpm -q dkms")
@@ -217,9 +217,9 @@ def test_the_archives_stand_in_and_go_again(stock: Host, archives: dict[str, str
     listed = stock.output("yum -q repolist")
     assert {"gpufleet-archive-centos7-base", "gpufleet-archive-epel7"} <= set(listed.split())
     assert not {"base", "updates", "centosplus"} & set(listed.split())
-    again = run_deploy("gpu_node", [stock], driver_archives=True, **archives)
+    again = run_deploy("gpu_node", [stock], node_archives=True, **archives)
     assert again.changes() == {"el7": 0}, again.output
-    gone = run_deploy("remove", [stock], driver_archives=True, **archives)
+    gone = run_deploy("remove", [stock], node_archives=True, **archives)
     assert gone.returncode == 0, gone.output
     assert stock.get(BASE) == STOCK
     assert stock.run(f"test -e {ARCHIVES}", check=False).returncode == 1
@@ -228,7 +228,7 @@ def test_the_archives_stand_in_and_go_again(stock: Host, archives: dict[str, str
 
 @pytest.mark.extended
 def test_the_toolkit_alone_switches_and_locks_too(stock: Host, archives: dict[str, str]) -> None:
-    alone = {"driver_enabled": False, "driver_archives": True, **archives}
+    alone = {"driver_enabled": False, "node_archives": True, **archives}
     done = run_deploy("gpu_node", [stock], **alone)
     assert done.returncode == 0, done.output
     assert "yum-plugin-versionlock" in stock.output("rpm -q yum-plugin-versionlock")

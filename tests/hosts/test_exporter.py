@@ -165,16 +165,16 @@ def test_it_comes_back_after_a_boot_and_after_docker(
 @pytest.mark.extended
 def test_where_the_driver_waits_for_a_boot_so_does_the_exporter(bare_host: HostFactory) -> None:
     host = bare_host("ubuntu2404")
-    done = run_deploy("gpu_node", [host], exporter_enabled=True, driver_reboot="never")
+    done = run_deploy("gpu_node", [host], exporter_enabled=True, node_reboot="never")
     assert done.returncode == 0, done.output
     assert "run gpu_node again" in " ".join(done.report[host.name]["needs"])
     assert scrape(host) == ""
     host.reboot()
-    done = run_deploy("gpu_node", [host], exporter_enabled=True, driver_reboot="never")
+    done = run_deploy("gpu_node", [host], exporter_enabled=True, node_reboot="never")
     assert done.returncode == 0, done.output
     assert temperatures(scrape(host)) == gpus(host)
     assert done.report[host.name]["needs"] == []
-    again = run_deploy("gpu_node", [host], exporter_enabled=True, driver_reboot="never")
+    again = run_deploy("gpu_node", [host], exporter_enabled=True, node_reboot="never")
     assert again.changes() == {host.name: 0}
 
 

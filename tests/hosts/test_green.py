@@ -18,7 +18,7 @@ def test_the_checks_are_green(bare_host: HostFactory) -> None:
     hosts = [bare_host(kind) for kind in ("ubuntu2404", "nogpu", "nvswitch")]
     import_image(hosts[2])
     # nouveau holds the GPU of ubuntu2404 until the host is rebooted
-    done = run_deploy("gpu_node", hosts, per_host={"ubuntu2404": {"driver_reboot": "if_needed"}})
+    done = run_deploy("gpu_node", hosts, per_host={"ubuntu2404": {"node_reboot": "if_needed"}})
     assert done.returncode == 0, done.output
     found = verify(hosts)
     failed = {

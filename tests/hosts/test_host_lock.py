@@ -72,7 +72,7 @@ def test_a_second_run_stops_or_waits_and_names_the_first(
         at_work(host, folder(tmp_path, "first"), {"driver_branch": "550"}) as first,
         begun(host, waiting, {"driver_branch": "580"}) as second,
     ):
-        refused = run_deploy("gpu_node", [host], driver_lock_timeout=0, **other)
+        refused = run_deploy("gpu_node", [host], node_lock_timeout=0, **other)
         output, _ = first.communicate(timeout=120)
         assert first.returncode == 0, output
         waited, _ = second.communicate(timeout=120)
@@ -121,7 +121,7 @@ def test_the_step_of_a_run_that_is_killed_is_waited_for(
         assert wait_until(lambda: host.run("test -e /run/begun", check=False).returncode == 0, 120)
         os.killpg(first.pid, signal.SIGKILL)
     assert wait_until(lambda: host.output(FREE), 10) == "free"
-    refused = run_deploy("gpu_node", [host], driver_lock_timeout=0, **ONLY_DRIVER)
+    refused = run_deploy("gpu_node", [host], node_lock_timeout=0, **ONLY_DRIVER)
     assert refused.returncode == 1
     assert "GF508" in refused.codes(host.name), refused.output
     assert f"process {first.pid}, since 20" in refused.output

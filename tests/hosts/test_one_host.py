@@ -58,7 +58,7 @@ def test_a_chatty_login_is_not_read_and_a_refusal_stops_its_host_alone(
         [chatty, refusing],
         per_host={refusing.name: {"ssh_user": "asked", "_sudo": True}},
         driver_enabled=False,
-        driver_lock_timeout=5,
+        node_lock_timeout=5,
         toolkit_runtimes=["docker"],
     )
     assert done.failures() == [refusing.name]

@@ -67,7 +67,7 @@ def test_a_dry_run_changes_nothing(hosts: list[Host]) -> None:
 
 
 WRONG = {
-    "el7": {"driver_brunch": "550", "driver_version": 550.10, "driver_lock_timeout": "soon"},
+    "el7": {"driver_brunch": "550", "driver_version": 550.10, "node_lock_timeout": "soon"},
     "debian12": {
         "driver_version": f"{OLD_580}; touch /tmp/owned",
         "driver_repo_url": "http://mirror/$(touch /tmp/owned)",

@@ -119,7 +119,7 @@ def test_a_removal_that_cannot_go_on_is_finished_by_the_next(
     """Exactly what was there before is there again: files with modes, packages, units, modules."""
     host = fleet["ubuntu2204"]
     with host.fault("apt-lock"):
-        done = run_deploy("remove", [host], driver_lock_timeout=2)
+        done = run_deploy("remove", [host], node_lock_timeout=2)
         assert done.returncode == 1
         assert "GF308" in done.output
         assert host.get(RECORD)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.hosts
 
 OURS = "/var/lib/gpufleet"
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
-MOVE = {"driver_version": OLD_580, "driver_reboot": "if_needed", **ONLY_DRIVER}
+MOVE = {"driver_version": OLD_580, "node_reboot": "if_needed", **ONLY_DRIVER}
 
 
 def at(step: str, action: Callable[[], object]) -> Callable[[str], None]:

@@ -171,7 +171,7 @@ def test_a_removal_waits_before_it_takes_anything_away(
     monkeypatch.setattr(host_lock.HostLock, "take", lambda lock, _: None)
     facts = recorded_host()
     plan = removal_plan(facts, NOTHING_LEFT)
-    settings, _ = load_settings({"driver_lock_timeout": 0})
+    settings, _ = load_settings({"node_lock_timeout": 0})
     assert settings
     assert plan.of(DRIVER).unload
 

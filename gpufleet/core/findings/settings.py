@@ -42,6 +42,14 @@ NEAR_MISS = Kind(
     "Did you mean {meant}? If this is your own data, give it another name.",
 )
 
+RENAMED_KEY = Kind(
+    "GF206",
+    Severity.WARNING,
+    "Renamed setting",
+    "The inventory sets {old}, which is now called {key}; its value applies.",
+    "Rename the key to {key}.",
+)
+
 NO_SUCH_GROUP = Kind(
     "GF205",
     Severity.WARNING,

@@ -93,7 +93,7 @@ NOUVEAU = Kind(
     "Another driver is bound to the GPU",
     "The kernel driver {module} is loaded; the nvidia module cannot bind to the GPU while it is.",
     "gpu_node blacklists it and tries to unload it. If it is in use, a reboot is required "
-    '(driver_reboot = "if_needed" allows gpufleet to reboot).',
+    '(node_reboot = "if_needed" allows gpufleet to reboot).',
 )
 
 REBOOT_NEEDED = Kind(
@@ -101,7 +101,7 @@ REBOOT_NEEDED = Kind(
     Severity.WARNING,
     "Reboot required",
     "{why}.",
-    'Reboot the host when convenient, or set driver_reboot = "if_needed".',
+    'Reboot the host when convenient, or set node_reboot = "if_needed".',
     description="The driver's new modules cannot be loaded into the running kernel. The message "
     "gives the reason: the old modules are in use, or another driver is bound to the GPU.",
 )
@@ -200,7 +200,7 @@ MODULE_BUSY = Kind(
     "Old module is in use",
     "The loaded nvidia module cannot be unloaded, which the new driver requires. Nothing was "
     "changed.",
-    "Stop the processes that use the GPUs (fuser -v /dev/nvidia*), or set driver_reboot = "
+    "Stop the processes that use the GPUs (fuser -v /dev/nvidia*), or set node_reboot = "
     '"if_needed".',
 )
 

@@ -12,7 +12,7 @@ from gpufleet_sandbox.mirror.payload import text
 
 CUDA = "compute/cuda/repos"
 IMAGE_PROGRAM = "images/dcgm-exporter"  # for tests that make an image of it
-ARCHIVES = "archives"  # of what is gone: the part of driver_archives_url after the host
+ARCHIVES = "archives"  # of what is gone: the part of node_archives_url after the host
 TOOLKIT = "libnvidia-container"
 
 

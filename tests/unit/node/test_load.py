@@ -26,7 +26,7 @@ def test_no_data_gives_the_careful_defaults() -> None:
     settings, found = load_settings({"ssh_user": "root", "_sudo": True})
     assert settings is not None
     assert found == []
-    assert settings.of(DRIVER).reboot == "never"
+    assert settings.host.reboot == "never"
     assert settings.of(DRIVER).hold
     assert not settings.of(DRIVER).allow_disruption
 
@@ -37,14 +37,14 @@ def test_every_mistake_is_reported_at_once() -> None:
             "driver_bransh": "580",
             "driver_version": 570.1,
             "toolkit_cdi": "perhaps",
-            "driver_reboot": 1,
+            "node_reboot": 1,
         }
     )
     assert len(found) == 4
     text = "\n".join(found)
     assert "Did you mean driver_branch?" in text
     assert "write it in quotes" in text
-    for key in ("driver_version", "toolkit_cdi", "driver_reboot"):
+    for key in ("driver_version", "toolkit_cdi", "node_reboot"):
         assert key in text
 
 
@@ -160,13 +160,33 @@ def test_keys_of_others_are_theirs(key: Any) -> None:
     assert found == []
 
 
+def test_a_key_may_have_its_former_name_with_a_warning() -> None:
+    settings, found = load_settings({"driver_reboot": "if_needed", "driver_lock_timeout": 7})
+    assert settings is not None, found
+    assert (settings.host.reboot, settings.host.lock_timeout) == ("if_needed", 7)
+    assert [(each.code, each.blocks) for each in settings.findings] == [("GF206", False)] * 2
+    assert "driver_lock_timeout, which is now called node_lock_timeout" in str(settings.findings[0])
+
+
+def test_a_former_name_is_named_where_its_value_is_wrong() -> None:
+    (found,) = problems({"driver_lock_timeout": "60"})
+    assert found.startswith("GF202 driver_lock_timeout = '60' must be a whole number")
+
+
+def test_a_key_under_both_names_needs_one_value() -> None:
+    (found,) = problems({"driver_reboot": "if_needed", "node_reboot": "never"})
+    assert found.startswith("GF203 node_reboot conflicts with driver_reboot")
+    settings, _ = load_settings({"driver_reboot": "never", "node_reboot": "never"})
+    assert settings is not None
+
+
 @pytest.mark.parametrize(
     ("key", "value", "allowed"),
     [
         ("toolkit_hold", "yes", "True or False"),
         ("driver_enabled", 1, "True or False"),
-        ("driver_lock_timeout", "60", "a whole number"),
-        ("driver_lock_timeout", True, "a whole number"),
+        ("node_lock_timeout", "60", "a whole number"),
+        ("node_lock_timeout", True, "a whole number"),
         ("driver_branch", "\uff15\uff18\uff10", "must be three digits, such as 580"),
         ("driver_version", "580.\u0661.1", "such as 580.95.05"),
         ("driver_branch", "580.95", "must be three digits, such as 580"),
@@ -190,13 +210,14 @@ def test_no_value_is_refused_by_a_pattern_that_people_have_to_read() -> None:
         assert '"pattern"' not in json.dumps(role.model_json_schema()), role
 
 
-@pytest.mark.parametrize("key", ["driver_repo", "driver_archives", "toolkit_repo"])
+@pytest.mark.parametrize("key", ["driver_repo", "node_archives", "toolkit_repo"])
 def test_a_fingerprint_may_be_as_gpg_prints_it(key: str) -> None:
     grouped = "610c 7b14 e068 a878 070d  a4e9 9cd0 a493 d42d 0685"
     settings, found = load_settings({f"{key}_key_fingerprint": grouped})
     assert settings is not None, found
     role, _, name = key.partition("_")
-    value = getattr(settings.by_role[role], f"{name}_key_fingerprint")
+    model = settings.by_role.get(role, settings.host)
+    value = getattr(model, f"{name}_key_fingerprint")
     assert value == "610C7B14E068A878070DA4E99CD0A493D42D0685"
 
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import Kernel, Keyring, ManagedFile, NodeFacts, OsRelease, PciDevice
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
@@ -66,7 +65,7 @@ def el7(os: str = "centos", **repositories: str) -> NodeFacts:
 def plan_for(facts: NodeFacts, lacking: Any = ("dkms",), **data: Any) -> ArchivesPlan:
     settings, problems = load_settings(data)
     assert settings is not None, problems
-    return plan_archives(settings.of(DRIVER), facts, load_catalog(), lacking)
+    return plan_archives(settings.host, facts, load_catalog(), lacking)
 
 
 def after(facts: NodeFacts, plan: ArchivesPlan) -> NodeFacts:
@@ -103,16 +102,16 @@ def test_a_stock_host_is_stopped_and_the_setting_is_named() -> None:
     assert not plan.needed
     assert "base (/etc/yum.repos.d/CentOS-Base.repo), updates" in plan.findings[0].message
     assert "centosplus" not in plan.findings[0].message
-    assert "driver_archives" in plan.findings[0].remedy
-    assert "driver_archives" in plan.findings[1].remedy
+    assert "node_archives" in plan.findings[0].remedy
+    assert "node_archives" in plan.findings[1].remedy
 
 
 def test_a_foreign_key_beside_the_archives_is_a_blocker() -> None:
     facts = el7(CentOS_Base=STOCK)
-    done = after(facts, plan_for(facts, driver_archives=True))
-    assert codes(plan_for(done, driver_archives=True)) == []
+    done = after(facts, plan_for(facts, node_archives=True))
+    assert codes(plan_for(done, node_archives=True)) == []
     keyrings = tuple(Keyring(k.path, (*k.fingerprints[:1], "B" * 40)) for k in done.keyrings)
-    plan = plan_for(replace(done, keyrings=keyrings), driver_archives=True)
+    plan = plan_for(replace(done, keyrings=keyrings), node_archives=True)
     assert codes(plan) == ["GF324"]
     assert plan.keys, "and it is not taken for converged"
 
@@ -141,7 +140,7 @@ def test_another_repository_may_have_dkms() -> None:
 
 
 def test_the_setting_switches_to_the_archives() -> None:
-    plan = plan_for(el7(CentOS_Base=STOCK), driver_archives=True)
+    plan = plan_for(el7(CentOS_Base=STOCK), node_archives=True)
     assert codes(plan) == []
     assert archives_of(plan) == {
         "gpufleet-archive-centos7-base": "https://vault.centos.org/7.9.2009/os/$basearch/",
@@ -157,7 +156,7 @@ def test_the_setting_switches_to_the_archives() -> None:
 
 
 def test_only_the_lines_that_have_to_change_do() -> None:
-    text = written(plan_for(el7(CentOS_Base=STOCK), driver_archives=True), BASE)
+    text = written(plan_for(el7(CentOS_Base=STOCK), node_archives=True), BASE)
     kept = [line for line in text.splitlines() if not line.startswith("# Switched off")]
     kept.remove("enabled=0")  # base had no such line
     assert [line.replace("enabled = 1", "enabled=0") for line in STOCK.splitlines()] == kept
@@ -172,19 +171,19 @@ def test_only_the_lines_that_have_to_change_do() -> None:
 
 def test_a_second_run_has_nothing_to_do_also_once_dkms_is_there() -> None:
     facts = el7(CentOS_Base=STOCK)
-    then = after(facts, plan_for(facts, driver_archives=True))
+    then = after(facts, plan_for(facts, node_archives=True))
     for lacking in (("dkms",), (), None):
-        again = plan_for(then, lacking=lacking, driver_archives=True)
+        again = plan_for(then, lacking=lacking, node_archives=True)
         assert not again.needed, again.files
         assert codes(again) == []
     assert codes(plan_for(then)) == []
 
 
 def test_epel_by_its_metalink_stays_and_by_its_old_address_goes() -> None:
-    living = plan_for(el7(CentOS_Base=STOCK, epel=EPEL), driver_archives=True)
+    living = plan_for(el7(CentOS_Base=STOCK, epel=EPEL), node_archives=True)
     assert "gpufleet-archive-epel7" not in archives_of(living)
     assert living.keys == ()
-    dead = plan_for(el7(epel=OLD_EPEL), driver_archives=True)
+    dead = plan_for(el7(epel=OLD_EPEL), node_archives=True)
     assert list(archives_of(dead)) == ["gpufleet-archive-epel7"]
     assert "enabled=0" in written(dead, "/etc/yum.repos.d/epel.repo")
 
@@ -192,9 +191,9 @@ def test_epel_by_its_metalink_stays_and_by_its_old_address_goes() -> None:
 def test_a_mirror_of_the_archives_with_its_own_key() -> None:
     plan = plan_for(
         el7(CentOS_Base=STOCK),
-        driver_archives=True,
-        driver_archives_url="http://mirror.example.org/archives",
-        driver_archives_key_fingerprint="A" * 40,
+        node_archives=True,
+        node_archives_url="http://mirror.example.org/archives",
+        node_archives_key_fingerprint="A" * 40,
     )
     found = archives_of(plan)
     base = "http://mirror.example.org/archives"
@@ -206,7 +205,7 @@ def test_a_mirror_of_the_archives_with_its_own_key() -> None:
 
 def test_the_plan_of_a_node_blocks_and_then_does_not() -> None:
     for archives, blocked in ((False, True), (True, False)):
-        settings, _ = load_settings({"driver_archives": archives, "driver_branch": "550"})
+        settings, _ = load_settings({"node_archives": archives, "driver_branch": "550"})
         assert settings is not None
         facts = el7(CentOS_Base=STOCK)
         plan = plan_node(settings, facts, load_catalog(), facts.clock)

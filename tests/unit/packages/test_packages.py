@@ -81,7 +81,7 @@ def test_a_version_that_is_not_there_is_named_once(data: dict[str, str], named: 
     facts = bare_host()
     settings, _ = load_settings(data)
     assert settings
-    asked = driver_job(settings.of(DRIVER), facts, plan_for(facts, **data)).family
+    asked = driver_job(settings.of(DRIVER), facts, plan_for(facts, **data), 300).family
     there = dict.fromkeys(asked.packages, ("595.71.05-1ubuntu1",))
     result = choose_transaction(asked, there)
     assert isinstance(result, Finding)
@@ -113,7 +113,7 @@ def test_what_is_asked_for_does_not_change_on_the_way() -> None:
     facts = bare_host()
     settings, _ = load_settings({})
     assert settings
-    job = driver_job(settings.of(DRIVER), facts, plan_for(facts))
+    job = driver_job(settings.of(DRIVER), facts, plan_for(facts), 300)
     with pytest.raises(FrozenInstanceError):
         job.needed = False  # type: ignore[misc]
     assert not hasattr(job, "transaction")

@@ -29,8 +29,8 @@ LOGINS = {
 DATA = {
     "driver_repo_url": "https://mirror.example:8443/cuda",
     "driver_repo_key_fingerprint": "A" * 40,
-    "driver_archives": True,
-    "driver_archives_url": "http://mirror.example:8443/archives",
+    "node_archives": True,
+    "node_archives_url": "http://mirror.example:8443/archives",
     "toolkit_repo_url": "http://tools.example/toolkit",
 }
 

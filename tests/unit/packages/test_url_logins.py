@@ -16,7 +16,7 @@ URLS = [
 ]
 INSTEAD = {
     "driver_repo_url": "driver_repo_logins",
-    "driver_archives_url": "driver_repo_logins",
+    "node_archives_url": "driver_repo_logins",
     "toolkit_repo_url": "toolkit_repo_logins",
     "cluster_chart_repository": "cluster_chart_logins",
 }

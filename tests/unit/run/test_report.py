@@ -145,7 +145,7 @@ def test_an_exporter_has_a_column_only_where_there_is_one() -> None:
 def test_blockers_and_errors_are_reported_with_what_to_do() -> None:
     text = shown()
     assert "GF552" in text
-    assert "driver_reboot" in text
+    assert "node_reboot" in text
     assert "[brackets] are shown as they are" in text
 
 

@@ -1,0 +1,55 @@
+"""Settings of a host as a whole: data keys `node_*`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from gpufleet.core.settings import DriverUrl, Fingerprint, RoleSettings
+
+
+class HostSettings(RoleSettings):
+    """What holds for all roles of a host. Every default is the conservative choice."""
+
+    prefix = "node_"
+    reserved = False
+    old_keys: ClassVar[Mapping[str, str]] = {
+        f"driver_{name}": name
+        for name in (
+            "reboot",
+            "reboot_timeout",
+            "lock_timeout",
+            "archives",
+            "archives_url",
+            "archives_key_fingerprint",
+        )
+    }
+
+    reboot: Literal["never", "if_needed"] = Field(
+        "never", description="Whether to reboot a host if a change requires it."
+    )
+    reboot_timeout: int = Field(1800, ge=30, le=7200, description="Seconds to wait for a reboot.")
+    lock_timeout: int = Field(
+        300,
+        ge=0,
+        le=7200,
+        description="Seconds to wait for another package manager, or another run, to finish.",
+    )
+    archives: bool = Field(
+        False,
+        description="Switch discontinued repositories (CentOS 7 base, updates, extras; EPEL 7) to "
+        "their archives.",
+    )
+    archives_url: DriverUrl | None = Field(
+        None,
+        description="URL of a mirror of those archives, up to `7.9.2009/os/x86_64/` and "
+        "`epel/7/x86_64/`; EPEL's key is at `epel/RPM-GPG-KEY-EPEL-7`. Its login is in the file "
+        "that `driver_repo_logins` names.",
+    )
+    archives_key_fingerprint: Fingerprint | None = Field(
+        None,
+        description="Fingerprint of the key at the mirror's `epel/RPM-GPG-KEY-EPEL-7`, if it is "
+        "not EPEL's.",
+    )
