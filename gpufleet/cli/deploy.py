@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def plan(inventory: str, limit: tuple[str, ...], options: tuple[str, ...]) -> No
 
     Covers the hosts and clusters of INVENTORY. Reports every blocker of every host at once.
     """
-    run(inventory, ["preflight"], limit, options, yes=True)
+    run(inventory, lambda _: ["preflight"], limit, options, yes=True)
 
 
 @click.command(epilog=EPILOG)
@@ -56,7 +56,7 @@ def apply(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str,
     deploys/gpu_node.py for hosts and deploys/gpu_cluster.py for clusters: those of the working
     directory, else gpufleet's own.
     """
-    run(inventory, needed(_targets(inventory), limit), limit, options, yes=yes)
+    run(inventory, lambda targets: needed(targets, limit), limit, options, yes=yes)
 
 
 @click.command(epilog=EPILOG)
@@ -70,7 +70,7 @@ def remove(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str
     What it did not install stays. Nothing is removed from a cluster: where INVENTORY has one, limit
     the run to hosts.
     """
-    run(inventory, ["remove"], limit, options, yes=yes)
+    run(inventory, lambda _: ["remove"], limit, options, yes=yes)
 
 
 def needed(targets: Iterable[Target], limit: Sequence[str]) -> list[str]:
@@ -92,6 +92,7 @@ def needed(targets: Iterable[Target], limit: Sequence[str]) -> list[str]:
 
 
 def _targets(inventory: str) -> list[Target]:
+    """The inventory's targets; ends the process with the reason where it cannot be loaded."""
     try:
         return load_targets(inventory)
     except VerifyError as error:
@@ -101,13 +102,17 @@ def _targets(inventory: str) -> list[Target]:
 
 def run(
     inventory: str,
-    deploys: Sequence[str],
+    deploys: Callable[[list[Target]], Sequence[str]],
     limit: Sequence[str],
     options: Sequence[str],
     *,
     yes: bool,
 ) -> None:
-    """Replace this process by pyinfra: its output, signals and exit status are the command's."""
+    """Replace this process by pyinfra: its output, signals and exit status are the command's.
+
+    `deploys`: the names of those to run for the inventory's targets. Wrong options and an inventory
+    that cannot be loaded end the process before, with status 2.
+    """
     if options and not options[0].startswith("-"):
         raise click.UsageError(f"Got unexpected extra argument ({options[0]})")
     if not yes and not sys.stdin.isatty():
@@ -115,7 +120,7 @@ def run(
             "The changes need a confirmation, and standard input is not a terminal. "
             "Add --yes to skip it."
         )
-    files = [deploy_file(name) for name in deploys]
+    files = [deploy_file(name) for name in deploys(_targets(inventory))]
     words = arguments(inventory, files, limit, options, yes=yes)
     click.echo(f"Running {' and '.join(map(str, files))}", err=True)  # options may hold secrets
     os.execv(sys.executable, [*PYTHON, "-m", "pyinfra", *words])

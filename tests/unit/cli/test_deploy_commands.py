@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from gpufleet.cli import main
+from gpufleet.cli import deploy, main
 from gpufleet.cli.deploy import arguments, deploy_file, needed
 from gpufleet.core.paths import shipped
 from gpufleet.verify.inventory import Target
@@ -63,6 +63,13 @@ def ended(monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[Result, list[li
     return CliRunner().invoke(main, words), became
 
 
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every inventory is there, and empty."""
+    monkeypatch.setattr(deploy, "load_targets", lambda inventory: [])
+
+
+@pytest.mark.usefixtures("loaded")
 def test_the_command_becomes_pyinfra(monkeypatch: pytest.MonkeyPatch) -> None:
     done, (became,) = ended(monkeypatch, "remove", "inv.py", "--yes", "--", "--data", "a=secret")
     assert done.exit_code == 0, done.output
@@ -78,12 +85,14 @@ def test_the_command_becomes_pyinfra(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "secret" not in done.output
 
 
+@pytest.mark.usefixtures("loaded")
 def test_a_preview_asks_nothing_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     done, (became,) = ended(monkeypatch, "plan", "inv.py")
     assert done.exit_code == 0
     assert Path(became[-1]).name == "preflight.py"
 
 
+@pytest.mark.usefixtures("loaded")
 def test_an_inventory_that_begins_with_a_dash_is_no_option(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -104,7 +113,17 @@ def test_a_second_inventory_is_wrong_usage(monkeypatch: pytest.MonkeyPatch) -> N
     assert "other.py" in done.output
 
 
-def test_a_missing_inventory_is_wrong_usage(monkeypatch: pytest.MonkeyPatch) -> None:
-    done, became = ended(monkeypatch, "apply", "nosuch.py", "--yes")
+@pytest.mark.parametrize("verb", [["plan"], ["apply", "--yes"], ["remove", "--yes"]])
+def test_an_inventory_that_cannot_be_loaded_is_wrong_usage(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, verb: list[str]
+) -> None:
+    done, became = ended(monkeypatch, *verb, "nosuch.py")
     assert (done.exit_code, became) == (2, [])
     assert "GF003" in done.output
+    broken = tmp_path / "inv.py"
+    broken.write_text("raise RuntimeError('no route')")
+    done, became = ended(monkeypatch, *verb, str(broken))
+    assert (done.exit_code, became) == (2, [])
+    assert "GF701" in done.output
+    assert "no route" in done.output
+    assert "Traceback" not in done.output
