@@ -10,7 +10,7 @@ import importlib
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_args
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import gpufleet
 import gpufleet_sandbox
@@ -82,16 +82,18 @@ def findings_page() -> str:
 
 
 def _section(kind: Kind) -> list[str]:
-    text = kind.description or kind.message
+    def shown(template: str) -> str:
+        return template.replace("{{", "{").replace("}}", "}")
+
     return [
         "",
         f"### {kind.code}",
         "",
         f"**{kind.title}** ({kind.severity.value})",
         "",
-        f"{text[0].upper()}{text[1:]}",
+        shown(kind.description or kind.message),
         "",
-        f"*What to do*: {kind.advice or kind.remedy}",
+        f"*What to do*: {shown(kind.advice or kind.remedy)}",
     ]
 
 
@@ -109,12 +111,17 @@ def _values(annotation: Any) -> str:
     """What a field takes, in words."""
     if annotation in (bool, int, str):
         return {bool: "True, False", int: "a number", str: "text"}[annotation]
-    words = []
-    for part in get_args(annotation):
-        if part is type(None) or part is Ellipsis:
-            continue
-        words.append(f'`"{part}"`' if isinstance(part, str) else _values(part))
-    return ", ".join(dict.fromkeys(word for word in words if word)) or "text"
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return ", ".join(f'`"{part}"`' for part in parts)
+    if origin is Annotated:
+        return _values(parts[0])
+    if origin is dict:
+        return "a mapping"
+    if origin is tuple:
+        return f"a list of {_values(parts[0])}"
+    words = [_values(part) for part in parts if part is not type(None)]
+    return " or ".join(dict.fromkeys(words))
 
 
 def with_block(text: str, markers: tuple[str, str], block: str) -> str:

@@ -65,8 +65,6 @@ def show_driver(console: Console, choice: DriverChoice, title: str) -> None:
                 "modules": f"{choice.modules}, {choice.build}",
                 "packages": " ".join(packages.install),
                 "own versions": " ".join(packages.companions),
-                "first": " ".join(packages.pinning),
-                "module stream": packages.stream,
                 "build": " ".join((*packages.build, *packages.headers)),
                 "fabric manager": " ".join(packages.fabric_manager),
                 "repository": _place(choice),

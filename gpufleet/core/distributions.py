@@ -11,7 +11,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import TypeAdapter
 
 from gpufleet.core.data import read, read_folder
 from gpufleet.core.entries import (
@@ -67,7 +67,6 @@ class ExtraRepository(Sourced):
     replaces: tuple[str, ...] = ()  # sections of .repo files that it replaces
     gone: tuple[str, ...] = ()  # regular expressions of the addresses that are gone
     provides: tuple[str, ...] = ()  # packages of the driver's prerequisites that it alone has
-    needed_for: str = ""
 
 
 class ToolkitLimits(Sourced):
@@ -109,11 +108,9 @@ class Distribution(Sourced):
     ceiling: str = ""  # last driver version built for it; where set, `branches` has no `last`
     modules: tuple[Modules, ...] = ("open", "proprietary")
     modules_reason: str = ""
-    streams: dict[str, str] = Field(default_factory=dict)  # "build/modules" -> module stream
     version_lock: str = ""
     driver_packages: tuple[str, ...]  # ids of sets of driver/packages.yaml
     headers: tuple[str, ...]
-    headers_meta: tuple[str, ...] = ()
     build: tuple[str, ...]
     archive: Archive | None = None
     extra_repositories: tuple[ExtraRepository, ...] = ()

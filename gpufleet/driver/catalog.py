@@ -69,20 +69,12 @@ class Gpu(Entry):
     nvlink5: bool = False  # its NVSwitches are not PCI devices; fabric manager needs nvlsm too
 
 
-class NvSwitch(Entry):
-    """An NVSwitch by PCI device id."""
-
-    id: int
-    name: str
-
-
 class Gpus(Sourced):
     """gpus.yaml"""
 
     as_of: date
     generations: tuple[Generation, ...]
     gpus: tuple[Gpu, ...]
-    nvswitches: tuple[NvSwitch, ...]
 
 
 class DriverCatalog(PackageCatalog):

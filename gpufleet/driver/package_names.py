@@ -31,13 +31,6 @@ class Pinning(BranchRange):
     version: str
 
 
-class Revision(Entry):
-    """A package version seen in a repository: an example, never a rule."""
-
-    names: str
-    example: str
-
-
 class PackageSet(BranchRange, Sourced):
     """The package names of one packaging: source, build and range of branches."""
 
@@ -50,7 +43,6 @@ class PackageSet(BranchRange, Sourced):
     meta: tuple[NameGroup, ...] = ()
     fabric_manager: tuple[NameGroup, ...] = ()
     pinning: Pinning | None = None
-    revisions: tuple[Revision, ...] = ()
     module: str = "nvidia"
 
 

@@ -26,11 +26,8 @@ def driver_packages(
         build=distribution.build if build else (),
         headers=filled(distribution.headers) if build else (),
         fabric_manager=_of(packages.fabric_manager, branch, filled) if request.nvswitch else (),
-        pinning=filled(_pinning(packages, branch, settings.version)),
         family=request.catalog.family(distribution.style).patterns,
         companions=filled(names("own")),
-        meta=_of(packages.meta, branch, filled, modules),
-        stream=_stream(request, branch, modules),
         module=packages.module,
         rivals=filled(_rivals(packages, branch, modules)),
     )
@@ -61,7 +58,7 @@ def _rivals(packages: PackageSet, branch: int, modules: Modules) -> list[str]:
 def no_packages(request: Request) -> DriverPackages:
     """For a choice with a blocker: only the patterns that recognise an installed driver."""
     family = request.catalog.family(request.distribution.style).patterns
-    return DriverPackages((), (), (), (), (), family)
+    return DriverPackages((), (), (), (), family)
 
 
 def driver_repository(request: Request) -> tuple[Repository | None, tuple[Finding, ...]]:
@@ -112,26 +109,5 @@ class _Names:
         return tuple(filled)
 
 
-def _of(
-    groups: Iterable[NameGroup], branch: int, filled: _Names, modules: Modules | None = None
-) -> tuple[str, ...]:
-    return filled(
-        name
-        for group in groups
-        if group.covers(branch) and (modules is None or group.modules in (None, modules))
-        for name in group.names
-    )
-
-
-def _pinning(packages: PackageSet, branch: int, version: str | None) -> tuple[str, ...]:
-    pinning = packages.pinning
-    if pinning is None or not pinning.covers(branch):
-        return ()
-    return (pinning.version if version else pinning.branch,)
-
-
-def _stream(request: Request, branch: int, modules: Modules) -> str:
-    if request.settings.source == "distro":
-        return ""
-    template = request.distribution.streams.get(f"{request.settings.build}/{modules}", "")
-    return template.format(branch=branch)
+def _of(groups: Iterable[NameGroup], branch: int, filled: _Names) -> tuple[str, ...]:
+    return filled(name for group in groups if group.covers(branch) for name in group.names)

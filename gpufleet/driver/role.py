@@ -77,7 +77,9 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
         target = f"{plan.target}{ASKED_LATER}" if plan.target else _newest(plan)
         modules = f"{plan.choice.modules} modules"
         moves = plan.load or plan.changes_packages
+        files = self.files(plan)
         done = {
+            f"enable {' '.join(plan.choice.components)} of the distribution": plan.components,
             f"trust the repository {repository_name(plan.repository)}": plan.repository.needed,
             f"install {', '.join(plan.prerequisites)}": (
                 plan.changes_packages and plan.prerequisites
@@ -85,7 +87,7 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
             f"{plan.action} the driver: {target}, {modules}, {len(plan.packages)} packages": (
                 plan.changes_packages
             ),
-            f"write {', '.join(file.path for file in plan.files)}": plan.files,
+            f"write {', '.join(file.path for file in files)}": files,
             "hold the driver packages": plan.hold,
             "rebuild the initramfs": plan.initramfs,
             "unload the old modules": plan.stale_module and moves,
@@ -103,7 +105,7 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
             "branch": plan.choice.branch,
             "modules": plan.choice.modules,
             "packages": list(plan.packages),
-            "files": [file.path for file in plan.files],
+            "files": [file.path for file in self.files(plan)],
             "services": list(plan.services),
             "reasons": list(plan.reasons),
         }
@@ -112,7 +114,7 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
         return plan.before, plan.target or plan.choice.newest_known
 
     def files(self, plan: DriverPlan) -> tuple[FileWrite, ...]:
-        return plan.files
+        return (*plan.files, *([plan.components] if plan.components else []))
 
     def repository(self, plan: DriverPlan) -> RepositoryPlan | None:
         return plan.repository

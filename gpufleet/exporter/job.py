@@ -35,6 +35,7 @@ def exporter_jobs(
             lock_timeout=lock_timeout,
             repair=bool(facts.broken),
             before=packages.before,
+            held=facts.holds,
             role="exporter",
             product="exporter" if title == TITLES[-1] else "",
         )

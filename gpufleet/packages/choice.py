@@ -32,11 +32,8 @@ class DriverPackages:
     build: tuple[str, ...]  # compiler, make, dkms
     headers: tuple[str, ...]  # for the running kernel
     fabric_manager: tuple[str, ...]  # at the driver's version, with an NVSwitch
-    pinning: tuple[str, ...]  # nvidia-driver-pinning-595: in an earlier transaction of its own
     family: tuple[str, ...]  # regular expressions (full match) of every driver package, any branch
     companions: tuple[str, ...] = ()  # installed with the driver, with versions of their own
-    meta: tuple[str, ...] = ()  # meta packages of this choice: not required, but known to users
-    stream: str = ""  # rpm module stream to enable first: nvidia-driver:580-open
     rivals: tuple[str, ...] = ()  # of the other module flavour: to be removed
     module: str = "nvidia"  # modprobe's name of the main kernel module
 

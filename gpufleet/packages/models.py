@@ -24,20 +24,11 @@ class RepositoryLayout(Sourced):
     signed_metadata: bool
 
 
-class AptPin(Sourced):
-    """The pin in NVIDIA's keyring package."""
-
-    file: str
-    label: str
-    priority: int
-
-
 class CudaRepository(Sourced):
     """NVIDIA's network repository of drivers."""
 
     base: str
     layouts: tuple[RepositoryLayout, ...]
-    apt_pin: AptPin
     keys: tuple[Key, ...]
     revoked: tuple[Key, ...] = ()
 

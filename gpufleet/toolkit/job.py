@@ -31,5 +31,6 @@ def toolkit_job(facts: NodeFacts, plan: ToolkitPlan, lock_timeout: int) -> Job:
         repair=bool(facts.broken),
         before=plan.before,
         product="toolkit",
+        held=facts.holds,
         makes=[(CONFIG, there.sha256 if (there := facts.files.get(CONFIG)) else "")],
     )

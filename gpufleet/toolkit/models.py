@@ -38,27 +38,14 @@ class ToolkitRepository(Sourced):
     layouts: tuple[RepositoryLayout, ...]
 
 
-class ToolkitBehaviour(Sourced):
-    """A feature of the toolkit in a range of versions (`until` is excluded)."""
-
-    topic: str
-    since: str = ""
-    until: str = ""
-    effect: str
-
-
 class Cdi(Sourced):
     """CDI specifications, and the units that update them."""
 
     refresh_since: str
     refresh_units: tuple[str, ...]
-    refresh_environment: str
     refresh_output: str
     refresh_minimum_systemd: int
-    not_handled: tuple[str, ...]
     output: str
-    spec_directories: tuple[str, ...]
-    no_additional_gids_flag: str
 
 
 class Toolkit(Entry):
@@ -73,7 +60,6 @@ class Toolkit(Entry):
     repository: ToolkitRepository
     versions: tuple[ToolkitVersion, ...]
     security: tuple[Advisory, ...]
-    behaviour: tuple[ToolkitBehaviour, ...]
     cdi: Cdi
 
 
@@ -94,10 +80,7 @@ class RuntimeConfig(Sourced):
     drop_in: str = ""
     generated: bool = False  # regenerated at every start: change a template instead
     templates: tuple[ConfigTemplate, ...] = ()
-    base_template: str = ""
     socket: str = ""
-    runtime_found_at: tuple[str, ...] = ()  # it registers `nvidia` itself if one of them exists
-    default_runtime_option: str = ""
 
 
 class RuntimeMinimum(Sourced):

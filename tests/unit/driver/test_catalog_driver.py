@@ -274,24 +274,11 @@ def test_distro_source_where_there_is_none() -> None:
 
 def test_precompiled_modules() -> None:
     choice = choose("rhel9", T4, build="precompiled")
-    assert (choice.modules, choice.packages.stream) == ("proprietary", "nvidia-driver:580")
+    assert choice.modules == "proprietary"
     assert codes(choose("ubuntu2204", T4, build="precompiled"), Severity.BLOCKER) == ["GF142"]
     assert codes(choose("rhel9", B200, build="precompiled"), Severity.BLOCKER) == ["GF142"]
     asked = choose("ubuntu2204", T4, build="precompiled", branch="580")
     assert codes(asked, Severity.BLOCKER) == ["GF142"]
-
-
-@pytest.mark.parametrize(
-    ("distribution", "modules", "stream"),
-    [
-        ("rhel8", "open", "nvidia-driver:580-open"),
-        ("rhel9", "proprietary", "nvidia-driver:580-dkms"),
-        ("amzn2023", "open", "nvidia-driver:580-open"),
-        ("sles15", "open", ""),
-    ],
-)
-def test_module_streams(distribution: str, modules: str, stream: str) -> None:
-    assert choose(distribution, T4, modules=modules).packages.stream == stream
 
 
 def test_a_key_without_a_known_fingerprint_is_not_trusted() -> None:
@@ -322,19 +309,6 @@ def test_repository_on_arm_servers() -> None:
     assert repository.name == "cuda-rhel9-sbsa"
     assert repository.file == "/etc/yum.repos.d/cuda-rhel9.repo"
     assert (repository.signed_packages, repository.signed_metadata) == (True, False)
-
-
-@pytest.mark.parametrize(
-    ("branch", "version", "expected"),
-    [
-        ("580", None, ()),
-        ("595", None, ("nvidia-driver-pinning-595",)),
-        ("595", "595.91.07", ("nvidia-driver-pinning-595.91.07",)),
-    ],
-)
-def test_pinning_packages(branch: str, version: str | None, expected: tuple[str, ...]) -> None:
-    choice = choose("ubuntu2404", T4, branch=branch, version=version)
-    assert choice.packages.pinning == expected
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_driver_is_within_limits_or_blocked(
     packages = choice.packages
     assert packages.install
     assert len(set(packages.install)) == len(packages.install)
-    everything = (*packages.install, *packages.fabric_manager, *packages.pinning, *packages.headers)
+    everything = (*packages.install, *packages.fabric_manager, *packages.headers)
     assert all(re.fullmatch(r"[A-Za-z0-9.+_=-]+", name) for name in everything)
     assert all(any(re.fullmatch(p, n) for p in packages.family) for n in packages.install)
 

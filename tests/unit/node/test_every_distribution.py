@@ -16,11 +16,11 @@ from gpufleet.driver.offers import branches_of, offers, package_set
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.exporter.role import ROLE as EXPORTER
 from gpufleet.facts.distribution import code_of, distribution_of, manager_of
-from gpufleet.facts.model import Kernel, NodeFacts, OsRelease
+from gpufleet.facts.model import Kernel, ManagedFile, NodeFacts, OsRelease
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.record import NO_RECORD
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.plan import NodePlan, plan_node
+from gpufleet.node.plan import NodePlan, plan_node, steps
 from gpufleet.node.settings import load_settings
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.verify import node as checks
@@ -131,6 +131,24 @@ def test_a_bare_host_gets_a_plan(place: Distribution) -> None:
     assert not toolkit.choice.blocked
     [exporter] = [part for part in found.parts if part.role is EXPORTER]
     assert exporter.plan is not None or exporter.findings
+
+
+@every
+@pytest.mark.parametrize("source", ["nvidia", "distro"])
+def test_a_preview_names_every_file_that_is_written(place: Distribution, source: str) -> None:
+    listed = ManagedFile("/etc/apt/sources.list", "deb http://archive.example/x suite main\n")
+    system = replace(releases(place)[0], codename="suite")
+    facts = replace(host(place), os=system, files={listed.path: listed})
+    found = plan(facts, exporter_enabled=True, driver_source=source, exporter_mode="docker")
+    named = "\n".join(steps(found))
+    for part in found.wanted:
+        for file in part.role.files(part.plan):
+            assert file.path in named, (part.role.name, file.path)
+    driver = found.of(DRIVER)
+    assert driver is not None
+    if driver.components:
+        assert driver.components.path in named
+    assert bool(driver.components) == bool(driver.choice.components)
 
 
 @every
