@@ -1,4 +1,4 @@
-"""The roles of a cluster, in the order in which they go in."""
+"""The roles of a cluster, in installation order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ gpu_operator = import_module("gpufleet.roles.gpu-operator.install")
 
 
 def apply_roles(stack: Stack) -> None:
-    """Prometheus, then what offers the GPUs and their metrics, then who makes use of them."""
+    """Prometheus, then GPUs and their metrics, then their consumers."""
     with cluster_boundary():
         install_prometheus(stack)
         if stack.uses_operator:

@@ -1,7 +1,7 @@
 """Types of data/distributions/*.yaml and data/families.yaml: what is known of each distribution.
 
 One file says everything about one distribution; whoever decides by a part of it is in the room of
-that subject. Every entry says where it comes from (`source`) and, where it was really tried, when
+that subject. Every entry says where it comes from (`source`) and, where it was tested, when
 and how (`verified`).
 """
 

@@ -21,7 +21,7 @@ class Limit:
 
     @property
     def too_large(self) -> str:
-        return f"it sends more than {self.bytes // MIB} MiB, the most that is taken of {self.what}"
+        return f"it sends more than {self.bytes // MIB} MiB, the limit for {self.what}"
 
     @property
     def too_slow(self) -> str:

@@ -8,9 +8,9 @@ from typing import Literal
 RuntimeState = Literal[
     "",
     "configured",
-    "as it was",
-    "waits for a restart",
+    "unchanged",
+    "restart pending",
     "not running",
     "not managed",
-    "without nvidia",
+    "nvidia removed",
 ]

@@ -25,7 +25,7 @@ DISTRIBUTION_OVER = Kind(
     "GF103",
     Severity.WARNING,
     "Distribution is end of life",
-    "{title} reached its end of life on {date}: its kernel and libraries get no more fixes.",
+    "{title} reached its end of life on {date}: its kernel and libraries no longer receive fixes.",
     "Plan the move to a newer release.",
 )
 
@@ -149,7 +149,7 @@ BRANCH_OVER = Kind(
     "GF121",
     Severity.WARNING,
     "Driver branch is end of life",
-    "Driver branch {branch} reached its end of life ({date}) and gets no more fixes.",
+    "Driver branch {branch} reached its end of life ({date}) and no longer receives fixes.",
     "{remedy}",
     advice="Set driver_branch to a supported branch; the finding names one.",
 )

@@ -9,18 +9,18 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 SCHEMA = 1  # of the records that this version writes
-UNNUMBERED = 1  # schema of a record that has no number
-# schema -> what makes a record of the next schema out of one of it
+UNNUMBERED = 1  # schema of a record without a number
+# schema -> the migration to the next schema
 MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
 
 class Part(BaseModel):
-    """A part of a record. Keys that are not named here survive, and so do those that lack."""
+    """A part of a record. Unknown keys are preserved; missing keys stay missing."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True, populate_by_name=True)
 
     def as_json(self) -> dict[str, Any]:
-        """What JSON has of it: what was read or set, and no defaults."""
+        """The keys that were read or set, without defaults."""
         return self.model_dump(by_alias=True, exclude_unset=True)
 
 

@@ -23,7 +23,7 @@ def node_roles() -> tuple[AnyRole, ...]:
 
 
 def node_settings() -> tuple[type[RoleSettings], ...]:
-    """Settings of a host and of each role; who wants no more of a role need not import its plan."""
+    """Settings of a host and of each role, without importing the roles' plans."""
     models = []
     for name in NODE_ROLES:
         found = vars(import_module(f"gpufleet.{name}.settings")).values()

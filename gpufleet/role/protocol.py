@@ -50,26 +50,26 @@ class Leaving(Generic[EntryOf]):
 
 
 class Removal(Protocol):
-    """What a role removes besides its packages and the recorded files."""
+    """What a role removes besides packages and recorded files."""
 
     @property
     def findings(self) -> tuple[Finding, ...]: ...
 
     def first(self) -> Mapping[str, object]:
-        """What is done before anything else is taken away: sentence -> whether it applies."""
+        """Steps before anything else is removed: sentence -> whether it applies."""
 
     def before(self) -> Mapping[str, object]:
-        """What is done before packages and files go."""
+        """Steps before packages and files are removed."""
 
     def after(self) -> Mapping[str, object]:
-        """What is done once they are gone."""
+        """Steps after packages and files are removed."""
 
     def describe(self) -> dict[str, Any]:
         """The rest of it as data for the JSON report."""
 
 
 class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
-    """One role. What a method gives by default fits a role that has no such thing."""
+    """One role. The defaults fit a role without the part."""
 
     name: ClassVar[str]  # of its room, its entry in the record and its column in the report
     folder: ClassVar[str] = ""  # in roles/, where it is not the name
@@ -79,7 +79,7 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
     # Settings, and what the facts have to hold because of them.
 
     def contradictions(self, settings: SettingsOf) -> list[Finding]:
-        """What settings ask for that cannot be had together."""
+        """Conflicting settings."""
         return []
 
     def logins(self, settings: SettingsOf) -> tuple[str, str | None] | None:
@@ -104,10 +104,10 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
     def plan(
         self, settings: SettingsOf, around: Around
     ) -> tuple[PlanOf | None, tuple[Finding, ...]]:
-        """What is to be done, None where nothing is wanted or possible; raises nothing."""
+        """The plan; None if nothing is requested or possible. Raises nothing."""
 
     def leaves(self, settings: SettingsOf, plan: PlanOf | None, around: Around) -> Around:
-        """What the roles after it find."""
+        """The context of the roles that follow."""
         return around
 
     @abstractmethod
@@ -116,7 +116,7 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
 
     @abstractmethod
     def steps(self, plan: PlanOf, around: Around) -> list[str]:
-        """What would be done, a sentence each; nothing for a converged host."""
+        """The steps, one sentence each; none for a converged host."""
 
     @abstractmethod
     def describe(self, plan: PlanOf) -> dict[str, Any]:
@@ -124,10 +124,10 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
 
     @abstractmethod
     def versions(self, plan: PlanOf, entry: EntryOf) -> tuple[str | None, str | None]:
-        """Version before and after; None: none there, or known to the repository alone."""
+        """Version before and after; None: not installed, or known only to the repository."""
 
     def files(self, plan: PlanOf) -> tuple[FileWrite, ...]:
-        """Files of its own that are written."""
+        """Files that the role writes."""
         return ()
 
     def repository(self, plan: PlanOf) -> RepositoryPlan | None:
@@ -135,22 +135,22 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
         return None
 
     def lacking(self, plan: PlanOf) -> tuple[str, ...] | None:
-        """Packages that its own need and the host lacks; None where none is installed."""
+        """Missing prerequisites of its packages; None if it installs no package."""
         return None
 
     def runtimes(self, plan: PlanOf, facts: NodeFacts) -> dict[str, RuntimeState]:
-        """Container runtimes that the report says something of."""
+        """State of the container runtimes that it configures, for the report."""
         return {}
 
     # An unfinished run.
 
     def main_packages(self, catalog: Any) -> tuple[str, ...]:
-        """Packages whose version is the role's; none: the version that most of them have."""
+        """Packages whose version is the role's; (): the version that most of them have."""
         return ()
 
     def began(self, written: tuple[str, ...], images: tuple[str, ...], catalog: Any) -> bool:
-        """Whether it was begun, by files that were written and images that were pulled; a role
-        that installs packages notes those, and that is known anyway."""
+        """Whether an unfinished run began it, by written files and pulled images. Package
+        transactions are known without it."""
         return False
 
     # The removal. Packages and files of the role's entry in the record go without its help.
@@ -158,23 +158,23 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
     left_by_users: ClassVar[tuple[str, ...]] = ()  # codes of findings: a user's change stays
 
     def own_files(self, facts: NodeFacts) -> dict[str, str]:
-        """Path -> sha256 of unrecorded files that its steps wrote."""
+        """Path -> sha256 of files that its steps write without a record."""
         return {}
 
     def services(self, entry: EntryOf) -> tuple[str, ...]:
-        """Units by which the role is there, where it has no packages."""
+        """Units that prove the role is installed, for a role without packages."""
         return ()
 
     def removal(self, settings: SettingsOf, leaving: Leaving[EntryOf]) -> Removal | None:
-        """What goes besides, None for nothing."""
+        """What else is removed; None for nothing."""
         return None
 
     def runtimes_left(self, removal: Any) -> dict[str, RuntimeState]:
-        """Container runtimes that lose what is gpufleet's."""
+        """Container runtimes that lose gpufleet's settings."""
         return {}
 
     def needs_left(self, removal: Any) -> list[str]:
-        """What a person has to do after the removal."""
+        """Manual steps after the removal."""
         return []
 
 

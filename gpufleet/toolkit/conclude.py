@@ -45,10 +45,10 @@ def _state(runtime: RuntimePlan) -> RuntimeState:
     if not runtime.running:
         return "not running"
     if runtime.postponed:
-        return "waits for a restart"
+        return "restart pending"
     if runtime.change or runtime.activation != "none":
         return "configured"
-    return "as it was"
+    return "unchanged"
 
 
 def _files(facts: NodeFacts, plan: ToolkitPlan) -> dict[str, str]:

@@ -80,7 +80,7 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
         return plan_toolkit_removal(settings, leaving)
 
     def runtimes_left(self, removal: ToolkitRemoval) -> dict[str, RuntimeState]:
-        return {plan.key: "without nvidia" for plan in removal.runtimes if plan.changes}
+        return {plan.key: "nvidia removed" for plan in removal.runtimes if plan.changes}
 
     def needs_left(self, removal: ToolkitRemoval) -> list[str]:
         left = [runtime for runtime in removal.runtimes if runtime.postponed]

@@ -1,4 +1,4 @@
-"""The container toolkit leaves one host: what is carried out before packages go, in order."""
+"""Steps that remove the container toolkit from one host, before its packages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpufleet.toolkit.role import ROLE as TOOLKIT
 
 
 def before(node: LeavingNode) -> None:
-    """No runtime may name a program that is about to go."""
+    """Remove the runtime nvidia before its program is removed."""
     by_key = {runtime.key: runtime for runtime in node.plan.of(TOOLKIT).runtimes}
     runtimes.configure("Take nvidia out of docker", node.facts, by_key.get("docker"))
     runtimes.configure("Take nvidia out of containerd", node.facts, by_key.get("containerd"))

@@ -1,4 +1,4 @@
-"""The NVIDIA driver leaves one host: what is carried out around packages and files, in order."""
+"""Steps that remove the NVIDIA driver from one host, around its packages and files."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from gpufleet.toolkit.role import ROLE as TOOLKIT
 
 
 def first(node: LeavingNode) -> None:
-    """Nothing is taken away before the modules could be unloaded."""
+    """Unload the modules before anything is removed."""
     must = not node.settings.of(DRIVER).allow_disruption
     removal.unload("Unload the NVIDIA modules", node.plan.of(DRIVER), must)
 
 
 def before(node: LeavingNode) -> OperationMeta:
-    """Device files, and the specs that name them."""
+    """Remove device files and the specs that name them."""
     cdi = node.plan.of(TOOLKIT)
     return removal.forget_devices(
         "Remove the device files and the CDI spec", node.plan.of(DRIVER), cdi.specs, cdi.units
@@ -25,6 +25,6 @@ def before(node: LeavingNode) -> OperationMeta:
 
 
 def after(node: LeavingNode) -> None:
-    """The initramfs, once the blacklist is gone."""
+    """Rebuild the initramfs after the blacklist is removed."""
     file = node.plan.of(DRIVER).initramfs
     removal.rebuild_initramfs("Rebuild the initramfs without the blacklist", file)

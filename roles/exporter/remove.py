@@ -1,4 +1,4 @@
-"""The exporter leaves one host: what is carried out before packages go."""
+"""Steps that remove the exporter from one host, before its packages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from gpufleet.node.operations.removal import LeavingNode
 
 
 def before(node: LeavingNode) -> None:
-    """Its services, of either mode."""
+    """Stop its services, of either mode."""
     plan = node.plan.of(EXPORTER)
     exporter.stop("Stop the exporter", plan.units, plan.images)

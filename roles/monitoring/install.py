@@ -1,4 +1,4 @@
-"""Metrics of GPUs: Prometheus, Grafana, the exporter that they read, and who scales by it."""
+"""GPU metrics: Prometheus, Grafana, exporter, autoscaling and node problems."""
 
 from __future__ import annotations
 

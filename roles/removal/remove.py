@@ -31,7 +31,7 @@ def remove(node: LeavingNode) -> None:
 
 
 def _leave(stage: Literal["first", "before", "after"], node: LeavingNode) -> list[OperationMeta]:
-    """What every role does at a stage, before or after packages and files go, the role that was
-    installed last first; the operations whose output says what stays."""
+    """Run a stage of every role, last installed first; returns the operations that report what
+    stays."""
     done = [getattr(steps, stage)(node) for steps in STEPS if hasattr(steps, stage)]
     return [operation for operation in done if operation is not None]

@@ -215,7 +215,7 @@ def test_an_endless_answer_is_not_kept(tmp_path: Path, program: str) -> None:
         pytest.skip("this machine has no apt")
     with serve() as mirror:
         said = fetch(tmp_path, program, f"{mirror.url()}/endless")
-    assert said == "it sends more than 1 MiB, the most that is taken of a key"
+    assert said == "it sends more than 1 MiB, the limit for a key"
 
 
 @pytest.mark.parametrize("program", [*PROGRAMS, "apt-helper"])

@@ -118,7 +118,7 @@ def test_a_changed_key_and_an_unreadable_repository_have_different_codes(
         ("exec sleep 60", "it was not done after 1 s, the longest wait for a repository"),
         (
             "exec 2>&1; exec head -c 4000000 /dev/zero >$0.written",
-            "it sends more than 1 MiB, the most that is taken of a file of a repository",
+            "it sends more than 1 MiB, the limit for a file of a repository",
         ),
     ],
 )

@@ -33,7 +33,7 @@ BUSY = Kind(
     "GF832",
     Severity.BLOCKER,
     "Release is locked by another operation",
-    "Release {release} has been {status} for {age}: another helm may be changing it.",
+    "Release {release} has been {status} for {age}: another helm process may be changing it.",
     "Wait until it is done and run again. A release in this state for {stale} is recovered.",
 )
 NAMESPACE_ENDS = Kind(

@@ -16,8 +16,8 @@ from gpufleet.core.limits import HELM_SAYS, HELM_WARNS, MIB
 LOOK_EVERY = 0.1  # seconds between two polls of the process
 GRACE = 10  # seconds between SIGTERM and SIGKILL
 TALKS = (
-    f"helm prints more than {HELM_SAYS // MIB} MiB, or errors of more than {HELM_WARNS // 1024} "
-    "KiB, the most that is taken of it"
+    f"helm prints more than the limits of {HELM_SAYS // MIB} MiB of output and "
+    f"{HELM_WARNS // 1024} KiB of errors"
 )
 
 Tick = Callable[[float], None]  # called while the process runs, with the seconds since its start

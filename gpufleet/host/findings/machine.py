@@ -8,7 +8,7 @@ NO_GPU = Kind(
     "GF501",
     Severity.INFO,
     "No NVIDIA GPU",
-    "No NVIDIA display device on the PCI bus; nothing is installed.",
+    "No NVIDIA GPU on the PCI bus; nothing is installed.",
     "Remove the host from gpu_nodes, or check that the card is seated and powered (lspci -d "
     "10de:).",
 )
@@ -243,7 +243,7 @@ NO_RECORD = Kind(
     "Nothing installed by gpufleet",
     "The host has no record of anything that gpufleet installed or started to install; nothing is "
     "removed.",
-    "Remove what was installed by other means with those means.",
+    "Remove anything else manually.",
 )
 
 FILE_CHANGED = Kind(

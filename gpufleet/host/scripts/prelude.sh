@@ -28,6 +28,6 @@ bounded() {
 beyond() {
     case $3,$4 in
         124,* | 137,*) echo "it was not done after $2 s, the longest wait for a repository" ;;
-        *'File too large'*) echo "it sends more than $(($1 / 1048576)) MiB, the most that is taken of a file of a repository" ;;
+        *'File too large'*) echo "it sends more than $(($1 / 1048576)) MiB, the limit for a file of a repository" ;;
     esac
 }

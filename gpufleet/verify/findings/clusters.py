@@ -109,8 +109,7 @@ LOAD_UNSEEN = _check(
     "GF779",
     "GPU under load appears idle in Prometheus",
     "Prometheus must report a GPU as busy while the load test runs on it.",
-    "Compare with nvidia-smi dmon on the node: either the GPU does not compute, or its metrics "
-    "are wrong.",
+    "Compare with nvidia-smi dmon on the node: either the GPU is idle, or its metrics are wrong.",
 )
 LOAD_THROTTLED = _check(
     "GF782",

@@ -97,7 +97,7 @@ def endless() -> Iterator[str]:
 def test_a_large_answer_is_not_taken(how: str) -> None:
     with endless() as url, pytest.raises(DownloadFailed) as caught:
         download(f"{url}/{how}", SMALL)
-    assert str(caught.value) == "it sends more than 1 MiB, the most that is taken of a test"
+    assert str(caught.value) == "it sends more than 1 MiB, the limit for a test"
 
 
 @pytest.mark.parametrize("how", ["drip", "heads"])
