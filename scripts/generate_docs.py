@@ -20,8 +20,8 @@ from gpufleet.driver.settings import DriverSettings
 from gpufleet.exporter.settings import ExporterSettings
 from gpufleet.gpu_stack.settings import DevicePluginSettings, GpuOperatorSettings
 from gpufleet.helm.settings import ClusterAccess
+from gpufleet.host.settings import HostSettings
 from gpufleet.monitoring.settings import MonitoringSettings
-from gpufleet.role.host_settings import HostSettings
 from gpufleet.toolkit.settings import ToolkitSettings
 from scripts.draw_rooms import drawing
 

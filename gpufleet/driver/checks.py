@@ -166,14 +166,14 @@ def warnings(request: Request, found: Offer) -> Iterator[Finding]:
         yield kinds.BRANCH_OVER(
             branch=branch.branch,
             date=f"since {over:%Y-%m}" if over else "date unknown",
-            remedy=_newer(request, branch),
+            remedy=_newer(request),
         )
     if branch.insecure:
         yield kinds.INSECURE(
             what=f"branch {branch.branch}",
             source=security,
             fix="No fixed version of it is known.",
-            remedy=_newer(request, branch),
+            remedy=_newer(request),
         )
     elif branch.floor and version_tuple(exact) < version_tuple(branch.floor):
         yield kinds.INSECURE(
@@ -186,7 +186,7 @@ def warnings(request: Request, found: Offer) -> Iterator[Finding]:
         yield kinds.BRANCH_PROBLEM(branch=branch.branch, problem=branch.warning)
 
 
-def _newer(request: Request, branch: Branch) -> str:
+def _newer(request: Request) -> str:
     """How to get a supported branch, as a sentence."""
     free = request.having(branch=None, version=None, modules="auto", build="dkms")
     other: Source = "nvidia" if request.settings.source == "distro" else "distro"

@@ -41,7 +41,6 @@ def driver_job(
         patterns=plan.choice.packages.family,
         lock_timeout=lock_timeout,
         repair=bool(facts.broken),
-        before=plan.before,
         product="driver",
         pins=pins,
         held=facts.holds,

@@ -34,7 +34,6 @@ def exporter_jobs(
             patterns=[catalog.exporter.packages.family],
             lock_timeout=lock_timeout,
             repair=bool(facts.broken),
-            before=packages.before,
             held=facts.holds,
             role="exporter",
             product="exporter" if title == TITLES[-1] else "",

@@ -163,7 +163,7 @@ def _plan(
     mode: Mode,
     around: ExporterContext,
 ) -> ExporterPlan:
-    families = _families(settings, facts, catalog, choice) if mode == "systemd" else ()
+    families = _families(settings, facts, choice) if mode == "systemd" else ()
     names = tuple(name for family in families for name in family.names)
     moves = any(family.needed for family in families)
     plugin = lock_plugin(facts, catalog, hold=settings.hold) if names else ()
@@ -207,7 +207,7 @@ def _runs(facts: NodeFacts, unit: str) -> bool:
 
 
 def _families(
-    settings: ExporterSettings, facts: NodeFacts, catalog: ExporterCatalog, choice: ExporterChoice
+    settings: ExporterSettings, facts: NodeFacts, choice: ExporterChoice
 ) -> tuple[Packages, ...]:
     """DCGM's packages and the exporter's; installed newer ones stay unless a version is set."""
     names = choice.exporter_packages

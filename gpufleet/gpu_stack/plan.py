@@ -56,7 +56,7 @@ def plan_stack(
         settings=settings,
     )
     monitoring = settings.monitoring
-    monitors = plan_monitors(monitoring, facts, charts[STACK].version)
+    monitors = plan_monitors(monitoring, facts)
     build.findings += monitors.findings
     parts = [_prometheus(build, monitors)]
     if access.stack == "gpu-operator":

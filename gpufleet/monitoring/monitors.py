@@ -31,7 +31,7 @@ class MonitorPlan:
     findings: tuple[Finding, ...] = ()
 
 
-def plan_monitors(wanted: MonitoringSettings, facts: ClusterFacts, version: str) -> MonitorPlan:
+def plan_monitors(wanted: MonitoringSettings, facts: ClusterFacts) -> MonitorPlan:
     """Whether to install a Prometheus, and how it finds the exporter."""
     discovery: Literal["endpoints", "endpointslice"]
     slices = (facts.server.major, facts.server.minor) >= version_tuple(load_scrape().slices_from)

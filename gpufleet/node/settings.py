@@ -10,7 +10,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.load_settings import load_role, renamed_keys, unknown_keys
 from gpufleet.core.settings import RoleSettings
 from gpufleet.gpu_stack.settings import ROLES
-from gpufleet.role.host_settings import HostSettings
+from gpufleet.host.settings import HostSettings
 from gpufleet.role.listing import node_roles
 from gpufleet.role.protocol import Role, SettingsOf
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from gpufleet.core.distributions import ExtraRepository
 from gpufleet.core.findings import Finding
@@ -17,6 +16,7 @@ from gpufleet.core.render import render
 from gpufleet.facts.distribution import distribution_of
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
+from gpufleet.host.settings import HostSettings
 from gpufleet.packages import findings
 from gpufleet.packages.catalog import PackageCatalog
 from gpufleet.packages.logins import NO_LOGINS, SECRET, Logins, netrc_line, rpm_lines
@@ -54,19 +54,6 @@ class ArchivesPlan:
 NO_ARCHIVES = ArchivesPlan()
 
 
-class ArchiveSettings(Protocol):
-    """The settings of archives: enabled, mirror, and its key."""
-
-    @property
-    def archives(self) -> bool: ...
-
-    @property
-    def archives_url(self) -> str | None: ...
-
-    @property
-    def archives_key_fingerprint(self) -> str | None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """The host's repositories, by their state in the catalog."""
@@ -77,7 +64,7 @@ class _Seen:
 
 
 def plan_archives(
-    settings: ArchiveSettings,
+    settings: HostSettings,
     facts: NodeFacts,
     catalog: PackageCatalog,
     lacking: Sequence[str] | None,
@@ -156,7 +143,7 @@ def _wanted(
 
 
 def _switch(
-    settings: ArchiveSettings,
+    settings: HostSettings,
     facts: NodeFacts,
     seen: _Seen,
     archives: Sequence[ExtraRepository],
@@ -204,7 +191,7 @@ def _netrc(url: str, logins: Logins) -> str:
     return netrc_line(url, login) if login else ""
 
 
-def _placed(archive: ExtraRepository, settings: ArchiveSettings) -> ExtraRepository:
+def _placed(archive: ExtraRepository, settings: HostSettings) -> ExtraRepository:
     """The archive at the URL for the host: its own address, or the user's mirror."""
     if settings.archives_url is None:
         return archive

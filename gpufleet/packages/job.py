@@ -25,7 +25,6 @@ class Job:
     lock_timeout: int
     held: frozenset[str]  # packages that were held before: an aborted run does not release them
     repair: bool = False  # finish an interrupted transaction first
-    before: str | None = None  # version of the family that is installed
     pins: Callable[[Transaction], list[FileWrite]] = lambda transaction: []
     role: str = ""  # the role, if it differs from the family's title
     product: str = ""  # the family's name in the report: driver, toolkit, …

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.core.settings import RoleSettings
-from gpufleet.role.host_settings import HostSettings
+from gpufleet.host.settings import HostSettings
 from gpufleet.role.protocol import AnyRole, Role
 
 

@@ -29,7 +29,6 @@ def toolkit_job(facts: NodeFacts, plan: ToolkitPlan, lock_timeout: int) -> Job:
         patterns=[re.escape(name) for name in plan.packages],
         lock_timeout=lock_timeout,
         repair=bool(facts.broken),
-        before=plan.before,
         product="toolkit",
         held=facts.holds,
         makes=[(CONFIG, there.sha256 if (there := facts.files.get(CONFIG)) else "")],

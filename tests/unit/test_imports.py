@@ -68,7 +68,7 @@ ROOMS |= {role: ("facts", "host", "packages", "role") for role in NODE_ROLES if 
 SHELL = ("pyinfra", "gevent", "paramiko", "socket", "subprocess", "urllib", "requests",
          "kubernetes", "testinfra", "pytest")  # fmt: skip
 SHELL_ROOMS = ("run", "host", "verify", "cli")  # the others: in `operations` alone
-PURE_OF_THEM = ("gpufleet.host.file_write",)
+PURE_OF_THEM = ("gpufleet.host.file_write", "gpufleet.host.settings")
 DATA_OF_ROLES = ("gpufleet.node.catalog",)  # the type of all catalog data in one
 IMPURE_ELSEWHERE = ("gpufleet.kube.kubeconfig",)  # the checks read it too
 # The checks share with what installs: where groups, files and facts about the world are read, and
@@ -115,6 +115,11 @@ def modules(root: Path) -> Iterator[tuple[str, str, Path]]:
     for path in sorted((root / "gpufleet").glob("*/**/*.py")):
         parts = path.relative_to(root).with_suffix("").parts
         yield parts[1], ".".join(parts).removesuffix(".__init__"), path
+
+
+def test_the_page_of_the_architecture_lists_every_room() -> None:
+    page = (ROOT / "docs/architecture.md").read_text()
+    assert [room for room in ROOMS if f"| `{room}` |" not in page] == []
 
 
 def room_of(name: str) -> str | None:
