@@ -107,7 +107,7 @@ def test_an_api_that_does_not_answer_is_told(current: Bench, tmp_path: Path) -> 
 
 
 @pytest.mark.extended
-def test_a_killed_run_is_made_up_for(current: Bench, pool: Pool, tmp_path: Path) -> None:
+def test_the_run_after_a_killed_one_converges(current: Bench, pool: Pool, tmp_path: Path) -> None:
     """SIGKILL at ten points of the run, each on what the one before left behind."""
     chance = random.Random(18)
     whole = 8.0  # seconds that a first run takes, roughly

@@ -1,4 +1,4 @@
-"""A node set up by hand on a sandbox host, and what can be broken on it: shell, no product code."""
+"""Manual setup of a node on a sandbox host, and ways to break it: shell, no product code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REPOSITORIES = (
     "http://mirror/archive/debian12/ /",
 )
 
-# What an administrator would type. The record is written by the test.
+# The commands of an administrator. The test writes the record.
 INSTALL = f"""
 set -eu
 export DEBIAN_FRONTEND=noninteractive
@@ -49,22 +49,22 @@ nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml
 
 @dataclass(frozen=True)
 class Breakage:
-    """Something that goes wrong on a host, how to mend it, and the checks that must say so."""
+    """A defect of a host: how to cause it, how to fix it, and the checks that must fail."""
 
     name: str
-    broken: str
-    mended: str
+    cause: str
+    fix: str
     found_by: tuple[str, ...]
 
 
 def file_away(path: str) -> tuple[str, str]:
-    """Shell to take a file away, and to put it back."""
+    """Shell that moves a file away, and shell that restores it."""
     kept = "/root/kept" + path.replace("/", "-")
     return f"mv {path} {kept}", f"mv {kept} {path}"
 
 
 def file_edited(path: str, sed: str) -> tuple[str, str]:
-    """Shell to change a file, and to put back what it was, with its time."""
+    """Shell that edits a file, and shell that restores it with its modification time."""
     kept = "/root/kept" + path.replace("/", "-")
     return f"cp -p {path} {kept} && sed -i '{sed}' {path}", f"mv {kept} {path}"
 
@@ -81,7 +81,7 @@ FORCE = "apt-get install -y -q --allow-change-held-packages --allow-downgrades"
 BREAKAGES = (
     Breakage("no record", *file_away(RECORD), ("provenance",)),
     Breakage(
-        "package unpacked only",
+        "package unpacked but not configured",
         f"cd /tmp && apt-get download {NEXT_HEADERS} && dpkg --unpack {NEXT_HEADERS}_*",
         f"dpkg --purge {NEXT_HEADERS}",
         ("package_manager",),
@@ -93,7 +93,7 @@ BREAKAGES = (
         ("driver_packages",),
     ),
     Breakage(
-        "another branch's package came in",
+        "package of another branch",
         "apt-get install -y -q nvidia-modprobe",
         "apt-get purge -y -q nvidia-modprobe",
         ("one_version",),
@@ -196,12 +196,12 @@ BREAKAGES = (
         "nvidia runtime gone from containerd", *file_away(DROP_IN), ("runtime_ours[containerd]",)
     ),
     Breakage(
-        "docker key of the user's gone",
+        "user's docker key gone",
         *file_edited(DAEMON, "s/buildkit/cdi/"),
         ("runtime_user_keys[docker]",),
     ),
     Breakage(
-        "containerd key of the user's gone",
+        "user's containerd key gone",
         f"{file_edited(CONTAINERD, '/oom_score/d')[0]}; touch -d '1 hour ago' {CONTAINERD}",
         file_edited(CONTAINERD, "")[1],
         ("runtime_user_keys[containerd]",),
@@ -231,14 +231,14 @@ BREAKAGES = (
         ("cdi_spec",),
     ),
     Breakage(
-        "hook of the toolkit not executable",
+        "toolkit hook not executable",
         "chmod a-x /usr/bin/nvidia-container-runtime-hook",
         "chmod a+x /usr/bin/nvidia-container-runtime-hook",
         ("toolkit_programs",),
     ),
 )
 
-# Faults of the sandbox itself, by their name there.
+# Faults of the sandbox by name, and the checks that must fail.
 FAULTS = {
     "dpkg-interrupted": ("package_manager",),
     "gpu-lost": ("gpu_count",),

@@ -1,4 +1,4 @@
-"""Hosts for the tests: one sandbox for the session, brought up host by host, as tests ask."""
+"""Hosts for the tests: one sandbox per session, whose hosts start when a test needs them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HostFactory = Callable[[str], Host]
 
 @pytest.fixture(scope="session")
 def sandbox(worker_id: str) -> Iterator[Sandbox]:
-    """One per worker of pytest-xdist; GPUFLEET_KEEP_SANDBOX=1 leaves it up."""
+    """One per pytest-xdist worker; GPUFLEET_KEEP_SANDBOX=1 leaves it running."""
     box = Sandbox(f"{RUN}-{worker_id}", progress=print, images="imitation")
     box.up([])
     yield box
@@ -25,7 +25,7 @@ def sandbox(worker_id: str) -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="session")
 def _touched(sandbox: Sandbox) -> set[str]:
-    """Kinds of host that a test has had its hands on, in this session or in one before it."""
+    """Kinds of host that a test of this or an earlier session has used."""
     return set(sandbox.state.hosts)
 
 
@@ -44,9 +44,9 @@ def sandbox_host(sandbox: Sandbox, _touched: set[str]) -> HostFactory:
 
 @pytest.fixture(scope="session")
 def bare_host(sandbox_host: HostFactory, _touched: set[str]) -> HostFactory:
-    """`bare_host("el7")`: that host as it comes out of its image, nothing installed (about 2 s).
+    """`bare_host("el7")`: that host fresh from its image, with nothing installed (about 2 s).
 
-    Each call makes it bare again, so a fixture of a module may use it as well as a test.
+    Each call resets the host, so module fixtures can use it as well as tests.
     """
 
     def find(kind: str) -> Host:

@@ -18,17 +18,17 @@ WITH_GPUS = "--runtime nvidia -e NVIDIA_VISIBLE_DEVICES=all"
 
 
 def import_image(host: Host) -> None:
-    """Put gpufleet/probe, a static busybox, among docker's images of the host."""
+    """Import gpufleet/probe, a static busybox, into docker on the host."""
     host.run(MAKE_IMAGE.replace("IMAGE", IMAGE))
 
 
 def start(host: Host, name: str, options: str = "") -> None:
-    """Start a container that stays up."""
+    """Start a container that keeps running."""
     host.run(f"docker run -d --name {name} --network none {options} {IMAGE} sleep 3600")
 
 
 def running(host: Host) -> list[str]:
-    """Names of the containers that run."""
+    """Names of the running containers."""
     return host.output("docker ps --format '{{.Names}}'").split()
 
 
@@ -38,6 +38,6 @@ def devices(host: Host, options: str = WITH_GPUS) -> list[str]:
     return [name for name in seen.split() if name.startswith("nvidia")]
 
 
-def since(host: Host, unit: str) -> str:
-    """When the unit was started last."""
+def started_at(host: Host, unit: str) -> str:
+    """Time of the unit's last start, in microseconds started_at boot."""
     return host.output(f"systemctl show -p ActiveEnterTimestampMonotonic --value {unit}")

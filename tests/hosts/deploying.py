@@ -36,7 +36,7 @@ class Outcome:
     """What a run printed and reported."""
 
     returncode: int
-    output: str  # standard output and error, as they came
+    output: str  # standard output and error, interleaved
     report: dict[str, Any] = field(default_factory=dict)  # host -> its part of the JSON report
 
     def codes(self, host: str) -> set[str]:
@@ -68,8 +68,8 @@ def run_deploy(
 ) -> Outcome:
     """`pyinfra -y INVENTORY deploys/DEPLOY.py` on hosts of one sandbox (with --dry: no -y).
 
-    `data` is data of all of them, `per_host` data by host name, which counts more. `on_line`
-    is called with each line while the deploy runs.
+    `data` applies to all hosts, `per_host` to one host by name and overrides `data`. `on_line`
+    is called with each output line while the deploy runs.
     """
     with TemporaryDirectory(prefix="gpufleet-test-") as folder:
         report = Path(folder, "report.json")
@@ -109,7 +109,7 @@ def deploy_command(
     data: Mapping[str, Any] | None = None,
     options: Sequence[str] = (),
 ) -> list[str]:
-    """The words of the command; the inventory is written into `folder`."""
+    """The command line; writes the inventory into `folder`."""
     wanted = {host.name: dict((per_host or {}).get(host.name, {})) for host in hosts}
     inventory = folder / "inventory.py"
     inventory.write_text(
@@ -117,5 +117,5 @@ def deploy_command(
             wanted=json.dumps(wanted), data=json.dumps(data or {}), sandbox=hosts[0].sandbox
         )
     )
-    sure = [] if "--dry" in options else ["-y"]  # with -y, pyinfra does not ask what would change
-    return [str(PYINFRA), *sure, *options, str(inventory), f"deploys/{deploy}.py"]
+    yes = [] if "--dry" in options else ["-y"]  # with -y, pyinfra does not preview the changes
+    return [str(PYINFRA), *yes, *options, str(inventory), f"deploys/{deploy}.py"]

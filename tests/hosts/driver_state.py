@@ -1,10 +1,10 @@
-"""What driver a sandbox host has, read by other means than the product's."""
+"""The driver of a sandbox host, read without product code."""
 
 from __future__ import annotations
 
 from gpufleet_sandbox import Host
 
-NEWEST = {"550": "550.163.01", "580": "580.178.04"}  # that the sandbox's mirror has
+NEWEST = {"550": "550.163.01", "580": "580.178.04"}  # in the sandbox's mirror
 OLD_580 = "580.159.03"
 ONLY_DRIVER = {"toolkit_enabled": False}
 
@@ -15,7 +15,7 @@ def loaded(host: Host) -> str:
 
 
 def driver_packages(host: Host) -> dict[str, str]:
-    """Installed packages of any driver branch and their versions, the distribution's part cut."""
+    """Installed packages of all driver branches -> version without epoch and release."""
     listed = host.output(
         "dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\\n' 2>/dev/null"
         " || rpm -qa --qf '%{NAME} %{VERSION} ii\\n'"
@@ -29,7 +29,7 @@ def driver_packages(host: Host) -> dict[str, str]:
 
 
 def held(host: Host) -> set[str]:
-    """Held package names; on rpm hosts the version locks that concern the driver."""
+    """Held package names; on rpm hosts the version locks of the driver."""
     if not host.kind.is_rpm:
         return set(host.output("apt-mark showhold").split())
     locks = host.output("yum -q versionlock list").splitlines()
@@ -37,7 +37,7 @@ def held(host: Host) -> set[str]:
 
 
 def assert_driver(host: Host, version: str) -> None:
-    """Packages, module, library and daemon are all of one version, and every GPU answers."""
+    """Packages, module and library have this version, the daemon runs, every GPU responds."""
     packages = driver_packages(host)
     assert set(packages.values()) == {version}, packages
     assert loaded(host) == version

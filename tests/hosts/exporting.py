@@ -1,4 +1,4 @@
-"""Exporters on sandbox hosts: an image that needs no registry, metrics, others who collect."""
+"""Exporters on sandbox hosts: an image that needs no registry, metrics, running collectors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ rm -r "$root"
 
 
 def import_exporter(host: Host, image: str = IMAGE) -> None:
-    """Put an image with the sandbox's exporter among docker's images of the host."""
+    """Import an image with the sandbox's exporter into docker on the host."""
     program = host.scenario / "dcgm-exporter"
     shutil.copy2(cache_dir() / "mirror" / "tree" / IMAGE_PROGRAM, program)
     program.chmod(0o755)
@@ -33,7 +33,7 @@ def import_exporter(host: Host, image: str = IMAGE) -> None:
 
 
 def scrape(host: Host, address: str = "127.0.0.1:9400") -> str:
-    """What /metrics says; "" where nobody answers."""
+    """The text of /metrics; "" if nothing responds."""
     done = host.run(f"curl -fsS --max-time 5 http://{address}/metrics", check=False)
     return done.stdout if done.returncode == 0 else ""
 
@@ -49,6 +49,6 @@ def gpus(host: Host) -> list[str]:
 
 
 def collectors(host: Host) -> list[str]:
-    """Names of the processes that collect."""
+    """Names of the running DCGM processes."""
     found = host.output("cat /proc/[0-9]*/comm | grep -xE 'nv-hostengine|dcgm-exporter' | sort")
     return found.split()

@@ -1,4 +1,4 @@
-"""Secrets on a host in the places where users have them, and where a run must not show them."""
+"""Plants secrets on a host where users have them, and searches where a run must not leak them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from gpufleet_sandbox import Host
 from tests.planting.marks import Marks
 
-# The record, all logs, and the journal without docker and containerd: they log their configuration.
+# The record, all logs, and the journal without docker and containerd, which log their settings.
 LOGS = (
     'cd /var/lib/gpufleet && grep -rlaF -e "$patterns" /var/log provenance.json runtimes;'
     ' journalctl --no-pager -a -o json | grep -vE \'"_SYSTEMD_UNIT":"(containerd|docker).service"\''
@@ -21,9 +21,9 @@ OTHERS = (
     "find / -path /proc -prune -o -path /sys -prune -o -path /etc/sim -prune -o -type f"
     ' -size -4096k -newermt @{since} -readable -exec grep -laF -e "$patterns" {{}} +'
 )
-FOREIGN = "foreign"  # the unit of a program on a GPU
+FOREIGN = "foreign"  # unit of a program that uses a GPU
 CONTROL = "/var/tmp/planted-control"
-# Path -> text, in which <FORM> stands for the secret of a form.
+# Path -> text; <FORM> is replaced by the secret of that form.
 RUNTIME_FILES = {
     "/etc/docker/daemon.json": """{"labels":
   ["api_token=<label of docker>", "feed=https://<feed>@h.example/"]}
@@ -82,12 +82,12 @@ APT_FILES = {
     ),
     "/etc/apt/auth.conf.d/foreign.conf": "machine m.example login me password <auth.conf>\n",
 }
-# A device file is `3<>`, which is no form.
+# `3<>` before a device file is not a form.
 FORM = re.compile(r"<(?P<how>base64 )?(?P<form>[a-z][^<>]*)>")
 
 
 def plant(host: Host, marks: Marks) -> None:
-    """Put a secret of each form on a bare host; its docker and containerd run with them."""
+    """Plant a secret of each form on a bare host; its docker and containerd run with them."""
 
     def secret(found: re.Match[str]) -> str:
         word = marks[found["form"]]
@@ -99,8 +99,8 @@ def plant(host: Host, marks: Marks) -> None:
     host.run("systemctl daemon-reload && systemctl restart containerd docker")
 
 
-def let_in(host: Host, marks: Marks, folder: Path) -> dict[str, Any]:
-    """A user with a password for sudo, who logs in by a key with a passphrase: data of the host."""
+def add_user(host: Host, marks: Marks, folder: Path) -> dict[str, Any]:
+    """Add a user with a sudo password and a key with a passphrase; the host data to log in."""
     key = folder / "key"
     key.write_bytes(Path(host.state.key).read_bytes())
     key.chmod(0o600)
@@ -122,17 +122,19 @@ def let_in(host: Host, marks: Marks, folder: Path) -> dict[str, Any]:
     }
 
 
-def shown_to_others(host: Host, patterns: dict[str, str], since: float) -> list[str]:
-    """Files of the host written after `since` that hold a secret and that any user may read, and
-    logs and records that hold one; one of our own is found, or nothing would be."""
+def leaks(host: Host, patterns: dict[str, str], since: float) -> list[str]:
+    """World-readable files written after `since`, logs and records that contain a secret.
+
+    A control file proves that the search works.
+    """
     host.put(CONTROL, next(iter(patterns)))
-    look = f"patterns=$(cat); {OTHERS.format(since=int(since))} 2>/dev/null"
+    find = f"patterns=$(cat); {OTHERS.format(since=int(since))} 2>/dev/null"
     texts = "\n".join(patterns)
-    files = host.run(f"su nobody -s /bin/sh -c '{escaped(look)}'", stdin=texts, check=False).stdout
+    files = host.run(f"su nobody -s /bin/sh -c '{escaped(find)}'", stdin=texts, check=False).stdout
     logs = host.run(f"patterns=$(cat); {LOGS} 2>/dev/null", stdin=texts, check=False).stdout
     host.run(f"rm {CONTROL}")
     found = {*files.split("\n"), *logs.split("\n")} - {""}
-    assert CONTROL in found, "nothing was looked at"
+    assert CONTROL in found, "the search misses its control file"
     return sorted(found - {CONTROL})
 
 

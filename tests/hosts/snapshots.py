@@ -1,4 +1,4 @@
-"""Everything of a host that a deploy could change, for comparisons of before and after."""
+"""State of a host that a deploy could change, to compare before and after."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ COMMANDS = {
 }
 
 
-def snapshot(host: Host, *leave_out: str) -> dict[str, list[str]]:
+def snapshot(host: Host, *ignored: str) -> dict[str, list[str]]:
     """Lines by kind: packages, holds, files with their sha256, links, units, services, modules.
 
-    `leave_out`: beginnings of paths that may change.
+    `ignored`: parts of paths that may change.
     """
     script = "\n".join(f"echo '{MARK}{kind}'; {command}" for kind, command in COMMANDS.items())
     found: dict[str, list[str]] = {}
     for part in host.output(script).split(MARK)[1:]:
         kind, *lines = part.strip().splitlines()
-        found[kind] = [line for line in lines if not any(path in line for path in leave_out)]
+        found[kind] = [line for line in lines if not any(path in line for path in ignored)]
     assert set(found) == set(COMMANDS)
     assert found["packages"]
     assert found["files"]
@@ -38,11 +38,11 @@ def snapshot(host: Host, *leave_out: str) -> dict[str, list[str]]:
 
 
 def differences(before: dict[str, list[str]], after: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Kind -> lines that came (+) or went (-); empty where both are the same."""
+    """Kind -> added (+) and removed (-) lines; empty if both are the same."""
     found = {}
     for kind in before:
-        gone = [f"- {line}" for line in before[kind] if line not in set(after[kind])]
-        come = [f"+ {line}" for line in after[kind] if line not in set(before[kind])]
-        if gone or come:
-            found[kind] = gone + come
+        removed = [f"- {line}" for line in before[kind] if line not in set(after[kind])]
+        added = [f"+ {line}" for line in after[kind] if line not in set(before[kind])]
+        if removed or added:
+            found[kind] = removed + added
     return found

@@ -1,4 +1,4 @@
-"""Each thing that is broken on a real host is found by its own check, and by no other."""
+"""Each defect of a host fails its own check and no other."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def packages(host: Host, version: str) -> dict[str, str]:
 
 
 def record(host: Host) -> dict[str, Any]:
-    """What provenance.json says after such an installation."""
+    """Content of provenance.json after such an installation."""
     docker = {"config": "/etc/docker/daemon.json"}
     containerd = {"config": "/etc/containerd/config.toml", "user_keys": ["oom_score"]}
     return {
@@ -63,7 +63,7 @@ def record(host: Host) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def host() -> Iterator[Host]:
-    """A Debian 12 host on which a driver and the toolkit were installed by hand."""
+    """A Debian 12 host with a driver and the toolkit installed by hand."""
     sandbox = Sandbox(SANDBOX)
     try:
         sandbox.up(["debian12"]).wait_for_mirror()
@@ -84,8 +84,8 @@ def connections() -> Iterator[Connections]:
     opened.close()
 
 
-def look(connections: Connections) -> dict[str, str]:
-    """Check -> message, for the checks that fail now."""
+def failing_checks(connections: Connections) -> dict[str, str]:
+    """Check -> message of each check that fails now."""
     ((name, data),) = nodes(SANDBOX)
     target = Target(name, ("gpu_nodes",), data)
     return failures(Node(target, connections.open(target)))
@@ -116,20 +116,20 @@ def test_healthy_host_is_green_over_one_connection(host: Host, tmp_path: Path) -
 def test_breakage_is_found_by_its_own_check(
     host: Host, connections: Connections, breakage: Breakage
 ) -> None:
-    host.run(f"set -e\n{breakage.broken}")
+    host.run(f"set -e\n{breakage.cause}")
     try:
-        found = look(connections)
+        found = failing_checks(connections)
     finally:
-        host.run(f"set -e\n{breakage.mended}")
+        host.run(f"set -e\n{breakage.fix}")
     assert set(found) == set(breakage.found_by), found
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault_is_found_by_its_own_check(host: Host, connections: Connections, fault: str) -> None:
     with host.fault(fault):
-        found = look(connections)
+        found = failing_checks(connections)
     assert set(found) == set(FAULTS[fault]), found
 
 
-def test_everything_is_mended_again(host: Host, connections: Connections) -> None:
-    assert look(connections) == {}
+def test_all_checks_pass_after_the_fixes(host: Host, connections: Connections) -> None:
+    assert failing_checks(connections) == {}

@@ -1,6 +1,6 @@
 """driver_source = "distro": Debian's real packages, with a real DKMS build of the real module.
 
-About six minutes, most of them gcc's. The packages come from this machine's own apt sources.
+About six minutes, mostly compilation. The packages come from this machine's own apt sources.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The driver on bare hosts, moved, kept where it is, and refused: `deploys/gpu_node.py`."""
+"""`deploys/gpu_node.py`: the driver installed, upgraded, downgraded, held and refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.hosts.conftest import HostFactory
 
 pytestmark = pytest.mark.hosts
 
-OURS = "/var/lib/gpufleet"  # working files of a run; nothing that the host looks at
+OURS = "/var/lib/gpufleet"  # files of gpufleet itself; no other program reads them
 KINDS = (
     "ubuntu2204",
     "el7",
@@ -28,7 +28,7 @@ KEYS = {
 
 @pytest.fixture(scope="module")
 def fleet(bare_host: HostFactory) -> dict[str, Host]:
-    """One bare host of each kind that this file installs on."""
+    """A bare host of each kind in this file."""
     return {kind: bare_host(kind) for kind in KINDS}
 
 
@@ -37,7 +37,7 @@ def before_nogpu(fleet: dict[str, Host]) -> dict[str, list[str]]:
     return snapshot(fleet["nogpu"])
 
 
-def test_bare_machines_become_gpu_nodes(
+def test_bare_hosts_become_gpu_nodes(
     fleet: dict[str, Host], before_nogpu: dict[str, list[str]]
 ) -> None:
     done = run_deploy("gpu_node", list(fleet.values()), **ONLY_DRIVER)
@@ -76,8 +76,8 @@ def test_a_second_run_changes_nothing(fleet: dict[str, Host]) -> None:
         assert differences(before[name], snapshot(host)) == {}, name
 
 
-def test_packages_are_held_against_everybody(fleet: dict[str, Host]) -> None:
-    """Unattended upgrades and people's upgrades leave the driver alone."""
+def test_packages_are_held(fleet: dict[str, Host]) -> None:
+    """Unattended and manual upgrades leave the driver alone."""
     host = fleet["ubuntu2204"]
     family = set(driver_packages(host))
     assert family <= held(host)
@@ -90,8 +90,8 @@ def test_packages_are_held_against_everybody(fleet: dict[str, Host]) -> None:
     assert all(NEWEST["550"] in lock for lock in locks)
 
 
-def test_an_exact_version_is_installed_held_and_stays(fleet: dict[str, Host]) -> None:
-    """A downgrade happens because a version was asked for; a branch wish then leaves it there."""
+def test_an_exact_version_is_installed_and_held(fleet: dict[str, Host]) -> None:
+    """An exact version downgrades; a later run without one leaves it there."""
     host = fleet["ubuntu2204"]
     done = run_deploy("gpu_node", [host], driver_version=OLD_580, **ONLY_DRIVER)
     assert done.returncode == 0, done.output
@@ -107,7 +107,7 @@ def test_an_exact_version_is_installed_held_and_stays(fleet: dict[str, Host]) ->
         host.run(command)
         assert_driver(host, OLD_580)
     host.run(f"apt-mark unhold {' '.join(driver_packages(host))}")
-    assert "Inst" not in host.output("apt-get -s dist-upgrade"), "the pin holds on its own"
+    assert "Inst" not in host.output("apt-get -s dist-upgrade"), "the pin alone is enough"
     again = run_deploy("gpu_node", [host], **ONLY_DRIVER)
     assert again.returncode == 0
     assert again.report["ubuntu2204"]["driver"] == {"before": OLD_580, "after": OLD_580}
@@ -116,13 +116,13 @@ def test_an_exact_version_is_installed_held_and_stays(fleet: dict[str, Host]) ->
     assert run_deploy("gpu_node", [host], **ONLY_DRIVER).changes() == {"ubuntu2204": 0}
 
 
-def test_a_move_to_another_branch_and_a_refusal(fleet: dict[str, Host]) -> None:
-    """550 -> 580 takes the old family away in one transaction; el7 cannot have 580 and says so."""
+def test_a_change_of_branch_and_a_refused_one(fleet: dict[str, Host]) -> None:
+    """550 -> 580 replaces the old packages in one transaction; el7 rejects 580."""
     ubuntu, el7 = fleet["ubuntu2204"], fleet["el7"]
-    wish = {"ubuntu2204": {"driver_branch": "550"}}
-    refused = run_deploy("gpu_node", [ubuntu], per_host=wish, **ONLY_DRIVER)
+    lower = {"ubuntu2204": {"driver_branch": "550"}}
+    refused = run_deploy("gpu_node", [ubuntu], per_host=lower, **ONLY_DRIVER)
     assert refused.returncode == 1
-    assert "GF532" in refused.codes("ubuntu2204"), "a branch does not move a driver down"
+    assert "GF532" in refused.codes("ubuntu2204"), "a branch does not downgrade"
     there = refused.report["ubuntu2204"]["driver"]
     assert there["before"] == there["after"] == OLD_580
     exact = {"ubuntu2204": {"driver_branch": None, "driver_version": NEWEST["550"]}}
@@ -132,7 +132,7 @@ def test_a_move_to_another_branch_and_a_refusal(fleet: dict[str, Host]) -> None:
     up = {"ubuntu2204": {"driver_branch": "580"}}
     planned = run_deploy("gpu_node", [ubuntu], per_host=up, options=["--dry"], **ONLY_DRIVER)
     moves = planned.report["ubuntu2204"]["driver"]
-    assert moves == {"before": NEWEST["550"], "after": NEWEST["580"]}, "it does not go away"
+    assert moves == {"before": NEWEST["550"], "after": NEWEST["580"]}, "not a removal"
     before = snapshot(el7)
     lines = int(ubuntu.output("wc -l < /var/log/apt/history.log"))
     done = run_deploy(
@@ -158,7 +158,7 @@ def test_a_move_to_another_branch_and_a_refusal(fleet: dict[str, Host]) -> None:
 
 
 @pytest.mark.extended
-def test_an_unknown_version_is_refused_with_those_there_are(fleet: dict[str, Host]) -> None:
+def test_an_unknown_version_is_refused_with_the_available_ones(fleet: dict[str, Host]) -> None:
     hosts = [fleet["ubuntu2204"], fleet["el7"]]
     before = [snapshot(host, OURS) for host in hosts]
     done = run_deploy(

@@ -1,4 +1,4 @@
-"""A run that is killed at any point: the next one converges, and the checks are green."""
+"""A run is killed at any point: the next run converges, and all checks pass."""
 
 from __future__ import annotations
 
@@ -20,16 +20,14 @@ from tests.hosts.conftest import HostFactory
 pytestmark = pytest.mark.hosts
 
 KILLS = 20
-OPERATIONS = (
-    7  # that take long enough to be killed in: up to the installation itself and its checks
-)
+OPERATIONS = 7  # that take long enough to kill the run: up to the installation and its checks
 AFTER_HOLD = 8  # the operation after the one that holds the packages
-LONGEST = 2.5  # seconds after the beginning of an operation
+LONGEST = 2.5  # seconds after the start of an operation
 SEED = 20261120
 
 
-def asking(branch: str) -> dict[str, str | None]:
-    """The setting that moves a driver to a branch: down, only an exact version does."""
+def settings_for(branch: str) -> dict[str, str | None]:
+    """Settings that change the driver to a branch; a downgrade needs an exact version."""
     return (
         {"driver_branch": "580"}
         if branch == "580"
@@ -38,21 +36,21 @@ def asking(branch: str) -> dict[str, str | None]:
 
 
 def run_and_kill(host: Host, folder: Path, branch: str, operation: int, delay: float) -> bool:
-    """Start a change to `branch`, and SIGKILL it `delay` seconds after an operation has begun.
+    """Start a change to `branch`, and SIGKILL it `delay` seconds after an operation starts.
 
-    Returns whether it was killed: False where it had ended by itself.
+    Returns whether it was killed; False if it had already ended.
     """
-    wish = {host.name: asking(branch)}
-    command = deploy_command("gpu_node", [host], folder, wish, ONLY_DRIVER)
+    per_host = {host.name: settings_for(branch)}
+    command = deploy_command("gpu_node", [host], folder, per_host, ONLY_DRIVER)
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, start_new_session=True,
     ) as process:  # fmt: skip
         assert process.stdout
-        begun = 0
+        started = 0
         for line in process.stdout:
-            begun += "Starting operation" in line
-            if begun > operation:
+            started += "Starting operation" in line
+            if started > operation:
                 break
         try:
             process.wait(delay)
@@ -63,15 +61,15 @@ def run_and_kill(host: Host, folder: Path, branch: str, operation: int, delay: f
 
 
 def converge(host: Host, branch: str) -> dict[str, Any]:
-    """A run to `branch` that nobody kills; the host's part of its report."""
-    wish = {"per_host": {host.name: asking(branch)}, **ONLY_DRIVER}
-    done = run_deploy("gpu_node", [host], **wish)
+    """Run to the end with `branch`; the host's part of the report."""
+    settings = {"per_host": {host.name: settings_for(branch)}, **ONLY_DRIVER}
+    done = run_deploy("gpu_node", [host], **settings)
     assert done.returncode == 0, done.output
     assert_driver(host, NEWEST[branch])
     return dict(done.report[host.name])
 
 
-def test_what_a_killed_run_held_is_not_taken_for_a_users(
+def test_holds_of_a_killed_run_do_not_count_as_the_users(
     bare_host: HostFactory, tmp_path: Path
 ) -> None:
     host = bare_host("ubuntu2204")
@@ -82,12 +80,12 @@ def test_what_a_killed_run_held_is_not_taken_for_a_users(
 
 
 @pytest.mark.extended
-def test_a_killed_run_is_made_up_for(bare_host: HostFactory, tmp_path: Path) -> None:
-    """Killed in every operation, of the first installation and of changes to and fro."""
+def test_the_run_after_a_killed_one_converges(bare_host: HostFactory, tmp_path: Path) -> None:
+    """Killed in each operation, during the first installation and changes of branch."""
     host = bare_host("ubuntu2204")
-    chance = random.Random(SEED)
-    points = [(number % OPERATIONS, chance.uniform(0, LONGEST)) for number in range(KILLS)]
-    chance.shuffle(points)
+    rng = random.Random(SEED)
+    points = [(number % OPERATIONS, rng.uniform(0, LONGEST)) for number in range(KILLS)]
+    rng.shuffle(points)
     killed = 0
     for number, (operation, delay) in enumerate(points):
         branch = ("580", "550")[number // 3 % 2]
@@ -97,7 +95,7 @@ def test_a_killed_run_is_made_up_for(bare_host: HostFactory, tmp_path: Path) -> 
     assert killed >= KILLS / 2, "most runs were killed before their end"
     converge(host, "580")
     assert converge(host, "580")["changed"] == 0
-    wish = {"driver_branch": "580", **ONLY_DRIVER}
-    result = verify([host], **wish)[host.name]
+    settings = {"driver_branch": "580", **ONLY_DRIVER}
+    result = verify([host], **settings)[host.name]
     assert result["failed"] == 0, result
     assert result["passed"] > 10

@@ -1,4 +1,4 @@
-"""Modules that are in use, refused or of another kernel; GPUs and hosts that are gone."""
+"""Modules in use, rejected or of another kernel; lost GPUs and unreachable hosts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def host(bare_host: HostFactory) -> Host:
     return bare_host("ubuntu2204")
 
 
-def test_secure_boot_is_seen_before_anything_is_changed(host: Host) -> None:
+def test_secure_boot_is_detected_before_any_change(host: Host) -> None:
     with host.fault("secure-boot"):
         before = snapshot(host, OURS)
         done = run_deploy("gpu_node", [host], **ONLY_DRIVER)
@@ -30,8 +30,8 @@ def test_secure_boot_is_seen_before_anything_is_changed(host: Host) -> None:
         assert differences(before, snapshot(host, OURS)) == {}
 
 
-def test_a_kernel_that_refuses_the_module_all_the_same(host: Host) -> None:
-    """The user said that the key is enrolled, and it is not."""
+def test_a_kernel_that_rejects_the_module(host: Host) -> None:
+    """driver_mok_enrolled is set, but the key is not enrolled."""
     with host.fault("secure-boot"):
         done = run_deploy("gpu_node", [host], driver_mok_enrolled=True, **ONLY_DRIVER)
         assert done.returncode == 1
@@ -44,7 +44,7 @@ def test_a_kernel_that_refuses_the_module_all_the_same(host: Host) -> None:
     assert run_deploy("gpu_node", [host], **ONLY_DRIVER).changes() == {"ubuntu2204": 0}
 
 
-def test_a_module_that_is_busy_leaves_everything_as_it_was(host: Host) -> None:
+def test_a_busy_module_changes_nothing(host: Host) -> None:
     before = snapshot(host, OURS)
     with host.fault("module-busy"):
         done = run_deploy("gpu_node", [host], **MOVE)
@@ -55,7 +55,7 @@ def test_a_module_that_is_busy_leaves_everything_as_it_was(host: Host) -> None:
     assert_driver(host, NEWEST["580"])
 
 
-def test_gpu_work_is_not_disturbed_unless_that_is_allowed(host: Host) -> None:
+def test_gpu_work_is_not_disturbed_unless_allowed(host: Host) -> None:
     before = snapshot(host, OURS)
     with host.fault("gpu-busy"):
         done = run_deploy("gpu_node", [host], **MOVE)
@@ -69,7 +69,7 @@ def test_gpu_work_is_not_disturbed_unless_that_is_allowed(host: Host) -> None:
             "running": ["+ gpu-job.service running"],
             "units": ["+ gpu-job.service transient"],
         }
-        assert run_deploy("gpu_node", [host], **ONLY_DRIVER).returncode == 0, "it may stay as it is"
+        assert run_deploy("gpu_node", [host], **ONLY_DRIVER).returncode == 0, "no change is needed"
         done = run_deploy("gpu_node", [host], driver_allow_disruption=True, **MOVE)
         assert done.returncode == 0, done.output
         assert_driver(host, OLD_580)
@@ -77,7 +77,7 @@ def test_gpu_work_is_not_disturbed_unless_that_is_allowed(host: Host) -> None:
 
 
 @pytest.mark.extended
-def test_a_gpu_off_the_bus_is_not_waited_for(host: Host) -> None:
+def test_a_gpu_off_the_bus_does_not_block(host: Host) -> None:
     with host.fault("gpu-lost"):
         done = run_deploy("gpu_node", [host], **MOVE)
     assert done.returncode == 0, done.output
@@ -86,7 +86,7 @@ def test_a_gpu_off_the_bus_is_not_waited_for(host: Host) -> None:
 
 @pytest.mark.extended
 def test_a_new_kernel_gets_its_module(host: Host) -> None:
-    """The next boot is into a kernel that has neither headers nor module."""
+    """The host boots a kernel that has neither headers nor module."""
     with host.fault("new-kernel"):
         host.reboot()
         assert host.output("uname -r") == host.kind.next_kernel
@@ -103,9 +103,7 @@ def test_a_new_kernel_gets_its_module(host: Host) -> None:
     assert_driver(host, OLD_580)
 
 
-def test_a_host_that_does_not_answer_stops_nobody_else(
-    host: Host, sandbox_host: HostFactory
-) -> None:
+def test_an_unreachable_host_does_not_stop_others(host: Host, sandbox_host: HostFactory) -> None:
     other = sandbox_host("debian12")
     with other.fault("unreachable"):
         done = run_deploy("gpu_node", [other, host], **MOVE)

@@ -1,4 +1,4 @@
-"""Package managers that are locked, half done or out of space, and builds that fail."""
+"""Package managers that are locked, interrupted or out of space, and builds that fail."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def el7(bare_host: HostFactory) -> Host:
 
 @pytest.fixture(scope="module")
 def hosts(debian12: Host, el7: Host) -> list[Host]:
-    """Two bare hosts; what these tests refuse leaves them bare until one of them installs."""
+    """Two hosts, bare until a test installs: a refused run changes nothing."""
     return [debian12, el7]
 
 
@@ -51,7 +51,7 @@ def test_a_lock_that_is_not_released(hosts: list[Host]) -> None:
 
 
 @pytest.mark.extended
-def test_half_done_work_of_others_is_theirs(hosts: list[Host]) -> None:
+def test_an_interrupted_dpkg_of_the_user_is_refused(hosts: list[Host]) -> None:
     host = hosts[0]
     with host.fault("dpkg-interrupted"):
         before = snapshot(host, OURS)
@@ -81,7 +81,7 @@ def test_a_full_disk(hosts: list[Host]) -> None:
 
 @pytest.mark.extended
 def test_no_headers_anywhere(hosts: list[Host]) -> None:
-    """The repository is added by then; no package and no other file changes."""
+    """Only the repository is added: no package and no other file changes."""
     before = [snapshot(host, OURS, *REPOSITORY) for host in hosts]
     for host in hosts:
         host.set_fault("missing-headers", True)
@@ -100,10 +100,10 @@ def test_no_headers_anywhere(hosts: list[Host]) -> None:
 
 
 @pytest.mark.parametrize("kind", some(LOCKS, ["debian12"]))
-def test_a_build_that_fails_is_an_error_and_is_made_up_for(
+def test_a_failed_build_is_an_error_and_the_next_run_converges(
     kind: str, request: pytest.FixtureRequest
 ) -> None:
-    """apt fails with DKMS, rpm says `Complete!`: the same finding, and the next run converges."""
+    """apt fails with DKMS, rpm reports `Complete!`: both give the same finding."""
     host = request.getfixturevalue(kind)
     with host.fault("dkms-failure"):
         for _ in range(2):
@@ -118,20 +118,20 @@ def test_a_build_that_fails_is_an_error_and_is_made_up_for(
     assert run_deploy("gpu_node", [host], **ONLY_DRIVER).changes() == {kind: 0}
 
 
-def test_a_lock_is_waited_for_with_progress(debian12: Host) -> None:
-    """Goes on with the hosts as they are: a change of version has to wait for another's."""
+def test_a_run_waits_for_a_lock_with_progress(debian12: Host) -> None:
+    """Continues with the hosts above: a change of version waits for another process."""
     host = debian12
 
     def release(line: str) -> None:
         if "waiting for" in line:
             host.set_fault("apt-lock", False)
 
-    wish = {
+    settings = {
         "per_host": {"debian12": {"driver_branch": None, "driver_version": NEWEST["550"]}},
         **ONLY_DRIVER,
     }
     with host.fault("apt-lock"):
-        done = run_deploy("gpu_node", [host], node_lock_timeout=60, on_line=release, **wish)
+        done = run_deploy("gpu_node", [host], node_lock_timeout=60, on_line=release, **settings)
     assert done.returncode == 0, done.output
     assert "waiting for python3" in done.output
     assert "of 60 s" in done.output
@@ -139,19 +139,19 @@ def test_a_lock_is_waited_for_with_progress(debian12: Host) -> None:
 
 
 @pytest.mark.extended
-def test_our_own_half_done_work_is_finished(hosts: list[Host]) -> None:
+def test_an_interrupted_installation_of_ours_is_finished(hosts: list[Host]) -> None:
     """As after a power cut between unpacking and configuring."""
     host = hosts[0]
     names = " ".join(driver_packages(host))
     host.run(f"apt-mark unhold {names} && cd /tmp && apt-get -q download {names}")
     host.run("dpkg --unpack /tmp/*nvidia*.deb && rm /tmp/*.deb", check=False)
     assert "iU" in host.output("dpkg-query -W -f '${db:Status-Abbrev}' '*nvidia*'")
-    wish = {
+    settings = {
         "per_host": {"debian12": {"driver_branch": None, "driver_version": NEWEST["550"]}},
         **ONLY_DRIVER,
     }
-    done = run_deploy("gpu_node", [host], **wish)
+    done = run_deploy("gpu_node", [host], **settings)
     assert done.returncode == 0, done.output
     assert "GF307" in done.codes("debian12")
     assert_driver(host, NEWEST["550"])
-    assert run_deploy("gpu_node", [host], **wish).changes() == {"debian12": 0}
+    assert run_deploy("gpu_node", [host], **settings).changes() == {"debian12": 0}

@@ -1,4 +1,4 @@
-"""nouveau holds the GPU: only a reboot helps, asked for or, where that is allowed, done."""
+"""nouveau holds the GPU: a reboot is needed, requested or, if allowed, performed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 
 
 @pytest.mark.extended
-def test_a_reboot_is_asked_for_and_waited_for(bare_host: HostFactory) -> None:
+def test_a_needed_reboot_is_reported(bare_host: HostFactory) -> None:
     host = bare_host("ubuntu2404")
     host.set_fault("nouveau", True)
     boot = host.output(BOOT_ID)
@@ -30,7 +30,7 @@ def test_a_reboot_is_asked_for_and_waited_for(bare_host: HostFactory) -> None:
         assert "nouveau" in part["needs"][0]
         assert set(driver_packages(host).values()) == {NEWEST["580"]}
         assert loaded(host) == "none"
-    assert part["changed"] <= 1, "the second run only tries again to load the module"
+    assert part["changed"] <= 1, "the second run only retries to load the module"
     assert host.output(BOOT_ID) == boot
     assert BLACKLIST in host.output("lsinitramfs /boot/initrd.img-$(uname -r)")
     host.reboot()
@@ -42,7 +42,7 @@ def test_a_reboot_is_asked_for_and_waited_for(bare_host: HostFactory) -> None:
     assert again.changes() == {"ubuntu2404": 0}
 
 
-def test_a_host_that_may_is_rebooted_once_however_slow_it_is(bare_host: HostFactory) -> None:
+def test_a_slow_host_is_rebooted_once_if_allowed(bare_host: HostFactory) -> None:
     host = bare_host("ubuntu2404")
     host.set_fault("nouveau", True)
     host.set_fault("slow-reboot", True)

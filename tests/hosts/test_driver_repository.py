@@ -1,4 +1,4 @@
-"""Repositories that cannot be had or trusted: said with a code, and nothing on the host changes."""
+"""Unreachable or untrusted repositories: a finding with its code, and no change on the host."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.selection import some
 
 pytestmark = pytest.mark.hosts
 
-OURS = "/var/lib/gpufleet"  # working files of a run; nothing that the host looks at
+OURS = "/var/lib/gpufleet"  # files of gpufleet itself; no other program reads them
 FAULTS = {  # code on debian12, code on el7
     "down": ("GF311", "GF311"),
     "404": ("GF311", "GF311"),
-    "wrong-signature": ("GF312", "GF319"),  # el7: the metadata has no signature, the packages have
+    "wrong-signature": ("GF312", "GF319"),  # el7: packages are signed, metadata is not
 }
 
 
@@ -30,7 +30,7 @@ def hosts(bare_host: HostFactory) -> list[Host]:
 def test_a_mirror_that_fails_changes_nothing(
     hosts: list[Host], mirror_host: Host, fault: str
 ) -> None:
-    """debian12 and el7 need the mirror and fail; nogpu does not, and goes on."""
+    """debian12 and el7 need the mirror and fail; nogpu does not, and succeeds."""
     before = [snapshot(host, OURS) for host in hosts]
     with mirror_host.fault(fault):
         done = run_deploy("gpu_node", hosts, **ONLY_DRIVER)
@@ -40,14 +40,14 @@ def test_a_mirror_that_fails_changes_nothing(
         assert code in done.codes(name), done.output
     assert done.report["nogpu"]["failed"] is False
     for host, state in zip(hosts, before, strict=True):
-        if (host.name, fault) != ("el7", "wrong-signature"):  # there the repository is right
+        if (host.name, fault) != ("el7", "wrong-signature"):  # there the repository is valid
             assert differences(state, snapshot(host, OURS)) == {}, host.name
     assert driver_packages(hosts[1]) == {}
 
 
 @pytest.mark.extended
 def test_an_expired_key_changes_nothing(hosts: list[Host], mirror_host: Host) -> None:
-    """rpm does not ask when a key expires; apt does."""
+    """rpm does not check when a key expires; apt does."""
     host = hosts[0]
     before = snapshot(host, OURS)
     with mirror_host.fault("expired-key"):
@@ -68,10 +68,10 @@ ROGUE = ["rogue-key-after", "rogue-key-first", "rogue-key-inside"]
 
 
 @pytest.mark.parametrize("fault", some(ROGUE, ["rogue-key-inside"]))
-def test_a_strangers_key_beside_the_right_one_is_not_trusted(
+def test_a_rogue_key_beside_the_right_one_is_not_trusted(
     bare_host: HostFactory, mirror_host: Host, fault: str
 ) -> None:
-    """The stranger signed everything there is: whoever trusts that key installs its packages."""
+    """The rogue key signs the whole repository: a host that trusts it installs its packages."""
     kinds = (
         ["debian12", "el7"] if fault == "rogue-key-inside" else ["debian12", "el7", "ubuntu2204"]
     )
@@ -85,13 +85,13 @@ def test_a_strangers_key_beside_the_right_one_is_not_trusted(
             assert done.failures() == kinds, done.output
             for name in kinds:
                 assert "GF310" in done.codes(name), done.output
-                assert "GF312" not in done.codes(name), "it went no further than the key"
+                assert "GF312" not in done.codes(name), "the run stops at the key"
     for host, state in zip(hosts, before, strict=True):
         assert differences(state, snapshot(host, OURS)) == {}, host.name
     assert hosts[1].output("rpm -qa gpg-pubkey") == trusted
 
 
-def test_a_wrong_key_is_not_trusted_and_others_go_on(hosts: list[Host]) -> None:
+def test_a_wrong_key_is_not_trusted_and_other_hosts_continue(hosts: list[Host]) -> None:
     debian, el7, _ = hosts
     before = snapshot(debian, OURS)
     done = run_deploy(
@@ -112,8 +112,8 @@ def test_a_wrong_key_is_not_trusted_and_others_go_on(hosts: list[Host]) -> None:
     assert_driver(debian, NEWEST["580"])
 
 
-def test_an_archive_that_cannot_be_read_does_not_stay(hosts: list[Host]) -> None:
-    """apt would fail as a whole, for every user of the host, as long as the file is there."""
+def test_an_unreadable_archive_is_removed_again(hosts: list[Host]) -> None:
+    """Every use of apt on the host would fail as long as the file is there."""
     host = hosts[0]
     host.reset()
     host.put("/etc/apt/sources.list.d/debian.sources", UNREADABLE)

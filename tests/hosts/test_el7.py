@@ -1,4 +1,4 @@
-"""RHEL/CentOS 7: one transaction whatever has to move, and repositories that are gone."""
+"""RHEL/CentOS 7: changes in one transaction, and repositories that are offline."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def versions(host: Host) -> dict[str, str]:
 
 
 def transactions(host: Host) -> int:
-    """How many transactions yum has carried out."""
+    """Number of transactions in yum's history."""
     rows = host.output("yum -q history list").splitlines()
     return max(int(row.split("|")[0]) for row in rows if row.split("|")[0].strip().isdigit())
 
 
 def install_foreign(host: Host, needs: str) -> None:
-    """A package that gpufleet knows nothing of, and that needs `needs`."""
+    """Install a package that gpufleet does not manage and that requires `needs`."""
     host.put("/root/site.spec", FOREIGN_SPEC.format(needs=needs))
     host.run("rpmbuild --quiet -bb --define '_rpmdir /root' /root/site.spec")
     host.run("rpm -U --replacepkgs --force-debian /root/noarch/site-render-1-1.noarch.rpm")
 
 
-def moves_in_one_transaction(host: Host, version: str) -> None:
+def assert_one_transaction(host: Host, version: str) -> None:
     family, before = set(versions(host)), transactions(host)
     done = run_deploy("gpu_node", [host], driver_version=version, **ONLY_DRIVER)
     assert done.returncode == 0, done.output
@@ -70,17 +70,17 @@ def test_a_downgrade_is_one_transaction(el7: Host) -> None:
     done = run_deploy("gpu_node", [el7], **ONLY_DRIVER)
     assert done.returncode == 0, done.output
     assert set(versions(el7).values()) == {NEW}
-    moves_in_one_transaction(el7, OLD)
+    assert_one_transaction(el7, OLD)
 
 
 @pytest.mark.extended
 def test_an_upgrade_is_one_transaction(el7: Host) -> None:
-    moves_in_one_transaction(el7, NEW)
+    assert_one_transaction(el7, NEW)
 
 
 @pytest.mark.extended
-def test_the_other_flavour_leaves_in_the_same_transaction(el7: Host) -> None:
-    """Somebody changed to the open modules, which this kernel cannot load: they are replaced."""
+def test_the_other_flavour_is_removed_in_the_same_transaction(el7: Host) -> None:
+    """The user installed the open modules, which this kernel cannot load: they are replaced."""
     el7.run("yum -q versionlock clear")
     el7.run(f"printf 'remove {PROPRIETARY}\\ninstall {OPEN}-{NEW}\\nrun\\n' | yum -y shell")
     assert OPEN in versions(el7)
@@ -95,7 +95,7 @@ def test_the_other_flavour_leaves_in_the_same_transaction(el7: Host) -> None:
 
 
 @pytest.mark.extended
-def test_a_foreign_package_that_would_go_too_blocks(el7: Host) -> None:
+def test_a_foreign_package_that_would_be_removed_blocks(el7: Host) -> None:
     el7.run("yum -q versionlock clear")
     el7.run(f"printf 'remove {PROPRIETARY}\\ninstall {OPEN}-{NEW}\\nrun\\n' | yum -y shell")
     install_foreign(el7, OPEN)
@@ -109,7 +109,7 @@ def test_a_foreign_package_that_would_go_too_blocks(el7: Host) -> None:
 
 
 @pytest.mark.extended
-def test_a_foreign_package_that_forbids_the_move_blocks(el7: Host) -> None:
+def test_a_foreign_package_that_forbids_the_downgrade_blocks(el7: Host) -> None:
     assert run_deploy("gpu_node", [el7], **ONLY_DRIVER).returncode == 0
     install_foreign(el7, f"{PROPRIETARY} = 3:{NEW}")
     before = versions(el7), transactions(el7)
@@ -150,7 +150,7 @@ ARCHIVES = "/etc/yum.repos.d/gpufleet-archives.repo"
 
 @pytest.fixture
 def stock(el7: Host) -> Host:
-    """The host as CentOS 7 left it: its base repositories are gone, and it has no EPEL."""
+    """A stock CentOS 7 host: its base repositories are offline, and it has no EPEL."""
     el7.reset()
     el7.put(BASE, STOCK)
     el7.run("rpm -e dkms", check=False)
@@ -167,7 +167,7 @@ def archives(mirror_host: Host) -> dict[str, str]:
 
 
 @pytest.mark.extended
-def test_a_stock_host_is_stopped_before_anything_changes(stock: Host) -> None:
+def test_a_stock_host_is_refused_before_any_change(stock: Host) -> None:
     assert stock.run("yum -q makecache", check=False).returncode != 0
     before = snapshot(stock)
     done = run_deploy("gpu_node", [stock])
@@ -189,7 +189,7 @@ def test_a_wrong_key_of_the_archive_is_not_trusted(stock: Host, archives: dict[s
 
 
 @pytest.mark.extended
-def test_an_archive_that_cannot_be_read_leaves_the_files_as_they_were(
+def test_an_unreadable_archive_leaves_the_files_unchanged(
     stock: Host, archives: dict[str, str], mirror_host: Host
 ) -> None:
     mirror_host.put("/etc/sim/faults.json", '[{"path": "7.9.2009/updates", "mode": "404"}]')
@@ -203,8 +203,10 @@ def test_an_archive_that_cannot_be_read_leaves_the_files_as_they_were(
     assert stock.run(f"test -e {ARCHIVES}", check=False).returncode == 1
 
 
-def test_the_archives_stand_in_and_go_again(stock: Host, archives: dict[str, str]) -> None:
-    """Dead sections are off, all else is as it was; a second run changes nothing; remove undoes."""
+def test_archives_replace_dead_repositories_until_removal(
+    stock: Host, archives: dict[str, str]
+) -> None:
+    """Only dead sections are disabled; a second run changes nothing; removal restores all."""
     done = run_deploy("gpu_node", [stock], node_archives=True, **archives)
     assert done.returncode == 0, done.output
     assert set(versions(stock).values()) == {NEW}
@@ -227,7 +229,7 @@ def test_the_archives_stand_in_and_go_again(stock: Host, archives: dict[str, str
 
 
 @pytest.mark.extended
-def test_the_toolkit_alone_switches_and_locks_too(stock: Host, archives: dict[str, str]) -> None:
+def test_the_toolkit_alone_uses_archives_and_locks(stock: Host, archives: dict[str, str]) -> None:
     alone = {"driver_enabled": False, "node_archives": True, **archives}
     done = run_deploy("gpu_node", [stock], **alone)
     assert done.returncode == 0, done.output

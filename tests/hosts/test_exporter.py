@@ -1,4 +1,4 @@
-"""The exporter on hosts: as packages and as a container, upgraded, rebooted, taken away again."""
+"""The exporter on hosts: from packages and as a container, upgraded, rebooted, removed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from checking import verify
-from containers import since
+from containers import started_at
 from deploying import Outcome, run_deploy
 from exporting import COUNTERS, IMAGE, collectors, gpus, import_exporter, scrape, temperatures
 from snapshots import differences, snapshot
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.hosts
 
 KINDS = ("ubuntu2204", "debian12", *(["el7"] if selection.extended else []))
 MODES = {"ubuntu2204": "systemd", "debian12": "docker", "el7": "docker"}
-WISHES: dict[str, dict[str, Any]] = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "ubuntu2204": {"exporter_counters": COUNTERS},
     "debian12": {"exporter_mode": "docker", "exporter_listen": "0.0.0.0", "exporter_port": 9500},
     "el7": {"driver_version": "550.144.03"},
@@ -53,14 +53,14 @@ def before(fleet: dict[str, Host]) -> dict[str, Snapshot]:
 
 @pytest.fixture(scope="module")
 def installed(fleet: dict[str, Host], before: dict[str, Snapshot]) -> Outcome:
-    """gpu_node with an exporter on all of them."""
+    """gpu_node with an exporter on all hosts."""
     done = deploy(*fleet.values())
     assert done.returncode == 0, done.output
     return done
 
 
 def deploy(*hosts: Host, **data: Any) -> Outcome:
-    return run_deploy("gpu_node", hosts, per_host=WISHES, exporter_enabled=True, **data)
+    return run_deploy("gpu_node", hosts, per_host=SETTINGS, exporter_enabled=True, **data)
 
 
 def record(host: Host) -> dict[str, Any]:
@@ -68,7 +68,9 @@ def record(host: Host) -> dict[str, Any]:
 
 
 def starts(host: Host) -> list[str]:
-    return [since(host, unit) for unit in ("nvidia-dcgm", "nvidia-dcgm-exporter", UNIT, "docker")]
+    return [
+        started_at(host, unit) for unit in ("nvidia-dcgm", "nvidia-dcgm-exporter", UNIT, "docker")
+    ]
 
 
 def test_every_gpu_has_metrics(fleet: dict[str, Host], installed: Outcome) -> None:
@@ -81,7 +83,7 @@ def test_every_gpu_has_metrics(fleet: dict[str, Host], installed: Outcome) -> No
         assert installed.report[name]["exporter"] == {"before": None, "after": after}
     ubuntu = fleet["ubuntu2204"]
     text = scrape(ubuntu)
-    assert temperatures(text) == gpus(ubuntu), "the very ones"
+    assert temperatures(text) == gpus(ubuntu), "the same GPUs"
     assert set(text.split()) & {"DCGM_FI_DEV_SM_CLOCK"} == set(), "the counters are the user's"
     assert collectors(ubuntu) == ["dcgm-exporter", "nv-hostengine"]
     held = [line.split()[2] for line in ubuntu.output(VERSIONS).splitlines()]
@@ -94,7 +96,9 @@ def test_a_container_needs_no_package(fleet: dict[str, Host], installed: Outcome
     assert "datacenter" not in fleet["el7"].output("rpm -qa")
 
 
-def test_it_listens_only_where_asked(fleet: dict[str, Host], installed: Outcome) -> None:
+def test_it_listens_only_on_the_configured_address(
+    fleet: dict[str, Host], installed: Outcome
+) -> None:
     ubuntu, debian = fleet["ubuntu2204"], fleet["debian12"]
     assert scrape(ubuntu, f"{ubuntu.address}:9400") == ""
     assert temperatures(scrape(debian, f"{debian.address}:9500"))
@@ -102,7 +106,7 @@ def test_it_listens_only_where_asked(fleet: dict[str, Host], installed: Outcome)
     assert "GF587" not in installed.codes("debian12")
 
 
-def test_a_second_run_costs_one_command_and_changes_nothing(
+def test_a_second_run_takes_one_command_and_changes_nothing(
     fleet: dict[str, Host], installed: Outcome
 ) -> None:
     earlier = {name: (starts(host), len(host.sessions())) for name, host in fleet.items()}
@@ -121,17 +125,17 @@ def test_the_checks_are_green(fleet: dict[str, Host], installed: Outcome) -> Non
 
 
 @pytest.mark.extended
-def test_the_exporter_outlives_a_change_of_the_driver(
+def test_the_exporter_survives_a_change_of_the_driver(
     fleet: dict[str, Host], installed: Outcome
 ) -> None:
-    """It holds the GPUs, is stopped for the change, and shows the new driver after it."""
+    """It uses the GPUs, is stopped for the change, and reports the new driver afterwards."""
     ubuntu, el7 = fleet["ubuntu2204"], fleet["el7"]
     assert 'DCGM_FI_DRIVER_VERSION="580.178.04"' in scrape(ubuntu)
     done = run_deploy(
         "gpu_node",
         [ubuntu, el7],
         per_host={
-            "ubuntu2204": {**WISHES["ubuntu2204"], "driver_version": "580.159.03"},
+            "ubuntu2204": {**SETTINGS["ubuntu2204"], "driver_version": "580.159.03"},
             "el7": {"driver_version": "550.163.01"},
         },
         exporter_enabled=True,
@@ -140,14 +144,14 @@ def test_the_exporter_outlives_a_change_of_the_driver(
     assert 'DCGM_FI_DRIVER_VERSION="580.159.03"' in scrape(ubuntu)
     assert temperatures(scrape(el7))
     assert record(el7)["driver"] == "550.163.01"
-    WISHES["ubuntu2204"]["driver_version"] = "580.159.03"
-    WISHES["el7"]["driver_version"] = "550.163.01"
+    SETTINGS["ubuntu2204"]["driver_version"] = "580.159.03"
+    SETTINGS["el7"]["driver_version"] = "550.163.01"
     assert deploy(ubuntu, el7).changes() == {"ubuntu2204": 0, "el7": 0}
 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_comes_back_after_a_boot_and_after_docker(
+def test_it_returns_after_a_reboot_and_a_restart_of_docker(
     fleet: dict[str, Host], installed: Outcome, kind: str
 ) -> None:
     host = fleet[kind]
@@ -163,7 +167,7 @@ def test_it_comes_back_after_a_boot_and_after_docker(
 
 
 @pytest.mark.extended
-def test_where_the_driver_waits_for_a_boot_so_does_the_exporter(bare_host: HostFactory) -> None:
+def test_the_exporter_waits_for_the_drivers_reboot(bare_host: HostFactory) -> None:
     host = bare_host("ubuntu2404")
     done = run_deploy("gpu_node", [host], exporter_enabled=True, node_reboot="never")
     assert done.returncode == 0, done.output
@@ -179,7 +183,7 @@ def test_where_the_driver_waits_for_a_boot_so_does_the_exporter(bare_host: HostF
 
 
 @pytest.mark.extended
-def test_another_version_moves_exporter_and_dcgm_together(
+def test_exporter_and_dcgm_change_version_together(
     fleet: dict[str, Host], installed: Outcome
 ) -> None:
     host = fleet["ubuntu2204"]
@@ -190,7 +194,7 @@ def test_another_version_moves_exporter_and_dcgm_together(
     lines = {line.split()[0]: line.split()[1:] for line in host.output(VERSIONS).splitlines()}
     assert lines["datacenter-gpu-manager-exporter"] == ["4.8.2-1", "hold"]
     assert {tuple(v) for n, v in lines.items() if "-4-" in n} == {("1:4.5.3-1", "hold")}
-    assert 'Hostname="ubuntu2204"' in scrape(host), "of the older version"
+    assert 'Hostname="ubuntu2204"' in scrape(host), "a label of the older version"
     done = deploy(host)
     assert done.returncode == 0, done.output
     assert done.report[host.name]["exporter"]["after"] == "4.8.3.002"
@@ -215,7 +219,7 @@ def test_from_packages_to_a_container_and_back(fleet: dict[str, Host], installed
 
 @pytest.mark.extended
 @pytest.mark.parametrize("kind", ["ubuntu2204", "el7"])
-def test_a_removal_that_cannot_be_leaves_it_running(
+def test_a_refused_removal_leaves_it_running(
     fleet: dict[str, Host], installed: Outcome, kind: str
 ) -> None:
     host = fleet[kind]
@@ -228,7 +232,7 @@ def test_a_removal_that_cannot_be_leaves_it_running(
     assert deploy(host).changes() == {kind: 0}
 
 
-def test_removal_takes_exactly_that_away(
+def test_removal_restores_the_host(
     fleet: dict[str, Host], installed: Outcome, before: dict[str, Snapshot]
 ) -> None:
     hosts = list(fleet.values())

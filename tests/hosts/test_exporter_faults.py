@@ -1,4 +1,4 @@
-"""The exporter broken, killed, or not to be had: found, told, and made up for by the next run."""
+"""The exporter broken, killed or unavailable: reported, and fixed by the next run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.hosts, pytest.mark.extended]
 
 RECORD = "/var/lib/gpufleet/provenance.json"
 DROP_IN = "/etc/systemd/system/nvidia-dcgm-exporter.service.d/gpufleet.conf"
-WISH = {"exporter_counters": COUNTERS}
+SETTINGS = {"exporter_counters": COUNTERS}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def host(bare_host: HostFactory) -> Host:
 
 
 def deploy(host: Host, **data: Any) -> Outcome:
-    return run_deploy("gpu_node", [host], **{"exporter_enabled": True, **WISH, **data})
+    return run_deploy("gpu_node", [host], **{"exporter_enabled": True, **SETTINGS, **data})
 
 
 BREAKAGES = {
@@ -46,7 +46,7 @@ BREAKAGES = {
     "host engine not enabled": (
         "systemctl disable nvidia-dcgm", "systemctl enable nvidia-dcgm", {"exporter_service"},
     ),
-    "listens for everybody": (
+    "listens on all addresses": (
         f"cp {DROP_IN} /root/kept && sed -i 's/127.0.0.1:9400/0.0.0.0:9400/' {DROP_IN} && "
         "systemctl daemon-reload && systemctl restart nvidia-dcgm-exporter",
         f"mv /root/kept {DROP_IN} && systemctl daemon-reload && "
@@ -75,15 +75,15 @@ BREAKAGES = {
 
 
 @pytest.mark.parametrize("name", BREAKAGES)
-def test_what_is_broken_is_found_by_its_own_check(host: Host, name: str) -> None:
-    broken, mended, found_by = BREAKAGES[name]
-    host.run(f"set -e\n{broken}")
+def test_a_breakage_is_found_by_its_own_check(host: Host, name: str) -> None:
+    cause, fix, found_by = BREAKAGES[name]
+    host.run(f"set -e\n{cause}")
     host.run("timeout 10 sh -c 'until curl -fsS 127.0.0.1:9400/metrics; do sleep 0.1; done'",
              check="service" not in str(found_by))  # fmt: skip
     try:
-        (result,) = verify([host], **WISH).values()
+        (result,) = verify([host], **SETTINGS).values()
     finally:
-        host.run(f"set -e\n{mended}")
+        host.run(f"set -e\n{fix}")
     failed = {check for check, part in result["checks"].items() if part["outcome"] == "failed"}
     assert failed == found_by
 
@@ -92,20 +92,20 @@ def test_a_version_that_the_repository_lacks(host: Host) -> None:
     done = deploy(host, exporter_version="4.8.1")
     assert done.returncode == 1
     assert "GF313" in done.output
-    assert "4.6.0" in done.output, "those that there are"
-    assert temperatures(scrape(host)), "the old one goes on"
+    assert "4.6.0" in done.output, "an available version"
+    assert temperatures(scrape(host)), "the old one keeps running"
     assert deploy(host).returncode == 0
 
 
-def test_an_image_that_cannot_be_had(host: Host) -> None:
+def test_an_image_that_is_unavailable(host: Host) -> None:
     done = deploy(host, exporter_mode="docker", exporter_image="registry.invalid/none:1")
     assert done.returncode == 1
     assert "GF579" in done.output
-    assert temperatures(scrape(host)), "the old one goes on"
+    assert temperatures(scrape(host)), "the old one keeps running"
     assert deploy(host).changes() == {host.name: 0}
 
 
-def test_an_exporter_that_does_not_come_up(host: Host) -> None:
+def test_an_exporter_that_does_not_start(host: Host) -> None:
     host.run("mv /usr/bin/dcgm-exporter /root/kept && ln -s /bin/false /usr/bin/dcgm-exporter")
     host.run("systemctl stop nvidia-dcgm-exporter")
     try:
@@ -122,11 +122,11 @@ def test_an_exporter_that_does_not_come_up(host: Host) -> None:
     "sentence",
     ["Install DCGM", "Install dcgm-exporter", "Start it", "Record"],
 )
-def test_a_killed_run_is_made_up_for(host: Host, tmp_path: Path, sentence: str) -> None:
-    """Killed as an operation of the exporter begins, or a moment later."""
+def test_the_run_after_a_killed_one_converges(host: Host, tmp_path: Path, sentence: str) -> None:
+    """Killed at the start of an operation of the exporter, or shortly after."""
     version = "4.8.2" if sentence in ("Install DCGM", "Start it") else "4.8.3"
-    wish = {host.name: {**WISH, "exporter_version": version}}
-    command = deploy_command("gpu_node", [host], tmp_path, wish, {"exporter_enabled": True})
+    per_host = {host.name: {**SETTINGS, "exporter_version": version}}
+    command = deploy_command("gpu_node", [host], tmp_path, per_host, {"exporter_enabled": True})
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, start_new_session=True,

@@ -1,4 +1,4 @@
-"""The exporter is kept away: by whoever collects already, by a taken port, by a kubelet."""
+"""The exporter is refused: another collector runs, the port is taken, a kubelet runs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ pytestmark = pytest.mark.hosts
 PROGRAM = "/etc/sim/dcgm-exporter --collectors /root/counters.csv --address"
 RUN = "systemd-run -q --collect --unit"
 DOCKER = f"docker run -d --network host --runtime nvidia -e NVIDIA_VISIBLE_DEVICES=all {IMAGE}"
-# Who collects, or listens, and the words and code that the finding names it by.
+# A rival: commands that start and stop it, code of the finding, words of its message.
 RIVALS = {
     "an exporter of a DaemonSet": (
         f"{RUN} in-a-pod --slice kubepods-pod7.slice {PROGRAM} 127.0.0.1:9400",
         "systemctl stop in-a-pod", "GF581", "of a pod of Kubernetes",
     ),
-    "a host engine of somebody's": (
+    "the user's host engine": (
         "systemctl start nvidia-dcgm", "systemctl stop nvidia-dcgm",
         "GF581", "DCGM's host engine (process", "of nvidia-dcgm.service",
     ),
@@ -42,7 +42,7 @@ RIVALS = {
         "--collectors /root/counters.csv --address 127.0.0.1:9400",
         "systemctl stop renamed", "GF581", "Alibaba's renamed dcgm-exporter",
     ),
-    "one that is known by its library alone": (
+    "a process known only by its library": (
         f"cp /etc/sim/dcgm-exporter /root/telemetry && {RUN} secret /root/telemetry "
         "--collectors /root/counters.csv --address 127.0.0.1:19400",
         "systemctl stop secret", "GF581", "telemetry (process", "of secret.service",
@@ -56,7 +56,7 @@ RIVALS = {
 
 @pytest.fixture(scope="module")
 def host(bare_host: HostFactory) -> Host:
-    """A GPU node without an exporter of gpufleet's; DCGM was installed on it by hand."""
+    """A GPU node without gpufleet's exporter, with DCGM installed by hand."""
     found = bare_host("debian12")
     done = run_deploy("gpu_node", [found])
     assert done.returncode == 0, done.output
@@ -96,16 +96,16 @@ def test_it_is_refused_with_the_reason(host: Host, name: str) -> None:
         (message,) = {f["message"] for f in done.report[host.name]["findings"] if f["code"] == code}
         for word in words:
             assert word in message
-        modest = deploy(host, "auto")
-        assert modest.returncode == 0, modest.output
-        severities = {f["code"]: f["severity"] for f in modest.report[host.name]["findings"]}
+        automatic = deploy(host, "auto")
+        assert automatic.returncode == 0, automatic.output
+        severities = {f["code"]: f["severity"] for f in automatic.report[host.name]["findings"]}
         assert severities[code] == "warning"
-        assert modest.changes() == {host.name: 0}
+        assert automatic.changes() == {host.name: 0}
         assert differences(was, snapshot(host)) == {}
 
 
 @pytest.mark.extended
-def test_preflight_says_so_and_what_would_be_done(host: Host) -> None:
+def test_preflight_reports_the_refusal_and_the_plan(host: Host) -> None:
     was = snapshot(host)
     with rival(host, "an exporter of another unit at another port"):
         done = deploy(host, deploy="preflight")
@@ -118,7 +118,7 @@ def test_preflight_says_so_and_what_would_be_done(host: Host) -> None:
     assert differences(was, snapshot(host)) == {}
 
 
-def test_beside_a_kubelet_it_is_left_to_the_cluster(host: Host) -> None:
+def test_on_a_node_with_a_kubelet_it_is_left_to_the_cluster(host: Host) -> None:
     unit = "/etc/systemd/system/kubelet.service"
     host.put(unit, "[Service]\nExecStart=/bin/sleep infinity\n")
     host.run("systemctl daemon-reload && systemctl start kubelet")
@@ -133,7 +133,7 @@ def test_beside_a_kubelet_it_is_left_to_the_cluster(host: Host) -> None:
 
 
 @pytest.mark.extended
-def test_dcgm_of_the_third_generation_is_not_pushed_out(host: Host) -> None:
+def test_dcgm_3_is_not_replaced(host: Host) -> None:
     host.run("apt-get install -y -q datacenter-gpu-manager datacenter-gpu-manager-4-core-")
     try:
         done = run_deploy("gpu_node", [host], exporter_enabled=True, exporter_mode="systemd")
@@ -144,7 +144,7 @@ def test_dcgm_of_the_third_generation_is_not_pushed_out(host: Host) -> None:
         host.run("apt-get purge -y -q datacenter-gpu-manager")
 
 
-def test_once_nobody_is_in_the_way_it_comes(host: Host) -> None:
+def test_it_is_installed_once_nothing_conflicts(host: Host) -> None:
     done = deploy(host, "auto")
     assert done.returncode == 0, done.output
     assert len(temperatures(scrape(host))) == 1

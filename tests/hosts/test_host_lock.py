@@ -1,4 +1,4 @@
-"""Two runs on one host: one changes it, the other waits or stops; the lock ends with its run."""
+"""Two runs on one host: the second waits or stops; the lock ends with its run."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ while [ ! -e /run/go ]; do sleep 0.1; done
 echo $? >/run/ended
 """
 AS_USER = {"ssh_user": "ops", "_sudo": True}
-FIRST_CHANGES = 3  # operations of the driver role after whose beginning the host is being changed
+FIRST_CHANGES = 3  # operations of the driver role that precede the first change
 
 
-def let_user_in(host: Host) -> None:
-    """A user who becomes root by sudo without a password."""
+def add_user(host: Host) -> None:
+    """Add a user with passwordless sudo."""
     host.run("id ops || useradd -m -s /bin/bash ops")
     host.put("/etc/sudoers.d/ops", "ops ALL=(ALL) NOPASSWD: ALL\n", 0o440)
 
 
-def begun(host: Host, folder: Path, data: Mapping[str, Any]) -> subprocess.Popen[str]:
-    """A run of the driver role that has just begun."""
+def start_run(host: Host, folder: Path, data: Mapping[str, Any]) -> subprocess.Popen[str]:
+    """Start a run of the driver role."""
     command = deploy_command("gpu_node", [host], folder, {host.name: data}, ONLY_DRIVER)
     return subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -50,9 +50,9 @@ def begun(host: Host, folder: Path, data: Mapping[str, Any]) -> subprocess.Popen
 
 
 @contextmanager
-def at_work(host: Host, folder: Path, data: Mapping[str, Any]) -> Iterator[subprocess.Popen[str]]:
-    """A run that is in the middle of its changes."""
-    with begun(host, folder, data) as process:
+def mid_run(host: Host, folder: Path, data: Mapping[str, Any]) -> Iterator[subprocess.Popen[str]]:
+    """A run while it changes the host."""
+    with start_run(host, folder, data) as process:
         assert process.stdout
         operations = 0
         for line in process.stdout:
@@ -69,8 +69,8 @@ def test_a_second_run_stops_or_waits_and_names_the_first(
     other = {"per_host": {host.name: {"driver_branch": "580"}}, **ONLY_DRIVER}
     waiting = folder(tmp_path, "waiting")
     with (
-        at_work(host, folder(tmp_path, "first"), {"driver_branch": "550"}) as first,
-        begun(host, waiting, {"driver_branch": "580"}) as second,
+        mid_run(host, folder(tmp_path, "first"), {"driver_branch": "550"}) as first,
+        start_run(host, waiting, {"driver_branch": "580"}) as second,
     ):
         refused = run_deploy("gpu_node", [host], node_lock_timeout=0, **other)
         output, _ = first.communicate(timeout=120)
@@ -100,24 +100,24 @@ def folder(parent: Path, name: str) -> Path:
         pytest.param("debian12", {}, marks=pytest.mark.extended),
     ],
 )
-def test_the_lock_ends_with_a_run_that_is_killed(
+def test_the_lock_ends_with_a_killed_run(
     bare_host: HostFactory, tmp_path: Path, kind: str, how: dict[str, Any]
 ) -> None:
     host = bare_host(kind)
-    let_user_in(host)
-    with at_work(host, tmp_path, how) as process:
+    add_user(host)
+    with mid_run(host, tmp_path, how) as process:
         assert host.output(FREE) == ""
         os.killpg(process.pid, signal.SIGKILL)
         assert wait_until(lambda: host.output(FREE), 10) == "free"
 
 
-def test_the_step_of_a_run_that_is_killed_is_waited_for(
+def test_the_next_run_waits_for_the_step_of_a_killed_run(
     bare_host: HostFactory, tmp_path: Path
 ) -> None:
-    """It goes on on the host: another run would change the same things at the same time."""
+    """The step continues on the host: another run would change the same things concurrently."""
     host = bare_host("ubuntu2204")
     host.put("/usr/local/bin/apt-mark", SLOW, 0o755)  # only the step that holds packages runs it
-    with begun(host, folder(tmp_path, "first"), {}) as first:
+    with start_run(host, folder(tmp_path, "first"), {}) as first:
         assert wait_until(lambda: host.run("test -e /run/begun", check=False).returncode == 0, 120)
         os.killpg(first.pid, signal.SIGKILL)
     assert wait_until(lambda: host.output(FREE), 10) == "free"
@@ -139,12 +139,12 @@ def test_the_step_of_a_run_that_is_killed_is_waited_for(
 @pytest.mark.extended
 @pytest.mark.parametrize("how", [AS_USER, {}], ids=["sudo", "root"])
 @pytest.mark.parametrize("kind", ["el7", "debian12"])
-def test_the_lock_ends_with_its_connection_and_the_run_says_what_was_cut(
+def test_a_lost_connection_ends_the_lock_and_is_reported(
     bare_host: HostFactory, tmp_path: Path, kind: str, how: dict[str, Any]
 ) -> None:
     host = bare_host(kind)
-    let_user_in(host)
-    with at_work(host, tmp_path, how) as process:
+    add_user(host)
+    with mid_run(host, tmp_path, how) as process:
         host.run("pkill -KILL -f '[s]shd: .*@notty'")
         assert wait_until(lambda: host.output(FREE), 10) == "free"
         output, _ = process.communicate(timeout=60)

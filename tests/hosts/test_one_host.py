@@ -1,4 +1,4 @@
-"""Hosts that answer oddly, for real: what prints is not read, and what refuses stops alone."""
+"""Hosts that misbehave: output of the login is ignored, and a host that fails stops alone."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ BANNER = "printf 'reboot required\\nchanged /etc/passwd\\napt-get (17)\\n@@os\\n
 DEEP = "[" * 3000 + "]" * 3000
 
 
-def with_password(host: Host) -> None:
-    """A user who becomes root by sudo, with a password that nobody gives."""
+def require_sudo_password(host: Host) -> None:
+    """Add a user whose sudo needs a password that the inventory lacks."""
     host.run("id asked || useradd -m -s /bin/bash asked")
     host.put("/etc/sudoers.d/asked", "asked ALL=(ALL) ALL\n", 0o440)
 
 
-@pytest.mark.extended  # it takes the minute that a silent host is waited for
-def test_a_host_that_hangs_in_a_step_is_given_up_and_the_others_go_on(
+@pytest.mark.extended  # takes the minute of the timeout of a silent host
+def test_a_host_that_hangs_is_given_up_and_the_others_continue(
     bare_host: HostFactory,
 ) -> None:
     going, hanging = bare_host("ubuntu2204"), bare_host("debian12")
@@ -46,13 +46,13 @@ def test_a_host_that_hangs_in_a_step_is_given_up_and_the_others_go_on(
     assert "nvidia" in going.get("/etc/docker/daemon.json")
 
 
-def test_a_chatty_login_is_not_read_and_a_refusal_stops_its_host_alone(
+def test_output_of_a_login_is_ignored_and_a_refusing_host_stops_alone(
     bare_host: HostFactory,
 ) -> None:
     chatty, refusing = bare_host("ubuntu2204"), bare_host("debian12")
     own = chatty.get("/root/.bashrc")
     chatty.put("/root/.bashrc", BANNER + own)
-    with_password(refusing)
+    require_sudo_password(refusing)
     done = run_deploy(
         "gpu_node",
         [chatty, refusing],

@@ -1,4 +1,4 @@
-"""Secrets of 20 forms on hosts, and whole runs: nothing that others can read shows one."""
+"""Whole runs on hosts with 20 forms of secrets: nothing that other users can read shows one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from checking import GPUFLEET
 from deploying import ROOT, Outcome, deploy_command, run_deploy
 from driver_state import OLD_580
-from planted import FOREIGN, let_in, plant, shown_to_others
+from planted import FOREIGN, add_user, leaks, plant
 
 from gpufleet_sandbox import Host
 from gpufleet_sandbox.paths import cache_dir
@@ -24,12 +24,12 @@ from tests.planting.watching import files_that_show, home_apart, watching
 
 pytestmark = pytest.mark.hosts
 
-WORDS = ["-vvv", "--diff"]
+VERBOSE = ["-vvv", "--diff"]
 
 
 @pytest.fixture
 def guarded(mirror_host: Host) -> Iterator[str]:
-    """The mirror gives NVIDIA's repositories only for this password."""
+    """The password that the mirror requires for NVIDIA's repositories."""
     password = Marks("mirror")["login"]
     faults = mirror_host.scenario / "faults.json"
     wanted = {"mode": "login", "path": "^/compute/", "login": f"me:{password}"}
@@ -39,7 +39,7 @@ def guarded(mirror_host: Host) -> Iterator[str]:
 
 
 class Planted:
-    """Hosts with secrets, and runs on them that are looked at."""
+    """Hosts with secrets, and monitored runs on them."""
 
     def __init__(
         self, hosts: list[Host], folder: Path, password: str, patch: pytest.MonkeyPatch
@@ -53,7 +53,7 @@ class Planted:
             plant(host, marks)
             own = folder / host.name
             own.mkdir()
-            self.per_host[host.name] = let_in(host, marks, own)
+            self.per_host[host.name] = add_user(host, marks, own)
         logins = folder / "logins"
         logins.write_text(f"machine mirror login me password {password}\n")
         logins.chmod(0o600)
@@ -64,8 +64,8 @@ class Planted:
         self.since = time.time()
 
     def run(self, deploy: str = "gpu_node", *options: str, **data: Any) -> Outcome:
-        """A run that shows no secret in what it prints, reports, writes, or runs."""
-        with self.looked_at() as texts:
+        """Run a deploy: no secret may be in its output, report, files or command lines."""
+        with self.monitored() as texts:
             done = run_deploy(
                 deploy,
                 self.hosts,
@@ -77,8 +77,8 @@ class Planted:
         return done
 
     def command(self, *words: str | Path) -> str:
-        """What `gpufleet WORDS` prints."""
-        with self.looked_at() as texts:
+        """Output of `gpufleet WORDS`, which must show no secret either."""
+        with self.monitored() as texts:
             done = subprocess.run(
                 [GPUFLEET, *words], cwd=ROOT, capture_output=True, text=True, timeout=300,
                 check=False,
@@ -87,10 +87,10 @@ class Planted:
         return done.stdout + done.stderr
 
     @contextmanager
-    def looked_at(self) -> Iterator[list[str]]:
-        """Texts that must show no secret, and what is written and run meanwhile."""
+    def monitored(self) -> Iterator[list[str]]:
+        """Fails if a text of the list, a file or a command line of that time shows a secret."""
         began, texts = time.time(), list[str]()
-        foreign = "words of a process"  # whoever runs it shows it
+        foreign = "words of a process"  # the planted process shows it itself
         watched = {key: name for key, name in self.patterns.items() if foreign not in name}
         with watching(watched) as seen:
             yield texts
@@ -106,24 +106,24 @@ class Planted:
         more = {**self.data, **data}
         return Path(deploy_command("gpu_node", self.hosts, folder, self.per_host, more)[-2])
 
-    def look(self) -> None:
+    def assert_no_leaks(self) -> None:
         for host in self.hosts:
-            assert shown_to_others(host, self.patterns, self.since) == [], host.name
+            assert leaks(host, self.patterns, self.since) == [], host.name
 
 
 def test_an_installation_shows_no_secret(
     bare_host: HostFactory, guarded: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planted = Planted([bare_host("ubuntu2204")], tmp_path, guarded, monkeypatch)
-    done = planted.run("gpu_node", *WORDS)
+    done = planted.run("gpu_node", *VERBOSE)
     assert done.returncode == 0, done.output
     assert "nvidia" in done.output
-    planted.look()
+    planted.assert_no_leaks()
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("options", [[], WORDS], ids=["plain", "vvv"])
-def test_forty_secrets_on_two_hosts_through_their_whole_life(
+@pytest.mark.parametrize("options", [[], VERBOSE], ids=["plain", "vvv"])
+def test_forty_secrets_on_two_hosts_from_installation_to_removal(
     bare_host: HostFactory,
     guarded: str,
     tmp_path: Path,
@@ -140,15 +140,15 @@ def test_forty_secrets_on_two_hosts_through_their_whole_life(
     changed = planted.run("gpu_node", *options, "--diff", toolkit_default_runtime=True)
     assert changed.returncode == 0, changed.output
     assert "default-runtime: nvidia" in changed.output
-    refused_by_words(planted, options)
-    looked_at_by_commands(planted)
+    failing_runs(planted, options)
+    doctor_and_verify(planted)
     removed = planted.run("remove", *options)
     assert removed.returncode == 0, removed.output
-    planted.look()
+    planted.assert_no_leaks()
 
 
-def refused_by_words(planted: Planted, options: list[str]) -> None:
-    """Runs that fail: work on a GPU, a wrong login, settings that hold what they may not."""
+def failing_runs(planted: Planted, options: list[str]) -> None:
+    """Runs that fail: work on a GPU, a wrong login, settings with secrets in them."""
     for host, version in {"el7": "550.144.03", "ubuntu2204": OLD_580}.items():
         planted.per_host[host]["driver_version"] = version
     for host in planted.hosts:
@@ -169,17 +169,17 @@ def refused_by_words(planted: Planted, options: list[str]) -> None:
     query = f"https://mirror/compute?X-Amz-Signature={own['signature in an address']}"
     planted.patterns |= own.patterns
     for url in (address, query):
-        told = planted.run("gpu_node", *options, driver_repo_url=url, toolkit_repo_url=url)
-        assert told.returncode != 0, told.output
+        rejected = planted.run("gpu_node", *options, driver_repo_url=url, toolkit_repo_url=url)
+        assert rejected.returncode != 0, rejected.output
     for host in planted.hosts:
         del planted.per_host[host.name]["driver_version"]
 
 
-def looked_at_by_commands(planted: Planted) -> None:
+def doctor_and_verify(planted: Planted) -> None:
     inventory = planted.inventory()
     assert "GPUs" in planted.command("doctor", inventory, "--json")
     results = [planted.home / "found.json", planted.home / "found.xml"]
     planted.command("verify", inventory, "--json", results[0], "--junit", results[1])
-    planted.per_host = {host.name: {} for host in planted.hosts}  # the checks take no passphrase
+    planted.per_host = {host.name: {} for host in planted.hosts}  # verify supports no passphrase
     planted.command("verify", planted.inventory(), "--json", results[0], "--junit", results[1])
     assert all(path.exists() for path in results)

@@ -1,4 +1,4 @@
-"""`deploys/preflight.py`, `--dry` and wrong settings: everything said, nothing changed."""
+"""`deploys/preflight.py`, `--dry` and wrong settings: everything is reported, nothing changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def hosts(bare_host: HostFactory) -> list[Host]:
     return [el7, bare_host("debian12"), bare_host("nogpu")]
 
 
-def test_preflight_says_all_and_changes_nothing(hosts: list[Host]) -> None:
+def test_preflight_reports_everything_and_changes_nothing(hosts: list[Host]) -> None:
     before = [snapshot(host) for host in hosts]
     done = run_deploy("preflight", hosts)
     assert done.returncode == 0, done.output
@@ -77,7 +77,7 @@ WRONG = {
 }
 
 
-def test_wrong_settings_of_all_hosts_are_said_at_once(hosts: list[Host]) -> None:
+def test_wrong_settings_of_all_hosts_are_reported_at_once(hosts: list[Host]) -> None:
     before = [snapshot(host) for host in hosts]
     done = run_deploy("gpu_node", hosts, per_host=WRONG, **ONLY_DRIVER)
     assert done.returncode == 1

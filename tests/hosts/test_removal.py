@@ -1,4 +1,4 @@
-"""`deploys/remove.py`: a host is as it was before, and what users made of it meanwhile stays."""
+"""`deploys/remove.py` restores the host and keeps what users changed meanwhile."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ version = 2
     SystemdCgroup = true"""
 # what a removal leaves: docs/removal.md
 LEFT = (
-    "/boot/initr",  # made anew, so other bytes
+    "/boot/initr",  # rebuilt, so its bytes differ
     "/etc/dnf/plugins/versionlock.list",  # dnf drops the comments; the locks are compared
 )
 RECORD = "/var/lib/gpufleet/provenance.json"
@@ -47,7 +47,7 @@ Snapshot = dict[str, list[str]]
 
 @pytest.fixture(scope="module")
 def fleet(bare_host: HostFactory) -> dict[str, Host]:
-    """Bare hosts whose docker and containerd somebody has configured."""
+    """Bare hosts with the user's settings of docker and containerd."""
     hosts = {kind: bare_host(kind) for kind in KINDS}
     for host in hosts.values():
         configure(host)
@@ -56,7 +56,7 @@ def fleet(bare_host: HostFactory) -> dict[str, Host]:
 
 
 def configure(host: Host) -> None:
-    """Its runtimes, as a user has them."""
+    """Write the user's settings of docker and containerd."""
     host.put("/etc/docker/daemon.json", DAEMON, 0o640)
     host.put("/etc/containerd/config.toml", CONTAINERD)
     host.run("systemctl restart containerd docker")
@@ -64,12 +64,14 @@ def configure(host: Host) -> None:
 
 @pytest.fixture(scope="module")
 def before(fleet: dict[str, Host]) -> dict[str, Snapshot]:
-    """Every host as it was before gpufleet came."""
+    """Each host before the installation."""
     return {name: snapshot(host, *LEFT) for name, host in fleet.items()}
 
 
-def test_gpufleet_comes(fleet: dict[str, Host], before: dict[str, Snapshot]) -> None:
-    """What the tests below take away again; on no host is a thing as it was."""
+def test_an_installation_changes_each_host(
+    fleet: dict[str, Host], before: dict[str, Snapshot]
+) -> None:
+    """The tests below remove all of it; on each host every kind of state changes."""
     done = run_deploy("gpu_node", list(fleet.values()))
     assert done.returncode == 0, done.output
     for name, host in fleet.items():
@@ -77,7 +79,7 @@ def test_gpufleet_comes(fleet: dict[str, Host], before: dict[str, Snapshot]) -> 
         assert set(changed) >= {"packages", "holds", "files", "modules", "units", "devices"}
 
 
-def test_a_dry_removal_says_what_would_go(fleet: dict[str, Host]) -> None:
+def test_a_dry_removal_reports_what_it_would_remove(fleet: dict[str, Host]) -> None:
     host = fleet["debian12"]
     was = snapshot(host)
     done = run_deploy("remove", [host], options=["--dry"])
@@ -89,7 +91,7 @@ def test_a_dry_removal_says_what_would_go(fleet: dict[str, Host]) -> None:
 
 
 @pytest.mark.parametrize("fault", some(["gpu-busy", "module-busy"], ["gpu-busy"]))
-def test_nothing_is_taken_from_under_running_work(fleet: dict[str, Host], fault: str) -> None:
+def test_running_work_prevents_removal(fleet: dict[str, Host], fault: str) -> None:
     host = fleet["ubuntu2204"]
     was = snapshot(host)
     with host.fault(fault):
@@ -113,10 +115,10 @@ def test_containers_keep_their_runtime(fleet: dict[str, Host]) -> None:
     host.run("docker rm -f stays && docker rmi gpufleet/probe")
 
 
-def test_a_removal_that_cannot_go_on_is_finished_by_the_next(
+def test_an_interrupted_removal_is_finished_by_the_next(
     fleet: dict[str, Host], before: dict[str, Snapshot]
 ) -> None:
-    """Exactly what was there before is there again: files with modes, packages, units, modules."""
+    """The earlier state is restored exactly: files with modes, packages, units, modules."""
     host = fleet["ubuntu2204"]
     with host.fault("apt-lock"):
         done = run_deploy("remove", [host], node_lock_timeout=2)
@@ -135,9 +137,9 @@ def test_a_removal_that_cannot_go_on_is_finished_by_the_next(
     assert "nvidia" not in host.output("docker info --format '{{json .Runtimes}}'")
 
 
-@pytest.mark.extended  # in `make test` test_exporter removes all of it from this kind
+@pytest.mark.extended  # test_exporter removes everything from this kind too
 def test_a_removal_on_el7(bare_host: HostFactory) -> None:
-    """Packages, keys of repositories and version locks go; the lock of another stays."""
+    """Packages, repository keys and version locks are removed; the user's lock stays."""
     host = bare_host("el7")
     configure(host)
     host.run("yum -q -y versionlock add bash")
@@ -164,9 +166,9 @@ def test_what_users_changed_stays(fleet: dict[str, Host], before: dict[str, Snap
     assert done.report[host.name]["needs"] == ["reboot: the nvidia modules are still loaded"]
     findings = {f["code"]: f["message"] for f in done.report[host.name]["findings"]}
     assert findings["GF562"].endswith("depend on them: nvidia-modprobe.")
-    told = [f["message"] for f in done.report[host.name]["findings"] if f["code"] == "GF561"]
+    reported = [f["message"] for f in done.report[host.name]["findings"] if f["code"] == "GF561"]
     changed = [TOOLKIT_LIST, OVERRIDE, TOOLKIT_CONFIG]
-    assert sorted(message.split()[0] for message in told) == changed
+    assert sorted(message.split()[0] for message in reported) == changed
     assert findings["GF570"].startswith(TOOLKIT_KEY)
     host.run("apt-get update -q -o APT::Update::Error-Mode=any")
     assert "GF567" in findings

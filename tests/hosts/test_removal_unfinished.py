@@ -1,4 +1,4 @@
-"""`deploys/remove.py` after runs that did not come to their end: the host is bare again."""
+"""`deploys/remove.py` after failed runs: the host is bare again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ExecStartPre=/bin/sh -c "! grep -q nvidia /etc/docker/daemon.json"
 """
 NO_PROGRAM = f"tar -c -T /dev/null | docker import --change 'ENTRYPOINT [\"/none\"]' - {IMAGE}"
 SOURCES = "/etc/apt/sources.list.d"
-# a package of the administrator's, whose data goes with it
+# the administrator's package, whose removal deletes its data
 DEB = """
 mkdir -p /root/db/DEBIAN /root/db/var/lib/customers && cd /root
 printf 'Package: customers-db\nVersion: 1\nArchitecture: all\n' >db/DEBIAN/control
@@ -45,13 +45,13 @@ rm -r /root/db
 DATA = "/var/lib/customers/data"
 
 
-def is_bare(host: Host, before: dict[str, list[str]]) -> None:
+def assert_bare(host: Host, before: dict[str, list[str]]) -> None:
     assert differences(before, snapshot(host, *LEFT)) == {}
     host.run("test ! -e /var/lib/gpufleet")
 
 
-def removed(host: Host) -> dict[str, dict[str, str | None]]:
-    """What the report says of the driver and the toolkit after a removal that ends well."""
+def remove(host: Host) -> dict[str, dict[str, str | None]]:
+    """Remove, which must succeed; driver and toolkit in the report."""
     done = run_deploy("remove", [host])
     assert done.returncode == 0, done.output
     part = done.report[host.name]
@@ -66,24 +66,22 @@ def removed(host: Host) -> dict[str, dict[str, str | None]]:
         *(pytest.param(kind, marks=pytest.mark.extended) for kind in ("el7", "ubuntu2204")),
     ],
 )
-def test_a_driver_that_could_not_be_built_goes(bare_host: HostFactory, kind: str) -> None:
+def test_a_driver_whose_build_failed_is_removed(bare_host: HostFactory, kind: str) -> None:
     host = bare_host(kind)
     before = snapshot(host, *LEFT)
     with host.fault("dkms-failure"):
         done = run_deploy("gpu_node", [host], **ONLY_DRIVER)
         assert done.returncode == 1
         assert "GF550" in done.codes(kind), done.output
-    there = removed(host)["driver"]
+    there = remove(host)["driver"]
     assert there["before"]
     assert there["after"] is None
-    is_bare(host, before)
+    assert_bare(host, before)
 
 
 @pytest.mark.parametrize("kind", some(["debian12", "el7"], ["debian12"]))
-def test_what_others_installed_meanwhile_stays_with_its_data(
-    bare_host: HostFactory, kind: str
-) -> None:
-    """Between a run that failed after it had begun, and the one that makes up for it."""
+def test_packages_installed_by_the_user_meanwhile_stay(bare_host: HostFactory, kind: str) -> None:
+    """Installed between a failed run and the next one, which converges."""
     host = bare_host(kind)
     before = snapshot(host, *LEFT)
     with host.fault("dkms-failure"):
@@ -97,7 +95,7 @@ def test_what_others_installed_meanwhile_stays_with_its_data(
     record = json.loads(host.get("/var/lib/gpufleet/provenance.json"))["driver"]
     assert "customers-db" not in record["added"]
     assert set(record["packages"]) <= set(record["added"])
-    removed(host)
+    remove(host)
     assert host.get(DATA) == "precious\n"
     left = differences(before, snapshot(host, *LEFT))
     assert set(left) == {"packages"}, left
@@ -107,7 +105,7 @@ def test_what_others_installed_meanwhile_stays_with_its_data(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("kind", ["debian12", "el7"])
-def test_a_toolkit_with_which_docker_does_not_start_goes(bare_host: HostFactory, kind: str) -> None:
+def test_a_toolkit_that_breaks_docker_is_removed(bare_host: HostFactory, kind: str) -> None:
     host = bare_host(kind)
     host.run(f"mkdir -p {Path(DROP_IN).parent}")
     host.put(DROP_IN, REFUSE)
@@ -116,15 +114,15 @@ def test_a_toolkit_with_which_docker_does_not_start_goes(bare_host: HostFactory,
     done = run_deploy("gpu_node", [host])
     assert done.returncode == 1
     assert "GF432" in done.codes(kind), done.output
-    there = removed(host)["toolkit"]
+    there = remove(host)["toolkit"]
     assert there == {"before": "1.20.1", "after": None}
-    is_bare(host, before)
+    assert_bare(host, before)
 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("mode", ["docker", "systemd"])
-def test_an_exporter_that_does_not_come_up_goes(bare_host: HostFactory, mode: str) -> None:
-    """The image was there before, and stays; from packages, an old hook of the unit refuses."""
+def test_an_exporter_that_does_not_start_is_removed(bare_host: HostFactory, mode: str) -> None:
+    """The user's image stays; from packages, a drop-in of the user keeps the unit from starting."""
     host = bare_host("ubuntu2204")
     host.run(NO_PROGRAM)
     folder = "/etc/systemd/system/nvidia-dcgm-exporter.service.d"
@@ -138,12 +136,12 @@ def test_an_exporter_that_does_not_come_up_goes(bare_host: HostFactory, mode: st
     assert done.returncode == 0, done.output
     assert "GF572" in done.codes(host.name)
     assert done.report[host.name]["exporter"]["after"] is None
-    is_bare(host, before)
+    assert_bare(host, before)
     host.run(f"docker image inspect {IMAGE}")
 
 
 @pytest.mark.extended
-def test_packages_that_somebody_removed_by_hand_are_no_obstacle(bare_host: HostFactory) -> None:
+def test_packages_removed_by_hand_do_not_block_removal(bare_host: HostFactory) -> None:
     host = bare_host("ubuntu2404")
     done = run_deploy("gpu_node", [host])
     assert done.returncode == 0, done.output
@@ -151,6 +149,6 @@ def test_packages_that_somebody_removed_by_hand_are_no_obstacle(bare_host: HostF
     host.run(
         f"rm {SOURCES}/cuda-*.list {SOURCES}/nvidia-container-toolkit.list && apt-get update -q"
     )
-    assert removed(host)["driver"] == {"before": None, "after": None}
+    assert remove(host)["driver"] == {"before": None, "after": None}
     host.run("test ! -e /var/lib/gpufleet")
     assert run_deploy("remove", [host]).codes(host.name) == {"GF560"}

@@ -1,4 +1,4 @@
-"""A mirror that asks for a login: files of root's alone hold it, and nothing shows it."""
+"""A mirror that requires a login: only files readable by root contain it, nothing shows it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLACES = "/etc /root /tmp /var/tmp /var/lib/gpufleet /var/lib/apt /var/cache /ru
 
 @pytest.fixture
 def guarded(mirror_host: Host) -> Iterator[None]:
-    """The mirror gives NVIDIA's repositories only to who logs in."""
+    """The mirror requires a login for NVIDIA's repositories."""
     faults = mirror_host.scenario / "faults.json"
     wanted = {"mode": "login", "path": "^/compute/", "login": f"me:{PASSWORD}"}
     faults.write_text(json.dumps(wanted))
@@ -31,7 +31,7 @@ def guarded(mirror_host: Host) -> Iterator[None]:
 
 
 def command_lines() -> str:
-    """Of all processes of this machine, those of its sandbox hosts among them."""
+    """Command lines of all processes on this machine, including its sandbox hosts."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):  # it has ended
@@ -39,7 +39,7 @@ def command_lines() -> str:
     return b"".join(found).decode(errors="replace")
 
 
-def test_a_login_reaches_the_mirror_and_nobody_else(
+def test_a_login_reaches_only_the_mirror(
     bare_host: HostFactory, guarded: None, tmp_path: Path
 ) -> None:
     hosts = [bare_host("debian12"), bare_host("el7")]
@@ -50,13 +50,13 @@ def test_a_login_reaches_the_mirror_and_nobody_else(
     logins.write_text(f"machine mirror login me password {PASSWORD}\n")
     logins.chmod(0o600)
     seen: list[str] = []
-    wish = {"driver_repo_logins": str(logins), **ONLY_DRIVER}
+    settings = {"driver_repo_logins": str(logins), **ONLY_DRIVER}
     done = run_deploy(
         "gpu_node",
         hosts,
         options=["--diff", "-vvv"],
         on_line=lambda line: seen.append(command_lines()) if "Starting op" in line else None,
-        **wish,
+        **settings,
     )
     assert done.returncode == 0, done.output[-3000:]
     assert PASSWORD not in done.output
@@ -71,8 +71,8 @@ def test_a_login_reaches_the_mirror_and_nobody_else(
         for path in files:
             assert host.output(f"stat -c '%a %U' {path}") == "600 root", path
         assert host.run("ls /var/lib/gpufleet/incoming", check=False).stdout == ""
-    again = run_deploy("gpu_node", hosts, **wish)
+    again = run_deploy("gpu_node", hosts, **settings)
     assert again.changes() == {"debian12": 0, "el7": 0}, again.output
     logins.chmod(0o644)
-    open_to_all = run_deploy("gpu_node", hosts[:1], **wish)
+    open_to_all = run_deploy("gpu_node", hosts[:1], **settings)
     assert "GF326" in open_to_all.codes("debian12")

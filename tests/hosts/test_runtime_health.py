@@ -1,4 +1,4 @@
-"""A runtime that worked before works afterwards, by its own word, or all is as it was."""
+"""A healthy runtime reports healthy after a run, or its old files are restored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DAEMON_JSON, CONFIG_TOML = "/etc/docker/daemon.json", "/etc/containerd/config.to
 MARK = "\ufeff"
 VERSION_3 = "version = 3\n"
 CRI = "ctr plugins ls | awk '$2 == \"cri\" { print $NF }'"
-# A file that only a containerd that starts sees: its own parser has nothing against the main file.
+# A file that containerd imports only at its start: its parser accepts the main file.
 IMPORTING = 'version = 2\nimports = ["/run/late/*.toml"]\n'
 LATE = """[Service]
 ExecStartPre=/bin/sh -c 'mkdir -p /run/late; rm -f /run/late/*; \
@@ -28,7 +28,7 @@ DROP_IN = "/etc/systemd/system/containerd.service.d/late.conf"
 
 @pytest.fixture(scope="module")
 def host(bare_host: HostFactory) -> Host:
-    """docker 20.10, which starts with neither of these; containerd 1.6."""
+    """docker 20.10, which rejects an empty file and a byte order mark; containerd 1.6."""
     found = bare_host("ubuntu2204")
     found.put(DAEMON_JSON, "")
     found.put(CONFIG_TOML, VERSION_3)
@@ -47,13 +47,13 @@ def docker_serves(host: Host) -> bool:
     return "nvidia" in host.output("docker info --format '{{json .Runtimes}}'")
 
 
-def test_containerd_heeds_what_was_written(host: Host, installed: Outcome) -> None:
-    """1.6 takes a file of version 3 for one of version 2."""
+def test_containerd_uses_the_written_configuration(host: Host, installed: Outcome) -> None:
+    """containerd 1.6 reads a file of version 3 as version 2."""
     assert "runtimes.nvidia]" in host.output("containerd config dump")
     assert host.output(CRI).strip() == "ok"
 
 
-def test_docker_comes_up_from_an_empty_file_and_stays_up(host: Host, installed: Outcome) -> None:
+def test_docker_starts_from_an_empty_file_and_keeps_running(host: Host, installed: Outcome) -> None:
     assert docker_serves(host)
     host.put(DAEMON_JSON, MARK + host.get(DAEMON_JSON))
     done = run_deploy("gpu_node", [host])
@@ -63,8 +63,8 @@ def test_docker_comes_up_from_an_empty_file_and_stays_up(host: Host, installed: 
     host.run("systemctl restart docker")
 
 
-def test_a_plugin_that_does_not_load_gets_the_old_file_back(host: Host, installed: Outcome) -> None:
-    """containerd is active all the while: only its own list of plugins tells."""
+def test_the_old_file_returns_if_a_plugin_does_not_load(host: Host, installed: Outcome) -> None:
+    """containerd stays active: only its list of plugins shows the failure."""
     host.put(CONFIG_TOML, IMPORTING)
     host.put("/etc/late.toml", LOST)
     host.put(DROP_IN, LATE)
@@ -80,7 +80,7 @@ def test_a_plugin_that_does_not_load_gets_the_old_file_back(host: Host, installe
     host.run(f"rm -r {DROP_IN} /run/late /etc/late.toml && systemctl daemon-reload")
 
 
-def test_a_containerd_that_does_not_heed_its_file_gets_the_old_one_back(
+def test_the_old_file_returns_if_containerd_ignores_the_new_one(
     host: Host, installed: Outcome
 ) -> None:
     deaf = '#!/bin/sh\n/usr/bin/containerd "$@" | grep -v nvidia\n'
@@ -94,7 +94,7 @@ def test_a_containerd_that_does_not_heed_its_file_gets_the_old_one_back(
     assert host.output("find /etc/containerd -name '*.gpufleet-new'") == ""
 
 
-def test_the_removal_leaves_docker_up(host: Host, installed: Outcome) -> None:
+def test_removal_leaves_docker_running(host: Host, installed: Outcome) -> None:
     host.put(DAEMON_JSON, "")
     done = run_deploy("remove", [host])
     assert done.returncode == 0, done.output

@@ -1,4 +1,4 @@
-"""A removal leaves docker and containerd as healthy as they were, by their own word."""
+"""A removal leaves docker and containerd as healthy as they reported before."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def installed(host: Host) -> Outcome:
 
 
 def cri(host: Host) -> str:
-    """containerd's word for the plugin that a kubelet talks to."""
+    """containerd's status of the plugin that a kubelet uses."""
     return host.output("ctr plugins ls | awk '$2 == \"cri\" { print $NF }'").strip()
 
 
-def test_a_default_of_the_user_s_stops_it_before_anything_is_touched(
+def test_the_users_default_runtime_blocks_removal_before_any_change(
     host: Host, installed: Outcome
 ) -> None:
-    """Both runtimes would name a default that is gone; nothing of the host changes."""
+    """Both runtimes would name a default that is gone; nothing on the host changes."""
     ours, docker = host.get(CONFIG_TOML), host.get(DAEMON_JSON)
     host.put(CONFIG_TOML, ours + NAMED)
     host.put(DAEMON_JSON, '{"default-runtime": "nvidia",' + docker.lstrip()[1:])
@@ -48,8 +48,8 @@ def test_a_default_of_the_user_s_stops_it_before_anything_is_touched(
     was = snapshot(host)
     done = run_deploy("remove", [host])
     assert done.returncode == 1, done.output
-    told = [f["message"] for f in done.report[host.name]["findings"] if f["code"] == "GF435"]
-    assert sorted(message.split()[0] for message in told) == [
+    reported = [f["message"] for f in done.report[host.name]["findings"] if f["code"] == "GF435"]
+    assert sorted(message.split()[0] for message in reported) == [
         "default-runtime",
         "default_runtime_name",
     ]
@@ -59,8 +59,8 @@ def test_a_default_of_the_user_s_stops_it_before_anything_is_touched(
     host.put(DAEMON_JSON, docker)
 
 
-def test_a_runtime_of_the_user_s_keeps_what_it_needs(host: Host, installed: Outcome) -> None:
-    """containerd 1.x forgets runc as soon as a file names another runtime: ours stays then."""
+def test_the_users_runtime_keeps_what_it_needs(host: Host, installed: Outcome) -> None:
+    """containerd 1.x drops runc once a file names another runtime: gpufleet's runc table stays."""
     host.put(CONFIG_TOML, host.get(CONFIG_TOML) + KATA)
     host.run("systemctl restart containerd docker")
     assert cri(host) == "ok"

@@ -1,4 +1,4 @@
-"""The sandbox itself: what a host shows, and that faults are what they say."""
+"""The sandbox itself: hosts and faults behave as documented."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 
 
 def trust_nvidia(host: Host) -> None:
-    """Add NVIDIA's repository by its keyring package, and the kernel's headers."""
+    """Add NVIDIA's repository with its keyring package, and install the kernel's headers."""
     package = f"{CUDA}/{host.kind.archive}/x86_64/cuda-keyring_1.1-1_all.deb"
     host.run(
         f"curl -sfo /tmp/keyring.deb {package} && dpkg -i /tmp/keyring.deb && apt-get -q update"
@@ -79,7 +79,7 @@ def test_a_host_can_reach_neither_real_modules_nor_real_disks(sandbox_host: Host
     assert host.output("find /dev -type b") == ""
 
 
-def test_ssh_is_strict_and_leaves_a_trace(sandbox_host: HostFactory) -> None:
+def test_ssh_checks_host_keys_and_logs_sessions(sandbox_host: HostFactory) -> None:
     host = sandbox_host("ubuntu2204")
     before = len(host.sessions())
     assert host.ssh("id -un && sudo -n id -un").stdout == "admin\nroot\n"
@@ -121,13 +121,13 @@ def test_up_again_changes_nothing(sandbox: Sandbox, sandbox_host: HostFactory) -
 
 
 @pytest.mark.extended
-def test_a_host_killed_with_its_monitor_is_made_anew(
+def test_a_host_killed_with_its_monitor_is_recreated(
     sandbox: Sandbox, sandbox_host: HostFactory
 ) -> None:
-    """As when a CI job's processes are all killed: podman still takes the host for running."""
+    """As when all processes of a CI job are killed: podman still reports the host as running."""
     host = sandbox_host("nogpu")
     if sandbox.engine.name != "podman":
-        pytest.skip("docker notes the end of a container in a service of its own")
+        pytest.skip("docker's daemon notices the end of a container")
     found = sandbox.engine.inspect(host.state.container)["State"]
     os.kill(found["ConmonPid"], signal.SIGKILL)
     os.kill(found["Pid"], signal.SIGKILL)
@@ -169,8 +169,8 @@ def test_life_of_a_driver(bare_host: HostFactory) -> None:
 
 
 @pytest.mark.extended
-def test_faults_of_a_driver_that_runs(sandbox_host: HostFactory) -> None:
-    """Goes on with the host of test_life_of_a_driver."""
+def test_faults_of_a_running_driver(sandbox_host: HostFactory) -> None:
+    """Continues with the host of test_life_of_a_driver."""
     host = sandbox_host("ubuntu2204")
     if smi(host)[0] != 0:
         pytest.fail("needs the driver that test_life_of_a_driver installs")
@@ -206,12 +206,12 @@ def test_faults_of_a_driver_that_runs(sandbox_host: HostFactory) -> None:
 
 
 @pytest.mark.extended
-def test_a_blacklist_counts_once_it_is_in_the_initramfs(bare_host: HostFactory) -> None:
+def test_a_blacklist_takes_effect_from_the_initramfs(bare_host: HostFactory) -> None:
     host = bare_host("ubuntu2404")
     assert "nouveau" in host.output("lsmod")
     host.put("/etc/modprobe.d/no-nouveau.conf", "blacklist nouveau\noptions nouveau modeset=0\n")
     host.reboot()
-    assert "nouveau" in host.output("lsmod"), "the initramfs does not know the blacklist yet"
+    assert "nouveau" in host.output("lsmod"), "the initramfs still lacks the blacklist"
     host.run("update-initramfs -u")
     assert "etc/modprobe.d/no-nouveau.conf" in host.output(
         "lsinitramfs /boot/initrd.img-$(uname -r)"

@@ -1,4 +1,4 @@
-"""What is in the toolkit's way: said, nothing of the users' touched, the other hosts go on."""
+"""Obstacles to the toolkit: reported, users' files untouched, other hosts continue."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def first(fleet: dict[str, Host]) -> Outcome:
 
 
 def test_invalid_files_are_left_as_they_are(fleet: dict[str, Host], first: Outcome) -> None:
-    """The hosts stop before anything is changed on them."""
+    """The hosts fail before any change."""
     assert first.returncode == 1
     assert first.failures() == ["debian12", "ubuntu2404"]
     assert fleet["debian12"].get(DAEMON_JSON) == BROKEN_JSON
@@ -57,9 +57,7 @@ def test_invalid_files_are_left_as_they_are(fleet: dict[str, Host], first: Outco
 
 
 @pytest.mark.extended
-def test_a_repository_of_another_signature_is_in_the_way(
-    fleet: dict[str, Host], first: Outcome
-) -> None:
+def test_a_source_with_another_signed_by_blocks(fleet: dict[str, Host], first: Outcome) -> None:
     host = fleet["debian12"]
     host.run(f"rm {DAEMON_JSON}")
     host.put(OLD_LIST, f"deb {URL} /\n")
@@ -72,7 +70,7 @@ def test_a_repository_of_another_signature_is_in_the_way(
 
 
 @pytest.mark.extended
-def test_a_runtime_that_does_not_come_up_gets_its_old_file_back(
+def test_the_old_file_returns_if_a_runtime_does_not_start(
     fleet: dict[str, Host], first: Outcome
 ) -> None:
     host = fleet["debian12"]
@@ -91,7 +89,7 @@ def test_a_runtime_that_does_not_come_up_gets_its_old_file_back(
 
 
 @pytest.mark.extended
-def test_a_file_that_the_parser_refuses_stays(fleet: dict[str, Host], first: Outcome) -> None:
+def test_a_file_that_the_parser_rejects_stays(fleet: dict[str, Host], first: Outcome) -> None:
     host = fleet["ubuntu2404"]
     host.put(CONFIG_TOML, REFUSED_TOML)
     done = run_deploy("gpu_node", [host])

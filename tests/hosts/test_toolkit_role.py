@@ -6,7 +6,7 @@ import json
 
 import pytest
 from checking import verify
-from containers import WITH_GPUS, devices, import_image, running, since, start
+from containers import WITH_GPUS, devices, import_image, running, start, started_at
 from deploying import Outcome, run_deploy
 
 from gpufleet_sandbox import Host
@@ -54,7 +54,7 @@ runtime_type = "io.containerd.runc.v2"
 SystemdCgroup = true
 BinaryName = "/usr/bin/nvidia-container-runtime"
 """
-# every command line of the host, as long as the unit runs
+# every command line of the host while the unit runs
 WATCH = "while :; do cat /proc/[0-9]*/cmdline 2>/dev/null; sleep 0.05; done >/tmp/commands"
 SPEC_VERSION = "grep -oE 'libnvidia-ml.so.[0-9]+[.][0-9.]+' {} | sort -u | cut -d. -f3-"
 OLD_DRIVER, NEW_DRIVER, EL7_OLD, EL7_NEW = "550.163.01", "580.178.04", "550.144.03", "550.163.01"
@@ -62,7 +62,7 @@ OLD_DRIVER, NEW_DRIVER, EL7_OLD, EL7_NEW = "550.163.01", "580.178.04", "550.144.
 
 @pytest.fixture(scope="module")
 def fleet(bare_host: HostFactory) -> dict[str, Host]:
-    """Bare hosts; somebody has configured debian12, and containers run on ubuntu2204."""
+    """Bare hosts: debian12 with the user's settings, ubuntu2204 with a running container."""
     hosts = {kind: bare_host(kind) for kind in ("debian12", "ubuntu2204", "el7")}
     hosts["debian12"].put(DAEMON_JSON, DAEMON, 0o600)
     hosts["debian12"].put(CONFIG_TOML, CONTAINERD)
@@ -75,7 +75,7 @@ def fleet(bare_host: HostFactory) -> dict[str, Host]:
 
 @pytest.fixture(scope="module")
 def installed(fleet: dict[str, Host]) -> Outcome:
-    """gpu_node on all of them, with an older driver each, and what it printed."""
+    """Outcome of gpu_node on all hosts, with older drivers or an older toolkit."""
     fleet["debian12"].run(f"systemd-run -q --unit watch sh -c '{WATCH}'")
     done = run_deploy(
         "gpu_node",
@@ -93,7 +93,7 @@ def installed(fleet: dict[str, Host]) -> Outcome:
 
 
 def starts(host: Host) -> list[str]:
-    return [since(host, unit) for unit in ("docker", "containerd")]
+    return [started_at(host, unit) for unit in ("docker", "containerd")]
 
 
 def runtimes(host: Host) -> list[str]:
@@ -105,7 +105,7 @@ def default_runtime(host: Host) -> str:
     return host.output("docker info --format '{{.DefaultRuntime}}'")
 
 
-def test_every_byte_of_the_users_stays(fleet: dict[str, Host], installed: Outcome) -> None:
+def test_the_users_settings_stay_byte_for_byte(fleet: dict[str, Host], installed: Outcome) -> None:
     host = fleet["debian12"]
     assert host.get(DAEMON_JSON) == DAEMON_AFTER
     assert host.output(f"stat -c '%a %U' {DAEMON_JSON}") == "600 root"
@@ -118,9 +118,7 @@ def test_every_byte_of_the_users_stays(fleet: dict[str, Host], installed: Outcom
     assert 'endpoint = ["https://mirror.example"]' in dump
 
 
-def test_the_difference_is_shown_without_secrets(
-    fleet: dict[str, Host], installed: Outcome
-) -> None:
+def test_the_diff_shows_no_secrets(fleet: dict[str, Host], installed: Outcome) -> None:
     assert "+runtimes.nvidia.path: nvidia-container-runtime" in installed.output
     assert ".containerd.runtimes.nvidia.runtime_type: io.containerd.runc.v2" in installed.output
     host = fleet["debian12"]
@@ -146,8 +144,8 @@ def test_containers_see_the_gpus(fleet: dict[str, Host], installed: Outcome) -> 
     assert "nvidia0" in devices(fleet["el7"], "-e NVIDIA_VISIBLE_DEVICES=all")
 
 
-def test_running_containers_go_on(fleet: dict[str, Host], installed: Outcome) -> None:
-    """docker knows the runtime after a reload; what needs a restart is left to the user."""
+def test_running_containers_keep_running(fleet: dict[str, Host], installed: Outcome) -> None:
+    """docker knows the runtime after a reload; a needed restart is left to the user."""
     host, part = fleet["ubuntu2204"], installed.report["ubuntu2204"]
     assert "GF413" in installed.codes("ubuntu2204")
     assert [need.split(":")[0] for need in part["needs"]] == ["restart docker.service"]
@@ -161,10 +159,10 @@ def test_running_containers_go_on(fleet: dict[str, Host], installed: Outcome) ->
     assert starts(host) == before
 
 
-def test_an_older_toolkit_is_warned_of_and_upgraded(
+def test_an_older_toolkit_gives_a_warning_and_is_upgraded(
     fleet: dict[str, Host], installed: Outcome
 ) -> None:
-    """The restart that was left out is made up for where it is allowed."""
+    """The postponed restart happens once it is allowed."""
     host = fleet["ubuntu2204"]
     assert installed.report[host.name]["toolkit"] == {"before": None, "after": "1.18.2"}
     warned = {
@@ -197,7 +195,7 @@ def test_a_second_run_restarts_nothing(fleet: dict[str, Host], installed: Outcom
 
 
 def test_the_cdi_spec_follows_the_driver(fleet: dict[str, Host], installed: Outcome) -> None:
-    """By the toolkit's own units where systemd is new enough, by nvidia-ctk on EL 7."""
+    """Updated by the toolkit's own units if systemd is recent enough, by nvidia-ctk on EL 7."""
     specs = {"debian12": "/var/run/cdi/nvidia.yaml", "el7": "/etc/cdi/nvidia.yaml"}
     read = {name: SPEC_VERSION.format(path) for name, path in specs.items()}
     assert fleet["debian12"].output(read["debian12"]) == OLD_DRIVER
@@ -214,19 +212,19 @@ def test_the_cdi_spec_follows_the_driver(fleet: dict[str, Host], installed: Outc
     assert done.returncode == 0, done.output
     assert fleet["debian12"].output(read["debian12"]) == NEW_DRIVER
     assert fleet["el7"].output(read["el7"]) == EL7_NEW
-    assert starts(fleet["debian12"]) == before, "no runtime is concerned"
+    assert starts(fleet["debian12"]) == before, "no runtime restarts"
     assert "nvidia0" in devices(fleet["debian12"], WITH_GPUS)
-    assert default_runtime(fleet["el7"]) == "runc", "the wish was taken back"
+    assert default_runtime(fleet["el7"]) == "runc", "the setting was reverted"
 
 
-def test_restarts_are_the_users_where_they_want_it(
+def test_restarts_are_left_to_the_user_if_configured(
     fleet: dict[str, Host], installed: Outcome
 ) -> None:
     host = fleet["el7"]
     before = starts(host)
     host.put(CONFIG_TOML, CONTAINERD)
-    wishes = {"driver_version": EL7_NEW, "toolkit_restart": False}
-    done = run_deploy("gpu_node", [host], **wishes)
+    settings = {"driver_version": EL7_NEW, "toolkit_restart": False}
+    done = run_deploy("gpu_node", [host], **settings)
     assert done.returncode == 0, done.output
     assert "GF414" in done.codes(host.name)
     assert [need.split(":")[0] for need in done.report["el7"]["needs"]] == [
@@ -234,8 +232,8 @@ def test_restarts_are_the_users_where_they_want_it(
     ]
     assert starts(host) == before
     host.run("systemctl restart containerd")
-    done = run_deploy("gpu_node", [host], **wishes)
-    assert done.report["el7"]["needs"] == [], "somebody restarted it"
+    done = run_deploy("gpu_node", [host], **settings)
+    assert done.report["el7"]["needs"] == [], "the user restarted it"
     assert "GF414" not in done.codes(host.name)
 
 
@@ -258,7 +256,7 @@ def test_live_restore_keeps_containers_through_a_restart(
 
 
 def test_the_checks_are_green(fleet: dict[str, Host], installed: Outcome) -> None:
-    """What gpufleet verify says of the three hosts; containers included."""
+    """gpufleet verify passes on the three hosts, containers included."""
     results = verify(list(fleet.values()))
     for name, result in results.items():
         assert result["failed"] == 0, result

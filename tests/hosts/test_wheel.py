@@ -1,4 +1,4 @@
-"""sdist and wheel, installed into an empty environment: the main job, away from the checkout."""
+"""sdist and wheel in an empty environment do the main job outside the checkout."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Environment:
     folder: Path
 
     def run(self, *words: str, status: int = 0) -> str:
-        """Run a program of the environment, which ends with `status`; all that it printed."""
+        """Run a program of the environment, which must exit with `status`; its output."""
         done = subprocess.run(
             [self.programs / words[0], *words[1:]],
             cwd=self.folder,
@@ -52,8 +52,8 @@ def checked(*words: str | Path) -> None:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """What gpufleet depends on comes from this environment's packages, without their .pth files:
-    the checkout is not among them."""
+    """The dependencies come from this environment's packages without their .pth files, hence
+    without the checkout."""
     folder = tmp_path_factory.mktemp("wheel")
     checked("-m", "build", "--no-isolation", "--outdir", folder / "dist", ".")
     checked("-m", "twine", "check", "--strict", *sorted((folder / "dist").iterdir()))
@@ -71,7 +71,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 
 def fill_in(inventory: Path, host: Host) -> None:
-    """The host as a user would write it, and the sandbox's mirror in place of NVIDIA's."""
+    """Write the host as a user would, with the sandbox's mirror instead of NVIDIA's."""
     hosts = [(host.name, dict(nodes(host.sandbox))[host.name])]
     inventory.write_text(f"gpu_nodes = ({hosts!r}, {group_data()!r})\n")
 

@@ -1,11 +1,11 @@
-"""Work that begins between a look at the host and the step that would end it: it goes on."""
+"""Work that starts after the facts were gathered is not ended by a later step."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import pytest
-from containers import import_image, running, since, start
+from containers import import_image, running, start, started_at
 from deploying import run_deploy
 from driver_state import NEWEST, OLD_580, ONLY_DRIVER, assert_driver, loaded
 from snapshots import differences, snapshot
@@ -21,14 +21,14 @@ MOVE = {"driver_version": OLD_580, "node_reboot": "if_needed", **ONLY_DRIVER}
 
 
 def at(step: str, action: Callable[[], object]) -> Callable[[str], None]:
-    """Carry out `action` once, when the run says that it begins `step`."""
+    """Call `action` once, when the run starts `step`."""
     waiting = [action]
 
-    def look(line: str) -> None:
+    def watch(line: str) -> None:
         if waiting and "Starting operation" in line and step in line:
             waiting.pop()()
 
-    return look
+    return watch
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +40,8 @@ def host(bare_host: HostFactory) -> Host:
     return found
 
 
-def test_work_that_began_after_the_facts_is_not_ended(host: Host) -> None:
-    """A reboot is allowed, and it would help: nobody looked again before it."""
+def test_work_that_starts_after_the_facts_is_not_ended(host: Host) -> None:
+    """A reboot is allowed and would help: the run checks for work again before it."""
     before, boot = snapshot(host, OURS), host.output(BOOT_ID)
     begin = at("Find the driver", lambda: host.set_fault("gpu-busy", True))
     try:
@@ -59,7 +59,7 @@ def test_work_that_began_after_the_facts_is_not_ended(host: Host) -> None:
 
 
 @pytest.mark.extended
-def test_work_that_began_before_the_reboot_is_not_ended(host: Host) -> None:
+def test_work_that_starts_before_the_reboot_is_not_ended(host: Host) -> None:
     boot = host.output(BOOT_ID)
     begin = at("Install the driver packages", lambda: host.set_fault("gpu-busy", True))
     try:
@@ -80,16 +80,16 @@ def test_work_that_began_before_the_reboot_is_not_ended(host: Host) -> None:
 
 
 @pytest.mark.extended
-def test_containers_that_began_after_the_facts_are_not_stopped(host: Host) -> None:
+def test_containers_that_start_after_the_facts_are_not_stopped(host: Host) -> None:
     import_image(host)
-    began = since(host, "docker")
+    began = started_at(host, "docker")
     begin = at("Find the toolkit", lambda: start(host, "late"))
     done = run_deploy("gpu_node", [host], driver_enabled=False, on_line=begin)
     assert done.returncode == 1
     assert "GF440" in done.codes("ubuntu2204"), done.output
     identity = host.output("docker inspect -f '{{.Id}}' late")[:12]
     assert identity in done.report["ubuntu2204"]["errors"][0]
-    assert (running(host), since(host, "docker")) == (["late"], began)
+    assert (running(host), started_at(host, "docker")) == (["late"], began)
     assert "nvidia" not in host.run("cat /etc/docker/daemon.json", check=False).stdout
     done = run_deploy("gpu_node", [host], driver_enabled=False)
     assert done.returncode == 0, done.output
