@@ -10,7 +10,7 @@ from benchmarks.ours import PYINFRA, report_of, require
 from benchmarks.stats import Summary
 from benchmarks.timing import timed
 from gpufleet_sandbox.cluster import Cluster
-from tests.cluster.standin import write_charts
+from tests.cluster.fake_charts import write_charts
 
 KUBERNETES = "1.36"
 NODES, GPUS = 8, 8

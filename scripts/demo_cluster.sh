@@ -14,7 +14,7 @@ step "1/4 Kubernetes $kubernetes: real servers, three simulated nodes with 8 GPU
 gpufleet sandbox cluster up --name demo --kubernetes "$kubernetes"
 if [ -z "${GPUFLEET_CHARTS:-}" ]; then
     export GPUFLEET_CHARTS=build/charts
-    python -m tests.cluster.standin "$GPUFLEET_CHARTS"
+    python -m tests.cluster.fake_charts "$GPUFLEET_CHARTS"
     echo "Charts: fakes in $GPUFLEET_CHARTS; set GPUFLEET_CHARTS for the real ones."
 fi
 

@@ -1,8 +1,7 @@
-"""A loop of autoscaling around a control plane: exporter, Prometheus, prometheus-adapter.
+"""An autoscaling loop around a control plane: exporter, Prometheus, prometheus-adapter.
 
-The exporter is an HTTP server that speaks DCGM's format; the other two are the real programs. The
-pods are simulated, so what they would do to their GPUs is computed: a Deployment's pods share its
-load.
+The exporter is an HTTP server with dcgm-exporter's format; the other two are the real programs. The
+pods are simulated, so the load of their GPUs is computed: a Deployment's pods share its load.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from tests.cluster.pods import workload
 from tests.monitoring.programs import Prometheus, start_prometheus
 
 LOCAL = "127.0.0.1"
-NAMESPACE = "default"  # of the Service that stands for the adapter
+NAMESPACE = "default"  # of the adapter's Service
 READY_SECONDS = 180.0
 LINE = (
     '{field}{{gpu="{gpu}",UUID="GPU-{gpu:08d}",pci_bus_id="00000000:{gpu:02X}:00.0",'
@@ -41,17 +40,17 @@ UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"
 
 
 def sample(field: str, gpu: int, value: float, **labels: str) -> str:
-    """A line as dcgm-exporter prints it; `labels` follow those that every line has."""
+    """A line as dcgm-exporter prints it; `labels` are added to the common ones."""
     more = "".join(f',{name}="{text}"' for name, text in labels.items())
     return LINE.format(field=field, gpu=gpu, value=value, more=more)
 
 
 @dataclass(slots=True)
 class Exporter:
-    """Speaks for the GPUs of the cluster's pods.
+    """Metrics of the GPUs of the cluster's pods.
 
-    `load`: (namespace, Deployment) -> percent of one GPU's time, shared by its running pods, at
-    most 100 for each. `samples`: lines for other pods.
+    `load`: (namespace, Deployment) -> percent of one GPU's time, shared by its running pods,
+    at most 100 each. `samples`: lines for other pods.
     """
 
     cluster: Cluster
@@ -59,7 +58,7 @@ class Exporter:
     samples: list[str] = field(default_factory=list)
 
     def text(self) -> str:
-        """What dcgm-exporter would print: a GPU per pod, and one that no pod has."""
+        """The output of dcgm-exporter: a GPU per pod, and one without a pod."""
         core: Any = client.CoreV1Api(self.cluster.api)
         lines = [sample(UTILIZATION, 0, 0), *self.samples]
         for (namespace, name), percent in self.load.items():
@@ -73,7 +72,7 @@ class Exporter:
 
 
 def serve(text: Callable[[], str], address: str = LOCAL, port: int = 0) -> ThreadingHTTPServer:
-    """An exporter's server, by default on a port of its own; `shutdown` ends it."""
+    """An exporter's server, by default on a free port; `shutdown` stops it."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -85,7 +84,7 @@ def serve(text: Callable[[], str], address: str = LOCAL, port: int = 0) -> Threa
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing: a line per scrape helps nobody."""
+            """Do not log each scrape."""
 
     server = ThreadingHTTPServer((address, port), Handler)
     Thread(target=server.serve_forever, daemon=True).start()
@@ -94,7 +93,7 @@ def serve(text: Callable[[], str], address: str = LOCAL, port: int = 0) -> Threa
 
 @dataclass(slots=True)
 class Loop:
-    """The programs around one cluster while they run."""
+    """The running programs around one cluster."""
 
     cluster: Cluster
     folder: Path
@@ -125,17 +124,17 @@ class Loop:
         words = [adapter, *(f"--{flag}={value}" for flag, value in flags.items())]
         log = self.folder / "prometheus-adapter.log"
         self.processes.append(start("prometheus-adapter", words, log, {}))
-        # an API whose first look at its server fails is looked at again half a minute later
+        # after a failed first check of an API the server waits half a minute for the next
         ready = wait_until(lambda: _listens(port), READY_SECONDS)
         assert ready, self.log()
         self._register(port)
 
     def log(self) -> str:
-        """The end of what the adapter printed."""
+        """The end of the adapter's log."""
         return (self.folder / "prometheus-adapter.log").read_text(errors="replace")[-4000:]
 
     def _register(self, port: int) -> None:
-        """APIServices whose Service is a name for this machine: no pod runs the adapter here."""
+        """Create APIServices whose Service resolves to this machine: no pod runs the adapter."""
         core: Any = client.CoreV1Api(self.cluster.api)
         spec = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
         core.create_namespaced_service(
@@ -147,7 +146,7 @@ class Loop:
         assert ready, self.log()
 
     def serves(self) -> bool:
-        """Whether the API server passes requests on to the adapter."""
+        """Whether the API server forwards requests to the adapter."""
         found = _registration(self.cluster).list_api_service().items
         states = {
             each.metadata.name: condition.status
@@ -160,10 +159,10 @@ class Loop:
 
 @contextmanager
 def running(cluster: Cluster, folder: Path, *, honor_labels: bool = False) -> Iterator[Loop]:
-    """The programs, with the rules that gpufleet deploys.
+    """Run the programs with the rules that gpufleet deploys.
 
-    Prometheus finds the exporter as one in a cluster would. `honor_labels`: it keeps the labels
-    namespace and pod of the series, instead of those of the exporter's own pod.
+    Prometheus labels the exporter's target as in a cluster. `honor_labels`: it keeps the labels
+    namespace and pod of the series instead of those of the exporter's pod.
     """
     catalog = load_autoscaling()
     exporter = Exporter(cluster)
@@ -192,7 +191,7 @@ def _unregister(cluster: Cluster) -> None:
     for name in there.intersection(_apis()):
         _registration(cluster).delete_api_service(name)
     core: Any = client.CoreV1Api(cluster.api)
-    # what a server answers here depends on its age
+    # the type of the response depends on the server's version
     core.delete_namespaced_service("prometheus-adapter", NAMESPACE, _preload_content=False)
 
 
@@ -225,7 +224,7 @@ def _api_service(name: str, port: int) -> dict[str, Any]:
 
 
 def deployment(name: str) -> dict[str, Any]:
-    """A Deployment whose pods have a GPU each."""
+    """A Deployment whose pods request a GPU each."""
     found = workload(name, replicas=1)
     gpu = {"nvidia.com/gpu": "1"}
     found["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": gpu}
@@ -234,17 +233,17 @@ def deployment(name: str) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Watch:
-    """What an autoscaler does, second by second."""
+    """Records what an autoscaler does."""
 
-    read: Callable[[], tuple[int, str]]  # replicas, and the metric that it has seen
+    read: Callable[[], tuple[int, str]]  # replicas, and the metric that the autoscaler reports
     began: float = field(default_factory=time.monotonic)
     seen: list[tuple[float, int, str]] = field(default_factory=list)
 
     def until(self, replicas: int, seconds: float) -> bool:
         """Wait for a number of replicas."""
-        return wait_until(lambda: self._look() == replicas, seconds)
+        return wait_until(lambda: self._poll() == replicas, seconds)
 
-    def _look(self) -> int:
+    def _poll(self) -> int:
         replicas, metric = self.read()
         if not self.seen or self.seen[-1][1:] != (replicas, metric):
             self.seen.append((round(time.monotonic() - self.began, 1), replicas, metric))
@@ -252,7 +251,7 @@ class Watch:
 
     @property
     def counts(self) -> list[int]:
-        """The numbers of replicas, one after the other."""
+        """The successive numbers of replicas."""
         numbers = [replicas for _, replicas, _ in self.seen]
         return [n for place, n in enumerate(numbers) if place == 0 or numbers[place - 1] != n]
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 Pods = Callable[[str], list[Any]]
-SECONDS = 180.0  # for what kwok and the controllers do in one or two on an idle machine
+SECONDS = 180.0  # limit; on an idle machine kwok and the controllers need one or two
 
 
 def pod(labels: dict[str, str], **more: Any) -> dict[str, Any]:
-    """A pod, or the template of one, with one container; `more` goes to its metadata."""
+    """A pod or pod template with one container; `more` is added to its metadata."""
     container = {"name": "main", "image": "example/none", **more.pop("container", {})}
     return {
         "metadata": {"labels": labels, **more},

@@ -1,4 +1,4 @@
-"""Control planes that are started once per worker and put back to bare for every test."""
+"""Control planes that are started once per worker and reset for every test."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from gpufleet_sandbox.waiting import wait_until
 from tests.naming import RUN
 
 SECONDS = 180.0
-DISCOVERED = Path.home() / ".kube" / "cache" / "discovery"  # what helm remembers of a server's APIs
+DISCOVERED = Path.home() / ".kube" / "cache" / "discovery"  # helm's cache of a server's APIs
 
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """A cluster, and what it consisted of when its controllers had come to rest."""
+    """A cluster, and its objects at the time when its controllers were first idle."""
 
     cluster: Cluster
     objects: Objects
@@ -40,8 +40,8 @@ class Pool:
         """Three simulated nodes with eight GPUs each and nothing else; `labelled` as by NFD.
 
         Invalidates the cluster that was returned before. Tests that stop servers start their own.
-        TimeoutError where it does not come back to bare; SandboxError GF652 where one of its
-        programs ends meanwhile.
+        TimeoutError if the reset does not finish; SandboxError GF652 if one of its programs exits
+        meanwhile.
         """
         found = self.running.get(minor)
         if found is None or not found.cluster.alive:
@@ -78,19 +78,19 @@ class Pool:
         return Fresh(cluster, cluster.objects_at_rest(), groups(cluster))
 
 
-def _wait(condition: Callable[[], bool], otherwise: str) -> None:
-    """TimeoutError, with what is so `otherwise`, where the condition does not hold in SECONDS."""
+def _wait(condition: Callable[[], bool], problem: str) -> None:
+    """Wait for a condition; TimeoutError with the `problem` after SECONDS."""
     if not wait_until(condition, SECONDS):
-        raise TimeoutError(f"after {SECONDS:g} s: {otherwise}")
+        raise TimeoutError(f"after {SECONDS:g} s: {problem}")
 
 
 def groups(cluster: Cluster) -> frozenset[str]:
-    """The groups of APIs that it serves."""
+    """The API groups that it serves."""
     found: Any = client.ApisApi(cluster.api).get_api_versions()
     return frozenset(group.name for group in found.groups)
 
 
 def _place(cluster: Cluster) -> str:
-    """How helm names its folder for an API server."""
+    """The name of helm's cache folder for an API server."""
     host: str = cluster.api.configuration.host
     return host.removeprefix("https://").replace(":", "_")

@@ -1,8 +1,8 @@
-"""A real Prometheus that finds exporters through a real API server, as one in a cluster would.
+"""A real Prometheus that discovers exporters through a real API server, as in a cluster.
 
-The exporters are HTTP servers that speak dcgm-exporter's format. Their pods are simulated, and say
-the addresses at which the servers listen: the API server takes no 127.x for an endpoint, so these
-are other addresses that the kernel keeps on the loopback interface.
+The exporters are HTTP servers with dcgm-exporter's format. Their pods are simulated, with the
+addresses on which the servers listen: the API server rejects endpoints in 127.x, so these are other
+addresses on the loopback interface.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ from tests.monitoring.programs import Prometheus, start_prometheus
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "templates" / "monitoring" / "alerts" / "rules.yaml"
 NAMESPACE, EXPORTER, PORT = "monitoring", "app.kubernetes.io/name=dcgm-exporter", 9400
-# For measurements between networks (RFC 2544): no machine on the way has any of these.
+# For benchmarks of network devices (RFC 2544): no other machine has these addresses.
 BLOCK = ip_network("198.18.0.0/15")
-# What is answered until the controllers have made a namespace's account, and its token (1.18).
+# Responses until the controllers have created a namespace's account, and its token (1.18).
 NO_ACCOUNT = (403, 500)
 SCRAPES = 60.0  # seconds: the job's interval is 15
-NEWER, OLDER = "hostname", "Hostname"  # how exporters from 4.8.3 on, and those before, write it
+NEWER, OLDER = "hostname", "Hostname"  # the label in exporters since 4.8.3, and before
 WORK = Pod("research", "train-1", "gpu-2", tuple(range(8)), 0.9)
 FLEET = (NODES[0], NODES[1], replace(NODES[2], spelling=OLDER, ready=True))  # gpu-1, -2, -3
 
 
 @contextmanager
 def local_addresses() -> Iterator[list[str]]:
-    """254 addresses that only this machine reaches, for as long as they are used."""
+    """254 addresses that only this machine reaches, inside the `with` block."""
     for network in BLOCK.subnets(new_prefix=24):
         route = ["local", str(network), "dev", "lo"]
         done = subprocess.run(["ip", "route", "add", *route], capture_output=True, text=True)
         if done.returncode == 0:
             break
-        assert "File exists" in done.stderr, done.stderr  # another test has it
+        assert "File exists" in done.stderr, done.stderr  # another test uses it
     else:
         raise AssertionError(f"every network of {BLOCK} is in use")
     try:
@@ -65,7 +65,7 @@ def local_addresses() -> Iterator[list[str]]:
 
 @dataclass(slots=True)
 class Exporter:
-    """What dcgm-exporter on one node tells; `names_pods`: whether it sees the kubelet's pods."""
+    """dcgm-exporter on one node; `names_pods`: whether its metrics name the kubelet's pods."""
 
     node: Node
     address: str
@@ -76,7 +76,7 @@ class Exporter:
         self.server = serve(self.text, self.address, PORT)
 
     def stop(self) -> None:
-        """Where it runs: its port is closed at once."""
+        """Stop it if it runs; its port is closed immediately."""
         if self.server:
             self.server.shutdown()
             self.server.server_close()
@@ -98,7 +98,7 @@ class Exporter:
         return "\n".join(lines) + "\n"
 
     def _labels(self, gpu: Gpu, **more: str) -> str:
-        """The exporter's own: without a target's, and with the workload under its plain names."""
+        """Labels as exported: without the target's, and the workload's without a prefix."""
         target = ("job", "instance", "namespace", "pod")
         found = {
             name.removeprefix("exported_"): text
@@ -113,7 +113,7 @@ class Exporter:
 
 @dataclass(slots=True)
 class Site:
-    """A cluster that gpufleet has made, its exporters by node, and addresses for more."""
+    """A cluster that gpufleet has deployed, its exporters by node, and free addresses."""
 
     bench: Bench
     folder: Path
@@ -126,20 +126,20 @@ class Site:
         return self.bench.core
 
     def place(self, found: Any, address: str) -> None:
-        """Give a simulated pod an address at which something listens: the kubelet's part."""
+        """Set the address of a simulated pod, as a kubelet does."""
         about = found.metadata
-        addresses = [{"$patch": "replace"}, {"ip": address}]  # kwok's would stay in the list
+        addresses = [{"$patch": "replace"}, {"ip": address}]  # else kwok's stays in the list
         status = {"podIP": address, "podIPs": addresses}
         self.core.patch_namespaced_pod_status(about.name, about.namespace, {"status": status})
 
     def run_pod(
         self, namespace: str, name: str, labels: dict[str, str], address: str = "", **spec: Any
     ) -> None:
-        """A simulated pod, at an address where one is given; the cluster's end takes it away."""
+        """Run a simulated pod, at `address` if given; it ends with the cluster."""
         body = pod(labels, name=name)
         body["spec"] |= spec
 
-        def taken() -> bool:
+        def created() -> bool:
             try:
                 self.core.create_namespaced_pod(namespace, body)
             except ApiException as error:
@@ -152,7 +152,7 @@ class Site:
             there = self.core.read_namespaced_pod(name, namespace)
             return there if there.status.phase == "Running" else None
 
-        assert wait_until(taken, SECONDS)
+        assert wait_until(created, SECONDS)
         running = wait_until(found, SECONDS)
         assert running
         if address:
@@ -163,7 +163,7 @@ class Site:
         return [each for each in found if each.status.phase == "Running"]
 
     def start_exporters(self) -> None:
-        """One for every pod of the exporter's DaemonSet."""
+        """Start one for every pod of the exporter's DaemonSet."""
 
         def there() -> bool:
             return len(self.running(NAMESPACE, EXPORTER)) == len(FLEET)
@@ -178,21 +178,21 @@ class Site:
             self.place(found, self.exporters[name].address)
 
     def selector(self, program: str) -> dict[str, str]:
-        """The labels by which the chart's Service finds the pods of a program."""
+        """The labels with which the chart's Service selects the pods of a program."""
         services = self.core.list_namespaced_service(NAMESPACE).items
         selectors = [service.spec.selector or {} for service in services]
         [found] = [each for each in selectors if each.get("app.kubernetes.io/name") == program]
         return dict(found)
 
     def additional_jobs(self) -> list[dict[str, Any]]:
-        """The jobs that the chart hands to Prometheus, out of its Secret."""
+        """The additional scrape jobs for Prometheus in the chart's Secret."""
         key = "additional-scrape-configs.yaml"
         secrets = self.core.list_namespaced_secret(NAMESPACE).items
         [text] = [secret.data[key] for secret in secrets if key in (secret.data or {})]
         return list(yaml.safe_load(base64.b64decode(text)))
 
     def values(self, release: str) -> dict[str, Any]:
-        """What gpufleet gave to a release."""
+        """The values that gpufleet set for a release."""
         words = ["get", "values", release, "-n", NAMESPACE, "-o", "yaml"]
         words += ["--kubeconfig", str(self.bench.cluster.kubeconfig)]
         done = subprocess.run(
@@ -202,13 +202,13 @@ class Site:
 
     @contextmanager
     def prometheus(self, name: str, jobs: list[dict[str, Any]]) -> Iterator[Prometheus]:
-        """The real one with gpufleet's rules, where the pod of one would be."""
+        """A real Prometheus with gpufleet's rules, at the address of its simulated pod."""
         folder = self.folder / name
         folder.mkdir()
         config = {
             "global": {"evaluation_interval": "1s"},
             "rule_files": [str(RULES)],
-            "scrape_configs": [_reaching(job, self.access(folder)) for job in jobs],
+            "scrape_configs": [_with_access(job, self.access(folder)) for job in jobs],
         }
         address = self.addresses.pop()
         with ExitStack() as ends:
@@ -224,7 +224,7 @@ class Site:
             yield found
 
     def access(self, folder: Path) -> dict[str, Any]:
-        """What a Prometheus in a pod has by itself: the API's address, its account's token."""
+        """What a Prometheus in a pod has by default: the API's address, its account's token."""
         configuration = self.bench.cluster.api.configuration
         token = folder / "token"
         token.write_text(self._token())
@@ -235,19 +235,19 @@ class Site:
         }
 
     def _token(self) -> str:
-        asked = {"spec": {"audiences": [], "expirationSeconds": 3600}}
-        found = self.core.create_namespaced_service_account_token("prometheus", NAMESPACE, asked)
+        body = {"spec": {"audiences": [], "expirationSeconds": 3600}}
+        found = self.core.create_namespaced_service_account_token("prometheus", NAMESPACE, body)
         return str(found.status.token)
 
 
-def _reaching(job: dict[str, Any], access: dict[str, Any]) -> dict[str, Any]:
-    """The job as it is, with the way to the API server for one that runs outside of it."""
+def _with_access(job: dict[str, Any], access: dict[str, Any]) -> dict[str, Any]:
+    """The job, with access to the API server for a Prometheus outside of the cluster."""
     found = [entry | access for entry in job["kubernetes_sd_configs"]]
     return job | {"kubernetes_sd_configs": found}
 
 
 def allow_prometheus(site: Site) -> None:
-    """An account with the rights that kube-prometheus-stack gives to Prometheus."""
+    """Create an account with the permissions of Prometheus in kube-prometheus-stack."""
     rights: Any = client.RbacAuthorizationV1Api(site.bench.cluster.api)
     site.core.create_namespaced_service_account(NAMESPACE, {"metadata": {"name": "prometheus"}})
     verbs = ["get", "list", "watch"]
@@ -264,11 +264,11 @@ def allow_prometheus(site: Site) -> None:
 
 
 def monitor_job(monitor: dict[str, Any]) -> dict[str, Any]:
-    """The scrape job for the ServiceMonitor that the exporter's chart makes of such values.
+    """The scrape job for the ServiceMonitor that the exporter's chart renders from such values.
 
-    Not made by the operator, but by hand of what it documents: a target is a ready port of an
-    Endpoints whose Service the selector takes; job is the Service's name; namespace, service, pod,
-    container and endpoint are labels; then come the monitor's relabelings, in Prometheus' spelling.
+    Written by hand after the operator's documentation: a target is a ready port of an Endpoints
+    whose Service matches the selector; job is the Service's name; namespace, service, pod,
+    container and endpoint are labels; then follow the monitor's relabelings in Prometheus' format.
     https://prometheus-operator.dev/docs/api-reference/api/
     """
 

@@ -1,4 +1,4 @@
-"""Places that charts come from, on loopback: a chart repository over HTTP and an OCI registry."""
+"""Sources of charts on loopback: a chart repository over HTTP and an OCI registry."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ _BASIC = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 
 @dataclass
 class Repository:
-    """A chart repository: a folder, its index by `helm repo index`, and who asked for what.
+    """A chart repository: a folder, its index by `helm repo index`, and the requested paths.
 
-    `promise`: path -> bytes that the answer announces beyond those it has.
+    `missing`: path -> bytes of Content-Length that the response lacks.
     """
 
     folder: Path
     url: str = ""
-    asked: list[str] = field(default_factory=list)
-    promise: dict[str, int] = field(default_factory=dict)
+    requested: list[str] = field(default_factory=list)
+    missing: dict[str, int] = field(default_factory=dict)
 
     def index(self, helm: Path) -> None:
         subprocess.run([helm, "repo", "index", self.folder], check=True, capture_output=True)
 
     @property
     def digest(self) -> str:
-        """Of the only archive, as the index has it."""
+        """Digest of the only archive, from the index."""
         lines = (self.folder / "index.yaml").read_text().splitlines()
         (found,) = (line.split()[-1] for line in lines if line.strip().startswith("digest:"))
         return found
 
     def edit_index(self, old: str, new: str) -> None:
-        """Change a word that is in the index."""
+        """Replace text in the index."""
         path = self.folder / "index.yaml"
         text = path.read_text()
         assert old in text
@@ -57,14 +57,14 @@ class Repository:
 
 
 class _Files(SimpleHTTPRequestHandler):
-    """The files of a repository, to those who may have them."""
+    """Serves the files of a repository, behind its login if it has one."""
 
     def __init__(self, repository: Repository, login: bool, *words: Any, **more: Any) -> None:
         self.repository, self.login = repository, login
         super().__init__(*words, directory=str(repository.folder), **more)
 
     def do_GET(self) -> None:
-        self.repository.asked.append(self.path)
+        self.repository.requested.append(self.path)
         if self.login and self.headers.get("Authorization") != _BASIC:
             self.send_error(401, "Unauthorized")
         else:
@@ -72,11 +72,11 @@ class _Files(SimpleHTTPRequestHandler):
 
     def send_header(self, keyword: str, value: str) -> None:
         if keyword == "Content-Length":
-            value = str(int(value) + self.repository.promise.get(self.path, 0))
+            value = str(int(value) + self.repository.missing.get(self.path, 0))
         super().send_header(keyword, value)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the test's output stays readable."""
+        """Do not log each request."""
 
 
 @contextmanager
@@ -104,7 +104,7 @@ class Registry:
         return f"oci://{self.host}/charts"
 
     def push(self, helm: Path, archive: Path) -> None:
-        """As the user with the password."""
+        """Push an archive as USER."""
         with TemporaryDirectory() as name:
             config = Path(name, "config.json")
             word = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
@@ -113,7 +113,7 @@ class Registry:
             subprocess.run(words, check=True, capture_output=True)
 
     def blob(self, size: int) -> Path:
-        """The file in which it keeps the blob of that size."""
+        """The file of the blob with that size."""
         (found,) = (
             path for path in self.storage.rglob("blobs/**/data") if path.stat().st_size == size
         )
@@ -122,7 +122,7 @@ class Registry:
 
 @contextmanager
 def registry(program: Path, folder: Path, *, login: bool = False) -> Iterator[Registry]:
-    """A registry that keeps everything in `folder`; with `login` only for USER and PASSWORD."""
+    """A registry that stores everything in `folder`; with `login` only for USER and PASSWORD."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         host = f"127.0.0.1:{free.getsockname()[1]}"

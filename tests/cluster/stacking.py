@@ -47,15 +47,15 @@ class Outcome:
 
 @dataclass(slots=True)
 class Bench:
-    """A control plane of a test's own, and the charts that go on it."""
+    """A control plane for one test, and the charts to deploy on it."""
 
     cluster: Cluster
     charts: Path
-    ahead: bool = False  # of what other tests have at work
-    seconds: float = SECONDS  # that a run may take
+    preferred: bool = False  # with a higher priority than other tests
+    seconds: float = SECONDS  # time limit of a run
 
     def data(self, **more: Any) -> dict[str, Any]:
-        """The inventory's data: how to reach the cluster, and what a test wants."""
+        """The inventory's data: access to the cluster, and the test's settings."""
         return {
             "cluster_kubeconfig": str(self.cluster.kubeconfig),
             "cluster_helm": str(self.cluster.helm),
@@ -66,47 +66,47 @@ class Bench:
     def start(
         self, folder: Path, *options: str, deploy: str = "gpu_cluster", **data: Any
     ) -> subprocess.Popen[str]:
-        """Begin a run of deploys/DEPLOY.py, in a session of its own."""
+        """Start a run of deploys/DEPLOY.py in a new session."""
         words, environment = self._command(folder, options, deploy, data)
         process = subprocess.Popen(
             words, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, start_new_session=True,
         )  # fmt: skip
-        if self.ahead:
+        if self.preferred:
             prefer(process.pid)
         return process
 
     def _command(
         self, folder: Path, options: Sequence[str], deploy: str, data: dict[str, Any]
     ) -> tuple[list[str], dict[str, str]]:
-        """Words and environment of a run whose inventory and report are in `folder`."""
+        """Command line and environment of a run whose inventory and report are in `folder`."""
         inventory = folder / "inventory.py"
         inventory.write_text(INVENTORY.format(data=json.dumps(self.data(**data))))
-        sure = [] if "--dry" in options else ["-y"]
-        words = [str(PYINFRA), *sure, *options, str(inventory), f"deploys/{deploy}.py"]
+        yes = [] if "--dry" in options else ["-y"]
+        words = [str(PYINFRA), *yes, *options, str(inventory), f"deploys/{deploy}.py"]
         return words, {**os.environ, "GPUFLEET_REPORT": str(folder / "report.json")}
 
-    def go_ahead(self) -> None:
-        """From here on this cluster and the runs on it go before what other tests have at work."""
-        self.ahead = True
+    def raise_priority(self) -> None:
+        """Give this cluster and later runs on it a higher priority than other tests."""
+        self.preferred = True
         for server in self.cluster.processes:
             prefer(server.pid)
 
-    def step_back(self) -> None:
-        """The opposite, for the next test that has this cluster."""
-        if self.ahead:
+    def reset_priority(self) -> None:
+        """Reset the priority for the next test with this cluster."""
+        if self.preferred:
             for server in self.cluster.processes:
                 prefer(server.pid, 0)
 
     def deploy(self, *options: str, deploy: str = "gpu_cluster", **data: Any) -> Outcome:
-        """A run from its start to its end."""
+        """Run a deploy to its end."""
         with TemporaryDirectory(prefix="gpufleet-test-") as name:
             began = time.monotonic()
             words, environment = self._command(Path(name), options, deploy, data)
             printed = Path(name, "printed")
             with printed.open("wb") as file:
                 run = warm.begin(words, ROOT, environment, file.fileno())
-            if self.ahead:
+            if self.preferred:
                 prefer(run.pid)
             late = Event()
             watchdog = Timer(self.seconds, lambda: (late.set(), os.killpg(run.pid, signal.SIGKILL)))
@@ -122,7 +122,7 @@ class Bench:
         return Outcome(status, output, seconds, hosts.get("@local", {}))
 
     def _give_up(self, output: str) -> NoReturn:
-        """Say how far a run came that takes too long, and what it lacks."""
+        """Fail with the output of a run that takes too long, and the servers that have exited."""
         ended = [each.name for each in self.cluster.processes if not each.alive]
         dead = f"; no longer running: {', '.join(ended)}" if ended else ""
         pytest.fail(f"no end after {self.seconds} s{dead}; it printed:\n{output}")
@@ -153,9 +153,9 @@ class Bench:
 
 
 def prefer(pid: int, nice: int = -10) -> None:
-    """Give a process' session more of the processors, where the kernel shares them by session.
+    """Set the priority of a process' session, where the kernel schedules by session.
 
-    Only root may; for others the clock measures what runs beside it, too.
+    Only root can; without it, measured times include the load of other processes.
     """
     share = Path(f"/proc/{pid}/autogroup")
     if os.geteuid() == 0 and share.exists():
@@ -163,7 +163,7 @@ def prefer(pid: int, nice: int = -10) -> None:
 
 
 def choices_of(chart: str, kubernetes: str) -> list[str]:
-    """The careful choices of a chart, oldest first, up to the one for this Kubernetes."""
+    """Versions of a chart that gpufleet chooses, oldest first, up to this Kubernetes."""
     minors = (f"1.{number}" for number in range(18, version_tuple(kubernetes)[1] + 1))
     found = {choose_charts(load_charts(), minor)[chart].version for minor in minors}
     return sorted(found, key=version_tuple)

@@ -1,4 +1,4 @@
-"""What the real prometheus-adapter makes of DCGM's series by the rules that are deployed."""
+"""The metrics of the real prometheus-adapter from DCGM's series, with the deployed rules."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.parametrize("cluster", KUBERNETES[:1], indirect=True)
 def loop(
     request: pytest.FixtureRequest, simulated: Cluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Loop]:
-    """With both ways in which Prometheus may label the series of an exporter."""
+    """With each way in which Prometheus can label the series of an exporter."""
     honored = request.param == "honored labels"
     with running(simulated, tmp_path_factory.mktemp("loop"), honor_labels=honored) as found:
         yield found
@@ -75,7 +75,7 @@ def test_values_of_pods(loop: Loop, namespace: str) -> None:
         sample("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 3, 0.25, **part),
     ]
 
-    def found() -> dict[str, str | None]:  # each metric comes at a time of its own
+    def found() -> dict[str, str | None]:  # each metric appears at a different time
         return {name: values(loop, namespace, name).get(TRAINER) for name in WANTED}
 
     wait_until(lambda: found() == WANTED, SECONDS)
@@ -88,7 +88,7 @@ def test_values_of_pods(loop: Loop, namespace: str) -> None:
     assert [item["value"] for item in whole["items"]] == [WANTED["gpu_memory_used_bytes"]]
 
 
-def test_keda_would_get_the_sum_over_the_pods(loop: Loop, namespace: str) -> None:
+def test_the_query_for_keda_gives_the_sum_over_the_pods(loop: Loop, namespace: str) -> None:
     metric = load_autoscaling().metric("duty_cycle_current")
     assert metric
     loop.exporter.samples = [

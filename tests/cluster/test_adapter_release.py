@@ -1,4 +1,4 @@
-"""monitoring_autoscaling: prometheus-adapter as a release, and an API that somebody else has."""
+"""monitoring_autoscaling: prometheus-adapter as a release, and metrics APIs of other adapters."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gpufleet.monitoring.adapter import ADAPTER
 from gpufleet.monitoring.autoscaling_models import load_autoscaling
 from gpufleet.monitoring.autoscaling_rules import custom_rules, external_rules
 from tests.cluster.conftest import KUBERNETES
+from tests.cluster.fake_charts import write_charts
 from tests.cluster.pool import Pool
 from tests.cluster.stacking import Bench
-from tests.cluster.standin import write_charts
 
 WANTED = {
     "monitoring_autoscaling": True,
@@ -45,7 +45,7 @@ def apis(bench: Bench) -> Any:
 
 @pytest.fixture
 def foreign(apis: Any) -> Iterator[Any]:
-    """`foreign(name)`: an API that a Service of somebody else offers."""
+    """`foreign(name)`: registers an API that the Service of another adapter serves."""
     made = []
 
     def make(name: str) -> None:
@@ -64,12 +64,12 @@ def foreign(apis: Any) -> Iterator[Any]:
 
 
 def owners(apis: Any) -> dict[str, str]:
-    """API -> the namespace of the Service that offers it."""
+    """API -> the namespace of the Service that serves it."""
     found = apis.list_api_service().items
     return {api.metadata.name: api.spec.service.namespace for api in found if api.spec.service}
 
 
-def test_an_api_of_somebody_else_is_left_to_them(bench: Bench, apis: Any, foreign: Any) -> None:
+def test_an_api_of_another_adapter_is_left_alone(bench: Bench, apis: Any, foreign: Any) -> None:
     foreign(CUSTOM)
     done = bench.deploy(**WANTED)
     assert done.returncode == 0, done.output
@@ -90,7 +90,7 @@ def test_beside_keda_the_adapter_has_no_external_metrics(
     assert owners(apis) == {CUSTOM: "monitoring", EXTERNAL: "theirs"}
 
 
-def test_the_adapter_has_the_rules_of_the_loop(bench: Bench, apis: Any) -> None:
+def test_the_release_has_the_rules_of_the_loop(bench: Bench, apis: Any) -> None:
     done = bench.deploy(**WANTED)
     assert done.returncode == 0, done.output
     chosen = choose_charts(load_charts(), bench.cluster.version)[ADAPTER].version

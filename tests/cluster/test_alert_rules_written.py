@@ -1,4 +1,4 @@
-"""Alerts in a real cluster: a PrometheusRule, kept as planned; Alertmanager's configuration."""
+"""Alerts in a real cluster: the PrometheusRule and Alertmanager's configuration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def api(bench: Bench) -> Any:
 
 
 def rules(bench: Bench) -> dict[str, Any]:
-    """The rules that are about GPUs: name -> object."""
+    """gpufleet's PrometheusRules: name -> object."""
     ours = "app.kubernetes.io/managed-by=gpufleet"
     found = api(bench).list_namespaced_custom_object(*GROUP, label_selector=ours)["items"]
     return {one["metadata"]["name"]: one for one in found}
@@ -34,7 +34,7 @@ def secret(bench: Bench, name: str) -> dict[str, str]:
 
 
 @pytest.mark.extended
-def test_alerts_are_written_once_put_back_and_taken_away(current: Bench) -> None:
+def test_alerts_are_written_once_restored_and_removed(current: Bench) -> None:
     done = current.deploy()
     assert done.returncode == 0, done.output
     [rule] = rules(current).values()

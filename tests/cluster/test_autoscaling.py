@@ -1,6 +1,6 @@
-"""The loop of autoscaling: exporter, Prometheus, prometheus-adapter, aggregation, autoscaler.
+"""The autoscaling loop: exporter, Prometheus, prometheus-adapter, aggregation, autoscaler.
 
-All of it but the exporter and the pods is real; the adapter has the rules that are deployed.
+All but the exporter and the pods is real; the adapter has the deployed rules.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PLURAL = "horizontalpodautoscalers"
 
 
 def served(loop: Loop) -> str:
-    """The newest version of the autoscaler's API that the cluster has."""
+    """The newest version of the autoscaler's API that the cluster serves."""
     versions: Any = client.AutoscalingApi(loop.cluster.api).get_api_group().versions
     return hpa_version(load_autoscaling(), [each.group_version for each in versions])
 
@@ -43,7 +43,7 @@ def loop(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def autoscaled(loop: Loop, namespace: str) -> Callable[..., Watch]:
-    """`autoscaled(metric)`: a Deployment of one pod and its autoscaler, made from our template."""
+    """`autoscaled(metric)`: a Deployment of one pod and its autoscaler from gpufleet's template."""
 
     def make(metric: str, name: str = NAME, **labels: str) -> Watch:
         catalog, api = load_autoscaling(), loop.cluster.api
@@ -94,7 +94,7 @@ def test_a_deployment_grows_under_load_and_shrinks_again(
     assert max(watch.counts) == MOST
 
 
-WRONG = {  # a Deployment, the metric that its autoscaler asks for, its labels, and what is said
+WRONG = {  # Deployment -> metric and labels of its autoscaler, expected message
     "misnamed": (
         "duty_cycle",
         {},
@@ -132,7 +132,7 @@ def test_an_unknown_metric_is_explained(
 
 
 def failing(loop: Loop, namespace: str) -> set[str]:
-    """Names of the autoscalers that have told that they get no metric."""
+    """Names of the autoscalers that report a missing metric."""
     found: Any = client.CustomObjectsApi(loop.cluster.api).list_namespaced_custom_object(
         *served(loop).split("/"), namespace, PLURAL
     )

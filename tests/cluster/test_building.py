@@ -1,4 +1,4 @@
-"""Programs of clusters that cannot be built: the reason is said and nothing half-made stays."""
+"""Programs of clusters that cannot be built: the reason is reported, no partial build stays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpufleet_sandbox.cluster.programs import SERVERS
 
 @pytest.fixture(autouse=True)
 def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As without a connection: no official binary, and go may ask nobody for a module."""
+    """As without a connection: no official binary, and go cannot download modules."""
     monkeypatch.setenv(SITE, "http://127.0.0.1:1")
     monkeypatch.setenv("GOPROXY", "off")
 

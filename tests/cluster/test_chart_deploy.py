@@ -1,4 +1,4 @@
-"""deploys/gpu_cluster.py with charts from servers, and with a helm that it has to fetch."""
+"""deploys/gpu_cluster.py with charts from servers, and with a helm that it downloads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HELM_ARCHIVE = DOWNLOAD.archive.format(version=DOWNLOAD.version, platform=SYSTEM
 
 @pytest.fixture
 def chosen(current: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the archives of the stack's charts alone. Runs have a cache of their own."""
+    """A folder with the archives of the stack's charts only. Runs use a separate cache."""
     folder = tmp_path / "chosen"
     folder.mkdir()
     choices = choose_charts(load_charts(), current.cluster.version)
@@ -40,7 +40,7 @@ def chosen(current: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     return folder
 
 
-def test_one_chart_that_is_not_as_announced_stops_all_of_them(current: Bench, chosen: Path) -> None:
+def test_a_chart_with_a_wrong_digest_stops_all(current: Bench, chosen: Path) -> None:
     with chart_repository(chosen) as offered:
         offered.index(current.cluster.helm)
         (path,) = chosen.glob(f"{EXPORTER}-*.tgz")
@@ -59,10 +59,10 @@ def test_one_chart_that_is_not_as_announced_stops_all_of_them(current: Bench, ch
 
 
 @pytest.mark.parametrize("cluster", KUBERNETES[:1], indirect=True)
-def test_a_missing_helm_is_fetched_and_used(
+def test_a_missing_helm_is_downloaded_and_used(
     place: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The catalog's checksum is that of a release which cannot be had here: it is exchanged."""
+    """The real release is not available here, so the catalog's checksum is replaced."""
     site = tmp_path / "site"
     site.mkdir()
     with tarfile.open(site / HELM_ARCHIVE, "w:gz", compresslevel=1) as files:
@@ -84,7 +84,7 @@ def test_a_missing_helm_is_fetched_and_used(
     again = operations.open_cluster("c", access, ours, helm_site=served.url, wait=None)
     assert again.helm.program == opened.helm.program
     assert again.plan(place.release()).plan.action == "no-op"
-    assert served.asked == [f"/{HELM_ARCHIVE}"]
+    assert served.requested == [f"/{HELM_ARCHIVE}"]
 
 
 def test_another_helm_than_the_catalogs_is_refused(
@@ -101,5 +101,5 @@ def test_another_helm_than_the_catalogs_is_refused(
         (chosen / HELM_ARCHIVE).unlink()
         done = current.deploy(cluster_helm=None, cluster_helm_url=served.url)
         assert done.codes >= {"GF854"}
-    assert served.asked == [f"/{HELM_ARCHIVE}"] * 2
+    assert served.requested == [f"/{HELM_ARCHIVE}"] * 2
     assert current.releases() == {}

@@ -1,5 +1,5 @@
-"""Charts from a repository over HTTP and from an OCI registry, both real, with helm 3 and 4: what
-is fetched, what is kept, and every way in which it fails before the cluster is touched."""
+"""Charts from a real repository over HTTP and a real OCI registry, with helm 3 and 4: downloads,
+the cache, and every failure before any change of the cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.cluster.conftest import KUBERNETES
 from tests.cluster.serving import PASSWORD, USER, Registry, Repository, chart_repository, registry
 from tests.cluster.tiny import Run, Site, archive
 
-# what a chart comes from does not depend on the server's version
+# sources of charts do not depend on the server's version
 pytestmark = pytest.mark.parametrize("cluster", KUBERNETES[:1], indirect=True)
 
 
@@ -28,7 +28,7 @@ def registry_program() -> Path:
 
 @pytest.fixture
 def cache(tmp_path: Path, registry_program: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache of the test's own; programs of the sandbox were fetched before."""
+    """An empty cache for the test; the sandbox's programs are downloaded before."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache" / "gpufleet" / "charts"
 
@@ -61,8 +61,8 @@ def oci(pushed: Registry, logins: Path | str = "", *, plain: bool = True) -> Cha
 
 
 def refused(site: Site, cache: Path, source: ChartSource, code: str) -> Run:
-    """The run's plan has that blocker; nothing is in the cluster, and nothing broken is kept."""
-    run = site.bring({}, source=source)
+    """Assert that the plan has that blocker, and that cluster and cache stay empty."""
+    run = site.apply({}, source=source)
     message = run.finding(code).message
     assert source.location in message
     assert (run.plan.action, run.outcome) == ("blocked", None)
@@ -79,26 +79,30 @@ def logins(folder: Path, host: str, password: str = PASSWORD, mode: int = 0o600)
     return path
 
 
-def test_a_repository_is_asked_once(site: Site, offered: Repository, cache: Path) -> None:
+def test_a_chart_is_downloaded_once_from_a_repository(
+    site: Site, offered: Repository, cache: Path
+) -> None:
     offered.index(site.helm)
-    assert site.bring({}, source=http(offered)).ok
-    assert offered.asked == ["/index.yaml", "/tiny-1.0.0.tgz"]
-    assert site.bring({}, source=http(offered)).plan.action == "no-op"
-    assert site.bring({"deployment": {"replicas": 2}}, source=http(offered)).ok
-    assert len(offered.asked) == 2, "the archive that is kept serves the upgrade too"
+    assert site.apply({}, source=http(offered)).ok
+    assert offered.requested == ["/index.yaml", "/tiny-1.0.0.tgz"]
+    assert site.apply({}, source=http(offered)).plan.action == "no-op"
+    assert site.apply({"deployment": {"replicas": 2}}, source=http(offered)).ok
+    assert len(offered.requested) == 2, "the cached archive serves the upgrade too"
     (kept,) = cache.rglob("*.tgz")
     kept.write_bytes(b"damaged")
-    assert site.bring({"deployment": {"replicas": 1}}, source=http(offered)).ok
-    assert len(offered.asked) == 4
+    assert site.apply({"deployment": {"replicas": 1}}, source=http(offered)).ok
+    assert len(offered.requested) == 4
 
 
-def test_a_registry_is_asked_once(site: Site, pushed: Registry, cache: Path) -> None:
-    assert site.bring({}, source=oci(pushed)).ok
+def test_a_chart_is_downloaded_once_from_a_registry(
+    site: Site, pushed: Registry, cache: Path
+) -> None:
+    assert site.apply({}, source=oci(pushed)).ok
     (kept,) = cache.rglob("*.tgz")
     assert kept.read_bytes() == (site.folder / "tiny-1.0.0.tgz").read_bytes()
     pushed.blob(kept.stat().st_size).unlink()
-    assert site.bring({}, source=oci(pushed)).plan.action == "no-op"
-    assert site.bring({"deployment": {"replicas": 2}}, source=oci(pushed)).ok
+    assert site.apply({}, source=oci(pushed)).plan.action == "no-op"
+    assert site.apply({"deployment": {"replicas": 2}}, source=oci(pushed)).ok
 
 
 def of_another_version(offered: Repository) -> None:
@@ -113,7 +117,7 @@ def a_login_page(offered: Repository) -> None:
     (offered.folder / "index.yaml").write_text("<html>Please log in</html>")
 
 
-def an_index_that_is_cut(offered: Repository) -> None:
+def a_truncated_index(offered: Repository) -> None:
     (offered.folder / "index.yaml").write_text("entries: {tiny: [")
 
 
@@ -129,19 +133,19 @@ def another_digest(offered: Repository) -> None:
     offered.edit_index(offered.digest, "ab" * 32)
 
 
-def a_cut_archive(offered: Repository) -> None:
+def a_truncated_archive(offered: Repository) -> None:
     path = offered.folder / "tiny-1.0.0.tgz"
     path.write_bytes(path.read_bytes()[:900])
 
 
-def a_cut_archive_with_its_digest(offered: Repository) -> None:
-    a_cut_archive(offered)
+def a_truncated_archive_with_its_digest(offered: Repository) -> None:
+    a_truncated_archive(offered)
     data = (offered.folder / "tiny-1.0.0.tgz").read_bytes()
     offered.edit_index(offered.digest, hashlib.sha256(data).hexdigest())
 
 
-def an_answer_that_ends_early(offered: Repository) -> None:
-    offered.promise["/tiny-1.0.0.tgz"] = 100
+def a_truncated_response(offered: Repository) -> None:
+    offered.missing["/tiny-1.0.0.tgz"] = 100
 
 
 @pytest.mark.parametrize(
@@ -150,16 +154,16 @@ def an_answer_that_ends_early(offered: Repository) -> None:
         (of_another_version, "GF810", "its newest are 1.1.0"),
         (of_another_chart, "GF810", "no chart with that name"),
         (a_login_page, "GF813", "not a mapping"),
-        (an_index_that_is_cut, "GF813", "did not find expected"),
+        (a_truncated_index, "GF813", "did not find expected"),
         (no_index, "GF841", "index.yaml: it answers 404"),
         (no_archive, "GF841", "tiny-1.0.0.tgz: it answers 404"),
         (another_digest, "GF812", f"expected sha256 {'ab' * 32} from the index"),
-        (a_cut_archive, "GF812", "from the index"),
-        (a_cut_archive_with_its_digest, "GF842", "not a valid archive"),
-        (an_answer_that_ends_early, "GF841", "more expected"),
+        (a_truncated_archive, "GF812", "from the index"),
+        (a_truncated_archive_with_its_digest, "GF842", "not a valid archive"),
+        (a_truncated_response, "GF841", "more expected"),
     ],
 )
-def test_a_repository_that_is_not_right(
+def test_a_faulty_repository(
     place: Site,
     offered: Repository,
     cache: Path,
@@ -172,8 +176,8 @@ def test_a_repository_that_is_not_right(
     assert words in run.finding(code).message
 
 
-def test_a_registry_that_is_not_right(site: Site, pushed: Registry, cache: Path) -> None:
-    run = site.bring({}, "1.1.0", source=oci(pushed))
+def test_a_faulty_registry(site: Site, pushed: Registry, cache: Path) -> None:
+    run = site.apply({}, "1.1.0", source=oci(pushed))
     assert "tiny 1.1.0" in run.finding("GF810").message
     blob = pushed.blob((site.folder / "tiny-1.0.0.tgz").stat().st_size)
     sound = blob.read_bytes()
@@ -182,12 +186,12 @@ def test_a_registry_that_is_not_right(site: Site, pushed: Registry, cache: Path)
     blob.write_bytes(sound[:900] + b"x" + sound[901:])
     refused(site, cache, oci(pushed), "GF812")
     blob.write_bytes(sound)
-    if "helm4" in site.helm.name:  # helm 3 goes without TLS to loopback by itself
+    if "helm4" in site.helm.name:  # helm 3 uses no TLS for loopback
         refused(site, cache, oci(pushed, plain=False), "GF815")
-    assert site.bring({}, source=oci(pushed)).ok
+    assert site.apply({}, source=oci(pushed)).ok
 
 
-def test_a_repository_wants_a_login(
+def test_a_repository_that_requires_a_login(
     place: Site, offered: Repository, tmp_path: Path, cache: Path
 ) -> None:
     with chart_repository(offered.folder, login=True) as closed:
@@ -196,24 +200,24 @@ def test_a_repository_wants_a_login(
         assert f"machine {host} login" in run.finding("GF811").remedy
         refused(place, cache, http(closed, logins(tmp_path, host, "wrong")), "GF811")
         refused(place, cache, http(closed, logins(tmp_path, "other.example.com")), "GF811")
-        assert place.bring({}, source=http(closed, logins(tmp_path, host))).ok
+        assert place.apply({}, source=http(closed, logins(tmp_path, host))).ok
 
 
 def test_a_login_does_not_go_to_another_host(
     place: Site, offered: Repository, tmp_path: Path, cache: Path
 ) -> None:
-    """An index may name archives elsewhere."""
+    """An index can name archives on other hosts."""
     with chart_repository(offered.folder, login=True) as other:
         offered.edit_index("- tiny-1.0.0.tgz", f"- {other.url}/tiny-1.0.0.tgz")
         host = offered.url.removeprefix("http://")
         refused(place, cache, http(offered, logins(tmp_path, host)), "GF811")
-        assert other.asked == ["/tiny-1.0.0.tgz"]
+        assert other.requested == ["/tiny-1.0.0.tgz"]
 
 
-def test_a_registry_wants_a_login(
+def test_a_registry_that_requires_a_login(
     site: Site, tmp_path: Path, registry_program: Path, cache: Path
 ) -> None:
-    """The password is in a file of mode 0600 while helm runs, and never among its words."""
+    """The password is in a file of mode 0600 while helm runs, and never in its arguments."""
     seen = tmp_path / "seen"
     spy = tmp_path / "spy"
     spy.write_text(
@@ -227,7 +231,7 @@ def test_a_registry_wants_a_login(
         refused(site, cache, oci(closed), "GF811")
         refused(site, cache, oci(closed, logins(tmp_path, closed.host, "wrong")), "GF811")
         watched = replace(site, helm=spy)
-        run = watched.bring({}, source=oci(closed, logins(tmp_path, closed.host)))
+        run = watched.apply({}, source=oci(closed, logins(tmp_path, closed.host)))
     assert run.ok
     words = seen.read_text()
     assert "--plain-http" in words
@@ -250,7 +254,7 @@ def test_a_registry_wants_a_login(
         (None, 0o600, "No such file"),
     ],
 )
-def test_a_file_of_logins_that_cannot_be_used(
+def test_an_unusable_file_of_logins(
     place: Site,
     offered: Repository,
     tmp_path: Path,
@@ -263,7 +267,7 @@ def test_a_file_of_logins_that_cannot_be_used(
     if text:
         path.write_text(text)
         path.chmod(mode)
-    run = place.bring({}, source=http(offered, path))
+    run = place.apply({}, source=http(offered, path))
     assert words in run.finding("GF814").message
     assert PASSWORD not in str(run)
-    assert offered.asked == []
+    assert offered.requested == []

@@ -1,4 +1,4 @@
-"""Reaching and reading a cluster on real control planes: the facts, and every way to fail."""
+"""Access to a cluster and its facts, and every failure, on real control planes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Edit = Callable[[dict[str, Any]], None]
 
 @pytest.fixture
 def variant(cluster: Cluster, tmp_path: Path) -> Callable[[Edit], KubeAccess]:
-    """The cluster's kubeconfig with one thing changed."""
+    """The cluster's kubeconfig with one change."""
 
     def make(edit: Edit) -> KubeAccess:
         config = yaml.safe_load(cluster.kubeconfig.read_text())
@@ -60,7 +60,7 @@ def problem(access: KubeAccess) -> Finding:
 
 def test_the_facts_of_a_cluster(place: Site) -> None:
     values = {"daemonset": {"enabled": True, "hostPort": 9400}, "service": {"nodePort": 30280}}
-    assert place.bring(values).ok
+    assert place.apply(values).ok
     facts = place.open().facts
     assert f"v{place.cluster.version}" == facts.server.full
     nodes = {node.name: node for node in facts.nodes}
@@ -78,8 +78,8 @@ def test_the_facts_of_a_cluster(place: Site) -> None:
     assert facts.serves("widgets.tiny.example")
 
 
-def test_a_lone_pod_is_seen_and_those_of_workloads_are_not(place: Site) -> None:
-    assert place.bring({}).ok
+def test_a_lone_pod_is_found_and_pods_of_workloads_are_not(place: Site) -> None:
+    assert place.apply({}).ok
     body = {
         "metadata": {"name": "alone"},
         "spec": {
@@ -98,7 +98,7 @@ def test_a_lone_pod_is_seen_and_those_of_workloads_are_not(place: Site) -> None:
     assert (pod.name, pod.host_ports) == ("alone", (9400,))
 
 
-def test_one_pass_takes_well_under_a_second(cluster: Cluster) -> None:
+def test_gathering_facts_takes_less_than_a_second(cluster: Cluster) -> None:
     api = ClusterApi(KubeAccess(str(cluster.kubeconfig)))
     gather_cluster(api)
     began = time.monotonic()
@@ -124,13 +124,13 @@ def test_no_kubeconfig(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "not: [closed", "{}", "kind: Config\nclusters: 7\n"])
-def test_a_kubeconfig_that_is_none(tmp_path: Path, text: str) -> None:
+def test_an_invalid_kubeconfig(tmp_path: Path, text: str) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(text)
     assert problem(KubeAccess(str(path))).code == "GF861"
 
 
-def test_a_context_that_is_not_there(cluster: Cluster) -> None:
+def test_an_unknown_context(cluster: Cluster) -> None:
     found = problem(KubeAccess(str(cluster.kubeconfig), "sandbx"))
     assert found.code == "GF862"
     assert "available: sandbox" in found.message
@@ -152,7 +152,7 @@ def test_a_token_that_is_not_valid(variant: Callable[[Edit], KubeAccess]) -> Non
     assert found.code == "GF865"
 
 
-def test_an_authority_that_does_not_fit(
+def test_a_wrong_certificate_authority(
     variant: Callable[[Edit], KubeAccess], tmp_path: Path
 ) -> None:
     other, _ = certificate(tmp_path, days=1)
@@ -191,7 +191,7 @@ def test_a_server_certificate_that_has_expired(
 
 
 def certificate(folder: Path, *, days: int) -> tuple[Path, Path]:
-    """A self-signed certificate for 127.0.0.1 that ends that many days from now."""
+    """A self-signed certificate for 127.0.0.1 that expires that many days from now."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(timezone.utc)
@@ -221,7 +221,7 @@ def certificate(folder: Path, *, days: int) -> tuple[Path, Path]:
 
 @contextmanager
 def tls_server(file: Path, key: Path) -> Iterator[str]:
-    """A server that does nothing but show its certificate."""
+    """A server that only presents its certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(file, key)
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -235,7 +235,7 @@ def tls_server(file: Path, key: Path) -> Iterator[str]:
                 try:
                     context.wrap_socket(connection, server_side=True).close()
                 except OSError:
-                    connection.close()  # the client did not like the certificate
+                    connection.close()  # the client rejected the certificate
 
         threading.Thread(target=serve, daemon=True).start()
         yield f"https://127.0.0.1:{listening.getsockname()[1]}"
@@ -243,7 +243,7 @@ def tls_server(file: Path, key: Path) -> Iterator[str]:
 
 @pytest.fixture
 def as_user(place: Site, tmp_path: Path) -> Callable[[Rules], KubeAccess]:
-    """A kubeconfig of a user who has these rules, and no other, in the cluster."""
+    """A kubeconfig of a user with these cluster-wide rules only."""
     return lambda rules: KubeAccess(
         str(kubeconfig_of(place.cluster, place.namespace, rules, tmp_path / "limited"))
     )
@@ -260,7 +260,7 @@ READ = [
 ]  # fmt: skip
 
 
-def test_every_permission_that_is_missing_is_named(
+def test_every_missing_permission_is_named(
     as_user: Callable[[Rules], KubeAccess],
 ) -> None:
     rules = [dict(READ[0], resources=["nodes", "namespaces", "services", "pods"]), READ[1]]
@@ -272,13 +272,11 @@ def test_every_permission_that_is_missing_is_named(
     assert "kubectl auth can-i list" in found.remedy
 
 
-def test_a_user_who_may_look_and_not_change(
-    place: Site, as_user: Callable[[Rules], KubeAccess]
-) -> None:
+def test_a_user_with_read_access_only(place: Site, as_user: Callable[[Rules], KubeAccess]) -> None:
     access = as_user(READ)
     place.cluster = Cluster.find(place.cluster.name) or place.cluster
     place.cluster.kubeconfig = Path(access.kubeconfig)
-    run = place.bring({})
+    run = place.apply({})
     assert run.plan.action == "install"
     assert not run.ok
     found = run.finding("GF866")

@@ -1,4 +1,4 @@
-"""Who is at work on a cluster: runs of two users on a real control plane, one of them killed."""
+"""The cluster lock: runs of two users on a real control plane, one of them killed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpufleet_sandbox.cluster import Cluster
 from tests.cluster.tiny import Site
 
 ROOT = Path(__file__).resolve().parents[2]
-# opens the cluster, says so, and is at work until its input ends
+# opens the cluster, reports it, and holds the lock until its input ends
 SCRIPT = """
 import sys
 from gpufleet.helm.operations.cluster import open_cluster
@@ -33,8 +33,8 @@ sys.stdin.read()
 """
 
 
-def begin(place: Site, user: str, wait: float = 60) -> subprocess.Popen[str]:
-    """A run of another user: with a home and a cache of its own."""
+def start_run(place: Site, user: str, wait: float = 60) -> subprocess.Popen[str]:
+    """Start a run of another user, with a separate home and cache."""
     home = place.folder / user
     home.mkdir(exist_ok=True)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
@@ -50,8 +50,8 @@ def begin(place: Site, user: str, wait: float = 60) -> subprocess.Popen[str]:
     )
 
 
-def at_work(run: subprocess.Popen[str]) -> list[str]:
-    """The lines that a run printed before it was at work."""
+def lines_until_locked(run: subprocess.Popen[str]) -> list[str]:
+    """The lines that a run prints before it holds the lock."""
     assert run.stdout
     lines = []
     for line in run.stdout:
@@ -66,22 +66,24 @@ def holder(cluster: Cluster) -> str:
     return leases.read_namespaced_lease("gpufleet", "kube-system").spec.holder_identity or ""
 
 
-def test_one_user_is_at_work_at_a_time_and_a_killed_one_keeps_nobody_waiting(place: Site) -> None:
-    ada = begin(place, "ada")
-    assert at_work(ada) == []
+def test_one_user_holds_the_lock_at_a_time_and_a_killed_run_loses_it(place: Site) -> None:
+    ada = start_run(place, "ada")
+    assert lines_until_locked(ada) == []
     assert holder(place.cluster).startswith("ada@")
-    hasty = begin(place, "grace", wait=0)
-    _, error = hasty.communicate(timeout=60)
-    assert hasty.returncode == 1
+    impatient = start_run(place, "grace", wait=0)
+    _, error = impatient.communicate(timeout=60)
+    assert impatient.returncode == 1
     assert "GF899" in error
     assert f"process {ada.pid}, since 20" in error
-    grace = begin(place, "grace")
+    grace = start_run(place, "grace")
     assert grace.stdout
     assert "waiting for the cluster lock, held by ada@" in grace.stdout.readline()
     began = time.monotonic()
     ada.kill()
-    assert all("waiting for the cluster lock, held by ada@" in line for line in at_work(grace))
-    assert time.monotonic() - began < 15, "the Lease was not given back, it ran out"
+    assert all(
+        "waiting for the cluster lock, held by ada@" in line for line in lines_until_locked(grace)
+    )
+    assert time.monotonic() - began < 15, "waited until the Lease of the killed run expired"
     assert holder(place.cluster).startswith("grace@")
     grace.communicate(timeout=60)
     assert grace.returncode == 0
@@ -91,7 +93,7 @@ def test_one_user_is_at_work_at_a_time_and_a_killed_one_keeps_nobody_waiting(pla
     ada.communicate()
 
 
-def test_a_run_that_lost_its_lease_changes_nothing_more(place: Site) -> None:
+def test_a_run_that_lost_its_lease_makes_no_more_changes(place: Site) -> None:
     opened = place.open(wait=10)
     planned = opened.plan(place.release({}))
     leases: Any = client.CoordinationV1Api(place.cluster.api)
@@ -108,7 +110,7 @@ def test_a_run_that_lost_its_lease_changes_nothing_more(place: Site) -> None:
     leases.delete_namespaced_lease("gpufleet", "kube-system")
 
 
-def test_the_uid_of_another_cluster_is_refused_before_anything_is_written(place: Site) -> None:
+def test_the_uid_of_another_cluster_is_refused_before_any_write(place: Site) -> None:
     leases: Any = client.CoordinationV1Api(place.cluster.api)
     before = leases.list_namespaced_lease("kube-system").metadata.resource_version
     with pytest.raises(ClusterProblem) as caught:

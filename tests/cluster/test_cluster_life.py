@@ -1,4 +1,4 @@
-"""Clusters come up, are found again, fail with a reason, and leave nothing behind."""
+"""Clusters start, are found again, fail with a reason, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def minor(cluster: Cluster) -> str:
 
 @pytest.fixture
 def other(simulated: Cluster) -> Iterator[str]:
-    """The name of a second cluster, which is taken down after the test."""
+    """The name of a second cluster, which is stopped after the test."""
     name = f"{simulated.name}-other"
     yield name
     found = Cluster.find(name)
@@ -39,7 +39,7 @@ def other(simulated: Cluster) -> Iterator[str]:
         found.down()
 
 
-def test_up_finds_what_is_up_and_refuses_another_version(simulated: Cluster) -> None:
+def test_up_finds_a_running_cluster_and_refuses_another_version(simulated: Cluster) -> None:
     again = Cluster.up(simulated.name, minor(simulated), progress=print)
     assert again.processes == simulated.processes
     different = "1.36" if minor(simulated) != "1.36" else "1.18"
@@ -48,12 +48,12 @@ def test_up_finds_what_is_up_and_refuses_another_version(simulated: Cluster) -> 
 
 
 @pytest.mark.parametrize("name", ["..", "../other", "Upper", "", "-x", "a" * 64])
-def test_a_name_that_is_no_folder_is_refused(name: str) -> None:
+def test_an_invalid_name_is_refused(name: str) -> None:
     with pytest.raises(SandboxError, match="GF657"):
         Cluster.up(name, progress=print)
 
 
-def test_an_unknown_version_is_refused_before_anything_is_built() -> None:
+def test_an_unknown_version_is_refused_before_any_build() -> None:
     with pytest.raises(SandboxError, match=r"GF650.*1\.36"):
         Cluster.up("none", "1.99", progress=print)
     assert Cluster.find("none") is None
@@ -72,7 +72,7 @@ def test_down_leaves_no_process_and_no_file(simulated: Cluster, other: str) -> N
     assert "ended 5 processes" in done.output
     assert not any(process.alive for process in found.processes)
     assert not Path(state["kubeconfig"]).parent.exists()
-    assert found.down() == 0  # as when two commands take it down
+    assert found.down() == 0  # as when two commands stop it
     done = runner.invoke(main, ["sandbox", "cluster", "status", "--name", other])
     assert done.exit_code == 1
     assert "GF651" in done.output
@@ -94,7 +94,7 @@ def test_two_commands_at_once_start_one_cluster(simulated: Cluster, other: str) 
 
 
 @pytest.mark.extended
-def test_a_cluster_with_a_dead_server_is_started_anew(simulated: Cluster, other: str) -> None:
+def test_a_cluster_with_a_dead_server_is_recreated(simulated: Cluster, other: str) -> None:
     first = Cluster.up(other, minor(simulated), nodes=1, progress=print)
     assert end(first.processes[1:2]) == 1
     assert not first.alive
@@ -103,7 +103,7 @@ def test_a_cluster_with_a_dead_server_is_started_anew(simulated: Cluster, other:
     assert not any(process.alive for process in first.processes)
 
 
-def test_a_process_with_a_reused_number_is_left_alone(tmp_path: Path) -> None:
+def test_a_process_with_a_reused_pid_is_left_alone(tmp_path: Path) -> None:
     running = start("sleep", ["sleep", "60"], tmp_path / "log", {})
     stranger = Process("sleep", running.pid, "1")
     assert end([stranger]) == 0
@@ -113,7 +113,7 @@ def test_a_process_with_a_reused_number_is_left_alone(tmp_path: Path) -> None:
 
 
 def listening(pid: int) -> set[str]:
-    """The addresses, as /proc/net/tcp writes them, that a process listens on."""
+    """The addresses that a process listens on, in the format of /proc/net/tcp."""
     sockets = {
         os.readlink(handle)[len("socket:[") : -1]
         for handle in Path(f"/proc/{pid}/fd").iterdir()
@@ -127,13 +127,13 @@ def listening(pid: int) -> set[str]:
     return {row[1].split(":")[0] for row in rows if row[3] == "0A" and row[9] in sockets}
 
 
-def test_only_loopback_is_listened_on(simulated: Cluster) -> None:
+def test_servers_listen_only_on_loopback(simulated: Cluster) -> None:
     loopback = socket.inet_aton("127.0.0.1")[::-1].hex().upper()
 
     def found() -> dict[str, set[str]]:
         return {process.name: listening(process.pid) for process in simulated.processes}
 
-    # the controller manager makes this account: when it is there, it would listen already
+    # once the controller manager has created this account, it would also listen
     core: Any = client.CoreV1Api(simulated.api)
     accounts = core.list_namespaced_service_account
     assert wait_until(lambda: bool(accounts("default").items), 120)
@@ -142,7 +142,7 @@ def test_only_loopback_is_listened_on(simulated: Cluster) -> None:
     assert set().union(*found().values()) == {loopback}, found()
 
 
-def test_keys_and_tokens_are_the_users_alone(simulated: Cluster) -> None:
+def test_only_the_user_can_read_keys_and_tokens(simulated: Cluster) -> None:
     assert simulated.folder.stat().st_mode & 0o077 == 0
     tokens = simulated.folder / "tokens.csv"
     secret = [simulated.kubeconfig, tokens, *simulated.folder.glob("*.key")]
@@ -155,7 +155,7 @@ def test_keys_and_tokens_are_the_users_alone(simulated: Cluster) -> None:
         assert token not in Path(f"/proc/{process.pid}/environ").read_text()
 
 
-def test_ports_that_are_taken_are_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ports_in_use_are_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:
         (port,) = free_ports(1)
         taken.bind(("127.0.0.1", port))
@@ -165,7 +165,7 @@ def test_ports_that_are_taken_are_not_given(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def assets(folder: Path, cluster: Cluster, *names: str) -> Path:
-    """A folder with programs of a cluster that is up, as setup-envtest makes one."""
+    """A folder with programs of a running cluster, as setup-envtest creates it."""
     for name in names:
         (running,) = (each.pid for each in cluster.processes if each.name == name)
         (folder / name).symlink_to(os.readlink(f"/proc/{running}/exe"))
@@ -193,7 +193,7 @@ def test_programs_of_kubebuilder_assets_are_used(
 
 
 @pytest.mark.extended
-def test_an_api_server_that_ends_is_reported_with_its_words(
+def test_an_api_server_that_exits_is_reported_with_its_output(
     simulated: Cluster, other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = assets(tmp_path, simulated, "etcd")
@@ -216,7 +216,7 @@ def test_an_api_server_that_ends_is_reported_with_its_words(
 
 
 @pytest.mark.extended
-def test_a_controller_manager_that_ends_is_reported_with_its_words(
+def test_a_controller_manager_that_exits_is_reported_with_its_output(
     simulated: Cluster, other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = assets(tmp_path, simulated, "kube-apiserver")

@@ -1,4 +1,4 @@
-"""The sandbox's control planes are real ones: version, nodes, controllers, scheduler, admission."""
+"""The sandbox's control planes are real: version, nodes, controllers, scheduler, admission."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.cluster.pods import SECONDS, Pods, phases, pod, workload
 from tests.cluster.pool import Pool, groups
 
 
-def test_the_version_is_the_one_asked_for(cluster: Cluster) -> None:
+def test_the_version_is_the_requested_one(cluster: Cluster) -> None:
     answer: Any = client.VersionApi(cluster.api).get_code()
     assert answer.git_version == f"v{cluster.version}"
     assert f"{answer.major}.{answer.minor}".rstrip("+") == cluster.version.rpartition(".")[0]
 
 
-def test_put_back_it_consists_of_what_it_was_made_of(pool: Pool) -> None:
-    """Whatever came goes, and whatever went or changed comes back, while the servers run."""
+def test_a_reset_restores_the_original_objects(pool: Pool) -> None:
+    """New objects are deleted, deleted and changed ones restored, while the servers run."""
     minor = KUBERNETES[0]
     found = pool.bare(minor)
     core, apps = client.CoreV1Api(found.api), client.AppsV1Api(found.api)
@@ -120,7 +120,7 @@ def test_gpus_are_scheduled_and_run_out(simulated: Cluster, namespace: str, pods
     assert wait_until(lambda: "Insufficient nvidia.com/gpu" in reason(), SECONDS)
 
 
-def test_who_may_do_nothing_is_refused(cluster: Cluster, namespace: str) -> None:
+def test_an_account_without_permissions_is_refused(cluster: Cluster, namespace: str) -> None:
     core: Any = client.CoreV1Api(cluster.api)
     account = f"system:serviceaccount:{namespace}:default"
     with pytest.raises(ApiException, match="cannot list resource"):
@@ -147,7 +147,7 @@ WORDS = {
 
 
 def test_custom_resources_are_checked_by_their_schema(cluster: Cluster, namespace: str) -> None:
-    """Empty strings too: what a server says that was built with a Go too new for it is wrong."""
+    """Empty strings too: a server that was built with too recent a Go handles them wrongly."""
     extensions: Any = client.ApiextensionsV1Api(cluster.api)
     custom: Any = client.CustomObjectsApi(cluster.api)
     word = {"apiVersion": "example.org/v1", "kind": "Word", "metadata": {"name": "empty"}}

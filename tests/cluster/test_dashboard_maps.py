@@ -1,4 +1,4 @@
-"""Dashboards in a real cluster: ConfigMaps as Grafana's sidecar finds them, kept as planned."""
+"""Dashboards in a real cluster: ConfigMaps that Grafana's sidecar finds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES = {f"gpufleet-dashboard-{name}" for name in ("capacity", "fleet", "gpu", "
 
 
 def config_maps(bench: Bench) -> dict[str, Any]:
-    """What a sidecar with the chart's defaults finds beside the chart's own: name -> ConfigMap."""
+    """Dashboards other than the chart's that its sidecar finds by default: name -> ConfigMap."""
     sidecar = load_grafana().sidecar
     selector = f"{sidecar.label}={sidecar.value}"
     found = bench.core.list_config_map_for_all_namespaces(label_selector=selector).items
@@ -24,7 +24,7 @@ def config_maps(bench: Bench) -> dict[str, Any]:
     }
 
 
-def test_the_dashboards_are_loaded_once_and_kept(bench: Bench) -> None:
+def test_the_dashboards_are_loaded_once(bench: Bench) -> None:
     done = bench.deploy()
     assert done.returncode == 0, done.output
     found = config_maps(bench)
@@ -43,7 +43,7 @@ def test_the_dashboards_are_loaded_once_and_kept(bench: Bench) -> None:
 
 
 @pytest.mark.extended
-def test_one_that_somebody_changed_is_put_back_and_others_are_left_alone(current: Bench) -> None:
+def test_a_changed_dashboard_is_restored_and_others_are_left_alone(current: Bench) -> None:
     assert current.deploy().returncode == 0
     before = config_maps(current)["gpufleet-dashboard-node"].data
     body = {"data": dict.fromkeys(before, "{}")}
@@ -62,7 +62,7 @@ def test_one_that_somebody_changed_is_put_back_and_others_are_left_alone(current
 
 
 @pytest.mark.extended
-def test_without_our_grafana_they_come_only_where_asked_for(current: Bench) -> None:
+def test_without_our_grafana_dashboards_are_loaded_only_if_configured(current: Bench) -> None:
     assert current.deploy(monitoring_prometheus="none").returncode == 0
     assert config_maps(current) == {}
     done = current.deploy(

@@ -1,4 +1,4 @@
-"""What users apply by hand, templates/examples, on real API servers, with simulated pods."""
+"""templates/examples, which users apply by hand, on real API servers with simulated pods."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.cluster.pods import SECONDS
 
 FOLDER = Path(__file__).resolve().parents[2] / "templates" / "examples"
 EXAMPLES = sorted(path.name for path in FOLDER.glob("*.yaml"))
-SINCE = {"ttlSecondsAfterFinished": (1, 21)}  # fields that older servers leave out, as they may
+SINCE = {"ttlSecondsAfterFinished": (1, 21)}  # fields that older servers may drop
 
 
 def objects(name: str) -> list[dict[str, Any]]:
@@ -24,7 +24,7 @@ def objects(name: str) -> list[dict[str, Any]]:
 
 
 def lost(wanted: Any, found: Any, version: tuple[int, ...], path: str = "") -> list[str]:
-    """What was written and did not come back."""
+    """Fields that the server did not store as written."""
     if isinstance(wanted, dict):
         return [
             each
@@ -39,7 +39,7 @@ def lost(wanted: Any, found: Any, version: tuple[int, ...], path: str = "") -> l
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_the_server_takes_every_field(cluster: Cluster, namespace: str, name: str) -> None:
+def test_the_server_accepts_every_field(cluster: Cluster, namespace: str, name: str) -> None:
     version = tuple(int(part) for part in cluster.version.split(".")[:2])
     for body in objects(name):
         [made] = utils.create_from_dict(

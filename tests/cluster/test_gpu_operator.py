@@ -1,4 +1,4 @@
-"""The GPU Operator's release on real control planes; what its image would do, a thread does."""
+"""The GPU Operator's release on real control planes, with a fake operator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from kubernetes import client
 
 from gpufleet.helm.chart_choice import choose_charts, load_charts
-from tests.cluster.pretend_operator import PLURAL, PretendOperator
+from tests.cluster.fake_operator import PLURAL, FakeOperator
 from tests.cluster.stacking import REAL_CHARTS, Bench, Outcome
 
 OPERATOR = {"cluster_stack": "gpu-operator", "monitoring_prometheus": "none"}
@@ -28,8 +28,8 @@ def message(done: Outcome, code: str) -> str:
     return str(found["message"])
 
 
-def test_it_is_done_when_plugin_and_exporter_are_on_every_gpu_node(bench: Bench) -> None:
-    with PretendOperator(bench.cluster) as operator:
+def test_it_is_ready_once_plugin_and_exporter_are_on_every_gpu_node(bench: Bench) -> None:
+    with FakeOperator(bench.cluster) as operator:
         done = deploy(bench)
         assert done.returncode == 0, done.output
         assert bench.releases() == {"gpu-operator": "deployed"}

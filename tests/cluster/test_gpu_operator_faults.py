@@ -1,4 +1,4 @@
-"""What keeps the GPU Operator from being ready is told, with its reason."""
+"""A GPU Operator that is not ready is reported with the reason."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from tests.cluster.pretend_operator import PLURAL, PretendOperator
+from tests.cluster.fake_operator import PLURAL, FakeOperator
 from tests.cluster.stacking import REAL_CHARTS, Bench
 from tests.cluster.test_gpu_operator import POLICY, deploy, message
 
@@ -15,10 +15,10 @@ CRD = "clusterpolicies.nvidia.com"
 
 
 @pytest.mark.extended
-def test_a_state_of_before_the_change_does_not_count(current: Bench) -> None:
-    """The operator leaves `ready` standing until it comes to the change."""
+def test_a_state_from_before_the_change_does_not_count(current: Bench) -> None:
+    """The operator keeps `ready` until it processes the change."""
     broken = {"nvidia-device-plugin-daemonset": {"sandbox.gpufleet/waiting": "ErrImagePull"}}
-    with PretendOperator(current.cluster, broken, since=2, lag=30) as operator:  # 3 s
+    with FakeOperator(current.cluster, broken, since=2, lag=30) as operator:  # 3 s
         assert deploy(current).returncode == 0
         change = {"gpu_operator_values": {"daemonsets": {"priorityClassName": "other"}}}
         done = deploy(current, cluster_timeout=20, **change)
@@ -28,30 +28,30 @@ def test_a_state_of_before_the_change_does_not_count(current: Bench) -> None:
 
 
 @pytest.mark.extended
-def test_what_is_not_ready_is_told_with_its_reason_and_waited_for_again(bench: Bench) -> None:
+def test_what_is_not_ready_is_reported_with_the_reason(bench: Bench) -> None:
     silent = deploy(bench, cluster_timeout=10)
     assert silent.returncode == 1
     assert "the operator has not set its state yet" in message(silent, "GF882")
     broken = {"nvidia-device-plugin-daemonset": {"sandbox.gpufleet/waiting": "ErrImagePull"}}
-    with PretendOperator(bench.cluster, broken):
+    with FakeOperator(bench.cluster, broken):
         done = deploy(bench, cluster_timeout=15)
     assert done.returncode == 1
-    told = message(done, "GF882")
-    assert f"ClusterPolicy {POLICY} is notReady" in told
+    text = message(done, "GF882")
+    assert f"ClusterPolicy {POLICY} is notReady" in text
     objects: Any = client.CustomObjectsApi(bench.cluster.api)
     if "conditions" in objects.get_cluster_custom_object(*PLURAL, POLICY)["status"]:
-        assert "states not ready: [state-device-plugin]" in told  # the CRD of v1.8.2 drops them
-    assert "DaemonSet nvidia-device-plugin-daemonset: 0 of 3 pods are ready" in told
-    assert "k8s-device-plugin:1 cannot be pulled (ErrImagePull" in told
-    assert bench.releases() == {"gpu-operator": "deployed"}  # nothing is taken back
-    with PretendOperator(bench.cluster):
+        assert "states not ready: [state-device-plugin]" in text  # the CRD of v1.8.2 drops them
+    assert "DaemonSet nvidia-device-plugin-daemonset: 0 of 3 pods are ready" in text
+    assert "k8s-device-plugin:1 cannot be pulled (ErrImagePull" in text
+    assert bench.releases() == {"gpu-operator": "deployed"}  # no rollback
+    with FakeOperator(bench.cluster):
         done = deploy(bench)
     assert (done.returncode, done.report["changed"]) == (0, 0), done.output
 
 
 @pytest.mark.extended
-def test_a_crd_that_goes_away_is_told_and_brought_back(current: Bench) -> None:
-    with PretendOperator(current.cluster):
+def test_a_deleted_crd_is_reported_and_restored(current: Bench) -> None:
+    with FakeOperator(current.cluster):
         assert deploy(current).returncode == 0
         extensions: Any = client.ApiextensionsV1Api(current.cluster.api)
         extensions.delete_custom_resource_definition(CRD)
@@ -62,7 +62,7 @@ def test_a_crd_that_goes_away_is_told_and_brought_back(current: Bench) -> None:
     assert objects.get_cluster_custom_object(*PLURAL, POLICY)["status"]["state"] == "ready"
 
 
-def test_it_does_not_come_beside_plugin_and_exporter(current: Bench) -> None:
+def test_it_is_refused_beside_plugin_and_exporter(current: Bench) -> None:
     assert current.deploy(monitoring_prometheus="none").returncode == 0
     before = current.releases()
     done = deploy(current)
@@ -74,8 +74,8 @@ def test_it_does_not_come_beside_plugin_and_exporter(current: Bench) -> None:
     assert current.releases() == before
 
 
-def test_a_value_that_the_operators_chart_does_not_know_is_told(current: Bench) -> None:
+def test_an_unknown_value_of_the_operators_chart_is_reported(current: Bench) -> None:
     done = deploy(current, cluster_timeout=10, gpu_operator_values={"devicePlugn": {}})
     assert "devicePlugn" in str(done.report["findings"])
-    if not REAL_CHARTS:  # upstream's has no schema: it takes what it does not know
+    if not REAL_CHARTS:  # upstream's has no schema: it accepts unknown values
         assert current.releases() == {}

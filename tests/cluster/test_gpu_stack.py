@@ -1,4 +1,4 @@
-"""deploys/gpu_cluster.py on real control planes: with GPUFLEET_CHARTS on the real charts."""
+"""deploys/gpu_cluster.py on real control planes, with the real charts in GPUFLEET_CHARTS."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.cluster.stacking import STACK, Bench, choices_of
 CRD = "prometheuses.monitoring.coreos.com"
 
 
-def test_a_bare_cluster_becomes_a_gpu_cluster_and_stays_as_it_is(bench: Bench) -> None:
+def test_a_bare_cluster_becomes_a_gpu_cluster_and_stays_converged(bench: Bench) -> None:
     done = bench.deploy()
     assert done.returncode == 0, done.output
     chosen = choose_charts(load_charts(), bench.cluster.version)
@@ -24,10 +24,10 @@ def test_a_bare_cluster_becomes_a_gpu_cluster_and_stays_as_it_is(bench: Bench) -
         name: {"before": None, "after": chosen[name].version} for name in STACK
     }
     assert bench.releases() == dict.fromkeys(STACK, "deployed")
-    told = {found["code"] for found in done.report["findings"] if found["severity"] != "info"}
+    codes = {found["code"] for found in done.report["findings"] if found["severity"] != "info"}
     listed = has_list(load_counters(), chosen["dcgm-exporter"].version)
-    assert told == (set() if listed else {"GF897"})  # some alerts lack their counters
-    bench.go_ahead()  # the clock is not to measure other tests
+    assert codes == (set() if listed else {"GF897"})  # some alerts lack their counters
+    bench.raise_priority()  # other tests must not slow down the measured run
     again = bench.deploy()
     assert again.returncode == 0, again.output
     assert (again.report["changed"], again.report["failed"]) == (0, False)
@@ -47,7 +47,7 @@ def test_a_bare_cluster_becomes_a_gpu_cluster_and_stays_as_it_is(bench: Bench) -
     assert silent in checks["prometheus_scrapes_the_exporter"]["message"]
 
 
-def test_grafana_has_a_password_that_nobody_prints_or_changes(current: Bench) -> None:
+def test_grafanas_password_is_neither_printed_nor_changed(current: Bench) -> None:
     done = current.deploy("-vv", monitoring_grafana_node_port=32322)
     assert done.returncode == 0, done.output
     secret = current.core.read_namespaced_secret("gpufleet-grafana", "monitoring")
@@ -62,7 +62,7 @@ def test_grafana_has_a_password_that_nobody_prints_or_changes(current: Bench) ->
     assert current.verify(monitoring_grafana_node_port=32323)["grafana_port"]["code"] == "GF799"
 
 
-def test_a_dry_run_shows_what_would_be_done_and_does_nothing(current: Bench) -> None:
+def test_a_dry_run_shows_all_changes_and_makes_none(current: Bench) -> None:
     done = current.deploy("--dry")
     assert done.returncode == 0, done.output
     assert "kube-prometheus-stack: install" in done.output
@@ -72,7 +72,7 @@ def test_a_dry_run_shows_what_would_be_done_and_does_nothing(current: Bench) -> 
 
 
 @pytest.mark.extended
-def test_a_pin_that_cannot_work_stops_everything_before_it_begins(bench: Bench) -> None:
+def test_an_impossible_pin_stops_the_run_before_any_change(bench: Bench) -> None:
     pins = {"kube-prometheus-stack": "46.2.0", "dcgm-exporter": "3.1.5"}
     old = bench.cluster.version.startswith("1.18")
     if not old:
@@ -88,15 +88,15 @@ def test_a_pin_that_cannot_work_stops_everything_before_it_begins(bench: Bench) 
     assert bench.releases() == {}
 
 
-# the version in the annotations of the CRDs that come with the chart
+# the version in the annotations of the chart's CRDs
 OPERATOR = {"45.10.1": None, "72.9.1": "0.82.2", "88.5.3": "0.93.1"}
 
 
 @pytest.mark.extended
-def test_crds_come_before_the_chart_that_needs_them(current: Bench) -> None:
+def test_crds_are_updated_before_the_chart_that_needs_them(current: Bench) -> None:
     choices = choices_of("kube-prometheus-stack", current.cluster.version)
     if len(choices) < 2:
-        pytest.skip(f"there is no older choice than {choices[0]} to come from")
+        pytest.skip(f"gpufleet chooses no version older than {choices[0]}")
     old, new = choices[-2:]
     pins = {"kube-prometheus-stack": old}
     assert current.deploy(cluster_chart_versions=pins).returncode == 0
@@ -114,12 +114,12 @@ def test_crds_come_before_the_chart_that_needs_them(current: Bench) -> None:
     assert version() == OPERATOR[new]
     objects = client.CustomObjectsApi(current.cluster.api)
     found: Any = objects.list_cluster_custom_object("monitoring.coreos.com", "v1", "prometheuses")
-    if new == "88.5.3":  # the CRDs of 72.9.1 do not know it
+    if new == "88.5.3":  # the CRDs of 72.9.1 lack it
         assert "hostNetwork" in found["items"][0]["spec"]
     assert current.deploy().report["changed"] == 0
 
 
-UPGRADES = [  # careful choices, oldest first; not beyond the cluster's own
+UPGRADES = [  # gpufleet's choices, oldest first; at most the cluster's own
     {"kube-prometheus-stack": "45.10.1", "dcgm-exporter": "2.6.10",
      "nvidia-device-plugin": "0.14.5", "node-feature-discovery": "0.14.6"},
     {"kube-prometheus-stack": "72.9.1", "dcgm-exporter": "3.1.5",

@@ -1,4 +1,4 @@
-"""What stands in the way of a GPU stack is told, and made up for: on real control planes."""
+"""Obstacles to a GPU stack on real control planes: reported, and fixed by a later run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.cluster.pool import Pool
 from tests.cluster.stacking import REAL_CHARTS, STACK, Bench
 
 
-def test_a_value_that_the_chart_does_not_know_is_refused(current: Bench) -> None:
+def test_an_unknown_value_of_a_chart_is_refused(current: Bench) -> None:
     if REAL_CHARTS:
         done = current.deploy(monitoring_exporter_values={"serviceMonitr": {"enabled": False}})
         assert "GF836" in done.codes
@@ -51,7 +51,7 @@ def test_with_another_exporter_none_is_installed(current: Bench) -> None:
 
 
 @pytest.mark.extended
-def test_gpu_nodes_are_labelled_where_nfd_is_not_wanted(unlabelled: Bench) -> None:
+def test_gpu_nodes_are_labelled_without_nfd(unlabelled: Bench) -> None:
     done = unlabelled.deploy(device_plugin_label_nodes=True)
     assert done.returncode == 0, done.output
     assert "node-feature-discovery" not in unlabelled.releases()
@@ -62,38 +62,38 @@ def test_gpu_nodes_are_labelled_where_nfd_is_not_wanted(unlabelled: Bench) -> No
 
 
 @pytest.mark.extended
-def test_nodes_without_labels_are_told_with_the_label_that_is_missing(unlabelled: Bench) -> None:
+def test_unlabelled_nodes_are_reported_with_the_missing_label(unlabelled: Bench) -> None:
     done = unlabelled.deploy(device_plugin_nfd=False, cluster_timeout=10)
     assert done.returncode == 1
     assert "nvidia.com/gpu.present" in str(done.report["findings"])
 
 
 def without_gpus(bench: Bench, *names: str) -> None:
-    """As where the plugin runs and NVML shows it nothing."""
+    """As if the plugin runs and NVML finds no GPU."""
     gone = {"status": {kind: {"nvidia.com/gpu": "0"} for kind in ("capacity", "allocatable")}}
     for name in names:
         bench.core.patch_node_status(name, gone)
 
 
 @pytest.mark.extended
-def test_a_node_that_offers_no_gpus_is_told_and_stops_nobody(current: Bench) -> None:
+def test_a_node_without_gpus_is_reported_and_does_not_stop_others(current: Bench) -> None:
     without_gpus(current, "gpu-2")
     done = current.deploy(cluster_timeout=20, monitoring_enabled=False)
     assert done.returncode == 0, done.output
-    told = [found for found in done.report["findings"] if found["code"] == "GF888"]
-    assert len(told) == 1
-    assert told[0]["message"].startswith("gpu-2 advertises no GPUs")
+    reported = [found for found in done.report["findings"] if found["code"] == "GF888"]
+    assert len(reported) == 1
+    assert reported[0]["message"].startswith("gpu-2 advertises no GPUs")
 
 
 @pytest.mark.extended
-def test_a_plugin_that_shows_no_gpu_anywhere_is_no_success(current: Bench) -> None:
+def test_no_gpu_on_any_node_is_a_failure(current: Bench) -> None:
     without_gpus(current, "gpu-1", "gpu-2", "gpu-3")
     done = current.deploy(cluster_timeout=10, monitoring_enabled=False)
     assert done.returncode == 1
     assert "node gpu-1 advertises no GPUs" in str(done.report["findings"])
 
 
-def test_an_api_that_does_not_answer_is_told(current: Bench, tmp_path: Path) -> None:
+def test_an_unreachable_api_is_reported(current: Bench, tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -108,14 +108,14 @@ def test_an_api_that_does_not_answer_is_told(current: Bench, tmp_path: Path) -> 
 
 @pytest.mark.extended
 def test_the_run_after_a_killed_one_converges(current: Bench, pool: Pool, tmp_path: Path) -> None:
-    """SIGKILL at ten points of the run, each on what the one before left behind."""
-    chance = random.Random(18)
-    whole = 8.0  # seconds that a first run takes, roughly
+    """SIGKILL at ten points of the run, each on the state that the previous one left."""
+    rng = random.Random(18)
+    whole = 8.0  # seconds of a first run, approximately
     for number in range(10):
-        if number == 5:  # and from a bare cluster again
+        if number == 5:  # again from a bare cluster
             current.cluster = pool.bare(KUBERNETES[0])
         process = current.start(tmp_path)
-        time.sleep(chance.uniform(0.5, whole))  # the point of the kill is what is tested
+        time.sleep(rng.uniform(0.5, whole))  # the test varies the time of the kill
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
     done = current.deploy()
@@ -133,9 +133,7 @@ def test_the_run_after_a_killed_one_converges(current: Bench, pool: Pool, tmp_pa
         ("dcgm-exporter", "exporter_on_every_gpu_node", "GF794"),
     ],
 )
-def test_a_check_fails_when_what_it_is_for_is_broken(
-    current: Bench, image: str, check: str, code: str
-) -> None:
+def test_a_check_fails_for_its_own_fault(current: Bench, image: str, check: str, code: str) -> None:
     assert current.deploy().returncode == 0
     apps: Any = client.AppsV1Api(current.cluster.api)
     (found,) = (
@@ -155,7 +153,7 @@ def test_a_check_fails_when_what_it_is_for_is_broken(
 
 
 @pytest.mark.extended
-def test_gpus_that_are_gone_are_told(current: Bench) -> None:
+def test_missing_gpus_are_reported(current: Bench) -> None:
     assert current.deploy().returncode == 0
     body = {"status": {"allocatable": {"nvidia.com/gpu": "7"}}}
     current.core.patch_node_status("gpu-2", body)

@@ -1,5 +1,5 @@
-"""Which promises about repositories over HTTP `helm pull` does not keep: why gpufleet fetches those
-charts itself. A case that fails here is one that helm can take over."""
+"""Guarantees for repositories over HTTP that `helm pull` lacks, so gpufleet downloads those charts
+itself. Once an assertion here fails, helm can take over that part."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ entries:
 
 @dataclass
 class Site:
-    """A server. `logins`: path -> whether a login came with the request; `moved`: where its archive
-    is; `padding`: bytes behind the archive."""
+    """A server. `logins`: path -> whether the request had a login; `moved`: where it redirects
+    requests for its archive; `padding`: bytes after the archive."""
 
     chart: bytes
     moved: str = ""
@@ -56,12 +56,12 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(bytes(MIB))
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the test's output stays readable."""
+        """Do not log each request."""
 
 
 @pytest.fixture
 def sites(tmp_path: Path) -> Iterator[tuple[Site, Site]]:
-    """A repository whose index announces another digest than its archive has, and another site."""
+    """A repository whose index has a wrong digest for its archive, and another site."""
     found = Site(Path(archive(tmp_path)).read_bytes()), Site(Path(archive(tmp_path)).read_bytes())
     servers = [ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, site)) for site in found]
     for site, server in zip(found, servers, strict=True):
@@ -74,7 +74,7 @@ def sites(tmp_path: Path) -> Iterator[tuple[Site, Site]]:
 
 
 def pulled(helm: Path, folder: Path, url: str) -> list[Path]:
-    """What helm pulls from a repository whose login is in a file, so in no list of processes."""
+    """Archives that helm pulls from a repository whose login is in a file, not in arguments."""
     entry = {"name": "site", "url": url, "username": USER, "password": PASSWORD}
     config = folder / "repositories.yaml"
     config.write_text(json.dumps({"apiVersion": "v1", "repositories": [entry]}))
@@ -86,7 +86,7 @@ def pulled(helm: Path, folder: Path, url: str) -> list[Path]:
     return list(folder.glob("*.tgz"))
 
 
-def test_helm_neither_compares_digests_nor_keeps_a_login_nor_a_limit(
+def test_helm_neither_checks_digests_nor_protects_logins_nor_limits_sizes(
     helm: Path, tmp_path: Path, sites: tuple[Site, Site]
 ) -> None:
     site, other = sites
@@ -95,7 +95,7 @@ def test_helm_neither_compares_digests_nor_keeps_a_login_nor_a_limit(
     folder = tmp_path / "pulled"
     folder.mkdir()
     (found,) = pulled(helm, folder, site.url)
-    assert site.logins["/index.yaml"], "the login of a file reaches the repository"
-    assert other.logins["/elsewhere"], "and another port, by a redirect"
+    assert site.logins["/index.yaml"], "helm sends the login to the repository"
+    assert other.logins["/elsewhere"], "and after a redirect to another port"
     assert found.stat().st_size > CHART.bytes
-    assert found.read_bytes().startswith(site.chart), "whatever the index says of it"
+    assert found.read_bytes().startswith(site.chart), "despite the digest in the index"

@@ -1,4 +1,4 @@
-"""Load tests as Jobs of real control planes. Their pods are simulated: nothing is computed."""
+"""Load tests as Jobs on real control planes. Their pods are simulated: they compute nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GFD = {
 
 @pytest.fixture
 def bench(simulated: Cluster, charts: Any) -> Iterator[Bench]:
-    """The shared cluster, whose nodes have the labels of GPU feature discovery for a while."""
+    """The shared cluster, with the labels of GPU feature discovery during the test."""
     found = Bench(simulated, charts)
     label(found, GFD)
     yield found
@@ -50,7 +50,7 @@ def verified(bench: Bench) -> Verified:
 
 
 def loads(cluster: Verified) -> list[Load]:
-    """What would run, on each of the nodes."""
+    """The load of each node."""
     found = [choose(CATALOG, REQUEST, node, []) for node in cluster.gpu_nodes]
     assert not [each for each in found if isinstance(each, LeftOut)]
     return [each for each in found if isinstance(each, Load)]
@@ -61,16 +61,16 @@ def run(
     request: LoadRequest = REQUEST,
     change: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> list[Run]:
-    """All loads to their end; `change`: of their manifests."""
+    """Run all loads to their end; `change` edits their manifests."""
     jobs = []
     for load in loads(cluster):
         body = job(CATALOG, load, request)
         change(body)
         jobs.append((load, body))
-    told: list[str] = []
+    progress: list[str] = []
     with running(cluster, jobs) as runs:
-        wait(cluster, runs, request, told.append)
-    assert "gpu-1" in told[0]
+        wait(cluster, runs, request, progress.append)
+    assert "gpu-1" in progress[0]
     return runs
 
 
@@ -81,7 +81,7 @@ def nothing_is_left(bench: Bench) -> bool:
     return not jobs and not pods
 
 
-def test_a_job_takes_all_gpus_of_each_node_and_goes(bench: Bench, verified: Verified) -> None:
+def test_a_job_takes_all_gpus_of_each_node_and_is_removed(bench: Bench, verified: Verified) -> None:
     runs = run(verified)
     assert [each.load.node for each in runs] == ["gpu-1", "gpu-2", "gpu-3"]
     assert {each.load.gpus for each in runs} == {8}
@@ -91,7 +91,7 @@ def test_a_job_takes_all_gpus_of_each_node_and_goes(bench: Bench, verified: Veri
 
 
 @pytest.mark.extended
-def test_a_load_that_fails_is_told_with_its_exit_status(bench: Bench, verified: Verified) -> None:
+def test_a_failed_load_is_reported_with_its_exit_status(bench: Bench, verified: Verified) -> None:
     def fail(body: dict[str, Any]) -> None:
         body["spec"]["template"]["metadata"]["annotations"] = {"sandbox.gpufleet/fail": "244"}
 
@@ -101,7 +101,7 @@ def test_a_load_that_fails_is_told_with_its_exit_status(bench: Bench, verified: 
 
 
 @pytest.mark.extended
-def test_a_load_that_fits_nowhere_is_given_up_and_told(bench: Bench, verified: Verified) -> None:
+def test_an_unschedulable_load_is_given_up_and_reported(bench: Bench, verified: Verified) -> None:
     def ask_for_more(body: dict[str, Any]) -> None:
         container = body["spec"]["template"]["spec"]["containers"][0]
         container["resources"]["limits"] = {"nvidia.com/gpu": "9"}
@@ -113,7 +113,7 @@ def test_a_load_that_fits_nowhere_is_given_up_and_told(bench: Bench, verified: V
 
 
 @pytest.mark.extended
-def test_a_job_that_may_make_no_pod_says_why(bench: Bench, verified: Verified) -> None:
+def test_a_job_that_cannot_create_pods_reports_why(bench: Bench, verified: Verified) -> None:
     quota = {"metadata": {"name": "no-gpus"}, "spec": {"hard": {"requests.nvidia.com/gpu": "0"}}}
     bench.core.create_namespaced_resource_quota("default", quota)
 
@@ -148,7 +148,7 @@ def test_on_simulated_nodes_no_check_passes(bench: Bench) -> None:
 
 
 @pytest.mark.extended
-def test_nothing_runs_unless_it_is_asked_for(bench: Bench) -> None:
+def test_nothing_runs_unless_configured(bench: Bench) -> None:
     checks = bench.verify("load")
     for name in CHECKS:
         found = checks[name]

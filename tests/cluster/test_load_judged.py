@@ -1,4 +1,4 @@
-"""Verdicts on load tests: real API server and Prometheus; the kubelet and the GPUs are played."""
+"""Verdicts on load tests: real API server and Prometheus; the kubelet and the GPUs are fake."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from gpufleet_sandbox.cluster import Cluster
 from gpufleet_sandbox.cluster.processes import end
 from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.autoscaling import sample, serve
-from tests.cluster.played_node import PlayedNode, played_node
+from tests.cluster.fake_node import FakeNode, fake_node
 from tests.cluster.pods import SECONDS
 from tests.cluster.scraping import Site, local_addresses
 from tests.cluster.stacking import Bench
 from tests.cluster.test_load_jobs import CHECKS, GFD
 from tests.monitoring.programs import Prometheus, start_prometheus
 
-NODE, GPUS = "played", 2
+NODE, GPUS = "fake", 2
 SCRAPE = {"scrape_interval": "500ms", "scrape_timeout": "500ms"}
 SAMPLES = 4
 HEALTHY = {
@@ -42,17 +42,17 @@ LINE = "Worker {gpu}:0 [1004]: TensorEngineActive:  generated ???, dcgm 0 ({rate
 
 
 def printed(*rates: float) -> str:
-    """What dcgmproftester prints where each GPU keeps its rate."""
+    """The output of dcgmproftester if each GPU has a constant rate."""
     lines = [LINE.format(gpu=gpu, rate=rate) for gpu, rate in enumerate(rates) for _ in range(5)]
     return "".join(lines) + "GPU 0, TestField 1004 test PASSED.\nAll Tests Passed.\n"
 
 
 @dataclass(slots=True)
 class Stage:
-    """The node, and what its exporter tells: per GPU, of the pod named."""
+    """The node and its exporter: metrics of each GPU, with the name of the pod."""
 
     bench: Bench
-    node: PlayedNode
+    node: FakeNode
     prometheus: Prometheus | None = None
     pod: str = ""
     gpus: list[dict[str, float]] = field(default_factory=list)
@@ -66,21 +66,21 @@ class Stage:
         )
 
     def seen(self) -> bool:
-        """Whether Prometheus has asked often enough while the pod ran."""
+        """Whether Prometheus has enough samples of the pod."""
         assert self.prometheus
         counted = f'count_over_time(DCGM_FI_DEV_GPU_UTIL{{pod="{self.pod}"}}[1m])'
         found = self.prometheus.query(counted)
         return bool(found) and all(int(one["value"][1]) >= SAMPLES for one in found)
 
-    def run(self, play: Callable[[Any], None]) -> dict[str, Any]:
-        """`gpufleet verify` while `play` does what the node would do with the pod."""
+    def run(self, act: Callable[[Any], None]) -> dict[str, Any]:
+        """`gpufleet verify`, while `act` updates the pod as its node would."""
         self.node.ready()
         data = {"verify_load": True, "verify_load_seconds": 5, "verify_load_start_seconds": 240}
         with ThreadPoolExecutor(1) as pool:
             checks = pool.submit(self.bench.verify, "load", **data)
             pod = self.node.pod()
             self.pod = pod.metadata.name
-            play(pod)
+            act(pod)
             return checks.result()
 
 
@@ -99,7 +99,7 @@ def stage(
         for name in simulated:
             bench.core.patch_node(name, {"spec": {"unschedulable": True}})
             ends.callback(bench.core.patch_node, name, {"spec": {"unschedulable": None}})
-        node = ends.enter_context(played_node(cluster, folder, addresses.pop(), NODE, GPUS, GFD))
+        node = ends.enter_context(fake_node(cluster, folder, addresses.pop(), NODE, GPUS, GFD))
         found = Stage(bench, node)
         server = serve(found.text)
         ends.callback(server.shutdown)
@@ -112,12 +112,12 @@ def stage(
         process, found.prometheus = start_prometheus(folder, config, address=address, port=9090)
         ends.callback(end, [process])
         ends.callback(bench.core.delete_namespace, "metrics")
-        behind_the_api(Site(bench, folder, addresses), address)
+        add_prometheus_service(Site(bench, folder, addresses), address)
         yield found
 
 
-def behind_the_api(site: Site, address: str) -> None:
-    """A Service like that of a Prometheus in the cluster, with a simulated pod at the address."""
+def add_prometheus_service(site: Site, address: str) -> None:
+    """Add a Service as for a Prometheus in the cluster, with a simulated pod at the address."""
     labels = {"app.kubernetes.io/name": "prometheus"}
     site.core.create_namespace({"metadata": {"name": "metrics"}})
     ports = [{"port": 9090, "targetPort": 9090}]
@@ -137,9 +137,9 @@ def behind_the_api(site: Site, address: str) -> None:
 
 
 def loaded(stage: Stage, *gpus: dict[str, float], log: str) -> dict[str, Any]:
-    """The verdicts where the GPUs go from idle to such values, and the program prints that."""
+    """The verdicts for GPUs with such metrics and a program that prints `log`."""
 
-    def play(pod: Any) -> None:
+    def act(pod: Any) -> None:
         stage.node.log = log
         stage.gpus = [values | {"DCGM_FI_DEV_XID_ERRORS": 0} for values in gpus]
         began = stage.node.start(pod)
@@ -151,7 +151,7 @@ def loaded(stage: Stage, *gpus: dict[str, float], log: str) -> dict[str, Any]:
         assert wait_until(stage.seen, SECONDS)
         stage.node.end(pod, began)
 
-    return stage.run(play)
+    return stage.run(act)
 
 
 @pytest.mark.extended
@@ -169,11 +169,11 @@ def test_a_sick_gpu_fails_each_check_with_its_reason(stage: Stage) -> None:
     wanted = {
         "load_is_steady": (
             "GF778",
-            "played: GPU of worker 1:0 did 300000 gflops, the best one 610000",
+            "fake: GPU of worker 1:0 did 300000 gflops, the best one 610000",
         ),
-        "load_is_seen": ("GF779", "played: GPU 1: its tensor pipe worked 0.30 of the time"),
-        "load_keeps_its_clocks": ("GF782", "played: GPU 1: too hot (hardware)"),
-        "load_causes_no_xid": ("GF783", "played: GPU 1: XID 79"),
+        "load_is_seen": ("GF779", "fake: GPU 1: its tensor pipe worked 0.30 of the time"),
+        "load_keeps_its_clocks": ("GF782", "fake: GPU 1: too hot (hardware)"),
+        "load_causes_no_xid": ("GF783", "fake: GPU 1: XID 79"),
     }
     assert checks["load_finishes"]["outcome"] == "passed"
     for name, (code, text) in wanted.items():
@@ -198,20 +198,20 @@ REFUSED = (
         (0, "", "it printed nothing"),
     ],
 )
-def test_a_program_that_did_not_do_it_is_told(
+def test_a_program_that_ran_no_load_is_reported(
     stage: Stage, status: int, log: str, said: str
 ) -> None:
-    def play(pod: Any) -> None:
+    def act(pod: Any) -> None:
         stage.node.log = log
         stage.node.end(pod, stage.node.start(pod), status)
 
-    found = stage.run(play)["load_finishes"]
+    found = stage.run(act)["load_finishes"]
     assert (found["outcome"], found["code"]) == ("failed", "GF777"), found
     assert said in found["message"]
 
 
 @pytest.mark.extended
-def test_why_prometheus_does_not_answer_is_told(stage: Stage) -> None:
+def test_an_unreachable_prometheus_is_reported_with_the_reason(stage: Stage) -> None:
     core = stage.bench.core
     core.delete_namespaced_pod("prometheus-0", "metrics")
 
@@ -221,11 +221,11 @@ def test_why_prometheus_does_not_answer_is_told(stage: Stage) -> None:
 
     assert wait_until(gone, SECONDS)
 
-    def play(pod: Any) -> None:
+    def act(pod: Any) -> None:
         stage.node.log = printed(6.1e5, 6.0e5)
         stage.node.end(pod, stage.node.start(pod))
 
-    checks = stage.run(play)
+    checks = stage.run(act)
     assert checks["load_finishes"]["outcome"] == "passed", checks
     for name in ("load_is_seen", "load_keeps_its_clocks", "load_causes_no_xid"):
         found = checks[name]

@@ -1,4 +1,4 @@
-"""monitoring_node_problems: the release, and what the real Node Problem Detector makes of it."""
+"""monitoring_node_problems: the release, and the reports of the real Node Problem Detector."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def bench(request: pytest.FixtureRequest, pool: Pool) -> Bench:
     return Bench(pool.bare(request.param), charts)
 
 
-def test_a_detector_of_somebody_else_is_left_alone(bench: Bench) -> None:
+def test_another_detector_is_left_alone(bench: Bench) -> None:
     apps = client.AppsV1Api(bench.cluster.api)
     theirs = workload("npd")
     spec = theirs["spec"]["template"]["spec"]
@@ -76,7 +76,7 @@ def test_it_runs_on_every_gpu_node_and_a_second_run_changes_nothing(bench: Bench
 
 @pytest.fixture
 def node(bench: Bench, tmp_path: Path) -> Iterator[Node]:
-    """What the real detector looks at in the name of a simulated node; it looks every second."""
+    """The files that the real detector checks every second for a simulated node."""
     host, folder = sound(tmp_path / "host"), tmp_path / "checks"
     folder.mkdir()
     catalog = load_node_problems().model_copy(update={"folder": str(folder), "interval": 1})
@@ -113,7 +113,7 @@ def events(bench: Bench) -> set[str]:
     return {each.reason for each in found if each.involved_object.name == NODE}
 
 
-def test_the_real_detector_tells_of_the_nodes_gpus(bench: Bench, node: Node) -> None:
+def test_the_real_detector_reports_the_nodes_gpus(bench: Bench, node: Node) -> None:
     fine = {entry.type: ("False", entry.fine.message) for entry in load_node_problems().conditions}
     assert wait_until(lambda: conditions(bench) == fine, SECONDS), conditions(bench)
 
@@ -121,7 +121,7 @@ def test_the_real_detector_tells_of_the_nodes_gpus(bench: Bench, node: Node) -> 
     node.log("boot-535", "xid-79-535", "xid-64-570", "xid-31-470", uptime=just_now)
     (node.root / "dev/nvidia1").unlink()
     node.link("usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", "libnvidia-ml.so.580.65.06")
-    told = {
+    expected = {
         "GpuFellOffBus": "GPU has fallen off the bus",
         "GpuNeedsReplacement": "Xid 64 on PCI:0000:86:00",
         "GpuDeviceMissing": f"GPU {OTHER}: /dev/nvidia1 is missing",
@@ -131,8 +131,8 @@ def test_the_real_detector_tells_of_the_nodes_gpus(bench: Bench, node: Node) -> 
     def troubles() -> dict[str, str]:
         return {kind: text for kind, (on, text) in conditions(bench).items() if on == "True"}
 
-    assert wait_until(lambda: set(troubles()) == set(told), SECONDS), conditions(bench)
-    assert all(text in troubles()[kind] for kind, text in told.items()), troubles()
+    assert wait_until(lambda: set(troubles()) == set(expected), SECONDS), conditions(bench)
+    assert all(text in troubles()[kind] for kind, text in expected.items()), troubles()
     assert wait_until(lambda: "GpuXidApplication" in events(bench), SECONDS), events(bench)
 
     node.log("boot-535", "harmless")

@@ -1,7 +1,7 @@
-"""The real GPU Operator at work on a control plane with simulated nodes.
+"""The real GPU Operator on a control plane with simulated nodes.
 
-It runs beside the cluster: GPUFLEET_GPU_OPERATOR names a checkout of NVIDIA/gpu-operator in which
-`go build ./cmd/gpu-operator` was run, GPUFLEET_CHARTS a folder with the chart of that version.
+It runs outside the cluster: GPUFLEET_GPU_OPERATOR is a checkout of NVIDIA/gpu-operator after
+`go build ./cmd/gpu-operator`, GPUFLEET_CHARTS a folder with the chart of that version.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.cluster.stacking import REAL_CHARTS, Bench
 
 SOURCE = os.environ.get("GPUFLEET_GPU_OPERATOR")
 OPERATOR = {"cluster_stack": "gpu-operator", "monitoring_prometheus": "none"}
-# its manifests are where its image has them: /opt/gpu-operator, in a mount namespace of its own
+# its manifests are in /opt/gpu-operator as in its image, in a separate mount namespace
 RUN = (
     "mount -t tmpfs tmpfs /opt && mkdir /opt/gpu-operator && cd /opt/gpu-operator && "
     'cp -r "$0"/assets/* "$0"/manifests . && '
@@ -54,9 +54,11 @@ def real_operator(cluster: Cluster, log: Path) -> Iterator[None]:
         process.wait(30)
 
 
-def test_what_the_real_operator_does_is_waited_for(current: Bench, tmp_path: Path) -> None:
+def test_a_run_waits_for_the_real_operator(current: Bench, tmp_path: Path) -> None:
     if not (SOURCE and REAL_CHARTS):
-        pytest.skip("GPUFLEET_GPU_OPERATOR and GPUFLEET_CHARTS name no operator and its chart")
+        pytest.skip(
+            "GPUFLEET_GPU_OPERATOR and GPUFLEET_CHARTS are not set to an operator and its chart"
+        )
     for node in current.core.list_node().items:
         current.core.patch_node(node.metadata.name, {"metadata": {"labels": FOUND_BY_NFD}})
     alone = current.deploy(**OPERATOR, cluster_timeout=10)

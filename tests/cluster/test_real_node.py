@@ -1,6 +1,6 @@
 """The whole path on a real node: driver and toolkit by gpu_node, the plugin by gpu_cluster, pods.
 
-Real are containerd, kubelet, NVIDIA's container runtime and device plugin; NVML is the sandbox's.
+containerd, kubelet, NVIDIA's container runtime and device plugin are real; NVML is the sandbox's.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from gpufleet_sandbox.cluster.versions import versions
 from gpufleet_sandbox.inventory import group_data, nodes
 from gpufleet_sandbox.waiting import wait_until
 from tests import warm
+from tests.cluster.fake_charts import write_charts
 from tests.cluster.stacking import PYINFRA, ROOT
-from tests.cluster.standin import write_charts
 from tests.naming import RUN
 
 HOST = "ubuntu2404"  # containerd, one H100
@@ -35,7 +35,7 @@ PLUGIN = "nvidia-device-plugin"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A sandbox host that is a node of a cluster, and how the deploys are run on both."""
+    """A sandbox host that is a node of a cluster, and the inventory of both."""
 
     host: Host
     cluster: Cluster
@@ -50,27 +50,27 @@ class Site:
         return warm.completed(words, ROOT, os.environ, 600)
 
     def gpus(self) -> str:
-        """What the node offers."""
+        """The node's allocatable GPUs."""
         return str(self.core.read_node(HOST).status.allocatable.get("nvidia.com/gpu"))
 
     def phase(self, pod: str) -> str:
         return str(self.core.read_namespaced_pod_status(pod, "default").status.phase)
 
     def pod_resources(self) -> bytes:
-        """What the kubelet tells exporters of pods and their devices: an answer of its gRPC API.
+        """Pods and their devices, as the kubelet's gRPC API reports them to exporters.
 
-        The message is protobuf, where names and identifiers are as they are.
+        The response is protobuf, which has names and identifiers as plain text.
         https://github.com/kubernetes/kubelet/blob/master/pkg/apis/podresources/v1/api.proto
         """
         socket = "/var/lib/kubelet/pod-resources/kubelet.sock"
-        ask = f"curl -sS --http2-prior-knowledge --unix-socket {socket} -H 'te: trailers' "
-        ask += "-H 'content-type: application/grpc' --data-binary @- "
-        ask += "http://localhost/v1.PodResourcesLister/List"
+        call = f"curl -sS --http2-prior-knowledge --unix-socket {socket} -H 'te: trailers' "
+        call += "-H 'content-type: application/grpc' --data-binary @- "
+        call += "http://localhost/v1.PodResourcesLister/List"
         empty = r"printf '\0\0\0\0\0'"  # not compressed, no bytes
-        return base64.b64decode(self.host.output(f"{empty} | {ask} | base64 -w0"))
+        return base64.b64decode(self.host.output(f"{empty} | {call} | base64 -w0"))
 
     def log(self, pod: str) -> str:
-        """Read from the node, for nobody told the API server how to reach kubelets."""
+        """The log, read on the node: the API server has no access to kubelets."""
         return self.host.output(f"cat /var/log/pods/default_{pod}_*/{pod}/*.log")
 
 
@@ -122,7 +122,7 @@ def provisioned(site: Site) -> Site:
 
 @pytest.fixture
 def run_pod(provisioned: Site) -> Iterator[Callable[..., str]]:
-    """`run_pod("a", 1)`: a pod that shows what it sees and stays; gone after the test."""
+    """`run_pod("a", 1)`: a pod that logs its environment and devices; deleted after the test."""
 
     def run(name: str, gpus: int) -> str:
         container = {
@@ -154,7 +154,7 @@ def test_the_host_is_a_real_node(site: Site) -> None:
     assert site.gpus() == "None"
 
 
-def test_the_plugin_offers_what_nvml_shows(provisioned: Site) -> None:
+def test_the_plugin_advertises_the_gpus_of_nvml(provisioned: Site) -> None:
     assert wait_until(lambda: provisioned.gpus() == "1", SECONDS)
     assert len(provisioned.host.output("nvidia-smi -L").splitlines()) == 1
 
@@ -168,9 +168,9 @@ def test_a_pod_gets_the_gpu_and_the_next_one_waits_for_it(
     assert wait_until(lambda: "nvidia0" in site.log(first), SECONDS)
     uuid = site.host.output("nvidia-smi --query-gpu=uuid --format=csv,noheader")
     assert uuid in site.host.get("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint")
-    told = site.pod_resources()
-    assert all(word.encode() in told for word in (first, "nvidia.com/gpu", uuid)), told
-    # what NVIDIA's runtime leaves in the place of the GPUs that it has given to the container
+    reported = site.pod_resources()
+    assert all(word.encode() in reported for word in (first, "nvidia.com/gpu", uuid)), reported
+    # NVIDIA's runtime replaces the GPUs with this once it has injected them
     assert "NVIDIA_VISIBLE_DEVICES=void" in site.log(first)
 
     def reason() -> str:
@@ -184,15 +184,15 @@ def test_a_pod_gets_the_gpu_and_the_next_one_waits_for_it(
 
 
 @pytest.mark.extended
-def test_a_pod_that_asks_for_no_gpu_sees_none(
+def test_a_pod_that_requests_no_gpu_sees_none(
     provisioned: Site, run_pod: Callable[..., str]
 ) -> None:
     pod = run_pod("without", 0)
     assert wait_until(lambda: provisioned.phase(pod) == "Running", SECONDS)
     assert wait_until(lambda: "urandom" in provisioned.log(pod), SECONDS)
     assert "nvidia0" not in provisioned.log(pod)
-    told = provisioned.pod_resources()
-    assert (pod.encode() in told, b"nvidia.com/gpu" in told) == (True, False), told
+    reported = provisioned.pod_resources()
+    assert (pod.encode() in reported, b"nvidia.com/gpu" in reported) == (True, False), reported
 
 
 def test_a_second_run_of_both_changes_nothing(provisioned: Site, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""CRDs come before the chart that needs them, on real control planes."""
+"""CRDs are updated before the chart that needs them, on real control planes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def widgets(site: Site) -> Iterator[Site]:
 
 
 def remove(site: Site) -> Site:
-    """Take the CRD away, and wait until the server has forgotten its schema."""
+    """Delete the CRD, and wait until the server has dropped its schema."""
     api: Any = client.ApiextensionsV1Api(site.cluster.api)
     if CRD in {item.metadata.name for item in api.list_custom_resource_definition().items}:
         api.delete_custom_resource_definition(CRD)
@@ -35,14 +35,14 @@ def remove(site: Site) -> Site:
 
 
 def described(site: Site) -> list[dict[str, Any]]:
-    """The chart's kinds as the server describes them, some time after they were written."""
+    """The chart's kinds in the server's OpenAPI document, which lags behind the CRDs."""
     definitions = ClusterApi(KubeAccess(str(site.cluster.kubeconfig))).get("/openapi/v2")
     found = definitions["definitions"].items()
     return [kind for name, kind in found if name.startswith("example.tiny")]
 
 
 def newer(path: str, text: str) -> str:
-    """The chart's CRD as of version 0.2.0: it knows the field `extra`."""
+    """The chart's CRD as of version 0.2.0: it has the field `extra`."""
     if path == "Chart.yaml":
         return text.replace("appVersion: v0.1.0", "appVersion: v0.2.0")
     if path.startswith("crds/"):
@@ -62,22 +62,22 @@ def widget(site: Site) -> dict[str, Any]:
     return dict(found["spec"])
 
 
-def test_crds_are_brought_up_before_the_upgrade(widgets: Site) -> None:
-    first = widgets.bring({"widget": {"enabled": True}}, crd_version=ANNOTATION)
+def test_crds_are_updated_before_the_upgrade(widgets: Site) -> None:
+    first = widgets.apply({"widget": {"enabled": True}}, crd_version=ANNOTATION)
     assert first.ok, first.findings
     assert [(s.action, s.after) for s in first.plan.crds] == [("create", "0.1.0")]
-    run = widgets.bring(WIDGET, "1.1.0", edit=newer, crd_version=ANNOTATION)
+    run = widgets.apply(WIDGET, "1.1.0", edit=newer, crd_version=ANNOTATION)
     assert run.ok, run.findings
     assert [(s.action, s.before, s.after) for s in run.plan.crds] == [("update", "0.1.0", "0.2.0")]
     assert run.findings == []
     assert widget(widgets)["extra"] == "new"
-    assert widgets.bring(WIDGET, "1.1.0", edit=newer, crd_version=ANNOTATION).plan.action == "no-op"
+    assert widgets.apply(WIDGET, "1.1.0", edit=newer, crd_version=ANNOTATION).plan.action == "no-op"
 
 
-def test_without_it_the_field_would_be_lost_or_refused(widgets: Site) -> None:
-    """What the CRDs are brought up for; here the chart brings no newer CRD."""
-    assert widgets.bring({"widget": {"enabled": True}}).ok
-    run = widgets.bring(WIDGET, "1.1.0")
+def test_without_the_update_the_field_is_lost_or_refused(widgets: Site) -> None:
+    """Why CRDs are updated; here the chart has no newer CRD."""
+    assert widgets.apply({"widget": {"enabled": True}}).ok
+    run = widgets.apply(WIDGET, "1.1.0")
     if run.ok:
         assert "extra" in run.finding("GF850").message
         assert "extra" not in widget(widgets)
@@ -85,16 +85,16 @@ def test_without_it_the_field_would_be_lost_or_refused(widgets: Site) -> None:
         assert "extra" in run.finding("GF844").message
 
 
-def test_a_crd_that_went_back_is_brought_up_again(widgets: Site) -> None:
-    assert widgets.bring(WIDGET, "1.1.0", edit=newer, crd_version=ANNOTATION).ok
+def test_a_downgraded_crd_is_updated_again(widgets: Site) -> None:
+    assert widgets.apply(WIDGET, "1.1.0", edit=newer, crd_version=ANNOTATION).ok
     assert "'extra'" in str(described(widgets))
     old = crd(widgets)
     old.metadata.annotations["tiny.example/version"] = "0.1.0"
     del old.spec.versions[0].schema.open_apiv3_schema.properties["spec"].properties["extra"]
     client.ApiextensionsV1Api(widgets.cluster.api).replace_custom_resource_definition(CRD, old)
-    # else the run could see the schema of before that, and helm the old one
+    # else the run could still see the newer schema, and helm the older one
     assert wait_until(lambda: "'extra'" not in str(described(widgets)), 120)
-    run = widgets.bring(WIDGET, "1.1.0", edit=newer, crd_version=ANNOTATION)
+    run = widgets.apply(WIDGET, "1.1.0", edit=newer, crd_version=ANNOTATION)
     assert run.plan.action == "upgrade"
     assert CRD in run.plan.reason
     assert run.ok, run.findings
@@ -102,8 +102,8 @@ def test_a_crd_that_went_back_is_brought_up_again(widgets: Site) -> None:
 
 
 def test_a_newer_crd_is_left_alone(widgets: Site) -> None:
-    assert widgets.bring(WIDGET, "1.1.0", edit=newer, crd_version=ANNOTATION).ok
-    run = widgets.bring({"widget": {"enabled": True}}, name="two", crd_version=ANNOTATION)
+    assert widgets.apply(WIDGET, "1.1.0", edit=newer, crd_version=ANNOTATION).ok
+    run = widgets.apply({"widget": {"enabled": True}}, name="two", crd_version=ANNOTATION)
     assert run.ok
     assert run.plan.crds == ()
     assert "it is of 0.2.0, which is newer" in run.finding("GF837").message
@@ -111,19 +111,19 @@ def test_a_newer_crd_is_left_alone(widgets: Site) -> None:
 
 
 def test_without_an_annotation_the_schemas_are_compared(widgets: Site) -> None:
-    assert widgets.bring({"widget": {"enabled": True}}).ok
-    same = widgets.bring({"widget": {"enabled": True}, "settings": {"x": 1}})
+    assert widgets.apply({"widget": {"enabled": True}}).ok
+    same = widgets.apply({"widget": {"enabled": True}, "settings": {"x": 1}})
     assert (same.plan.action, same.plan.crds) == ("upgrade", ())
-    run = widgets.bring(WIDGET, "1.1.0", edit=newer)
+    run = widgets.apply(WIDGET, "1.1.0", edit=newer)
     assert [step.action for step in run.plan.crds] == ["update"]
     assert run.ok, run.findings
     assert widget(widgets)["extra"] == "new"
 
 
-def test_a_crd_that_the_server_refuses_stops_before_the_release(widgets: Site) -> None:
+def test_a_rejected_crd_stops_the_run_before_the_release(widgets: Site) -> None:
     def broken(path: str, text: str) -> str:
         return text.replace("plural: widgets", "plural: Widgets")
 
-    run = widgets.bring({}, edit=broken)
+    run = widgets.apply({}, edit=broken)
     assert CRD in run.finding("GF857").message
     assert widgets.open().facts.release(widgets.namespace, "one") is None

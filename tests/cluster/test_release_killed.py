@@ -1,4 +1,4 @@
-"""Runs that are killed in the middle of a release: the next run converges, nothing is lost."""
+"""Runs that are killed during a release: the next run converges, nothing is lost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.tiny import Site, archive
 
 WAITING = "sandbox.gpufleet/waiting"
-# a run of its own, in a process of its own: what is killed is a whole gpufleet
+# a run in a separate process, so that all of gpufleet is killed
 SCRIPT = """
 import json, sys
 from gpufleet.kube.facts import ReleaseRef
@@ -54,8 +54,8 @@ def hanging(**more: Any) -> dict[str, Any]:
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def begin(site: Site, values: dict[str, Any], version: str = "1.0.0") -> subprocess.Popen[str]:
-    """A run in a process group of its own, so that its helm can be killed with it."""
+def start_run(site: Site, values: dict[str, Any], version: str = "1.0.0") -> subprocess.Popen[str]:
+    """Start a run in a new process group, so that its helm can be killed with it."""
     path = archive(site.folder, version)
     words = [site.cluster.kubeconfig, site.helm, site.namespace, path, version, json.dumps(values)]
     return subprocess.Popen(
@@ -70,14 +70,14 @@ def begin(site: Site, values: dict[str, Any], version: str = "1.0.0") -> subproc
 
 
 def temporary(site: Site) -> Path:
-    """Where the runs of this test put their temporary files."""
+    """The folder for temporary files of this test's runs."""
     folder = site.folder / "temporary"
     folder.mkdir(exist_ok=True)
     return folder
 
 
 def kill(site: Site, run: subprocess.Popen[str]) -> None:
-    """Kill a run and its helm; the cluster knows at once that they are gone."""
+    """Kill a run and its helm, and wait until the cluster shows no run in progress."""
     os.killpg(run.pid, signal.SIGKILL)
     run.communicate()
     api = ClusterApi(KubeAccess(str(site.cluster.kubeconfig)))
@@ -93,46 +93,46 @@ def is_pending(site: Site, status: str) -> bool:
     return release is not None and release.status == status
 
 
-def test_an_installation_that_was_killed(site: Site) -> None:
-    run = begin(site, hanging())
+def test_a_killed_installation(site: Site) -> None:
+    run = start_run(site, hanging())
     assert wait_until(lambda: is_pending(site, "pending-install"), 120)
     kill(site, run)
     assert wait_until(lambda: not list(temporary(site).iterdir()), 10)  # passwords and keys
     release = found(site)
     assert release
     assert release.labels[OWNER_LABEL] == controller_id()
-    again = site.bring({})
+    again = site.apply({})
     assert again.plan.action == "repair-pending"
     assert again.ok, again.findings
-    assert site.bring({}).plan.action == "no-op"
+    assert site.apply({}).plan.action == "no-op"
 
 
 @pytest.mark.extended
-def test_an_upgrade_that_was_killed(site: Site) -> None:
-    assert site.bring({"settings": {"a": 1}}).ok
+def test_a_killed_upgrade(site: Site) -> None:
+    assert site.apply({"settings": {"a": 1}}).ok
     pod = site.core.list_namespaced_pod(site.namespace, label_selector="app=one").items[0]
-    run = begin(site, hanging(), "1.1.0")
+    run = start_run(site, hanging(), "1.1.0")
     assert wait_until(lambda: is_pending(site, "pending-upgrade"), 120)
     kill(site, run)
-    again = site.bring({"settings": {"a": 2}}, "1.1.0")
+    again = site.apply({"settings": {"a": 2}}, "1.1.0")
     assert (again.plan.action, again.plan.rollback_to) == ("repair-pending", 1)
     assert again.ok, again.findings
     release = found(site)
     assert release
     assert (release.status, release.chart_version) == ("deployed", "1.1.0")
     after = site.core.list_namespaced_pod(site.namespace, label_selector="app=one").items
-    assert [item.metadata.uid for item in after] == [pod.metadata.uid]  # it ran all the time
+    assert [item.metadata.uid for item in after] == [pod.metadata.uid]  # it kept running
 
 
-def test_somebody_elses_pending_release_is_left_alone(place: Site) -> None:
-    assert place.bring({}).ok
-    run = begin(place, hanging())
+def test_a_pending_release_of_another_user_is_left_alone(place: Site) -> None:
+    assert place.apply({}).ok
+    run = start_run(place, hanging())
     assert wait_until(lambda: is_pending(place, "pending-upgrade"), 120)
     kill(place, run)
     secret = f"sh.helm.release.v1.one.v{found(place).revision}"  # type: ignore[union-attr]
     label = {"metadata": {"labels": {OWNER_LABEL: None}}}
     place.core.patch_namespaced_secret(secret, place.namespace, label)
-    busy = place.bring({})
+    busy = place.apply({})
     assert busy.plan.action == "blocked"
     assert "has been pending-upgrade for" in busy.finding("GF832").message
     opened = place.open()
@@ -142,8 +142,8 @@ def test_somebody_elses_pending_release_is_left_alone(place: Site) -> None:
     assert opened.plan(place.release({}, adopt=True)).plan.action == "repair-pending"
 
 
-def test_a_helm_that_outlives_its_run_is_waited_for(place: Site) -> None:
-    run = begin(place, hanging(deadline=6))
+def test_a_run_waits_for_the_helm_of_a_killed_run(place: Site) -> None:
+    run = start_run(place, hanging(deadline=6))
     assert wait_until(lambda: is_pending(place, "pending-install"), 120)
     run.kill()
     run.communicate()
@@ -165,40 +165,40 @@ def test_a_helm_that_outlives_its_run_is_waited_for(place: Site) -> None:
 @pytest.mark.extended
 @pytest.mark.parametrize("what", ["install", "upgrade"])
 def test_killed_at_random_points(place: Site, what: str) -> None:
-    """Ten runs, each killed at another moment; after each the next one finishes the work."""
-    chance = random.Random(f"{what}-{place.cluster.version}")
+    """Ten runs, each killed at another point; after each kill the next run converges."""
+    rng = random.Random(f"{what}-{place.cluster.version}")
     took = measured(place)
     seen = []
     for attempt in range(10):
         place.name = "one"
         version = f"1.{attempt}.0"
         if what == "upgrade" and attempt == 0:
-            assert place.bring({"daemonset": {"enabled": True}}, "0.9.0").ok
-        run = begin(place, BOTH, version)
-        # one in each tenth of a run, and a little beyond, for a run may be slower than measured
-        time.sleep((attempt + chance.random()) / 10 * 1.2 * took)
+            assert place.apply({"daemonset": {"enabled": True}}, "0.9.0").ok
+        run = start_run(place, BOTH, version)
+        # one in each tenth of a run, and slightly beyond: a run may be slower than measured
+        time.sleep((attempt + rng.random()) / 10 * 1.2 * took)
         late = os.waitid(os.P_PID, run.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
         kill(place, run)
-        again = place.bring(BOTH, version)
+        again = place.apply(BOTH, version)
         seen.append(again.plan.action)
-        # a machine may be slower or faster than it was when the run was measured
+        # the machine may be slower or faster than during the measured run
         if attempt >= 4 and len(set(seen)) == 1:
             took *= 0.6 if late else 1.6
         assert again.ok, (attempt, again.findings, again.lines)
         release = found(place)
         assert release
         assert (release.status, release.chart_version) == ("deployed", version)
-        assert place.bring(BOTH, version).plan.action == "no-op"
+        assert place.apply(BOTH, version).plan.action == "no-op"
         if what == "install":
             uninstall(place)
-    print(f"found after the kills: {', '.join(seen)}")
-    assert len(set(seen)) > 1, "every kill found the same state: they were not spread"
+    print(f"actions after the kills: {', '.join(seen)}")
+    assert len(set(seen)) > 1, "every kill left the same state: they were not spread"
 
 
 def measured(place: Site) -> float:
-    """Seconds that a run takes that nobody kills."""
+    """Seconds of a run that is not killed."""
     began = time.monotonic()
-    run = begin(place, BOTH)
+    run = start_run(place, BOTH)
     output, _ = run.communicate(timeout=120)
     assert run.returncode == 0, output
     took = time.monotonic() - began

@@ -1,4 +1,4 @@
-"""Looking on while helm works and pods come up: on real control planes."""
+"""Progress reports while helm runs and pods start, on real control planes."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ def watch(place: Site, kubeconfig: Path, said: list[str]) -> Watch:
 
 @pytest.fixture
 def limited(place: Site, tmp_path: Path) -> Path:
-    """The kubeconfig of a user who may list what a release is made of, but no Jobs and events."""
+    """A kubeconfig of a user who can list the objects of a release, but not Jobs and events."""
     return kubeconfig_of(place.cluster, place.namespace, LISTS, tmp_path / "limited")
 
 
-def test_a_user_who_may_not_list_jobs_does_not_end_helm(place: Site, limited: Path) -> None:
+def test_helm_continues_if_the_user_cannot_list_jobs(place: Site, limited: Path) -> None:
     said: list[str] = []
-    looking = watch(place, limited, said)
+    watcher = watch(place, limited, said)
     for spent in (QUIET, QUIET + REPORT):
-        looking.reported = 0.0
-        looking.during_helm(spent)
+        watcher.reported = 0.0
+        watcher.during_helm(spent)
     assert ["jobs.batch is forbidden" in line for line in said] == [True, False, False], said
     assert "helm waits for the API" in said[-1]
 
 
-def test_a_server_that_is_gone_does_not_end_helm(place: Site, tmp_path: Path) -> None:
+def test_helm_continues_if_the_server_is_unreachable(place: Site, tmp_path: Path) -> None:
     text = place.cluster.kubeconfig.read_text()
     nowhere = tmp_path / "nowhere"
     nowhere.write_text(text.replace(place.cluster.api.configuration.host, "https://127.0.0.1:9"))
@@ -57,40 +57,40 @@ def test_a_server_that_is_gone_does_not_end_helm(place: Site, tmp_path: Path) ->
     assert "127.0.0.1:9" in line
 
 
-def test_pods_say_why_where_events_may_not_be_seen(place: Site, limited: Path) -> None:
+def test_pods_give_the_reason_if_events_are_forbidden(place: Site, limited: Path) -> None:
     held = json.dumps({"annotations": {WAITING: "ImagePullBackOff"}})
     words = [place.helm, "install", "one", archive(place.folder), "-n", place.namespace]
     words += ["--set-json", f"deployment={held}"]
     environment = {**os.environ, "KUBECONFIG": str(place.cluster.kubeconfig)}
     subprocess.run(words, check=True, env=environment, capture_output=True)
     said: list[str] = []
-    looking = watch(place, limited, said)
+    watcher = watch(place, limited, said)
 
-    def told() -> str:
-        return "; ".join(map(str, looking.why(looking.workloads())))
+    def reasons() -> str:
+        return "; ".join(map(str, watcher.why(watcher.workloads())))
 
-    assert wait_until(lambda: "cannot be pulled" in told(), SECONDS), told()
-    told()
+    assert wait_until(lambda: "cannot be pulled" in reasons(), SECONDS), reasons()
+    reasons()
     [line] = said
     assert 'cannot list resource "events"' in line
 
 
-def test_what_a_hooks_pod_said_is_kept_when_the_pod_is_gone(place: Site) -> None:
-    looking = watch(place, place.cluster.kubeconfig, [])
+def test_the_reason_of_a_hooks_pod_outlives_the_pod(place: Site) -> None:
+    watcher = watch(place, place.cluster.kubeconfig, [])
     batch: Any = client.BatchV1Api(place.cluster.api)
 
-    def told() -> str:
-        looking.reported = 0.0
-        looking.during_helm(QUIET)
-        return "; ".join(looking.hook_reasons)
+    def reasons() -> str:
+        watcher.reported = 0.0
+        watcher.during_helm(QUIET)
+        return "; ".join(watcher.hook_reasons)
 
     template = pod({}, annotations={WAITING: "ImagePullBackOff"})
     template["spec"]["restartPolicy"] = "Never"
     metadata = {"name": "hook", "annotations": {"helm.sh/hook": "pre-install"}}
     body = {"metadata": metadata, "spec": {"backoffLimit": 0, "template": template}}
     batch.create_namespaced_job(place.namespace, body)
-    assert wait_until(lambda: "cannot be pulled" in told(), SECONDS), told()
+    assert wait_until(lambda: "cannot be pulled" in reasons(), SECONDS), reasons()
     batch.patch_namespaced_job("hook", place.namespace, {"spec": {"activeDeadlineSeconds": 1}})
     assert wait_until(lambda: not place.core.list_namespaced_pod(place.namespace).items, SECONDS)
-    assert wait_until(lambda: "Job hook failed" in told(), SECONDS), told()
-    assert "cannot be pulled" in told()
+    assert wait_until(lambda: "Job hook failed" in reasons(), SECONDS), reasons()
+    assert "cannot be pulled" in reasons()

@@ -58,10 +58,10 @@ def site(
 
 @pytest.fixture(scope="module")
 def prometheus(site: Site) -> Iterator[Prometheus]:
-    """Prometheus with the job of the role, once it has asked every exporter."""
+    """Prometheus with the role's job, once it has scraped every exporter."""
     with site.prometheus("job", site.additional_jobs()) as found:
         assert wait_until(lambda: all_up(found), SCRAPES), found.get("targets")
-        # so that the checks find it as they would find the real chart's
+        # so that the checks find it like the real chart's
         address = found.url.removeprefix("http://").split(":")[0]
         site.run_pod(NAMESPACE, "prometheus-0", site.selector("prometheus"), address)
         yield found
@@ -76,7 +76,7 @@ def all_up(prometheus: Prometheus) -> bool:
 
 
 def gpu_of(node: str, index: int) -> dict[str, str]:
-    """What tells one GPU of the fleet, in whatever has gpufleet's labels."""
+    """gpufleet's labels that identify one GPU of the fleet."""
     [found] = [Gpu(each, index, None) for each in FLEET if each.name == node]
     return {"node": node, "gpu": str(index), "UUID": found.uuid}
 
@@ -103,9 +103,7 @@ def test_every_exporter_is_a_target_and_nothing_else(site: Site, prometheus: Pro
     assert prometheus.get("targets", state="dropped")["droppedTargets"], "other endpoints"
 
 
-def test_a_series_says_where_it_is_from_and_whose_the_gpu_is(
-    site: Site, prometheus: Prometheus
-) -> None:
+def test_a_series_has_labels_of_its_target_and_workload(site: Site, prometheus: Prometheus) -> None:
     [found] = prometheus.query('DCGM_FI_DEV_GPU_UTIL{node="gpu-2", gpu="3"}')
     assert found["metric"] == {
         "__name__": "DCGM_FI_DEV_GPU_UTIL",
@@ -164,7 +162,7 @@ def test_a_panel_shows_which_pod_has_which_gpu(prometheus: Prometheus) -> None:
     }
 
 
-def test_a_panel_shows_what_a_namespace_makes_of_its_gpus(prometheus: Prometheus) -> None:
+def test_a_panel_shows_how_a_namespace_uses_its_gpus(prometheus: Prometheus) -> None:
     [found] = panel(prometheus, "Utilisation by namespace")
     assert (found["metric"], found["value"][1]) == ({"namespace": "research"}, "0.9")
 
@@ -176,7 +174,7 @@ def test_the_monitors_targets_have_the_labels_too(site: Site) -> None:
     with site.prometheus("monitor", [monitor_job(values)]) as found:
         assert wait_until(lambda: all_up(found), SCRAPES), found.get("targets")
         nodes = {target["labels"].get("node") for target in targets(found)}
-        named = "relabelings" in values  # charts below 3.0.0 cannot take them
+        named = "relabelings" in values  # charts below 3.0.0 do not support them
         assert nodes == ({node.name for node in FLEET} if named else {None})
         expected = {(node.name, str(index)) for node in FLEET for index in range(8)}
 
@@ -197,7 +195,7 @@ def test_the_monitors_targets_have_the_labels_too(site: Site) -> None:
 def test_the_operators_exporter_is_found_by_the_same_job(
     site: Site, prometheus: Prometheus
 ) -> None:
-    """Its Service has the label `app` alone."""
+    """Its Service has only the label `app`."""
     name = "nvidia-dcgm-exporter"
     exporter = Exporter(FLEET[0], site.addresses.pop())
     exporter.start()
@@ -224,7 +222,7 @@ CHECKS = ("prometheus_scrapes_the_exporter", "metrics_name_pods")
 
 
 def verdicts(site: Site) -> list[tuple[str, str]]:
-    """Outcome and code of each; the reason of one that was skipped."""
+    """Outcome of each check with its code, or with its message if it has no code."""
     found = site.bench.verify(**OURS)
     checks = [found[name] for name in CHECKS]
     return [(check["outcome"], check["code"] or check["message"]) for check in checks]
@@ -235,7 +233,7 @@ def test_the_checks_pass(site: Site, prometheus: Prometheus) -> None:
 
 
 @pytest.mark.extended
-def test_an_exporter_that_is_down_is_told(site: Site, prometheus: Prometheus) -> None:
+def test_an_exporter_that_is_down_is_reported(site: Site, prometheus: Prometheus) -> None:
     exporter = site.exporters["gpu-3"]
     exporter.stop()
     try:
@@ -252,24 +250,24 @@ def test_an_exporter_that_is_down_is_told(site: Site, prometheus: Prometheus) ->
 
 
 @pytest.mark.extended
-def test_an_exporter_that_is_no_target_is_told(site: Site, prometheus: Prometheus) -> None:
-    def call_service(name: str | None) -> None:
+def test_an_exporter_that_is_no_target_is_reported(site: Site, prometheus: Prometheus) -> None:
+    def rename_service(name: str | None) -> None:
         labels = {"app.kubernetes.io/name": name}
         site.core.patch_namespaced_service(
             "dcgm-exporter", NAMESPACE, {"metadata": {"labels": labels}}
         )
 
-    call_service("another")
+    rename_service("another")
     try:
         assert wait_until(lambda: not prometheus.query("up"), SCRAPES)
         assert verdicts(site)[0] == ("failed", "GF797")
     finally:
-        call_service("dcgm-exporter")
+        rename_service("dcgm-exporter")
     assert wait_until(lambda: targets(prometheus) and all_up(prometheus), SCRAPES)
 
 
 @pytest.mark.extended
-def test_metrics_that_name_no_pod_are_told(site: Site, prometheus: Prometheus) -> None:
+def test_metrics_that_name_no_pod_are_reported(site: Site, prometheus: Prometheus) -> None:
     for exporter in site.exporters.values():
         exporter.names_pods = False
     try:

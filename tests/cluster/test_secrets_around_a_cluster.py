@@ -1,4 +1,4 @@
-"""Secrets of 20 forms in and around a cluster, and whole runs: nothing that is shown holds one."""
+"""Whole runs with 20 forms of secrets in and around a cluster: no output shows one."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def values(marks: Marks) -> dict[str, Any]:
 
 
 def plant(bench: Bench, marks: Marks) -> None:
-    """Objects of other people that hold secrets."""
+    """Create objects of other users that contain secrets."""
     core = bench.core
     core.create_namespace({"metadata": {"name": SPACE}})
     secrets = {
@@ -96,8 +96,8 @@ def plant(bench: Bench, marks: Marks) -> None:
     )
 
 
-class Looked:
-    """Runs in a home of their own; what they print, write and start is looked at."""
+class MonitoredRuns:
+    """Runs with a separate home, whose output, files and processes must show no secret."""
 
     def __init__(self, bench: Bench, marks: Marks, folder: Path, patch: pytest.MonkeyPatch) -> None:
         self.bench, self.folder = bench, folder
@@ -115,7 +115,7 @@ class Looked:
         self.texts: list[str] = []
 
     @contextmanager
-    def looked_at(self) -> Iterator[None]:
+    def monitored(self) -> Iterator[None]:
         began = time.time()
         with watching(self.patterns) as seen:
             yield
@@ -126,14 +126,14 @@ class Looked:
         assert files_that_show(self.patterns, self.home, began) == []
 
     def deploy(self, *options: str, **data: Any) -> Outcome:
-        with self.looked_at():
+        with self.monitored():
             done = self.bench.deploy(*options, **data)
             self.texts += [done.output, json.dumps(done.report)]
         return done
 
     def command(self, *words: str | Path) -> int:
-        """The status of `gpufleet WORDS`; files that it makes are looked at, too."""
-        with self.looked_at():
+        """The status of `gpufleet WORDS`; its files must show no secret either."""
+        with self.monitored():
             done = subprocess.run(
                 [PYINFRA.with_name("gpufleet"), *words], cwd=ROOT, capture_output=True, text=True,
                 timeout=SECONDS, check=False,
@@ -154,7 +154,7 @@ def marks() -> Marks:
 
 @pytest.fixture
 def access(current: Bench, marks: Marks, tmp_path: Path) -> Bench:
-    """The cluster by a token instead of a certificate."""
+    """The cluster, with a token instead of a certificate."""
     path = kubeconfig_of(current.cluster, "default", EVERYTHING, tmp_path / "kubeconfig")
     path.chmod(0o600)
     config = yaml.safe_load(path.read_text())
@@ -164,7 +164,7 @@ def access(current: Bench, marks: Marks, tmp_path: Path) -> Bench:
 
 @pytest.fixture
 def offered(charts: Path, current: Bench, tmp_path: Path) -> Iterator[dict[str, Any]]:
-    """A repository of the charts that asks for a login: settings for it."""
+    """Settings for a repository of the charts that requires a login."""
     folder = tmp_path / "offered"
     shutil.copytree(charts, folder)
     with chart_repository(folder, login=True) as closed:
@@ -189,8 +189,8 @@ def test_a_stack_shows_no_secret(
 ) -> None:
     wanted = {**values(marks), **offered}
     plant(access, marks)
-    looked = Looked(access, marks, tmp_path, monkeypatch)
-    done = looked.deploy(
+    runs = MonitoredRuns(access, marks, tmp_path, monkeypatch)
+    done = runs.deploy(
         "-vvv",
         "--diff",
         monitoring_alert_receivers="receivers",
@@ -231,30 +231,30 @@ def test_a_stack_that_changes_and_fails_shows_no_secret(
     plant(access, marks)
     refused = f"no label: {marks['value that a server refuses']}"
     assert len(marks.by_form) >= 20
-    looked = Looked(access, marks, tmp_path, monkeypatch)
+    runs = MonitoredRuns(access, marks, tmp_path, monkeypatch)
     receivers = {"monitoring_alert_receivers": "receivers"}
-    done = looked.deploy(*options, **receivers, **wanted)
+    done = runs.deploy(*options, **receivers, **wanted)
     assert done.returncode == 0, done.output[-3000:]
-    changed = {**wanted, **values(marks_of_tomorrow(looked))}
-    assert looked.deploy(*options, **receivers, **changed).report["changed"] > 0
+    changed = {**wanted, **values(changed_marks(runs))}
+    assert runs.deploy(*options, **receivers, **changed).report["changed"] > 0
     labels = {"serviceMonitor": {"additionalLabels": {"token": refused}}}
     exporter = {**wanted["monitoring_exporter_values"], **labels}
-    failed = looked.deploy(*options, **{**changed, "monitoring_exporter_values": exporter})
+    failed = runs.deploy(*options, **{**changed, "monitoring_exporter_values": exporter})
     assert failed.returncode == 1
     assert "Invalid value" in failed.output
     unknown = {"serviceMonitr": {"token": marks["value that no chart knows"]}}
-    looked.patterns |= marks.patterns
-    assert looked.deploy(*options, monitoring_exporter_values=unknown, **mixed).returncode == 1
-    inventory = looked.inventory(**wanted)
-    results = [looked.home / "found.json", looked.home / "found.xml"]
-    looked.command("verify", inventory, "--json", results[0], "--junit", results[1])
+    runs.patterns |= marks.patterns
+    assert runs.deploy(*options, monitoring_exporter_values=unknown, **mixed).returncode == 1
+    inventory = runs.inventory(**wanted)
+    results = [runs.home / "found.json", runs.home / "found.xml"]
+    runs.command("verify", inventory, "--json", results[0], "--junit", results[1])
     assert all(path.exists() for path in results)
-    looked.command("doctor", inventory, "--json")
+    runs.command("doctor", inventory, "--json")
 
 
-def marks_of_tomorrow(looked: Looked) -> Marks:
+def changed_marks(runs: MonitoredRuns) -> Marks:
     """Other secrets of the same forms."""
     found = Marks("cluster, changed")
     values(found)
-    looked.patterns |= found.patterns
+    runs.patterns |= found.patterns
     return found

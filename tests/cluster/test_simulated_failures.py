@@ -1,4 +1,4 @@
-"""Simulated pods and nodes fail when they ask for it, and only then."""
+"""Simulated pods and nodes fail only if a label or an annotation requests it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def core(simulated: Cluster) -> Any:
     return client.CoreV1Api(simulated.api)
 
 
-def test_a_held_pod_stays_pending_until_it_is_let_go(
+def test_a_held_pod_stays_pending_until_it_is_released(
     core: Any, namespace: str, pods_of: Pods
 ) -> None:
     held = pod({"how": "held", "sandbox.gpufleet/held": "true"}, name="held")
@@ -26,16 +26,18 @@ def test_a_held_pod_stays_pending_until_it_is_let_go(
     assert wait_until(lambda: phases(pods_of("how=runs")) == ["Running"], SECONDS)
     assert wait_until(lambda: bool(pods_of("how=held")[0].spec.node_name), SECONDS)
     assert phases(pods_of("how=held")) == ["Pending"]
-    letting_go = {"metadata": {"labels": {"sandbox.gpufleet/held": None}}}
-    core.patch_namespaced_pod("held", namespace, letting_go)
+    released = {"metadata": {"labels": {"sandbox.gpufleet/held": None}}}
+    core.patch_namespaced_pod("held", namespace, released)
     assert wait_until(lambda: phases(pods_of("how=held")) == ["Running"], SECONDS)
 
 
-def test_a_pods_containers_wait_for_the_reason_asked_for(
+def test_containers_wait_with_the_requested_reason(
     core: Any, namespace: str, pods_of: Pods
 ) -> None:
-    asking = {"sandbox.gpufleet/waiting": "ErrImagePull"}
-    core.create_namespaced_pod(namespace, pod({"how": "waits"}, name="one", annotations=asking))
+    annotations = {"sandbox.gpufleet/waiting": "ErrImagePull"}
+    core.create_namespaced_pod(
+        namespace, pod({"how": "waits"}, name="one", annotations=annotations)
+    )
 
     def reasons() -> list[str]:
         (found,) = pods_of("how=waits")
@@ -48,11 +50,13 @@ def test_a_pods_containers_wait_for_the_reason_asked_for(
     assert "Failed" in {event.reason for event in events.items}
 
 
-def test_a_crashing_pod_is_started_again_and_never_ready(
+def test_a_crashing_pod_is_restarted_and_never_ready(
     core: Any, namespace: str, pods_of: Pods
 ) -> None:
-    asking = {"sandbox.gpufleet/crash": "137"}
-    core.create_namespaced_pod(namespace, pod({"how": "crashes"}, name="one", annotations=asking))
+    annotations = {"sandbox.gpufleet/crash": "137"}
+    core.create_namespaced_pod(
+        namespace, pod({"how": "crashes"}, name="one", annotations=annotations)
+    )
     assert wait_until(lambda: phases(pods_of("how=crashes")) == ["Running"], SECONDS)
     ((status,),) = (each.status.container_statuses for each in pods_of("how=crashes"))
     assert status.state.waiting.reason == "CrashLoopBackOff"
@@ -64,8 +68,10 @@ def test_a_crashing_pod_is_started_again_and_never_ready(
 def test_a_failing_pod_runs_and_ends_with_its_status(
     core: Any, namespace: str, pods_of: Pods
 ) -> None:
-    asking = {"sandbox.gpufleet/fail": "3"}
-    core.create_namespaced_pod(namespace, pod({"how": "fails"}, name="one", annotations=asking))
+    annotations = {"sandbox.gpufleet/fail": "3"}
+    core.create_namespaced_pod(
+        namespace, pod({"how": "fails"}, name="one", annotations=annotations)
+    )
     assert wait_until(lambda: phases(pods_of("how=fails")) == ["Failed"], SECONDS)
     ((status,),) = (each.status.container_statuses for each in pods_of("how=fails"))
     assert status.state.terminated.exit_code == 3
@@ -85,13 +91,15 @@ def test_a_job_whose_pods_fail_fails(simulated: Cluster, namespace: str) -> None
     assert wait_until(failed, SECONDS)
 
 
-def test_a_node_is_not_ready_as_long_as_it_asks_for_it(simulated: Cluster, core: Any) -> None:
-    def ask(reason: str | None) -> None:
+def test_a_node_is_not_ready_while_its_annotation_requests_it(
+    simulated: Cluster, core: Any
+) -> None:
+    def annotate(reason: str | None) -> None:
         core.patch_node(
             "gpu-3", {"metadata": {"annotations": {"sandbox.gpufleet/not-ready": reason}}}
         )
 
-    ask("KubeletNotReady")
+    annotate("KubeletNotReady")
     try:
         assert wait_until(lambda: simulated.ready_nodes() == {"gpu-1", "gpu-2"}, SECONDS)
         node = core.read_node("gpu-3")
@@ -103,6 +111,6 @@ def test_a_node_is_not_ready_as_long_as_it_asks_for_it(simulated: Cluster, core:
 
         assert wait_until(lambda: "node.kubernetes.io/not-ready" in taints(), SECONDS)
     finally:
-        ask(None)
+        annotate(None)
     assert wait_until(lambda: "gpu-3" in simulated.ready_nodes(), SECONDS)
     assert wait_until(lambda: not taints(), SECONDS)

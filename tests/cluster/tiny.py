@@ -1,4 +1,4 @@
-"""The chart of the tests as archives, and runs of one release as a deploy would make them."""
+"""The chart tiny of the tests as archives, and runs of one release as in a deploy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Edit = Callable[[str, str], str]
 
 
 def archive(folder: Path, version: str = "1.0.0", edit: Edit | None = None) -> str:
-    """An archive of the chart tiny as another version; `edit`: path, text -> text."""
+    """An archive of the chart tiny with a version; `edit`: path, text -> text."""
     path = folder / f"tiny-{version}.tgz"
     with tarfile.open(path, "w:gz") as files:
         for source in sorted(CHART.rglob("*")):
@@ -45,7 +45,7 @@ def archive(folder: Path, version: str = "1.0.0", edit: Edit | None = None) -> s
 
 @dataclass(frozen=True)
 class Run:
-    """What one run of one release said and did."""
+    """Plan, outcome and output of one run of one release."""
 
     plan: ReleasePlan
     outcome: Outcome | None
@@ -60,15 +60,15 @@ class Run:
         return [*self.plan.findings, *(self.outcome.findings if self.outcome else [])]
 
     def finding(self, code: str) -> Finding:
-        """The one finding with that code; the error names all that there are."""
+        """The one finding with that code; the error lists all findings."""
         found = [finding for finding in self.findings if finding.code == code]
-        assert len(found) == 1, f"{code} is not once among {list(map(str, self.findings))}"
+        assert len(found) == 1, f"expected one {code} in {list(map(str, self.findings))}"
         return found[0]
 
 
 @dataclass
 class Site:
-    """A cluster, a namespace of the test's own and a helm: releases are brought there."""
+    """A cluster, the test's namespace and the helm that installs releases there."""
 
     cluster: Cluster
     namespace: str
@@ -89,12 +89,12 @@ class Site:
         return Release(name, self.namespace, "tiny", version, source, values or {}, **wanted)
 
     def open(self, *names: str, **more: Any) -> Opened:
-        """The cluster with facts of the releases of these names; without any, of ours."""
+        """The cluster with facts of the releases with these names, by default of this one."""
         access = KubeAccess(str(self.cluster.kubeconfig))
         ours = [ReleaseRef(self.namespace, name) for name in names or (self.name,)]
         return open_cluster("c", access, ours, helm=str(self.helm), **{"wait": None, **more})
 
-    def bring(
+    def apply(
         self, values: dict[str, Any] | None = None, version: str = "1.0.0", **more: Any
     ) -> Run:
         return self.run(self.release(values, version, **more))
@@ -119,7 +119,7 @@ class Site:
         return self.apps.read_namespaced_deployment(name, self.namespace)
 
     def versions(self) -> dict[str, str]:
-        """resourceVersion of everything in the namespace that a release could touch."""
+        """resourceVersion of everything in the namespace that a release could change."""
         core, apps, space = self.core, self.apps, self.namespace
         lists = {
             "Deployment": apps.list_namespaced_deployment(space),

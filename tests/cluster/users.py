@@ -1,4 +1,4 @@
-"""Users of a test's cluster who may do less than everything."""
+"""Users of a test's cluster with limited permissions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from gpufleet_sandbox.cluster import Cluster
 from gpufleet_sandbox.waiting import wait_until
 
 ACCOUNT = "limited"
-TOKEN = "token"  # the Secret with it, which the API server marks when it is used
+TOKEN = "token"  # its Secret, which the API server labels when it is used
 Rules = list[dict[str, Any]]
-LOOK: Rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}]
+READ_ALL: Rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}]
 
 
 def kubeconfig_of(cluster: Cluster, namespace: str, rules: Rules, path: Path) -> Path:
-    """Write a kubeconfig of a ServiceAccount that has these rules, and no other, in the cluster."""
+    """Write a kubeconfig of a ServiceAccount with these cluster-wide rules only."""
     core: Any = client.CoreV1Api(cluster.api)
     rbac: Any = client.RbacAuthorizationV1Api(cluster.api)
     core.create_namespaced_service_account(namespace, {"metadata": {"name": ACCOUNT}})
@@ -39,7 +39,7 @@ def kubeconfig_of(cluster: Cluster, namespace: str, rules: Rules, path: Path) ->
 
 
 def _token(core: Any, namespace: str) -> str:
-    """The token of the ServiceAccount, by the way that every Kubernetes has."""
+    """The token of the ServiceAccount, from a Secret, which every Kubernetes supports."""
     body = {
         "metadata": {"name": TOKEN,
                      "annotations": {"kubernetes.io/service-account.name": ACCOUNT}},
@@ -47,9 +47,9 @@ def _token(core: Any, namespace: str) -> str:
     }  # fmt: skip
     core.create_namespaced_secret(namespace, body)
 
-    def made() -> str:
+    def issued() -> str:
         return str((core.read_namespaced_secret(TOKEN, namespace).data or {}).get("token", ""))
 
-    word = wait_until(made, 120)
-    assert word, "the controller made no token"
+    word = wait_until(issued, 120)
+    assert word, "the controller issued no token"
     return str(yaml.safe_load(f"!!binary {word}").decode())

@@ -9,7 +9,7 @@ from kubernetes.client.exceptions import ApiException
 
 from gpufleet_sandbox.cluster import Cluster
 from gpufleet_sandbox.waiting import wait_until
-from tests.cluster.pretend_operator import PretendOperator
+from tests.cluster.fake_operator import FakeOperator
 
 
 class Answers:
@@ -25,12 +25,12 @@ class Answers:
 
 
 @pytest.fixture
-def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PretendOperator:
+def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeOperator:
     monkeypatch.setattr(Cluster, "api", None)
-    return PretendOperator(Cluster("none", "1.36.3", tmp_path, tmp_path))
+    return FakeOperator(Cluster("none", "1.36.3", tmp_path, tmp_path))
 
 
-def test_it_looks_again_where_the_server_cannot_answer_now(operator: PretendOperator) -> None:
+def test_it_looks_again_where_the_server_cannot_answer_now(operator: FakeOperator) -> None:
     operator.custom = Answers(*(ApiException(status) for status in (404, 409, 429, 500, 503)))
     with operator:
         assert wait_until(lambda: operator.custom.looks > 5, 120)
@@ -38,7 +38,7 @@ def test_it_looks_again_where_the_server_cannot_answer_now(operator: PretendOper
 
 @pytest.mark.parametrize("error", [ApiException(422), KeyError("metadata")])
 def test_what_ended_it_is_told_whatever_else_failed(
-    operator: PretendOperator, error: Exception
+    operator: FakeOperator, error: Exception
 ) -> None:
     operator.custom = Answers(error)
 

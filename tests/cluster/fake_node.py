@@ -1,4 +1,4 @@
-"""A node whose kubelet is the test itself: it says what becomes of pods, and gives their logs."""
+"""A node with a fake kubelet: the test sets the status of its pods and serves their logs."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def now() -> str:
 
 
 @dataclass(slots=True)
-class PlayedNode:
-    """A node that kwok leaves alone. `log`: what every container on it has printed."""
+class FakeNode:
+    """A node that kwok ignores. `log`: the log of every container on it."""
 
     cluster: Cluster
     name: str
@@ -40,13 +40,13 @@ class PlayedNode:
         return client.CoreV1Api(self.cluster.api)
 
     def ready(self) -> None:
-        """Say that it is well, as a kubelet does again and again, until pods may come."""
+        """Report the node ready, as a kubelet does periodically; wait until it accepts pods."""
         condition = {"type": "Ready", "status": "True", "lastHeartbeatTime": now()}
         self.core.patch_node_status(self.name, {"status": {"conditions": [condition]}})
         assert wait_until(lambda: not self.core.read_node(self.name).spec.taints, SECONDS)
 
     def pod(self) -> Any:
-        """The pod that the scheduler has sent here, as soon as there is one."""
+        """Wait for the next pod that is scheduled to the node."""
 
         def found() -> Any:
             chosen = f"spec.nodeName={self.name},status.phase=Pending"
@@ -54,11 +54,11 @@ class PlayedNode:
             return pods[0] if pods else None
 
         pod = wait_until(found, SECONDS)
-        assert pod, "no pod came to the node"
+        assert pod, "no pod was scheduled to the node"
         return pod
 
-    def say(self, pod: Any, phase: str, **state: Any) -> None:
-        """The phase of a pod and the `state` of its container."""
+    def set_status(self, pod: Any, phase: str, **state: Any) -> None:
+        """Set the phase of a pod and the `state` of its container."""
         container = pod.spec.containers[0]
         status = {
             "name": container.name, "image": container.image, "imageID": "", "ready": False,
@@ -68,24 +68,24 @@ class PlayedNode:
         self.core.patch_namespaced_pod_status(pod.metadata.name, pod.metadata.namespace, body)
 
     def start(self, pod: Any) -> str:
-        """Its container runs from now on; the time of that."""
+        """Set its container to running; the time of its start."""
         began = now()
-        self.say(pod, "Running", running={"startedAt": began})
+        self.set_status(pod, "Running", running={"startedAt": began})
         return began
 
     def end(self, pod: Any, began: str, status: int = 0) -> None:
-        """Its container has ended."""
+        """Set its container to terminated."""
         state = {"exitCode": status, "startedAt": began, "finishedAt": now()}
-        self.say(pod, "Failed" if status else "Succeeded", terminated=state)
+        self.set_status(pod, "Failed" if status else "Succeeded", terminated=state)
 
 
 @contextmanager
-def played_node(
+def fake_node(
     cluster: Cluster, folder: Path, address: str, name: str, gpus: int, labels: dict[str, str]
-) -> Iterator[PlayedNode]:
-    """A node at an address of this machine, where its kubelet answers the API server."""
-    played = PlayedNode(cluster, name)
-    server = _kubelet(played, folder, address)
+) -> Iterator[FakeNode]:
+    """A node at an address of this machine, where its kubelet serves the API server."""
+    fake = FakeNode(cluster, name)
+    server = _kubelet(fake, folder, address)
     body = node(name, gpus=gpus, version=cluster.version)
     own = {key: text for key, text in body["metadata"]["labels"].items() if key != "type"}
     body["metadata"]["labels"] = own | labels
@@ -93,22 +93,22 @@ def played_node(
         "addresses": [{"type": "InternalIP", "address": address}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": server.server_port}},
     }
-    played.core.create_node(body)
+    fake.core.create_node(body)
     try:
-        yield played
+        yield fake
     finally:
-        played.core.delete_node(name)
+        fake.core.delete_node(name)
         server.shutdown()
         server.server_close()
 
 
-def _kubelet(played: PlayedNode, folder: Path, address: str) -> ThreadingHTTPServer:
-    """Its API, of which only logs are needed: /containerLogs/NAMESPACE/POD/CONTAINER."""
+def _kubelet(fake: FakeNode, folder: Path, address: str) -> ThreadingHTTPServer:
+    """Serve the part of its API that tests need: /containerLogs/NAMESPACE/POD/CONTAINER."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             known = self.path.startswith("/containerLogs/")
-            body = played.log.encode() if known else b""
+            body = fake.log.encode() if known else b""
             self.send_response(200 if known else 404)
             self.send_header("Content-Type", "text/plain")
             self.send_header("Content-Length", str(len(body)))
@@ -116,10 +116,10 @@ def _kubelet(played: PlayedNode, folder: Path, address: str) -> ThreadingHTTPSer
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing: a line per request helps nobody."""
+            """Do not log each request."""
 
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    certificate = Authority.of_cluster(played.cluster.folder).server("kubelet", key, address)
+    certificate = Authority.of_cluster(fake.cluster.folder).server("kubelet", key, address)
     file = folder / "kubelet.pem"
     plain = serialization.NoEncryption()
     form = serialization.PrivateFormat.TraditionalOpenSSL

@@ -1,8 +1,8 @@
-"""Stand-ins for the upstream charts: python -m tests.cluster.standin FOLDER
+"""Fakes of the upstream charts: python -m tests.cluster.fake_charts FOLDER
 
-They have the names, versions, kubeVersions and values of the real ones and render objects of our
-own with the names and fields that matter. A value that the real chart of that version does not
-know is refused. GPUFLEET_CHARTS gives the tests the real archives instead.
+They have the names, versions, kubeVersions and values of the real ones and render their own objects
+with the names and fields that matter. They reject a value that the real chart of that version does
+not have. With GPUFLEET_CHARTS the tests use the real archives instead.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import yaml
 from gpufleet.core.merge import merged
 from gpufleet.core.versions import version_tuple
 
-SOURCE = Path(__file__).parent / "charts" / "standin"
+SOURCE = Path(__file__).parent / "charts" / "fake"
 PASSED_ON = ("grafana", "kube-state-metrics", "prometheus-node-exporter", "crds")  # to subcharts
 CRDS = ("Prometheus", "ServiceMonitor", "PrometheusRule")
 
 
 @dataclass(frozen=True, slots=True)
-class StandIn:
+class FakeChart:
     """One version of one chart; `operator` is the version in the annotations of its CRDs."""
 
     chart: str
@@ -39,44 +39,44 @@ class StandIn:
 
 
 CHARTS = (
-    StandIn("kube-prometheus-stack", "45.10.1", ">=1.16.0-0", crds=True),
-    StandIn("kube-prometheus-stack", "46.2.0", ">=1.16.0-0", crds=True),
-    StandIn("kube-prometheus-stack", "72.9.1", ">=1.19.0-0", "0.82.2", crds=True),
-    StandIn("kube-prometheus-stack", "88.5.3", ">=1.25.0-0", "0.93.1", crds=True),
-    StandIn("node-feature-discovery", "0.14.6"),
-    StandIn("node-feature-discovery", "0.17.4"),
-    StandIn("node-feature-discovery", "0.19.0"),
-    StandIn("nvidia-device-plugin", "0.14.5", ">= 1.10.0-0"),
-    StandIn("nvidia-device-plugin", "0.19.0", ">= 1.10.0-0"),
-    StandIn("nvidia-device-plugin", "0.20.0", ">= 1.10.0-0"),
-    StandIn("dcgm-exporter", "2.6.10", ">= 1.13.0-0"),
-    StandIn("dcgm-exporter", "3.1.5", ">= 1.19.0-0"),
-    StandIn("dcgm-exporter", "4.8.2", ">= 1.19.0-0"),
-    StandIn("prometheus-adapter", "3.5.0"),
-    StandIn("prometheus-adapter", "4.14.2"),
-    StandIn("prometheus-adapter", "5.3.0"),
-    StandIn("node-problem-detector", "2.3.21"),
-    StandIn("node-problem-detector", "2.4.1"),
-    StandIn("gpu-operator", "v1.8.2", ">= 1.16.0-0"),
-    StandIn("gpu-operator", "v1.9.1", ">= 1.16.0-0"),
-    StandIn("gpu-operator", "v23.6.2", ">= 1.16.0-0"),
-    StandIn("gpu-operator", "v23.9.2", ">= 1.16.0-0"),
-    StandIn("gpu-operator", "v24.9.2", ">= 1.16.0-0"),
-    StandIn("gpu-operator", "v25.10.1", ">= 1.16.0-0"),
-    StandIn("gpu-operator", "v26.3.3", ">= 1.16.0-0"),
-    StandIn("gpu-operator", "v26.7.0", ">= 1.16.0-0"),
+    FakeChart("kube-prometheus-stack", "45.10.1", ">=1.16.0-0", crds=True),
+    FakeChart("kube-prometheus-stack", "46.2.0", ">=1.16.0-0", crds=True),
+    FakeChart("kube-prometheus-stack", "72.9.1", ">=1.19.0-0", "0.82.2", crds=True),
+    FakeChart("kube-prometheus-stack", "88.5.3", ">=1.25.0-0", "0.93.1", crds=True),
+    FakeChart("node-feature-discovery", "0.14.6"),
+    FakeChart("node-feature-discovery", "0.17.4"),
+    FakeChart("node-feature-discovery", "0.19.0"),
+    FakeChart("nvidia-device-plugin", "0.14.5", ">= 1.10.0-0"),
+    FakeChart("nvidia-device-plugin", "0.19.0", ">= 1.10.0-0"),
+    FakeChart("nvidia-device-plugin", "0.20.0", ">= 1.10.0-0"),
+    FakeChart("dcgm-exporter", "2.6.10", ">= 1.13.0-0"),
+    FakeChart("dcgm-exporter", "3.1.5", ">= 1.19.0-0"),
+    FakeChart("dcgm-exporter", "4.8.2", ">= 1.19.0-0"),
+    FakeChart("prometheus-adapter", "3.5.0"),
+    FakeChart("prometheus-adapter", "4.14.2"),
+    FakeChart("prometheus-adapter", "5.3.0"),
+    FakeChart("node-problem-detector", "2.3.21"),
+    FakeChart("node-problem-detector", "2.4.1"),
+    FakeChart("gpu-operator", "v1.8.2", ">= 1.16.0-0"),
+    FakeChart("gpu-operator", "v1.9.1", ">= 1.16.0-0"),
+    FakeChart("gpu-operator", "v23.6.2", ">= 1.16.0-0"),
+    FakeChart("gpu-operator", "v23.9.2", ">= 1.16.0-0"),
+    FakeChart("gpu-operator", "v24.9.2", ">= 1.16.0-0"),
+    FakeChart("gpu-operator", "v25.10.1", ">= 1.16.0-0"),
+    FakeChart("gpu-operator", "v26.3.3", ">= 1.16.0-0"),
+    FakeChart("gpu-operator", "v26.7.0", ">= 1.16.0-0"),
 )
 
 
 def write_charts(folder: Path) -> None:
-    """Every stand-in as CHART-VERSION.tgz."""
+    """Write every fake as CHART-VERSION.tgz."""
     folder.mkdir(parents=True, exist_ok=True)
     for chart in CHARTS:
         data = archive(chart)
         (folder / f"{chart.chart}-{chart.version}.tgz").write_bytes(data)
 
 
-def archive(chart: StandIn) -> bytes:
+def archive(chart: FakeChart) -> bytes:
     """The chart as helm packages it."""
     about = {"apiVersion": "v2", "name": chart.chart, "version": chart.version}
     if chart.kube:
@@ -100,8 +100,8 @@ def archive(chart: StandIn) -> bytes:
     return buffer.getvalue()
 
 
-def defaults(chart: StandIn) -> dict[str, Any]:
-    """The values of the stand-in's templates, and null for all else that the real chart lists."""
+def defaults(chart: FakeChart) -> dict[str, Any]:
+    """The values of the fake's templates, and null for all others of the real chart."""
     own = yaml.safe_load((SOURCE / chart.chart / "values.yaml").read_text())
     root: dict[str, Any] = {}
     for path, kind in keys(chart):
@@ -117,7 +117,7 @@ def defaults(chart: StandIn) -> dict[str, Any]:
 
 
 def _known(own: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
-    """What is in `own` and at that version in the real chart too, or is passed on to a subchart."""
+    """The part of `own` that the real chart has at that version, or passes to a subchart."""
     result = {}
     for key, value in own.items():
         there = root.get(key)
@@ -129,8 +129,8 @@ def _known(own: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def keys(chart: StandIn) -> Iterator[tuple[list[str], str]]:
-    """The paths of the values that the real chart has at that version; map, any, or comment for
+def keys(chart: FakeChart) -> Iterator[tuple[list[str], str]]:
+    """Path and kind of each value of the real chart at that version: map, any, or comment for
     one that its templates use and its values.yaml only mentions."""
     with (SOURCE / chart.chart / "keys.tsv").open() as file:
         for path, since, until, kind in csv.reader(file, delimiter="\t"):
@@ -138,8 +138,8 @@ def keys(chart: StandIn) -> Iterator[tuple[list[str], str]]:
                 yield path.split("."), kind
 
 
-def schema(chart: StandIn) -> dict[str, Any]:
-    """JSON schema of the values that the real chart has at that version; another key is wrong."""
+def schema(chart: FakeChart) -> dict[str, Any]:
+    """JSON schema of the values of the real chart at that version; it rejects other keys."""
     root: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": {}}
     root["properties"]["global"] = {}
     for path, _ in keys(chart):
@@ -195,8 +195,8 @@ GROUPS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def crd(kind: str, chart: StandIn) -> dict[str, Any]:
-    """A CRD whose spec knows hostNetwork only where the real one does."""
+def crd(kind: str, chart: FakeChart) -> dict[str, Any]:
+    """A CRD whose spec has hostNetwork only if the real one has it."""
     plural = "prometheuses" if kind == "Prometheus" else f"{kind.lower()}s"
     spec: dict[str, Any] = {"type": "object", "properties": {}}
     spec["properties"] = {

@@ -1,8 +1,8 @@
-"""What the GPU Operator does to a cluster, done by a thread: its image runs on no simulated node.
+"""A fake GPU Operator: a thread of the test, since simulated nodes run no images.
 
-Written after traces of the real operator v26.7.0, which was run outside of a cluster of simulated
-nodes: it counts a DaemonSet that has no pods yet as ready, leaves `ready` standing for a moment
-after the ClusterPolicy changed, and sets the state before the conditions.
+It follows traces of the real operator v26.7.0, run outside of a cluster of simulated nodes: it
+counts a DaemonSet that has no pods yet as ready, keeps `ready` for a moment after a change of the
+ClusterPolicy, and sets the state before the conditions.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from gpufleet_sandbox.cluster import Cluster
 from tests.cluster.pods import workload
 
 PLURAL = ("nvidia.com", "v1", "clusterpolicies")
-LOOK = 0.1  # seconds between two looks at the ClusterPolicies
-AGAIN = 10  # looks until it goes over its states again
+READ_SECONDS = 0.1  # seconds between two reads of the ClusterPolicies
+READS_PER_PASS = 10  # reads between two reconciliations
 OPERANDS = {
     "nvidia-operator-validator": "state-operator-validation",
     "nvidia-device-plugin-daemonset": "state-device-plugin",
@@ -31,14 +31,16 @@ OPERANDS = {
 IMAGES = {
     "nvidia-device-plugin-daemonset": "k8s-device-plugin", "nvidia-dcgm-exporter": "dcgm-exporter"
 }  # fmt: skip
-NOWHERE = "nvidia-mig-manager"  # no node has GPUs that it could part
+NOWHERE = "nvidia-mig-manager"  # no node has GPUs that it could partition
 READY = "ClusterPolicy is ready as all resources have been successfully reconciled"
 
 
-class PretendOperator:
-    """Works on every ClusterPolicy while it is entered. `broken`: operand -> annotations of its
-    pods, by which simulated pods fail, from generation `since` of the policy on. `lag`: looks that
-    pass before it heeds a change."""
+class FakeOperator:
+    """Reconciles every ClusterPolicy inside its `with` block.
+
+    `broken`: operand -> annotations that make its simulated pods fail, from generation `since` of
+    the policy on. `lag`: reads before it reacts to a change.
+    """
 
     def __init__(
         self,
@@ -52,15 +54,15 @@ class PretendOperator:
         self.broken = broken or {}
         self.since = since
         self.lag = lag
-        self.seen: dict[str, tuple[int, int]] = {}  # policy -> generation, looks since
-        self.states: list[str] = []  # as it set them
+        self.seen: dict[str, tuple[int, int]] = {}  # policy -> generation, reads since
+        self.states: list[str] = []  # in the order in which it set them
         self.stop = threading.Event()
-        self.work: Future[None] = Future()  # while it is entered
+        self.work: Future[None] = Future()  # the thread inside the `with` block
 
-    def __enter__(self) -> PretendOperator:
+    def __enter__(self) -> FakeOperator:
         pool = ThreadPoolExecutor(1)
         self.work = pool.submit(self._run)
-        pool.shutdown(wait=False)  # nothing more is to come
+        pool.shutdown(wait=False)  # no other task follows
         return self
 
     def __exit__(
@@ -70,31 +72,31 @@ class PretendOperator:
         at: TracebackType | None,
     ) -> None:
         self.stop.set()
-        failure = self.work.exception()  # waits for its end
+        failure = self.work.exception()  # waits until it ends
         if failure:
             raise failure from error
 
     def _run(self) -> None:
-        while not self.stop.wait(LOOK):
+        while not self.stop.wait(READ_SECONDS):
             try:
                 for policy in self.custom.list_cluster_custom_object(*PLURAL)["items"]:
-                    self._heed(policy)
+                    self._reconcile(policy)
             except ApiException as error:
-                if not _passes(error):
+                if not _is_transient(error):
                     raise
 
-    def _heed(self, policy: dict[str, Any]) -> None:
+    def _reconcile(self, policy: dict[str, Any]) -> None:
         uid, generation = policy["metadata"]["uid"], policy["metadata"]["generation"]
-        known, looks = self.seen.get(uid, (0, 0))
-        looks = looks + 1 if known == generation else 0
-        self.seen[uid] = (generation, looks)
-        if looks < self.lag or (looks - self.lag) % AGAIN:
+        known, reads = self.seen.get(uid, (0, 0))
+        reads = reads + 1 if known == generation else 0
+        self.seen[uid] = (generation, reads)
+        if reads < self.lag or (reads - self.lag) % READS_PER_PASS:
             return
-        waiting = [state for name, state in OPERANDS.items() if not self._bring(policy, name)]
-        self._tell(policy, waiting)
+        waiting = [state for name, state in OPERANDS.items() if not self._apply(policy, name)]
+        self._report(policy, waiting)
 
-    def _bring(self, policy: dict[str, Any], name: str) -> bool:
-        """Make or change one DaemonSet; whether the operator counts it as ready."""
+    def _apply(self, policy: dict[str, Any], name: str) -> bool:
+        """Create or update one DaemonSet; whether the operator counts it as ready."""
         broken = policy["metadata"]["generation"] >= self.since
         annotations = self.broken.get(name, {}) if broken else {}
         wanted = _daemon_set(policy, name, annotations)
@@ -113,7 +115,7 @@ class PretendOperator:
         status = found.status
         return not status.desired_number_scheduled or not status.number_unavailable
 
-    def _tell(self, policy: dict[str, Any], waiting: list[str]) -> None:
+    def _report(self, policy: dict[str, Any], waiting: list[str]) -> None:
         state = "notReady" if waiting else "ready"
         message = f"ClusterPolicy is not ready; states not ready: [{' '.join(waiting)}]"
         conditions = [
@@ -127,9 +129,9 @@ class PretendOperator:
             self.states.append(state)
 
 
-def _passes(error: ApiException) -> bool:
-    """Whether it looks again, as operators do: an object is gone or changed in between, or the
-    server has too much to do or cannot answer just now."""
+def _is_transient(error: ApiException) -> bool:
+    """Whether to retry, as operators do: an object was deleted or changed meanwhile, or the server
+    is overloaded or temporarily unavailable."""
     return error.status in (404, 409, 429) or error.status >= 500
 
 
