@@ -25,7 +25,7 @@ __all__ = ["GPU_KINDS", "KINDS", "MIRROR", "Host", "Sandbox", "SandboxError", "l
 
 
 def __getattr__(name: str) -> Any:
-    """Host and Sandbox are imported when they are asked for: an inventory needs neither."""
+    """Import Host and Sandbox on first use: an inventory needs neither."""
     if name not in ("Host", "Sandbox"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{name.lower()}"), name)

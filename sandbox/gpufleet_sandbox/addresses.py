@@ -1,4 +1,4 @@
-"""Addresses in the sandbox's network, chosen before a host starts and kept over its reboots."""
+"""Addresses in the sandbox's network, assigned before a host starts and stable across reboots."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def gateway(subnet: str) -> str:
 
 
 def free_address(subnet: str, used: Collection[str]) -> str:
-    """The first address of the network that is neither the gateway's nor in `used`."""
+    """The first address of the network that is neither the gateway nor in `used`."""
     for address in ipaddress.ip_network(subnet).hosts():
         if str(address) not in used and str(address) != gateway(subnet):
             return str(address)
@@ -19,5 +19,5 @@ def free_address(subnet: str, used: Collection[str]) -> str:
 
 
 def hardware_address(address: str) -> str:
-    """The MAC address that belongs to an IPv4 address here: 02:67:0a:59:00:02 for 10.89.0.2."""
+    """The MAC address of an IPv4 address: 02:67:0a:59:00:02 for 10.89.0.2."""
     return "02:67:" + ":".join(f"{byte:02x}" for byte in ipaddress.ip_address(address).packed)

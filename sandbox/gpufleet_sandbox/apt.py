@@ -1,7 +1,7 @@
-"""Packages of this machine's own distribution, from this machine's own apt sources.
+"""Packages of this machine's distribution, from this machine's apt sources.
 
-The sources are read from apt's configuration at run time: whatever mirror the machine uses is
-used here too, and no address is written down anywhere else than in the private apt folder.
+The sources are read from apt's configuration at run time, so the mirror that this machine uses
+applies here too. Its address is stored only in the private apt folder.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from gpufleet_sandbox.errors import SandboxError, kinds
 from gpufleet_sandbox.process import run
 
-# Where the distribution keeps NVIDIA's software, which is not free.
+# The components with NVIDIA's software, which is non-free.
 NON_FREE = {
     "debian": ("main", "contrib", "non-free", "non-free-firmware"),
     "ubuntu": ("main", "universe", "restricted", "multiverse"),
@@ -29,14 +29,14 @@ KEYRINGS = {
 
 @dataclass(frozen=True, slots=True)
 class AptSources:
-    """The distribution's archive as this machine reaches it."""
+    """The distribution's archive, by this machine's sources."""
 
     distribution: str  # debian, ubuntu
     suite: str  # bookworm
     archives: tuple[tuple[str, str], ...]  # (URI, suite), security and updates included
 
     def lines(self, components: Sequence[str]) -> list[str]:
-        """sources.list lines with these components, trusted by the distribution's own keyring."""
+        """sources.list lines with these components, signed by the distribution's keyring."""
         keyring = KEYRINGS[self.distribution]
         return [
             f"deb [signed-by={keyring}] {uri} {suite} {' '.join(components)}"
@@ -46,7 +46,7 @@ class AptSources:
 
 @cache
 def machine_sources() -> AptSources:
-    """This machine's sources of its own distribution; third-party ones are left out."""
+    """This machine's sources of its distribution, without third-party sources."""
     os_release = Path("/etc/os-release").read_text()
     values = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', os_release, re.MULTILINE))
     distribution, suite = values.get("ID", ""), values.get("VERSION_CODENAME", "")
@@ -71,7 +71,7 @@ def machine_sources() -> AptSources:
 
 @dataclass(frozen=True, slots=True)
 class PrivateApt:
-    """An apt with folders of its own: nothing of the machine's package state is touched."""
+    """An apt with separate folders: it does not touch the machine's package state."""
 
     folder: Path
     sources: AptSources
@@ -88,7 +88,7 @@ class PrivateApt:
         return [word for key, value in pairs.items() for word in ("-o", f"{key}={value}")]
 
     def update(self) -> None:
-        """Fetch the package lists, non-free components included."""
+        """Fetch the package lists, including non-free components."""
         for name in ("state/lists/partial", "cache/archives/partial"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         (self.folder / "status").touch()

@@ -1,6 +1,6 @@
-"""A host whose kernel is the one that its distribution's archive has headers for.
+"""A host with the kernel that its distribution's archive has headers for.
 
-With it DKMS builds the distribution's real driver on the host, as it would on a real machine.
+DKMS builds the distribution's real driver on it, as on a real machine.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 from gpufleet_sandbox.apt import machine_sources
 from gpufleet_sandbox.host import Host
 
-SUITE, KIND = "bookworm", "debian12"  # the archive, and the sandbox's hosts that it fits
-DRIVER: dict[str, Any] = {  # settings with which gpu_node installs the archive's driver there
+SUITE, KIND = "bookworm", "debian12"  # the archive, and the kind of host that it fits
+DRIVER: dict[str, Any] = {  # settings for gpu_node to install the archive's driver
     "driver_source": "distro",
     "driver_branch": "535",
     "driver_persistence": False,  # the daemon needs ioctls that only a real kernel module has
@@ -20,8 +20,8 @@ DRIVER: dict[str, Any] = {  # settings with which gpu_node installs the archive'
 
 
 def boot_archive_kernel(host: Host) -> str:
-    """Give a Debian host this machine's apt sources, "main" alone, and boot the kernel of its
-    archive; the kernel's release."""
+    """Configure this machine's apt sources ("main" only) on a Debian host, and boot the kernel of
+    its archive. Returns the kernel release."""
     host.put("/etc/apt/sources.list", "\n".join(machine_sources().lines(["main"])) + "\n")
     host.run("rm -f /etc/apt/sources.list.d/* && apt-get update -q")
     release = host.output(

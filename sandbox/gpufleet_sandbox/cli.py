@@ -1,4 +1,4 @@
-"""`gpufleet sandbox`: test hosts on this machine. gpufleet loads it by an entry point."""
+"""`gpufleet sandbox`: test hosts on this machine. An entry point adds it to gpufleet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpufleet_sandbox import GPU_KINDS, Sandbox, SandboxError
 from gpufleet_sandbox.faults import FAULTS
 from gpufleet_sandbox.sandbox import every_sandbox
 from gpufleet_sandbox.state import DEFAULT
-from gpufleet_sandbox.status import ending
+from gpufleet_sandbox.status import click_error
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,21 +29,21 @@ def _progress() -> Callable[[str], None]:
 
 
 def _on_sandbox(command: F) -> F:
-    """Give the command the sandbox that --name says; a SandboxError becomes the exit status."""
+    """Pass the sandbox of --name to the command; a SandboxError becomes the exit status."""
 
     @click.option(
         "--name",
         default=DEFAULT,
         envvar="GPUFLEET_SANDBOX",
         show_default=True,
-        help="Several sandboxes can be up, each under its name.",
+        help="Name of the sandbox; several can be up at once.",
     )
     @wraps(command)
     def wrapped(name: str, **arguments: Any) -> Any:
         try:
             return command(Sandbox(name, progress=_progress()), **arguments)
         except SandboxError as error:
-            raise ending(error) from error
+            raise click_error(error) from error
 
     return cast(F, wrapped)
 
@@ -55,26 +55,28 @@ def sandbox() -> None:
 
 @sandbox.command()
 @click.argument("kinds", nargs=-1, metavar="[HOST]...")
-@click.option("--copies", default=1, show_default=True, type=click.IntRange(1, 200))
+@click.option(
+    "--copies", default=1, show_default=True, type=click.IntRange(1, 200), help="Hosts per kind."
+)
 @click.option(
     "--images",
     default="auto",
     show_default=True,
     type=click.Choice(["auto", "real", "imitation"]),
-    help="The real distributions' images, or imitations; auto: real where a registry answers.",
+    help="Real images of the distributions, or imitations; auto: real if a registry responds.",
 )
 @_on_sandbox
 def up(box: Sandbox, kinds: tuple[str, ...], copies: int, images: str) -> None:
-    """Bring up hosts and their package mirror: all kinds, or those named."""
+    """Start hosts and their package mirror: all kinds, or only the given ones."""
     box.images = images
     box.up(kinds or GPU_KINDS, copies)
 
 
 @sandbox.command()
-@click.option("--all", "everything", is_flag=True, help="All sandboxes, and their images too.")
+@click.option("--all", "everything", is_flag=True, help="Remove all sandboxes and their images.")
 @_on_sandbox
 def down(box: Sandbox, everything: bool) -> None:
-    """Remove the hosts, their network and their state; images stay in the cache."""
+    """Remove the hosts, their network and their state, but not the cached images."""
     for one in every_sandbox() if everything else [box]:
         click.echo(f"removed {one.down()} hosts of the sandbox {one.name!r}")
     if everything:
@@ -85,7 +87,7 @@ def down(box: Sandbox, everything: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @_on_sandbox
 def status(box: Sandbox, as_json: bool) -> None:
-    """Show the hosts, and whether they answer."""
+    """Show the hosts, and whether they respond."""
     state = box.state
     rows = [
         {
@@ -102,7 +104,7 @@ def status(box: Sandbox, as_json: bool) -> None:
         click.echo(json.dumps({**about, "hosts": rows}, indent=1))
         return
     table = Table(title=f"sandbox {box.name}: {state.engine}, images: {state.images}")
-    for column in ("host", "what it is", "address", "answers"):
+    for column in ("host", "description", "address", "responds"):
         table.add_column(column)
     for row in rows:
         table.add_row(row["name"], row["what"], row["address"], "yes" if row["boot"] else "no")
@@ -123,22 +125,22 @@ def ssh(box: Sandbox, host: str, command: tuple[str, ...]) -> None:
 @click.argument("host")
 @_on_sandbox
 def reboot(box: Sandbox, host: str) -> None:
-    """Reboot a host and wait until its new boot answers."""
+    """Reboot a host and wait until it responds."""
     box.host(host).reboot()
-    click.echo(f"{host} is up again, boot {box.host(host).boot_id()}")
+    click.echo(f"rebooted {host}, boot ID {box.host(host).boot_id()}")
 
 
 @sandbox.command()
 @click.argument("host")
 @_on_sandbox
 def reset(box: Sandbox, host: str) -> None:
-    """Make a host bare again, at the same address and with the same keys."""
+    """Reset a host to the bare image, with the same address and keys."""
     box.host(host).reset()
-    click.echo(f"{host} is bare again")
+    click.echo(f"reset {host}")
 
 
 @sandbox.command()
-@click.option("--list", "list_faults", is_flag=True, help="Say what there is.")
+@click.option("--list", "list_faults", is_flag=True, help="List all faults.")
 @click.argument("host", required=False)
 @click.argument("fault_name", required=False, metavar="[NAME]")
 @click.argument("switch", required=False, type=click.Choice(["on", "off"]))
@@ -146,12 +148,12 @@ def reset(box: Sandbox, host: str) -> None:
 def fault(
     box: Sandbox, list_faults: bool, host: str | None, fault_name: str | None, switch: str | None
 ) -> None:
-    """Switch a fault of a host, or of the mirror, on or off."""
+    """Switch a fault of a host or of the mirror on or off."""
     if list_faults:
         for known in sorted(FAULTS, key=lambda known: (known.where, known.name)):
             click.echo(f"{known.where:7} {known.name:18} {known.summary}")
         return
     if not (host and fault_name and switch):
-        raise click.UsageError("Say HOST NAME on|off, or --list.")
+        raise click.UsageError("Specify HOST NAME on|off, or --list.")
     box.host(host).set_fault(fault_name, switch == "on")
     click.echo(f"{fault_name} is {switch} for {host}")

@@ -1,6 +1,6 @@
 """Packages of this machine's distribution, unpacked into the cache.
 
-Not installed: a package such as prometheus would start a service of its own on this machine.
+They are not installed: a package such as prometheus would start a service on this machine.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from gpufleet_sandbox.paths import cache_dir
 
 
 def unpacked(package: str, progress: Callable[[str], None] = print) -> Path:
-    """The root of an unpacked package, downloaded when it is not there.
+    """The root of an unpacked package, downloaded if it is not cached.
 
-    SandboxError GF607 where the distribution has no such package.
+    SandboxError GF607 if the distribution has no such package.
     """
     home = cache_dir() / "debian"
     root = home / "root" / package
-    whole = home / "whole" / package  # made last: what was broken off is fetched again
+    complete = home / "whole" / package  # created last: an interrupted download is repeated
     with exclusive(home, "apt"):
-        if not whole.exists():
+        if not complete.exists():
             progress(f"fetching {package} from this machine's distribution")
             apt = PrivateApt(home, machine_sources())
             apt.update()
             apt.fetch([package])
-            whole.parent.mkdir(exist_ok=True)
-            whole.touch()
+            complete.parent.mkdir(exist_ok=True)
+            complete.touch()
     return root
 
 
 def debian_program(package: str, program: str, progress: Callable[[str], None] = print) -> Path:
-    """`debian_program("prometheus", "promtool")`: a program of a package, as `unpacked`."""
+    """A program of a package: `debian_program("prometheus", "promtool")`. See `unpacked`."""
     return unpacked(package, progress) / "usr" / "bin" / program

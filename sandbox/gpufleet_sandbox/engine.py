@@ -1,6 +1,6 @@
 """podman or docker: the few commands that the sandbox needs, the same for both.
 
-Everything made here carries the label LABEL; nothing else is ever stopped or removed.
+Everything created here has the label LABEL; nothing else is stopped or removed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from gpufleet_sandbox.process import checked, run
 
 LABEL = "gpufleet.sandbox"
 RUNC = ("--runtime", "runc")
-RUNC_STATE = "/run/runc"  # where podman keeps it for root
+RUNC_STATE = "/run/runc"  # podman's default for root
 _GONE = re.compile("container does not exist|cannot exec in a stopped container")
 _IDENTITIES: dict[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One container engine. `name` is podman or docker, `options` stand before each command."""
+    """One container engine. `name` is podman or docker, `options` precede each command."""
 
     name: str
     options: tuple[str, ...] = ()
@@ -48,8 +48,8 @@ class Engine:
     ) -> subprocess.CompletedProcess[str]:
         """Run a shell command in a container.
 
-        runc is asked directly where podman uses it: podman's own part of an `exec` costs five
-        times what runc does. A container that was made again meanwhile has another identity.
+        With podman and runc it calls runc: podman's part of an `exec` takes five times as long as
+        runc's. A container that was recreated meanwhile has another identity.
         """
         words = ["exec"] if stdin is None else ["exec", "-i"]
         if self.options != RUNC:
@@ -65,7 +65,7 @@ class Engine:
         return checked(call, done) if check else done
 
     def _identity(self, container: str, *, known: bool) -> str:
-        """What runc calls a container; `known`: as at the last look."""
+        """The container's ID for runc; `known`: the cached one is enough."""
         if container not in _IDENTITIES or not known:
             found = self("inspect", "-f", "{{.Id}}", container).stdout.strip()
             _IDENTITIES[container] = found
@@ -85,10 +85,10 @@ class Engine:
         return done.stdout.strip() == "running"
 
     def is_lost(self, container: str) -> bool:
-        """The engine takes it for running, but its first process is gone.
+        """Whether the engine lists it as running although its first process is gone.
 
-        So it is when the container was killed together with its monitor (podman's conmon), which
-        would have noted the end. The engine can then neither start nor stop it, only remove it.
+        This happens if a container is killed together with its monitor (podman's conmon), which
+        records the exit. The engine can then only remove it, neither start nor stop it.
         """
         form = "{{.State.Status}} {{.State.Pid}} {{.Id}}"
         done = self("inspect", "-f", form, container, check=False)
@@ -99,7 +99,7 @@ class Engine:
         return self("image", "inspect", image, check=False).returncode == 0
 
     def network(self, name: str, sandbox: str) -> str:
-        """Make the network when missing; its subnet, as 10.89.1.0/24."""
+        """Create the network if it is missing. Returns its subnet, as 10.89.1.0/24."""
         if self("network", "inspect", name, check=False).returncode != 0:
             words = ["--label", f"{LABEL}={sandbox}"]
             if self.name == "podman":
@@ -111,9 +111,9 @@ class Engine:
         return str(found["subnets"][0]["subnet"])
 
     def host_options(self) -> list[str]:
-        """What makes a container a machine with systemd, but never one that loads real modules.
+        """Options for a container with systemd that cannot load real modules.
 
-        Not --privileged: that gives CAP_SYS_MODULE whatever --cap-drop says, and the disks too.
+        Not --privileged: it grants CAP_SYS_MODULE in spite of --cap-drop, and access to disks.
         """
         words = ["--cap-add=ALL", "--cap-drop=SYS_MODULE", "--device-cgroup-rule=a *:* rwm"]
         words += ["--security-opt", "seccomp=unconfined", "--security-opt", "label=disable"]
@@ -121,13 +121,13 @@ class Engine:
         words += self.limit_options()
         if self.name == "podman":
             return [*words, "--security-opt", "unmask=ALL", "--systemd=always"]
-        # A private view of the old control groups would share /system.slice among all hosts.
+        # With a private cgroup namespace (v1), all hosts would share /system.slice.
         words += ["--security-opt", "systempaths=unconfined", "--cgroupns=host"]
         words += ["-v", "/sys/fs/cgroup:/sys/fs/cgroup:rw", "--stop-signal=SIGRTMIN+3"]
         return [*words, "--tmpfs", "/run:exec", "--tmpfs", "/run/lock"]
 
     def limit_options(self) -> list[str]:
-        """Limits within this machine's own: the engine's defaults may be higher than allowed."""
+        """Limits within this machine's limits, which the engine's defaults may exceed."""
         allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         files = 65536 if allowed == resource.RLIM_INFINITY else min(allowed, 65536)
         return ["--ulimit", f"nofile={files}:{files}", "--ulimit", "nproc=4096:4096"]
@@ -139,7 +139,7 @@ class Engine:
 
 
 def _control_groups(pid: str) -> str:
-    """The control groups of a process, "" when there is none: they name a container's identity."""
+    """The control groups of a process, "" without one; they contain the container's ID."""
     try:
         return Path("/proc", pid, "cgroup").read_text()
     except OSError:
@@ -148,7 +148,7 @@ def _control_groups(pid: str) -> str:
 
 @cache
 def find_engine() -> Engine:
-    """podman where it works, else docker; a SandboxError says why neither does."""
+    """podman if it works, else docker. SandboxError GF601 with the reasons if neither does."""
     if os.geteuid() != 0:
         raise SandboxError(kinds.NOT_ROOT(user=user_name()))
     reasons = []
@@ -160,11 +160,11 @@ def find_engine() -> Engine:
         done = engine("ps", "-q", check=False, timeout=60)
         if done.returncode == 0:
             return engine
-        reasons.append(f"{name} says: {done.stderr.strip().splitlines()[-1]}")
+        reasons.append(f"{name} failed: {done.stderr.strip().splitlines()[-1]}")
     raise SandboxError(kinds.NO_ENGINE(reason="; ".join(reasons)))
 
 
 def _runtime() -> tuple[str, ...]:
-    """runc on the old control groups, where crun's hosts with systemd do not start."""
+    """runc on cgroup v1, where hosts with systemd do not start under crun."""
     unified = Path("/sys/fs/cgroup/cgroup.controllers").exists()
     return () if unified or shutil.which("runc") is None else RUNC

@@ -1,4 +1,4 @@
-"""Errors of the sandbox: what failed, why, and what to do next, each with a stable code."""
+"""Errors of the sandbox: cause and remedy, each with a stable code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["SandboxError", "kinds"]
 
 
 class SandboxError(Exception):
-    """A sandbox command cannot go on. `finding` has code, message and remedy."""
+    """A command of the sandbox failed. `finding` has code, message and remedy."""
 
     def __init__(self, finding: Finding) -> None:
         self.finding = finding

@@ -1,4 +1,4 @@
-"""Faults on demand. Each has `on(host)` and `off(host)`; both may be repeated."""
+"""Faults on demand. Each has `on(host)` and `off(host)`, which are idempotent."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Fault(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ScriptFault:
-    """A fault made and undone on the host by the functions of fault_scripts/<name>.sh."""
+    """A fault that the functions of fault_scripts/<name>.sh switch on and off on the host."""
 
     where: str
     name: str
@@ -58,11 +58,11 @@ class ScriptFault:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """The machine hangs: its kernel accepts connections and nothing answers them."""
+    """The machine hangs: its kernel accepts connections and nothing responds."""
 
     where: str = "host"
     name: str = "frozen"
-    summary: str = "the host hangs: connections open, nothing answers"
+    summary: str = "the host hangs: it accepts connections and does not respond"
 
     def on(self, host: Host) -> None:
         if not host.is_paused:
@@ -75,7 +75,7 @@ class Frozen:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The mirror serves something else than it should; `detail` is what serve.py's file says."""
+    """The mirror serves wrong files; `detail`: entry of serve.py's faults file."""
 
     name: str
     summary: str
@@ -96,9 +96,9 @@ def _armored(binary: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class RogueKey:
-    """The files with the vendor's key hold a stranger's as well, who has signed the rest.
+    """The files with the vendor's key also contain another key, which signs the repositories.
 
-    `order`: the names of the keys as signing.py has them; a list in it is one armored block.
+    `order`: names of keys from signing.py; each inner tuple is one armored block.
     """
 
     name: str
@@ -123,12 +123,12 @@ FAULTS: tuple[Fault, ...] = (
     ScriptFault("rpm", "yum-lock", "another process holds yum's locks"),
     ScriptFault("host", "disk-full", "/var has no space left"),
     ScriptFault("host", "boot-full", "/boot has no space left"),
-    ScriptFault("apt", "dpkg-interrupted", "dpkg was interrupted, a package is unpacked only"),
+    ScriptFault("apt", "dpkg-interrupted", "dpkg was interrupted, a package is not configured"),
     ScriptFault("gpu", "dkms-failure", "building the driver's modules fails"),
     ScriptFault("host", "missing-headers", "the archive has no kernel headers"),
     ScriptFault("gpu", "nouveau", "nouveau is loaded and in use by the console"),
-    ScriptFault("gpu", "gpu-busy", "a process computes on GPU 0"),
-    ScriptFault("gpu", "module-busy", "the module nvidia is in use and no process says why"),
+    ScriptFault("gpu", "gpu-busy", "a process uses GPU 0"),
+    ScriptFault("gpu", "module-busy", "the module nvidia is in use, but not by a process"),
     ScriptFault("efi", "secure-boot", "Secure Boot is on: unsigned modules are refused"),
     ScriptFault("gpu", "gpu-lost", "the first GPU has fallen off the bus"),
     ScriptFault("host", "unreachable", "the host's network is down"),
@@ -136,14 +136,14 @@ FAULTS: tuple[Fault, ...] = (
     ScriptFault("host", "slow-reboot", "the next boots take 20 seconds longer"),
     ScriptFault("host", "new-kernel", "the next boot is into a newer kernel"),
     ScriptFault("host", "clock-skew", "the clock is a day behind"),
-    ScriptFault(MIRROR, "down", "the mirror does not answer"),
+    ScriptFault(MIRROR, "down", "the mirror does not respond"),
     Served("404", "every file of the mirror is missing", {"mode": "404"}),
-    Served("slow", "each answer takes 5 seconds longer", {"mode": "slow", "delay": 5}),
-    Served("wrong-signature", "signed by a stranger's key", {"mode": "wrong-signature"}),
-    Served("expired-key", "signed by a key that has expired", {"mode": "expired-key"}),
-    RogueKey("rogue-key-after", "a stranger's key after the right one", (("vendor",), ("other",))),
-    RogueKey("rogue-key-first", "a stranger's key before the right one", (("other",), ("vendor",))),
-    RogueKey("rogue-key-inside", "a stranger's key in the same armor", (("vendor", "other"),)),
+    Served("slow", "each response takes 5 seconds longer", {"mode": "slow", "delay": 5}),
+    Served("wrong-signature", "signed by an unknown key", {"mode": "wrong-signature"}),
+    Served("expired-key", "signed by an expired key", {"mode": "expired-key"}),
+    RogueKey("rogue-key-after", "an unknown key after the right one", (("vendor",), ("other",))),
+    RogueKey("rogue-key-first", "an unknown key before the right one", (("other",), ("vendor",))),
+    RogueKey("rogue-key-inside", "an unknown key in the same armor", (("vendor", "other"),)),
 )
 
 
@@ -158,12 +158,12 @@ def _places(kind: HostKind) -> set[str]:
 
 
 def available(kind: HostKind) -> dict[str, Fault]:
-    """The faults that a kind of host can have, by name."""
+    """The faults available for a kind of host, by name."""
     return {fault.name: fault for fault in FAULTS if fault.where in _places(kind)}
 
 
 def find(name: str, host: Host) -> Fault:
-    """The fault `name` for this host; GF605 when there is none."""
+    """The fault `name` for this host; GF605 without one."""
     known = available(host.kind)
     if name not in known:
         raise SandboxError(

@@ -1,4 +1,4 @@
-"""What can go wrong with the sandbox itself."""
+"""Findings about the sandbox itself."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ NO_ENGINE = Kind(
     "GF601",
     Severity.BLOCKER,
     "No container engine",
-    "The sandbox needs podman or docker, and {reason}.",
-    "Install podman, or start the docker daemon: `make setup` does it where it may.",
+    "The sandbox needs podman or docker: {reason}.",
+    "Install podman, or start the docker daemon. `make setup` does it as root or with sudo.",
 )
 COMMAND_FAILED = Kind(
     "GF602",
     Severity.BLOCKER,
-    "A command of the sandbox failed",
-    "`{command}` ended with status {status}: {output}",
-    "Read the text above; `gpufleet sandbox down` clears what is half done.",
+    "Command failed",
+    "`{command}` exited with status {status}: {output}",
+    "Fix the cause in the output above. `gpufleet sandbox down` removes incomplete hosts.",
 )
 NOT_UP = Kind(
     "GF603",
@@ -29,50 +29,50 @@ UNKNOWN_HOST = Kind(
     "GF604",
     Severity.BLOCKER,
     "Unknown sandbox host",
-    "There is no sandbox host {host!r}; there are: {known}.",
-    "Use one of these names.",
+    "No sandbox host is named {host!r}; available: {known}.",
+    "Use one of the available names.",
 )
 UNKNOWN_FAULT = Kind(
     "GF605",
     Severity.BLOCKER,
     "Unknown fault",
-    "There is no fault {fault!r} for {host}; there are: {known}.",
-    "`gpufleet sandbox fault --list` says what each of them does.",
+    "{host} has no fault {fault!r}; available: {known}.",
+    "Run `gpufleet sandbox fault --list` to see what each fault does.",
 )
 HOST_SILENT = Kind(
     "GF606",
     Severity.BLOCKER,
-    "Sandbox host does not answer",
-    "{host} did not answer over SSH within {seconds:.0f} seconds: {reason}",
-    "Look at its log: `{log}`.",
+    "Sandbox host does not respond",
+    "{host} did not respond over SSH within {seconds:.0f} seconds: {reason}",
+    "Check its log: `{log}`.",
 )
 NO_PACKAGE = Kind(
     "GF607",
     Severity.BLOCKER,
     "Package for the sandbox not found",
-    "None of the packages {packages} can be had from this machine's apt sources ({reason}).",
-    "Give this machine an apt source with the component {component}, or connect it to one.",
+    "This machine's apt sources have none of the packages {packages} ({reason}).",
+    "Add an apt source with the component {component}, and check that this machine can reach it.",
 )
 NOT_ROOT = Kind(
     "GF608",
     Severity.BLOCKER,
     "Sandbox needs root",
-    "The sandbox starts privileged containers and user {user!r} may not.",
-    "Run it as root, or with sudo.",
+    "The sandbox starts privileged containers, and user {user!r} is not root.",
+    "Run the command as root or with sudo.",
 )
 IMAGE_NOT_PULLED = Kind(
     "GF609",
     Severity.BLOCKER,
     "Image of the real distribution not available",
-    "{image} cannot be pulled: {reason}",
-    "Use --images imitation, or connect this machine to a registry.",
+    "Cannot pull {image}: {reason}",
+    "Use --images imitation, or check that this machine can reach a registry.",
 )
 UNKNOWN_KUBERNETES = Kind(
     "GF650",
     Severity.BLOCKER,
     "Unknown Kubernetes version",
-    "No control plane is known for Kubernetes {wanted!r}; there are: {known}.",
-    "Use one of these.",
+    "The sandbox has no control plane of Kubernetes {wanted!r}; available: {known}.",
+    "Use one of the available versions.",
 )
 CLUSTER_NOT_UP = Kind(
     "GF651",
@@ -84,72 +84,72 @@ CLUSTER_NOT_UP = Kind(
 SERVER_ENDED = Kind(
     "GF652",
     Severity.BLOCKER,
-    "Part of a control plane ended",
-    "{program} of the cluster {name!r} ended or was not ready after {seconds} seconds: {output}",
-    "Read {log}; `gpufleet sandbox cluster down --name {name}` clears what is left.",
+    "Control plane not ready",
+    "{program} of the cluster {name!r} exited or was not ready within {seconds} seconds: {output}",
+    "Check {log}. `gpufleet sandbox cluster down --name {name}` removes the rest of the cluster.",
 )
 OTHER_KUBERNETES = Kind(
     "GF653",
     Severity.BLOCKER,
-    "Cluster is up with another version",
-    "The cluster {name!r} is up with Kubernetes {found}, not {wanted}.",
-    "Take it down first, or give the new one another --name.",
+    "Cluster runs another version",
+    "The cluster {name!r} runs Kubernetes {found}, not {wanted}.",
+    "Take it down first, or use another --name for the new one.",
 )
 NOT_BUILT = Kind(
     "GF654",
     Severity.BLOCKER,
-    "A program of a cluster could not be built",
+    "Program of a cluster could not be built",
     "{what} could not be built: {reason}",
-    "Run the same command again once the cause is gone: what was built is kept. Without a Go "
-    "module proxy, put the programs into a folder and name it in KUBEBUILDER_ASSETS.",
+    "Fix the cause and run the command again; finished builds are reused. Without a Go module "
+    "proxy, set KUBEBUILDER_ASSETS to a folder with the programs.",
 )
 NOT_SERVED = Kind(
     "GF655",
     Severity.BLOCKER,
-    "Go module cannot be had",
-    "{module} cannot be downloaded: {reason}",
-    "Check GOPROXY and the connection; some releases are not served by the public proxy.",
+    "Go module not available",
+    "{module} could not be downloaded: {reason}",
+    "Check GOPROXY and the network; the public proxy does not serve some releases.",
 )
 BAD_ASSETS = Kind(
     "GF656",
     Severity.BLOCKER,
-    "KUBEBUILDER_ASSETS is of no use",
-    "KUBEBUILDER_ASSETS names {folder}, and {reason}.",
-    "Run `setup-envtest use -p path` and set it to what that prints, or unset it.",
+    "KUBEBUILDER_ASSETS not usable",
+    "KUBEBUILDER_ASSETS is set to {folder}, but {reason}.",
+    "Set it to the output of `setup-envtest use -p path`, or unset it.",
 )
 OFFICIAL_CHECKSUM = Kind(
     "GF661",
     Severity.WARNING,
-    "An official program has another checksum",
+    "Checksum mismatch of an official program",
     "The official {what} was not used: {reason}. It was built from its Go module instead.",
-    "Something on the way may have replaced it: compare with the checksum that the project "
-    "publishes, and report it where official.yaml is wrong.",
+    "It may have been replaced in transit: compare it with the checksum that the project "
+    "publishes, and report a wrong checksum in official.yaml.",
 )
 BAD_CLUSTER_NAME = Kind(
     "GF657",
     Severity.BLOCKER,
-    "Name of a cluster refused",
-    "{name!r} cannot be the name of a cluster: it becomes the name of a folder.",
-    "Use up to 63 lower-case letters, digits, dots and hyphens, and begin with a letter or digit.",
+    "Invalid cluster name",
+    "{name!r} is not a valid cluster name: it is also used as a folder name.",
+    "Use up to 63 lower-case letters, digits, dots and hyphens, starting with a letter or digit.",
 )
 NO_REAL_NODE = Kind(
     "GF659",
     Severity.BLOCKER,
-    "Kubelet not tried",
-    "No kubelet of Kubernetes {kubernetes} has run on a sandbox host yet.",
-    "Take a cluster of one of these versions: {known}.",
+    "Kubelet version not supported",
+    "The kubelet of Kubernetes {kubernetes} has not been tested on a sandbox host.",
+    "Use a cluster of one of these versions: {known}.",
 )
 NODE_NOT_READY = Kind(
     "GF660",
     Severity.BLOCKER,
-    "Sandbox host is no node",
-    "{host} is not a node that is Ready after {seconds} seconds: {reason}",
-    "Look at its kubelet: `gpufleet sandbox ssh {host} -- journalctl -u kubelet`.",
+    "Sandbox host is not Ready",
+    "{host} is not a Ready node after {seconds} seconds: {reason}",
+    "Check its kubelet: `gpufleet sandbox ssh {host} -- journalctl -u kubelet`.",
 )
 CLUSTER_SILENT = Kind(
     "GF658",
     Severity.BLOCKER,
-    "Cluster of a kubeconfig does not answer",
-    "The cluster of {kubeconfig} does not answer: {reason}",
-    "Try `kubectl --kubeconfig {kubeconfig} version`.",
+    "Cluster of a kubeconfig does not respond",
+    "The cluster of {kubeconfig} does not respond: {reason}",
+    "Check it with `kubectl --kubeconfig {kubeconfig} version`.",
 )

@@ -1,4 +1,4 @@
-"""One host of a sandbox, as tests use it: commands, files, reboots, faults."""
+"""One host of a sandbox: commands, files, reboots, faults."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STARTED = "systemctl is-system-running --wait"
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A running host. `run` goes round SSH, so that what sshd logs is the product's alone."""
+    """A running host. `run` bypasses SSH, so that sshd logs only the product's sessions."""
 
     state: HostState
     sandbox: str
@@ -47,12 +47,12 @@ class Host:
 
     @property
     def gateway(self) -> str:
-        """Where the host reaches this machine."""
+        """The address of this machine in the host's network."""
         return gateway(self.subnet)
 
     @property
     def scenario(self) -> Path:
-        """The folder that the host sees as /etc/sim."""
+        """The folder mounted on the host at /etc/sim."""
         return state_dir(self.sandbox) / "hosts" / self.name
 
     @property
@@ -62,17 +62,17 @@ class Host:
     def run(
         self, command: str, *, check: bool = True, timeout: float = 120, stdin: str | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run a shell command as root. With `check`, another status than 0 raises SandboxError."""
+        """Run a shell command as root. With `check`, a non-zero status raises SandboxError."""
         return self.engine.shell(
             self.state.container, command, check=check, timeout=timeout, stdin=stdin
         )
 
     def output(self, command: str, *, timeout: float = 120) -> str:
-        """What the command prints, without surrounding white space."""
+        """The command's standard output, stripped."""
         return self.run(command, timeout=timeout).stdout.strip()
 
     def put(self, path: str, text: str, mode: int = 0o644) -> None:
-        """Write a file on the host, folders included."""
+        """Write a file on the host; creates missing folders."""
         quoted = shlex.quote(path)
         command = f'mkdir -p "$(dirname {quoted})" && cat > {quoted} && chmod {mode:o} {quoted}'
         self.run(command, stdin=text)
@@ -82,7 +82,7 @@ class Host:
         return self.run(f"cat {shlex.quote(path)}").stdout
 
     def ssh_command(self, *words: str) -> list[str]:
-        """The ssh command line that reaches this host, with its key and strict host keys."""
+        """The ssh command line for this host, with its key and strict host key checking."""
         options = {
             "BatchMode": "yes",
             "ConnectTimeout": "3",
@@ -98,18 +98,18 @@ class Host:
     def ssh(
         self, command: str, *, check: bool = True, timeout: float = 120
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command as the product does: over SSH."""
+        """Run a command over SSH, as the product does."""
         return run(self.ssh_command(command), check=check, timeout=timeout)
 
     def boot_id(self) -> str:
-        """The boot identity over SSH; "" while the host does not answer."""
+        """The boot ID over SSH; "" while the host does not respond."""
         done = run(self.ssh_command(BOOT_ID), check=False, timeout=10)
         return done.stdout.strip() if done.returncode == 0 else ""
 
     def wait_started(self, *, not_boot: str = "", seconds: float = 60) -> str:
-        """Wait until SSH answers on a boot other than `not_boot` and systemd has started all.
+        """Wait until SSH responds on a boot other than `not_boot`, and systemd has started.
 
-        Returns the boot identity. SandboxError GF606 after `seconds`.
+        Returns the boot ID. SandboxError GF606 after `seconds`.
         """
 
         def new_boot() -> str:
@@ -129,29 +129,29 @@ class Host:
         return seen
 
     def reboot(self, *, wait: bool = True, seconds: float = 90) -> None:
-        """`systemctl reboot`; with `wait`, returns when the new boot answers over SSH."""
+        """`systemctl reboot`; with `wait`, returns when the new boot responds over SSH."""
         before = self.output(BOOT_ID)
         self.run("systemctl reboot", check=False)
         if wait:
             self.wait_started(not_boot=before, seconds=seconds)
 
     def reset(self) -> None:
-        """Back to the bare image: the container and its scenario are made anew."""
+        """Reset to the bare image: recreate the container and its scenario."""
         self.recreate(self.state)
 
     def sessions(self) -> list[str]:
-        """Commands that SSH clients ran on this boot, as sshd's log has them, oldest first."""
+        """SSH sessions of this boot from sshd's log, oldest first."""
         log = self.output("journalctl -b -o cat -t sshd --grep 'Starting session' || test $? = 1")
         return [line for line in log.splitlines() if line.startswith("Starting session")]
 
     def set_fault(self, name: str, on: bool) -> None:
-        """Switch a fault on or off; `gpufleet sandbox fault --list` names them."""
+        """Switch a fault on or off; `gpufleet sandbox fault --list` lists them."""
         fault = faults.find(name, self)
         (fault.on if on else fault.off)(self)
 
     @contextmanager
     def fault(self, name: str) -> Iterator[None]:
-        """The fault for the time of a `with` block."""
+        """The fault is on during the `with` block."""
         self.set_fault(name, True)
         try:
             yield

@@ -1,4 +1,4 @@
-"""The sandbox as an inventory: what inventories/sandbox.py is made of."""
+"""The sandbox as an inventory: data of inventories/sandbox.py."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from gpufleet_sandbox.state import HostState, load_state
 
 
 def nodes(sandbox: str) -> list[tuple[str, dict[str, Any]]]:
-    """(name, data) of every GPU node of a sandbox; SandboxError GF603 when it is not up."""
+    """(name, data) of every GPU node of a sandbox; SandboxError GF603 if it is not up."""
     hosts = load_state(sandbox).hosts.values()
     return [(host.name, _data(host)) for host in hosts if host.kind != MIRROR]
 
 
 def _data(host: HostState) -> dict[str, Any]:
-    """How to reach the host, and the driver branch that goes with its kind."""
+    """Connection data of the host, and the driver branch of its kind."""
     data: dict[str, Any] = {
         "ssh_hostname": host.address,
         "ssh_user": host.user,
@@ -31,7 +31,7 @@ def _data(host: HostState) -> dict[str, Any]:
 
 
 def group_data() -> dict[str, Any]:
-    """Where the mirror serves what NVIDIA serves elsewhere, and the key that signs it."""
+    """URLs of the mirror's copies of NVIDIA's repositories, and their signing key."""
     data: dict[str, Any] = {
         "driver_repo_url": f"http://{MIRROR}/compute/cuda/repos",
         "toolkit_repo_url": f"http://{MIRROR}/libnvidia-container",

@@ -1,4 +1,4 @@
-"""SSH keys of a sandbox: one for the user, one for each host, known before the host boots."""
+"""SSH keys of a sandbox: one for the user, and one for each host, created before it boots."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpufleet_sandbox.process import run
 
 
 def make_key(path: Path, comment: str) -> str:
-    """An ed25519 key without passphrase at `path`, made when missing; returns its public line."""
+    """Create an ed25519 key without passphrase at `path` if missing; returns its public line."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", path])
@@ -17,7 +17,7 @@ def make_key(path: Path, comment: str) -> str:
 
 
 def install_keys(scenario: Path, user_key: Path, host_key: Path) -> None:
-    """Put what sshd reads into the host's scenario folder."""
+    """Copy sshd's host key and authorized_keys into the host's scenario folder."""
     target = scenario / host_key.name
     shutil.copy2(host_key, target)
     target.chmod(0o600)

@@ -1,4 +1,4 @@
-"""What kinds of host a sandbox can have."""
+"""The kinds of host of a sandbox."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BRIDGE_CLASS = 0x068000
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device on the simulated PCI bus; the numbers are those that lspci -nn prints."""
+    """A device on the simulated PCI bus; numbers as in `lspci -nn`."""
 
     slot: str
     device: int
@@ -26,9 +26,9 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class HostKind:
-    """One kind of host. `next_kernel` is what the fault new-kernel installs.
+    """One kind of host. `next_kernel`: the kernel that the fault new-kernel installs.
 
-    `user` logs in over SSH: admin, who needs sudo, or root.
+    `user`: the SSH user, root or admin (with sudo).
     """
 
     name: str
@@ -38,7 +38,7 @@ class HostKind:
     next_kernel: str = ""
     devices: tuple[Device, ...] = ()
     archive: str = ""  # folder of the distribution's archive on the mirror
-    driver_branch: str = ""  # what inventories/sandbox.py asks for
+    driver_branch: str = ""  # in inventories/sandbox.py
     efi: bool = True
     user: str = "admin"
 
@@ -58,7 +58,7 @@ H100 = tuple(
 NVSWITCH = tuple(
     Device(f"0000:{bus:02x}:00.0", 0x22A3, 0x1796, BRIDGE_CLASS) for bus in range(5, 9)
 )
-# Graphics of the board itself, as servers have it: not NVIDIA's.
+# On-board graphics, as servers have it; not from NVIDIA.
 BOARD = Device("0000:02:00.0", 0x2000, 0x2000, 0x030000, vendor=0x1A03)
 
 UBUNTU2204 = {

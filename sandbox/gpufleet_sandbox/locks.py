@@ -1,4 +1,4 @@
-"""One builder at a time: what is built once in the cache is guarded by a file lock."""
+"""File locks for builds in the cache: one process at a time."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from pathlib import Path
 def exclusive(
     folder: Path, name: str, progress: Callable[[str], None] | None = None
 ) -> Iterator[None]:
-    """Hold the lock `name` in `folder` (made when missing); waits for another process's.
-
-    Before it waits, `progress` is told.
-    """
+    """Hold the lock `name` in `folder`, which is created if missing. Waits while another process
+    holds it, with a message to `progress`."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / f".{name}.lock", "w") as handle:
         try:

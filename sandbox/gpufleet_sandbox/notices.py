@@ -1,4 +1,4 @@
-"""Warnings of a long command, which are to stand at its end: lines of progress scroll by."""
+"""Warnings of a long command, printed at its end so that progress does not hide them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NOTICES: ContextVar[list[Finding] | None] = ContextVar("notices", default=None)
 
 
 def notice(finding: Finding) -> None:
-    """Keep a warning for the end of the command; raises nothing where no command collects them."""
+    """Add a warning to print at the end of the command; ignored outside `collected`."""
     found = _NOTICES.get()
     if found is not None and finding not in found:
         found.append(finding)
@@ -20,7 +20,7 @@ def notice(finding: Finding) -> None:
 
 @contextmanager
 def collected() -> Iterator[list[Finding]]:
-    """The warnings of the block, filled while it runs."""
+    """The warnings of the block; the list grows while it runs."""
     found: list[Finding] = []
     token = _NOTICES.set(found)
     try:

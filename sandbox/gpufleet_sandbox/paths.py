@@ -1,4 +1,4 @@
-"""Where the sandbox keeps what it builds (images, binaries) and the state of each sandbox."""
+"""Folders of the sandbox: the cache (images, binaries) and the state of each sandbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running a command of this machine and saying clearly when it fails."""
+"""Run commands of this machine; failures become findings."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from gpufleet_sandbox.errors import SandboxError, kinds
 
 @contextmanager
 def own_group(words: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """A program in a process group of its own, of which nothing is left behind the block.
+    """A program in its own process group, all of which is killed at the end of the block.
 
-    A compiler that go has started would otherwise go on when go, or we, are ended.
+    Otherwise a compiler that go started would survive when go or this process is terminated.
     """
 
-    early: list[int] = []  # signals that came before there was a process to end
+    early: list[int] = []  # signals received before the process started
     starting = True
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -53,8 +53,8 @@ def own_group(words: Sequence[str], **options: Any) -> Iterator[subprocess.Popen
             signal.signal(signal.SIGTERM, before)
 
 
-def leave(process: subprocess.Popen[str]) -> None:
-    """Wait for the end of a program and keep its process id taken, for its group has that name."""
+def wait_unreaped(process: subprocess.Popen[str]) -> None:
+    """Wait until a program exits, without reaping it: its process group keeps that ID."""
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
 
@@ -68,10 +68,10 @@ def run(
     cwd: Path | None = None,
     group: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Run `command`; with `check`, a status other than 0 raises SandboxError with the last lines.
+    """Run `command`; with `check`, a non-zero status raises SandboxError with the last lines.
 
-    A command that exceeds `timeout` (seconds) or does not exist counts as failed as well. With
-    `group`, which takes no `stdin`, all that it has started ends with it.
+    A command that exceeds `timeout` (seconds) or does not exist also fails. With `group`, which
+    takes no `stdin`, its child processes are killed when it ends.
     """
     words = [str(word) for word in command]
     try:
@@ -91,7 +91,7 @@ def run(
             )
         )
     except subprocess.TimeoutExpired:
-        done = subprocess.CompletedProcess(words, 124, "", f"no end after {timeout} seconds")
+        done = subprocess.CompletedProcess(words, 124, "", f"timed out after {timeout} seconds")
     except OSError as error:  # missing or not executable
         done = subprocess.CompletedProcess(words, 127, "", str(error))
     return checked(words, done) if check else done
@@ -109,7 +109,7 @@ def _grouped(
 def checked(
     words: Sequence[str], done: subprocess.CompletedProcess[str]
 ) -> subprocess.CompletedProcess[str]:
-    """The same again; SandboxError with the last lines where its status is not 0."""
+    """Returns `done`; SandboxError with the last lines if its status is not 0."""
     if done.returncode != 0:
         raise SandboxError(
             kinds.COMMAND_FAILED(

@@ -1,4 +1,4 @@
-"""A sandbox: hosts, their network and their mirror, brought up and taken down together."""
+"""A sandbox: hosts, their network and their mirror, started and removed together."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ BUILDS_AT_ONCE = 3
 
 
 def _quiet(_message: str) -> None:
-    """No progress wanted."""
+    """Discard progress."""
 
 
 @dataclass
 class Sandbox:
-    """A named sandbox. Two of different names share images and nothing else.
+    """A named sandbox. Sandboxes share images and nothing else.
 
     with_hosts = Sandbox("test").up(["ubuntu2204", "el7"])
     with_hosts.hosts["el7"].run("uname -r")
@@ -57,16 +57,16 @@ class Sandbox:
 
     @property
     def state(self) -> SandboxState:
-        """What state.json says; GF603 when the sandbox is not up."""
+        """The content of state.json; GF603 if the sandbox is not up."""
         return load_state(self.name)
 
     @property
     def hosts(self) -> dict[str, Host]:
-        """The hosts by name, the mirror included."""
+        """The hosts by name, including the mirror."""
         return {name: self._host(state) for name, state in self.state.hosts.items()}
 
     def host(self, name: str) -> Host:
-        """One host; GF604 names the others when there is none of this name."""
+        """One host; GF604 lists the known ones if it does not exist."""
         found = self.hosts
         if name not in found:
             raise SandboxError(kinds.UNKNOWN_HOST(host=name, known=", ".join(found)))
@@ -80,9 +80,9 @@ class Sandbox:
     def up(
         self, wanted: Sequence[str] = GPU_KINDS, copies: int = 1, *, with_mirror: bool = True
     ) -> Sandbox:
-        """Bring up `copies` hosts of each kind, and the mirror; those that run are left alone.
+        """Start `copies` hosts of each kind, and the mirror; running hosts do not change.
 
-        Returns when every host answers over SSH and systemd has started everything.
+        Returns when every host responds over SSH and systemd has started all units.
         """
         for kind in wanted:
             if kind not in KINDS:
@@ -114,7 +114,7 @@ class Sandbox:
         return SandboxState(self.name, self.engine.name, "imitation", network, subnet)
 
     def _prepare(self, wanted: set[HostKind], with_mirror: bool) -> dict[str, Image]:
-        """Images by name, and the mirror: all that does not need each other at the same time."""
+        """Build images and the mirror, in parallel where possible. Returns images by name."""
         by_image = {kind.image: kind for kind in sorted(wanted, key=lambda kind: kind.name)}
         with ThreadPoolExecutor(BUILDS_AT_ONCE) as pool:
             base = pool.submit(build_base, self.engine, cache_dir(), self.progress)
@@ -154,7 +154,7 @@ class Sandbox:
         (self.folder / "known_hosts").write_text("".join(lines))
 
     def _start_all(self, hosts: Sequence[HostState]) -> None:
-        """The mirror first: the others may ask it as soon as they are up."""
+        """Start the hosts, the mirror first: the others may use it as soon as they are up."""
         self.progress(f"starting {len(hosts)} hosts")
         with ThreadPoolExecutor(STARTS_AT_ONCE) as pool:
             list(pool.map(self._start, hosts))
@@ -163,9 +163,9 @@ class Sandbox:
                 self.progress(f"{host.name} is up at {host.address}")
 
     def _start(self, host: HostState) -> None:
-        """Create the host, or start it where the machine below has been rebooted meanwhile."""
+        """Create the host, or start it if this machine has rebooted."""
         if self._existing(host) and self.engine.is_lost(host.container):
-            self.progress(f"{host.name} was killed with its monitor: it is made anew")
+            self.progress(f"recreating {host.name}, which was killed together with its monitor")
             self.engine.remove(host.container)
         if not self._existing(host):
             self._create(host)
@@ -180,7 +180,7 @@ class Sandbox:
         return [name for name in self.engine.containers(self.name) if name == host.container]
 
     def _create(self, host: HostState) -> None:
-        """Make the container of a bare host; its address and keys are those in `host`."""
+        """Create the container of a bare host, with the address and keys in `host`."""
         kind = KINDS[host.kind]
         scenario = self.folder / "hosts" / host.name
         mirror_home = cache_dir() / "mirror"
@@ -190,7 +190,7 @@ class Sandbox:
         machine_dir = machine.build(cache_dir())
         words = ["--name", host.container, "--hostname", host.name]
         words += ["--label", f"{LABEL}={self.name}", "--network", f"gpufleet-{self.name}"]
-        # with another one, this machine would send to the old container's for half a minute
+        # with another MAC address, this machine would use the old one for half a minute
         words += ["--mac-address", hardware_address(host.address)]
         words += ["--ip", host.address, *self.engine.host_options()]
         words += ["-v", f"{machine_dir}:/usr/lib/sim:ro", "-v", f"{scenario}:/etc/sim"]
@@ -218,9 +218,9 @@ class Sandbox:
     # -- down ----------------------------------------------------------------------------------
 
     def down(self) -> int:
-        """Remove every container, the network and the state; returns how many hosts there were.
+        """Remove containers, network and state; returns the number of hosts.
 
-        Acts only on what carries this sandbox's label; images stay in the cache.
+        Affects only containers with this sandbox's label; images stay in the cache.
         """
         containers = self.engine.containers(self.name)
         self.engine.remove(*containers)
@@ -232,7 +232,7 @@ class Sandbox:
         return len(containers)
 
     def remove_images(self) -> int:
-        """Remove the images that hosts are made from; returns how many there were."""
+        """Remove the hosts' images; returns their number."""
         listed = self.engine("images", "--format", "{{.Repository}}:{{.Tag}}").stdout.split()
         ours = [image for image in listed if image.split("/")[-1].startswith("gpufleet-")]
         if ours:
@@ -240,14 +240,14 @@ class Sandbox:
         return len(ours)
 
     def wait_for_mirror(self, seconds: float = 20) -> None:
-        """Wait until the mirror serves; its host is up some time before."""
+        """Wait until the mirror serves files; its host is up earlier."""
         host = self.host(MIRROR)
-        ask = "curl -sfo /dev/null http://localhost/"
-        wait_until(lambda: host.run(ask, check=False).returncode == 0, seconds)
+        request = "curl -sfo /dev/null http://localhost/"
+        wait_until(lambda: host.run(request, check=False).returncode == 0, seconds)
 
 
 def every_sandbox() -> list[Sandbox]:
-    """The sandboxes that this user has brought up."""
+    """The sandboxes that this user has started."""
     folder = cache_dir() / "sandbox"
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     return [Sandbox(name) for name in names]

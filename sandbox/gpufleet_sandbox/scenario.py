@@ -1,4 +1,4 @@
-"""The scenario folder of a host (/etc/sim inside): its hardware, firmware, keys and own files."""
+"""The scenario folder of a host (/etc/sim there): its hardware, firmware, keys and files."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ ARCHIVE_KEY = "/usr/share/keyrings/distribution-archive-keyring"
 
 
 def write_scenario(folder: Path, kind: HostKind, mirror_home: Path | None) -> None:
-    """Write everything that makes a fresh host of this kind, keys excepted.
+    """Write the scenario of a fresh host of this kind, without keys.
 
-    `mirror_home` is the folder of the mirror (with archive-key.gpg and archive-key.asc), or None
-    where the sandbox has no mirror: then the host has no package sources.
+    `mirror_home`: the folder of the mirror (with archive-key.gpg and archive-key.asc). None if the
+    sandbox has no mirror; the host then has no package sources.
     """
     shutil.rmtree(folder, ignore_errors=True)
     for name in ("fail", "refcnt", "pci", "root"):

@@ -1,4 +1,4 @@
-"""state.json: what a sandbox consists of, for the inventory, the CLI and other processes."""
+"""state.json: the hosts of a sandbox, for the inventory, the CLI and other processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """How to reach one host. `key` and `known_hosts` are files on this machine."""
+    """One host and its connection data. `key` and `known_hosts` are files on this machine."""
 
     name: str
     kind: str
@@ -28,7 +28,7 @@ class HostState:
 
 @dataclass(slots=True)
 class SandboxState:
-    """Everything that outlives one process: hosts by name, and how their images were had."""
+    """The persistent state: hosts by name, their network, and the source of their images."""
 
     name: str
     engine: str
@@ -50,7 +50,7 @@ def state_file(name: str) -> Path:
 
 
 def load_state(name: str) -> SandboxState:
-    """The state of the sandbox `name`; GF603 when it is not up."""
+    """The state of the sandbox `name`; GF603 if it is not up."""
     path = state_file(name)
     if not path.exists():
         option = "" if name == DEFAULT else f" --name {name}"

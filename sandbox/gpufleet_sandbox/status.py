@@ -1,4 +1,4 @@
-"""How a command of the sandbox ends that cannot go on."""
+"""Exit status and message of a failed command of the sandbox."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import click
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet_sandbox.errors import SandboxError, kinds
 
-# Values on the command line that there are none of; nothing was done.
+# Invalid values on the command line; nothing was changed.
 _USAGE = (
     kinds.UNKNOWN_HOST,
     kinds.UNKNOWN_FAULT,
@@ -17,12 +17,12 @@ _USAGE = (
 
 
 class WrongUsage(click.ClickException):
-    """A command line that nothing was done for."""
+    """An invalid command line; nothing was changed."""
 
     exit_code = ExitStatus.USAGE
 
 
-def ending(error: SandboxError) -> click.ClickException:
-    """What click ends the command with: its text, and the exit status of docs/exit-status.md."""
+def click_error(error: SandboxError) -> click.ClickException:
+    """The click exception with the error's text and the exit status of docs/exit-status.md."""
     wrong = error.finding.code in {kind.code for kind in _USAGE}
     return WrongUsage(str(error)) if wrong else click.ClickException(str(error))

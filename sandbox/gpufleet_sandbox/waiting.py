@@ -1,4 +1,4 @@
-"""Waiting for a condition outside, by asking again."""
+"""Wait for an external condition by polling."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ INTERVAL = 0.1
 
 
 def wait_until(condition: Callable[[], T], seconds: float) -> T:
-    """Ask until the answer is true or `seconds` are over; returns the last answer."""
+    """Poll until `condition` is true or `seconds` have passed; returns its last value."""
     end = time.monotonic() + seconds
-    while not (answer := condition()) and time.monotonic() < end:
+    while not (value := condition()) and time.monotonic() < end:
         time.sleep(INTERVAL)
-    return answer
+    return value

@@ -47,7 +47,7 @@ class Pool:
         if found is None or not found.cluster.alive:
             found = self.running[minor] = self._start(minor)
         else:
-            found.cluster.put_back(found.objects)
+            found.cluster.restore(found.objects)
             shutil.rmtree(DISCOVERED / _place(found.cluster), ignore_errors=True)
             _wait(lambda: groups(found.cluster) == found.groups, "other groups of APIs")
         if not labelled:
@@ -75,7 +75,7 @@ class Pool:
             return ready == {one.metadata.name for one in core.list_namespace().items}
 
         _wait(settled, "a namespace without its service account")
-        return Fresh(cluster, cluster.objects_at_rest(), groups(cluster))
+        return Fresh(cluster, cluster.stable_objects(), groups(cluster))
 
 
 def _wait(condition: Callable[[], bool], problem: str) -> None:

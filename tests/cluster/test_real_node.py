@@ -105,7 +105,7 @@ def site(worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     )
     join(cluster, host)
     for image in (node_images.probe(), node_images.device_plugin(print)):
-        node_images.bring(image, host)
+        node_images.load_image(image, host)
     yield found
     if os.environ.get("GPUFLEET_KEEP_SANDBOX") != "1":
         cluster.down()

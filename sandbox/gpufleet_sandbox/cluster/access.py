@@ -1,4 +1,4 @@
-"""How a cluster is reached: the administrator's token, and the kubeconfig that uses it."""
+"""Access to a cluster: the administrator's token and kubeconfig."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpufleet_sandbox.cluster.control_plane import Layout
 
 
 def write_access(layout: Layout) -> None:
-    """tokens.csv for the API server and the kubeconfig, both readable by one user."""
+    """Write tokens.csv of the API server and the kubeconfig, readable only by their owner."""
     token = secrets.token_urlsafe(32)
     server = {
         "server": layout.url,
@@ -31,6 +31,6 @@ def write_access(layout: Layout) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, from its first byte on."""
+    """Write a file that only its owner can read, created with that mode."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(text)

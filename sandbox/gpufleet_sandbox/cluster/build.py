@@ -1,4 +1,4 @@
-"""Programs of test clusters: official binaries where they can be fetched, else built, and kept."""
+"""Programs of test clusters: official binaries if available, else built from source; cached."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from gpufleet.core.findings import Finding
 from gpufleet.core.visible import Lines
 from gpufleet_sandbox.cluster import official
-from gpufleet_sandbox.cluster.cached import believe, is_believed
+from gpufleet_sandbox.cluster.cached import is_verified, mark_verified
 from gpufleet_sandbox.cluster.kubernetes_source import repair, replacements
 from gpufleet_sandbox.cluster.modules import OwnModule
 from gpufleet_sandbox.cluster.official import Binary, NotFetched, WrongChecksum
@@ -31,83 +31,83 @@ Progress = Callable[[str], None]
 def kubernetes_servers(
     names: Sequence[str], version: str, home: Path, progress: Progress
 ) -> dict[str, Path]:
-    """Servers of a Kubernetes release (1.36.3), name -> binary; minutes, the first time.
+    """Servers of a Kubernetes release (1.36.3), name -> binary. The first call takes minutes.
 
-    SandboxError GF654 where one cannot be had.
+    SandboxError GF654 if one can be neither fetched nor built.
     """
     target = home / f"kubernetes-{version}"
-    with exclusive(home, target.name, progress), _failing_as(f"Kubernetes {version}"):
+    with exclusive(home, target.name, progress), _build_errors(f"Kubernetes {version}"):
         known = {name: official.server(name, version) for name in names}
         sources = {
             name: source
             for name, source in known.items()
-            if not _is_there(target / name, source, progress)
+            if not _is_cached(target / name, source, progress)
         }
-        missing = _fetched(f"Kubernetes {version}", sources, target, progress)
+        missing = _fetch(f"Kubernetes {version}", sources, target, progress)
         if missing:
             progress(f"building Kubernetes {version} from its Go module: about 10 minutes, once")
             module = _own_module(home, target.name, progress)
             cache = str(_cache_of(home, target.name))
             own = replace(module, environment={**module.environment, "GOCACHE": cache})
             _build_servers(missing, version, target, own)
-        # gigabytes that no other release can use, of this build or of one that was broken off
+        # gigabytes of this or an interrupted build that no other release can use
         shutil.rmtree(_cache_of(home, target.name), ignore_errors=True)
         for name, source in sources.items():
-            believe(target / name, version, "" if name in missing else _digest(source))
+            mark_verified(target / name, version, "" if name in missing else _digest(source))
     return {name: target / name for name in names}
 
 
 def program(name: str, home: Path, progress: Progress) -> Path:
-    """A program of versions.yaml: its binary. SandboxError GF654 where it cannot be had."""
+    """The binary of a program of versions.yaml. SandboxError GF654 if it cannot be built."""
     wanted = versions().programs[name]
     target = home / f"{name}-{wanted.version}" / name
-    with exclusive(home, name, progress), _failing_as(f"{name} {wanted.version}"):
+    with exclusive(home, name, progress), _build_errors(f"{name} {wanted.version}"):
         source = official.program(name, wanted.version)
-        if not _is_there(target, source, progress):
-            missing = _fetched(f"{name} {wanted.version}", {name: source}, target.parent, progress)
+        if not _is_cached(target, source, progress):
+            missing = _fetch(f"{name} {wanted.version}", {name: source}, target.parent, progress)
             if missing:
                 progress(f"building {name} {wanted.version} from its Go module")
                 _build_program(wanted, target, _own_module(home, target.parent.name, progress))
-            believe(target, wanted.said, "" if missing else _digest(source))
+            mark_verified(target, wanted.prints, "" if missing else _digest(source))
     return target
 
 
 def have_program(name: str, home: Path) -> bool:
-    """Whether `program` would find it in the cache."""
+    """Whether the cache has the program."""
     wanted = versions().programs[name]
     source = official.program(name, wanted.version)
-    return is_believed(home / f"{name}-{wanted.version}" / name, _digest(source))
+    return is_verified(home / f"{name}-{wanted.version}" / name, _digest(source))
 
 
 def have_server(name: str, version: str, home: Path) -> bool:
-    """The same for a server of a Kubernetes release."""
+    """Whether the cache has a server of a Kubernetes release."""
     source = official.server(name, version)
-    return is_believed(home / f"kubernetes-{version}" / name, _digest(source))
+    return is_verified(home / f"kubernetes-{version}" / name, _digest(source))
 
 
 def _digest(source: Binary | None) -> str:
     return source.sha256 if source else ""
 
 
-def _is_there(path: Path, source: Binary | None, progress: Progress) -> bool:
-    """The same; says so where a program is there and not believed."""
-    if is_believed(path, _digest(source)):
+def _is_cached(path: Path, source: Binary | None, progress: Progress) -> bool:
+    """Whether the cache has a program; reports one that cannot be used."""
+    if is_verified(path, _digest(source)):
         return True
     if path.exists():
-        why = "damaged, of an older gpufleet, or by a checksum that was corrected since"
-        progress(f"{path} is {why}: it is fetched or built again")
+        why = "damaged, from an older gpufleet, or its checksum was corrected since"
+        progress(f"{path} is {why}; replacing it")
     return False
 
 
-def _fetched(
+def _fetch(
     what: str, sources: dict[str, Binary | None], target: Path, progress: Progress
 ) -> list[str]:
-    """Fetch the official binaries; the names of those that have to be built after all."""
+    """Fetch the official binaries. Returns the names of those that must be built."""
 
     def reason(name: str) -> str:
         source = sources[name]
         if source is None:
-            return f"no checksum of an official {name} is known"
+            return f"official.yaml has no checksum of {name}"
         try:
             official.fetch(source, target / name)
         except WrongChecksum as error:
@@ -134,7 +134,7 @@ def _fetched(
 def _build_servers(names: Sequence[str], version: str, target: Path, module: OwnModule) -> None:
     kubernetes = versions().kubernetes.module
     packages = {name: f"{kubernetes}/cmd/{name}" for name in names}
-    module.progress(f"finding the modules of Kubernetes {version}")
+    module.progress(f"resolving the modules of Kubernetes {version}")
     require = f"{kubernetes}@v{version}"
     module.create(list(packages.values()), require, replacements(module, version))
     repair(module, version)
@@ -145,7 +145,8 @@ def _build_servers(names: Sequence[str], version: str, target: Path, module: Own
 
 
 def _stamp(version: str) -> str:
-    """An unstamped server says v0.0.0, and every chart's kubeVersion check fails."""
+    """Linker flags that set the version: without them a server reports v0.0.0, and the kubeVersion
+    checks of charts fail."""
     variables = {
         "gitVersion": f"v{version}", "gitMajor": "1", "gitMinor": str(minor_of(version)),
         "gitTreeState": "clean",
@@ -168,7 +169,7 @@ def _build_program(wanted: Program, target: Path, module: OwnModule) -> None:
 
 
 def _cache_of(home: Path, name: str) -> Path:
-    """The build cache of one release alone; a build that was broken off goes on with it."""
+    """The build cache of one release; an interrupted build resumes with it."""
     return home / "modules" / f"{name}.build"
 
 
@@ -180,7 +181,7 @@ def _own_module(home: Path, name: str, progress: Progress) -> OwnModule:
 
 
 @contextmanager
-def _failing_as(what: str) -> Iterator[None]:
+def _build_errors(what: str) -> Iterator[None]:
     try:
         yield
     except SandboxError as error:

@@ -1,4 +1,4 @@
-"""Whether a program in the cache is what it was when it came there."""
+"""Verify that a program in the cache is unchanged."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from gpufleet_sandbox.errors import SandboxError, kinds
 from gpufleet_sandbox.process import run
 
 SECONDS = 60.0
-QUESTIONS = {"helm": ("version", "--short"), "helm4": ("version", "--short")}
+VERSION_ARGUMENTS = {"helm": ("version", "--short"), "helm4": ("version", "--short")}
 
 
-def is_believed(path: Path, official: str = "") -> bool:
-    """Whether it has the size and time of change that were noted, or else the noted content.
+def is_verified(path: Path, official: str = "") -> bool:
+    """Whether it has the recorded size and modification time, or else the recorded content.
 
-    `official`: the sha256 that is known of what is fetched; what was fetched by another one is not
-    believed. Changes nothing and runs nothing. A program without a note is not believed.
+    `official`: the sha256 of the official binary; False if it was fetched with another one. Neither
+    changes nor runs anything. False for a program without a record.
     """
     note = _note(path)
     if not (path.exists() and note.exists()):
@@ -27,21 +27,21 @@ def is_believed(path: Path, official: str = "") -> bool:
     return identity == _identity(path) or digest == _sha256(path)
 
 
-def believe(path: Path, version: str, official: str = "") -> None:
-    """Note a program that has just come there, which prints `version` when it is asked for it.
+def mark_verified(path: Path, version: str, official: str = "") -> None:
+    """Record a new program after checking that it prints `version`.
 
-    `official`: the sha256 by which it was fetched, "" where it was built. `version`: "" where it
-    prints none. SandboxError GF602 where it prints something else.
+    `official`: the sha256 that it was fetched with, "" if it was built. `version`: "" if it prints
+    none. SandboxError GF602 if it prints another version.
     """
-    question = QUESTIONS.get(path.name, ("--version",))
+    arguments = VERSION_ARGUMENTS.get(path.name, ("--version",))
     if version:
-        done = run([path, *question], timeout=SECONDS)
+        done = run([path, *arguments], timeout=SECONDS)
         if version not in done.stdout + done.stderr:
             raise SandboxError(
                 kinds.COMMAND_FAILED(
-                    command=f"{path} {' '.join(question)}",
+                    command=f"{path} {' '.join(arguments)}",
                     status=done.returncode,
-                    output=f"expected version {version}; it prints {done.stdout.strip()[:200]!r}",
+                    output=f"expected version {version}, found {done.stdout.strip()[:200]!r}",
                 )
             )
     _note(path).write_text(f"{_identity(path)}\n{_sha256(path)}\n{official}\n")

@@ -1,4 +1,4 @@
-"""The keys of one cluster: its authorities, its certificates, its service account key."""
+"""The keys of one cluster: authorities, certificates and the service account key."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ CLUSTER_ADDRESS = "10.0.0.1"  # of the service `kubernetes`
 
 
 def write_keys(folder: Path, address: str) -> None:
-    """The certificates and keys of a cluster; private keys are readable by one.
+    """Write the certificates and keys of a cluster, readable only by their owner.
 
-    ca.*, server.*, service-account.key, and for the aggregation layer
-    front-proxy-ca.crt, front-proxy-client.crt, front-proxy-client.key: an authority of its own,
-    because whoever has a certificate of that one may speak for any user.
+    ca.*, server.*, service-account.key, and for the aggregation layer front-proxy-ca.crt,
+    front-proxy-client.crt, front-proxy-client.key. The aggregation layer has a separate authority,
+    because its certificates allow impersonating any user.
     """
     authority = Authority.new("gpufleet sandbox")
     front_proxy = Authority.new("gpufleet sandbox front proxy")
@@ -48,14 +48,14 @@ def write_keys(folder: Path, address: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """A certificate authority, and what it issues."""
+    """A certificate authority; issues certificates."""
 
     certificate: x509.Certificate
     key: rsa.RSAPrivateKey
 
     @classmethod
     def new(cls, name: str) -> Authority:
-        """One that signs itself."""
+        """A self-signed authority."""
         key, subject = _key(), _name(name)
         own = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
         certificate = (
@@ -71,19 +71,19 @@ class Authority:
 
     @classmethod
     def of_cluster(cls, folder: Path) -> Authority:
-        """That of a cluster whose keys were written to `folder`."""
+        """The authority of a cluster, from `folder`."""
         certificate = x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes())
         key = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
         return cls(certificate, cast(rsa.RSAPrivateKey, key))
 
     def node(self, name: str) -> tuple[str, str]:
-        """(certificate, private key), both PEM, with which a kubelet is the node `name`."""
+        """(certificate, private key), both PEM, of the kubelet of the node `name`."""
         key = _key()
         certificate = self.client(f"system:node:{name}", key, "system:nodes")
         return _public(certificate).decode(), _private(key).decode()
 
     def server(self, name: str, key: rsa.RSAPrivateKey, address: str) -> x509.Certificate:
-        """A certificate for a server at `address` and at the cluster's own addresses."""
+        """A certificate for a server at `address` and at the cluster's addresses."""
         hosts = ("localhost", "kubernetes", "kubernetes.default.svc")
         names = [x509.DNSName(host) for host in hosts]
         places = sorted({address, "127.0.0.1", CLUSTER_ADDRESS})
@@ -93,7 +93,7 @@ class Authority:
         return builder.add_extension(known_as, critical=False).sign(self.key, hashes.SHA256())
 
     def client(self, name: str, key: rsa.RSAPrivateKey, group: str = "") -> x509.Certificate:
-        """A certificate for the user `name`, in a group where one is given."""
+        """A certificate for the user `name`, with its group if not ""."""
         builder = self._issued(name, key, ExtendedKeyUsageOID.CLIENT_AUTH, group)
         return builder.sign(self.key, hashes.SHA256())
 

@@ -17,50 +17,50 @@ from gpufleet_sandbox import GPU_KINDS, Sandbox
 from gpufleet_sandbox.cluster import Cluster, every_cluster
 from gpufleet_sandbox.cluster.build import have_program, have_server, kubernetes_servers, program
 from gpufleet_sandbox.cluster.launch import LOOPBACK
-from gpufleet_sandbox.cluster.node_images import bring, device_plugin, probe
-from gpufleet_sandbox.cluster.programs import BESIDE, SERVERS, Choice, choose
+from gpufleet_sandbox.cluster.node_images import device_plugin, load_image, probe
+from gpufleet_sandbox.cluster.programs import OTHER_PROGRAMS, SERVERS, Choice, choose
 from gpufleet_sandbox.cluster.real_node import join
 from gpufleet_sandbox.cluster.versions import versions
 from gpufleet_sandbox.errors import SandboxError, kinds
 from gpufleet_sandbox.notices import collected
 from gpufleet_sandbox.paths import cache_dir
 from gpufleet_sandbox.state import DEFAULT
-from gpufleet_sandbox.status import ending
+from gpufleet_sandbox.status import click_error
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _named(command: F) -> F:
-    """Give the command --name; a SandboxError becomes the exit status."""
+    """Add --name to the command; a SandboxError becomes the exit status."""
 
     @click.option(
         "--name", default="default", envvar="GPUFLEET_CLUSTER", show_default=True,
-        help="Several clusters can be up, each under its name.",
+        help="Name of the cluster; several can be up at once.",
     )  # fmt: skip
     @wraps(command)
     def wrapped(**arguments: Any) -> Any:
-        with _told():
+        with _reporting():
             return command(**arguments)
 
     return cast(F, wrapped)
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """A SandboxError becomes exit status 1; warnings stand at the end, below all progress."""
+def _reporting() -> Iterator[None]:
+    """A SandboxError becomes the exit status; warnings are printed at the end, after progress."""
     with collected() as warnings:
         try:
             yield
         except SandboxError as error:
-            raise ending(error) from error
+            raise click_error(error) from error
         finally:
             for finding in warnings:
                 click.secho(f"\n{finding}", fg="yellow", err=True)
 
 
 def _progress() -> Callable[[str], None]:
-    began = time.monotonic()
-    return lambda message: click.echo(f"{time.monotonic() - began:6.1f} s  {message}", err=True)
+    start = time.monotonic()
+    return lambda message: click.echo(f"{time.monotonic() - start:6.1f} s  {message}", err=True)
 
 
 @click.group()
@@ -73,18 +73,25 @@ def cluster() -> None:
     "--kubernetes", default="1.36", show_default=True, metavar="MINOR",
     help=f"One of {', '.join(versions().kubernetes.releases)}.",
 )  # fmt: skip
-@click.option("--nodes", default=3, show_default=True, type=click.IntRange(0, 500))
-@click.option("--gpus", default=8, show_default=True, type=click.IntRange(0, 16), help="A node.")
 @click.option(
-    "--labels/--no-labels", default=True, help="Whether nodes are labelled as NFD would do it."
+    "--nodes", default=3, show_default=True, type=click.IntRange(0, 500), help="Simulated nodes."
+)
+@click.option("--gpus", default=8, show_default=True, type=click.IntRange(0, 16), help="Per node.")
+@click.option(
+    "--labels/--no-labels",
+    default=True,
+    help="Label nodes with GPUs as Node Feature Discovery does.",
 )
 @click.option(
     "--real-node",
     metavar="HOST",
     type=click.Choice(GPU_KINDS),
-    help="Join this host of the sandbox, which is brought up when it is not: a real kubelet.",
+    help="Join this sandbox host with a real kubelet; starts the host if it is not up.",
 )
-@click.option("--sandbox", default=DEFAULT, envvar="GPUFLEET_SANDBOX", show_default=True)
+@click.option(
+    "--sandbox", default=DEFAULT, envvar="GPUFLEET_SANDBOX", show_default=True,
+    help="Sandbox of the real node.",
+)  # fmt: skip
 @_named
 def up(
     name: str, kubernetes: str, nodes: int, gpus: int, labels: bool,
@@ -98,8 +105,8 @@ def up(
     if host:
         join(found, host, progress)
         for image in (probe(), device_plugin(progress)):
-            bring(image, host)
-            progress(f"{host.name} has the image {image.name}")
+            load_image(image, host)
+            progress(f"loaded the image {image.name} on {host.name}")
     progress(f"Kubernetes {found.version} is up with {nodes} simulated nodes")
     click.echo(f"export KUBECONFIG={found.kubeconfig}")
 
@@ -107,26 +114,27 @@ def up(
 @cluster.command()
 @click.option(
     "--kubernetes", "minors", multiple=True, default=["1.36"], show_default=True, metavar="MINOR",
+    help="Version to build; can be repeated.",
 )  # fmt: skip
 @click.option(
     "--for-tests",
     is_flag=True,
-    help="Also what this project's tests use: all programs, and the kubelet.",
+    help="Include all programs that this project's tests use, and the kubelet.",
 )
 @click.option(
     "--check",
     is_flag=True,
-    help="Print what is missing and change nothing; exit status 1 if anything is.",
+    help="Print missing programs without building them; exit status 1 if any is missing.",
 )
 def build(minors: tuple[str, ...], for_tests: bool, check: bool) -> None:
-    """Fetch or build the programs of clusters ahead of `up`.
+    """Fetch or build the programs of clusters before `up`.
 
-    Official binaries are fetched where they can be and their checksum is known; the others are
-    built from their Go modules, which takes minutes.
+    Fetches official binaries with known checksums if available, and builds the other programs from
+    their Go modules, which takes minutes.
     """
     home, progress = cache_dir() / "go", _progress()
-    names = list(versions().programs) if for_tests else [*BESIDE, "helm"]
-    with _told():
+    names = list(versions().programs) if for_tests else [*OTHER_PROGRAMS, "helm"]
+    with _reporting():
         servers = dict(_servers(choose(minor, progress), for_tests) for minor in minors)
         if check:
             missing = [name for name in names if not have_program(name, home)]
@@ -145,7 +153,7 @@ def build(minors: tuple[str, ...], for_tests: bool, check: bool) -> None:
 
 
 def _servers(choice: Choice, for_tests: bool) -> tuple[str, list[str]]:
-    """Version, and the servers that the user has not given; for tests the kubelet of real nodes."""
+    """Version, and the servers not in KUBEBUILDER_ASSETS; for tests also the kubelet."""
     minor = choice.version.rpartition(".")[0]
     real = for_tests and minor in versions().kubernetes.real_nodes
     wanted = [*SERVERS, "kubelet"] if real else SERVERS
@@ -153,10 +161,10 @@ def _servers(choice: Choice, for_tests: bool) -> tuple[str, list[str]]:
 
 
 @cluster.command()
-@click.option("--all", "everything", is_flag=True, help="All of them.")
+@click.option("--all", "everything", is_flag=True, help="Take down all clusters.")
 @_named
 def down(name: str, everything: bool) -> None:
-    """End the processes of a cluster and remove its data; what was built stays."""
+    """Stop a cluster and remove its data, but not the cached programs."""
     found = every_cluster() if everything else [Cluster.find(name)]
     for one in found:
         if one is None:
@@ -165,10 +173,10 @@ def down(name: str, everything: bool) -> None:
 
 
 @cluster.command()
-@click.option("--json", "as_json", is_flag=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @_named
 def status(name: str, as_json: bool) -> None:
-    """Whether a cluster is up, its version, its kubeconfig and its processes."""
+    """Show whether a cluster is up, its version, kubeconfig and processes."""
     found = Cluster.find(name)
     if found is None:
         raise SandboxError(kinds.CLUSTER_NOT_UP(name=name))
@@ -197,7 +205,7 @@ def _ready_nodes(found: Cluster) -> list[str]:
 
 
 def _as_text(data: dict[str, Any]) -> str:
-    """One line for each field; a process that ended says so."""
+    """One line for each field; stopped processes are listed as ended."""
     shown = {
         **data,
         "up": "yes" if data["up"] else "no",

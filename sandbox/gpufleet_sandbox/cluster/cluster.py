@@ -25,7 +25,7 @@ from gpufleet_sandbox.cluster.launch import (
     launch,
     not_ready,
     prepare,
-    see_that_they_run,
+    require_running,
 )
 from gpufleet_sandbox.cluster.processes import Process, end
 from gpufleet_sandbox.cluster.snapshot import Objects, Store
@@ -35,21 +35,21 @@ from gpufleet_sandbox.paths import cache_dir
 from gpufleet_sandbox.waiting import wait_until
 
 DEFAULT = "default"
-NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,62}")  # of a folder
+NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,62}")  # also the name of a folder
 
 
 @dataclass(slots=True)
 class Cluster:
-    """A control plane that was started here, or any cluster of a kubeconfig (`ours` is False)."""
+    """A control plane on this machine, or any cluster of a kubeconfig (`ours` is False)."""
 
     name: str
     version: str  # 1.36.3
     kubeconfig: Path
     helm: Path  # helm 3
     processes: list[Process] = field(default_factory=list)
-    started: bool = False  # whether all of them were
+    started: bool = False  # all of them
     ours: bool = True
-    etcd: str = ""  # its URL, of a cluster of ours
+    etcd: str = ""  # its URL; "" if not `ours`
 
     @classmethod
     def up(
@@ -62,14 +62,14 @@ class Cluster:
         progress: Callable[[str], None] = print,
         address: str = LOOPBACK,
     ) -> Cluster:
-        """Start it, or find it up; what it consists of is built first (minutes, once).
+        """Start it unless it is up; builds missing programs first (minutes, once).
 
-        `kubernetes` is a minor; `nodes` simulated nodes get `gpus` GPUs each, `labelled` as NFD
-        would. Its API server listens on one `address` of this machine.
-        SandboxError where the name is taken by another version or a server does not start.
+        `kubernetes` is a minor; `nodes` simulated nodes get `gpus` GPUs each, `labelled` as by NFD.
+        Its API server listens on one `address` of this machine.
+        SandboxError if the cluster runs another version or a server does not start.
         """
         choice = programs.choose(kubernetes, progress)
-        with _held(name, progress):
+        with _lock(name, progress):
             found = cls.find(name)
             if found and found.alive:
                 if found.version != choice.version:
@@ -87,7 +87,7 @@ class Cluster:
 
     @classmethod
     def find(cls, name: str = DEFAULT) -> Cluster | None:
-        """The cluster of that name as it was started, up or not; None without any."""
+        """The cluster of that name, up or not; None if it does not exist."""
         path = _state(name)
         if not path.exists():
             return None
@@ -97,9 +97,9 @@ class Cluster:
 
     @classmethod
     def existing(cls, kubeconfig: Path, progress: Callable[[str], None] = print) -> Cluster:
-        """Any cluster, by the current context of its kubeconfig; `down` leaves it as it is.
+        """Any cluster, by the current context of its kubeconfig; `down` does not change it.
 
-        SandboxError GF658 where it does not answer.
+        SandboxError GF658 if it does not respond.
         """
         try:
             answer: Any = client.VersionApi(api_of(kubeconfig)).get_code(_request_timeout=10)
@@ -114,63 +114,63 @@ class Cluster:
 
     @property
     def alive(self) -> bool:
-        """Whether it was started to the end and every process of it runs."""
+        """Whether all its processes were started and are running."""
         return self.started and all(process.alive for process in self.processes)
 
     @property
     def api(self) -> Any:
-        """A kubernetes.client.ApiClient with the rights of an administrator."""
+        """A kubernetes.client.ApiClient with administrator access."""
         return api_of(self.kubeconfig)
 
     @property
     def folder(self) -> Path:
-        """Its keys, its data and the logs of its programs (kwok.log ...)."""
+        """The folder with its keys, data and logs (kwok.log ...)."""
         return _folder(self.name)
 
     def helm4(self, progress: Callable[[str], None] = print) -> Path:
-        """helm 4, which is built when it is first asked for."""
+        """helm 4, fetched or built on first use."""
         return programs.helm(4, progress)
 
     def down(self) -> int:
-        """End its processes and remove its folder; how many processes there were."""
+        """Stop its processes and remove its folder. Returns the number of processes."""
         if not self.ours:
             return 0
-        with _held(self.name):
+        with _lock(self.name):
             return self._remove()
 
     def add_nodes(self, count: int, *, gpus: int, labelled: bool = True) -> None:
-        """See that it has that many simulated nodes, and wait until they are Ready.
+        """Create missing simulated nodes up to `count`, and wait until they are Ready.
 
-        SandboxError GF652 where they do not get so, or one of its programs has ended.
+        SandboxError GF652 if they do not become Ready, or one of its programs has exited.
         """
         core: Any = client.CoreV1Api(self.api)
-        there = {node.metadata.name for node in core.list_node().items}
+        existing = {node.metadata.name for node in core.list_node().items}
         wanted = simulated.names(count)
         for name in wanted:
-            if name not in there:
+            if name not in existing:
                 core.create_node(
                     simulated.node(name, gpus=gpus, version=self.version, labelled=labelled)
                 )
 
         def ready() -> bool:
-            see_that_they_run(self.folder, self.processes)
+            require_running(self.folder, self.processes)
             return self.ready_nodes() >= set(wanted)
 
         if not wait_until(ready, READY_SECONDS):
             raise not_ready(self.folder, "kwok")
 
-    def objects_at_rest(self) -> Objects:
-        """Everything that it consists of, once its controllers add nothing more."""
-        return Store(self.etcd).objects_at_rest()
+    def stable_objects(self) -> Objects:
+        """All its objects, once its controllers add no more."""
+        return Store(self.etcd).stable_objects()
 
-    def put_back(self, objects: Objects) -> None:
-        """Make it consist of `objects` again, while its servers run: what came since goes.
+    def restore(self, objects: Objects) -> None:
+        """Restore `objects` while its servers run; other objects are deleted.
 
-        SandboxError GF652 where one of its programs has ended: its etcd's port may be another's.
-        TimeoutError where something goes on making other objects.
+        SandboxError GF652 if one of its programs has exited: another process may use its etcd's
+        port. TimeoutError if something keeps creating other objects.
         """
-        see_that_they_run(self.folder, self.processes)
-        Store(self.etcd).put_back(objects)
+        require_running(self.folder, self.processes)
+        Store(self.etcd).restore(objects)
 
     def ready_nodes(self) -> set[str]:
         """Names of the nodes that are Ready."""
@@ -196,7 +196,7 @@ class Cluster:
             cluster.started = True
             cluster._save()
         finally:
-            if not cluster.started:  # the logs stay
+            if not cluster.started:  # the logs are not removed
                 end(cluster.processes[::-1])
         return cluster
 
@@ -213,13 +213,13 @@ class Cluster:
 
     def _remove(self) -> int:
         ended = end(self.processes[::-1])
-        if self.folder.exists():  # else somebody took it down in the meantime
+        if self.folder.exists():  # else another process has removed it
             shutil.rmtree(self.folder)
         return ended
 
 
 def every_cluster() -> list[Cluster]:
-    """All that were started and not taken down."""
+    """All clusters that were started and not taken down."""
     states = sorted((cache_dir() / "cluster").glob("*/state.json"))
     found = [Cluster.find(state.parent.name) for state in states]
     return [cluster for cluster in found if cluster]
@@ -235,6 +235,6 @@ def _state(name: str) -> Path:
     return _folder(name) / "state.json"
 
 
-def _held(name: str, progress: Callable[[str], None] | None = None) -> AbstractContextManager[None]:
-    """The lock of one cluster: two commands never start or end it at the same time."""
+def _lock(name: str, progress: Callable[[str], None] | None = None) -> AbstractContextManager[None]:
+    """The lock of one cluster: only one command starts or stops it at a time."""
     return exclusive(_folder(name).parent, name, progress)

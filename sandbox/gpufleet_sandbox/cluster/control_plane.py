@@ -1,4 +1,4 @@
-"""How the programs of a control plane are called. Pure."""
+"""Command-line flags of the programs of a control plane. Pure."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from gpufleet_sandbox.cluster.versions import versions
 
 SERVICES = "10.0.0.0/16"
-LEASE_SECONDS = 40  # kwok renews a node's four times in it
+LEASE_SECONDS = 40  # of a node; kwok renews it four times in this time
 GRACE_SECONDS = 600  # without a renewal, until the node is NotReady
-FRONT_PROXY = "front-proxy-client"  # who the API server is for an aggregated API
+FRONT_PROXY = "front-proxy-client"  # the API server's user at aggregated APIs
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where one cluster has its files and ports; `address` is that of the API server."""
+    """Folder and ports of one cluster; `address`: of the API server."""
 
     folder: Path
     version: str  # 1.36.3
@@ -38,7 +38,7 @@ class Layout:
 
 
 def etcd(layout: Layout) -> list[str]:
-    """etcd with its data in the cluster's folder; what is lost with the machine may be lost."""
+    """etcd with its data in the cluster's folder, without fsync: data may be lost in a crash."""
     client, peer = layout.etcd_url, f"http://127.0.0.1:{layout.peer_port}"
     return [
         "--data-dir", str(layout.folder / "etcd"), "--unsafe-no-fsync", "--name", "sandbox",
@@ -49,7 +49,7 @@ def etcd(layout: Layout) -> list[str]:
 
 
 def api_server(layout: Layout) -> list[str]:
-    """kube-apiserver with RBAC, tokens from a file, certificates of nodes, no own Endpoints."""
+    """kube-apiserver with RBAC, tokens from a file and node certificates, without Endpoints."""
     folder = layout.folder
     flags = {
         "etcd-servers": layout.etcd_url,
@@ -66,7 +66,7 @@ def api_server(layout: Layout) -> list[str]:
         "service-account-issuer": "https://kubernetes.default.svc",
         "service-cluster-ip-range": SERVICES,
         "allow-privileged": "true",
-        # from 1.37 on a server does not start with a loopback address and its own Endpoints
+        # since 1.37 a server with a loopback address does not start if it writes its Endpoints
         "endpoint-reconciler-type": "none",
         **_aggregation(folder),
     }
@@ -74,7 +74,7 @@ def api_server(layout: Layout) -> list[str]:
 
 
 def _aggregation(folder: Path) -> dict[str, object]:
-    """What an API server needs to pass requests on to an APIService, as from the same user.
+    """Flags for an API server to forward requests to an APIService with the user's identity.
 
     https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/
     """
@@ -93,8 +93,8 @@ def controller_manager(layout: Layout) -> list[str]:
     flags = {
         "service-account-private-key-file": layout.folder / "service-account.key",
         "root-ca-file": layout.folder / "ca.crt",
-        "horizontal-pod-autoscaler-sync-period": "2s",  # instead of 15 s, for tests that wait
-        # where a lease was late, a kubelet sets its pods Ready again; kwok never does
+        "horizontal-pod-autoscaler-sync-period": "2s",  # default 15 s; shortens tests
+        # after a late lease, a kubelet sets its pods Ready again; kwok does not
         "node-monitor-grace-period": f"{GRACE_SECONDS}s",
         **_client(layout),
         **_of_version("kube-controller-manager", layout),
@@ -107,7 +107,7 @@ def scheduler(layout: Layout) -> list[str]:
 
 
 def kwok(layout: Layout, stages: Path) -> list[str]:
-    """kwok plays the kubelet of every node that has no other."""
+    """kwok simulates the kubelet of every node with the label type=kwok."""
     return _flags(
         {
             "kubeconfig": layout.kubeconfig,
@@ -121,8 +121,8 @@ def kwok(layout: Layout, stages: Path) -> list[str]:
 
 
 def _client(layout: Layout) -> dict[str, object]:
-    """What the controller manager and the scheduler have in common: they listen on no port, which
-    another program could have taken by the time they start."""
+    """Common flags of the controller manager and the scheduler. They listen on no port, as another
+    program could take it before they start."""
     return {"kubeconfig": layout.kubeconfig, "leader-elect": "false", "secure-port": 0}
 
 

@@ -1,8 +1,8 @@
-"""k8s.io/kubernetes as a dependency: what its own go.mod leaves to be said again.
+"""k8s.io/kubernetes as a dependency: the go.mod lines that its dependents must repeat.
 
-A module's `replace` lines count only in the main module, and its staging modules have no version
-there; both are taken from the release's go.mod. Old releases need more, because they are built with
-a Go that is years younger than they are.
+Go applies `replace` lines only in the main module, and the release's go.mod has no versions of its
+staging modules; both are derived from that go.mod. Old releases also need pins and repairs, because
+a much newer Go builds them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ UNVERSIONED = "v0.0.0"
 
 
 def replacements(module: OwnModule, version: str) -> dict[str, str]:
-    """Every `replace` that a module needs which requires this release of Kubernetes."""
+    """Every `replace` that a module requiring this release of Kubernetes needs."""
     data = versions().kubernetes
     released = module.download(data.module, f"v{version}")
     if "Error" in released:
@@ -36,7 +36,7 @@ def replacements(module: OwnModule, version: str) -> dict[str, str]:
 
 
 def _staging(upstream: Mapping[str, Any]) -> set[str]:
-    """The modules that are published out of the release itself."""
+    """The modules published from the release's repository."""
     replaced = {
         line["Old"]["Path"]
         for line in upstream.get("Replace") or ()
@@ -47,7 +47,7 @@ def _staging(upstream: Mapping[str, Any]) -> set[str]:
 
 
 def _pins(upstream: Mapping[str, Any], staging: set[str]) -> dict[str, str]:
-    """The versions to which the release holds its other dependencies."""
+    """The versions that the release pins its other dependencies to."""
     return {
         line["Old"]["Path"]: f"{line['New']['Path']}@{line['New']['Version']}"
         for line in upstream.get("Replace") or ()
@@ -56,13 +56,13 @@ def _pins(upstream: Mapping[str, Any], staging: set[str]) -> dict[str, str]:
 
 
 def _staging_versions(version: str) -> tuple[str, ...]:
-    """1.36.3 is v0.36.3 there; where that is not served, the first patches of the same minor."""
+    """v0.36.3 for 1.36.3; alternatives if the proxy lacks it: other patches of the same minor."""
     minor = minor_of(version)
     return f"v0.{version.split('.', 1)[1]}", f"v0.{minor}.0", f"v0.{minor}.4"
 
 
 def repair(module: OwnModule, version: str) -> None:
-    """Give the build a repaired copy of each module that has a line to be repaired."""
+    """Replace each module that needs a repair with a repaired copy."""
     for one in versions().kubernetes.repairs:
         source = module.folder_of(one.module)
         if source is None or not one.applies(version) or not (source / one.file).exists():
@@ -73,7 +73,7 @@ def repair(module: OwnModule, version: str) -> None:
 
 
 def copied(module: OwnModule, name: str, source: Path) -> Path:
-    """A copy of a module that can be changed, put in its place in the build."""
+    """A writable copy of a module that replaces it in the build."""
     copy = module.folder / "copies" / name.replace("/", "_")
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(source, copy)

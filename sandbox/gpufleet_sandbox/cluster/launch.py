@@ -1,4 +1,4 @@
-"""Starting a control plane: one program after the other, each when the one before answers."""
+"""Start a control plane: etcd and the API server, then the programs that need it ready."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from gpufleet_sandbox.waiting import wait_until
 READY_SECONDS = 90
 LOOPBACK = "127.0.0.1"
 STAGES = ("stages.yaml", "failing_stages.yaml")
-# Servers below 1.19 never answer client-go's streamed lists.
+# Servers below 1.19 never respond to client-go's streamed lists.
 # https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/3157-watch-list
 CLIENT_ENVIRONMENT = {"KUBE_FEATURE_WatchListClient": "false"}
-# Collecting garbage four times less often spares a third of what an API server's start costs.
+# Less garbage collection saves a third of the CPU time of an API server's start.
 SERVER_ENVIRONMENT = {"GOGC": os.environ.get("GOGC", "400")}
 
 
 def prepare(folder: Path, version: str, address: str) -> Layout:
-    """An empty folder with the keys and the kubeconfig of a new cluster; ports that are free."""
+    """Create the folder of a new cluster with its keys and kubeconfig; chooses free ports."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, mode=0o700)
     layout = Layout(folder, version, address, *free_ports(3))
@@ -45,10 +45,10 @@ def prepare(folder: Path, version: str, address: str) -> Layout:
 def launch(
     layout: Layout, programs: Mapping[str, Path], started: Callable[[Process], None]
 ) -> None:
-    """Start all programs and wait until the API server answers.
+    """Start all programs and wait until the API server is ready.
 
-    `started` is told of each process at once, so that none is forgotten when the caller is killed.
-    SandboxError GF652 where one ends, or takes longer than READY_SECONDS.
+    `started` receives each process immediately, so that none is lost if the caller is killed.
+    SandboxError GF652 if one exits or takes longer than READY_SECONDS.
     """
     processes: list[Process] = []
 
@@ -59,7 +59,7 @@ def launch(
 
     run("etcd", control_plane.etcd(layout))
     run("kube-apiserver", control_plane.api_server(layout), SERVER_ENVIRONMENT)
-    if not wait_until(lambda: _answers(layout, processes), READY_SECONDS):
+    if not wait_until(lambda: _is_ready(layout, processes), READY_SECONDS):
         raise not_ready(layout.folder, "kube-apiserver")
     run("kube-controller-manager", control_plane.controller_manager(layout))
     run("kube-scheduler", control_plane.scheduler(layout))
@@ -67,14 +67,14 @@ def launch(
 
 
 def not_ready(folder: Path, program: str) -> SandboxError:
-    """The error for a program that ended or does not get ready, with the end of its log."""
+    """The error for a program that exited or is not ready, with the end of its log."""
     log = folder / f"{program}.log"
     return SandboxError(
         kinds.SERVER_ENDED(
             program=program,
             name=folder.name,
             seconds=READY_SECONDS,
-            output=last_lines(log.read_text(errors="replace"), 3) or "it printed nothing",
+            output=last_lines(log.read_text(errors="replace"), 3) or "no output",
             log=log,
         )
     )
@@ -85,18 +85,18 @@ def api_of(kubeconfig: Path) -> Any:
     return config.new_client_from_config(str(kubeconfig))
 
 
-def see_that_they_run(folder: Path, processes: Sequence[Process]) -> None:
-    """SandboxError GF652 where one has ended."""
+def require_running(folder: Path, processes: Sequence[Process]) -> None:
+    """SandboxError GF652 if one has exited."""
     for process in processes:
         if not process.alive:
             raise not_ready(folder, process.name)
 
 
-def _answers(layout: Layout, processes: Sequence[Process]) -> bool:
-    """Whether the API server is ready; SandboxError when it, or etcd, has ended."""
-    see_that_they_run(layout.folder, processes)
+def _is_ready(layout: Layout, processes: Sequence[Process]) -> bool:
+    """Whether the API server is ready; SandboxError if it or etcd has exited."""
+    require_running(layout.folder, processes)
     api = api_of(layout.kubeconfig)
-    try:  # both are made after the server began to answer
+    try:  # the server creates both after it starts to respond
         client.RbacAuthorizationV1Api(api).read_cluster_role("cluster-admin")
         client.CoreV1Api(api).read_namespace("default")
     except (ApiException, HTTPError):
@@ -105,7 +105,7 @@ def _answers(layout: Layout, processes: Sequence[Process]) -> bool:
 
 
 def _stages(folder: Path) -> Path:
-    """How simulated nodes and pods behave, as one file for kwok."""
+    """Write the stages of simulated nodes and pods as one file for kwok."""
     here = resources.files("gpufleet_sandbox.cluster")
     target = folder / "stages.yaml"
     target.write_text("\n---\n".join(here.joinpath(name).read_text() for name in STAGES))

@@ -1,4 +1,4 @@
-"""A Go module of our own that requires others, in which their programs are built."""
+"""A Go module to build programs of other modules in: it requires them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from typing import Any
 from gpufleet.core.visible import Lines
 from gpufleet_sandbox.errors import SandboxError, kinds
 from gpufleet_sandbox.golang import COMPILER
-from gpufleet_sandbox.process import leave, own_group, run
+from gpufleet_sandbox.process import own_group, run, wait_unreaped
 
 DOWNLOADS_AT_ONCE = 6
 BUILD_SECONDS = 3600
-SAY_EVERY = 15.0  # seconds
-LAST = ("nice", "-n", "19")  # a build has minutes of work for every processor: the rest goes first
+REPORT_EVERY = 15.0  # seconds
+LOW_PRIORITY = ("nice", "-n", "19")  # a build keeps every processor busy for minutes
 TOOLS = """\
 //go:build tools
 
@@ -37,7 +37,7 @@ import (
 
 @dataclass(frozen=True, slots=True)
 class OwnModule:
-    """The module in `folder`; `go` is the go command, `environment` its variables."""
+    """The module in `folder`; `go`: the go command, `environment`: its variables."""
 
     go: Path
     folder: Path
@@ -45,7 +45,7 @@ class OwnModule:
     progress: Callable[[str], None]
 
     def create(self, packages: Sequence[str], require: str, replace: Mapping[str, str]) -> None:
-        """Write go.mod and the imports of `packages`, and let go find every version.
+        """Write go.mod and the imports of `packages`, and resolve all versions.
 
         `require` is module@version; `replace` is module -> path, or module@version.
         """
@@ -55,7 +55,7 @@ class OwnModule:
         imports = "\n".join(f'\t_ "{package}"' for package in packages)
         (self.folder / "tools.go").write_text(TOOLS.format(imports=imports))
         self.edit(f"-require={require}", *(f"-replace={old}={new}" for old, new in replace.items()))
-        # -e: test packages of dependencies that nobody serves any more are no obstacle
+        # -e: ignore test packages of dependencies that no proxy serves any more
         self.run("mod", "tidy", "-e")
 
     def edit(self, *edits: str) -> None:
@@ -65,30 +65,29 @@ class OwnModule:
     def build(
         self, what: str, packages: Mapping[str, str], target: Path, flags: str, tags: str = ""
     ) -> None:
-        """Build programs in one go: name -> package, each whole or not at all in `target`.
+        """Build programs in one run: name -> package. Moves complete programs to `target`.
 
-        `flags` are the linker's; `what` is how progress calls them.
+        `flags`: of the linker; `what`: their name in progress.
         """
-        made = self.folder / "made"
-        made.mkdir(exist_ok=True)
-        # one alone is named by us: go calls a package that ends in /v3 by what is before that
-        output = f"{made}/" if len(packages) > 1 else str(made / next(iter(packages)))
+        built = self.folder / "built"
+        built.mkdir(exist_ok=True)
+        # name a single program here: go names a package that ends in /v3 after its parent
+        output = f"{built}/" if len(packages) > 1 else str(built / next(iter(packages)))
         words = ["build", "-v", "-gcflags", COMPILER, "-ldflags", flags, "-tags", tags]
         self._watch(what, [*words, "-o", output, *packages.values()], self._count(packages))
         target.mkdir(parents=True, exist_ok=True)
         for name in packages:
-            (made / name).replace(target / name)
+            (built / name).replace(target / name)
 
     def download(self, module: str, version: str) -> dict[str, Any]:
-        """What `go mod download -json` says of a module; with `Error` where it cannot be had."""
+        """The output of `go mod download -json` for a module; with `Error` if it failed."""
         done = self.run("mod", "download", "-json", f"{module}@{version}", check=False)
-        answer: dict[str, Any] = json.loads(done or '{"Error": "go says nothing"}')
-        return answer
+        found: dict[str, Any] = json.loads(done or '{"Error": "go printed nothing"}')
+        return found
 
     def first_served(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        """Module -> the first of its versions that the proxy serves; those with none are left out.
-
-        Such a module can only be one that the programs do not need: go says so otherwise.
+        """Module -> the first of its versions that the proxy serves; without modules that it does
+        not serve. If the programs need such a module, go reports it later.
         """
 
         def first(item: tuple[str, Sequence[str]]) -> tuple[str, str]:
@@ -101,29 +100,29 @@ class OwnModule:
         return {module: version for module, version in found.items() if version}
 
     def folder_of(self, module: str) -> Path | None:
-        """Where go has unpacked a module of this build; None when it is not part of it."""
+        """The folder of a module of this build; None if the build does not use it."""
         found = self.run("list", "-m", "-f", "{{.Dir}}", module, check=False).strip()
         return Path(found) if found else None
 
     def run(self, *words: str, check: bool = True) -> str:
-        """Standard output of a go command in the folder; SandboxError where it fails."""
+        """Standard output of a go command in the folder; SandboxError if it fails."""
         self.folder.mkdir(parents=True, exist_ok=True)
         done = run(
-            [*LAST, self.go, *words], check=check, env=self.environment, cwd=self.folder,
+            [*LOW_PRIORITY, self.go, *words], check=check, env=self.environment, cwd=self.folder,
             timeout=BUILD_SECONDS, group=True,
         )  # fmt: skip
         return done.stdout
 
     def _count(self, packages: Mapping[str, str]) -> int:
-        """How many packages the programs consist of."""
+        """The number of packages that the programs consist of."""
         return len(self.run("list", "-deps", *packages.values()).split())
 
     def _watch(self, what: str, words: Sequence[str], total: int) -> None:
-        """Run a build, which names each package that it compiles, and say how far it is."""
-        began = said = time.monotonic()
+        """Run a build, which prints each package that it compiles, and report progress."""
+        start = reported = time.monotonic()
         last: deque[str] = deque(maxlen=20)
         with own_group(
-            [*LAST, str(self.go), *words], cwd=self.folder, env=dict(self.environment),
+            [*LOW_PRIORITY, str(self.go), *words], cwd=self.folder, env=dict(self.environment),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         ) as process:  # fmt: skip
             assert process.stderr
@@ -132,10 +131,10 @@ class OwnModule:
             try:
                 for number, line in enumerate(process.stderr):
                     last.append(line)
-                    if time.monotonic() - said >= SAY_EVERY:
-                        said = time.monotonic()
-                        self.progress(progress_line(what, number, total, said - began))
-                leave(process)
+                    if time.monotonic() - reported >= REPORT_EVERY:
+                        reported = time.monotonic()
+                        self.progress(progress_line(what, number, total, reported - start))
+                wait_unreaped(process)
             finally:
                 watchdog.cancel()
         if process.returncode:
@@ -151,7 +150,7 @@ class OwnModule:
 def progress_line(what: str, done: int, total: int, seconds: float) -> str:
     """`building etcd: 40 % of its 900 packages, about 2 min left`. Pure.
 
-    The last twentieth stands for linking, in which no package is named.
+    The last 5 % are linking, which prints no packages.
     """
     share = min(0.95, 0.95 * done / max(total, 1))
     left = seconds / share - seconds if share else 0

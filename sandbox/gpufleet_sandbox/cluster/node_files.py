@@ -1,4 +1,4 @@
-"""What a real node is configured with. Pure."""
+"""Configuration files of a real node. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONFIGURATION, ACCESS, AUTHORITY = (
     f"/etc/kubernetes/{name}" for name in ("kubelet.yaml", "kubelet.conf", "ca.crt")
 )
 CNI_PROGRAMS = ("bridge", "host-local", "loopback")
-CNI_FOLDER = "/usr/lib/cni"  # where Debian's containerd looks
+CNI_FOLDER = "/usr/lib/cni"  # of Debian's containerd
 CRI = "io.containerd.grpc.v1.cri"  # the table of containerd 1.x
 PAUSE = "localhost/pause:sandbox"
 NETWORK = {
@@ -37,7 +37,7 @@ NETWORK = {
 
 
 def kubelet_configuration(version: str) -> str:
-    """kubelet.yaml for a release (1.36.3), for a host on the old or the new control groups."""
+    """kubelet.yaml for a release (1.36.3), on cgroup v1 or v2."""
     return yaml.safe_dump(
         {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -45,7 +45,7 @@ def kubelet_configuration(version: str) -> str:
             "authentication": {"x509": {"clientCAFile": AUTHORITY}},
             "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
             "cgroupDriver": "cgroupfs",
-            # a sandbox host shares swap, disk and memory with the machine below and its other hosts
+            # a sandbox host shares swap, disk and memory with this machine and other hosts
             "failSwapOn": False,
             "enforceNodeAllocatable": [],
             "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%"},
@@ -55,7 +55,7 @@ def kubelet_configuration(version: str) -> str:
 
 
 def access(server: str, authority: str, certificate: str, key: str) -> str:
-    """The kubelet's kubeconfig; the last three are PEM."""
+    """The kubelet's kubeconfig; `authority`, `certificate` and `key` are PEM."""
 
     def encoded(text: str) -> str:
         return base64.b64encode(text.encode()).decode()
@@ -77,7 +77,7 @@ def access(server: str, authority: str, certificate: str, key: str) -> str:
 def unit(name: str, address: str) -> str:
     """kubelet.service of the node `name`.
 
-    The kubelet wants to read the kernel's messages; those of the machine below are not its own.
+    The kubelet reads kernel messages from /dev/kmsg, which has those of this machine: hide it.
     """
     flags = {
         "config": CONFIGURATION,
@@ -103,11 +103,11 @@ WantedBy=multi-user.target
 
 
 def containerd_settings(text: str) -> str:
-    """containerd's config.toml with what a node in a container needs; the rest as it was."""
+    """containerd's config.toml with the settings of a node in a container; the rest unchanged."""
     document = tomlkit.parse(text)
     table: Any = document
     for name in ("plugins", CRI):
         table = table.setdefault(name, tomlkit.table())
     table["sandbox_image"] = PAUSE
-    table["restrict_oom_score_adj"] = True  # no container may lower its own below the host's
+    table["restrict_oom_score_adj"] = True  # a container cannot go below the host's score
     return tomlkit.dumps(document)

@@ -1,4 +1,4 @@
-"""Images for real nodes, made here: the registries they usually come from are not needed."""
+"""Images for real nodes, built on this machine: no registry is needed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ARCHIVE = "/var/tmp/image.tar"
 
 @dataclass(frozen=True, slots=True)
 class NodeImage:
-    """An image; `fill` puts its files into a folder."""
+    """An image; `fill` writes its files into a folder."""
 
     name: str
     fill: Callable[[Path], None]
@@ -33,17 +33,17 @@ class NodeImage:
 
 
 def pause() -> NodeImage:
-    """What holds the namespaces of a pod."""
+    """The pause image, which holds the namespaces of a pod."""
     return NodeImage(PAUSE, _busybox, ("/bin/sleep", "infinity"))
 
 
 def probe() -> NodeImage:
-    """A shell, for pods of tests."""
+    """An image with a shell, for pods of tests."""
     return NodeImage(PROBE, _busybox, ("/bin/sh",))
 
 
 def device_plugin(progress: Progress) -> NodeImage:
-    """NVIDIA's device plugin, under the name that its chart asks for."""
+    """NVIDIA's device plugin, under the image name in its chart."""
     built = program(PLUGIN, cache_dir() / "go", progress)
 
     def fill(root: Path) -> None:
@@ -57,12 +57,12 @@ def device_plugin(progress: Progress) -> NodeImage:
 
 
 def device_plugin_name() -> str:
-    """As the chart of the same version has it in its values."""
+    """The image name in the values of the chart of the same version."""
     return f"nvcr.io/nvidia/k8s-device-plugin:{versions().programs[PLUGIN].version}"
 
 
-def bring(image: NodeImage, host: Host) -> None:
-    """Make the image and hand it to the host's containerd, where its kubelet finds it."""
+def load_image(image: NodeImage, host: Host) -> None:
+    """Build the image and import it into the host's containerd, for its kubelet."""
     with TemporaryDirectory(prefix="gpufleet-image-") as name:
         folder = Path(name)
         root = folder / "root"

@@ -1,4 +1,4 @@
-"""Simulated nodes: what kwok presents as machines with GPUs. Pure."""
+"""Simulated nodes with GPUs, managed by kwok. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ GPU_LABELS = {
 
 
 def node(name: str, *, gpus: int, version: str, labelled: bool = True) -> dict[str, Any]:
-    """A Node with that many GPUs; `labelled`: with the labels that NFD would give it."""
+    """A Node with that many GPUs; `labelled`: with the labels that NFD would set."""
     labels = {
         "type": "kwok",
         "kubernetes.io/hostname": name,

@@ -1,4 +1,4 @@
-"""Official binaries: fetched by URL, and believed by the checksum in official.yaml alone."""
+"""Official binaries: fetched by URL, and verified by the checksum in official.yaml."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 from gpufleet.core.deadline import within
 
 CHUNK = 1 << 16
-TIMEOUT = 10.0  # seconds without a byte; building from source is the other way
-SITE = "GPUFLEET_BINARIES"  # URL of a mirror that has the paths of the official sites
+TIMEOUT = 10.0  # seconds without a byte, before building from source
+SITE = "GPUFLEET_BINARIES"  # URL of a mirror with the paths of the official sites
 MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
@@ -34,7 +34,7 @@ Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 class _Data(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    source: str  # URL where the digests were read
+    source: str  # URL of the digests
 
 
 class Release(_Data):
@@ -50,7 +50,7 @@ class Kubernetes(_Data):
 
 
 class Program(_Data):
-    """`sha256`: architecture -> of what is at the URL; `member`: the program in an archive."""
+    """`sha256`: architecture -> digest of the file at the URL; `member`: path in an archive."""
 
     version: str
     url: str
@@ -69,7 +69,7 @@ class Official(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """A file to fetch: `sha256` is that of the file at `url`, an archive where `member` is set."""
+    """A file to fetch, an archive if `member` is set. `sha256`: of the file at `url`."""
 
     url: str
     sha256: str
@@ -77,9 +77,9 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """The lowest `rate` in bytes a second, from `after` seconds on; the `most` bytes, and the most
-    `seconds` in all: that building takes no longer."""
+class Limits:
+    """Limits of a download: the lowest `rate` in bytes per second, `after` that many seconds; the
+    `most` bytes; the total `seconds`, after which building is faster."""
 
     rate: float = 256 * 1024
     after: float = 20.0
@@ -88,22 +88,22 @@ class Patience:
 
 
 class NotFetched(Exception):
-    """Why there is no official binary, as people read it."""
+    """The reason why an official binary is not available."""
 
 
 class WrongChecksum(NotFetched):
-    """What is served is something else: damaged on the way, replaced, or the data is wrong."""
+    """Checksum mismatch: damaged in transit, replaced, or the checksum is wrong."""
 
 
 @lru_cache(maxsize=1)
 def official() -> Official:
-    """official.yaml, checked."""
+    """official.yaml, validated."""
     text = resources.files("gpufleet_sandbox.cluster").joinpath("official.yaml").read_text()
     return Official.model_validate(yaml.safe_load(text))
 
 
 def server(name: str, version: str) -> Binary | None:
-    """A program of a Kubernetes release (1.36.3); None where no digest is known."""
+    """A program of a Kubernetes release (1.36.3); None without a known digest."""
     data, arch = official().kubernetes, _architecture()
     release = data.releases.get(version)
     digest = getattr(release, arch, {}).get(name)
@@ -113,7 +113,7 @@ def server(name: str, version: str) -> Binary | None:
 
 
 def program(name: str, version: str) -> Binary | None:
-    """A program of versions.yaml at its version (v3.7.2); None where no digest is known."""
+    """A program of versions.yaml at its version (v3.7.2); None without a known digest."""
     data, arch = official().programs.get(name), _architecture()
     if data is None or data.version != version or arch not in data.sha256:
         return None
@@ -121,25 +121,25 @@ def program(name: str, version: str) -> Binary | None:
     return Binary(data.url.format(**values), data.sha256[arch], data.member.format(**values))
 
 
-def fetch(wanted: Binary, target: Path, patience: Patience = Patience()) -> None:
-    """Put a program at `target`, whole and with the right checksum; else NotFetched."""
+def fetch(wanted: Binary, target: Path, limits: Limits = Limits()) -> None:
+    """Fetch a program to `target` and verify its checksum. NotFetched if that fails."""
     url = wanted.url
     if os.environ.get(SITE):
         url = os.environ[SITE].rstrip("/") + "/" + url.split("/", 3)[3]
     home = target.parent.parent
     home.mkdir(parents=True, exist_ok=True)
     mark = f".fetching-{target.parent.name}-{target.name}-"
-    for left in home.glob(f"{mark}*"):  # by a run that was killed; the caller holds the lock
+    for left in home.glob(f"{mark}*"):  # from a killed run; the caller holds the lock
         shutil.rmtree(left)
     with TemporaryDirectory(dir=home, prefix=mark) as folder:
         partial = Path(folder, "partial")
         try:
-            found = within(patience.seconds, lambda end: _download(url, partial, patience, end))
+            found = within(limits.seconds, lambda end: _download(url, partial, limits, end))
         except TimeoutError:
-            reason = f"was not there after {patience.seconds:.0f} seconds"
+            reason = f"timed out after {limits.seconds:.0f} seconds"
             raise NotFetched(f"{_shown(url)} {reason}") from None
         if found != wanted.sha256:
-            reason = f"has the sha256 {found} instead of {wanted.sha256}"
+            reason = f"has the sha256 {found}, expected {wanted.sha256}"
             raise WrongChecksum(f"{_shown(url)} {reason}")
         if wanted.member:
             partial = _unpacked(partial, wanted.member)
@@ -149,44 +149,44 @@ def fetch(wanted: Binary, target: Path, patience: Patience = Patience()) -> None
 
 
 def _architecture() -> str:
-    """amd64 or arm64, as releases call this machine; its own name where they have neither."""
+    """amd64 or arm64, as releases name it; of other machines the name of the platform."""
     return MACHINES.get(platform.machine(), platform.machine())
 
 
-def _download(url: str, target: Path, patience: Patience, end: Event) -> str:
-    """Write what is at a URL; its sha256."""
-    digest, size, began = hashlib.sha256(), 0, time.monotonic()
+def _download(url: str, target: Path, limits: Limits, end: Event) -> str:
+    """Write the content of a URL to `target`. Returns its sha256."""
+    digest, size, start = hashlib.sha256(), 0, time.monotonic()
     try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT) as answer, open(target, "wb") as file:
-            while not end.is_set() and (chunk := answer.read1(CHUNK)):
+        with urllib.request.urlopen(url, timeout=TIMEOUT) as response, open(target, "wb") as file:
+            while not end.is_set() and (chunk := response.read1(CHUNK)):
                 digest.update(chunk)
                 size += file.write(chunk)
-                seconds = time.monotonic() - began
-                if seconds > patience.after and size / seconds < patience.rate:
-                    rate = f"{size / seconds / 1024:.0f} KiB a second"
-                    raise NotFetched(f"{_shown(url)} sends only {rate}")
-                if size > patience.most:
-                    raise NotFetched(f"{_shown(url)} sends more than {patience.most} bytes")
+                seconds = time.monotonic() - start
+                if seconds > limits.after and size / seconds < limits.rate:
+                    rate = f"{size / seconds / 1024:.0f} KiB/s"
+                    raise NotFetched(f"{_shown(url)} is too slow: {rate}")
+                if size > limits.most:
+                    raise NotFetched(f"{_shown(url)} has more than {limits.most} bytes")
     except (OSError, HTTPException, ValueError) as error:
         raise NotFetched(f"{_shown(url)} cannot be read: {error}") from error
     return digest.hexdigest()
 
 
 def _shown(url: str) -> str:
-    """A URL without the login that it may hold."""
+    """A URL without its credentials."""
     scheme, _, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}" if rest else "the URL"
 
 
 def _unpacked(archive: Path, member: str) -> Path:
-    """One file out of an archive whose checksum is right."""
+    """Extract one file of a verified archive."""
     target = archive.with_name("member")
     try:
         with tarfile.open(archive) as files, open(target, "wb") as file:
             source = files.extractfile(member)
             if source is None:
-                raise NotFetched(f"{member} is no file of the archive")
+                raise NotFetched(f"{member} is not a file in the archive")
             shutil.copyfileobj(source, file)
     except (tarfile.TarError, KeyError, EOFError) as error:
         raise NotFetched(f"{member} is not in the archive: {error}") from error

@@ -1,4 +1,4 @@
-"""The programs of a cluster as processes that outlive the command which started them."""
+"""The processes of a cluster, which outlive the command that starts them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pathlib import Path
 
 from gpufleet_sandbox.waiting import wait_until
 
-END_SECONDS = 2.0  # an API server whose etcd is gone waits for it, and what it knew is thrown away
+END_SECONDS = 2.0  # before SIGKILL: an API server waits for an etcd that is gone
 EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 LOWEST_PORT = 20000
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process that was started; `born` tells it from a later one with the same number.
+    """A started process; `born` distinguishes it from a later process with the same ID.
 
-    `born` is empty where it had ended before anybody could look.
+    `born` is "" if it exited before it was read.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Process:
 
 
 def start(name: str, words: Sequence[str | Path], log: Path, env: Mapping[str, str]) -> Process:
-    """Start a program in a session of its own; its output goes to `log`."""
+    """Start a program in its own session; its output goes to `log`."""
     with open(log, "ab") as output:
         process = subprocess.Popen(
             [str(word) for word in words],
@@ -50,7 +50,7 @@ def start(name: str, words: Sequence[str | Path], log: Path, env: Mapping[str, s
 
 
 def birth(pid: int) -> str:
-    """When a process began, in the kernel's ticks; "" when there is none, or only its remains."""
+    """The start time of a process, in the kernel's ticks; "" if it has exited or is a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
@@ -59,9 +59,9 @@ def birth(pid: int) -> str:
 
 
 def end(processes: Sequence[Process]) -> int:
-    """End those that still live, one after the other; how many there were.
+    """Stop the running ones, one after another. Returns their number.
 
-    In that order: an API server whose etcd has gone first takes ten seconds to give up.
+    The order matters: an API server takes ten seconds to give up on an etcd that is gone.
     """
     living = [process for process in processes if process.alive]
     for process in living:
@@ -74,15 +74,15 @@ def end(processes: Sequence[Process]) -> int:
 
 
 def _gone(process: Process) -> Callable[[], bool]:
-    def asked() -> bool:
+    def gone() -> bool:
         _reap(process.pid)
         return not process.alive
 
-    return asked
+    return gone
 
 
 def _reap(pid: int) -> None:
-    """Take the remains of a process away where it is a child of this one."""
+    """Reap a process if it is a child of this one."""
     try:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
@@ -90,10 +90,10 @@ def _reap(pid: int) -> None:
 
 
 def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
-    """Ports that nobody listens on now.
+    """Ports that no process listens on.
 
-    They lie below those that the kernel gives to outgoing connections: one of these could take a
-    port between this look and the moment when its program listens.
+    They are below the kernel's range for outgoing connections, which could take a port between
+    this check and the moment when its program listens.
     """
     highest = int(EPHEMERAL.read_text().split()[0])
     candidates = random.sample(range(LOWEST_PORT, highest), highest - LOWEST_PORT)

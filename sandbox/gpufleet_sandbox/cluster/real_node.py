@@ -23,28 +23,28 @@ from gpufleet_sandbox.waiting import wait_until
 
 
 def join(cluster: Cluster, host: Host, progress: Progress = print) -> None:
-    """Make the host a node of the cluster, under its own name, and wait until it is Ready.
+    """Join the host to the cluster as a node, under its own name, and wait until it is Ready.
 
-    The cluster listens where the host reaches it: `Cluster.up(address=host.gateway)`. Pods find
-    the images that `node_images.bring` has given to the host. Once more changes nothing.
-    SandboxError GF659 where no kubelet of the cluster's version has been tried, GF660 where the
+    The cluster must listen on an address that the host reaches: `Cluster.up(address=host.gateway)`.
+    Pods use the images that `node_images.load_image` loaded on the host. Idempotent.
+    SandboxError GF659 if the kubelet of the cluster's version has not been tested, GF660 if the
     node does not become Ready.
     """
-    tried = versions().kubernetes.real_nodes
-    if minor_of(cluster.version) not in {minor_of(minor) for minor in tried}:
-        known = ", ".join(tried)
+    tested = versions().kubernetes.real_nodes
+    if minor_of(cluster.version) not in {minor_of(minor) for minor in tested}:
+        known = ", ".join(tested)
         raise SandboxError(kinds.NO_REAL_NODE(kubernetes=cluster.version, known=known))
-    progress(f"{host.name} becomes a node")
-    _bring_programs(cluster, host, progress)
-    _bring_files(cluster, host)
-    node_images.bring(node_images.pause(), host)
+    progress(f"joining {host.name} as a node")
+    _install_programs(cluster, host, progress)
+    _write_files(cluster, host)
+    node_images.load_image(node_images.pause(), host)
     host.run("systemctl daemon-reload && systemctl restart containerd")
     host.run("systemctl enable kubelet && systemctl restart kubelet")
     if not wait_until(lambda: host.name in cluster.ready_nodes(), READY_SECONDS):
         raise _not_ready(cluster, host)
 
 
-def _bring_programs(cluster: Cluster, host: Host, progress: Progress) -> None:
+def _install_programs(cluster: Cluster, host: Host, progress: Progress) -> None:
     home = cache_dir() / "go"
     kubelet = kubernetes_servers(["kubelet"], cluster.version, home, progress)["kubelet"]
     plugins = unpacked("containernetworking-plugins", progress)
@@ -58,7 +58,7 @@ def _bring_programs(cluster: Cluster, host: Host, progress: Progress) -> None:
         host.engine("cp", program, f"{host.state.container}:{place}")
 
 
-def _bring_files(cluster: Cluster, host: Host) -> None:
+def _write_files(cluster: Cluster, host: Host) -> None:
     certificate, key = Authority.of_cluster(cluster.folder).node(host.name)
     authority = (cluster.folder / "ca.crt").read_text()
     server = yaml.safe_load(cluster.kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
@@ -73,16 +73,16 @@ def _bring_files(cluster: Cluster, host: Host) -> None:
 
 
 def _not_ready(cluster: Cluster, host: Host) -> SandboxError:
-    """The error for a node that is not Ready, with what it says of itself or its kubelet's log."""
+    """The error for a node that is not Ready, with its conditions or its kubelet's log."""
     core: Any = client.CoreV1Api(cluster.api)
-    said = [
+    messages = [
         condition.message
         for node in core.list_node(field_selector=f"metadata.name={host.name}").items
         for condition in node.status.conditions or ()
         if condition.type == "Ready"
     ]
     log = "journalctl -u kubelet --no-pager -o cat -n 200 | grep -E '^[EF]|error'"
-    reason = "; ".join(said) or last_lines(host.run(log, check=False).stdout, 3)
+    reason = "; ".join(messages) or last_lines(host.run(log, check=False).stdout, 3)
     return SandboxError(
         kinds.NODE_NOT_READY(host=host.name, seconds=READY_SECONDS, reason=reason or "no log")
     )

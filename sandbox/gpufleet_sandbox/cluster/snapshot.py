@@ -1,7 +1,7 @@
-"""The objects of a cluster as etcd holds them: copied, and put back behind its running servers.
+"""Snapshots of a cluster's objects in etcd: read, and restored while its servers run.
 
-A start of a control plane costs seconds of two processors. What its API server, controllers and
-simulated nodes do with deleted and changed objects is what they always do: they watch etcd.
+This is faster than starting a control plane, which takes seconds of two processors. The API
+server, controllers and simulated nodes handle deleted and changed objects as usual: by watches.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from gpufleet_sandbox.waiting import wait_until
 FIRST, LAST = "/registry/", "/registry0"  # every key of Kubernetes begins with the first
 OPERATIONS = 100  # of one transaction; etcd refuses more than 128
 SECONDS = 60.0
-AT_REST = 10  # looks in a row that show the same objects
-QUIET = 3  # looks in a row, a tenth of a second apart, in which controllers added nothing
-# Written by running servers all the time: who is alive, what happened; what a node says of itself.
-BEATS = ("/registry/leases/", "/registry/events/", "/registry/masterleases/")
+STABLE_POLLS = 10  # polls in a row with the same objects
+QUIET_POLLS = 3  # polls in a row, 0.1 s apart, in which controllers added nothing
+# Written continuously by running servers: leases and events, and the status of nodes.
+HEARTBEATS = ("/registry/leases/", "/registry/events/", "/registry/masterleases/")
 NODES = "/registry/minions/"
-# What makes other objects goes before them.
+# Deleted first, as they create other objects.
 OWNERS = (
     "apiregistration.k8s.io/", "validatingwebhook", "mutatingwebhook", "namespaces/",
     "horizontalpodautoscalers/", "cronjobs/", "deployments/", "daemonsets/", "statefulsets/",
     "jobs/", "replicasets/",
 )  # fmt: skip
-DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # it is on this machine
+WITHOUT_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # etcd is local
 Objects = Mapping[str, str]  # key -> value, in base64
 
 
@@ -44,27 +44,27 @@ class Store:
 
     def objects(self) -> Objects:
         """All objects of the cluster."""
-        asked = {"key": _encoded(FIRST), "range_end": _encoded(LAST)}
-        found = self._post("kv/range", asked).get("kvs", ())
+        request = {"key": _encoded(FIRST), "range_end": _encoded(LAST)}
+        found = self._post("kv/range", request).get("kvs", ())
         return {_decoded(one["key"]): one.get("value", "") for one in found}
 
-    def objects_at_rest(self) -> Objects:
-        """The same, once nothing has come or gone for a second."""
-        looks: list[Objects] = []
+    def stable_objects(self) -> Objects:
+        """All objects, once none was created or deleted for a second."""
+        polls: list[Objects] = []
 
-        def resting() -> bool:
-            looks.append(self.objects())
-            last = [_steady(look) for look in looks[-AT_REST:]]
-            return len(last) == AT_REST and all(look == last[0] for look in last)
+        def stable() -> bool:
+            polls.append(self.objects())
+            last = [_steady(poll) for poll in polls[-STABLE_POLLS:]]
+            return len(last) == STABLE_POLLS and all(poll == last[0] for poll in last)
 
-        if not wait_until(resting, SECONDS):
-            raise TimeoutError(f"its controllers were still at work after {SECONDS:g} s")
-        return looks[-1]
+        if not wait_until(stable, SECONDS):
+            raise TimeoutError(f"controllers still created objects after {SECONDS:g} s")
+        return polls[-1]
 
-    def put_back(self, wanted: Objects) -> None:
-        """Make the objects those that are `wanted`, and see that they stay so.
+    def restore(self, wanted: Objects) -> None:
+        """Restore the objects `wanted`, and wait until they are stable.
 
-        TimeoutError where something goes on making others for SECONDS.
+        TimeoutError if something creates other objects for SECONDS.
         """
         self._change(_changes(self.objects(), wanted, nodes=True))
         quiet = 0
@@ -74,7 +74,7 @@ class Store:
             changes = _changes(self.objects(), wanted, nodes=False)
             self._change(changes)
             quiet = 0 if changes else quiet + 1
-            return quiet >= QUIET
+            return quiet >= QUIET_POLLS
 
         if not wait_until(settled, SECONDS):
             left = sorted(_changes(self.objects(), wanted, nodes=False))
@@ -87,15 +87,15 @@ class Store:
 
     def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         request = urllib.request.Request(f"{self.url}/v3/{path}", json.dumps(body).encode())
-        with DIRECTLY.open(request, timeout=SECONDS) as answer:
-            found: dict[str, Any] = json.loads(answer.read())
+        with WITHOUT_PROXY.open(request, timeout=SECONDS) as response:
+            found: dict[str, Any] = json.loads(response.read())
         return found
 
 
 def _changes(found: Objects, wanted: Objects, *, nodes: bool) -> dict[str, str | None]:
-    """Key -> the value that it gets, None where it goes, owners first. Pure.
+    """Key -> the value to write, None to delete; owners first. Pure.
 
-    `nodes`: those that exist are put back too, although what they say of themselves always moves.
+    `nodes`: restore existing nodes too, although their status changes continuously.
     """
     gone = sorted((key for key in found if key not in wanted), key=_rank)
     changed = [
@@ -103,12 +103,12 @@ def _changes(found: Objects, wanted: Objects, *, nodes: bool) -> dict[str, str |
         for key, value in wanted.items()
         if found.get(key) != value and (nodes or key not in found or not key.startswith(NODES))
     ]
-    kept = {**dict.fromkeys(gone), **{key: wanted[key] for key in changed}}
-    return {key: value for key, value in kept.items() if not key.startswith(BEATS)}
+    writes = {**dict.fromkeys(gone), **{key: wanted[key] for key in changed}}
+    return {key: value for key, value in writes.items() if not key.startswith(HEARTBEATS)}
 
 
 def _steady(found: Objects) -> set[str]:
-    return {key for key in found if not key.startswith(BEATS)}
+    return {key for key in found if not key.startswith(HEARTBEATS)}
 
 
 def _rank(key: str) -> tuple[int, str]:

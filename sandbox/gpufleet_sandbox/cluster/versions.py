@@ -1,4 +1,4 @@
-"""What test clusters are built from: versions.yaml, which explains its fields, checked."""
+"""Sources of test clusters: the model of versions.yaml, which explains its fields."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class _Entry(BaseModel):
 
 
 class _Reasoned(_Entry):
-    """An entry that applies to the minors from `since` on and `below` another; else to all."""
+    """An entry for the minors from `since` on and `below` another; without both, for all."""
 
     why: str
     since: str = ""
     below: str = ""
 
     def applies(self, version: str) -> bool:
-        """Whether it is meant for this release (1.18.19)."""
+        """Whether it applies to this release (1.18.19)."""
         minor = minor_of(version)
         if self.since and minor < minor_of(self.since):
             return False
@@ -33,14 +33,14 @@ class _Reasoned(_Entry):
 
 
 class Pin(_Reasoned):
-    """A module that is replaced: by `use`, as module@version."""
+    """A module replaced by `use` (module@version)."""
 
     module: str
     use: str
 
 
 class Repair(_Reasoned):
-    """A piece of a module's file, `find` (a regular expression), that becomes `use`."""
+    """A change in a module's file: `find` (a regular expression) becomes `use`."""
 
     module: str
     file: str
@@ -77,9 +77,9 @@ class Kubernetes(_Entry):
     flags: tuple[Flag, ...]
 
     def release(self, wanted: str) -> str:
-        """The release of a minor; SandboxError where none is known.
+        """The release of a minor; SandboxError GF650 if it is unknown.
 
-        `wanted` is a minor (1.36), with or without a v, or a release that is in the table.
+        `wanted`: a minor (1.36), with or without a v, or a release in `releases`.
         """
         found = wanted.removeprefix("v")
         if found in self.releases.values():
@@ -105,11 +105,11 @@ class Kubernetes(_Entry):
 
 
 class Program(_Entry):
-    """A Go program at one version; `said`: what of it the program prints when asked for it."""
+    """A Go program at one version; `prints`: the version in the output of the program."""
 
     module: str
     version: str
-    said: str
+    prints: str
     package: str
     stamp: str = ""
     linker: str = ""
@@ -127,7 +127,7 @@ class Versions(BaseModel):
 
 @lru_cache(maxsize=1)
 def versions() -> Versions:
-    """versions.yaml, checked."""
+    """versions.yaml, validated."""
     text = resources.files("gpufleet_sandbox.cluster").joinpath("versions.yaml").read_text()
     return Versions.model_validate(yaml.safe_load(text))
 

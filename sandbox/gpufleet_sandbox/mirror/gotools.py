@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from gpufleet_sandbox.cluster.cached import believe, is_believed
+from gpufleet_sandbox.cluster.cached import is_verified, mark_verified
 from gpufleet_sandbox.golang import COMPILER, go_command, go_environment
 from gpufleet_sandbox.locks import exclusive
 from gpufleet_sandbox.process import run
@@ -25,24 +25,24 @@ def toolkit_programs(version: str, cache: Path, progress: Callable[[str], None])
     home = cache / "go"
     target = home / f"nvidia-container-toolkit-{version}"
     with exclusive(home, "build"):
-        if not all(is_believed(target / name) for name in PROGRAMS):
+        if not all(is_verified(target / name) for name in PROGRAMS):
             progress(f"building the NVIDIA container toolkit {version} with Go")
             _install(go_command(home, progress), version, home, target)
     return target
 
 
 def _install(go: Path, version: str, home: Path, target: Path) -> None:
-    """`go install` of every program into `target`, which appears only when all are there."""
+    """`go install` every program into `target`, which is created only once all are built."""
     partial = target.with_suffix(".part")
     shutil.rmtree(partial, ignore_errors=True)
     stamp = f"-X {MODULE}/internal/info.version={version}"
-    # NVML's symbols are looked up when they are called: with immediate binding nothing would start.
+    # NVML's symbols are resolved on first call: with immediate binding nothing would start.
     flags = f"-s -w {stamp} -extldflags=-Wl,-z,lazy"
     environment = go_environment(home, "-trimpath", GOBIN=str(partial), CGO_ENABLED="1")
     sources = [f"{MODULE}/cmd/{name}@v{version}" for name in PROGRAMS]
     words = ["install", "-gcflags", COMPILER, "-ldflags", flags]
     run([go, *words, *sources], env=environment, timeout=1800, group=True)
     for name in PROGRAMS:
-        believe(partial / name, version if name == "nvidia-ctk" else "")
+        mark_verified(partial / name, version if name == "nvidia-ctk" else "")
     shutil.rmtree(target, ignore_errors=True)
     partial.rename(target)

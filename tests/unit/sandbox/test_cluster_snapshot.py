@@ -1,4 +1,4 @@
-"""What is written to etcd so that a cluster consists of given objects again."""
+"""The writes to etcd that restore the objects of a cluster."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ SPACE, OLD = "/registry/namespaces/default", "/registry/configmaps/default/old"
 WANTED = {NODE: "n", LEASE: "l", SPACE: "s", OLD: "o"}
 
 
-def test_what_came_goes_and_what_went_or_changed_comes_back() -> None:
+def test_new_objects_are_deleted_and_missing_or_changed_ones_restored() -> None:
     found = {NODE: "n", LEASE: "l", SPACE: "other", "/registry/pods/a/b": "new"}
     assert _changes(found, WANTED, nodes=True) == {"/registry/pods/a/b": None, SPACE: "s", OLD: "o"}
 
 
-def test_nothing_changed_is_nothing_to_do() -> None:
+def test_unchanged_objects_need_no_writes() -> None:
     assert _changes(WANTED, WANTED, nodes=True) == {}
 
 
-def test_leases_and_events_are_left_alone() -> None:
+def test_leases_and_events_are_ignored() -> None:
     found = {**WANTED, LEASE: "renewed", "/registry/events/default/x": "e"}
     assert _changes(found, WANTED, nodes=True) == {}
 
 
-def test_nodes_are_put_back_once_and_foreign_ones_go_always() -> None:
+def test_nodes_are_restored_once_and_new_ones_always_deleted() -> None:
     found = {**WANTED, NODE: "a heartbeat later", "/registry/minions/gpu-9": "new"}
     gone = {"/registry/minions/gpu-9": None}
     assert _changes(found, WANTED, nodes=True) == {**gone, NODE: "n"}
@@ -32,7 +32,7 @@ def test_nodes_are_put_back_once_and_foreign_ones_go_always() -> None:
     assert _changes(missing, WANTED, nodes=False) == {NODE: "n"}
 
 
-def test_owners_go_before_what_they_make() -> None:
+def test_owners_are_deleted_before_the_objects_that_they_create() -> None:
     keys = [
         "/registry/pods/a/b", "/registry/replicasets/a/b", "/registry/deployments/a/b",
         "/registry/namespaces/a",

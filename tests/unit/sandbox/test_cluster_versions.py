@@ -1,4 +1,4 @@
-"""What test clusters are built from, and how their programs are called."""
+"""The sources of test clusters, and the flags of their programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KUBERNETES = versions().kubernetes
 
 
 @pytest.mark.parametrize("wanted", ["1.18", "v1.18", "1.18.19", "v1.18.19"])
-def test_a_minor_or_a_release_is_understood(wanted: str) -> None:
+def test_a_minor_and_a_release_are_accepted(wanted: str) -> None:
     assert KUBERNETES.release(wanted) == "1.18.19"
 
 
@@ -27,7 +27,7 @@ def test_releases_belong_to_their_minors() -> None:
     assert minors == sorted(minors)
 
 
-def test_an_unknown_minor_is_refused_with_those_there_are() -> None:
+def test_an_unknown_minor_is_rejected_with_the_known_ones() -> None:
     with pytest.raises(SandboxError, match=r"GF650.*'1\.17'.*1\.18, 1\.19"):
         KUBERNETES.release("1.17")
 
@@ -40,7 +40,7 @@ def layout(version: str) -> Layout:
     ("version", "api_server", "others"),
     [("1.18.19", True, True), ("1.20.15", False, True), ("1.23.17", False, False)],
 )
-def test_ports_without_tls_are_closed_where_a_version_has_them(
+def test_ports_without_tls_are_closed_in_versions_that_have_them(
     version: str, api_server: bool, others: bool
 ) -> None:
     found = layout(version)
@@ -54,13 +54,13 @@ def test_controller_manager_and_scheduler_listen_on_no_port() -> None:
         assert "--secure-port=0" in program(layout("1.36.3"))
 
 
-def test_a_late_lease_spoils_no_pods() -> None:
+def test_a_late_lease_does_not_affect_pods() -> None:
     found = layout("1.18.19")
     assert "--node-lease-duration-seconds=40" in control_plane.kwok(found, Path("stages.yaml"))
     assert "--node-monitor-grace-period=600s" in control_plane.controller_manager(found)
 
 
-def test_pins_for_old_releases_are_not_made_for_new_ones() -> None:
+def test_pins_for_old_releases_do_not_apply_to_new_ones() -> None:
     def pinned(version: str) -> set[str]:
         return {pin.module for pin in KUBERNETES.pins if pin.applies(version)}
 
@@ -82,7 +82,7 @@ def test_the_repair_finds_the_line_of_the_old_validators() -> None:
         assert re.sub(one.find, one.use, old) == "\tif data == nil {"
 
 
-def test_what_another_patch_calls_otherwise_is_repaired_for_its_minor_alone() -> None:
+def test_the_call_of_another_patch_is_repaired_only_for_its_minor() -> None:
     [one] = [one for one in KUBERNETES.repairs if one.module == "k8s.io/controller-manager"]
     assert [minor for minor in KUBERNETES.releases if one.applies(minor)] == ["1.25"]
     line = "WithAuthentication(handler, authenticator, failedHandler, nil)"
@@ -91,7 +91,7 @@ def test_what_another_patch_calls_otherwise_is_repaired_for_its_minor_alone() ->
     assert re.sub(one.find, one.use, repaired) == repaired
 
 
-def test_nodes_have_gpus_and_labels_as_asked() -> None:
+def test_nodes_have_the_requested_gpus_and_labels() -> None:
     with_labels = nodes.node("gpu-1", gpus=8, version="1.36.3")
     assert with_labels["status"]["allocatable"]["nvidia.com/gpu"] == "8"
     assert with_labels["metadata"]["labels"]["kubernetes.io/os"] == "linux"

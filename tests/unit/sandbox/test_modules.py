@@ -1,4 +1,4 @@
-"""How programs are built."""
+"""Builds of Go programs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from gpufleet_sandbox.cluster.modules import OwnModule
 
 
-def test_a_build_lets_everything_else_go_first(tmp_path: Path) -> None:
+def test_a_build_has_the_lowest_priority(tmp_path: Path) -> None:
     go = tmp_path / "go"
     go.write_text("#!/bin/sh\nnice\n")
     go.chmod(0o755)

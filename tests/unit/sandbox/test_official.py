@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from gpufleet_sandbox.cluster import build, official
-from gpufleet_sandbox.cluster.cached import believe, is_believed
+from gpufleet_sandbox.cluster.cached import is_verified, mark_verified
 from gpufleet_sandbox.cluster.modules import progress_line
-from gpufleet_sandbox.cluster.official import Binary, NotFetched, Patience, fetch
+from gpufleet_sandbox.cluster.official import Binary, Limits, NotFetched, fetch
 from gpufleet_sandbox.cluster.programs import SERVERS
 from gpufleet_sandbox.cluster.versions import versions
 from gpufleet_sandbox.errors import SandboxError
@@ -31,11 +31,11 @@ URL = f"https://dl.example{PATH}"
 
 @dataclass
 class Site:
-    """What a server has: path -> content; `drip`: it sends a byte at a time, without end."""
+    """Files of a server: path -> content; `drip`: it endlessly sends single bytes."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     drip: bool = False
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
 
 
@@ -45,7 +45,7 @@ class Handler(BaseHTTPRequestHandler):
         super().__init__(*words)  # type: ignore[arg-type]
 
     def do_GET(self) -> None:
-        self.site.asked.append(self.path)
+        self.site.requests.append(self.path)
         content = self.site.files.get(self.path)
         if content is None:
             self.send_error(404)
@@ -58,7 +58,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"x")
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -80,15 +80,15 @@ def binary(content: bytes, member: str = "") -> Binary:
     return Binary(URL, hashlib.sha256(content).hexdigest(), member)
 
 
-def test_a_good_one_is_whole_and_can_be_run(site: Site, tmp_path: Path) -> None:
+def test_a_fetched_binary_is_complete_and_executable(site: Site, tmp_path: Path) -> None:
     target = tmp_path / "there" / "kube-apiserver"
     fetch(binary(PROGRAM), target)
     assert target.read_bytes() == PROGRAM
     assert target.stat().st_mode & 0o111 == 0o111
-    assert site.asked == [PATH]
+    assert site.requests == [PATH]
 
 
-def test_one_out_of_an_archive(site: Site, tmp_path: Path) -> None:
+def test_a_binary_from_an_archive(site: Site, tmp_path: Path) -> None:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as files:
         for name, content in (("a/other", b"no"), ("a/kube-apiserver", PROGRAM)):
@@ -101,7 +101,7 @@ def test_one_out_of_an_archive(site: Site, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", PROGRAM[:-1], PROGRAM + b"#", b"<html>login</html>"])
-def test_a_damaged_one_is_refused(site: Site, tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_binary_is_rejected(site: Site, tmp_path: Path, content: bytes) -> None:
     site.files[PATH] = content
     found = hashlib.sha256(content).hexdigest()
     with pytest.raises(NotFetched, match=found):
@@ -109,19 +109,17 @@ def test_a_damaged_one_is_refused(site: Site, tmp_path: Path, content: bytes) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_missing_one_is_named_with_its_url(site: Site, tmp_path: Path) -> None:
+def test_a_missing_binary_is_reported_with_its_url(site: Site, tmp_path: Path) -> None:
     del site.files[PATH]
     with pytest.raises(NotFetched, match=re.escape(PATH) + ".*404"):
         fetch(binary(PROGRAM), tmp_path / "there" / "kube-apiserver")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_that_never_comes_to_its_end_is_given_up(site: Site, tmp_path: Path) -> None:
+def test_a_slow_download_is_aborted(site: Site, tmp_path: Path) -> None:
     site.drip = True
-    with pytest.raises(NotFetched, match="KiB a second"):
-        fetch(
-            binary(PROGRAM), tmp_path / "there" / "kube-apiserver", Patience(rate=10**9, after=0.1)
-        )
+    with pytest.raises(NotFetched, match=r"is too slow: .* KiB/s"):
+        fetch(binary(PROGRAM), tmp_path / "there" / "kube-apiserver", Limits(10**9, after=0.1))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -131,10 +129,10 @@ def test_no_server_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         fetch(binary(PROGRAM), tmp_path / "there" / "kube-apiserver")
 
 
-def test_servers_are_fetched_by_the_catalogs_digests_and_not_built(
+def test_servers_are_fetched_by_their_digests_and_not_built(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`kubernetes_servers` from a site with the official layout; a second call asks nobody."""
+    """`kubernetes_servers` from a site with the official layout; a second call fetches nothing."""
     monkeypatch.setattr(official, "_architecture", lambda: "amd64")
     layout = "/release/v1.36.3/bin/linux/amd64/{}"
     site.files = {layout.format(name): PROGRAM for name in SERVERS}
@@ -143,64 +141,64 @@ def test_servers_are_fetched_by_the_catalogs_digests_and_not_built(
     for name in SERVERS:
         dict.__setitem__(known.kubernetes.releases["1.36.3"].amd64, name, digest)  # type: ignore[index]
     monkeypatch.setattr(official, "official", lambda: known)
-    said: list[str] = []
-    found = build.kubernetes_servers(SERVERS, "1.36.3", tmp_path, said.append)
+    printed: list[str] = []
+    found = build.kubernetes_servers(SERVERS, "1.36.3", tmp_path, printed.append)
     assert all(path.read_bytes() == PROGRAM for path in found.values())
-    assert not [line for line in said if "building" in line]
-    asked = list(site.asked)
-    assert sorted(asked) == sorted(site.files)
-    build.kubernetes_servers(SERVERS, "1.36.3", tmp_path, said.append)
-    assert site.asked == asked
+    assert not [line for line in printed if "building" in line]
+    requests = list(site.requests)
+    assert sorted(requests) == sorted(site.files)
+    build.kubernetes_servers(SERVERS, "1.36.3", tmp_path, printed.append)
+    assert site.requests == requests
 
 
-def test_where_none_can_be_fetched_the_reason_is_said_before_it_is_built(
+def test_the_reason_for_a_build_is_printed_before_it(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.files = {}
     monkeypatch.setenv("GOPROXY", "off")
-    said: list[str] = []
+    printed: list[str] = []
     with pytest.raises(SandboxError, match="GF654"):
-        build.kubernetes_servers(SERVERS, "1.36.3", tmp_path, said.append)
-    places = [number for number, line in enumerate(said) if "404" in line]
+        build.kubernetes_servers(SERVERS, "1.36.3", tmp_path, printed.append)
+    places = [number for number, line in enumerate(printed) if "404" in line]
     assert len(places) == len(SERVERS)
-    assert max(places) < said.index(next(line for line in said if "building" in line))
+    assert max(places) < printed.index(next(line for line in printed if "building" in line))
 
 
 DAMAGES = [b"", PROGRAM[:10], b"#!/bin/sh\necho Kubernetes v1.36.30 is no better\n"]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_cache_is_noticed_without_running_it(tmp_path: Path, damage: bytes) -> None:
+def test_a_damaged_program_is_detected_without_running_it(tmp_path: Path, damage: bytes) -> None:
     path = tmp_path / "kube-apiserver"
-    assert not is_believed(path)
+    assert not is_verified(path)
     path.write_bytes(PROGRAM)
     path.chmod(0o755)
-    assert not is_believed(path), "nobody noted it"
-    believe(path, "1.36.3")
-    assert is_believed(path)
+    assert not is_verified(path), "not recorded"
+    mark_verified(path, "1.36.3")
+    assert is_verified(path)
     os.utime(path)
-    assert is_believed(path), "copied, with the same content"
+    assert is_verified(path), "copied, with the same content"
     path.write_bytes(damage)
-    assert not is_believed(path)
-    assert path.read_bytes() == damage, "a look changes nothing"
+    assert not is_verified(path)
+    assert path.read_bytes() == damage, "the check does not change it"
 
 
-def test_one_that_prints_no_version_is_believed_by_its_note(tmp_path: Path) -> None:
+def test_a_program_that_prints_no_version_is_verified_by_its_record(tmp_path: Path) -> None:
     path = tmp_path / "node-problem-detector"
     path.write_bytes(b"first")
-    believe(path, "")
-    assert is_believed(path)
+    mark_verified(path, "")
+    assert is_verified(path)
     path.write_bytes(b"second")
-    assert not is_believed(path)
+    assert not is_verified(path)
 
 
-def test_what_prints_another_version_is_not_noted(tmp_path: Path) -> None:
+def test_a_program_that_prints_another_version_is_not_recorded(tmp_path: Path) -> None:
     path = tmp_path / "kube-apiserver"
     path.write_bytes(PROGRAM)
     path.chmod(0o755)
     with pytest.raises(SandboxError, match=r"GF602.*expected version 1\.35\.0"):
-        believe(path, "1.35.0")
-    assert not is_believed(path)
+        mark_verified(path, "1.35.0")
+    assert not is_verified(path)
 
 
 def test_a_damaged_program_is_fetched_again(
@@ -208,19 +206,19 @@ def test_a_damaged_program_is_fetched_again(
 ) -> None:
     source = binary(PROGRAM)
     monkeypatch.setattr(official, "server", lambda name, version: source)
-    said: list[str] = []
-    found = build.kubernetes_servers(["kube-apiserver"], "1.36.3", tmp_path, said.append)
+    printed: list[str] = []
+    found = build.kubernetes_servers(["kube-apiserver"], "1.36.3", tmp_path, printed.append)
     found["kube-apiserver"].write_bytes(PROGRAM[:5])
     assert not build.have_server("kube-apiserver", "1.36.3", tmp_path)
-    build.kubernetes_servers(["kube-apiserver"], "1.36.3", tmp_path, said.append)
+    build.kubernetes_servers(["kube-apiserver"], "1.36.3", tmp_path, printed.append)
     assert found["kube-apiserver"].read_bytes() == PROGRAM
-    assert any("is damaged" in line for line in said)
+    assert any("is damaged" in line for line in printed)
     assert build.have_server("kube-apiserver", "1.36.3", tmp_path)
 
 
-def test_too_much_is_given_up(site: Site, tmp_path: Path) -> None:
+def test_a_too_large_download_is_aborted(site: Site, tmp_path: Path) -> None:
     with pytest.raises(NotFetched, match="more than 8 bytes"):
-        fetch(binary(PROGRAM), tmp_path / "there" / "kube-apiserver", Patience(most=8))
+        fetch(binary(PROGRAM), tmp_path / "there" / "kube-apiserver", Limits(most=8))
 
 
 @pytest.mark.parametrize("content", [b"no archive", None])
@@ -234,7 +232,7 @@ def test_an_archive_without_the_program(site: Site, tmp_path: Path, content: byt
 
 
 @pytest.mark.parametrize("where", ["nonsense", "http://user:s3cret@127.0.0.1:1"])
-def test_a_mirror_that_cannot_be_is_named_without_its_login(
+def test_an_unreachable_mirror_is_reported_without_its_credentials(
     where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(official.SITE, where)
@@ -243,8 +241,8 @@ def test_a_mirror_that_cannot_be_is_named_without_its_login(
     assert "s3cret" not in str(caught.value)
 
 
-def test_digests_belong_to_versions_that_are_used() -> None:
-    """A version that moves without its digest would silently be built from source."""
+def test_digests_belong_to_used_versions() -> None:
+    """A version that changes without its digest would silently be built from source."""
     data = official.official()
     for name, program in data.programs.items():
         assert versions().programs[name].version == program.version

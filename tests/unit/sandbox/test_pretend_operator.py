@@ -1,4 +1,4 @@
-"""The stand-in for the GPU Operator keeps at its work, and tells what ended it."""
+"""The fake GPU Operator retries on errors of the server, and reports other errors."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.cluster.fake_operator import FakeOperator
 
 
 class Answers:
-    """A server that answers each look with the next of these; the last stays."""
+    """A server that responds with these errors in turn; the last one repeats."""
 
     def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)
-        self.looks = 0
+        self.requests = 0
 
     def list_cluster_custom_object(self, *_: str) -> None:
-        self.looks += 1
+        self.requests += 1
         raise self.errors.pop(0) if len(self.errors) > 1 else self.errors[0]
 
 
@@ -30,14 +30,14 @@ def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeOperator:
     return FakeOperator(Cluster("none", "1.36.3", tmp_path, tmp_path))
 
 
-def test_it_looks_again_where_the_server_cannot_answer_now(operator: FakeOperator) -> None:
+def test_it_retries_after_temporary_errors(operator: FakeOperator) -> None:
     operator.custom = Answers(*(ApiException(status) for status in (404, 409, 429, 500, 503)))
     with operator:
-        assert wait_until(lambda: operator.custom.looks > 5, 120)
+        assert wait_until(lambda: operator.custom.requests > 5, 120)
 
 
 @pytest.mark.parametrize("error", [ApiException(422), KeyError("metadata")])
-def test_what_ended_it_is_told_whatever_else_failed(
+def test_its_own_error_is_raised_even_if_the_test_failed(
     operator: FakeOperator, error: Exception
 ) -> None:
     operator.custom = Answers(error)
@@ -47,7 +47,7 @@ def test_what_ended_it_is_told_whatever_else_failed(
             assert operator.work.exception(10) is error
             pytest.fail("no end after 300 s")
 
-    with pytest.raises(type(error)) as told:
+    with pytest.raises(type(error)) as caught:
         a_test()
-    assert told.value is error
+    assert caught.value is error
     assert isinstance(error.__cause__, pytest.fail.Exception)

@@ -1,4 +1,4 @@
-"""What a build has started ends with it, whoever ends it."""
+"""A build kills its child processes when it is interrupted, terminated or times out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpufleet_sandbox.errors import SandboxError
 from gpufleet_sandbox.process import run
 from gpufleet_sandbox.waiting import wait_until
 
-# A go whose compiler goes on for minutes; of `list` and the rest it makes nothing.
+# A fake go whose compiler runs for minutes; other commands than `build` do nothing.
 GO = """#!/bin/sh
 [ "$1" = build ] || exit 0
 sleep 300 >/dev/null 2>&1 &
@@ -38,17 +38,17 @@ def module(tmp_path: Path) -> OwnModule:
 
 
 def until(found: Callable[[], bool]) -> bool:
-    """Whether it comes to be within seconds."""
+    """Whether it becomes true within seconds."""
     return wait_until(found, 20)
 
 
 def is_gone(folder: Path) -> bool:
-    """Whether the compiler is no more, or nothing but an entry that its new parent has to take."""
+    """Whether the compiler has exited; it may be a zombie."""
     state = Path("/proc", (folder / "compiler").read_text().strip(), "stat")
     return not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
-def test_a_build_that_takes_too_long(
+def test_a_build_that_times_out(
     module: OwnModule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(modules, "BUILD_SECONDS", 1)
@@ -57,10 +57,10 @@ def test_a_build_that_takes_too_long(
     assert until(lambda: is_gone(tmp_path))
 
 
-def test_one_that_is_interrupted(
+def test_a_build_that_is_interrupted(
     module: OwnModule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(modules, "SAY_EVERY", 0.0)
+    monkeypatch.setattr(modules, "REPORT_EVERY", 0.0)
 
     def interrupt(line: str) -> None:
         raise KeyboardInterrupt
@@ -82,7 +82,7 @@ module.build("etcd", {"etcd": "example.org/etcd"}, folder / "target", "")
 
 
 @pytest.mark.parametrize("whom", ["go", "us"])
-def test_one_that_is_ended(module: OwnModule, tmp_path: Path, whom: str) -> None:
+def test_a_build_that_is_terminated(module: OwnModule, tmp_path: Path, whom: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, str(tmp_path)], stderr=subprocess.PIPE
     ) as us:
@@ -95,7 +95,7 @@ def test_one_that_is_ended(module: OwnModule, tmp_path: Path, whom: str) -> None
     assert until(lambda: is_gone(tmp_path))
 
 
-def test_a_command_that_takes_too_long(module: OwnModule, tmp_path: Path) -> None:
+def test_a_command_that_times_out(module: OwnModule, tmp_path: Path) -> None:
     done = run([module.go, "build"], check=False, timeout=1, group=True)
     assert done.returncode == 124
     assert until(lambda: is_gone(tmp_path))

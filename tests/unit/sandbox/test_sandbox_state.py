@@ -1,4 +1,4 @@
-"""What of the sandbox needs no container: addresses, state, keys, the PCI bus, faults."""
+"""Parts of the sandbox that need no container: addresses, state, keys, the PCI bus, faults."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ def host_state(name: str, address: str) -> HostState:
     )
 
 
-def test_addresses_leave_out_the_gateway_and_those_in_use() -> None:
+def test_addresses_skip_the_gateway_and_used_ones() -> None:
     assert gateway("10.89.3.0/24") == "10.89.3.1"
     assert free_address("10.89.3.0/24", []) == "10.89.3.2"
     assert free_address("10.89.3.0/24", ["10.89.3.2", "10.89.3.3"]) == "10.89.3.4"
 
 
-def test_a_full_network_is_said() -> None:
+def test_a_full_network_is_an_error() -> None:
     with pytest.raises(ValueError, match="no free address"):
         free_address("10.0.0.0/30", ["10.0.0.2"])
 
 
-def test_state_survives_a_process() -> None:
+def test_a_saved_state_can_be_loaded() -> None:
     state = SandboxState("x", "podman", "imitation", "gpufleet-x", "10.89.0.0/24")
     state.hosts["el7"] = host_state("el7", "10.89.0.2")
     state.save()
     assert load_state("x") == state
 
 
-def test_a_sandbox_that_is_not_up_says_how_to_start_it() -> None:
+def test_the_error_of_a_sandbox_that_is_not_up_has_the_command_to_start_it() -> None:
     with pytest.raises(SandboxError) as caught:
         load_state("other")
     assert caught.value.finding.code == "GF603"
     assert "gpufleet sandbox up --name other" in caught.value.finding.remedy
 
 
-def test_inventory_has_all_hosts_but_the_mirror() -> None:
+def test_the_inventory_has_all_hosts_except_the_mirror() -> None:
     state = SandboxState("x", "podman", "imitation", "gpufleet-x", "10.89.0.0/24")
     for number, name in enumerate(("mirror", "el7", "nogpu"), 2):
         state.hosts[name] = host_state(name, f"10.89.0.{number}")
@@ -71,7 +71,7 @@ def test_inventory_has_all_hosts_but_the_mirror() -> None:
     assert "driver_branch" not in found["nogpu"]
 
 
-def test_pyinfra_says_in_one_message_that_the_sandbox_is_not_up(
+def test_pyinfra_reports_a_sandbox_that_is_not_up_in_one_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPUFLEET_SANDBOX", "none")
@@ -84,15 +84,15 @@ def test_pyinfra_says_in_one_message_that_the_sandbox_is_not_up(
     assert not state_file("none").exists()
 
 
-def test_keys_are_made_once(tmp_path: Path) -> None:
-    first = make_key(tmp_path / "keys" / "id", "somebody")
-    assert make_key(tmp_path / "keys" / "id", "somebody") == first
+def test_keys_are_created_once(tmp_path: Path) -> None:
+    first = make_key(tmp_path / "keys" / "id", "comment")
+    assert make_key(tmp_path / "keys" / "id", "comment") == first
     assert (tmp_path / "keys" / "id").stat().st_mode & 0o077 == 0
     assert known_hosts_line("10.0.0.2", first).startswith("10.0.0.2 ssh-ed25519 AAAA")
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
-def test_each_kind_has_a_recipe_and_kernels_that_exist(kind: HostKind) -> None:
+def test_each_kind_has_a_recipe_and_existing_kernels(kind: HostKind) -> None:
     known = {kernel.release for kernel in KERNELS}
     assert (RECIPES / f"{kind.image}.sh").exists()
     for release in (kind.kernel, kind.next_kernel):
@@ -128,10 +128,10 @@ def test_scenario_of_each_package_manager(tmp_path: Path) -> None:
     assert (tmp_path / "deb/secure-boot").read_text() == "0"
     yum = (tmp_path / "rpm/root/etc/yum.repos.d/CentOS-Base.repo").read_text()
     assert "baseurl=http://mirror/archive/el7/" in yum
-    assert not (tmp_path / "rpm/secure-boot").exists(), "EL 7 stands for a machine with a BIOS"
+    assert not (tmp_path / "rpm/secure-boot").exists(), "the EL 7 host has a BIOS"
 
 
-def test_faults_fit_their_hosts() -> None:
+def test_faults_are_available_on_matching_hosts() -> None:
     assert "apt-lock" in faults.available(KINDS["ubuntu2204"])
     assert "apt-lock" not in faults.available(KINDS["el7"])
     assert "secure-boot" not in faults.available(KINDS["el7"])
@@ -141,7 +141,7 @@ def test_faults_fit_their_hosts() -> None:
     assert set(faults.available(KINDS["mirror"])) == mirror
 
 
-def test_each_fault_script_is_right_shell_and_has_both_functions() -> None:
+def test_each_fault_script_is_valid_shell_and_has_both_functions() -> None:
     scripted = {fault.name for fault in faults.FAULTS if isinstance(fault, faults.ScriptFault)}
     assert scripted == {path.stem for path in faults.SCRIPTS.glob("*.sh")}
     for name in scripted:
@@ -150,7 +150,7 @@ def test_each_fault_script_is_right_shell_and_has_both_functions() -> None:
         assert {"on()", "off()"} <= set(path.read_text().split())
 
 
-def test_a_failed_command_says_what_and_why() -> None:
+def test_a_failed_command_is_reported_with_its_status_and_reason() -> None:
     with pytest.raises(SandboxError) as caught:
         run(["sh", "-c", "echo first; echo the reason >&2; exit 3"])
     assert "status 3: the reason" in caught.value.finding.message
@@ -158,11 +158,11 @@ def test_a_failed_command_says_what_and_why() -> None:
     assert missing.returncode == 127
 
 
-def test_a_command_without_end_fails() -> None:
+def test_a_command_that_times_out_fails() -> None:
     assert run(["sleep", "5"], check=False, timeout=0.1).returncode == 124
 
 
-def test_real_images_leave_out_what_the_imitation_brings() -> None:
+def test_real_images_install_no_packages_of_the_imitation_only() -> None:
     script = real.script("ubuntu2404", PACKAGES, RECIPES, "6.8.0-45-generic")
     assert " dnf" not in script
     assert " docker.io" not in script

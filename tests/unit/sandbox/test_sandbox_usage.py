@@ -1,4 +1,4 @@
-"""Values that there are none of: wrong usage, and nothing was done."""
+"""Unknown values on the command line are usage errors."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def test_an_unknown_value_is_status_two(words: str, code: str) -> None:
     assert (done.exit_code, code in done.output) == (2, True), done.output
 
 
-def test_a_sandbox_that_is_not_up_is_no_wrong_usage() -> None:
+def test_a_sandbox_that_is_not_up_is_not_a_usage_error() -> None:
     done = CliRunner().invoke(main, ["sandbox", "ssh", "--name", "none-such", "debian12", "true"])
     assert (done.exit_code, "GF603" in done.output) == (1, True), done.output

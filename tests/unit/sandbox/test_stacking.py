@@ -1,4 +1,4 @@
-"""What the tests of deploys say themselves where a run does not end."""
+"""The tests of deploys report a run that times out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cluster import stacking
 from tests.cluster.stacking import Bench
 
 
-def test_a_run_without_end_is_ended_with_what_it_started_and_told(
+def test_a_run_that_times_out_is_killed_with_its_children_and_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     helm, deploys = tmp_path / "helm.pid", tmp_path / "deploys"
@@ -30,9 +30,9 @@ def test_a_run_without_end_is_ended_with_what_it_started_and_told(
     gone = Process("kube-scheduler", 1, "never")
     bench = Bench(Cluster("none", "1.36.3", tmp_path, helm, [gone]), tmp_path, seconds=10)
     began = time.monotonic()
-    with pytest.raises(pytest.fail.Exception) as told:
+    with pytest.raises(pytest.fail.Exception) as caught:
         bench.deploy()
-    assert time.monotonic() - began < 50  # not when its helm has ended
-    assert "no longer running: kube-scheduler" in str(told.value)
-    assert "waiting for a pod" in str(told.value)
+    assert time.monotonic() - began < 50  # does not wait for its helm
+    assert "no longer running: kube-scheduler" in str(caught.value)
+    assert "waiting for a pod" in str(caught.value)
     assert wait_until(lambda: not birth(int(helm.read_text())), 5)
