@@ -1,4 +1,4 @@
-# A process that holds the locks of apt and dpkg, as an unattended upgrade does.
+# A process holds the locks of apt and dpkg, like an unattended upgrade.
 on() {
     systemd-run -q --collect --unit=sim-lock --property=Type=notify --property=NotifyAccess=all \
         python3 -c '

@@ -1,4 +1,4 @@
-# /boot becomes a file system of its own with no space for one more initramfs.
+# /boot becomes a separate file system without space for another initramfs.
 on() {
     if mountpoint -q /boot; then return; fi
     mkdir -p /run/sim/boot

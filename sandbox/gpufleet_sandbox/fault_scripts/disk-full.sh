@@ -1,5 +1,5 @@
-# /var becomes a small file system that is full; docker and containerd keep their own below it.
-# What is written to /var meanwhile is lost with it.
+# /var becomes a small, full file system; /var/lib/docker and /var/lib/containerd are not affected.
+# Files written to /var meanwhile are lost.
 FULL=/run/sim/var-full OLD=/run/sim/var-old
 on() {
     if mountpoint -q /var; then return; fi

@@ -1,3 +1,3 @@
-# The driver packages' own Makefile looks for this file and fails, as on a kernel it does not know.
+# The Makefile of the driver packages fails if this file exists, as on an unsupported kernel.
 on() { touch /etc/sim/fail/dkms; }
 off() { rm -f /etc/sim/fail/dkms; }

@@ -1,4 +1,4 @@
-# The mirror's machine answers, its server does not run.
+# The mirror's host is up, but its server is stopped.
 on() { systemctl stop mirror; }
 off() {
     systemctl start mirror

@@ -1,4 +1,4 @@
-# A process computes on GPU 0: it has the device files open that a CUDA program has.
+# A process uses GPU 0: it opens the same device files as a CUDA program.
 on() {
     if [ ! -e /dev/nvidia0 ]; then
         echo "no /dev/nvidia0: load the driver first" >&2

@@ -1,4 +1,4 @@
-# The first GPU is gone from the bus until the next boot.
+# The first GPU is missing from the bus until the next boot.
 LOST=/run/sim/lost
 on() {
     if [ -d $LOST ]; then return; fi

@@ -1,4 +1,4 @@
-# The archive seems to have no headers for any kernel.
+# No kernel headers can be installed from the archive.
 APT=/etc/apt/preferences.d/00-no-headers
 on() {
     if [ -d /etc/apt/preferences.d ]; then

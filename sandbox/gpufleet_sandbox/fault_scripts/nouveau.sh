@@ -1,4 +1,4 @@
-# The kernel has nouveau; it is loaded, also early at each boot, and the console holds it.
+# nouveau is installed, loaded now and early in each boot, and in use by the console.
 RELEASE=$(uname -r)
 FOLDER=/lib/modules/$RELEASE/kernel/drivers/gpu/drm/nouveau
 rebuild() {
@@ -17,7 +17,7 @@ on() {
         touch "$FOLDER/added-by-fault"
         rebuild
     fi
-    # insmod: what a driver package says of nouveau in modprobe.d comes too late here
+    # insmod: ignores the blacklist of a driver package in modprobe.d
     if [ ! -d /sys/module/nvidia ] && [ ! -d /sys/module/nouveau ]; then
         modprobe drm
         insmod "$FOLDER/nouveau.ko"

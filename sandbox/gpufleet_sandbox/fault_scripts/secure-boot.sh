@@ -1,4 +1,4 @@
-# Secure Boot as the firmware shows it, from now on and over reboots.
+# Secure Boot as reported by the firmware, now and after reboots.
 EFIVAR=/run/sim/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c
 set_to() {
     printf %s "$1" > /etc/sim/secure-boot

@@ -1,3 +1,3 @@
-# Firmware that takes its time: 20 seconds more at each boot.
+# Slow firmware: each boot takes 20 seconds longer.
 on() { echo 20 > /etc/sim/slow-boot; }
 off() { rm -f /etc/sim/slow-boot; }

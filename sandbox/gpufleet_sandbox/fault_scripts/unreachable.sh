@@ -1,4 +1,4 @@
-# The network is down. Switched over the container engine, not over SSH.
+# The network is down. Switched by the container engine, not over SSH.
 on() { ip link set eth0 down; }
 off() {
     ip link set eth0 up

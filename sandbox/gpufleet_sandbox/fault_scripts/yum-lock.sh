@@ -1,4 +1,4 @@
-# A live process whose number stands in the lock files of yum and dnf.
+# The lock files of yum and dnf contain the ID of a running process.
 LOCKS="/var/run/yum.pid /var/cache/dnf/metadata_lock.pid /var/cache/dnf/download_lock.pid
     /var/lib/dnf/rpmdb_lock.pid"
 on() {

@@ -1,7 +1,7 @@
 """Images of the sandbox hosts: one root file system by mmdebstrap, a thin layer per image.
 
-Both are named after the hash of what they are made from: a changed recipe makes a new image,
-an unchanged one costs one look at the engine's list.
+Tags contain the hash of the recipe: a changed recipe builds a new image, and an unchanged one only
+checks that the image exists.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What a host is started from. `is_real`: the distribution's own image, not the imitation."""
+    """The image of a host. `is_real`: the distribution's official image, not the imitation."""
 
     tag: str
     is_real: bool
@@ -41,9 +41,9 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class ImageStore:
-    """Builds images when they are missing. `machine` is the folder of `machine.build`.
+    """Builds missing images. `machine`: the folder of `machine.build`.
 
-    `source`: imitation, real (an error where it cannot be had), or auto (real where it can be had).
+    `source`: imitation, real (an error if not available), or auto (real if available).
     """
 
     engine: Engine
@@ -53,7 +53,7 @@ class ImageStore:
     source: str = "auto"
 
     def image(self, kind: HostKind) -> Image:
-        """The image for hosts of this kind, built first when it has to be."""
+        """The image for hosts of this kind; builds it if missing."""
         if self.source != "imitation" and kind.image in real.REGISTRY:
             found = self._real(kind)
             if found:
@@ -71,7 +71,7 @@ class ImageStore:
         return tag
 
     def _real(self, kind: HostKind) -> str:
-        """The tag of the image on top of the real distribution; "" when the imitation has to do."""
+        """The tag of the image based on the real distribution; "" to use the imitation."""
         registry = real.Registry(self.engine, self.cache)
         script = real.script(kind.image, PACKAGES, RECIPES, kind.kernel)
         tag = f"localhost/gpufleet-real-{kind.image}:{_digest(script, *self._kernel())}"
@@ -89,11 +89,11 @@ class ImageStore:
             image = real.REGISTRY[kind.image]
             raise SandboxError(kinds.IMAGE_NOT_PULLED(image=image, reason=reason))
         if reason:
-            self.progress(f"no image of the real {kind.image}, so its imitation: {reason}")
+            self.progress(f"using the imitation of {kind.image}, no real image: {reason}")
         return "" if reason else tag
 
     def _kernel(self) -> list[str]:
-        """What an image has of the simulated machine: its kernels, installed by these programs."""
+        """Hashes of the parts of the simulated machine in an image: its kernels and installers."""
         files = [self.machine / "install-kernel", self.machine / "dracut"]
         files += [path for path in (self.machine / "kernels").rglob("*") if path.is_file()]
         return [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(files)]
@@ -110,7 +110,7 @@ class ImageStore:
 
 
 def build_base(engine: Engine, cache: Path, progress: Progress) -> None:
-    """The image that every imitation begins with; nothing of the simulated machine is in it."""
+    """Build the base of every imitation; it has no parts of the simulated machine."""
     tag = f"localhost/gpufleet-base:{_base_version()}"
     with exclusive(cache / "images", "base"):
         if engine.has_image(tag):
@@ -124,7 +124,7 @@ def build_base(engine: Engine, cache: Path, progress: Progress) -> None:
 
 
 def _bootstrap(sources: AptSources, archive: Path) -> None:
-    """A root file system of this machine's distribution, from its own apt sources."""
+    """Build a root file system of this machine's distribution from its apt sources."""
     partial = archive.with_suffix(".part")
     lines = "\n".join(sources.lines(MAIN[sources.distribution])) + "\n"
     options = ["--quiet", "--variant=minbase", "--format=tar", f"--include={','.join(PACKAGES)}"]

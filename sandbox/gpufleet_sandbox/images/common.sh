@@ -1,7 +1,7 @@
-# Every image: what a container needs to be a quiet host that is reached by SSH.
+# Every image: settings of a container that is a quiet host with SSH access.
 set -eu
 
-# Units that would reach through to the real kernel or devices, or do things at random times.
+# Units that would access the real kernel or devices, or run at random times.
 for unit in systemd-udevd.service systemd-udevd-control.socket systemd-udevd-kernel.socket \
     systemd-udev-trigger.service systemd-sysctl.service systemd-random-seed.service \
     systemd-binfmt.service console-getty.service getty.target \
@@ -24,13 +24,13 @@ MaxStartups 200:30:400
 END
 rm -f /etc/ssh/ssh_host_*
 
-# Who logs in where root does not, and may do everything by sudo.
+# The SSH user of hosts without root login; has full sudo rights.
 useradd --create-home --shell /bin/bash admin
 printf 'admin ALL=(ALL) NOPASSWD: ALL\n' > /etc/sudoers.d/admin
 chmod 440 /etc/sudoers.d/admin
 
-# docker on a machine with the old control groups: its containers get their own view of them. They are
-# alone on their host: a hundred calls of iptables at each start would be for nothing.
+# docker on cgroup v1: containers get a private cgroup namespace. No iptables: nothing else runs on the
+# host, and each start would call it a hundred times.
 if [ -x /usr/sbin/dockerd ]; then
     mkdir -p /etc/systemd/system/docker.service.d
     cat > /etc/systemd/system/docker.service.d/cgroup.conf << 'END'
@@ -40,8 +40,8 @@ ExecStart=/usr/sbin/dockerd --default-cgroupns-mode=private --iptables=false --i
 END
 fi
 
-# The initramfs takes nouveau along where the kernel has it, as one with a splash screen does. What only
-# a real boot needs is left out: a container does not boot from it, and each rebuild costs a second.
+# The initramfs contains nouveau if the kernel has it, as with a splash screen. It omits what only a real
+# boot needs: a container does not boot from it, and each rebuild takes a second.
 sed -i 's/^COMPRESS=.*/COMPRESS=gzip/' /etc/initramfs-tools/initramfs.conf
 printf 'MODULES=list\nBUSYBOX=n\nCOMPRESSLEVEL=1\n' > /etc/initramfs-tools/conf.d/sandbox
 find /usr/share/initramfs-tools/hooks /usr/share/initramfs-tools/scripts/*/ -type f ! -name kmod -delete
@@ -58,7 +58,7 @@ rm -f /etc/apt/sources.list /etc/apt/sources.list.d/* /etc/apt/apt.conf.d/99mmde
 rm -rf /var/lib/apt/lists/* /etc/machine-id
 : > /etc/machine-id
 
-purge() { # packages of this distribution that an image does not have
+purge() { # remove packages of the base that an image does not have
     DEBIAN_FRONTEND=noninteractive apt-get -qq -y purge "$@" > /tmp/purge.log 2>&1 || {
         cat /tmp/purge.log
         return 1

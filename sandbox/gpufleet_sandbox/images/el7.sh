@@ -1,4 +1,4 @@
-# An imitation of CentOS 7.9 with docker: real rpm and dnf (called yum), no sign of apt and dpkg.
+# An imitation of CentOS 7.9 with docker: real rpm and dnf (as yum), hidden apt and dpkg.
 ln -s dnf /usr/bin/yum
 rm -f /etc/os-release /usr/lib/os-release /etc/debian_version
 cat > /usr/lib/os-release << 'END'
@@ -19,7 +19,7 @@ echo "CentOS Linux release 7.9.2009 (Core)" > /etc/centos-release
 ln -s centos-release /etc/redhat-release
 ln -s centos-release /etc/system-release
 
-# Debian's dnf has a repository of its own, and goes on where one is missing: yum does neither.
+# Unlike yum, Debian's dnf has a local repository, and skips unavailable repositories: disable both.
 mkdir -p /etc/dnf/plugins /etc/yum.repos.d
 printf '[main]\nenabled=0\n' > /etc/dnf/plugins/local.conf
 find /usr/lib/python3/dist-packages/dnf-plugins -name '*.py' ! -name versionlock.py -delete # each costs every call
@@ -34,9 +34,9 @@ END
 rm -f /etc/yum.conf
 ln -s dnf/dnf.conf /etc/yum.conf
 
-# The base of an EL 7 as rpm's database knows it: the files are Debian's.
+# The base packages of an EL 7 in rpm's database; the files are Debian's.
 base=$(mktemp -d)
-package() { # name, version-release, further lines of the spec
+package() { # name, version-release, additional lines of the spec
     printf 'Name: %s\nVersion: %s\nRelease: %s\nSummary: base of the sandbox host\nLicense: none\n%s\n%%description\nNone.\n%%files\n' \
         "$1" "${2%%-*}" "${2#*-}" "${3:-}" > "$base/$1.spec"
     rpmbuild --quiet -bb --define "_rpmdir $base" --define "_topdir $base" --target x86_64 "$base/$1.spec" > /dev/null
@@ -64,7 +64,7 @@ ln -s /usr/lib/sim/dracut /usr/sbin/dracut
 ln -s /usr/lib/sim/lsinitrd /usr/bin/lsinitrd
 /usr/lib/sim/install-kernel 3.10.0-1160.119.1.el7.x86_64
 
-# unmkinitramfs stays: the simulated boot reads the image with it.
+# Do not hide unmkinitramfs: the simulated boot reads the image with it.
 mkdir /usr/lib/hidden
 for tool in /usr/bin/apt /usr/bin/apt-* /usr/bin/dpkg /usr/bin/dpkg-* /usr/sbin/dpkg-* /usr/bin/dselect \
     /usr/sbin/update-initramfs /usr/sbin/mkinitramfs /usr/bin/lsinitramfs /etc/debian_version; do

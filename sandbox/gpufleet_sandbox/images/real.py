@@ -1,7 +1,7 @@
-"""Images of the real distributions, where a registry can be reached.
+"""Images of the real distributions, if a registry can be reached.
 
-Nothing here could be tried where the project is developed (no registry answers): `auto` therefore
-goes back to the imitation when any step fails, and `gpufleet sandbox status` says which is used.
+Not tested: no registry is reachable where the project is developed. `auto` therefore falls back to
+the imitation if any step fails, and `gpufleet sandbox status` shows which one is used.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gpufleet_sandbox.engine import Engine
 
-# EL 7 is not among them: its C library (2.17) is older than the simulated kernel can run with.
+# Without EL 7: its C library (2.17) is too old for the simulated kernel.
 REGISTRY = {"ubuntu2204": "ubuntu:22.04", "ubuntu2404": "ubuntu:24.04", "debian12": "debian:12"}
 WITHOUT = {"ubuntu2404": ("docker.io",)}
 RPM_TOOLS = ("rpm", "dnf", "dnf-plugins-core")
@@ -22,13 +22,13 @@ RETRY_AFTER = 3600
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Pulls images, and remembers for an hour that it could not."""
+    """Pulls images; after a failure it does not retry for an hour."""
 
     engine: Engine
     cache: Path
 
     def pull(self, name: str) -> str:
-        """Pull the image for `name`; "" when that worked, else the reason."""
+        """Pull the image for `name`. Returns "" or the reason of the failure."""
         done = self.engine("pull", "-q", REGISTRY[name], check=False, timeout=PULL_SECONDS)
         if done.returncode == 0:
             return ""
@@ -47,7 +47,7 @@ class Registry:
 
 
 def script(name: str, packages: list[str], recipes: Path, kernel: str) -> str:
-    """The script that makes a host of a pulled image."""
+    """The script that turns a pulled image into a host's image."""
     dropped = {*RPM_TOOLS, *WITHOUT.get(name, ())}
     wanted = " ".join(package for package in packages if package not in dropped)
     install = (recipes / "real.sh").read_text().replace("@PACKAGES@", wanted)

@@ -1,9 +1,9 @@
-# On top of the real distribution's image: what a host needs, from the distribution's own archive.
+# On top of the real distribution's image: the packages of a host, from the distribution's archive.
 set -eu
 export DEBIAN_FRONTEND=noninteractive
 apt-get -qq update
 apt-get -qq -y --no-install-recommends install @PACKAGES@
-# The simulated kernel was compiled on the machine below: it must run with this C library too.
+# The simulated kernel was compiled outside this container: it must also run with this C library.
 refused=$(LD_PRELOAD=/usr/lib/sim/simkernel.so uname -r 2>&1 > /dev/null)
 if [ -n "$refused" ]; then
     echo "$refused" >&2

@@ -1,4 +1,4 @@
-# An imitation of Ubuntu 24.04 with containerd alone.
+# An imitation of Ubuntu 24.04 with containerd and without docker.
 purge rpm dnf dnf-plugins-core docker.io
 rm -rf /etc/docker /etc/systemd/system/docker.service.d
 rm -f /etc/os-release /usr/lib/os-release

@@ -1,7 +1,7 @@
 """The simulated machine under a sandbox host: kernel modules, PCI bus, NVML.
 
-`build(cache)` compiles what the hosts mount at /usr/lib/sim; `nvidia_smi(cache)` gives the real
-nvidia-smi of this machine's distribution.
+`build(cache)` compiles the folder that hosts mount at /usr/lib/sim; `nvidia_smi(cache)` returns the
+real nvidia-smi of this machine's distribution.
 """
 
 from gpufleet_sandbox.machine.build import build

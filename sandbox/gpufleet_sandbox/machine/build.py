@@ -1,4 +1,4 @@
-"""Compiles the simulated machine: everything that a host mounts at /usr/lib/sim."""
+"""Compile the simulated machine: the folder that a host mounts at /usr/lib/sim."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CC = ("gcc", "-O2", "-fPIC", "-shared")
 
 
 def build(cache: Path) -> Path:
-    """Compile once per version of the sources; returns the folder, `cache`/machine/<hash>."""
+    """Compile once per version of the sources. Returns the folder, `cache`/machine/<hash>."""
     target = cache / "machine" / _version()
     with exclusive(cache / "machine", "build"):
         if not target.exists():
@@ -47,7 +47,7 @@ def _version() -> str:
 
 
 def _build_nvml(header: Path, folder: Path) -> None:
-    """Our functions, and "not supported" for every other one that the header declares."""
+    """Build the library: our functions, and "not supported" for all others in the header."""
     flags = [f"-I{header.parent}", "-DNVML_NO_UNVERSIONED_FUNC_DEFS"]
     sources = [SOURCES / "nvml.c", SOURCES / "nvml_host.c"]
     written = "".join(path.read_text() for path in sources)

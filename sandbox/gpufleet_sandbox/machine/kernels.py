@@ -9,13 +9,13 @@ from gpufleet_sandbox.process import run
 
 # Longer than any vermagic, so that one compiled module serves every kernel.
 PLACEHOLDER = "@" * 96
-# What a real module ends with when it is signed; the simulated kernel looks for it too.
+# The end of a signed module, which the simulated kernel checks too.
 SIGNATURE = bytes(12) + b"~Module signature appended~\n"
 
 
 @dataclass(frozen=True, slots=True)
 class InTree:
-    """A module that comes with the kernel. `alias` is matched against the PCI bus."""
+    """A module of the kernel package. `alias` is matched against the PCI bus."""
 
     name: str
     folder: str
@@ -25,7 +25,7 @@ class InTree:
 
 @dataclass(frozen=True, slots=True)
 class KernelBuild:
-    """A kernel release, its modules and what is built in (paths below the modules folder)."""
+    """A kernel release, its modules and built-in modules (paths below the modules folder)."""
 
     release: str
     modules: tuple[str, ...]
@@ -85,7 +85,7 @@ KERNELS = tuple(
 
 
 def build_kernels(sources: Path, target: Path) -> None:
-    """Write `target`/<release> for every kernel; `target`/extra has nouveau for each of them."""
+    """Write `target`/<release> for every kernel, and `target`/extra with nouveau for each."""
     objects = {name: _compile(sources, target, module) for name, module in MODULES.items()}
     for kernel in KERNELS:
         tree = target / kernel.release
@@ -127,7 +127,7 @@ def _compile(sources: Path, target: Path, module: InTree) -> bytes:
 
 
 def _for_kernel(content: bytes, kernel: KernelBuild) -> bytes:
-    """The compiled module with this kernel's vermagic; what is over is filled with zeros."""
+    """The compiled module with this kernel's vermagic, padded with zeros."""
     marker = PLACEHOLDER.encode()
     assert content.count(marker) == 1
     return content.replace(marker, kernel.vermagic.encode().ljust(len(marker), b"\0")) + SIGNATURE

@@ -1,4 +1,4 @@
-"""The two pieces of NVIDIA's software that the sandbox takes from the distribution."""
+"""The NVIDIA software from the distribution: nvidia-smi and nvml.h."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def nvidia_smi(cache: Path) -> Path:
 
 
 def nvml_header(cache: Path) -> Path:
-    """nvml.h, from which the list of NVML functions is made: `cache`/nvidia/nvml.h."""
+    """nvml.h, which declares all NVML functions: `cache`/nvidia/nvml.h."""
     return _fetched(cache)[1]
 
 
@@ -29,14 +29,14 @@ def _fetched(cache: Path) -> tuple[Path, Path]:
         if not (binary.exists() and header.exists()):
             apt = PrivateApt(folder / "apt", machine_sources())
             apt.update()
-            _keep(apt.fetch(SMI_PACKAGES), "nvidia-smi", binary)
-            _keep(apt.fetch(HEADER_PACKAGES), "nvml.h", header)
+            _copy(apt.fetch(SMI_PACKAGES), "nvidia-smi", binary)
+            _copy(apt.fetch(HEADER_PACKAGES), "nvml.h", header)
             shutil.rmtree(apt.folder)
     return binary, header
 
 
-def _keep(root: Path, name: str, target: Path) -> None:
-    """Copy the one regular file called `name` out of an unpacked package."""
+def _copy(root: Path, name: str, target: Path) -> None:
+    """Copy the regular file `name` of an unpacked package."""
     found = [path for path in sorted(root.rglob(name)) if path.is_file() and not path.is_symlink()]
     if not found:
         raise FileNotFoundError(f"no file {name} in the package under {root}")

@@ -1,11 +1,11 @@
 /*
- * The NVML of a sandbox host, over its simulated PCI bus: what nvidia-smi and nvidia-ctk ask for.
+ * The NVML of a sandbox host, for its simulated PCI bus: the functions that nvidia-smi and nvidia-ctk use.
  *
  * Devices:    NVIDIA GPUs on /sys/bus/pci/devices, described by gpus.txt.
  * Driver:     /sys/module/nvidia/version; library: the name of the installed libnvidia-ml.so file.
- * State:      /run/sim/gpu/SLOT.persistence and SLOT.mig hold 0 or 1 until the next boot.
- * Processes:  those that have both /dev/nvidiaN and /dev/nvidia-uvm open.
- * All other functions of nvml.h say "not supported": they are generated when this is compiled.
+ * State:      /run/sim/gpu/SLOT.persistence and SLOT.mig contain 0 or 1 until the next boot.
+ * Processes:  those with both /dev/nvidiaN and /dev/nvidia-uvm open.
+ * All other functions of nvml.h return "not supported": they are generated at compile time.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -60,7 +60,7 @@ static nvmlReturn_t text(char *to, unsigned int size, const char *from)
 	return OK;
 }
 
-/* NVML and CUDA go with the driver's branch. */
+/* The versions of NVML and CUDA depend on the driver's branch. */
 nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version)
 {
 	static const struct { int branch, cuda; } known[] = {
@@ -102,7 +102,7 @@ nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsigned int
 
 static nvmlReturn_t not_supported(void) { return NVML_ERROR_NOT_SUPPORTED; }
 
-/* nvidia-smi asks for tables of private functions and checks the size in the first word. */
+/* nvidia-smi requests tables of private functions and checks the size in the first word. */
 nvmlReturn_t nvmlInternalGetExportTable(const void **table, const void *id)
 {
 	static void *functions[512];
@@ -127,7 +127,7 @@ nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
 	return OK;
 }
 
-/* Nothing ever happens to these devices by itself. */
+/* These devices have no events. */
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int milliseconds)
 {
 	(void)set, (void)data;
@@ -238,7 +238,7 @@ static nvmlDeviceArchitecture_t architecture(nvmlDevice_t d)
 GET(nvmlDeviceGetArchitecture, nvmlDeviceArchitecture_t, architecture(d))
 GET(nvmlDeviceGetBrand, nvmlBrandType_t, d->name[0] == 'T' ? NVML_BRAND_TESLA : NVML_BRAND_NVIDIA)
 
-/* Two per cent is the driver's own; each process has 512 MiB. */
+/* The driver reserves 2 %; each process uses 512 MiB. */
 static unsigned long long reserved(nvmlDevice_t d) { return d->memory / 50 / MIB * MIB; }
 #define PER_PROCESS (512 * MIB)
 
@@ -342,7 +342,7 @@ nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t d, unsigned int in
 	return NVML_ERROR_NOT_FOUND;
 }
 
-/* The persistence daemon holds the mode while it runs. */
+/* Persistence mode is also on while the persistence daemon runs. */
 GET(nvmlDeviceGetPersistenceMode, nvmlEnableState_t,
     get_state(d, "persistence") || access("/run/nvidia-persistenced/nvidia-persistenced.pid", F_OK) == 0)
 

@@ -1,4 +1,4 @@
-/* What the simulated NVML knows of its host: the PCI bus, the driver, the processes. */
+/* The host's state for the simulated NVML: PCI bus, driver, processes. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <limits.h>
@@ -41,7 +41,7 @@ static unsigned read_hex(const char *slot, const char *name)
 	return read_line(path, text, sizeof text) ? strtoul(text, NULL, 16) : 0;
 }
 
-/* Version in the name of the installed library's file, as the real library has it built in. */
+/* The version from the installed library's file name; the real library has it built in. */
 const char *library_version(void)
 {
 	static const char *places[] = {"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
@@ -67,7 +67,7 @@ static void make_uuid(struct nvmlDevice_st *device)
 	char seed[128], host[64] = "";
 	unsigned long long hash[2] = {0xcbf29ce484222325ull, 0x84222325cbf29ce4ull};
 
-	read_line("/run/sim/name", host, sizeof host); /* a container has a name of its own */
+	read_line("/run/sim/name", host, sizeof host); /* a container has another hostname */
 	snprintf(seed, sizeof seed, "%s/%s", host, device->slot);
 	for (int part = 0; part < 2; part++)
 		for (const char *c = seed; *c; c++)

@@ -1,6 +1,6 @@
 #ifndef NVML_HOST_H
 #define NVML_HOST_H
-/* What nvml_host.c reads from the simulated host, and what nvml.c answers from. */
+/* The simulated host's state, read by nvml_host.c for nvml.c. */
 
 #include "nvml.h"
 
@@ -18,17 +18,17 @@ struct nvmlDevice_st {
 extern struct nvmlDevice_st devices[MAX_GPUS];
 extern unsigned device_count;
 
-const char *library_version(void); /* of the installed libnvidia-ml, "" when there is none */
-const char *driver_version(void);  /* of the loaded module, NULL when none is loaded */
-void load_driver(void);		   /* as the real library does, by nvidia-modprobe */
+const char *library_version(void); /* of the installed libnvidia-ml, "" without one */
+const char *driver_version(void);  /* of the loaded module, NULL if none is loaded */
+void load_driver(void);		   /* by nvidia-modprobe, as the real library does */
 void find_devices(void);
-int read_line(const char *path, char *text, size_t size); /* 1 when there was a text */
+int read_line(const char *path, char *text, size_t size); /* 1 if the line is not empty */
 
 /* State that nvidia-smi can change, until the next boot. */
 int get_state(nvmlDevice_t device, const char *key);
 nvmlReturn_t set_state(nvmlDevice_t device, const char *key, int on);
 
-/* How many processes use the GPU; the first `room` process ids go to `pids`. */
+/* The number of processes that use the GPU; writes the first `room` process IDs to `pids`. */
 unsigned processes(nvmlDevice_t device, unsigned *pids, unsigned room);
 
 #endif

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpufleet_sandbox.kinds import Device
 
-# lspci wants three numbers on each line, for the six regions, the ROM and the bridge windows.
+# lspci expects three numbers per line, for the six regions, the ROM and the bridge windows.
 _NO_REGION = "0x0000000000000000 0x0000000000000000 0x0000000000000000"
 _REGIONS = (
     "0x00000000fa000000 0x00000000faffffff 0x0000000000040200",

@@ -1,7 +1,7 @@
-/* What stands before runc on a real node: a container sees the simulated kernel as its host does.
+/* A wrapper of runc on a real node: containers see the simulated kernel like their host.
  *
- * A kernel shows the same PCI bus and the same modules in every container. The simulated ones are
- * mounts of the host, which a container's own /sys hides; they are added to its config.json.
+ * A kernel shows the same PCI bus and modules in every container. The simulated ones are mounts of
+ * the host, hidden by a container's own /sys: the wrapper adds them to its config.json.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static char *after_string(char *p)
 	return *p ? p + 1 : p;
 }
 
-/* The bracket that closes the array "mounts" of the outermost object; NULL where there is none. */
+/* The closing bracket of the array "mounts" in the outermost object; NULL without one. */
 static char *end_of_mounts(char *p)
 {
 	int depth = 0, within = 0;

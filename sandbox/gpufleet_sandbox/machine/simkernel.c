@@ -1,9 +1,9 @@
 /*
- * The kernel that programs of a sandbox host see: preloaded into all of them by /etc/ld.so.preload.
+ * The simulated kernel of a sandbox host: /etc/ld.so.preload loads it into all programs.
  *
- * It answers what a container cannot give: the kernel release, loading and unloading of modules
- * (by running /usr/lib/sim/kmod, whose exit status is the errno), /proc/modules, use counts, a
- * clock that may be wrong, and NVML. Everything else goes to the real libc.
+ * It provides what a container lacks: the kernel release, loading and unloading of modules (by
+ * running /usr/lib/sim/kmod, whose exit status is the errno), /proc/modules, use counts, a clock
+ * with an offset, and NVML. All other calls go to the real libc.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -31,7 +31,7 @@
 
 extern char **environ;
 
-/* The first line of a small file; leaves `text` alone when there is none. */
+/* The first line of a small file; does not change `text` without one. */
 static void first_line(const char *path, char *text, size_t size)
 {
 	char line[65];
@@ -141,7 +141,7 @@ int delete_module(const char *name, unsigned int flags)
 	return kmod("remove", name, NULL);
 }
 
-/* libkmod calls the kernel by number. It reads the file itself when finit_module is missing. */
+/* libkmod calls the kernel by number. Without finit_module it reads the file itself. */
 long syscall(long number, ...)
 {
 	static long (*real)(long, ...);
@@ -168,8 +168,8 @@ long syscall(long number, ...)
 /* ---- files ------------------------------------------------------------------------------ */
 
 /*
- * /proc/modules cannot be made in procfs where the real kernel has no modules; and the use count
- * of nouveau and the NVIDIA modules is brought up to date when somebody reads it.
+ * /proc/modules cannot be created in procfs if the real kernel has no modules; and the use count
+ * of nouveau and the NVIDIA modules is updated on each read.
  */
 static const char *seen(const char *path)
 {
@@ -231,7 +231,7 @@ int faccessat(int dir, const char *path, int mode, int flags)
 
 /* ---- clock ------------------------------------------------------------------------------ */
 
-/* Seconds by which this host's clock is wrong; read when a program starts. */
+/* Offset of this host's clock in seconds; read when a program starts. */
 static long clock_offset;
 
 __attribute__((constructor)) static void read_clock_offset(void)
@@ -267,7 +267,7 @@ time_t time(time_t *now)
 
 /* ---- NVML ------------------------------------------------------------------------------- */
 
-/* Where a libnvidia-ml is installed, its caller gets the simulated one; where none is, none. */
+/* Return the simulated libnvidia-ml instead of an installed one; without one, fail as usual. */
 void *dlopen(const char *path, int flags)
 {
 	void *(*real)(const char *, int) = dlsym(RTLD_NEXT, "dlopen");

@@ -1,4 +1,4 @@
-/* A kernel module in name only: what modinfo, depmod and modprobe read. Filled in by -D options. */
+/* A kernel module without code: only what modinfo, depmod and modprobe read, set by -D options. */
 #define INFO(id, text) \
 	static const char id[] __attribute__((section(".modinfo"), used, aligned(1))) = text
 INFO(license, "license=GPL");
@@ -9,7 +9,7 @@ INFO(vermagic, "vermagic=" VERMAGIC);
 #ifdef ALIAS
 INFO(alias, "alias=" ALIAS);
 #endif
-/* depmod finds dependencies by symbols: each module gives one and takes those it is told to. */
+/* depmod finds dependencies by symbols: each module exports one and may import another. */
 static const char exported[] __attribute__((section("__ksymtab_strings"), used)) = NAME "_symbol";
 int SYMBOL;
 #ifdef NEEDS
