@@ -1,6 +1,6 @@
-"""A signed local mirror laid out as NVIDIA's: driver and toolkit packages, and archives.
+"""A signed local mirror with the layout of NVIDIA's: driver and toolkit packages, and archives.
 
-`build(cache, progress)` writes the tree; `serve.py`, which runs by itself, serves it.
+`build(cache, progress)` writes the tree; `serve.py`, a standalone script, serves it.
 """
 
 from gpufleet_sandbox.mirror.builder import SERVER, build

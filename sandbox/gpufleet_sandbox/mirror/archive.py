@@ -1,4 +1,4 @@
-"""Imitations of the distributions' archives: kernels, their headers, and what packages require."""
+"""Imitations of the distributions' archives: kernels, their headers, and other dependencies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpufleet_sandbox.mirror.contents import contents
 from gpufleet_sandbox.mirror.model import File, Package
 from gpufleet_sandbox.mirror.payload import text
 
-# What initramfs-tools looks for before it packs, and DKMS before it builds.
+# Required by initramfs-tools and DKMS.
 CONFIG = "CONFIG_MODULES=y\nCONFIG_RD_GZIP=y\nCONFIG_RD_ZSTD=y\n"
 LABELS = {"ubuntu2204": "Ubuntu", "ubuntu2404": "Ubuntu", "debian12": "Debian", "el7": "CentOS"}
 HEADERS = {
@@ -21,7 +21,7 @@ HEADERS = {
 
 
 def packages(name: str, kernels: Path) -> list[Package]:
-    """Packages of the archive `name`; `kernels` has a folder of modules for each release."""
+    """Packages of the archive `name`; `kernels`: a folder with modules of each release."""
     entry = contents()["archives"][name]
     if name == "el7":
         return [*_el7_kernels(entry["kernels"], kernels), *_empty_rpms(entry["packages"])]
@@ -29,7 +29,7 @@ def packages(name: str, kernels: Path) -> list[Package]:
 
 
 def _deb_kernels(name: str, releases: Mapping[str, str], kernels: Path) -> Iterator[Package]:
-    """Image and headers for every kernel, and the metas, which follow the newest."""
+    """Image and headers of every kernel, and metapackages for the newest."""
     flavour = "generic" if name.startswith("ubuntu") else "amd64"
     for release, version in releases.items():
         headers, image = f"linux-headers-{release}", f"linux-image-{release}"
@@ -49,7 +49,7 @@ def _deb_kernels(name: str, releases: Mapping[str, str], kernels: Path) -> Itera
         }
         modules = f"linux-modules-{release}"
         relations: dict[str, tuple[str, ...]] = {}
-        if flavour == "generic":  # Ubuntu keeps the modules in a package of their own
+        if flavour == "generic":  # Ubuntu has the modules in a separate package
             yield Package("deb", modules, version, f"modules of the kernel {release}", files=files)
             files, relations = {}, {"Depends": (f"{modules} (= {version})",)}
         script = text("scripts/image.postinst", KERNEL=release)
@@ -96,7 +96,7 @@ def _el7_kernels(releases: Mapping[str, str], kernels: Path) -> Iterator[Package
                 )
             },
             files=_headers(folder, release),
-            # On EL the link belongs to the kernel; here the image may have none.
+            # On EL the link is part of the kernel; here the image may have none.
             scripts={
                 "post": f"ln -sfn {folder} /lib/modules/{release}/build",
                 "postun": f'[ "$1" != 0 ] || rm -f /lib/modules/{release}/build',
@@ -107,7 +107,7 @@ def _el7_kernels(releases: Mapping[str, str], kernels: Path) -> Iterator[Package
 
 
 def _empty_rpms(versions: Mapping[str, str]) -> Iterator[Package]:
-    """Packages whose files the image has already: only their names count."""
+    """Packages for the package database only: the image already has their files."""
     for name, version in versions.items():
         note = {f"/usr/share/doc/{name}-sandbox/README": File("The image has the files.\n")}
         yield Package("rpm", name, version, f"{name}, for the package database", files=note)
@@ -121,7 +121,7 @@ def _headers(folder: str, release: str) -> dict[str, File]:
 
 
 def _modules(kernels: Path, release: str, prefix: str = "") -> dict[str, File]:
-    """/lib/modules/<release>: the simulated machine's modules for that kernel."""
+    """/lib/modules/<release>: the simulated machine's modules of that kernel."""
     tree = kernels / release
     return {
         f"{prefix}/lib/modules/{release}/{path.relative_to(tree)}": File(path)

@@ -1,4 +1,4 @@
-"""Building the mirror's tree, once per state of what it is made from."""
+"""Build the mirror's tree, once per state of its sources."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from gpufleet_sandbox.mirror.layout import IMAGE_PROGRAM, extra_files, repositor
 from gpufleet_sandbox.mirror.repositories import write_all
 from gpufleet_sandbox.mirror.signing import KeyRing, key_ring
 
-SERVER = Path(__file__).with_name("serve.py")  # stand-alone: copy it to where it shall run
+SERVER = Path(__file__).with_name("serve.py")  # standalone: can be copied to another host
 
 
 def build(cache: Path, progress: Callable[[str], None]) -> Path:
-    """The mirror's tree, `cache`/mirror/tree; built when its sources have changed.
+    """The mirror's tree, `cache`/mirror/tree; rebuilt if its sources have changed.
 
-    Beside it: `fingerprint` (of the key that signs what is NVIDIA's, 40 digits), and
-    `archive-key.gpg` and `archive-key.asc`, which a host of the imitated distributions trusts
-    from the start. The keys are made once and outlive every build.
+    In the same folder: `fingerprint` (of the key for NVIDIA's repositories, 40 digits), and
+    `archive-key.gpg` and `archive-key.asc`, which hosts of the imitated distributions trust by
+    default. Keys are created once and reused by every build.
     Raises SandboxError with the failed command.
     """
     home = cache / "mirror"
@@ -37,23 +37,23 @@ def build(cache: Path, progress: Callable[[str], None]) -> Path:
     with exclusive(home, "build"):
         done = home / "state"
         with ThreadPoolExecutor(1) as pool:
-            if not done.exists():  # Go compiles while packages are fetched
+            if not done.exists():  # compile Go programs while packages are fetched
                 pool.submit(_programs, cache, progress)
             ring = key_ring(home / "gnupg")
             machine = build_machine(cache)
-        made_from = _state(machine, ring)
-        if not (done.exists() and done.read_text() == f"{made_from} {_contents(tree)}"):
+        sources = _state(machine, ring)
+        if not (done.exists() and done.read_text() == f"{sources} {_contents(tree)}"):
             done.unlink(missing_ok=True)
             try:
                 _build(cache, machine, ring, home, progress)
             finally:
                 ring.close()
-            done.write_text(f"{made_from} {_contents(tree)}")
+            done.write_text(f"{sources} {_contents(tree)}")
     return tree
 
 
 def _contents(tree: Path) -> str:
-    """A hash of all files' names, sizes and times of change: damage is noticed."""
+    """A hash of the names, sizes and modification times of all files, to detect damage."""
     digest = hashlib.sha256()
     for path in sorted(path for path in tree.rglob("*") if path.is_file()):
         found = path.stat()
@@ -61,8 +61,8 @@ def _contents(tree: Path) -> str:
     return digest.hexdigest()
 
 
-def _require_whole(tree: Path) -> None:
-    """SandboxError GF602 where a repository came out with an empty file."""
+def _reject_empty_files(tree: Path) -> None:
+    """SandboxError GF602 if the tree has an empty file."""
     empty = [str(path) for path in tree.rglob("*") if path.is_file() and not path.stat().st_size]
     if empty:
         output = f"these files are empty: {', '.join(sorted(empty))}"
@@ -72,7 +72,7 @@ def _require_whole(tree: Path) -> None:
 
 
 def _programs(cache: Path, progress: Callable[[str], None]) -> dict[str, Path]:
-    """Version of the container toolkit -> the folder with its programs."""
+    """Version of the container toolkit -> folder with its programs."""
     return {v: toolkit_programs(v, cache, progress) for v in contents()["toolkit"]}
 
 
@@ -97,7 +97,7 @@ def _build(
         target = work / "tree" / IMAGE_PROGRAM
         target.parent.mkdir()
         shutil.copy2(image_program(work / "compiled"), target)
-        _require_whole(work / "tree")
+        _reject_empty_files(work / "tree")
         _swap(work / "tree", home / "tree", work / "old")
     (home / "fingerprint").write_text(ring.keys["vendor"].fingerprint + "\n")
     for armor, suffix in ((False, "gpg"), (True, "asc")):
@@ -105,7 +105,7 @@ def _build(
 
 
 def _swap(new: Path, tree: Path, old: Path) -> None:
-    """Put the new tree's folders in place of the old ones; `tree` stays, it may be mounted."""
+    """Replace the folders in `tree` with the new ones; `tree` itself may be mounted."""
     tree.mkdir(exist_ok=True)
     old.mkdir()
     for entry in list(tree.iterdir()):
@@ -116,7 +116,7 @@ def _swap(new: Path, tree: Path, old: Path) -> None:
 
 
 def _state(machine: Path, ring: KeyRing) -> str:
-    """A hash of everything that the tree is made from."""
+    """A hash of all sources of the tree."""
     digest = hashlib.sha256()
     sources = sorted(p for p in Path(__file__).parent.rglob("*") if p.is_file())
     sources = [p for p in sources if "__pycache__" not in p.parts and p != SERVER]

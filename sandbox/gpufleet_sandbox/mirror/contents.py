@@ -1,4 +1,4 @@
-"""Which packages the mirror holds: contents.yaml, and the names in the catalog."""
+"""The packages of the mirror: versions from contents.yaml, names from the catalog."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ PLACEHOLDERS = ("{branch}", "{version}")
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One package of a driver's family, as the catalog names it."""
+    """One package of a driver's family, by its name in the catalog."""
 
     name: str  # nvidia-dkms-580-open
-    base: str  # the name without branch and version: nvidia-dkms-open
+    base: str  # name without branch and version: nvidia-dkms-open
     role: str  # dkms, kernel, userland, desktop, own, meta, fabric_manager, pinning
-    modules: Modules | None = None  # None: goes with either
+    modules: Modules | None = None  # None: for either
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Family:
         return self.version.partition(".")[0]
 
     def role(self, *roles: str, modules: str | None = None) -> list[Member]:
-        """Members of these roles that go with the module flavour `modules` (None: any)."""
+        """Members of these roles for the module flavour `modules` (None: any)."""
         return [
             member
             for member in self.members
@@ -56,10 +56,10 @@ class Family:
         return any(member.base == base for member in self.members)
 
     def package_version(self, member: Member) -> str:
-        """Complete version of a member's package."""
+        """The complete version of a member's package."""
         plain = member.role in ("meta", "fabric_manager", "pinning")
         if self.epoch:
-            plain = member.role == "fabric_manager"  # NVIDIA's own builds have no epoch
+            plain = member.role == "fabric_manager"  # NVIDIA builds it without an epoch
             return f"{'' if plain else f'{self.epoch}:'}{self.version}-{self.revision}"
         return f"{self.version}-{1 if plain else self.revision}"
 
@@ -72,12 +72,12 @@ def contents() -> Mapping[str, Any]:
 
 
 def distributions() -> list[str]:
-    """Codes of the distributions that the mirror holds drivers for."""
+    """Codes of the distributions with drivers in the mirror."""
     return [code for entry in contents()["driver"] for code in entry["distributions"]]
 
 
 def driver_versions(distribution: str) -> Mapping[str, str]:
-    """Version -> revision of the drivers that the mirror holds for `distribution`."""
+    """Version -> revision of the mirror's drivers for `distribution`."""
     for entry in contents()["driver"]:
         if distribution in entry["distributions"]:
             versions: Mapping[str, str] = entry["versions"]
@@ -101,7 +101,7 @@ def families(distribution: str) -> list[Family]:
 
 
 def distribution(code: str) -> Distribution:
-    """The catalog's entry of a distribution: ubuntu2204, rhel7."""
+    """The catalog's entry for a distribution: ubuntu2204, rhel7."""
     return next(entry for entry in load_catalog().distributions if entry.code == code)
 
 

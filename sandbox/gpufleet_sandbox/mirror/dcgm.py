@@ -1,4 +1,4 @@
-"""Packages of DCGM and of dcgm-exporter: the catalog's names, small programs of our own inside."""
+"""Packages of DCGM and dcgm-exporter: names from the catalog, with small imitations as programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COUNTERS = "/etc/dcgm-exporter/default-counters.csv"
 
 
 def packages(code: str, format: Format, work: Path) -> list[Package]:
-    """Every DCGM package of the CUDA repository for a distribution; none where there are none."""
+    """Every DCGM package of the CUDA repository for a distribution; may be empty."""
     listed = contents()["dcgm"]
     if code not in listed["distributions"]:
         return []
@@ -28,12 +28,12 @@ def packages(code: str, format: Format, work: Path) -> list[Package]:
 
 
 def image_program(work: Path) -> Path:
-    """The exporter as one file that needs no library, for an image."""
+    """The exporter as a static program, for an image."""
     return program("dcgm-exporter", load_catalog().exporter.newest, work, static=True)
 
 
 def _dcgm(version: str, format: Format, work: Path) -> Iterator[Package]:
-    """One version; every part depends on exactly that version of the core."""
+    """One version; every package depends on exactly that version of the core."""
     exporter = load_catalog().exporter
     complete = f"1:{version}-1"
     names = [name for entry in exporter.cuda for name in entry.names]
@@ -42,7 +42,7 @@ def _dcgm(version: str, format: Format, work: Path) -> Iterator[Package]:
         if name == CORE:
             yield _core(version, complete, summary, format, work)
         else:
-            readme = {f"/usr/share/doc/{name}/README": File("Imitation: nothing is inside.\n")}
+            readme = {f"/usr/share/doc/{name}/README": File("Imitation: empty package.\n")}
             relations = _needs(format, CORE, "=", complete)
             yield Package(format, name, complete, summary, relations=relations, files=readme)
 
@@ -85,20 +85,20 @@ def _exporter(version: str, format: Format, work: Path) -> Package:
 
 
 def _old(version: str, format: Format) -> Package:
-    readme = {f"/usr/share/doc/{OLD}/README": File("Imitation: nothing is inside.\n")}
+    readme = {f"/usr/share/doc/{OLD}/README": File("Imitation: empty package.\n")}
     complete = f"1:{version}" if format == "deb" else f"1:{version}-1"
     return Package(format, OLD, complete, f"NVIDIA DCGM {version}", files=readme)
 
 
 def _needs(format: Format, name: str, comparison: str, version: str) -> dict[str, tuple[str, ...]]:
-    """A dependency in the grammar of the format."""
+    """A dependency in the syntax of the format."""
     if format == "deb":
         return {"Depends": (f"{name} ({comparison} {version})",)}
     return {"Requires": (f"{name} {comparison} {version}",)}
 
 
 def _service(format: Format, unit: str) -> dict[str, str]:
-    """Makes the unit known; the packages neither enable nor start it."""
+    """Scripts that reload systemd; the packages neither enable nor start the unit."""
     names = ("postinst", "prerm") if format == "deb" else ("post", "preun")
     values = {"SERVICES": unit, "ENABLE": "no"}
     return {name: text(f"scripts/service.{name}", **values) for name in names}

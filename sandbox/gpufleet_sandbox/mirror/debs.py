@@ -1,4 +1,4 @@
-"""Writing deb packages with dpkg-deb."""
+"""Write deb packages with dpkg-deb."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 from gpufleet_sandbox.mirror.model import File, Package
 from gpufleet_sandbox.process import run
 
-# The time in every package: the same content gives the same bytes, so that a mirror that is built
-# anew still has what the indexes on running hosts promise.
+# The timestamp in every package: builds are reproducible, so that a rebuilt mirror matches the
+# indexes on running hosts.
 EPOCH = "1704067200"
 MAINTAINER = "gpufleet sandbox <sandbox@localhost>"
 NOTE = " Imitation for the gpufleet sandbox: names and relations are real, the content is not."
 
 
 def write(package: Package, folder: Path) -> Path:
-    """Build `package` into `folder`; returns the deb."""
+    """Build `package` into `folder`. Returns the deb."""
     target = folder / package.filename
     with tempfile.TemporaryDirectory(prefix="deb-") as name:
         root = Path(name)
@@ -41,7 +41,7 @@ def write(package: Package, folder: Path) -> Path:
 
 
 def control_text(package: Package) -> str:
-    """The control file: fields, relations, and a description that says what the package is."""
+    """The control file: fields, relations and description."""
     lines = [
         f"Package: {package.name}",
         f"Version: {package.version}",
@@ -55,7 +55,7 @@ def control_text(package: Package) -> str:
 
 
 def stage(package: Package, root: Path) -> None:
-    """Lay the package's files and links out under `root`."""
+    """Write the package's files and links under `root`."""
     for path, file in package.files.items():
         _place(root / path.lstrip("/"), file)
     for path, target in package.links.items():

@@ -1,4 +1,4 @@
-"""Driver packages: content for the names that the catalog lists."""
+"""Driver packages: names from the catalog, with their content."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from gpufleet_sandbox.mirror.model import File, Package
 from gpufleet_sandbox.mirror.payload import Driver, Format, content
 from gpufleet_sandbox.mirror.relations import deb_relations, rpm_relations
 
-# What a package contains, by its name without branch and version. The first match counts; a name
-# that matches none is empty but for a README (X, GL and settings are not imitated).
+# The content of a package, by its name without branch and version. The first match applies; a name
+# without a match gets only a README (X, GL and settings are not imitated).
 CONTENT: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"nvidia-dkms(-open)?", ("dkms",)),
     (r"nvidia-kernel-source(-open)?", ("source",)),
@@ -32,7 +32,7 @@ CONTENT: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 SMI = r"nvidia-utils|nvidia-smi|nvidia-driver-(latest-dkms-)?cuda"
 
-# Files that one package after another has carried: only one package with them at a time.
+# Files that moved between packages over time: only one package with them can be installed.
 MOVED = ("smi", "persistenced")
 
 
@@ -55,9 +55,9 @@ def _package(family: Family, member: Member, driver: Driver) -> Package:
     if member.role == "pinning":
         files["/etc/apt/preferences.d/nvidia-driver-pinning"] = File(_preferences(member, family))
     if not files and not part.scripts:
-        files[f"/usr/share/doc/{member.name}/README"] = File("Imitation: nothing is inside.\n")
+        files[f"/usr/share/doc/{member.name}/README"] = File("Imitation: empty package.\n")
     if driver.format == "rpm" and "ml" in features(family, member):
-        # The imitation of EL 7 has Debian's loader, which does not search /usr/lib64 by itself.
+        # The imitation of EL 7 has Debian's loader, which does not search /usr/lib64 by default.
         files["/etc/ld.so.conf.d/sandbox-lib64.conf"] = File("/usr/lib64\n")
     if driver.format == "deb":
         moved = tuple(name for name in features(family, member) if name in MOVED)
@@ -77,7 +77,8 @@ def _package(family: Family, member: Member, driver: Driver) -> Package:
 
 
 def features(family: Family, member: Member) -> tuple[str, ...]:
-    """What goes into a member; two things move when the family has no package of their own."""
+    """The content of a member; includes nvidia-smi and nvidia-persistenced if the family has no
+    separate package for them."""
     found: tuple[str, ...] = ()
     for pattern, names in CONTENT:
         if re.fullmatch(pattern, member.base):
@@ -91,7 +92,7 @@ def features(family: Family, member: Member) -> tuple[str, ...]:
 
 
 def _preferences(member: Member, family: Family) -> str:
-    """Every package of the family at one version, or at any of the branch."""
+    """Pin every package of the family to one version, or to the branch."""
     branch_only = member.name.endswith(f"-{family.branch}")
     version = f"{family.branch}.*" if branch_only else f"{family.version}*"
     names = sorted({other.name for other in family.members if other.role != "pinning"})

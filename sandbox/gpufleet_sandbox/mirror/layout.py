@@ -1,4 +1,4 @@
-"""The tree: which repositories there are, laid out as NVIDIA's, and what lies beside them."""
+"""The tree: its repositories, in NVIDIA's layout, and additional files."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gpufleet_sandbox.mirror.model import File, Package, Repository
 from gpufleet_sandbox.mirror.payload import text
 
 CUDA = "compute/cuda/repos"
-IMAGE_PROGRAM = "images/dcgm-exporter"  # for tests that make an image of it
-ARCHIVES = "archives"  # of what is gone: the part of node_archives_url after the host
+IMAGE_PROGRAM = "images/dcgm-exporter"  # for tests that build an image of it
+ARCHIVES = "archives"  # of discontinued repositories: the path of node_archives_url
 TOOLKIT = "libnvidia-container"
 
 
@@ -24,7 +24,7 @@ def repositories(
         "deb": [p for v, f in programs.items() for p in toolkit.packages(v, "deb", f, work)],
         "rpm": [p for v, f in programs.items() for p in toolkit.packages(v, "rpm", f, work)],
     }
-    # NVIDIA's CUDA repositories carry the toolkit too, often an older one: a trap to keep.
+    # NVIDIA's CUDA repositories also have the toolkit, often an older version: do not install it.
     older = [p for p in stable["deb"] if p.version.startswith(min(programs))]
     found = [
         Repository(f"{TOOLKIT}/stable/deb/amd64", "deb", tuple(stable["deb"]),
@@ -60,7 +60,7 @@ def repositories(
 
 
 def _archives_of_el7(packages: list[Package]) -> Iterator[Repository]:
-    """The same packages laid out as vault.centos.org and Fedora's archive have them."""
+    """The same packages in the layout of vault.centos.org and Fedora's archive."""
     entry = contents()["archives"]["el7"]
     first = next(iter(entry["kernels"].values()))
 
@@ -80,7 +80,7 @@ def _archives_of_el7(packages: list[Package]) -> Iterator[Repository]:
 
 
 def extra_files(key: bytes) -> dict[str, bytes]:
-    """Files beside the repositories: the toolkit's key, list and repo file. `key` is armored."""
+    """Additional files: the toolkit's key, list and repo file. `key` is armored."""
     url = f"{contents()['base_url']}/{TOOLKIT}"
     apt = f"deb {url}/stable/deb/$(ARCH) /\n#deb {url}/experimental/deb/$(ARCH) /\n"
     sections = [
@@ -99,7 +99,7 @@ def extra_files(key: bytes) -> dict[str, bytes]:
 
 
 def _keyring(code: str, key: bytes) -> Package:
-    """cuda-keyring: the key, the source list, and on Ubuntu the pin."""
+    """cuda-keyring: the key, the source list, and on Ubuntu the pin file."""
     keyring = "/usr/share/keyrings/cuda-archive-keyring.gpg"
     url = f"{contents()['base_url']}/{CUDA}/{code}/x86_64/"
     files = {

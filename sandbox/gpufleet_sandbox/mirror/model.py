@@ -1,4 +1,4 @@
-"""A package of the mirror, as data: what deb and rpm packages have in common."""
+"""Packages and repositories of the mirror as data, common to deb and rpm."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file in a package: its text or bytes, or a file of this machine to copy."""
+    """One file in a package: its text or bytes, or the path of a file to copy."""
 
     content: str | bytes | Path
     mode: int = 0o644
-    config: bool = False  # kept when the user changed it
+    config: bool = False  # not overwritten if the user changed it
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One package. Relations and scripts have the names and the grammar of its format.
+    """One package. Relations and scripts have the names and syntax of its format.
 
     `version` is complete: `580.159.03-0ubuntu1` (deb), `3:550.163.01-1.el7` (rpm).
     """
@@ -40,7 +40,7 @@ class Package:
 
     @property
     def filename(self) -> str:
-        """As NVIDIA's repositories name it: without the epoch."""
+        """The file name as in NVIDIA's repositories: without the epoch."""
         version = self.version.rpartition(":")[2]
         if self.format == "deb":
             return f"{self.name}_{version}_{self.architecture}.deb"
@@ -53,13 +53,13 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """One repository of the tree: where it lies, what is in it, who signs it."""
+    """One repository of the tree: path, packages and signing key."""
 
     path: str  # below the root of the tree: compute/cuda/repos/ubuntu2204/x86_64
     format: Literal["deb", "rpm"]
     packages: tuple[Package, ...]
     label: str  # apt: Release's Label and Origin
-    key: Literal["vendor", "archive"]  # NVIDIA's stand-in, or the distribution's
+    key: Literal["vendor", "archive"]  # in place of NVIDIA's, or of the distribution's
     key_file: str  # the public key's name in the repository: 3bf863cc.pub
-    extra: Mapping[str, str] = field(default_factory=dict)  # further files: name -> text
+    extra: Mapping[str, str] = field(default_factory=dict)  # additional files: name -> text
     sign_packages: bool = False  # rpm: gpgcheck

@@ -1,4 +1,4 @@
-"""What the imitation packages contain: files from `files/`, and small programs compiled here."""
+"""Contents of the imitation packages: files from `files/`, and small compiled programs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNITS = "/usr/lib/systemd/system"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some content of a package; several parts make up one package."""
+    """A part of a package's content; a package has several parts."""
 
     files: Mapping[str, File] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """What the content of a driver package depends on."""
+    """Parameters of the content of a driver package."""
 
     format: Format
     version: str
@@ -43,7 +43,7 @@ class Driver:
 
     @property
     def dkms_name(self) -> str:
-        """rpm: the open modules were called nvidia-open before 570 (reference: EKS AMI)."""
+        """rpm: the open modules are named nvidia-open before 570 (reference: EKS AMI)."""
         older = int(self.version.partition(".")[0]) < 570
         own_name = self.format == "rpm" and self.modules == "open" and older
         return "nvidia-open" if own_name else "nvidia"
@@ -59,7 +59,7 @@ def text(name: str, **values: str) -> str:
 
 @cache
 def program(name: str, version: str, work: Path, *, static: bool = False) -> Path:
-    """Compile files/daemons/`name`.c for one version; `static`: it needs no library."""
+    """Compile files/daemons/`name`.c for one version; `static`: without shared libraries."""
     target = work / f"{name}-{version}{'-static' if static else ''}"
     options = ["-static"] if static else []
     with as_file(files(__package__) / "files" / "daemons" / f"{name}.c") as source:
@@ -69,14 +69,14 @@ def program(name: str, version: str, work: Path, *, static: bool = False) -> Pat
 
 @cache
 def stub_library(soname: str, work: Path) -> Path:
-    """An empty shared library: something that dlopen and ldconfig accept."""
+    """An empty shared library that dlopen and ldconfig accept."""
     target = work / soname
     run(["gcc", "-shared", f"-Wl,-soname,{soname}", "-x", "c", "-o", target, "/dev/null"])
     return target
 
 
 def libraries(driver: Driver, *names: str) -> Part:
-    """Stub libraries named as the driver's: libcuda.so.<version> and the link libcuda.so.1."""
+    """Stub libraries with the driver's names: libcuda.so.<version> and the link libcuda.so.1."""
     folder = LIBRARY_DIRS[driver.format]
     contained = {
         f"{folder}/{name}.so.{driver.version}": File(
@@ -130,7 +130,7 @@ def nvidia_modprobe(driver: Driver) -> Part:
 
 
 def service(driver: Driver, unit: str, unit_text: str, *, enable: bool) -> Part:
-    """A unit file and the scripts that enable and start it, or only make it known."""
+    """A unit file, and scripts that reload systemd and with `enable` enable and start it."""
     names = ("postinst", "prerm") if driver.format == "deb" else ("post", "preun")
     values = {"SERVICES": unit, "ENABLE": "yes" if enable else "no"}
     scripts = {name: text(f"scripts/service.{name}", **values) for name in names}
@@ -138,9 +138,9 @@ def service(driver: Driver, unit: str, unit_text: str, *, enable: bool) -> Part:
 
 
 def persistenced(driver: Driver) -> Part:
-    """The persistence daemon; Ubuntu's and Debian's unit runs it without persistence mode.
+    """The persistence daemon; in Ubuntu and Debian its unit runs without persistence mode.
 
-    rpm packages follow the system's presets, by which it is neither enabled nor started.
+    rpm packages follow the system's presets, which neither enable nor start it.
     """
     options = "--verbose" if driver.format == "rpm" else "--no-persistence-mode --verbose"
     unit = "nvidia-persistenced.service"
@@ -179,13 +179,13 @@ FEATURES: Mapping[str, Callable[[Driver], Part]] = {
 
 
 def content(driver: Driver, features: tuple[str, ...]) -> Part:
-    """The parts for `features`, put together; two parts may not bring the same script."""
+    """The merged parts of `features`. ValueError if two parts have the same script."""
     whole = Part({}, {}, {})
     for name in features:
         part = FEATURES[name](driver)
         twice = set(whole.scripts) & set(part.scripts)
         if twice:
-            raise ValueError(f"{name}: the package has a {', '.join(sorted(twice))} already")
+            raise ValueError(f"{name}: the package already has a {', '.join(sorted(twice))}")
         whole = Part(
             {**whole.files, **part.files},
             {**whole.links, **part.links},

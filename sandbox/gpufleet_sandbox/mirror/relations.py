@@ -1,4 +1,4 @@
-"""Who depends on whom among the driver packages, and who cannot be installed beside whom."""
+"""Dependencies and conflicts between the driver packages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from gpufleet_sandbox.mirror.contents import Family, Member, families
 
-# Who needs whom, at the same version, by the same names; what a family lacks is left out.
+# Dependencies at the same version, by base name; packages that a family lacks are ignored.
 NEEDS: tuple[tuple[str, str], ...] = (
     (r"nvidia-dkms", r"nvidia-kernel-source"),
     (r"nvidia-dkms-open", r"nvidia-kernel-source-open"),
@@ -27,17 +27,17 @@ NEEDS: tuple[tuple[str, str], ...] = (
     (r"nvidia-driver-latest-dkms-cuda-libs", r"nvidia-driver-latest-dkms-(NVML|libs)"),
     (r"nvidia-driver-latest-dkms-(devel|NvFBCOpenGL)", r"nvidia-driver-latest-dkms-libs"),
 )
-FULL = r"nvidia-driver(-open)?"  # needs the whole family
-MODPROBE = r"nvidia-modprobe"  # needed at this version or newer: another branch's may come in
+FULL = r"nvidia-driver(-open)?"  # depends on the whole family
+MODPROBE = r"nvidia-modprobe"  # required at this version or newer, which may be of another branch
 
-# Outside the family.
+# Dependencies outside the family.
 BUILD_TOOLS = {"deb": ("dkms",), "rpm": ("dkms", "gcc", "make")}
 EL7_DESKTOP = (
     "grubby", "xorg-x11-server-Xorg >= 1.19.0-3", "libglvnd >= 1.0", "libvdpau >= 0.5",
     "vulkan-filesystem", "opencl-filesystem", "ocl-icd",
 )  # fmt: skip
 
-# Only one of these at a time: what Provides, Conflicts and Replaces say.
+# Only one of each can be installed, by Provides, Conflicts and Replaces.
 EXCLUSIVE: tuple[tuple[str, str], ...] = (
     (r"nvidia-dkms(-open)?", "nvidia-dkms-kernel"),
     (r"nvidia-kernel-source(-open)?", "nvidia-kernel-source-any"),
@@ -46,7 +46,7 @@ EXCLUSIVE: tuple[tuple[str, str], ...] = (
 
 
 def needed(family: Family, member: Member) -> list[Member]:
-    """Members that `member` depends on at exactly its own version."""
+    """Members that `member` depends on at exactly its version."""
     if member.role == "meta":
         if family.epoch:  # rpm
             return family.role("dkms", "userland", modules=member.modules)
@@ -68,7 +68,7 @@ def needed(family: Family, member: Member) -> list[Member]:
 
 
 def _flavour(family: Family, member: Member) -> str | None:
-    """Debian's nvidia-driver goes with either flavour: its dkms package is left to the meta."""
+    """Debian's nvidia-driver works with either flavour: the metapackage selects the modules."""
     return "none" if any(m.modules for m in family.role("dkms")) else None
 
 
@@ -77,12 +77,12 @@ def deb_relations(
 ) -> dict[str, tuple[str, ...]]:
     """Depends, Provides, Conflicts and Replaces.
 
-    `moved`: files in the package that another branch has in a package of another name.
+    `moved`: files in the package that are in a package of another name in another branch.
     """
     others = needed(family, member)
     depends = [
-        # A name that all branches share is asked for without an upper limit: another branch's
-        # package may come in beside this driver.
+        # A name shared by all branches has no upper limit: another branch's package may be
+        # installed with this driver.
         f"{other.name} (= {family.package_version(other)})"
         if other.name != other.base or member.name == member.base
         else f"{other.name} (>= {family.version})"
@@ -99,7 +99,7 @@ def deb_relations(
         depends += BUILD_TOOLS["deb"]
     alone = [name for pattern, name in EXCLUSIVE if re.fullmatch(pattern, member.base)]
     if member.name != member.base and member.role != "pinning":
-        alone.append(member.base)  # two branches do not go together
+        alone.append(member.base)  # two branches conflict
     if member.base == "nvidia-driver-cuda":
         alone.append("nvidia-smi")
     alone += [f"nvidia-{name}-file" for name in moved]
@@ -112,7 +112,7 @@ def deb_relations(
 
 
 def older_names(family: Family, member: Member) -> list[str]:
-    """Names with a branch that a package without one takes the place of (Ubuntu, from 590 on)."""
+    """Names with a branch that a package without one replaces (Ubuntu, from 590 on)."""
     if member.name != member.base or member.role not in ("dkms", "kernel", "userland", "desktop"):
         return []
     same = {
@@ -122,7 +122,7 @@ def older_names(family: Family, member: Member) -> list[str]:
 
 
 def rpm_relations(family: Family, member: Member) -> dict[str, tuple[str, ...]]:
-    """Requires, Provides and Conflicts; versions carry the epoch."""
+    """Requires, Provides and Conflicts; versions include the epoch."""
     at = f"= {family.epoch}:{family.version}"
     requires = [f"{other.name} {at}" for other in needed(family, member)]
     provides, conflicts = [], []

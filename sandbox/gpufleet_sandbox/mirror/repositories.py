@@ -1,4 +1,4 @@
-"""Writing repositories: packages, index, signatures, and the alternatives served by faults."""
+"""Write repositories: packages, index, signatures, and the alternatives for faults."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gpufleet_sandbox.mirror.serve import ALTERNATIVES
 from gpufleet_sandbox.mirror.signing import KeyRing
 from gpufleet_sandbox.process import run
 
-# Which key signs what a fault serves in place of the right files.
+# The key that signs the files that a fault serves instead of the right ones.
 FAULT_KEYS = {"wrong-signature": "other", "expired-key": "expired"}
 
 
 def write_all(repositories: list[Repository], tree: Path, ring: KeyRing, packages: Path) -> None:
-    """Build every package once (under `packages`) and every repository of the tree from them."""
+    """Build every package once (under `packages`), and write every repository of the tree."""
     unique = {(p.format, p.filename, id(p)): p for r in repositories for p in r.packages}
     built: dict[int, Path] = {}
     with ThreadPoolExecutor(max_workers=(os.cpu_count() or 2) + 1) as pool:
@@ -40,7 +40,7 @@ def write_all(repositories: list[Repository], tree: Path, ring: KeyRing, package
 
 
 def write(repository: Repository, tree: Path, ring: KeyRing, packages: list[Path]) -> Path:
-    """Write one repository below `tree` from built packages; returns its folder."""
+    """Write one repository below `tree` from built packages. Returns its folder."""
     folder = tree / repository.path
     folder.mkdir(parents=True)
     for package in packages:
@@ -60,7 +60,7 @@ def write(repository: Repository, tree: Path, ring: KeyRing, packages: list[Path
 
 
 def _alternative(repository: Repository, folder: Path, root: Path, ring: KeyRing, key: str) -> None:
-    """The same repository signed by `key`: only the files that differ."""
+    """Write the same repository signed by `key`: only the files that differ."""
     target = root / repository.path
     target.mkdir(parents=True)
     if repository.format == "deb":
@@ -77,7 +77,7 @@ def _alternative(repository: Repository, folder: Path, root: Path, ring: KeyRing
 
 def _index_debs(repository: Repository, folder: Path) -> None:
     listing = run(["apt-ftparchive", "packages", "."], cwd=folder).stdout
-    # NVIDIA's flat repositories write file names relative to the repository, with "./".
+    # NVIDIA's flat repositories have file names relative to the repository, with "./".
     (folder / "Packages").write_text(listing)
     (folder / "Packages.gz").write_bytes(gzip.compress(listing.encode(), 6, mtime=0))
     options = {"Label": repository.label, "Origin": repository.label, "Architectures": "amd64"}
@@ -98,7 +98,7 @@ def _sign_release(folder: Path, target: Path, ring: KeyRing, key: str) -> None:
 def _sign_and_index_rpms(folder: Path, ring: KeyRing, key: str, *, sign: bool) -> None:
     packages = sorted(folder.glob("*.rpm"))
     if sign and packages:
-        for package in packages:  # a hard link to the unsigned file must not be written through
+        for package in packages:  # do not write through the hard link to the unsigned file
             copy = package.with_suffix(".signed")
             shutil.copyfile(package, copy)
             copy.replace(package)

@@ -1,4 +1,4 @@
-"""Writing rpm packages with rpmbuild."""
+"""Write rpm packages with rpmbuild."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTE = "Imitation for the gpufleet sandbox: names and relations are real, the co
 
 
 def write(package: Package, folder: Path) -> Path:
-    """Build `package` into `folder`; returns the rpm."""
+    """Build `package` into `folder`. Returns the rpm."""
     with tempfile.TemporaryDirectory(prefix="rpm-") as name:
         top = Path(name)
         stage(package, top / "files")
@@ -29,7 +29,7 @@ def write(package: Package, folder: Path) -> Path:
 
 
 def spec_text(package: Package, staged: Path) -> str:
-    """A spec that takes over the staged files; rpm finds out no dependency by itself."""
+    """A spec that copies the staged files; rpm generates no dependencies."""
     version, release = package.version.rpartition(":")[2].rsplit("-", 1)
     lines = [
         "%global debug_package %{nil}",
@@ -38,7 +38,7 @@ def spec_text(package: Package, staged: Path) -> str:
         "%global use_source_date_epoch_as_buildtime 1",
         "%global clamp_mtime_to_source_date_epoch 1",
         "%global _buildhost sandbox",
-        "%global _binary_payload w1.gzdio",  # rpm 4.11 of EL 7 reads it; zstd it does not
+        "%global _binary_payload w1.gzdio",  # rpm 4.11 of EL 7 cannot read zstd
         f"Name: {package.name}",
         f"Version: {version}",
         f"Release: {release}",

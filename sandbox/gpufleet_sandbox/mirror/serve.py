@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""HTTP server of the mirror. It runs by itself on a host, so it uses the standard library only.
+"""HTTP server of the mirror. It runs standalone on a host and uses only the standard library.
 
     python3 serve.py ROOT --port 80 --faults FILE
 
 FILE, read again at each request, holds one fault or a list of faults as JSON:
 {"mode": "404", "path": "ubuntu2204", "delay": 2}. `path` is a regular expression searched in the
-request's path (default: every path); the first fault that matches counts. Modes: ok, 404, slow
-(the answer takes `delay` seconds longer), wrong-signature and expired-key (repositories signed by
-a stranger's key, or by a key that has expired), other-file (the file `file` beside FILE is sent),
-login (only for who logs in with `login`, NAME:PASSWORD). A missing FILE means no fault.
+request's path (default: every path); the first matching fault applies. Modes: ok, 404, slow (the
+response takes `delay` seconds longer), wrong-signature and expired-key (repositories signed by an
+unknown or expired key), other-file (sends the file `file` from the folder of FILE), login (requires
+the login `login`, NAME:PASSWORD). A missing FILE means no fault.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-ALTERNATIVES = ".alternatives"  # below ROOT, one folder per mode that serves other files
+ALTERNATIVES = ".alternatives"  # below ROOT, one folder for each mode with other files
 MODES = ("ok", "404", "slow", "wrong-signature", "expired-key", "other-file", "login")
 
 
 def entry_for(faults: Path | None, path: str) -> dict[str, object]:
-    """What FILE says of the request `path`; an unknown mode raises ValueError."""
+    """The entry of FILE for the request `path`; an unknown mode raises ValueError."""
     if faults is None or not faults.exists():
         return {"mode": "ok"}
     text = faults.read_text().strip()
@@ -39,7 +39,7 @@ def entry_for(faults: Path | None, path: str) -> dict[str, object]:
         if re.search(fault.get("path", ""), path):
             mode = fault.get("mode", "ok")
             if mode not in MODES:
-                raise ValueError(f"unknown mode {mode!r}; there are {', '.join(MODES)}")
+                raise ValueError(f"unknown mode {mode!r}, expected one of {', '.join(MODES)}")
             return {**fault, "mode": mode}
     return {"mode": "ok"}
 
@@ -52,7 +52,7 @@ def fault_for(faults: Path | None, path: str) -> tuple[str, float]:
 
 
 class Handler(SimpleHTTPRequestHandler):
-    """Serves files below ROOT, or what the fault for their path says."""
+    """Serves files below ROOT, subject to the fault for their path."""
 
     protocol_version = "HTTP/1.1"
     server_version = "gpufleet-mirror"
@@ -86,7 +86,7 @@ class Handler(SimpleHTTPRequestHandler):
         if mode not in ("ok", "slow"):
             self.alternative = mode
             self.other_file = str(entry_for(self.faults, path).get("file", ""))
-            del self.headers["If-Modified-Since"]  # a client's copy of the right file is no answer
+            del self.headers["If-Modified-Since"]  # no 304 for a client's copy of the right file
         return super().send_head()
 
     def _logs_in(self, login: str) -> bool:
@@ -108,7 +108,7 @@ class Handler(SimpleHTTPRequestHandler):
 
 class Server(ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 256  # forty hosts update at once
+    request_queue_size = 256  # for forty concurrent hosts
 
 
 def main() -> None:

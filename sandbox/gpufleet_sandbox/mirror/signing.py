@@ -1,4 +1,4 @@
-"""The mirror's throw-away keys: made once, without passphrase, in a folder of their own."""
+"""The mirror's throw-away keys: created once, without passphrase, in a separate folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from gpufleet_sandbox.process import run
 
-# The expired subkey's life, and a moment in it. The primary key never expires.
+# The expired subkey's period of validity, and a time within it. The primary key never expires.
 BORN, SIGNED, EXPIRES = "20240101T000000!", "20240201T000000!", "2024-03-01"
 
 NAMES = {
@@ -23,7 +23,7 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One signing key: `signer` is what gpg is told, `when` the time it has to believe it is."""
+    """One signing key. `signer`: gpg's option `-u`, `when`: gpg's faked time, "" for now."""
 
     fingerprint: str  # 40 digits, upper case; of the primary key
     signer: str
@@ -32,7 +32,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class KeyRing:
-    """A GnuPG home with the keys of `NAMES`, and `expired`: a subkey of vendor that has expired."""
+    """A GnuPG home with the keys of `NAMES`, and `expired`: an expired subkey of vendor."""
 
     home: Path
     keys: Mapping[str, Key]
@@ -40,7 +40,7 @@ class KeyRing:
     def public(self, name: str, *, armor: bool = True) -> bytes:
         """The public key, as text (a `.pub` or `.asc` file) or binary (a keyring for apt)."""
         words = ["--armor"] if armor else []
-        with TemporaryDirectory(dir=self.home) as folder:  # other threads ask at the same time
+        with TemporaryDirectory(dir=self.home) as folder:  # threads call this concurrently
             target = Path(folder, "key")
             _gpg(self.home, *words, "-o", target, "--export", self.keys[name].fingerprint)
             return target.read_bytes()
@@ -55,7 +55,7 @@ class KeyRing:
     def sign_rpms(self, name: str, packages: list[Path]) -> None:
         """Add signatures to rpm files, in place."""
         key = self.keys[name]
-        # Always the same time, for the same bytes (see debs.EPOCH).
+        # Always the same time, for reproducible bytes (see debs.EPOCH).
         extra = f"--batch --faked-system-time {SIGNED}"
         defines = {
             "__gpg": shutil.which("gpg") or "gpg",
@@ -67,7 +67,7 @@ class KeyRing:
         run(["rpmsign", *words, "--addsign", *packages], env=self._environment())
 
     def close(self) -> None:
-        """End the agent that gpg has left running for this home; the next signature starts one."""
+        """Stop the gpg-agent of this home; the next signature starts a new one."""
         run(["gpgconf", "--homedir", self.home, "--kill", "gpg-agent"])
 
     def _environment(self) -> dict[str, str]:
@@ -75,7 +75,7 @@ class KeyRing:
 
 
 def key_ring(home: Path) -> KeyRing:
-    """The key ring in `home`, made at the first call; its keys outlive every build."""
+    """The key ring in `home`, created by the first call; every build reuses its keys."""
     if not (home / "ready").exists():
         home.mkdir(parents=True, exist_ok=True)
         home.chmod(0o700)

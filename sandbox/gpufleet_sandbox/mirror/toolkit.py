@@ -14,10 +14,10 @@ REFRESH = ("nvidia-cdi-refresh.path", "nvidia-cdi-refresh.service")
 
 
 def packages(version: str, format: Format, programs: Path, work: Path) -> list[Package]:
-    """The four packages of one version; all depend on exactly that version, as from 1.18.0 on."""
+    """The four packages of one version; they depend on exactly that version, as since 1.18.0."""
     postinst = "postinst" if format == "deb" else "post"
     base_files = {f"/usr/bin/{name}": File(programs / name, 0o755) for name in BASE_PROGRAMS}
-    # The toolkit puts its units into /etc (1.18 to 1.20), not into /usr/lib.
+    # The toolkit installs its units into /etc (1.18 to 1.20), not into /usr/lib.
     base_files |= {
         f"/etc/systemd/system/{n}": File(text(f"units/{n}"), config=True) for n in REFRESH
     }
@@ -42,7 +42,7 @@ def packages(version: str, format: Format, programs: Path, work: Path) -> list[P
             format,
             TOOLS,
             version,
-            "stand-in for nvidia-container-cli, which cannot configure containers",
+            "imitation of nvidia-container-cli, which cannot configure containers",
             (LIBRARY,),
             {
                 "/usr/bin/nvidia-container-cli": File(
@@ -54,7 +54,7 @@ def packages(version: str, format: Format, programs: Path, work: Path) -> list[P
             format,
             LIBRARY,
             version,
-            "empty stand-in for the library",
+            "empty library",
             (),
             {f"{library}.{version}": File(stub_library("libnvidia-container.so.1", work), 0o755)},
             links={f"{library}.1": f"libnvidia-container.so.{version}"},

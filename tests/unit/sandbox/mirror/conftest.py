@@ -1,4 +1,4 @@
-"""The mirror's repositories, made with small stand-ins for what takes minutes to fetch or build."""
+"""The mirror's repositories, with small fakes of programs that take minutes to fetch or build."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpufleet_sandbox.mirror.repositories import write_all
 from gpufleet_sandbox.mirror.signing import KeyRing, key_ring
 
 TOOLS = ("apt-ftparchive", "createrepo_c", "dpkg-deb", "gcc", "gpg", "rpmbuild", "rpmsign")
-# Enough of every kind of repository: path, and a word in the file names of the packages.
+# One of every kind of repository: path, and a part of the file names of its packages.
 WRITTEN = {
     "compute/cuda/repos/ubuntu2204/x86_64": "580.1",
     "compute/cuda/repos/rhel7/x86_64": "550.163.01",
@@ -32,7 +32,7 @@ def ring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyRing]:
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing:
         pytest.skip(
-            f"the mirror is built with {', '.join(missing)}: see scripts/debian-packages.txt"
+            f"building the mirror needs {', '.join(missing)}: see scripts/debian-packages.txt"
         )
     made = key_ring(tmp_path_factory.mktemp("keys") / "gnupg")
     yield made

@@ -1,4 +1,4 @@
-"""The mirror in the cache: built once, believed while it is whole, its keys whole for everyone."""
+"""The mirror in the cache: built once, rebuilt if damaged; concurrent exports of keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILES = {"a/Packages": b"one\n", "a/key.pub": b"two\n"}
 
 @pytest.fixture
 def builds(tmp_path: Path, ring: KeyRing, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """How often the tree was built; a build writes FILES."""
+    """An entry for each build of the tree; a build writes FILES."""
     done: list[str] = []
 
     def write(*words: Any) -> None:
@@ -36,7 +36,7 @@ def builds(tmp_path: Path, ring: KeyRing, monkeypatch: pytest.MonkeyPatch) -> li
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "emptied": lambda path: path.write_bytes(b""),
-    "cut off": lambda path: path.write_bytes(b"o"),
+    "truncated": lambda path: path.write_bytes(b"o"),
     "missing": lambda path: path.unlink(),
 }
 
@@ -57,13 +57,13 @@ def test_a_damaged_tree_is_built_again(
 
 def test_a_tree_with_an_empty_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "Packages").write_text("one")
-    builder._require_whole(tmp_path)
+    builder._reject_empty_files(tmp_path)
     (tmp_path / "key.pub").touch()
     with pytest.raises(SandboxError, match=r"GF602.*key\.pub"):
-        builder._require_whole(tmp_path)
+        builder._reject_empty_files(tmp_path)
 
 
-def test_threads_get_whole_keys(ring: KeyRing) -> None:
-    whole = ring.public("vendor")
+def test_threads_get_complete_keys(ring: KeyRing) -> None:
+    complete = ring.public("vendor")
     with ThreadPoolExecutor(8) as pool:
-        assert set(pool.map(ring.public, ["vendor"] * 48)) == {whole}
+        assert set(pool.map(ring.public, ["vendor"] * 48)) == {complete}

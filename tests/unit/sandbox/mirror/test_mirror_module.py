@@ -25,7 +25,7 @@ def build(modules: str, folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("modules", "license"), [("open", b"Dual MIT/GPL"), ("proprietary", b"NVIDIA")]
 )
-def test_modules_say_what_they_are(modules: str, license: bytes, tmp_path: Path) -> None:
+def test_modules_have_their_modinfo(modules: str, license: bytes, tmp_path: Path) -> None:
     done = build(modules, tmp_path)
     assert done.returncode == 0, done.stderr
     for name in MODULES:

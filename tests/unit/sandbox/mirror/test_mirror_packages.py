@@ -1,4 +1,4 @@
-"""The mirror has what the catalog installs, and its packages relate as NVIDIA's do."""
+"""The mirror has the catalog's packages, with dependencies like NVIDIA's."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from gpufleet_sandbox.machine.kernels import KERNELS
 from gpufleet_sandbox.mirror.contents import contents, distributions, driver_versions
 from gpufleet_sandbox.mirror.model import Package
 
-T4 = 0x1EB8  # can have either kind of module, and every branch
+T4 = 0x1EB8  # supports both kinds of modules, and every branch
 ARCHIVES = {"rhel7": "el7"}
 Listed = dict[str, dict[str, list[Package]]]
 
 
 def choices(code: str) -> Iterator[tuple[str, DriverChoice]]:
-    """Every choice the catalog can make for the versions of the mirror."""
+    """Every driver choice of the catalog for the versions of the mirror."""
     archive = contents()["archives"][ARCHIVES.get(code, code)]
     for version in driver_versions(code):
         for modules in ("open", "proprietary"):
@@ -48,7 +48,7 @@ def choices(code: str) -> Iterator[tuple[str, DriverChoice]]:
 
 
 @pytest.mark.parametrize("code", distributions())
-def test_whatever_the_catalog_installs_is_there_at_that_version(by_path: Listed, code: str) -> None:
+def test_the_mirror_has_every_package_of_the_catalog(by_path: Listed, code: str) -> None:
     cuda = by_path[f"compute/cuda/repos/{code}/x86_64"]
     seen = 0
     for version, choice in choices(code):
@@ -81,14 +81,14 @@ def test_kernels_are_those_of_the_hosts() -> None:
 
 
 @pytest.mark.parametrize("code", distributions())
-def test_the_toolkit_that_the_catalog_chooses_is_there(code: str) -> None:
+def test_the_mirror_has_the_toolkit_that_the_catalog_chooses(code: str) -> None:
     choice = resolve_toolkit(
         load_catalog(), distribution=code, architecture="x86_64", settings=ToolkitSettings()
     )
     assert choice.version in contents()["toolkit"]
 
 
-def test_a_family_is_tied_to_one_version(by_path: Listed) -> None:
+def test_packages_of_a_family_depend_on_one_version(by_path: Listed) -> None:
     cuda = by_path["compute/cuda/repos/ubuntu2204/x86_64"]
     dkms = cuda["nvidia-dkms-580-open"][0]
     assert dkms.version == "580.159.03-0ubuntu1"
@@ -100,7 +100,7 @@ def test_a_family_is_tied_to_one_version(by_path: Listed) -> None:
     assert "nvidia-dkms-kernel" in dkms.relations["Conflicts"]  # one branch at a time
 
 
-def test_names_that_all_branches_share_have_no_upper_limit(by_path: Listed) -> None:
+def test_names_shared_by_all_branches_have_no_upper_limit(by_path: Listed) -> None:
     cuda = by_path["compute/cuda/repos/ubuntu2204/x86_64"]
     meta = cuda["nvidia-open-580"][0]
     assert "nvidia-modprobe (>= 580.159.03)" in meta.relations["Depends"]
@@ -116,7 +116,7 @@ def test_nvidia_smi_is_in_exactly_one_package_of_a_family(by_path: Listed) -> No
         assert all(len(names) == 1 for names in owners.values()), (code, owners)
 
 
-def test_el7_packages_carry_the_epoch_and_the_fabric_manager_does_not(by_path: Listed) -> None:
+def test_el7_packages_have_an_epoch_except_the_fabric_manager(by_path: Listed) -> None:
     cuda = by_path["compute/cuda/repos/rhel7/x86_64"]
     assert "3:550.163.01-1.el7" in [p.version for p in cuda["kmod-nvidia-latest-dkms"]]
     assert "550.163.01-1.el7" in [p.version for p in cuda["nvidia-fabric-manager"]]
@@ -125,7 +125,7 @@ def test_el7_packages_carry_the_epoch_and_the_fabric_manager_does_not(by_path: L
     assert "nvidia-driver-latest-dkms-cuda-libs = 3:550.163.01" in newest.relations["Requires"]
 
 
-def test_toolkit_packages_want_each_other_at_the_same_version(by_path: Listed) -> None:
+def test_toolkit_packages_depend_on_each_other_at_the_same_version(by_path: Listed) -> None:
     for path, equals in (("deb/amd64", "(= 1.18.2-1)"), ("rpm/x86_64", "= 1.18.2-1")):
         packages = by_path[f"libnvidia-container/stable/{path}"]
         top = packages["nvidia-container-toolkit"][0]
@@ -136,7 +136,7 @@ def test_toolkit_packages_want_each_other_at_the_same_version(by_path: Listed) -
         }
 
 
-def test_every_package_says_that_it_is_an_imitation(by_path: Listed) -> None:
+def test_descriptions_identify_packages_as_imitations(by_path: Listed) -> None:
     from gpufleet_sandbox.mirror import debs, rpms
 
     package = by_path["compute/cuda/repos/debian12/x86_64"]["libcuda1"][0]
@@ -146,7 +146,7 @@ def test_every_package_says_that_it_is_an_imitation(by_path: Listed) -> None:
 
 @pytest.mark.parametrize("code", contents()["dcgm"]["distributions"])
 @pytest.mark.parametrize("branch", [550, 580])
-def test_the_exporter_that_the_catalog_chooses_is_there(
+def test_the_mirror_has_the_exporter_that_the_catalog_chooses(
     by_path: Listed, code: str, branch: int
 ) -> None:
     choice = resolve_exporter(

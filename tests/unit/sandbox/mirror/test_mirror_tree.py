@@ -1,4 +1,4 @@
-"""The tree on disk: signatures that apt and rpm accept, and faults that they refuse."""
+"""The tree on disk: apt and rpm accept its signatures, and reject its faults."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Version: 3.0.10
 Architecture: all
 Status: install ok installed
 Maintainer: nobody <nobody@localhost>
-Description: stands for the real one
+Description: a fake of the real package
 
 """
 
@@ -76,7 +76,7 @@ def served(tree: Path, tmp_path: Path) -> Iterator[Served]:
 
 @dataclass(frozen=True)
 class Apt:
-    """apt with folders of its own, which trusts the vendor's key and has dkms installed."""
+    """An apt with separate folders, which trusts the vendor's key and has dkms installed."""
 
     folder: Path
 
@@ -124,7 +124,7 @@ def test_apt_accepts_the_repositories_and_resolves_an_exact_family(apt: Apt) -> 
     assert done.stdout.count(f"({version} NVIDIA CUDA") == 2 * len(names)  # Inst and Conf
 
 
-def test_apt_refuses_when_only_the_top_package_is_at_that_version(apt: Apt) -> None:
+def test_apt_fails_if_only_the_top_package_has_that_version(apt: Apt) -> None:
     apt("update")
     done = apt("-s", "install", "nvidia-dkms-580-open=580.159.03-0ubuntu1")
     assert done.returncode == 100
@@ -132,17 +132,17 @@ def test_apt_refuses_when_only_the_top_package_is_at_that_version(apt: Apt) -> N
 
 
 @pytest.mark.parametrize(
-    ("mode", "said"),
+    ("mode", "printed"),
     [
         ("wrong-signature", "NO_PUBKEY"),
         ("expired-key", "EXPKEYSIG"),
         ("404", "404  File not found"),
     ],
 )
-def test_apt_refuses_a_faulty_repository(apt: Apt, served: Served, mode: str, said: str) -> None:
+def test_apt_rejects_a_faulty_repository(apt: Apt, served: Served, mode: str, printed: str) -> None:
     served.fault(mode=mode, path=CUDA)
     done = apt("update")
-    assert said in done.stdout + done.stderr
+    assert printed in done.stdout + done.stderr
     assert TOOLKIT.split("/")[0] in done.stdout  # the other repository was read
 
 
@@ -160,7 +160,7 @@ def test_rpms_are_signed_by_the_key_in_the_repository(tree: Path, tmp_path: Path
     assert "NOKEY" in bad.stdout
 
 
-def test_expired_is_a_subkey_of_the_vendors_key(ring: KeyRing) -> None:
+def test_the_expired_key_is_a_subkey_of_the_vendors_key(ring: KeyRing) -> None:
     assert ring.keys["expired"].fingerprint == ring.keys["vendor"].fingerprint
     assert ring.keys["expired"].signer != ring.keys["vendor"].signer
     assert len(ring.keys["vendor"].fingerprint) == 40
@@ -172,7 +172,7 @@ def test_private_parts_of_the_tree_are_not_served(served: Served) -> None:
     assert served.status("../../etc/passwd") == 404
 
 
-def test_a_fault_counts_at_once_and_only_for_its_path(served: Served) -> None:
+def test_a_fault_applies_immediately_and_only_to_its_path(served: Served) -> None:
     right = served.body(f"{CUDA}/InRelease")
     served.fault(mode="wrong-signature", path="ubuntu2204")
     assert served.body(f"{CUDA}/InRelease") != right
@@ -184,14 +184,14 @@ def test_a_fault_counts_at_once_and_only_for_its_path(served: Served) -> None:
     assert served.status("compute/cuda/repos/rhel7/x86_64/repodata/repomd.xml") == 200
 
 
-def test_an_unknown_mode_is_an_error_and_not_an_answer(served: Served, tmp_path: Path) -> None:
+def test_an_unknown_mode_is_status_500(served: Served, tmp_path: Path) -> None:
     served.fault(mode="wrong-key")
     assert served.status(f"{CUDA}/Release") == 500
     with pytest.raises(ValueError, match="unknown mode 'wrong-key'"):
         fault_for(served.faults, "/")
 
 
-def test_slow_has_a_delay_and_the_first_match_counts(tmp_path: Path) -> None:
+def test_slow_has_a_delay_and_the_first_match_applies(tmp_path: Path) -> None:
     faults = tmp_path / "faults.json"
     faults.write_text('[{"mode": "slow", "path": "/a", "delay": 3}, {"mode": "404"}]')
     assert fault_for(faults, "/a/Release") == ("slow", 3.0)
@@ -212,7 +212,7 @@ def test_the_same_package_has_the_same_bytes(kind, write, tmp_path: Path) -> Non
     assert built[0] == built[1]
 
 
-def test_nothing_in_the_tree_is_a_toolkit_of_another_name(tree: Path) -> None:
+def test_the_toolkits_repository_has_its_list_and_key(tree: Path) -> None:
     listed = (tree / "libnvidia-container/stable/deb/nvidia-container-toolkit.list").read_text()
     assert listed.startswith("deb http")
     assert "stable/deb/$(ARCH) /" in listed

@@ -1,9 +1,9 @@
-/* Stand-in for dcgm-exporter: DCGM's metrics of the simulated GPUs in Prometheus' text format.
+/* Imitation of dcgm-exporter: DCGM's metrics of the simulated GPUs in Prometheus' text format.
  *
- * The options, the list of counters, the labels and their order are the real ones'. Values come from
- * nvidia-smi; in a container, which has only the device files, they are made up.
- * Without --remote-hostengine-info it has the GPUs open and DCGM's library in memory, as the real one
- * with its embedded engine has. */
+ * Options, list of counters, labels and their order are as in the real one. Values come from
+ * nvidia-smi; in a container, which has only the device files, they are invented.
+ * Without --remote-hostengine-info it opens the GPUs and maps DCGM's library, as the real one does
+ * with its embedded engine. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 
 #define MAX_COUNTERS 128
 #define MAX_GPUS 16
-#define SIMULATED "/usr/lib/sim" /* a host of the sandbox has it, a container there does not */
+#define SIMULATED "/usr/lib/sim" /* exists on a sandbox host, but not in its containers */
 #define QUERY "nvidia-smi --format=csv,noheader,nounits --query-gpu=uuid,name,pci.bus_id," \
 	      "driver_version,temperature.gpu,power.draw,memory.used,memory.free,utilization.gpu 2>/dev/null"
 
@@ -153,7 +153,7 @@ static void answer(int client, int count)
 	free(text);
 }
 
-/* A socket to or at HOST:PORT, [::1]:PORT or :PORT; -1 with errno when that fails. */
+/* A socket connected to or listening on HOST:PORT, [::1]:PORT or :PORT; -1 with errno on failure. */
 static int socket_for(const char *where, int listening)
 {
 	char text[256];
@@ -204,7 +204,7 @@ int main(int argc, char **argv)
 			engine = next;
 	}
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGTERM, _exit); /* as the first process of a container it would ignore it */
+	signal(SIGTERM, _exit); /* the first process of a container ignores it by default */
 	int count = read_counters(list);
 	if (!count)
 		return fail("Failed to read the counters", list);

@@ -1,5 +1,5 @@
-/* Stand-in for nv-fabricmanager: refuses to run without an NVSwitch, and beside a driver of another
- * version; else it runs until it is told to end. */
+/* Imitation of nv-fabricmanager: exits without an NVSwitch or with a driver of another version; else
+ * runs until it receives a signal. */
 #include <glob.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Stand-in for nv-hostengine, DCGM's host engine: holds the GPUs and lets clients connect. */
+/* Imitation of nv-hostengine, DCGM's host engine: opens the GPUs and accepts connections. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <glob.h>

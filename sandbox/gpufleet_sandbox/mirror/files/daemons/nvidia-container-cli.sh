@@ -1,6 +1,6 @@
 #!/bin/sh
-# Stand-in for nvidia-container-cli (libnvidia-container is a C library that the sandbox cannot
-# build): it knows its version and what is on the host; it cannot configure a container.
+# Imitation of nvidia-container-cli (the sandbox cannot build libnvidia-container, a C library): it
+# reports its version and the host's devices, but cannot configure a container.
 case "${1:-}" in
 -V | --version) printf 'cli-version: @VERSION@\nlib-version: @VERSION@\n' ;;
 list)
@@ -16,7 +16,7 @@ info)
 	echo "NVRM version:   $(cat /sys/module/nvidia/version)"
 	;;
 *)
-	echo "nvidia-container-cli: $*: this stand-in cannot configure containers; use CDI mode" >&2
+	echo "nvidia-container-cli: $*: this imitation cannot configure containers; use CDI mode" >&2
 	exit 1
 	;;
 esac

@@ -1,4 +1,4 @@
 #!/bin/sh
-# Stand-in for nvidia-modprobe: loads the module, -u the unified memory module too.
+# Imitation of nvidia-modprobe: loads the module, with -u also the unified memory module.
 modprobe nvidia || exit 1
 case " $* " in *" -u "*) modprobe nvidia-uvm || exit 1 ;; esac

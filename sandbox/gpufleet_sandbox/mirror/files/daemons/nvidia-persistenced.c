@@ -1,6 +1,6 @@
-/* Stand-in for nvidia-persistenced: same options; it has the module loaded where nvidia-modprobe is
- * there, refuses a module of another version, and with persistence mode keeps the device nodes open,
- * so that the module is in use as long as the daemon runs. */
+/* Imitation of nvidia-persistenced, with the same options. Loads the module by nvidia-modprobe if it
+ * is installed, exits with a module of another version, and in persistence mode opens the device
+ * nodes, so that the module is in use while the daemon runs. */
 #include <fcntl.h>
 #include <glob.h>
 #include <signal.h>

@@ -15,11 +15,11 @@ MODINFO(compute, "alias=pci:v000010DEd*sv*sd*bc03sc02i00*");
 
 #define TEXT(symbol) #symbol
 #define QUOTED(symbol) TEXT(symbol)
-#ifdef EXPORTS /* depmod finds who offers a symbol here … */
+#ifdef EXPORTS /* depmod finds exported symbols here … */
 int EXPORTS;
 static const char exported[] __attribute__((section("__ksymtab_strings"), used)) = QUOTED(EXPORTS);
 #endif
-#ifdef USES /* … and who needs it by the undefined symbol */
+#ifdef USES /* … and dependencies by undefined symbols */
 extern int USES;
 int *needed = &USES;
 #endif
