@@ -1,7 +1,7 @@
-"""`make fuzz FUZZ=100000`: that many variants of good inputs for each parser of foreign text.
+"""`make fuzz FUZZ=100000`: run each parser of external text with variants of valid inputs.
 
-An input that a parser neither takes nor refuses is kept in build/fuzz. Fix the parser, and move the
-file to tests/fuzz/finds/PARSER: tests/unit/test_fuzz.py parses it from then on.
+Inputs that a parser neither accepts nor rejects are written to build/fuzz. Fix the parser, and move
+the file to tests/fuzz/finds/PARSER, for tests/unit/test_fuzz.py to parse.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import click
 
 from tests.fuzz.parsers import PARSERS, Parser
 
-KEPT = Path("build/fuzz")
+OUTPUT = Path("build/fuzz")
 SLOW_SECONDS = 5.0  # of CPU for one input
 
 
 def finds(parser: Parser, inputs: int, seed: int) -> list[tuple[bytes, str]]:
-    """One input for each kind of error, with what went wrong."""
-    chance = Random(f"{seed} {parser.name}")
+    """One input for each kind of error, with a description of the error."""
+    rng = Random(f"{seed} {parser.name}")
     found: dict[str, bytes] = {}
     for _ in range(inputs):
-        data = parser.variant(chance)
-        began = time.process_time()
+        data = parser.variant(rng)
+        start = time.process_time()
         error = parser.broken_by(data)
-        seconds = time.process_time() - began
+        seconds = time.process_time() - start
         if error is not None:
             found.setdefault(described(error), data)
         elif seconds > SLOW_SECONDS:
@@ -39,7 +39,7 @@ def finds(parser: Parser, inputs: int, seed: int) -> list[tuple[bytes, str]]:
 
 
 def described(error: Exception) -> str:
-    """Kind of an error and the line of the product that it came from."""
+    """The type of an error and the line of the product that raised it."""
     trace, place = error.__traceback__, ""
     while trace:
         file = trace.tb_frame.f_code.co_filename
@@ -54,11 +54,11 @@ def run(number: int, inputs: int, seed: int) -> list[tuple[bytes, str]]:
 
 
 @click.command()
-@click.option("--inputs", default=1_000_000, show_default=True, help="For each parser.")
-@click.option("--seed", default=1, show_default=True)
-@click.option("--only", default="", help="Text that the name of a parser contains.")
+@click.option("--inputs", default=1_000_000, show_default=True, help="Inputs per parser.")
+@click.option("--seed", default=1, show_default=True, help="Seed of the random generator.")
+@click.option("--only", default="", help="Run only parsers whose name contains this text.")
 def main(inputs: int, seed: int, only: str) -> None:
-    """Exit status 1 where a parser neither takes nor refuses an input."""
+    """Fuzz the parsers; exit status 1 if a parser neither accepts nor rejects an input."""
     numbers = [number for number, parser in enumerate(PARSERS) if only in parser.name]
     bad = 0
     with ProcessPoolExecutor(os.cpu_count()) as pool:
@@ -68,12 +68,12 @@ def main(inputs: int, seed: int, only: str) -> None:
             bad += len(problems)
             print(f"{PARSERS[number].name}: {inputs} inputs, {len(problems)} finds", flush=True)
             for data, problem in problems:
-                print(f"  {problem}: {keep(PARSERS[number], data)}", flush=True)
+                print(f"  {problem}: {save(PARSERS[number], data)}", flush=True)
     sys.exit(bool(bad))
 
 
-def keep(parser: Parser, data: bytes) -> Path:
-    path = KEPT / parser.name / hashlib.sha256(data).hexdigest()[:12]
+def save(parser: Parser, data: bytes) -> Path:
+    path = OUTPUT / parser.name / hashlib.sha256(data).hexdigest()[:12]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     return path

@@ -1,4 +1,4 @@
-"""Files and sections of hosts and users: good ones, and what has to hold of any that is read."""
+"""Files and sections of hosts and users: valid inputs, and invariants of their parsers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.hosts import bare_host
 
 
 def text_of(data: bytes) -> str:
-    """As pyinfra decodes what a host prints."""
+    """Decode a host's output as pyinfra does."""
     return data.decode("utf-8", "replace")
 
 
@@ -30,7 +30,7 @@ def _folder() -> TemporaryDirectory[str]:
 
 
 def _file(name: str, data: bytes) -> str:
-    """The path of a file that only this user can read, one for each process."""
+    """Write a file that only this user can read, one per process. Returns its path."""
     path = Path(_folder().name) / f"{name}-{os.getpid()}"
     path.touch(0o600)
     path.write_bytes(data)
@@ -120,7 +120,7 @@ baseurl: http://a.example/
 
 
 def parse_yum_file(data: bytes) -> None:
-    """What is switched off is off, and nothing else has changed."""
+    """The disabled section is disabled, and no other section changes."""
     file = ManagedFile("/etc/yum.repos.d/a.repo", text_of(data))
     facts = bare_host(files={file.path: file})
     sections, unreadable = read_sections(facts)

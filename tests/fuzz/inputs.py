@@ -1,4 +1,4 @@
-"""Hostile variants of good inputs: text with damage, trees of JSON with leaves of another kind."""
+"""Hostile variants of valid inputs: damaged text, JSON trees with values of another type."""
 
 from __future__ import annotations
 
@@ -83,95 +83,93 @@ LEAVES: Sequence[Any] = (
 )
 
 
-def damaged(data: bytes, others: Sequence[bytes], chance: Random) -> bytes:
-    """`data` with one to four places cut out, doubled, changed, or filled from elsewhere."""
-    for _ in range(chance.choice((1, 1, 1, 2, 4))):
-        data = chance.choice(_DAMAGES)(data, others, chance)
+def damaged(data: bytes, others: Sequence[bytes], rng: Random) -> bytes:
+    """`data` with one to four spans removed, duplicated, changed, or replaced from other inputs."""
+    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        data = rng.choice(_DAMAGES)(data, others, rng)
     return data
 
 
-def _cut_off(data: bytes, others: Sequence[bytes], chance: Random) -> bytes:
-    return data[: chance.randrange(len(data) + 1)]
+def _truncated(data: bytes, others: Sequence[bytes], rng: Random) -> bytes:
+    return data[: rng.randrange(len(data) + 1)]
 
 
-def _without_span(data: bytes, others: Sequence[bytes], chance: Random) -> bytes:
-    begin, end = _span(data, chance)
+def _without_span(data: bytes, others: Sequence[bytes], rng: Random) -> bytes:
+    begin, end = _span(data, rng)
     return data[:begin] + data[end:]
 
 
-def _doubled_span(data: bytes, others: Sequence[bytes], chance: Random) -> bytes:
-    begin, end = _span(data, chance)
+def _duplicated_span(data: bytes, others: Sequence[bytes], rng: Random) -> bytes:
+    begin, end = _span(data, rng)
     return data[:end] + data[begin:end] + data[end:]
 
 
-def _other_byte(data: bytes, others: Sequence[bytes], chance: Random) -> bytes:
-    at = chance.randrange(len(data) + 1)
-    return data[:at] + bytes([chance.randrange(256)]) + data[at + 1 :]
+def _changed_byte(data: bytes, others: Sequence[bytes], rng: Random) -> bytes:
+    at = rng.randrange(len(data) + 1)
+    return data[:at] + bytes([rng.randrange(256)]) + data[at + 1 :]
 
 
-def _token(data: bytes, others: Sequence[bytes], chance: Random) -> bytes:
-    begin, end = (
-        _span(data, chance) if chance.random() < 0.5 else [chance.randrange(len(data) + 1)] * 2
-    )
-    return data[:begin] + chance.choice(TOKENS) + data[end:]
+def _token(data: bytes, others: Sequence[bytes], rng: Random) -> bytes:
+    begin, end = _span(data, rng) if rng.random() < 0.5 else [rng.randrange(len(data) + 1)] * 2
+    return data[:begin] + rng.choice(TOKENS) + data[end:]
 
 
-def _span_of_another(data: bytes, others: Sequence[bytes], chance: Random) -> bytes:
-    other = chance.choice(others)
-    begin, end = _span(other, chance)
-    at = chance.randrange(len(data) + 1)
+def _span_of_another(data: bytes, others: Sequence[bytes], rng: Random) -> bytes:
+    other = rng.choice(others)
+    begin, end = _span(other, rng)
+    at = rng.randrange(len(data) + 1)
     return data[:at] + other[begin:end] + data[at:]
 
 
-def _lines_in_another_order(data: bytes, others: Sequence[bytes], chance: Random) -> bytes:
+def _swapped_lines(data: bytes, others: Sequence[bytes], rng: Random) -> bytes:
     lines = data.split(b"\n")
-    one, other = chance.randrange(len(lines)), chance.randrange(len(lines))
+    one, other = rng.randrange(len(lines)), rng.randrange(len(lines))
     lines[one], lines[other] = lines[other], lines[one]
     return b"\n".join(lines)
 
 
-def _without_line(data: bytes, others: Sequence[bytes], chance: Random) -> bytes:
+def _without_line(data: bytes, others: Sequence[bytes], rng: Random) -> bytes:
     lines = data.split(b"\n")
-    del lines[chance.randrange(len(lines))]
+    del lines[rng.randrange(len(lines))]
     return b"\n".join(lines)
 
 
 Damage = Callable[[bytes, Sequence[bytes], Random], bytes]
 _DAMAGES: Sequence[Damage] = (
-    _cut_off, _without_span, _doubled_span, _other_byte, _token, _span_of_another,
-    _lines_in_another_order, _without_line,
+    _truncated, _without_span, _duplicated_span, _changed_byte, _token, _span_of_another,
+    _swapped_lines, _without_line,
 )  # fmt: skip
 
 
-def _span(data: bytes, chance: Random) -> tuple[int, int]:
-    begin = chance.randrange(len(data) + 1)
-    return begin, min(len(data), begin + chance.choice((1, 4, 16, 200)))
+def _span(data: bytes, rng: Random) -> tuple[int, int]:
+    begin = rng.randrange(len(data) + 1)
+    return begin, min(len(data), begin + rng.choice((1, 4, 16, 200)))
 
 
-def odd_tree(tree: Any, chance: Random) -> Any:
-    """A copy of a tree of JSON in which one to three values are gone or of another kind."""
+def odd_tree(tree: Any, rng: Random) -> Any:
+    """A copy of a JSON tree with one to three values removed or of another type."""
     tree = copy.deepcopy(tree)
-    for _ in range(chance.choice((1, 1, 2, 3))):
-        holder, key = _place(tree, chance)
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        holder, key = _place(tree, rng)
         if holder is None:
-            return chance.choice(LEAVES)
-        fate = chance.random()
-        if fate < 0.25:
+            return rng.choice(LEAVES)
+        choice = rng.random()
+        if choice < 0.25:
             del holder[key]
-        elif fate < 0.35 and isinstance(holder, list):
+        elif choice < 0.35 and isinstance(holder, list):
             holder.append(copy.deepcopy(holder[key]))
         else:
-            holder[key] = copy.deepcopy(chance.choice(LEAVES))
+            holder[key] = copy.deepcopy(rng.choice(LEAVES))
     return tree
 
 
-def _place(tree: Any, chance: Random) -> tuple[Any, Any]:
-    """A container of the tree and a key in it; (None, None) where there is none."""
+def _place(tree: Any, rng: Random) -> tuple[Any, Any]:
+    """A random container of the tree and a key in it; (None, None) without one."""
     found: tuple[Any, Any] = (None, None)
     while isinstance(tree, dict | list) and tree:
-        key = chance.choice(list(tree)) if isinstance(tree, dict) else chance.randrange(len(tree))
+        key = rng.choice(list(tree)) if isinstance(tree, dict) else rng.randrange(len(tree))
         found = (tree, key)
-        if chance.random() < 0.15:
+        if rng.random() < 0.15:
             break
         tree = tree[key]
     return found

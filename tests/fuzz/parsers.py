@@ -1,4 +1,4 @@
-"""What reads text from outside, with good inputs and the errors that refuse bad ones."""
+"""The parsers of external text, with valid inputs and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from tests.fuzz.inputs import damaged, odd_tree
 
 UNIT = Path(__file__).resolve().parents[1] / "unit"
 FINDS = Path(__file__).with_name("finds")
-WISH = DesiredRuntime(file="/etc/x", binary="nvidia-container-runtime", default=True)
+DESIRED = DesiredRuntime(file="/etc/x", binary="nvidia-container-runtime", default=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Parser:
-    """`parse` takes any bytes: it returns, or raises one of `refusals`.
+    """`parse` accepts any bytes: it returns, or raises one of `refusals`.
 
-    `variant` makes an input out of good ones, the same for the same state of the generator.
+    `variant` derives an input from valid ones, deterministic for a state of the generator.
     """
 
     name: str
@@ -50,33 +50,33 @@ class Parser:
     refusals: tuple[type[Exception], ...] = ()
 
     def broken_by(self, data: bytes) -> Exception | None:
-        """The error that `data` causes and that is no refusal."""
+        """The error that `data` causes; None if it is accepted or rejected."""
         try:
             self.parse(data)
         except self.refusals:
             return None
-        except Exception as error:  # noqa: BLE001 what is looked for
+        except Exception as error:  # noqa: BLE001 any error is a find
             return error
         return None
 
 
 def of_texts(*good: bytes) -> Callable[[Random], bytes]:
-    return lambda chance: damaged(chance.choice(good), good, chance)
+    return lambda rng: damaged(rng.choice(good), good, rng)
 
 
 def of_files(folder: Path, pattern: str) -> Callable[[Random], bytes]:
-    """Variants of the files; they are read when the first is asked for."""
+    """Variants of the files, which are read on first use."""
 
     @cache
     def good() -> tuple[bytes, ...]:
         return tuple(path.read_bytes() for path in sorted(folder.glob(pattern)))
 
-    return lambda chance: damaged(chance.choice(good()), good(), chance)
+    return lambda rng: damaged(rng.choice(good()), good(), rng)
 
 
 @cache
 def _answers() -> tuple[dict[str, Any], ...]:
-    """Two real clusters' answers, two objects of each kind: more of them only cost time."""
+    """Responses of the captured clusters, with at most two objects of a kind, to save time."""
     found = []
     for path in sorted((UNIT / "kube" / "captures").glob("cluster-*.answers.json")):
         answers = json.loads(path.read_text())
@@ -88,18 +88,18 @@ def _answers() -> tuple[dict[str, Any], ...]:
     return tuple(found)
 
 
-def _odd_answers(chance: Random) -> bytes:
-    answers = chance.choice(_answers())
-    part = chance.choice([name for name in answers if answers[name]])
-    one_release = {"releases": answers["releases"][:1]}  # to decode it is most of the work
-    return json.dumps({**answers, **one_release, part: odd_tree(answers[part], chance)}).encode()
+def _odd_answers(rng: Random) -> bytes:
+    answers = rng.choice(_answers())
+    part = rng.choice([name for name in answers if answers[name]])
+    one_release = {"releases": answers["releases"][:1]}  # decoding takes most of the time
+    return json.dumps({**answers, **one_release, part: odd_tree(answers[part], rng)}).encode()
 
 
 def _parse_answers(data: bytes) -> object:
-    """Facts, or what the boundary of a cluster makes of the error: one finding, with its place."""
+    """Facts, or the cluster boundary's finding for the error, with its location."""
     try:
         return cluster_facts("fuzzed", Answers(**json.loads(data)))
-    except Exception as error:  # noqa: BLE001 - as the boundary itself
+    except Exception as error:  # noqa: BLE001 - as the boundary does
         (found,) = cluster_findings(error)
         place = r"Internal error in gpufleet at gpufleet/kube/\w+\.py:\d+ "
         assert re.match(place, found.message), found.message
@@ -112,27 +112,27 @@ def _secrets() -> tuple[dict[str, Any], ...]:
     return tuple(secret for answers in _answers() for secret in answers["releases"])
 
 
-def _odd_secret(chance: Random) -> bytes:
-    """A Secret of a Helm release with odd metadata, packing or content."""
-    secret = chance.choice(_secrets())
+def _odd_secret(rng: Random) -> bytes:
+    """A Secret of a Helm release with odd metadata, compression or content."""
+    secret = rng.choice(_secrets())
     packed = base64.b64decode(base64.b64decode(secret["data"]["release"]))
-    way = chance.random()
-    if way < 0.3:  # the API server vouches for the form of the rest
-        labels = {name: chance.choice(("", "x", "9" * 40, "-1")) for name in ("name", "version")}
+    way = rng.random()
+    if way < 0.3:  # the API server validates the other fields
+        labels = {name: rng.choice(("", "x", "9" * 40, "-1")) for name in ("name", "version")}
         metadata = {**secret["metadata"], "labels": {**secret["metadata"]["labels"], **labels}}
-        odd = {"data": odd_tree(secret["data"], chance), "metadata": metadata}
+        odd = {"data": odd_tree(secret["data"], rng), "metadata": metadata}
         return json.dumps({**secret, **odd}).encode()
     content = gzip.decompress(packed)
     if way < 0.5:
-        packed = damaged(packed, [packed, content], chance)
+        packed = damaged(packed, [packed, content], rng)
     else:
-        packed = gzip.compress(json.dumps(odd_tree(json.loads(content), chance)).encode(), 1)
+        packed = gzip.compress(json.dumps(odd_tree(json.loads(content), rng)).encode(), 1)
     text = base64.b64encode(base64.b64encode(packed)).decode()
     return json.dumps({**secret, "data": {"release": text}}).encode()
 
 
 def _chart_files(data: bytes) -> dict[str, bytes]:
-    """Bytes as an archive's files: each begins with a line `==> PATH`."""
+    """The files of an archive in bytes: each begins with a line `==> PATH`."""
     parts = [part.partition(b"\n") for part in data.split(b"==> ") if part]
     return {path.decode("utf-8", "replace"): text for path, _, text in parts}
 
@@ -238,13 +238,13 @@ PARSERS: Sequence[Parser] = (
         (BrokenIndex,),
     ),
     Parser("chart", lambda data: parse_chart(_chart_files(data)), of_texts(CHART), (BrokenChart,)),
-    Parser("daemon-json", lambda data: docker.merge(text_of(data), WISH), of_texts(*DAEMON)),
+    Parser("daemon-json", lambda data: docker.merge(text_of(data), DESIRED), of_texts(*DAEMON)),
     Parser(
         "containerd-toml",
-        lambda data: containerd.merge(text_of(data), WISH),
+        lambda data: containerd.merge(text_of(data), DESIRED),
         of_texts(*CONTAINERD),
     ),
-    Parser("crio-toml", lambda data: crio.merge(text_of(data), WISH), of_texts(*CRIO)),
+    Parser("crio-toml", lambda data: crio.merge(text_of(data), DESIRED), of_texts(*CRIO)),
     Parser("yum-trial", lambda data: read_trial(text_of(data).splitlines()), of_texts(*TRIAL)),
     Parser(
         "helm-output",

@@ -1,9 +1,8 @@
-"""`make mutants N=60 SEED=1`: how many random changes of the product `make test` notices.
+"""`make mutants N=60 SEED=1`: measure how many random mutants of the product `make test` kills.
 
-The changes are spread over the packages of the product by their lines. The tests run
-once on a copy in which the changed functions report themselves: that tells which tests
-reach which change. Then each change is made in the copy and those tests are run: first the pure
-ones, then whole files of the others.
+Mutants are distributed over the packages of the product by lines. The tests first run once on a
+copy with instrumented functions, to find the tests that reach each mutant. Then each mutant is
+applied to the copy and its tests run: first the pure ones, then whole files of the others.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from tests.mutation.mutate import Mutant, marked, mutants
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("gpufleet", "roles", "deploys")
 FAST = ("tests/unit/", "tests/roles/", "tests/monitoring/")
-LIMIT_SECONDS = 1800  # a mutant that never comes to an end is killed by it
+LIMIT_SECONDS = 1800  # kills mutants that never terminate
 TIMED_OUT = (124, 137)
 SELECTED = "not extended and not slow"
 REACHED = '''\
-"""Notes which test has come to which mutant."""
+"""Records the tests that reach each mutant."""
 import os
 
 
@@ -44,7 +43,7 @@ def reached(number):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of one mutant: `killer` is the test that failed, "" where none did."""
+    """The result for one mutant: `killer` is the test that failed, "" if none did."""
 
     mutant: Mutant
     killer: str
@@ -53,8 +52,8 @@ class Verdict:
 
     def __str__(self) -> str:
         survived = f"SURVIVED {self.tests} tests and files"
-        fate = f"killed by {self.killer}" if self.killer else survived
-        return f"{self.mutant}: {fate} ({self.seconds:.0f} s)"
+        result = f"killed by {self.killer}" if self.killer else survived
+        return f"{self.mutant}: {result} ({self.seconds:.0f} s)"
 
 
 def product_files() -> list[str]:
@@ -70,8 +69,8 @@ def room_of(path: str) -> str:
 
 
 def choose(files: Sequence[str], count: int, seed: int) -> list[Mutant]:
-    """`count` mutants, or all there are, each room with its share by the lines that can change."""
-    chance = random.Random(seed)
+    """`count` mutants, or all, distributed over rooms by their number of mutable lines."""
+    rng = random.Random(seed)
     found: dict[str, list[Mutant]] = defaultdict(list)
     for name in files:
         found[room_of(name)] += mutants(name, (ROOT / name).read_text())
@@ -87,20 +86,20 @@ def choose(files: Sequence[str], count: int, seed: int) -> list[Mutant]:
     chosen = [
         one
         for room, number in counts.items()
-        for one in chance.sample(found[room], min(number, len(found[room])))
+        for one in rng.sample(found[room], min(number, len(found[room])))
     ]
     others = [one for room in found for one in found[room] if one not in chosen]
-    return chosen + chance.sample(others, count - len(chosen))
+    return chosen + rng.sample(others, count - len(chosen))
 
 
 class Copy:
-    """A copy of the project in which changes are made; its tests use this one's environment."""
+    """A copy of the project to mutate; its tests use this project's environment."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "copy"
         self.reached = folder / "reached"
         self.reached.mkdir()
-        self.numbers: dict[tuple[str, int], int] = {}  # of the functions that report themselves
+        self.numbers: dict[tuple[str, int], int] = {}  # of the instrumented functions
         words = ["git", "ls-files", "-z"]
         listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
         for name in filter(None, listed.stdout.split("\0")):
@@ -117,7 +116,7 @@ class Copy:
         }
 
     def pytest(self, tests: Sequence[str], workers: int, *more: str) -> tuple[int, str]:
-        """Exit status, and the first test that failed."""
+        """Exit status, and the first failed test."""
         words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *more]
         if workers > 1:
             words += ["-n", str(workers), "--dist", "loadfile"]
@@ -125,9 +124,10 @@ class Copy:
         done = subprocess.run(
             words, cwd=self.root, env=self.environment, capture_output=True, text=True
         )
-        if done.returncode not in (0, 1, 2, *TIMED_OUT):  # pytest itself could not do it
+        if done.returncode not in (0, 1, 2, *TIMED_OUT):  # pytest itself failed
             sys.exit(
-                f"pytest ended with {done.returncode}: {done.stdout[-1500:]}{done.stderr[-500:]}"
+                f"pytest exited with status {done.returncode}: "
+                f"{done.stdout[-1500:]}{done.stderr[-500:]}"
             )
         failed = [
             line.split(" - ")[0].partition(" ")[2]
@@ -137,7 +137,7 @@ class Copy:
         return done.returncode, failed[0] if failed else done.stdout[-1500:] + done.stderr[-500:]
 
     def mark(self, chosen: Sequence[Mutant]) -> None:
-        """Let every function that has a mutant report itself."""
+        """Instrument every function with a mutant."""
         for mutant in chosen:
             self.numbers.setdefault((mutant.path, mutant.function), len(self.numbers))
         for path in {mutant.path for mutant in chosen}:
@@ -149,7 +149,7 @@ class Copy:
         shutil.copy2(ROOT / path, self.root / path)
 
     def tests_of(self, mutant: Mutant) -> tuple[list[str], list[str]]:
-        """Pure tests that reach it, and the files of the others."""
+        """Pure tests that reach the mutant, and the files of the others."""
         note = self.reached / str(self.numbers[mutant.path, mutant.function])
         lines = note.read_text().splitlines() if note.exists() else []
         ids = {line.rpartition(" ")[0] for line in lines}
@@ -159,7 +159,7 @@ class Copy:
 
 
 def judge(copy: Copy, mutant: Mutant) -> Verdict:
-    began = time.monotonic()
+    start = time.monotonic()
     fast, files = copy.tests_of(mutant)
     target = copy.root / mutant.path
     target.write_text(mutant.applied((ROOT / mutant.path).read_text()))
@@ -171,28 +171,28 @@ def judge(copy: Copy, mutant: Mutant) -> Verdict:
                 killer = (first or f"exit status {status}") if status else ""
     finally:
         copy.restore(mutant.path)
-    return Verdict(mutant, killer, len(fast) + len(files), time.monotonic() - began)
+    return Verdict(mutant, killer, len(fast) + len(files), time.monotonic() - start)
 
 
 @click.command()
-@click.option("--count", default=60, show_default=True)
-@click.option("--seed", default=1, show_default=True)
-@click.option("--only", help="Text that the path of a mutant must contain.", default="")
+@click.option("--count", default=60, show_default=True, help="Number of mutants.")
+@click.option("--seed", default=1, show_default=True, help="Seed of the random generator.")
+@click.option("--only", help="Mutate only files whose path contains this text.", default="")
 def main(count: int, seed: int, only: str) -> None:
-    """Say which mutants survive; exit status 1 where fewer than nine of ten are killed."""
+    """Report surviving mutants; exit status 1 if less than 90 % are killed."""
     files = [name for name in product_files() if only in name]
     if not files:
-        raise click.UsageError(f"no file of the product has {only!r} in its path")
+        raise click.UsageError(f"No file of the product has {only!r} in its path.")
     chosen = choose(files, count, seed)
     if not chosen:
-        raise click.UsageError(f"nothing in these files can be changed: {', '.join(files)}")
+        raise click.UsageError(f"These files have no code to mutate: {', '.join(files)}")
     with TemporaryDirectory(prefix="gpufleet-mutants-") as folder:
         copy = Copy(Path(folder))
         print(f"{len(chosen)} mutants; finding the tests that reach them", flush=True)
         copy.mark(chosen)
         status, first = copy.pytest([], 4, "-m", SELECTED)
         if status:
-            sys.exit(f"the tests fail without any mutant: {first}")
+            sys.exit(f"the tests fail without a mutant: {first}")
         for path in {mutant.path for mutant in chosen}:
             copy.restore(path)
         verdicts = []

@@ -1,4 +1,4 @@
-"""Small changes of Python code that a test should notice. Pure."""
+"""Mutants of Python code: small changes that a test should detect. Pure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change: the characters `start` to `end` of a file's text become `new`."""
+    """One change: replaces the characters `start` to `end` of a file's text by `new`."""
 
     path: str
     line: int
-    function: int  # line of the first statement of the function that it is in
+    function: int  # line of the first statement of its function
     start: int
     end: int
     old: str
@@ -33,7 +33,7 @@ class Mutant:
 
 
 def mutants(path: str, text: str) -> Iterator[Mutant]:
-    """Every mutant of a file's functions; what is outside of them is data."""
+    """Every mutant of a file's functions; other code is data."""
     tree = ast.parse(text)
     lines = [0]
     for line in text.encode().splitlines(keepends=True):
@@ -57,7 +57,7 @@ def mutants(path: str, text: str) -> Iterator[Mutant]:
 
 
 def marked(text: str, marks: dict[int, int]) -> str:
-    """The file with a call before some statements: line of the statement -> number to report."""
+    """The file with calls before some statements; `marks`: line of the statement -> number."""
     lines = text.splitlines(keepends=True)
     for line, number in sorted(marks.items(), reverse=True):
         statement = lines[line - 1]
@@ -75,7 +75,7 @@ def _outermost(tree: ast.AST) -> Iterator[Function]:
 
 
 def _first_statement(function: Function) -> int | None:
-    """The line before which a call can stand; None for a function with a docstring alone."""
+    """The line to insert a call before; None for a function with only a docstring."""
     body = [one for one in function.body if not _is_docstring(one)]
     if not body or body[0].lineno == function.lineno:
         return None
@@ -92,7 +92,7 @@ def _is_docstring(node: ast.stmt) -> bool:
 
 
 def _inside(function: Function) -> Iterator[ast.AST]:
-    """The nodes of its body, without annotations, decorators and texts."""
+    """The nodes of its body, without annotations, decorators and f-strings."""
     todo: list[ast.AST] = list(function.body)
     while todo:
         node = todo.pop()
@@ -107,7 +107,7 @@ def _inside(function: Function) -> Iterator[ast.AST]:
 
 
 def _changes(node: ast.AST, text: str) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
-    """(what is replaced, by what) for each mutant of one node."""
+    """(replaced node, replacement) for each mutant of one node."""
 
     def source(part: ast.AST) -> str:
         return ast.get_source_segment(text, part) or ""

@@ -1,1 +1,1 @@
-"""Secrets that tests plant, and where they are looked for: outputs, files and processes."""
+"""Plant secrets in tests, and search for them in outputs, files and processes."""

@@ -1,4 +1,4 @@
-"""Secrets with names, and texts in which they are found again, also in base64."""
+"""Named secrets, and a search for them in texts, also in base64."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Marks:
-    """Secrets by the name of their form; each is of this `place` alone."""
+    """Secrets by the name of their form, unique to this `place`."""
 
     place: str
     by_form: dict[str, str] = field(default_factory=dict)
 
     def __getitem__(self, form: str) -> str:
-        """The secret of a form, made when it is first asked for: letters and digits."""
+        """The secret of a form, created on first use: letters and digits."""
         if form not in self.by_form:
             word = hashlib.sha256(f"{self.place} {form}".encode()).hexdigest()[:18]
             self.by_form[form] = f"s{word}t"
@@ -24,7 +24,7 @@ class Marks:
 
     @property
     def patterns(self) -> dict[str, str]:
-        """What shows a secret -> its name."""
+        """Text that reveals a secret -> name of the secret."""
         return {
             pattern: f"{form} of {self.place}"
             for form, secret in self.by_form.items()
@@ -33,7 +33,7 @@ class Marks:
 
 
 def in_base64(secret: str) -> list[str]:
-    """What is common to all texts in base64 that hold `secret`, for each of three beginnings."""
+    """The common part of all base64 texts that contain `secret`, for each of three offsets."""
     found = []
     for before in range(3):
         text = base64.b64encode(b"\0" * before + secret.encode()).decode().rstrip("=")
@@ -42,6 +42,6 @@ def in_base64(secret: str) -> list[str]:
 
 
 def shown(patterns: dict[str, str], texts: Iterable[str]) -> list[str]:
-    """Names of the secrets that stand in one of the texts."""
+    """Names of the secrets in any of the texts."""
     everything = "\n".join(texts)
     return sorted({name for pattern, name in patterns.items() if pattern in everything})

@@ -1,10 +1,10 @@
-"""Watches all processes of this machine, those of sandbox hosts among them, for secrets.
+"""Watch all processes of this machine, including those of sandbox hosts, for secrets.
 
-    python watcher.py < PATTERNS      (JSON: what shows a secret -> its name)
+    python watcher.py < PATTERNS      (JSON: text that reveals a secret -> its name)
 
-Prints `ready`, and at SIGTERM a line for every secret that it saw and the number of processes that
-it looked at. Every exec is looked at, as the kernel tells of it; without the right to that, all of
-/proc over and over. What is seen is what a user sees who is not the process' owner and not root.
+Prints `ready`, and on SIGTERM a line for every secret found and the number of checked processes.
+It checks every exec that the kernel reports; without permission for that it polls /proc. It sees
+what a user sees who is neither root nor the process' owner.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pathlib import Path
 
 CONNECTOR, LISTEN, EXEC = 11, 1, 2  # linux/netlink.h, linux/cn_proc.h
 NOBODY = 65534
-PAUSE = 0.02  # seconds between two looks at all of /proc
-SHOWN = 160  # characters of a process' words
+PAUSE = 0.02  # seconds between two polls of /proc
+SHOWN = 160  # characters of a command line
 
 
 def main() -> None:
     patterns = {key.encode(): name for key, name in json.load(sys.stdin).items()}
-    looks, seen = 0, set()
+    checked, seen = 0, set()
     ended = []
     signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
     source = executions()
@@ -40,15 +40,15 @@ def main() -> None:
         if ended:
             break
         if pid:
-            looks += 1
+            checked += 1
             seen |= set(secrets_of(pid, patterns))
     for name, place, words in sorted(seen):
         print(json.dumps([name, place, words]))
-    print(json.dumps(looks), flush=True)
+    print(json.dumps(checked), flush=True)
 
 
 def secrets_of(pid: int, patterns: dict[bytes, str]) -> Iterator[tuple[str, str, str]]:
-    """(name, place, words of the process) of every secret that others see of a process."""
+    """(name, place, command line) of every secret of a process that other users see."""
     texts = {"cmdline": read(pid, "cmdline")}
     if os.geteuid() == NOBODY:
         texts["environ"] = read(pid, "environ")
@@ -62,12 +62,12 @@ def secrets_of(pid: int, patterns: dict[bytes, str]) -> Iterator[tuple[str, str,
 def read(pid: int, name: str) -> bytes:
     try:
         return Path(f"/proc/{pid}/{name}").read_bytes()
-    except OSError:  # it has ended
+    except OSError:  # it has exited
         return b""
 
 
 def executions() -> Iterator[int]:
-    """The process of every exec; 0 now and then, where there is none. Ready when it returns."""
+    """The process ID of every exec; 0 periodically. Events are recorded once this returns."""
     try:
         events = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, CONNECTOR)
         events.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
@@ -75,11 +75,11 @@ def executions() -> Iterator[int]:
         body = struct.pack("=IIIIHHI", 1, 1, 0, 0, 4, 0, LISTEN)
         events.send(struct.pack("=IHHII", 16 + len(body), 3, 0, 0, 0) + body)
     except OSError:
-        return everything()
-    return told(events)
+        return all_processes()
+    return exec_events(events)
 
 
-def told(events: socket.socket) -> Iterator[int]:
+def exec_events(events: socket.socket) -> Iterator[int]:
     while True:
         if not select.select([events], [], [], 0.2)[0]:
             yield 0
@@ -90,7 +90,7 @@ def told(events: socket.socket) -> Iterator[int]:
             yield pid
 
 
-def everything() -> Iterator[int]:
+def all_processes() -> Iterator[int]:
     while True:
         yield from (int(name) for name in os.listdir("/proc") if name.isdigit())
         select.select([], [], [], PAUSE)

@@ -1,4 +1,4 @@
-"""What processes and files of this machine show while a run is at work."""
+"""Find secrets in processes and files of this machine during a run."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import pytest
 
 from tests.planting.marks import Marks, shown
 
-LARGEST = 4_000_000  # bytes of a file that is read
+LARGEST = 4_000_000  # bytes; larger files are skipped
 OURS = Path(__file__).parents[2]
-NAMES = ("gpufleet", "pyinfra", "gfv")  # how temporary files of a run begin
+NAMES = ("gpufleet", "pyinfra", "gfv")  # prefixes of a run's temporary files
 
 
 @dataclass(slots=True)
 class Seen:
-    """What a watcher saw: [secret, cmdline or environ, the process' words]; processes looked at."""
+    """Result of a watcher: [secret, cmdline or environ, command line]; checked processes."""
 
     secrets: list[list[str]] = field(default_factory=list)
     processes: int = 0
@@ -29,9 +29,9 @@ class Seen:
 
 @contextmanager
 def watching(patterns: Mapping[str, str]) -> Iterator[Seen]:
-    """Look at all processes for the time of a `with` block; what was seen is there at its end.
+    """Watch all processes during the `with` block; the result is complete at its end.
 
-    A process of our own shows one at the end, which must be seen.
+    A control process reveals a secret at the end, which must be found.
     """
     seen, own = Seen(), Marks("watcher")
     known = {**patterns, own["control"]: "control"}
@@ -60,7 +60,7 @@ def watching(patterns: Mapping[str, str]) -> Iterator[Seen]:
 
 
 def home_apart(folder: Path, patch: pytest.MonkeyPatch) -> Path:
-    """A home and a folder for temporary files of a run's own, below `folder`."""
+    """Create a separate home and TMPDIR for a run, below `folder`. Returns the home."""
     home = folder / "home"
     places = {"TMPDIR": "tmp", "XDG_CONFIG_HOME": "config", "XDG_STATE_HOME": "state"}
     for name, part in {"HOME": "", "XDG_DATA_HOME": "data", **places}.items():
@@ -71,8 +71,7 @@ def home_apart(folder: Path, patch: pytest.MonkeyPatch) -> Path:
 
 
 def files_that_show(patterns: dict[str, str], home: Path, since: float) -> list[str]:
-    """Files that a run in `home` wrote after `since`, there, in this checkout or in /tmp, and that
-    hold a secret."""
+    """Files with a secret that a run wrote after `since` to `home`, this checkout or /tmp."""
     found = []
     folders = [
         home,
@@ -85,7 +84,7 @@ def files_that_show(patterns: dict[str, str], home: Path, since: float) -> list[
             if not path.is_file() or state.st_mtime < since or state.st_size > LARGEST:
                 continue
             names = shown(patterns, [path.read_text(errors="replace")])
-        except OSError:  # it is gone again
+        except OSError:  # it was removed
             continue
         found += [f"{path}: {name}" for name in names]
     return found
