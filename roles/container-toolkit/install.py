@@ -37,14 +37,14 @@ def install(node: Node) -> None:
     by_key = {runtime.key: runtime for runtime in plan.runtimes}
 
     archives.use(
-        "Switch repositories that are gone to their archives",
+        "Switch discontinued repositories to their archives",
         node.facts,
         gone,
         node.settings.host.lock_timeout,
     )
     repository.trust("Trust the toolkit's repository", plan.repository, "toolkit", job.lock_timeout)
-    found = packages.resolve_and_download("Find the toolkit in the repositories and fetch it", job)
-    packages.install("Install the toolkit packages at one version", job, found)
+    found = packages.resolve_and_download("Resolve and download the toolkit packages", job)
+    packages.install("Install the toolkit packages", job, found)
     plugin = () if job.needed else plan.prerequisites
     packages.hold(
         "Hold the toolkit packages", job.manager, plan.hold, job.lock_timeout, plugin, job.record
@@ -54,7 +54,9 @@ def install(node: Node) -> None:
     runtimes.configure("Configure CRI-O", node.facts, by_key.get("crio"))
     runtimes.configure("Configure k3s", node.facts, by_key.get("k3s"))
     runtimes.configure("Configure RKE2", node.facts, by_key.get("rke2"))
-    runtimes.describe_devices("Describe the GPUs for CDI", plan.cdi, lambda: node.driver_version)
+    runtimes.describe_devices(
+        "Generate the CDI specification", plan.cdi, lambda: node.driver_version
+    )
     written = {runtime.key for runtime in plan.runtimes if runtime.changes}
     provenance.record(
         "Record what was installed",

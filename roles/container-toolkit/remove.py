@@ -10,6 +10,8 @@ from gpufleet.toolkit.role import ROLE as TOOLKIT
 def before(node: LeavingNode) -> None:
     """Remove the runtime nvidia before its program is removed."""
     by_key = {runtime.key: runtime for runtime in node.plan.of(TOOLKIT).runtimes}
-    runtimes.configure("Take nvidia out of docker", node.facts, by_key.get("docker"))
-    runtimes.configure("Take nvidia out of containerd", node.facts, by_key.get("containerd"))
-    runtimes.configure("Take nvidia out of CRI-O", node.facts, by_key.get("crio"))
+    runtimes.configure("Remove the runtime nvidia from docker", node.facts, by_key.get("docker"))
+    runtimes.configure(
+        "Remove the runtime nvidia from containerd", node.facts, by_key.get("containerd")
+    )
+    runtimes.configure("Remove the runtime nvidia from CRI-O", node.facts, by_key.get("crio"))

@@ -12,16 +12,16 @@ from gpufleet.host.operation import role
 def install(stack: Stack) -> None:
     """Apply the plans of NFD and the plugin; without NFD, label the nodes."""
     operations.label_nodes(
-        "Label the nodes that have GPUs",
+        "Label the GPU nodes",
         stack.run.cluster.api,
         stack.plan.label_nodes,
         stack.plan.label,
         stack.plan.label_value,
     )
     operations.ensure_runtime_class(
-        "Let pods ask for NVIDIA's runtime",
+        "Create the RuntimeClass",
         stack.run.cluster.api,
         stack.run.settings.device_plugin.runtime_class,
     )
-    stack.apply("Find out which nodes have GPUs", NFD)
-    stack.apply("Offer the GPUs to pods", PLUGIN)
+    stack.apply("Install node-feature-discovery", NFD)
+    stack.apply("Install the device plugin", PLUGIN)

@@ -31,21 +31,19 @@ def install(node: Node) -> None:
     load = job.needed or plan.load
 
     archives.use(
-        "Switch repositories that are gone to their archives",
+        "Switch discontinued repositories to their archives",
         node.facts,
         gone,
         job.lock_timeout,
     )
     repository.open_components(
-        "Open the distribution's own archive", node.facts, plan.components, job.lock_timeout
+        "Enable the distribution's components", node.facts, plan.components, job.lock_timeout
     )
     repository.trust(
         "Trust NVIDIA's driver repository", plan.repository, "driver", job.lock_timeout
     )
-    found = packages.resolve_and_download("Find the driver in the repositories and fetch it", job)
-    files.write(
-        "Keep other drivers off the GPUs, and upgrades off the driver", node.facts, plan.files
-    )
+    found = packages.resolve_and_download("Resolve and download the driver packages", job)
+    files.write("Blacklist other drivers and pin the driver", node.facts, plan.files)
     modules.unload(
         "Unload the old driver's modules",
         plan.modules,
@@ -53,7 +51,7 @@ def install(node: Node) -> None:
         not node.may_reboot,
         settings.allow_disruption,
     )
-    packages.install("Install the driver packages at one version", job, found)
+    packages.install("Install the driver packages", job, found)
     packages.hold(
         "Hold the driver packages",
         job.manager,
@@ -68,7 +66,7 @@ def install(node: Node) -> None:
 
     node.driver = version
     modules.require_built(
-        "See that the module was built for the running kernel",
+        "Check that the module is built for the running kernel",
         job.needed,
         plan.modules[0],
         plan.choice.build,
@@ -84,7 +82,7 @@ def install(node: Node) -> None:
         return node.reboot
 
     reboot.when(
-        "Reboot where only that helps",
+        "Reboot if required",
         reboot_reason,
         node.may_reboot,
         general.reboot_timeout,
@@ -96,7 +94,7 @@ def install(node: Node) -> None:
         lambda: not node.waits_for_reboot,
     )
     modules.compare(
-        "Compare packages, module and library",
+        "Compare the versions of packages, module and library",
         version,
         lambda: load and not node.waits_for_reboot,
     )

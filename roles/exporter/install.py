@@ -39,20 +39,18 @@ def install(node: Node) -> None:
     if settled and provenance.is_current(node, learned()):
         return  # steps that have nothing to do cost more than asking the host
 
-    exporter.fetch_image("See that the image is there", plan)
-    files.write("Say where it listens and what it collects", node.facts, plan.files)
+    exporter.fetch_image("Pull the exporter's image", plan)
+    files.write("Configure the exporter", node.facts, plan.files)
     for job in jobs:  # the exporter's packages want DCGM's to be there
-        asked = packages.resolve_and_download(
-            f"Find {job.family.title} in the repository and fetch it", job
-        )
-        packages.install(f"Install {job.family.title} at one version", job, asked)
+        asked = packages.resolve_and_download(f"Resolve and download {job.family.title}", job)
+        packages.install(f"Install {job.family.title}", job, asked)
         found.append(asked)
     if jobs:
         first, plugin = jobs[0], plan.prerequisites
         packages.hold("Hold the packages", first.manager, plan.hold, timeout, plugin, first.record)
-    exporter.stop("Stop the one that ran in another way", plan.retire)
+    exporter.stop("Stop the previous exporter", plan.retire)
     exporter.start(
-        "Start it and see metrics of every GPU",
+        "Start the exporter and check its metrics",
         plan,
         len(node.facts.gpus),
         plan.restart or plan.changes_packages or bool(plan.files) or moves,

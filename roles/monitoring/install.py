@@ -14,32 +14,30 @@ from gpufleet.monitoring import operations as alertmanager
 def install_prometheus(stack: Stack) -> None:
     """Apply the plan of kube-prometheus-stack: the exporter's monitor needs its CRDs."""
     operations.ensure_password(
-        "Make a password for Grafana", stack.run.cluster.api, stack.plan.secret
+        "Create Grafana's password", stack.run.cluster.api, stack.plan.secret
     )
     alertmanager.ensure_config(
         "Configure Alertmanager's receivers", stack.run.cluster.api, stack.plan.receivers
     )
     stack.apply("Install Prometheus and Grafana", STACK)
     if not stack.run.report.failed:
-        objects.apply_objects("Write the alerts", stack.run.cluster.api, stack.plan.alerts)
-        objects.apply_objects(
-            "Load the dashboards into Grafana", stack.run.cluster.api, stack.plan.dashboards
-        )
+        objects.apply_objects("Apply the alert rules", stack.run.cluster.api, stack.plan.alerts)
+        objects.apply_objects("Apply the dashboards", stack.run.cluster.api, stack.plan.dashboards)
 
 
 @role("Monitoring")
 def install_exporter(stack: Stack) -> None:
     """Apply the plan of dcgm-exporter: one pod on every node with GPUs."""
-    stack.apply("Export the metrics of the GPUs", EXPORTER)
+    stack.apply("Install dcgm-exporter", EXPORTER)
 
 
 @role("Monitoring")
 def install_adapter(stack: Stack) -> None:
     """Apply the plan of prometheus-adapter: it serves Prometheus' GPU metrics to autoscalers."""
-    stack.apply("Give metrics of the GPUs to autoscalers", ADAPTER)
+    stack.apply("Install prometheus-adapter", ADAPTER)
 
 
 @role("Monitoring")
 def install_detector(stack: Stack) -> None:
     """Apply the plan of node-problem-detector: node conditions and events about GPUs."""
-    stack.apply("Look for troubles of GPUs on the nodes", DETECTOR)
+    stack.apply("Install node-problem-detector", DETECTOR)

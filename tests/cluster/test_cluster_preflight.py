@@ -77,7 +77,7 @@ def test_preflight_reports_all_changes_and_makes_none(
     versions = {name: {"before": None, "after": chosen[name].version} for name in STACK}
     assert planned.report["releases"] == versions
     assert [part["action"] for part in planned.report["plan"]["releases"]] == ["install"] * 4
-    assert "Make a password for Grafana" in planned.output
+    assert "Create Grafana's password" in planned.output
     assert "nvidia-device-plugin: install (release " in planned.output
     assert "+++ nvidia-device-plugin" in planned.output, "the values are shown"
     done = bench.deploy()

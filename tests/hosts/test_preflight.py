@@ -61,7 +61,7 @@ def test_a_dry_run_changes_nothing(hosts: list[Host]) -> None:
     assert done.report["el7"]["changed"] == 0
     statuses = [done.report[name]["status"] for name in ("debian12", "el7")]
     assert statuses == ["planned", "converged"]
-    assert "Install the driver packages at one version" in done.output
+    assert "Install the driver packages" in done.output
     assert "would debian12: driver: install the driver" in done.output
     assert "+blacklist nouveau" in done.output, "--diff shows what files would hold"
 

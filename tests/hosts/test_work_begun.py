@@ -43,7 +43,7 @@ def host(bare_host: HostFactory) -> Host:
 def test_work_that_starts_after_the_facts_is_not_ended(host: Host) -> None:
     """A reboot is allowed and would help: the run checks for work again before it."""
     before, boot = snapshot(host, OURS), host.output(BOOT_ID)
-    begin = at("Find the driver", lambda: host.set_fault("gpu-busy", True))
+    begin = at("Resolve and download the driver", lambda: host.set_fault("gpu-busy", True))
     try:
         done = run_deploy("gpu_node", [host], on_line=begin, **MOVE)
         assert done.returncode == 1
@@ -83,7 +83,7 @@ def test_work_that_starts_before_the_reboot_is_not_ended(host: Host) -> None:
 def test_containers_that_start_after_the_facts_are_not_stopped(host: Host) -> None:
     import_image(host)
     began = started_at(host, "docker")
-    begin = at("Find the toolkit", lambda: start(host, "late"))
+    begin = at("Resolve and download the toolkit", lambda: start(host, "late"))
     done = run_deploy("gpu_node", [host], driver_enabled=False, on_line=begin)
     assert done.returncode == 1
     assert "GF440" in done.codes("ubuntu2204"), done.output
