@@ -14,6 +14,7 @@ from gpufleet.cli import catalog_view as view
 from gpufleet.cli.lazy import LazyGroup
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.load_settings import problem_of
+from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.find import find_distribution, find_gpu
 from gpufleet.driver.findings import UNKNOWN_DISTRIBUTION
 from gpufleet.driver.needs import devices_of, names
@@ -21,7 +22,7 @@ from gpufleet.driver.offers import branches_of
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.node.catalog import Catalog, load_catalog
-from gpufleet.packages.choice import DriverChoice, ToolkitChoice
+from gpufleet.toolkit.choice import ToolkitChoice
 from gpufleet.toolkit.resolve import resolve_toolkit
 from gpufleet.toolkit.settings import ToolkitSettings
 

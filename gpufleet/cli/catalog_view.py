@@ -10,7 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from gpufleet.core.findings import Finding, Severity
-from gpufleet.packages.choice import DriverChoice, Repository, ToolkitChoice
+from gpufleet.driver.choice import DriverChoice
+from gpufleet.packages.repository import Repository
+from gpufleet.toolkit.choice import ToolkitChoice
 
 _COLOURS = {Severity.BLOCKER: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 

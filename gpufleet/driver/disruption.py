@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from gpufleet.core.findings import Finding
+from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.model import GpuProcess, NodeFacts
 from gpufleet.host.findings import machine as findings
-from gpufleet.packages.choice import DriverChoice
 
 DAEMONS = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine")  # as truncated by the kernel
 

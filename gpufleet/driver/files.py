@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gpufleet.core.render import render
+from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.packages.choice import DriverChoice
 
 RIVALS = ("nouveau", "nova", "nova_core", "nova_drm")  # kernel drivers of the same GPUs
 MODPROBE_FILE = "/etc/modprobe.d/gpufleet-nvidia.conf"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gpufleet.core.findings import Finding
+from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.findings import machine as findings
-from gpufleet.packages.choice import DriverChoice
 
 
 def numbers(version: str) -> tuple[int, ...]:

@@ -8,9 +8,10 @@ from functools import partial
 from gpufleet.core.entries import Modules, Profile, Role
 from gpufleet.core.findings import Finding
 from gpufleet.driver import findings as kinds
+from gpufleet.driver.choice import DriverPackages
 from gpufleet.driver.package_names import NameGroup, PackageSet
 from gpufleet.driver.selection import Request
-from gpufleet.packages.choice import DriverPackages, Repository
+from gpufleet.packages.repository import Repository
 
 
 def driver_packages(

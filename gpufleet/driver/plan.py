@@ -9,6 +9,7 @@ from typing import Literal
 
 from gpufleet.core.findings import Finding
 from gpufleet.driver.catalog import DriverCatalog
+from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.disruption import disruption
 from gpufleet.driver.files import MODPROBE_FILE, modules_of, pinned, preferences, wanted_files
 from gpufleet.driver.moves import lower_driver, numbers
@@ -21,7 +22,6 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.findings import machine as findings
 from gpufleet.packages import findings as package_findings
-from gpufleet.packages.choice import DriverChoice
 from gpufleet.packages.components import component_sources
 from gpufleet.packages.repository import RepositoryPlan, plan_repository
 from gpufleet.packages.transaction import lock_plugin, to_hold

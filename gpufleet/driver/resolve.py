@@ -12,12 +12,12 @@ from gpufleet.core.versions import branch_of
 from gpufleet.driver import checks
 from gpufleet.driver import findings as kinds
 from gpufleet.driver.catalog import Branch, DriverCatalog
+from gpufleet.driver.choice import DriverChoice, DriverPackages
 from gpufleet.driver.needs import common_modules, devices_of, names
 from gpufleet.driver.offers import Offer, offer
 from gpufleet.driver.packaging import driver_packages, driver_repository, no_packages
 from gpufleet.driver.selection import KIND_TITLES, Request, advice, best, prefer, usable_modules
 from gpufleet.driver.settings import DriverSettings
-from gpufleet.packages.choice import DriverChoice, DriverPackages
 
 
 @dataclass(frozen=True, slots=True)

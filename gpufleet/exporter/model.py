@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gpufleet.exporter.choice import ExporterChoice
 from gpufleet.exporter.files import Mode, digest
 from gpufleet.host.file_write import FileWrite
-from gpufleet.packages.choice import ExporterChoice
 from gpufleet.packages.repository import RepositoryPlan
 
 _LOCAL = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}

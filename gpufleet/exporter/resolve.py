@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.exporter import findings as kinds
+from gpufleet.exporter.choice import ExporterChoice
 from gpufleet.exporter.models import CudaPackages, ExporterCatalog
 from gpufleet.exporter.settings import ExporterSettings
-from gpufleet.packages.choice import ExporterChoice
 
 
 def resolve_exporter(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
 from gpufleet.core.openpgp import UNKNOWN
 from gpufleet.core.render import render
@@ -12,11 +13,25 @@ from gpufleet.facts.model import Keyring, NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages import findings
 from gpufleet.packages.apt_sources import Entry, read_entries
-from gpufleet.packages.choice import Repository
 from gpufleet.packages.models import CudaRepository
 
 _RPM_KEY = "gpg-pubkey-"  # rpm's package of a key
 _SHORT = 8  # digits of a short fingerprint in some facts
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A package repository: its location and signing key."""
+
+    name: str  # cuda-ubuntu2204-x86_64
+    manager: PackageManager
+    url: str  # with a trailing slash: …/ubuntu2204/x86_64/
+    key_url: str
+    key_fingerprints: tuple[str, ...]  # any of them is accepted; 40 digits, upper case
+    file: str  # /etc/apt/sources.list.d/cuda-ubuntu2204-x86_64.list
+    keyring: str  # apt: file in signed-by; rpm: file in gpgkey
+    signed_packages: bool = True  # rpm: gpgcheck
+    signed_metadata: bool = True  # rpm: repo_gpgcheck
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from gpufleet.facts.distribution import code_of
 from gpufleet.facts.files import TOOLKIT_BEGUN
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.packages.choice import ToolkitChoice
 from gpufleet.packages.repository import RepositoryPlan, plan_repository
 from gpufleet.packages.transaction import lock_plugin, to_hold
 from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.cdi import CdiPlan, plan_cdi
+from gpufleet.toolkit.choice import ToolkitChoice
 from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.record import (
     CdiPart,

@@ -8,7 +8,8 @@ from gpufleet.core.distributions import Distribution
 from gpufleet.core.findings import Finding, by_severity
 from gpufleet.core.versions import version_tuple
 from gpufleet.driver import findings as kinds
-from gpufleet.packages.choice import Repository, ToolkitChoice
+from gpufleet.packages.repository import Repository
+from gpufleet.toolkit.choice import ToolkitChoice
 from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.settings import ToolkitSettings
 

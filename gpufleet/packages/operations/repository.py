@@ -17,10 +17,9 @@ from gpufleet.host.operation import Commands, operation
 from gpufleet.host.reading import read
 from gpufleet.host.shell import command, explain, script, stop, upload
 from gpufleet.packages import findings
-from gpufleet.packages.choice import Repository
 from gpufleet.packages.operations.locks import wait_for_lock
 from gpufleet.packages.operations.reading import Fetched, NotKept
-from gpufleet.packages.repository import RepositoryPlan
+from gpufleet.packages.repository import Repository, RepositoryPlan
 
 METADATA = (str(limits.METADATA.bytes), str(limits.METADATA.seconds))
 KEPT = f"{HOME}/repository.before"  # a repository's old files during the trial of the new ones

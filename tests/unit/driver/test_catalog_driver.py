@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from gpufleet.core.findings import Severity
+from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.node.catalog import load_catalog
-from gpufleet.packages.choice import DriverChoice
 
 K80, M60, P100, V100 = 0x102D, 0x13F2, 0x15F8, 0x1DB4
 T4, A100, H100, L4, B200, GH200, GB200 = 0x1EB8, 0x20B0, 0x2330, 0x27B8, 0x2901, 0x2342, 0x2941

@@ -8,10 +8,10 @@ from datetime import date
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.node.catalog import Catalog, load_catalog
-from gpufleet.packages.choice import DriverChoice
 from gpufleet.toolkit.resolve import resolve_toolkit
 from gpufleet.toolkit.settings import ToolkitSettings
 

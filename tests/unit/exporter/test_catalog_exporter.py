@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from gpufleet.core.versions import version_tuple
+from gpufleet.exporter.choice import ExporterChoice
 from gpufleet.exporter.resolve import resolve_exporter
 from gpufleet.exporter.role import ROLE as EXPORTER
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.settings import load_settings
-from gpufleet.packages.choice import ExporterChoice
 
 CATALOG = load_catalog()
 A100, P100, V100 = 0x20B2, 0x15F8, 0x1DB1

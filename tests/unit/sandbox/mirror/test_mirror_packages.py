@@ -7,12 +7,12 @@ from datetime import date
 
 import pytest
 
+from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.exporter.resolve import resolve_exporter
 from gpufleet.exporter.settings import ExporterSettings
 from gpufleet.node.catalog import load_catalog
-from gpufleet.packages.choice import DriverChoice
 from gpufleet.toolkit.resolve import resolve_toolkit
 from gpufleet.toolkit.settings import ToolkitSettings
 from gpufleet_sandbox.kinds import KINDS
