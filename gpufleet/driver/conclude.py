@@ -11,7 +11,7 @@ from gpufleet.host.file_write import FileWrite
 from gpufleet.host.findings import machine as findings
 from gpufleet.packages.added import carried
 from gpufleet.packages.job import Found, versions_of
-from gpufleet.role.learned import Learned, digests
+from gpufleet.role.result import RoleResult, digests
 
 PREREQUISITES = ("i2c_core", "ipmi_msghandler")  # modules of the kernel that load.sh loads
 
@@ -22,7 +22,7 @@ def conclude(
     plan: DriverPlan,
     found: Found | None = None,
     reboot: str = "",
-) -> Learned:
+) -> RoleResult:
     """What the host has now. `reboot`: why only a reboot, which is not allowed, can load it."""
     version = found.transaction.version if found else plan.target
     old = facts.provenance.entry(DriverEntry)
@@ -42,7 +42,7 @@ def conclude(
         held=settings.hold,
         fabric_manager=bool(facts.nvswitches),
     )
-    return Learned(
+    return RoleResult(
         carried(entry, old),
         _files(settings, facts, plan, version),
         version,

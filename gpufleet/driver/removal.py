@@ -11,7 +11,7 @@ from gpufleet.driver.disruption import gpu_work
 from gpufleet.driver.files import MODPROBE_FILE
 from gpufleet.driver.record import DriverEntry
 from gpufleet.host.findings import machine as findings
-from gpufleet.role.protocol import Leaving
+from gpufleet.role.protocol import RemovalContext
 
 PERSISTENCE_OVERRIDE = "/etc/systemd/system/nvidia-persistenced.service.d/gpufleet.conf"
 LOADED_NAMES = ("nvidia", "nvidia_uvm")  # if an old record does not list them
@@ -40,22 +40,24 @@ class DriverRemoval:
         return {"unload": self.unload}
 
 
-def plan_driver_removal(leaving: Leaving[DriverEntry], allow_disruption: bool) -> DriverRemoval:
+def plan_driver_removal(
+    context: RemovalContext[DriverEntry], allow_disruption: bool
+) -> DriverRemoval:
     """Plan by the record; running GPU work is a blocker unless `allow_disruption`."""
-    entry, facts = leaving.entry, leaving.facts
-    ours = leaving.recorded or bool(entry.added)  # otherwise the loaded module is another driver's
+    entry, facts = context.entry, context.facts
+    ours = context.recorded or bool(entry.added)  # otherwise the loaded module is another driver's
     return DriverRemoval(
         modules=tuple(entry.load or LOADED_NAMES),
         unload=ours and facts.loaded_driver is not None,
         prerequisites=tuple(entry.prerequisites or ()),
-        initramfs=MODPROBE_FILE if MODPROBE_FILE in leaving.written else "",
-        findings=() if allow_disruption else _work(leaving),
+        initramfs=MODPROBE_FILE if MODPROBE_FILE in context.written else "",
+        findings=() if allow_disruption else _work(context),
     )
 
 
-def _work(leaving: Leaving[DriverEntry]) -> tuple[Finding, ...]:
-    work = gpu_work(leaving.facts, leaving.spared)
-    pods = leaving.facts.gpu_pods
+def _work(context: RemovalContext[DriverEntry]) -> tuple[Finding, ...]:
+    work = gpu_work(context.facts, context.spared)
+    pods = context.facts.gpu_pods
     if not (work or pods):
         return ()
     names = ", ".join(str(process) for process in work[:5])

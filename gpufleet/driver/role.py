@@ -16,7 +16,14 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.logins import Logins, with_login
 from gpufleet.packages.repository import RepositoryPlan
-from gpufleet.role.protocol import ASKED_LATER, Around, Leaving, Role, named, repository_name
+from gpufleet.role.protocol import (
+    ASKED_LATER,
+    RemovalContext,
+    Role,
+    RoleContext,
+    named,
+    repository_name,
+)
 
 
 class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
@@ -42,29 +49,31 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
         return "driver_repo_logins", settings.repo_logins
 
     def plan(
-        self, settings: DriverSettings, around: Around
+        self, settings: DriverSettings, context: RoleContext
     ) -> tuple[DriverPlan | None, tuple[Finding, ...]]:
         if not settings.enabled:
             return None, ()
-        facts = around.facts
-        plan = plan_driver(settings, facts, around.catalog, around.spared)
-        login = around.logins.get(self.name, Logins())
+        facts = context.facts
+        plan = plan_driver(settings, facts, context.catalog, context.spared)
+        login = context.logins.get(self.name, Logins())
         plan = replace(plan, repository=with_login(plan.repository, login, facts))
         return plan, (*plan.findings, *inspect_driver(settings, facts, plan))
 
-    def leaves(self, settings: DriverSettings, plan: DriverPlan | None, around: Around) -> Around:
+    def context_after(
+        self, settings: DriverSettings, plan: DriverPlan | None, context: RoleContext
+    ) -> RoleContext:
         if plan:
             return replace(
-                around,
+                context,
                 driver=plan.target,
                 branch=plan.choice.branch,
                 installs=plan.target or plan.choice.branch,
                 repository=plan.repository if plan.choice.source == "nvidia" else None,
             )
-        facts = around.facts
-        known = plan_driver(settings, facts, around.catalog).repository
+        facts = context.facts
+        known = plan_driver(settings, facts, context.catalog).repository
         return replace(
-            around,
+            context,
             driver=facts.loaded_driver,
             branch=(facts.loaded_driver or "").split(".")[0],
             repository=None if known.needed or known.repository is None else known,
@@ -73,7 +82,7 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
     def converged(self, plan: DriverPlan, driver: str | None) -> bool:
         return plan.converged
 
-    def steps(self, plan: DriverPlan, around: Around) -> list[str]:
+    def steps(self, plan: DriverPlan, context: RoleContext) -> list[str]:
         target = f"{plan.target}{ASKED_LATER}" if plan.target else _newest(plan)
         modules = f"{plan.choice.modules} modules"
         moves = plan.load or plan.changes_packages
@@ -123,10 +132,12 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
         override = facts.files.get(PERSISTENCE_OVERRIDE)
         return {PERSISTENCE_OVERRIDE: override.sha256} if override and override.sha256 else {}
 
-    def removal(self, settings: DriverSettings, leaving: Leaving[DriverEntry]) -> DriverRemoval:
-        return plan_driver_removal(leaving, settings.allow_disruption)
+    def removal(
+        self, settings: DriverSettings, context: RemovalContext[DriverEntry]
+    ) -> DriverRemoval:
+        return plan_driver_removal(context, settings.allow_disruption)
 
-    def lacking(self, plan: DriverPlan) -> tuple[str, ...] | None:
+    def missing_prerequisites(self, plan: DriverPlan) -> tuple[str, ...] | None:
         return plan.prerequisites if plan.changes_packages else None
 
 

@@ -10,7 +10,7 @@ from gpufleet.exporter.settings import ExporterSettings
 from gpufleet.facts.model import NodeFacts
 from gpufleet.packages.added import carried
 from gpufleet.packages.job import Found
-from gpufleet.role.learned import Learned, digests
+from gpufleet.role.result import RoleResult, digests
 
 
 def conclude(
@@ -20,7 +20,7 @@ def conclude(
     driver: str | None,
     waits: bool,
     found: Sequence[Found | None] = (),
-) -> Learned:
+) -> RoleResult:
     """What the host has now. `driver`: the loaded version; `waits`: a reboot must load it;
     `found`: by package family."""
     old = facts.provenance.entry(ExporterEntry)
@@ -48,7 +48,7 @@ def conclude(
     )
     need = "run gpu_node again after the reboot: the exporter is not started"
     files = digests(plan.wanted_files)  # all have gpufleet's name
-    return Learned(carried(entry, old), files, version, needs=(need,) if waits else ())
+    return RoleResult(carried(entry, old), files, version, needs=(need,) if waits else ())
 
 
 def _versions(

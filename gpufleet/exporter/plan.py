@@ -32,7 +32,7 @@ from gpufleet.packages.transaction import lock_plugin, to_hold
 
 
 def plan_exporter(
-    settings: ExporterSettings, facts: NodeFacts, catalog: ExporterCatalog, around: ExporterContext
+    settings: ExporterSettings, facts: NodeFacts, catalog: ExporterCatalog, context: ExporterContext
 ) -> tuple[ExporterPlan | None, tuple[Finding, ...]]:
     """The exporter plan of one host, and findings. Never raises.
 
@@ -46,18 +46,18 @@ def plan_exporter(
     choice = resolve_exporter(
         catalog,
         distribution=code_of(facts.os, catalog.distributions),
-        branch=around.branch or 0,
+        branch=context.branch or 0,
         devices=[gpu.device for gpu in facts.gpus],
         settings=settings,
     )
-    mode, reason, problems = _mode(settings, facts, catalog, choice, around)
+    mode, reason, problems = _mode(settings, facts, catalog, choice, context)
     problems = (*_rivals(settings, facts, catalog), *problems, *choice.findings)
     if any(problem.blocks for problem in problems):
         if settings.enabled == "auto":
             problems = tuple(replace(p, severity=Severity.WARNING) for p in problems)
         return None, problems
     wanted = settings.model_copy(update={"counters": _counters(settings, facts, catalog, choice)})
-    plan = _plan(wanted, facts, catalog, choice, mode, around)
+    plan = _plan(wanted, facts, catalog, choice, mode, context)
     plan = replace(plan, reasons=(choice.reason, reason))
     return plan, (*problems, *_closed(settings))
 
@@ -84,12 +84,12 @@ def _mode(
     facts: NodeFacts,
     catalog: ExporterCatalog,
     choice: ExporterChoice,
-    around: ExporterContext,
+    context: ExporterContext,
 ) -> tuple[Mode, str, tuple[Finding, ...]]:
     """The exporter's mode, the reason, and findings."""
-    without = "there is no NVIDIA driver" if around.branch is None else ""
-    refused = without or choice.no_packages or _no_repository(around)
-    undockered = without or around.docker
+    without = "there is no NVIDIA driver" if context.branch is None else ""
+    refused = without or choice.no_packages or _no_repository(context)
+    undockered = without or context.docker
     conflicts = [name for name in catalog.exporter.packages.conflicts if name in facts.packages]
     if settings.mode == "systemd":
         if refused:
@@ -113,8 +113,8 @@ def _mode(
     return "docker", f"No packages: {refused}.", ()
 
 
-def _no_repository(around: ExporterContext) -> str:
-    if around.repository:
+def _no_repository(context: ExporterContext) -> str:
+    if context.repository:
         return ""
     return (
         "they are in NVIDIA's repository, which the host does not have; it is not added, because "
@@ -161,7 +161,7 @@ def _plan(
     catalog: ExporterCatalog,
     choice: ExporterChoice,
     mode: Mode,
-    around: ExporterContext,
+    context: ExporterContext,
 ) -> ExporterPlan:
     families = _families(settings, facts, choice) if mode == "systemd" else ()
     names = tuple(name for family in families for name in family.names)
@@ -172,7 +172,7 @@ def _plan(
     record = facts.provenance.entry(ExporterEntry)
     right = record.configuration == digest(wanted) and record.driver in (
         None,
-        around.driver,
+        context.driver,
     )
     other: Mode = "docker" if mode == "systemd" else "systemd"
     own = {daemon.unit for daemon in own_daemons(facts, catalog)}
@@ -181,7 +181,7 @@ def _plan(
         mode=mode,
         address=settings.address,
         packages=families,
-        repository=around.repository if families else None,
+        repository=context.repository if families else None,
         prerequisites=plugin,
         hold=hold,
         wanted_files=wanted,

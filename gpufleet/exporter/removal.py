@@ -9,7 +9,7 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.exporter.files import units
 from gpufleet.exporter.record import ExporterEntry
-from gpufleet.role.protocol import Leaving
+from gpufleet.role.protocol import RemovalContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class ExporterRemoval:
         return {"exporter": list(self.units)}
 
 
-def plan_exporter_removal(leaving: Leaving[ExporterEntry]) -> ExporterRemoval:
+def plan_exporter_removal(context: RemovalContext[ExporterEntry]) -> ExporterRemoval:
     """The exporter's units of every mode that it had; the exporter before its DCGM."""
-    entry, catalog = leaving.entry, leaving.catalog
+    entry, catalog = context.entry, context.catalog
     if not entry.exists:
         return ExporterRemoval()
-    packaged = leaving.recorded or entry.added  # otherwise they are the user's
+    packaged = context.recorded or entry.added  # otherwise they are the user's
     systemd = reversed(units("systemd", catalog)) if packaged else ()
     mine = (*units("docker", catalog), *systemd)
-    return ExporterRemoval(tuple(u for u in mine if u in leaving.facts.services), images=True)
+    return ExporterRemoval(tuple(u for u in mine if u in context.facts.services), images=True)

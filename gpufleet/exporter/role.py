@@ -13,7 +13,7 @@ from gpufleet.exporter.record import ExporterEntry
 from gpufleet.exporter.removal import ExporterRemoval, plan_exporter_removal
 from gpufleet.exporter.settings import ExporterSettings
 from gpufleet.host.file_write import FileWrite
-from gpufleet.role.protocol import Around, Leaving, Role, named
+from gpufleet.role.protocol import RemovalContext, Role, RoleContext, named
 
 
 class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
@@ -26,18 +26,18 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
     def ports(self, settings: ExporterSettings) -> tuple[int, ...]:
         return (settings.port,) if settings.enabled else ()
 
-    def spared(self, around: Around) -> frozenset[int]:
-        return own_pids(around.facts, around.catalog)
+    def spared(self, context: RoleContext) -> frozenset[int]:
+        return own_pids(context.facts, context.catalog)
 
     def plan(
-        self, settings: ExporterSettings, around: Around
+        self, settings: ExporterSettings, context: RoleContext
     ) -> tuple[ExporterPlan | None, tuple[Finding, ...]]:
-        return plan_exporter(settings, around.facts, around.catalog, _context(around))
+        return plan_exporter(settings, context.facts, context.catalog, _context(context))
 
     def converged(self, plan: ExporterPlan, driver: str | None) -> bool:
         return plan.converged
 
-    def steps(self, plan: ExporterPlan, around: Around) -> list[str]:
+    def steps(self, plan: ExporterPlan, context: RoleContext) -> list[str]:
         done: dict[str, object] = {
             f"install {', '.join(family.names)} at {family.prefix}": family.needed
             for family in plan.packages
@@ -63,9 +63,9 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
         return tuple(entry.units)
 
     def removal(
-        self, settings: ExporterSettings, leaving: Leaving[ExporterEntry]
+        self, settings: ExporterSettings, context: RemovalContext[ExporterEntry]
     ) -> ExporterRemoval:
-        return plan_exporter_removal(leaving)
+        return plan_exporter_removal(context)
 
     def main_packages(self, catalog: ExporterCatalog) -> tuple[str, ...]:
         return catalog.exporter.packages.exporter
@@ -77,22 +77,22 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
         return bool(images) or any(path in (UNIT_FILE, drop_in(catalog)) for path in written)
 
 
-def _context(around: Around) -> ExporterContext:
+def _context(context: RoleContext) -> ExporterContext:
     return ExporterContext(
-        branch=int(around.branch) if around.branch.isdigit() else None,
-        driver=around.driver,
-        repository=around.repository,
-        docker=_undockered(around),
+        branch=int(context.branch) if context.branch.isdigit() else None,
+        driver=context.driver,
+        repository=context.repository,
+        docker=_undockered(context),
     )
 
 
-def _undockered(around: Around) -> str:
+def _undockered(context: RoleContext) -> str:
     """Why docker cannot run containers with GPUs after the toolkit's run; "" if it can."""
-    facts = around.facts
+    facts = context.facts
     if "docker" not in facts.runtimes:
         return "docker is not installed"
     config = facts.files.get(facts.runtimes["docker"].config_path)
-    if "docker" in around.served or (config and '"nvidia"' in (config.content or "")):
+    if "docker" in context.served or (config and '"nvidia"' in (config.content or "")):
         return ""
     return "docker does not get the runtime nvidia"
 

@@ -253,7 +253,7 @@ class NodeFacts:
     cdi_specs: tuple[CdiSpec, ...] = ()
     privileged: bool = True  # gathered as root; if not, much of the above is incomplete
     run_lock: str = ""  # whose run was the last to change something since the boot
-    at_work: bool = False  # that run, or a step of it, is still active
+    busy: bool = False  # that run, or a step of it, is still active
 
     @property
     def texts(self) -> dict[str, str]:

@@ -45,7 +45,7 @@ class _Identity:
     machine_id: str
     user: str
     run_lock: str
-    at_work: bool
+    busy: bool
 
 
 def parse_node_facts(
@@ -119,7 +119,7 @@ def parse_node_facts(
         cdi_specs=sections.parse("cdi", parse_cdi),
         privileged=identity.user == "0",
         run_lock=identity.run_lock,
-        at_work=identity.at_work,
+        busy=identity.busy,
     )
 
 
@@ -149,7 +149,7 @@ def _parse_identity(lines: Sequence[str]) -> _Identity:
         machine_id=values.get("machine", ""),
         user=values.get("user", ""),
         run_lock=values.get("run", ""),
-        at_work="held" in values,
+        busy="held" in values,
     )
 
 

@@ -16,7 +16,7 @@ from gpufleet.node.settings import NodeSettings
 from gpufleet.packages.archives import NO_ARCHIVES, ArchivesPlan, plan_archives
 from gpufleet.packages.logins import Logins
 from gpufleet.role.listing import node_roles
-from gpufleet.role.protocol import AnyRole, Around, PlanOf, Role
+from gpufleet.role.protocol import AnyRole, PlanOf, Role, RoleContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class NodePlan:
     findings: tuple[Finding, ...]  # about the host and its first role
     parts: tuple[RolePart, ...] = ()  # in the order in which the roles run
     archives: ArchivesPlan = NO_ARCHIVES  # archives of discontinued repositories
-    around: Around | None = None  # the state after all roles
+    context: RoleContext | None = None  # the state after all roles
 
     def of(self, role: Role[Any, PlanOf, Any]) -> PlanOf | None:
         """The plan of one role."""
@@ -73,16 +73,16 @@ def plan_node(
     by role."""
     if not facts.gpus:
         return NodePlan((*settings.findings, findings.NO_GPU()))
-    around = Around(facts, catalog, logins or {})
-    spared = (role.spared(around) for role in node_roles())
-    around = replace(around, spared=frozenset().union(*spared))
+    context = RoleContext(facts, catalog, logins or {})
+    spared = (role.spared(context) for role in node_roles())
+    context = replace(context, spared=frozenset().union(*spared))
     parts = []
     for role in node_roles():
         wanted = settings.of(role)
-        plan, notes = role.plan(wanted, around)
+        plan, notes = role.plan(wanted, context)
         parts.append(RolePart(role, plan, notes))
-        around = role.leaves(wanted, plan, around)
-    first = around.logins.get(node_roles()[0].name, Logins())
+        context = role.context_after(wanted, plan, context)
+    first = context.logins.get(node_roles()[0].name, Logins())
     archives = plan_archives(settings.host, facts, catalog, _lacking(parts), first)
     found = [
         *settings.findings,
@@ -91,7 +91,7 @@ def plan_node(
         *archives.findings,
         *_edits(parts, archives, facts),
     ]
-    return NodePlan(tuple(dict.fromkeys(found)), tuple(parts), archives, around)
+    return NodePlan(tuple(dict.fromkeys(found)), tuple(parts), archives, context)
 
 
 def _wanted(parts: Iterable[RolePart]) -> list[RolePart]:
@@ -112,7 +112,7 @@ def _edits(parts: Sequence[RolePart], archives: ArchivesPlan, facts: NodeFacts) 
 
 def _lacking(parts: Iterable[RolePart]) -> tuple[str, ...] | None:
     """Prerequisites that the host lacks; None if no package is to be installed."""
-    lacking = (part.role.lacking(part.plan) for part in _wanted(parts))
+    lacking = (part.role.missing_prerequisites(part.plan) for part in _wanted(parts))
     return next((names for names in lacking if names is not None), None)
 
 
@@ -120,8 +120,8 @@ def steps(plan: NodePlan) -> list[str]:
     """The steps as one sentence each; none for a converged host."""
     sentences = [f"repositories: write {file.path}" for file in plan.archives.files]
     for part in plan.wanted:
-        assert plan.around
-        sentences += part.role.steps(part.plan, plan.around)
+        assert plan.context
+        sentences += part.role.steps(part.plan, plan.context)
     return sentences
 
 

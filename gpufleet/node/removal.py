@@ -16,7 +16,7 @@ from gpufleet.node.settings import NodeSettings
 from gpufleet.node.unfinished import NOTHING_LEFT, Unfinished, completed
 from gpufleet.packages.added import unsure
 from gpufleet.role.listing import node_roles
-from gpufleet.role.protocol import AnyRole, Around, Leaving, Removal
+from gpufleet.role.protocol import AnyRole, Removal, RemovalContext, RoleContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +129,11 @@ def _parts(
     written: tuple[str, ...],
 ) -> tuple[tuple[AnyRole, Removal], ...]:
     """What each role removes besides packages and files."""
-    around = Around(facts, catalog)
-    spared = frozenset().union(*(role.spared(around) for role in node_roles()))
+    context = RoleContext(facts, catalog)
+    spared = frozenset().union(*(role.spared(context) for role in node_roles()))
     parts = []
     for role in node_roles():
-        leaving = Leaving(
+        leaving = RemovalContext(
             facts,
             catalog,
             entries.get(role.name, role.entry()),

@@ -23,7 +23,7 @@ ASKED_LATER = " (the repository is asked in the run)"  # a plan reads none: that
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class RoleContext:
     """What a role is planned from: the host, and what the roles before it leave there."""
 
     facts: NodeFacts
@@ -38,7 +38,7 @@ class Around:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving(Generic[EntryOf]):
+class RemovalContext(Generic[EntryOf]):
     """What the removal of a role is planned from."""
 
     facts: NodeFacts
@@ -96,26 +96,28 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
 
     # The plan, and what is shown of it.
 
-    def spared(self, around: Around) -> frozenset[int]:
+    def spared(self, context: RoleContext) -> frozenset[int]:
         """Processes on the GPUs that are gpufleet's own."""
         return frozenset()
 
     @abstractmethod
     def plan(
-        self, settings: SettingsOf, around: Around
+        self, settings: SettingsOf, context: RoleContext
     ) -> tuple[PlanOf | None, tuple[Finding, ...]]:
         """The plan; None if nothing is requested or possible. Raises nothing."""
 
-    def leaves(self, settings: SettingsOf, plan: PlanOf | None, around: Around) -> Around:
+    def context_after(
+        self, settings: SettingsOf, plan: PlanOf | None, context: RoleContext
+    ) -> RoleContext:
         """The context of the roles that follow."""
-        return around
+        return context
 
     @abstractmethod
     def converged(self, plan: PlanOf, driver: str | None) -> bool:
         """Whether there is nothing to do while `driver` is the loaded one."""
 
     @abstractmethod
-    def steps(self, plan: PlanOf, around: Around) -> list[str]:
+    def steps(self, plan: PlanOf, context: RoleContext) -> list[str]:
         """The steps, one sentence each; none for a converged host."""
 
     @abstractmethod
@@ -134,7 +136,7 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
         """The package repository that it adds."""
         return None
 
-    def lacking(self, plan: PlanOf) -> tuple[str, ...] | None:
+    def missing_prerequisites(self, plan: PlanOf) -> tuple[str, ...] | None:
         """Missing prerequisites of its packages; None if it installs no package."""
         return None
 
@@ -165,7 +167,7 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
         """Units that prove the role is installed, for a role without packages."""
         return ()
 
-    def removal(self, settings: SettingsOf, leaving: Leaving[EntryOf]) -> Removal | None:
+    def removal(self, settings: SettingsOf, context: RemovalContext[EntryOf]) -> Removal | None:
         """What else is removed; None for nothing."""
         return None
 

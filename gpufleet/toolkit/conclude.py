@@ -6,7 +6,7 @@ from gpufleet.core.runtime_state import RuntimeState
 from gpufleet.facts.model import NodeFacts
 from gpufleet.packages.added import carried
 from gpufleet.packages.job import Found, versions_of
-from gpufleet.role.learned import Learned, digests
+from gpufleet.role.result import RoleResult, digests
 from gpufleet.toolkit.plan import ToolkitPlan
 from gpufleet.toolkit.record import ToolkitEntry
 from gpufleet.toolkit.runtime_model import RuntimePlan
@@ -19,7 +19,7 @@ def conclude(
     plan: ToolkitPlan,
     driver: str | None,
     found: Found | None = None,
-) -> Learned:
+) -> RoleResult:
     """What the host has now. `driver`: the loaded version; None: a reboot must load it."""
     repository = plan.repository.repository
     entry = plan.record(driver, versions_of(plan.packages, facts, found)).model_copy(
@@ -30,7 +30,7 @@ def conclude(
             "held": settings.hold,
         }
     )
-    return Learned(
+    return RoleResult(
         carried(entry, facts.provenance.entry(ToolkitEntry)),
         _files(facts, plan),
         plan.target,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.role.protocol import Leaving
+from gpufleet.role.protocol import RemovalContext
 from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.record import ToolkitEntry
 from gpufleet.toolkit.runtime_model import RuntimePlan
@@ -45,29 +45,31 @@ class ToolkitRemoval:
 
 
 def plan_toolkit_removal(
-    settings: ToolkitSettings, leaving: Leaving[ToolkitEntry]
+    settings: ToolkitSettings, context: RemovalContext[ToolkitEntry]
 ) -> ToolkitRemoval:
     """Plan by the record and notes; containers that need the runtime are a blocker."""
-    facts, cdi = leaving.facts, leaving.catalog.toolkit.cdi
-    runtimes = plan_runtime_removal(settings, facts, leaving.catalog)
+    facts, cdi = context.facts, context.catalog.toolkit.cdi
+    runtimes = plan_runtime_removal(settings, facts, context.catalog)
     return ToolkitRemoval(
         runtimes=runtimes,
-        specs=_specs(leaving.entry, cdi.refresh_output),
+        specs=_specs(context.entry, cdi.refresh_output),
         units=tuple(unit for unit in cdi.refresh_units if unit in facts.services),
         findings=(
-            *_containers(settings, runtimes, leaving),
+            *_containers(settings, runtimes, context),
             *(finding for runtime in runtimes for finding in runtime.findings),
         ),
     )
 
 
 def _containers(
-    settings: ToolkitSettings, runtimes: tuple[RuntimePlan, ...], leaving: Leaving[ToolkitEntry]
+    settings: ToolkitSettings,
+    runtimes: tuple[RuntimePlan, ...],
+    context: RemovalContext[ToolkitEntry],
 ) -> tuple[Finding, ...]:
     """A container's runtime program is needed to stop or enter the container."""
     if settings.allow_disruption:
         return ()
-    there = leaving.facts.runtimes
+    there = context.facts.runtimes
     counts = {plan.key: there[plan.key].containers for plan in runtimes if plan.key in there}
     return tuple(
         found.CONTAINERS_RUN(runtime=key, containers=count)

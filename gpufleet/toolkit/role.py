@@ -10,7 +10,14 @@ from gpufleet.core.runtime_state import RuntimeState
 from gpufleet.facts.model import NodeFacts
 from gpufleet.packages.logins import Logins, with_login
 from gpufleet.packages.repository import RepositoryPlan
-from gpufleet.role.protocol import ASKED_LATER, Around, Leaving, Role, named, repository_name
+from gpufleet.role.protocol import (
+    ASKED_LATER,
+    RemovalContext,
+    Role,
+    RoleContext,
+    named,
+    repository_name,
+)
 from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.plan import ToolkitPlan, plan_toolkit
 from gpufleet.toolkit.record import ToolkitEntry
@@ -34,29 +41,31 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
         return (settings.containerd_config,) if settings.containerd_config else ()
 
     def plan(
-        self, settings: ToolkitSettings, around: Around
+        self, settings: ToolkitSettings, context: RoleContext
     ) -> tuple[ToolkitPlan | None, tuple[Finding, ...]]:
         if not settings.enabled:
             return None, ()
-        plan = plan_toolkit(settings, around.facts, around.catalog)
-        login = around.logins.get(self.name, Logins())
-        plan = replace(plan, repository=with_login(plan.repository, login, around.facts))
+        plan = plan_toolkit(settings, context.facts, context.catalog)
+        login = context.logins.get(self.name, Logins())
+        plan = replace(plan, repository=with_login(plan.repository, login, context.facts))
         return plan, plan.findings
 
-    def leaves(self, settings: ToolkitSettings, plan: ToolkitPlan | None, around: Around) -> Around:
+    def context_after(
+        self, settings: ToolkitSettings, plan: ToolkitPlan | None, context: RoleContext
+    ) -> RoleContext:
         if plan is None:
-            return around
-        return replace(around, served=frozenset(r.key for r in plan.runtimes if r.managed))
+            return context
+        return replace(context, served=frozenset(r.key for r in plan.runtimes if r.managed))
 
     def converged(self, plan: ToolkitPlan, driver: str | None) -> bool:
         return plan.converged(driver)
 
-    def steps(self, plan: ToolkitPlan, around: Around) -> list[str]:
+    def steps(self, plan: ToolkitPlan, context: RoleContext) -> list[str]:
         done: dict[str, object] = {
             f"trust the repository {repository_name(plan.repository)}": plan.repository.needed,
             f"{plan.action} the toolkit: {plan.target}{ASKED_LATER}": plan.changes_packages,
             "hold the toolkit packages": plan.hold,
-            "generate the CDI spec": plan.cdi.stale(around.installs),
+            "generate the CDI spec": plan.cdi.stale(context.installs),
         }
         for runtime in plan.runtimes:
             done[f"write {runtime.config}"] = runtime.change is not None
@@ -73,11 +82,13 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
     def repository(self, plan: ToolkitPlan) -> RepositoryPlan | None:
         return plan.repository
 
-    def lacking(self, plan: ToolkitPlan) -> tuple[str, ...] | None:
+    def missing_prerequisites(self, plan: ToolkitPlan) -> tuple[str, ...] | None:
         return () if plan.changes_packages else None
 
-    def removal(self, settings: ToolkitSettings, leaving: Leaving[ToolkitEntry]) -> ToolkitRemoval:
-        return plan_toolkit_removal(settings, leaving)
+    def removal(
+        self, settings: ToolkitSettings, context: RemovalContext[ToolkitEntry]
+    ) -> ToolkitRemoval:
+        return plan_toolkit_removal(settings, context)
 
     def runtimes_left(self, removal: ToolkitRemoval) -> dict[str, RuntimeState]:
         return {plan.key: "nvidia removed" for plan in removal.runtimes if plan.changes}

@@ -10,7 +10,7 @@ from gpufleet.packages.archives import NO_ARCHIVES
 from gpufleet.packages.job import Found
 from gpufleet.packages.operations import archives, repository
 from gpufleet.packages.operations import transaction as packages
-from gpufleet.role.learned import Learned
+from gpufleet.role.result import RoleResult
 from gpufleet.toolkit import operations as runtimes
 from gpufleet.toolkit.conclude import conclude
 from gpufleet.toolkit.job import toolkit_job
@@ -29,10 +29,10 @@ def install(node: Node) -> None:
     # with a driver to look after, its role has done this already
     gone = node.plan.archives if node.plan.of(DRIVER) is None else NO_ARCHIVES
 
-    def learned(found: Found | None = None) -> Learned:
+    def result(found: Found | None = None) -> RoleResult:
         return conclude(settings, node.facts, plan, node.driver_version, found)
 
-    if not gone.needed and _settled(node, plan) and provenance.is_current(node, learned()):
+    if not gone.needed and _settled(node, plan) and provenance.is_current(node, result()):
         return  # steps that have nothing to do cost more than asking the host
     by_key = {runtime.key: runtime for runtime in plan.runtimes}
 
@@ -62,7 +62,7 @@ def install(node: Node) -> None:
         "Record what was installed",
         node,
         ToolkitEntry,
-        lambda: learned(found.value),
+        lambda: result(found.value),
         sorted(written | set(node.facts.noted_runtimes)),
     )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gpufleet.node.operations.removal import LeavingNode
+from gpufleet.node.operations.removal import RemovalNode
 from gpufleet.toolkit import operations as runtimes
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 
 
-def before(node: LeavingNode) -> None:
+def before(node: RemovalNode) -> None:
     """Remove the runtime nvidia before its program is removed."""
     by_key = {runtime.key: runtime for runtime in node.plan.of(TOOLKIT).runtimes}
     runtimes.configure("Remove the runtime nvidia from docker", node.facts, by_key.get("docker"))

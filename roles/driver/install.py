@@ -14,7 +14,7 @@ from gpufleet.node.operations import provenance
 from gpufleet.node.operations.node import Node
 from gpufleet.packages.operations import archives, repository
 from gpufleet.packages.operations import transaction as packages
-from gpufleet.role.learned import Learned
+from gpufleet.role.result import RoleResult
 
 
 @role("NVIDIA driver")
@@ -99,8 +99,8 @@ def install(node: Node) -> None:
         lambda: load and not node.waits_for_reboot,
     )
 
-    def learned() -> Learned:
+    def result() -> RoleResult:
         reboot = node.reboot if node.waits_for_reboot else ""
         return conclude(settings, node.facts, plan, found.value, reboot)
 
-    provenance.record("Record what was installed", node, DriverEntry, learned)
+    provenance.record("Record what was installed", node, DriverEntry, result)

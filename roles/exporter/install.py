@@ -15,7 +15,7 @@ from gpufleet.node.operations import provenance
 from gpufleet.node.operations.node import Node
 from gpufleet.packages.job import Found
 from gpufleet.packages.operations import transaction as packages
-from gpufleet.role.learned import Learned
+from gpufleet.role.result import RoleResult
 
 
 @role("Exporter")
@@ -30,13 +30,13 @@ def install(node: Node) -> None:
     moves = driver is not None and not driver.converged
     found: list[Later[Found]] = []
 
-    def learned() -> Learned:
+    def result() -> RoleResult:
         asked = [each.value for each in found]
         version, waits = node.driver_version, node.waits_for_reboot
         return conclude(settings, node.facts, plan, version, waits, asked)
 
     settled = plan.converged and not moves
-    if settled and provenance.is_current(node, learned()):
+    if settled and provenance.is_current(node, result()):
         return  # steps that have nothing to do cost more than asking the host
 
     exporter.fetch_image("Pull the exporter's image", plan)
@@ -60,5 +60,5 @@ def install(node: Node) -> None:
         "Record what was installed",
         node,
         ExporterEntry,
-        learned,
+        result,
     )

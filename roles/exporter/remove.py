@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gpufleet.exporter import operations as exporter
 from gpufleet.exporter.role import ROLE as EXPORTER
-from gpufleet.node.operations.removal import LeavingNode
+from gpufleet.node.operations.removal import RemovalNode
 
 
-def before(node: LeavingNode) -> None:
+def before(node: RemovalNode) -> None:
     """Stop its services, of either mode."""
     plan = node.plan.of(EXPORTER)
     exporter.stop("Stop the exporter", plan.units, plan.images)

@@ -10,7 +10,7 @@ from pyinfra.api.operation import OperationMeta
 
 from gpufleet.host.operation import role
 from gpufleet.node.operations import removal
-from gpufleet.node.operations.removal import LeavingNode
+from gpufleet.node.operations.removal import RemovalNode
 from gpufleet.role.listing import node_roles
 
 FOLDERS = [f"gpufleet.roles.{each.folder or each.name}" for each in reversed(node_roles())]
@@ -19,7 +19,7 @@ STEPS = [import_module(f"{name}.remove") for name in FOLDERS if find_spec(f"{nam
 
 
 @role("Removal")
-def remove(node: LeavingNode) -> None:
+def remove(node: RemovalNode) -> None:
     """Remove what is recorded or begun on `node`, and nothing else; the record goes last."""
     removal.wait("Wait for the package manager", node)
     _leave("first", node)
@@ -30,7 +30,7 @@ def remove(node: LeavingNode) -> None:
     removal.forget("Remove the record", node, *devices, purged, cleaned)
 
 
-def _leave(stage: Literal["first", "before", "after"], node: LeavingNode) -> list[OperationMeta]:
+def _leave(stage: Literal["first", "before", "after"], node: RemovalNode) -> list[OperationMeta]:
     """Run a stage of every role, last installed first; returns the operations that report what
     stays."""
     done = [getattr(steps, stage)(node) for steps in STEPS if hasattr(steps, stage)]

@@ -41,9 +41,9 @@ def watched(transport: Transport, seconds: float) -> Any:
         connector=SimpleNamespace(client=client),
     )  # fmt: skip
     host.state = SimpleNamespace(inventory=SimpleNamespace(get_host={"gpu-1": host}.get))
-    at_work = SimpleNamespace(**vars(host))  # pyinfra's `host`, which means no host later on
-    liveness.watch(cast(Any, at_work))
-    del at_work.connector
+    busy = SimpleNamespace(**vars(host))  # pyinfra's `host`, which means no host later on
+    liveness.watch(cast(Any, busy))
+    del busy.connector
     liveness.watch(host)  # as a second gathering of facts does
     gevent.sleep(seconds)
     host.connector_data[liveness._WATCH].kill()

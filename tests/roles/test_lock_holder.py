@@ -16,7 +16,7 @@ from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.host import lock as host_lock
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import command, script
-from gpufleet.node.operations.removal import LeavingNode
+from gpufleet.node.operations.removal import RemovalNode
 from gpufleet.node.settings import load_settings
 from gpufleet.node.unfinished import NOTHING_LEFT
 from gpufleet.packages.operations.locks import wait_for_lock
@@ -178,7 +178,7 @@ def test_a_removal_waits_before_it_takes_anything_away(
     def deploy() -> None:
         state.add_callback_handler(RunReport(state))
         host_lock.arm(host, facts)
-        remove(LeavingNode(settings, facts, plan, RunReport.of(state).host(host.name)))
+        remove(RemovalNode(settings, facts, plan, RunReport.of(state).host(host.name)))
 
     done = carry_out(deploy, {"gpufleet-lock_holder": framed_lines("apt-get (7)")})
     assert done.failed

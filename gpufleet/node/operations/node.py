@@ -22,8 +22,8 @@ from gpufleet.node.record import unusable
 from gpufleet.node.settings import NodeSettings, load_settings
 from gpufleet.packages.operations.locks import wait_before_planning
 from gpufleet.packages.operations.logins import node_logins
-from gpufleet.role.learned import Learned
 from gpufleet.role.listing import node_roles
+from gpufleet.role.result import RoleResult
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
 
@@ -65,20 +65,21 @@ class Node:
             return None
         return self.driver()
 
-    def note(self, learned: Learned) -> None:
+    def note(self, result: RoleResult) -> None:
         """Add a role's results to the report, without a version that is only planned."""
         if state.is_executing:
-            self.report.seen[learned.entry.role] = learned.version
-        self.report.runtimes |= learned.runtimes
+            self.report.seen[result.entry.role] = result.version
+        self.report.runtimes |= result.runtimes
         noted = self.report
-        noted.needs += [need for need in learned.needs if need not in noted.needs]
-        noted.findings += [each for each in learned.findings if each not in noted.findings]
+        noted.needs += [need for need in result.needs if need not in noted.needs]
+        noted.findings += [each for each in result.findings if each not in noted.findings]
 
 
-def current_node(*, patient: bool = True) -> Node | None:
+def current_node(*, wait_until_idle: bool = True) -> Node | None:
     """The host of this deploy, or None if a blocker stops it; other hosts continue.
 
-    All errors in a host's settings are reported at once, before any host is changed. `patient`: if
+    All errors in a host's settings are reported at once, before any host is changed.
+    `wait_until_idle`: if
     there is work to do and another run or package manager is active, wait for it and gather again,
     because a host looks broken during a transaction.
     """
@@ -93,29 +94,29 @@ def current_node(*, patient: bool = True) -> Node | None:
         report.block(host, problems)
         return None
     plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins)
-    if patient and is_busy(facts) and not plan.converged(facts.loaded_driver):
-        known = facts_in_peace(settings, plan.all_findings)
+    if wait_until_idle and is_busy(facts) and not plan.converged(facts.loaded_driver):
+        known = facts_once_idle(settings, plan.all_findings)
         if known is None:
             return None
         settings, facts = known
         plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins)
     node = Node(host.name, settings, facts, plan, part, record=facts.provenance)
-    node.driver = lambda: plan.around.driver if plan.around else facts.loaded_driver
+    node.driver = lambda: plan.context.driver if plan.context else facts.loaded_driver
     _fill(part, node)
     if plan.blockers:
         report.block(host, [])
         return None
-    if patient:
+    if wait_until_idle:
         host_lock.arm(host, facts)
     return node
 
 
 def is_busy(facts: NodeFacts) -> bool:
     """Whether another run or a package manager is changing a host."""
-    return facts.at_work or bool(facts.lock_holder)
+    return facts.busy or bool(facts.lock_holder)
 
 
-def facts_in_peace(
+def facts_once_idle(
     settings: NodeSettings, found: Sequence[Finding] = ()
 ) -> tuple[NodeSettings, NodeFacts] | None:
     """Settings and facts once nothing else changes the host; None, and `found` is reported, after
@@ -184,7 +185,7 @@ def _ports(settings: NodeSettings) -> tuple[int, ...]:
 
 def preview_node() -> None:
     """Report what deploys/gpu_node.py would do on a node."""
-    current_node(patient=False)
+    current_node(wait_until_idle=False)
 
 
 def _fill(part: HostReport, node: Node) -> None:

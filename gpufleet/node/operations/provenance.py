@@ -24,8 +24,8 @@ from gpufleet.node.operations.node import Node
 from gpufleet.node.operations.reading import RecordOnHost
 from gpufleet.packages.added import with_added
 from gpufleet.packages.operations.reading import AddedPackages
-from gpufleet.role.learned import Learned
 from gpufleet.role.listing import node_roles
+from gpufleet.role.result import RoleResult
 
 PATH = f"{HOME}/provenance.json"
 KEPT_HISTORY = 20  # entries
@@ -93,15 +93,15 @@ def _version(record: dict[str, Any], role: str) -> str | None:
     return str(version) if version else None
 
 
-def is_current(node: Node, learned: Learned) -> bool:
+def is_current(node: Node, result: RoleResult) -> bool:
     """Whether the host's record already has what a role would write; adds it to the report."""
-    node.note(learned)
-    return merge(node.record.as_json(), learned.as_json(), "") is None
+    node.note(result)
+    return merge(node.record.as_json(), result.as_json(), "") is None
 
 
 @operation
 def record(
-    node: Node, kind: type[Entry], conclude: Callable[[], Learned], notes: Collection[str] = ()
+    node: Node, kind: type[Entry], conclude: Callable[[], RoleResult], notes: Collection[str] = ()
 ) -> Commands:
     """
     Record what gpufleet installed on this host.
@@ -113,13 +113,13 @@ def record(
     """
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     before = f"{HOME}/{kind.role}.before"
-    learned, old = conclude(), node.facts.provenance.entry(kind)
+    result, old = conclude(), node.facts.provenance.entry(kind)
     # called here, so that the next run makes up for one that was killed after its transaction
     added = read(AddedPackages, before)
-    node.note(learned)
-    learned = replace(learned, entry=with_added(learned.entry, added, old, node.facts))
+    node.note(result)
+    result = replace(result, entry=with_added(result.entry, added, old, node.facts))
     known = node.record.as_json()
-    merged = merge(known, learned.as_json(), now)
+    merged = merge(known, result.as_json(), now)
     noted = [f"{NOTES}/{key}.json" for key in notes]
     if merged is None and not noted:
         host.noop("the record is up to date")

@@ -20,7 +20,7 @@ from gpufleet.host.reading import read
 from gpufleet.host.shell import command, explain, script
 from gpufleet.node import findings as found
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.operations.node import facts_in_peace, is_busy, settings_and_facts
+from gpufleet.node.operations.node import facts_once_idle, is_busy, settings_and_facts
 from gpufleet.node.operations.reading import LeftUnfinished
 from gpufleet.node.removal import RemovalPlan, plan_removal
 from gpufleet.node.settings import NodeSettings
@@ -34,7 +34,7 @@ from gpufleet.run.reporting import RunReport
 
 
 @dataclass(frozen=True, slots=True)
-class LeavingNode:
+class RemovalNode:
     """One host from which gpufleet is removed."""
 
     settings: NodeSettings
@@ -43,7 +43,7 @@ class LeavingNode:
     report: HostReport
 
 
-def removal_target() -> LeavingNode | None:
+def removal_target() -> RemovalNode | None:
     """The host of this deploy; None if a blocker stops it or if nothing of ours exists."""
     began = time.monotonic()
     if is_cluster(host):
@@ -56,7 +56,7 @@ def removal_target() -> LeavingNode | None:
     settings, facts = known
     left = _left()
     if is_busy(facts) and (facts.provenance.exists or left.there):
-        known = facts_in_peace(settings)
+        known = facts_once_idle(settings)
         if known is None:
             return None
         (settings, facts), left = known, _left()
@@ -79,7 +79,7 @@ def removal_target() -> LeavingNode | None:
         report.block(host, [])
         return None
     host_lock.arm(host, facts)
-    return LeavingNode(settings, facts, plan, part) if plan.owns else None
+    return RemovalNode(settings, facts, plan, part) if plan.owns else None
 
 
 def _left() -> Unfinished:
@@ -92,7 +92,7 @@ def _left() -> Unfinished:
 
 
 @operation
-def wait(node: LeavingNode) -> Commands:
+def wait(node: RemovalNode) -> Commands:
     """
     Wait for the package manager: nothing is removed before packages can be.
 
@@ -105,7 +105,7 @@ def wait(node: LeavingNode) -> Commands:
 
 
 @operation
-def packages(node: LeavingNode) -> Commands:
+def packages(node: RemovalNode) -> Commands:
     """
     Release and remove the packages that gpufleet installed; those that others need stay.
 
@@ -136,7 +136,7 @@ def files(plan: RemovalPlan) -> Commands:
 
 
 @operation
-def forget(node: LeavingNode, *steps: OperationMeta) -> Commands:
+def forget(node: RemovalNode, *steps: OperationMeta) -> Commands:
     """
     Remove the record; copies of replaced files stay if a changed file stays.
 
@@ -167,7 +167,7 @@ def forget(node: LeavingNode, *steps: OperationMeta) -> Commands:
         yield command("rm", "-rf", HOME)
 
 
-def _note_gone(node: LeavingNode) -> None:
+def _note_gone(node: RemovalNode) -> None:
     """Update the report with what the host has now; a dry run removes nothing."""
     if state.is_executing:
         gone = {role: recorded.movement["after"] for role, recorded in node.plan.roles}

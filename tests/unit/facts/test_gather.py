@@ -178,11 +178,11 @@ def test_a_step_of_a_run_that_was_killed_is_at_work(host: FakeHost, shell: tuple
     host.file("/run/gpufleet.lock", "alice [1]\n")
     steps = host.file("/run/gpufleet.lock.steps", "")
     found = facts(host, shell)
-    assert (found.at_work, found.run_lock) == (False, "alice [1]")
+    assert (found.busy, found.run_lock) == (False, "alice [1]")
     with steps.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         found = facts(host, shell)
-    assert (found.at_work, found.run_lock) == (True, "alice [1]")
+    assert (found.busy, found.run_lock) == (True, "alice [1]")
 
 
 def test_lock_of_another_file_system_with_the_same_inode(

@@ -19,8 +19,8 @@ from gpufleet.facts.record import read_record
 from gpufleet.node.operations.node import _unfit
 from gpufleet.node.operations.provenance import merge
 from gpufleet.packages.added import carried
-from gpufleet.role.learned import Learned
 from gpufleet.role.listing import node_roles
+from gpufleet.role.result import RoleResult
 from gpufleet.toolkit.record import ToolkitEntry
 from tests.unit.hosts import bare_host
 
@@ -70,7 +70,7 @@ def test_a_run_that_learns_the_same_changes_nothing(path: Path) -> None:
     record = read_record(path.read_text())
     for kind in ENTRIES:
         entry = record.entry(kind)
-        learned = Learned(carried(entry, entry), {}, None)
+        learned = RoleResult(carried(entry, entry), {}, None)
         assert merge(record.as_json(), learned.as_json(), "now") is None
 
 

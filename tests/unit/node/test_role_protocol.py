@@ -26,9 +26,9 @@ from gpufleet.node.record import unusable
 from gpufleet.node.removal import plan_removal
 from gpufleet.node.settings import NodeSettings, load_settings
 from gpufleet.node.unfinished import Unfinished
-from gpufleet.role.learned import Learned
 from gpufleet.role.listing import node_roles
-from gpufleet.role.protocol import Around, Role
+from gpufleet.role.protocol import Role, RoleContext
+from gpufleet.role.result import RoleResult
 from gpufleet.run.report import HostReport
 from gpufleet.run.report_table import show
 from tests.unit.hosts import converged_host, record_of
@@ -57,16 +57,16 @@ class CopyRole(Role[CopySettings, CopyPlan, CopyEntry]):
     entry = CopyEntry
 
     def plan(
-        self, settings: CopySettings, around: Around
+        self, settings: CopySettings, context: RoleContext
     ) -> tuple[CopyPlan | None, tuple[Finding, ...]]:
         if not settings.enabled:
             return None, ()
-        return CopyPlan(around.driver), (findings.RUNFILE_INSTALLED(),)
+        return CopyPlan(context.driver), (findings.RUNFILE_INSTALLED(),)
 
     def converged(self, plan: CopyPlan, driver: str | None) -> bool:
         return False
 
-    def steps(self, plan: CopyPlan, around: Around) -> list[str]:
+    def steps(self, plan: CopyPlan, context: RoleContext) -> list[str]:
         return [f"gdrcopy: build the module for {plan.driver}"]
 
     def describe(self, plan: CopyPlan) -> dict[str, Any]:
@@ -115,8 +115,8 @@ def test_its_settings_are_read(role: CopyRole) -> None:
 
 
 def test_its_entry_is_written_and_checked(role: CopyRole) -> None:
-    learned = Learned(CopyEntry(version="2.5"), {"/etc/gdr": "1"}, "2.5")
-    record = merge({}, learned.as_json(), "now")
+    result = RoleResult(CopyEntry(version="2.5"), {"/etc/gdr": "1"}, "2.5")
+    record = merge({}, result.as_json(), "now")
     assert record
     assert record["gdrcopy"] == {"version": "2.5"}
     assert record["history"][-1] == {

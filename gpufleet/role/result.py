@@ -14,7 +14,7 @@ from gpufleet.host.file_write import FileWrite
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class RoleResult:
     """`files`: path -> sha256 of what the role wrote, now or in an earlier run."""
 
     entry: Entry
