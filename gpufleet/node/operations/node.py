@@ -79,9 +79,8 @@ def current_node(*, wait_until_idle: bool = True) -> Node | None:
     """The host of this deploy, or None if a blocker stops it; other hosts continue.
 
     All errors in a host's settings are reported at once, before any host is changed.
-    `wait_until_idle`: if
-    there is work to do and another run or package manager is active, wait for it and gather again,
-    because a host looks broken during a transaction.
+    `wait_until_idle`: if there is work to do and another run or package manager is active, wait for
+    it and gather again, because a host looks broken during a transaction.
     """
     known = settings_and_facts()
     if known is None:
