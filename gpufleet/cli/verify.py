@@ -69,6 +69,7 @@ def pytest_arguments(
     arguments = [str(folder), *own, "-p", "gpufleet.verify.plugin", "--inventory", inventory]
     arguments += ["-q", "--no-header", "-rN", "--tb=short", "-p", "no:cacheprovider"]
     arguments += ["-c", os.devnull, "--import-mode=importlib"]  # files of both may share a name
+    arguments += ["--continue-on-collection-errors"]  # in a file of the user's
     arguments += [f"--rootdir={folder.parent.parent}", f"--confcutdir={folder}"]
     for word in limit:
         arguments += ["--limit", word]

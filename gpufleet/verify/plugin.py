@@ -34,6 +34,7 @@ NODES = pytest.StashKey[dict[str, Node]]()
 CONNECTIONS = pytest.StashKey[Connections]()
 REPORT = pytest.StashKey[Report]()
 SUBJECTS = ("node", "cluster")  # what a check is about: the fixture that it takes
+NO_HOST = "(no host)"  # the row of a user's own checks that take none of them
 CAUSE = "test_reachable"  # the check whose failure has every other one skipped
 PARALLEL = 32  # hosts read at the same time
 
@@ -133,10 +134,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _target(item: pytest.Item) -> Target | None:
-    """The host or cluster that a check is about."""
-    parameters = item.callspec.params if isinstance(item, pytest.Function) else {}
+    """The host or cluster that a check is about; None where it takes neither."""
+    parameters = _parameters(item)
     target = next((parameters[name] for name in SUBJECTS if name in parameters), None)
     return target if isinstance(target, Target) else None
+
+
+def _parameters(item: pytest.Item) -> Mapping[str, Any]:
+    """Parameter -> value of a check; {} where it takes none."""
+    call = getattr(item, "callspec", None)
+    return call.params if call else {}
 
 
 @pytest.hookimpl(wrapper=True)
@@ -195,8 +202,7 @@ def _check_name(item: pytest.Item) -> str:
     """test_runtime_up[gpu-1-docker] -> runtime_up[docker]; a user's own check has the name of its
     file before it: checks/test_site.py::test_disk -> site.disk"""
     function = getattr(item, "originalname", item.name)
-    parameters = item.callspec.params if isinstance(item, pytest.Function) else {}
-    extra = [str(value) for name, value in parameters.items() if name not in SUBJECTS]
+    extra = [str(value) for name, value in _parameters(item).items() if name not in SUBJECTS]
     name = str(function).removeprefix("test_")
     if _is_own(item):
         name = f"{item.path.stem.removeprefix('test_')}.{name}"
@@ -210,8 +216,9 @@ def pytest_runtest_makereport(
     """Note host, check and code as properties: they reach JUnit and xdist's controller."""
     report = yield
     target = _target(item)
-    if target is not None:
-        report.user_properties += [("host", target.name), ("check", _check_name(item))]
+    if target or (_is_own(item) and not _parameters(item).keys() & set(SUBJECTS)):
+        name = target.name if target else NO_HOST
+        report.user_properties += [("host", name), ("check", _check_name(item))]
     if call.excinfo is None:
         return report
     if isinstance(call.excinfo.value, CheckFailed):
@@ -246,6 +253,12 @@ class Collector:
         if "check" in properties and (report.when == "call" or not report.passed):
             result = _result(report, properties)
             self._report.add(properties["host"], properties["check"], result)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A file of the user's that cannot be loaded is one check in error."""
+        if report.failed:
+            name = Path(report.nodeid.partition("::")[0]).stem.removeprefix("test_")
+            self._report.add(NO_HOST, name, Result("error", None, report.longreprtext))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -13,32 +13,13 @@ from typing import Any
 
 import pytest
 import testinfra
-from fake_host import KERNEL, healthy
+from fake_host import healthy
+from verify_command import answer, command, fake_ssh
 
 from gpufleet.cli.verify import Refusal
 from gpufleet.verify.probe import HostProbe
-from tests import warm
 
 ROOT = Path(__file__).parents[3]
-SSH = """\
-#!{python}
-import json, re, sys
-folder = {folder!r}
-command, words = sys.argv[-1], sys.argv
-with open(folder + "/log", "a") as log:
-    log.write(words[-2] + "\\n")
-if words[-2] == "down":
-    print("ssh: connect to host down port 22: Connection refused", file=sys.stderr)
-    sys.exit(255)
-mark = re.search("mark=(@@[0-9a-f]+)", command)
-if mark is None:
-    print({kernel!r} if "uname" in command else "null nvidia0 nvidia1 nvidiactl")
-    sys.exit(0)
-script = "runtimes" if "docker_sections" in command else "host"
-with open(folder + "/" + words[-2] + "." + script) as file:
-    for name, (status, text) in json.load(file).items():
-        print("\\n%s begin %s\\n%s\\n%s end %d" % (mark[1], name, text, mark[1], status))
-"""
 
 
 @dataclass
@@ -53,32 +34,11 @@ class Run:
     mode: int  # of the report
 
 
-def answer(folder: Path, host: str, *, loaded: str) -> None:
-    fake_host = healthy()
-    fake_host.set("loaded-version", loaded)
-    fake_host.set("provenance", json.dumps(fake_host.provenance))
-    for script, sections in (("host", fake_host.sections), ("runtimes", fake_host.runtimes)):
-        shape = {name: (output.status, output.text) for name, output in sections.items()}
-        (folder / f"{host}.{script}").write_text(json.dumps(shape))
-
-
-def command(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {
-        "PATH": f"{folder}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "COLUMNS": "120",
-    }
-    gpufleet = Path(sys.executable).with_name("gpufleet")
-    return warm.completed([gpufleet, "verify", *arguments], folder, environment, 120)
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A good host, one with an old module loaded, and one that is down."""
     folder = tmp_path_factory.mktemp("verify")
-    ssh = folder / "ssh"
-    ssh.write_text(SSH.format(python=sys.executable, kernel=KERNEL, folder=str(folder)))
-    ssh.chmod(0o755)
+    fake_ssh(folder)
     (folder / "fleet.py").write_text('gpu_nodes = ["good", "old", "down"]\nother = ["login"]\n')
     answer(folder, "good", loaded="580.95.05")
     answer(folder, "old", loaded="550.163.01")
@@ -151,9 +111,7 @@ def test_wrong_limit_matches_nothing(tmp_path: Path) -> None:
 
 
 def test_a_host_that_is_not_reached_fails_whatever_checks_are_chosen(tmp_path: Path) -> None:
-    ssh = tmp_path / "ssh"
-    ssh.write_text(SSH.format(python=sys.executable, kernel=KERNEL, folder=str(tmp_path)))
-    ssh.chmod(0o755)
+    fake_ssh(tmp_path)
     answer(tmp_path, "good", loaded="580.95.05")
     (tmp_path / "fleet.py").write_text('gpu_nodes = ["good", "down"]\n')
     done = command("fleet.py", "-k", "module_loaded", folder=tmp_path)
@@ -193,59 +151,8 @@ def test_a_junit_file_goes_where_a_report_may_go(tmp_path: Path) -> None:
     assert (tmp_path / "notes.xml").read_text() == "<notes/>\n"
 
 
-OWN = """\
-import pytest
-
-def test_kernel(node, host):
-    assert node.name == "good"
-    assert host.check_output("uname -r") == node.kernel
-
-def test_space(host):
-    assert host.check_output("uname -r") == "", "expected 1 TB in /scratch"
-
-def test_fails(node):
-    pytest.fail("not on this host")
-
-def test_breaks(node):
-    raise RuntimeError("a mistake in the check")
-"""
-
-
-def test_checks_of_the_working_directory_join_the_shipped_ones(tmp_path: Path) -> None:
-    ssh = tmp_path / "ssh"
-    ssh.write_text(SSH.format(python=sys.executable, kernel=KERNEL, folder=str(tmp_path)))
-    ssh.chmod(0o755)
-    answer(tmp_path, "good", loaded="580.95.05")
-    (tmp_path / "fleet.py").write_text('gpu_nodes = ["good", "down"]\n')
-    (tmp_path / "checks").mkdir()
-    (tmp_path / "checks/test_host.py").write_text(OWN)  # a name that the shipped ones have, too
-    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --nosuch\n")
-    files = ("--json", "report.json", "--junit", "report.xml")
-    done = command("fleet.py", *files, folder=tmp_path)
-    assert done.returncode == 1, done.stdout + done.stderr
-    hosts = json.loads((tmp_path / "report.json").read_text())["hosts"]
-    own = {name: check for name, check in hosts["good"]["checks"].items() if "." in name}
-    assert {name: check["outcome"] for name, check in own.items()} == {
-        "host.kernel": "passed",
-        "host.space": "failed",
-        "host.fails": "failed",
-        "host.breaks": "error",
-    }
-    assert "expected 1 TB" in own["host.space"]["message"]
-    assert hosts["good"]["passed"] > 30
-    assert "host.space (failed)" in done.stdout
-    assert "warning" not in done.stdout
-    down = {name: check["outcome"] for name, check in hosts["down"]["checks"].items()}
-    assert {down[name] for name in own} == {"skipped"}
-    assert down["reachable"] == "failed"
-    cases = ET.parse(tmp_path / "report.xml").getroot().iter("testcase")
-    assert "test_space[good]" in {case.get("name") for case in cases}
-
-
 def test_a_host_that_breaks_a_check_does_not_stop_the_others(tmp_path: Path) -> None:
-    ssh = tmp_path / "ssh"
-    ssh.write_text(SSH.format(python=sys.executable, kernel=KERNEL, folder=str(tmp_path)))
-    ssh.chmod(0o755)
+    fake_ssh(tmp_path)
     for name in ("good", "odd"):
         answer(tmp_path, name, loaded="580.95.05")
     odd = {"toolkit_runtimes": [["docker"]]}  # no run takes it, and no set either
