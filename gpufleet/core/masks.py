@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from difflib import unified_diff
 from typing import Any
 
@@ -44,6 +44,15 @@ _HARMLESS_BELOW: Mapping[str, Collection[str]] = {
     "runtimes": ("path", "runtimeType"),
     "tolerations": ("effect", "key", "operator", "value"),
 }
+
+
+class Secret(str):
+    """A text that is used as any other, and whose repr does not show it: an error quotes that."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return repr(MASK)
 
 
 def masked(value: Any, other: Any = MISSING, *, keys: tuple[str, ...] = ()) -> Any:
@@ -91,9 +100,40 @@ def without(text: str, values: Any) -> str:
         for piece in (line.strip(), json.dumps(line.strip())[1:-1])
         if len(piece) >= SHORTEST
     }
-    for piece in sorted(hidden, key=len, reverse=True):
+    return redact(replaced(text, sorted(hidden, key=len, reverse=True)))
+
+
+def guarded(value: Any, *, keys: tuple[str, ...] = ()) -> Any:
+    """`value` with each text below a secret key as a Secret."""
+    if isinstance(value, Mapping):
+        named = str(value.get("name", ""))
+        return {
+            key: guarded(inner, keys=(*keys, *_way(str(key), named)))
+            for key, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [guarded(inner, keys=keys) for inner in value]
+    return Secret(value) if isinstance(value, str) and any(map(_is_secret, keys)) else value
+
+
+def secret_texts(values: Any) -> list[str]:
+    """What stands below secret keys, for `replaced`: every line as it is and as a repr has it."""
+    found = {
+        piece
+        for keys, leaf, _ in _leaves(values, values)
+        if any(map(_is_secret, keys)) and leaf not in ("None", "True", "False")
+        for line in (leaf, *leaf.splitlines())
+        for piece in (line.strip(), json.dumps(line.strip())[1:-1], repr(line.strip())[1:-1])
+        if len(piece) >= SHORTEST
+    }
+    return sorted(found, key=len, reverse=True)
+
+
+def replaced(text: str, secrets: Iterable[str]) -> str:
+    """`text` with these masked, the longest first."""
+    for piece in secrets:
         text = text.replace(piece, MASK)
-    return redact(text)
+    return text
 
 
 def _leaves(

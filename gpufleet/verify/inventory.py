@@ -12,6 +12,7 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CLUSTERS, NODES, as_argument, cluster_named_twice, is_missing
+from gpufleet.core.masks import guarded
 from gpufleet.kube.findings import NAMED_TWICE
 from gpufleet.run.findings import INVENTORY, NO_INVENTORY
 from gpufleet.verify.findings.hosts import LIMIT
@@ -27,11 +28,17 @@ class VerifyError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One host of the inventory: its name, groups and data (functions come as text)."""
+    """One host of the inventory: its name, groups and data (functions come as text).
+
+    Texts below secret keys of the data are as any others, but have a repr that hides them.
+    """
 
     name: str
     groups: tuple[str, ...]
     data: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "data", guarded(self.data))
 
     @property
     def is_cluster(self) -> bool:

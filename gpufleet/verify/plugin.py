@@ -1,4 +1,4 @@
-"""The pytest plugin behind `gpufleet verify`: options, fixtures, the table and the JSON report.
+"""The pytest plugin behind `gpufleet verify`: options, fixtures, and on whom each check runs.
 
 Every check runs once per host, over one SSH connection per host. The hosts are read in parallel
 before the first check; with xdist (`-n 4 --dist loadgroup`) a host's checks stay in one worker.
@@ -7,24 +7,20 @@ before the first check; with xdist (`-n 4 --dist loadgroup`) a host's checks sta
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpufleet.core.paths import shipped
-from gpufleet.run.report_file import ReportFile, is_junit, is_report
 from gpufleet.verify import host_fixture
 from gpufleet.verify.become import Unusable
 from gpufleet.verify.connection import Connections
 from gpufleet.verify.inventory import Target, VerifyError, load_targets, select
+from gpufleet.verify.items import SUBJECTS, is_own, target_of
 from gpufleet.verify.node import Node
 from gpufleet.verify.probe import HostProbe, Output, Unreachable
-from gpufleet.verify.report import Outcome, Report, Result
-from gpufleet.verify.subject import CheckFailed
+from gpufleet.verify.reporting import Reporting, prepare_files
 
 if TYPE_CHECKING:
     from gpufleet.verify.cluster import Cluster
@@ -32,9 +28,6 @@ if TYPE_CHECKING:
 TARGETS = pytest.StashKey[list[Target]]()
 NODES = pytest.StashKey[dict[str, Node]]()
 CONNECTIONS = pytest.StashKey[Connections]()
-REPORT = pytest.StashKey[Report]()
-SUBJECTS = ("node", "cluster")  # what a check is about: the fixture that it takes
-NO_HOST = "(no host)"  # the row of a user's own checks that take none of them
 CAUSE = "test_reachable"  # the check whose failure has every other one skipped
 PARALLEL = 32  # hosts read at the same time
 
@@ -64,15 +57,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # Registered by xdist where it is installed; markers are strict.
     config.addinivalue_line("markers", "xdist_group(name): tests of one host, kept together")
-    config.stash[REPORT] = Report()
     config.stash[CONNECTIONS] = Connections()
     config.stash[NODES] = {}
     config.stash[TARGETS] = []
-    config.pluginmanager.register(Collector(config.stash[REPORT]), "gpufleet-collector")
     config.pluginmanager.register(host_fixture, "gpufleet-host")
     worker = getattr(config, "workerinput", None)
     if worker is not None:
         config.stash[TARGETS] = [Target(**target) for target in json.loads(worker["targets"])]
+        _report(config)
         return
     inventory = config.option.inventory
     if inventory is None:
@@ -81,19 +73,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[TARGETS] = select(load_targets(inventory), config.option.limit, inventory)
     except VerifyError as error:
         raise pytest.UsageError(str(error)) from error
-    _prepare("--json", config.option.json_report, is_report)
-    _prepare("--junit", config.option.xmlpath, is_junit)
-    config.stash[REPORT].hosts = {target.name: {} for target in config.stash[TARGETS]}
+    prepare_files(config)
+    _report(config)
 
 
-def _prepare(option: str, path: str | None, ours: Callable[[bytes], bool]) -> None:
-    """See that the results can be written to the file that an option names, before any check."""
-    if not path:
-        return
-    try:
-        ReportFile(Path(path), ours).prepare()
-    except OSError as error:
-        raise pytest.UsageError(f"{option} {path}: {error.strerror or error}") from error
+def _report(config: pytest.Config) -> None:
+    config.pluginmanager.register(Reporting(config.stash[TARGETS]), "gpufleet-reporting")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -133,27 +118,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(subject, parameters, indirect=True, scope="session")
 
 
-def _target(item: pytest.Item) -> Target | None:
-    """The host or cluster that a check is about; None where it takes neither."""
-    parameters = _parameters(item)
-    target = next((parameters[name] for name in SUBJECTS if name in parameters), None)
-    return target if isinstance(target, Target) else None
-
-
-def _parameters(item: pytest.Item) -> Mapping[str, Any]:
-    """Parameter -> value of a check; {} where it takes none."""
-    call = getattr(item, "callspec", None)
-    return call.params if call else {}
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
     """Whether a host answers is checked first, and whatever -k chooses: the chosen checks of one
     that does not are skipped, and would leave a run that looks right."""
     causes = [item for item in items if getattr(item, "originalname", "") == CAUSE]
     yield
-    chosen = {target.name for item in items if (target := _target(item))}
-    first = [item for item in causes if (target := _target(item)) and target.name in chosen]
+    chosen = {target.name for item in items if (target := target_of(item))}
+    first = [item for item in causes if (target := target_of(item)) and target.name in chosen]
     items[:] = first + [item for item in items if item not in first]
 
 
@@ -187,93 +159,7 @@ def pytest_runtestloop(session: pytest.Session) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a user's own check of a host that does not answer: `reachable` says so."""
-    target = _target(item)
-    if target and not target.is_cluster and _is_own(item):
+    target = target_of(item)
+    if target and not target.is_cluster and is_own(item):
         node = _node(item.config, target)
         node.need(not node.trouble, "the host is not reachable (GF710)")
-
-
-def _is_own(item: pytest.Item) -> bool:
-    """Whether it is a check of the user's, not one that ships with gpufleet."""
-    return shipped("checks") not in item.path.resolve().parents
-
-
-def _check_name(item: pytest.Item) -> str:
-    """test_runtime_up[gpu-1-docker] -> runtime_up[docker]; a user's own check has the name of its
-    file before it: checks/test_site.py::test_disk -> site.disk"""
-    function = getattr(item, "originalname", item.name)
-    extra = [str(value) for name, value in _parameters(item).items() if name not in SUBJECTS]
-    name = str(function).removeprefix("test_")
-    if _is_own(item):
-        name = f"{item.path.stem.removeprefix('test_')}.{name}"
-    return f"{name}[{'-'.join(extra)}]" if extra else name
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Note host, check and code as properties: they reach JUnit and xdist's controller."""
-    report = yield
-    target = _target(item)
-    if target or (_is_own(item) and not _parameters(item).keys() & set(SUBJECTS)):
-        name = target.name if target else NO_HOST
-        report.user_properties += [("host", name), ("check", _check_name(item))]
-    if call.excinfo is None:
-        return report
-    if isinstance(call.excinfo.value, CheckFailed):
-        code = ("code", call.excinfo.value.finding.code)
-        report.user_properties.append(code)
-        item.user_properties.append(code)  # JUnit takes them from the report of the teardown
-        report.longrepr = str(call.excinfo.value)  # no traceback: the text says it all
-    elif isinstance(call.excinfo.value, AssertionError | pytest.fail.Exception):
-        report.user_properties.append(("outcome", "failed"))  # of a user's own check
-    return report
-
-
-def _result(report: pytest.TestReport, properties: Mapping[str, str]) -> Result:
-    code = properties.get("code")
-    if report.skipped:
-        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
-        return Result("skipped", None, reason.removeprefix("Skipped: "), report.duration)
-    if report.failed:
-        outcome: Outcome = "failed" if code or "outcome" in properties else "error"
-        return Result(outcome, code, report.longreprtext, report.duration)
-    return Result("passed", seconds=report.duration)
-
-
-class Collector:
-    """Gathers results where they all pass by: in the process that prints the summary."""
-
-    def __init__(self, report: Report) -> None:
-        self._report = report
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        properties = {name: str(value) for name, value in report.user_properties}
-        if "check" in properties and (report.when == "call" or not report.passed):
-            result = _result(report, properties)
-            self._report.add(properties["host"], properties["check"], result)
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """A file of the user's that cannot be loaded is one check in error."""
-        if report.failed:
-            name = Path(report.nodeid.partition("::")[0]).stem.removeprefix("test_")
-            self._report.add(NO_HOST, name, Result("error", None, report.longreprtext))
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    report = terminalreporter.config.stash[REPORT]
-    if any(report.hosts.values()):
-        terminalreporter.write_line("")
-        terminalreporter.write_line(report.table())
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    path = getattr(session.config.option, "json_report", None)
-    if path and not hasattr(session.config, "workerinput"):
-        text = json.dumps(session.config.stash[REPORT].as_dict(), indent=2)
-        try:
-            ReportFile(Path(path)).write(text + "\n")
-        except OSError as error:
-            print(f"Cannot write --json {path}: {error.strerror or error}", file=sys.stderr)
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED

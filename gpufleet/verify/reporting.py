@@ -1,0 +1,135 @@
+"""A pytest plugin: what a run reports, on the terminal, as JSON and as JUnit.
+
+Every text comes from checks that may repeat what a host printed and what the inventory holds: it is
+shown without secrets and without control characters.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
+
+import pytest
+
+from gpufleet.core.masks import replaced, secret_texts
+from gpufleet.core.redact import redact
+from gpufleet.run.report_file import ReportFile, is_junit, is_report
+from gpufleet.verify.inventory import Target
+from gpufleet.verify.items import NO_HOST, check_name, host_of
+from gpufleet.verify.report import Outcome, Report, Result
+from gpufleet.verify.subject import CheckFailed
+
+
+def prepare_files(config: pytest.Config) -> None:
+    """See that the results can be written where options say, before any check.
+
+    Raises UsageError.
+    """
+    _prepare("--json", config.option.json_report, is_report)
+    _prepare("--junit", config.option.xmlpath, is_junit)
+
+
+def _prepare(option: str, path: str | None, ours: Callable[[bytes], bool]) -> None:
+    """See that the results can be written to the file that an option names, before any check."""
+    if not path:
+        return
+    try:
+        ReportFile(Path(path), ours).prepare()
+    except OSError as error:
+        raise pytest.UsageError(f"{option} {path}: {error.strerror or error}") from error
+
+
+class Reporting:
+    """The hooks, for the hosts and clusters of one run. Results are gathered where they all pass
+    by: in the process that prints the summary."""
+
+    def __init__(self, targets: list[Target]) -> None:
+        self._report = Report({target.name: {} for target in targets})
+        self._secrets = secret_texts([target.data for target in targets])
+
+    def _shown(self, text: str) -> str:
+        return redact(replaced(text, self._secrets))
+
+    def _clean(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        """Make every text of a report one that may be shown."""
+        if isinstance(report.longrepr, tuple):
+            path, line, reason = report.longrepr
+            report.longrepr = (path, line, self._shown(reason))
+        elif report.longrepr is not None:
+            report.longrepr = self._shown(report.longreprtext)
+        report.sections = [(name, self._shown(text)) for name, text in report.sections]
+        if isinstance(report, pytest.TestReport) and hasattr(report, "wasxfail"):
+            report.wasxfail = self._shown(report.wasxfail)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Note host, check and code as properties: they reach JUnit and xdist's controller."""
+        report = yield
+        host = host_of(item)
+        if host is not None:
+            report.user_properties += [("host", host), ("check", check_name(item))]
+        error = call.excinfo.value if call.excinfo else None
+        if isinstance(error, CheckFailed):
+            code = ("code", error.finding.code)
+            report.user_properties.append(code)
+            item.user_properties.append(code)  # JUnit takes them from the report of the teardown
+            report.longrepr = str(error)  # no traceback: the text says it all
+        elif isinstance(error, AssertionError | pytest.fail.Exception):
+            report.user_properties.append(("outcome", "failed"))  # of a user's own check
+        self._clean(report)
+        return report
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(
+        self,
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        report = yield
+        self._clean(report)
+        return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
+        warning_message.message = self._shown(str(warning_message.message))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        properties = {name: str(value) for name, value in report.user_properties}
+        if "check" in properties and (report.when == "call" or not report.passed):
+            result = _result(report, properties)
+            self._report.add(properties["host"], properties["check"], result)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A file of the user's that cannot be loaded is one check in error."""
+        if report.failed:
+            name = Path(report.nodeid.partition("::")[0]).stem.removeprefix("test_")
+            self._report.add(NO_HOST, name, Result("error", None, report.longreprtext))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if any(self._report.hosts.values()):
+            terminalreporter.write_line("")
+            terminalreporter.write_line(self._report.table())
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        path = getattr(session.config.option, "json_report", None)
+        if path and not hasattr(session.config, "workerinput"):
+            text = json.dumps(self._report.as_dict(), indent=2)
+            try:
+                ReportFile(Path(path)).write(text + "\n")
+            except OSError as error:
+                print(f"Cannot write --json {path}: {error.strerror or error}", file=sys.stderr)
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _result(report: pytest.TestReport, properties: Mapping[str, str]) -> Result:
+    code = properties.get("code")
+    if report.skipped:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
+        return Result("skipped", None, reason.removeprefix("Skipped: "), report.duration)
+    if report.failed:
+        outcome: Outcome = "failed" if code or "outcome" in properties else "error"
+        return Result(outcome, code, report.longreprtext, report.duration)
+    return Result("passed", seconds=report.duration)
