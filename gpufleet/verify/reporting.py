@@ -16,6 +16,7 @@ import pytest
 
 from gpufleet.core.masks import replaced, secret_texts
 from gpufleet.core.redact import redact
+from gpufleet.core.visible import each_line
 from gpufleet.run.report_file import ReportFile, is_junit, is_report
 from gpufleet.verify.inventory import Target
 from gpufleet.verify.items import NO_HOST, check_name, host_of
@@ -51,7 +52,7 @@ class Reporting:
         self._secrets = secret_texts([target.data for target in targets])
 
     def _shown(self, text: str) -> str:
-        return redact(replaced(text, self._secrets))
+        return each_line(redact(replaced(text, self._secrets)))
 
     def _clean(self, report: pytest.TestReport | pytest.CollectReport) -> None:
         """Make every text of a report one that may be shown."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -124,6 +125,13 @@ def test_no_secret_of_the_inventory_is_shown(
     text = messages(texts[place]) if place == "json" else texts[place]
     assert secret not in text
     assert "visible-user" in texts[place]
+
+
+@pytest.mark.parametrize("place", ["terminal", "json", "junit"])
+def test_no_control_character_of_a_host_is_shown(texts: dict[str, str], place: str) -> None:
+    text = messages(texts[place]) if place == "json" else texts[place]
+    assert not re.findall(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]|#x1B", text)
+    assert r"\x1b[2A" in text
 
 
 def test_a_target_is_shown_without_its_secrets() -> None:
