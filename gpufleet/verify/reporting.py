@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 
 import pytest
+from _pytest.junitxml import xml_key  # of the only object that knows where the file goes
 
 from gpufleet.core.masks import replaced, secret_texts
 from gpufleet.core.redact import redact
@@ -114,15 +116,31 @@ class Reporting:
             terminalreporter.write_line("")
             terminalreporter.write_line(self._report.table())
 
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
+        """Write the files; pytest writes its own into a private folder first, for it would follow
+        a link and leave the file readable by everybody."""
+        log = session.config.stash.get(xml_key, None)
+        wanted = log.logfile if log else ""
+        with tempfile.TemporaryDirectory(prefix="gfv-") as folder:
+            if log:
+                log.logfile = str(Path(folder, "junit.xml"))
+            yield
+            if log:
+                _write(session, "--junit", wanted, Path(log.logfile).read_text("utf-8"))
+                log.logfile = wanted  # as the summary names it
         path = getattr(session.config.option, "json_report", None)
         if path and not hasattr(session.config, "workerinput"):
             text = json.dumps(self._report.as_dict(), indent=2)
-            try:
-                ReportFile(Path(path)).write(text + "\n")
-            except OSError as error:
-                print(f"Cannot write --json {path}: {error.strerror or error}", file=sys.stderr)
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            _write(session, "--json", path, text + "\n")
+
+
+def _write(session: pytest.Session, option: str, path: str, text: str) -> None:
+    try:
+        ReportFile(Path(path)).write(text)
+    except OSError as error:
+        print(f"Cannot write {option} {path}: {error.strerror or error}", file=sys.stderr)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def _result(report: pytest.TestReport, properties: Mapping[str, str]) -> Result:

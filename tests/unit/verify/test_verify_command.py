@@ -31,7 +31,7 @@ class Run:
     report: dict[str, Any]
     cases: list[ET.Element]
     connections: list[str]
-    mode: int  # of the report
+    modes: set[int]  # of the reports
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         json.loads((folder / "report.json").read_text())["hosts"],
         list(ET.parse(folder / "report.xml").getroot().iter("testcase")),
         (folder / "log").read_text().split(),
-        (folder / "report.json").stat().st_mode & 0o777,
+        {(folder / f"report.{kind}").stat().st_mode & 0o777 for kind in ("json", "xml")},
     )
 
 
@@ -58,8 +58,8 @@ def test_status_is_1_when_a_check_failed(run: Run) -> None:
     assert run.status == 1, run.output
 
 
-def test_the_report_is_private(run: Run) -> None:
-    assert run.mode == 0o600
+def test_the_reports_are_private(run: Run) -> None:
+    assert run.modes == {0o600}
 
 
 def test_only_the_group_is_checked_in_its_order(run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -111,3 +112,51 @@ def test_a_check_that_takes_no_host_runs_once(tmp_path: Path) -> None:
     cases = ET.parse(tmp_path / "report.xml").getroot().iter("testcase")
     shown = [{p.get("name"): p.get("value") for p in case.iter("property")} for case in cases]
     assert {"host": "(no host)", "check": "site.plain"} in shown
+
+
+LINKS = """\
+import os
+
+def test_links():
+    for name in ("report.json", "report.xml"):
+        os.symlink(os.path.abspath("target.txt"), name)
+"""
+STOPS = """\
+def test_passes(): pass
+def test_stops(): raise KeyboardInterrupt
+"""
+
+
+def test_reports_are_not_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "fleet.py").write_text('gpu_nodes = ["down"]\n')
+    (tmp_path / "target.txt").write_text("of another user\n")
+    (tmp_path / "checks").mkdir()
+    (tmp_path / "checks/test_site.py").write_text(LINKS)
+    fake_ssh(tmp_path)
+    files = ("--json", "report.json", "--junit", "report.xml")
+    done = command("fleet.py", "-k", "links", *files, folder=tmp_path)
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+    assert (tmp_path / "target.txt").read_text() == "of another user\n"
+    for name in ("report.json", "report.xml"):
+        found = (tmp_path / name).lstat()
+        assert (stat.S_ISREG(found.st_mode), found.st_mode & 0o777) == (True, 0o600)
+
+
+def test_an_interrupted_run_leaves_whole_reports(tmp_path: Path) -> None:
+    (tmp_path / "fleet.py").write_text('gpu_nodes = ["down"]\n')
+    (tmp_path / "checks").mkdir()
+    (tmp_path / "checks/test_site.py").write_text(STOPS)
+    fake_ssh(tmp_path)
+    files = ("--json", "report.json", "--junit", "report.xml")
+    done = command("fleet.py", "-k", "passes or stops", *files, folder=tmp_path)
+    assert done.returncode == 130, done.stdout + done.stderr
+    cases = ET.parse(tmp_path / "report.xml").getroot().iter("testcase")
+    assert "test_passes" in {case.get("name") for case in cases}
+    assert (
+        "site.passes"
+        in json.loads((tmp_path / "report.json").read_text())["hosts"]["(no host)"]["checks"]
+    )
+    assert {path.name for path in tmp_path.iterdir() if "report" in path.name} == {
+        "report.json",
+        "report.xml",
+    }
