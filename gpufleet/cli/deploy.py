@@ -13,11 +13,10 @@ import click
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, as_argument
 from gpufleet.core.paths import shipped
+from gpufleet.core.python import python_module
 from gpufleet.verify.inventory import Target, VerifyError, load_targets
 
 CONFIG = "config.py"
-# -P: a module of the working directory does not shadow one of Python's, as in the pyinfra command
-PYTHON = (sys.executable, *(("-P",) if sys.version_info >= (3, 11) else ()))
 EPILOG = (
     "Exit status: 0 every host and cluster is converged; 1 one was stopped, failed or is "
     "unreachable; 2 usage error; 4 --limit matches nothing; 130 interrupted."
@@ -123,7 +122,7 @@ def run(
     files = [deploy_file(name) for name in deploys(_targets(inventory))]
     words = arguments(inventory, files, limit, options, yes=yes)
     click.echo(f"Running {' and '.join(map(str, files))}", err=True)  # options may hold secrets
-    os.execv(sys.executable, [*PYTHON, "-m", "pyinfra", *words])
+    os.execv(sys.executable, [*python_module("pyinfra"), *words])
 
 
 def deploy_file(name: str) -> Path:

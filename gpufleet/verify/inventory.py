@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
@@ -13,6 +12,7 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CLUSTERS, NODES, as_argument, cluster_named_twice, is_missing
 from gpufleet.core.masks import guarded
+from gpufleet.core.python import python_module
 from gpufleet.kube.findings import NAMED_TWICE
 from gpufleet.run.findings import INVENTORY, NO_INVENTORY
 from gpufleet.verify.findings.hosts import LIMIT
@@ -64,7 +64,7 @@ def load_targets(inventory: str) -> list[Target]:
     if is_missing(inventory):
         raise VerifyError(NO_INVENTORY(path=inventory))
     done = subprocess.run(
-        [sys.executable, "-m", "pyinfra", "--json", as_argument(inventory), "debug-inventory"],
+        [*python_module("pyinfra"), "--json", as_argument(inventory), "debug-inventory"],
         capture_output=True,
         text=True,
         check=False,

@@ -13,12 +13,13 @@ import os
 import select
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from gpufleet.core.python import python_code
 
 if TYPE_CHECKING:
     from gpufleet.kube.operations.lease import Lease
@@ -42,7 +43,7 @@ class Keeper:
         if self.process is not None and self.process.poll() is None:
             return
         self.process = subprocess.Popen(
-            [sys.executable, "-c", MAIN],
+            python_code(MAIN),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
