@@ -42,3 +42,6 @@ HELM_WARNS = MIB // 4  # of errors and warnings
 KEY = Limit("a key", MIB, 120)
 # Metadata of one repository on a host. The largest file of a distribution has about 500 MB.
 METADATA = Limit("a file of a repository", 1024 * MIB, 900)
+# What a command of a host prints. The checks read packages and configurations, at most some MB.
+ANSWER = Limit("the output of a command", 16 * MIB, 600)
+OWN_ANSWER = Limit("the output of a command of your own checks", 16 * MIB, 3600)

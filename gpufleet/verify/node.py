@@ -7,6 +7,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from gpufleet.core.data import read, read_folder
+from gpufleet.verify.findings.hosts import REACHABLE
 from gpufleet.verify.inventory import Target
 from gpufleet.verify.parse import (
     Installed,
@@ -18,10 +19,11 @@ from gpufleet.verify.parse import (
 )
 from gpufleet.verify.probe import MISSING, Output, Probe, Unreachable
 from gpufleet.verify.runtimes import NAMES, Runtime, configuration_path
-from gpufleet.verify.subject import Subject
+from gpufleet.verify.subject import CheckFailed, Subject
 
 PROVENANCE_PATH = "/var/lib/gpufleet/provenance.json"
 PROVENANCE_SCHEMA = 1
+NO_ANSWER = "the host's answer was not read to its end"
 
 
 @cache
@@ -39,6 +41,7 @@ class Node(Subject):
     def __init__(self, target: Target, probe: Probe) -> None:
         super().__init__(target)
         self.probe = probe
+        self._refusal: CheckFailed | None = None  # why an answer was not read to its end
 
     # What is found on the host.
 
@@ -49,16 +52,31 @@ class Node(Subject):
             self._sections = self.probe.script("host.sh")
         except Unreachable as error:
             return str(error)
+        except CheckFailed as error:
+            self._refusal = error
+            return error.finding.message
         return ""
+
+    def need_answer(self) -> None:
+        """Skips the check when the host could not be read."""
+        code = self._refusal.finding.code if self.trouble and self._refusal else ""
+        self.need(not code, f"{NO_ANSWER} ({code})")
+        self.need(not self.trouble, "the host is not reachable (GF710)")
+
+    def reach(self) -> None:
+        """Fails the check when the host could not be read."""
+        if self.trouble and self._refusal:
+            raise self._refusal
+        self.expect(not self.trouble, REACHABLE, "an answer over SSH", self.trouble)
 
     def section(self, name: str) -> Output:
         """A section of host.sh. Skips the check when the host could not be read."""
-        self.need(not self.trouble, "the host is not reachable (GF710)")
+        self.need_answer()
         return self._sections.get(name, MISSING)
 
     def sections(self, prefix: str) -> dict[str, Output]:
         """The sections whose name begins with `prefix`, by the rest of their name."""
-        self.need(not self.trouble, "the host is not reachable (GF710)")
+        self.need_answer()
         found = self._sections.items()
         return {name.removeprefix(prefix): out for name, out in found if name.startswith(prefix)}
 
@@ -159,7 +177,7 @@ class Node(Subject):
     def read(self) -> None:
         """Read everything now, so that many hosts can be read at the same time."""
         if not self.trouble and self.runtimes:
-            _ = self.runtime_sections
+            _ = self._runtime_answer
 
     @cached_property
     def runtimes(self) -> dict[str, Runtime]:
@@ -169,11 +187,24 @@ class Node(Subject):
         names |= set(wanted) if isinstance(wanted, (list, tuple)) else set()
         return {name: Runtime(name, self) for name in NAMES if name in names}
 
-    @cached_property
+    @property
     def runtime_sections(self) -> dict[str, Output]:
-        """Sections of runtimes.sh, for the runtimes of this host."""
+        """Sections of runtimes.sh, for the runtimes of this host. Where they were not read to the
+        end, the first check fails and the others are skipped."""
+        answer = self._runtime_answer
+        if not isinstance(answer, CheckFailed):
+            return answer
+        self.need(self._refusal is None, f"{NO_ANSWER} ({answer.finding.code})")
+        self._refusal = answer
+        raise answer
+
+    @cached_property
+    def _runtime_answer(self) -> dict[str, Output] | CheckFailed:
         paths = (configuration_path(self, name) if name in self.runtimes else "" for name in NAMES)
-        return self.probe.script("runtimes.sh", *paths)
+        try:
+            return self.probe.script("runtimes.sh", *paths)
+        except CheckFailed as error:
+            return error
 
     def runtime(self, name: str) -> Runtime:
         """One runtime. Skips the check when this host should not have it."""

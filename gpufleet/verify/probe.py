@@ -9,11 +9,13 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
-from typing import Protocol
+from typing import Any, Protocol
 
 import testinfra.host
 
+from gpufleet.core.limits import ANSWER, OWN_ANSWER, Limit
 from gpufleet.verify.become import Become
+from gpufleet.verify.bounded import bound
 
 # The frame of every script: a section is a command's output, then its exit status. The mark is
 # new in each run, so that no file on the host can hold a line that looks like one.
@@ -71,12 +73,20 @@ class Probe(Protocol):
 class HostProbe:
     """A probe over a testinfra host."""
 
-    def __init__(self, host: testinfra.host.Host, become: Become = SAME_USER) -> None:
+    def __init__(
+        self, host: testinfra.host.Host, become: Become = SAME_USER, name: str = "@local"
+    ) -> None:
         self._host = host
         self._become = become
+        self._name = name
+        self._limit(host.backend, ANSWER)
+
+    def _limit(self, backend: Any, limit: Limit) -> None:
+        typed = f"{self._become.password}\n" if self._become.password else ""
+        bound(backend, self._name, typed.encode(), limit)
 
     def run(self, command: str) -> Output:
-        """Run a shell command. Raises Unreachable."""
+        """Run a shell command. Raises Unreachable, and CheckFailed (GF704)."""
         try:
             done = self._host.run(self._become.around(command))
         except RuntimeError as error:  # testinfra's way to say that ssh itself failed (255)
@@ -95,11 +105,15 @@ class HostProbe:
         def get_command(command: str, *arguments: str) -> str:
             return self._become.around(backend.quote(command, *arguments))
 
+        self._limit(backend, OWN_ANSWER)
         backend.get_command = get_command  # type: ignore[method-assign]
         return testinfra.host.Host(backend)
 
     def script(self, name: str, *arguments: str) -> dict[str, Output]:
-        """Run a script of this package; section name -> output. Raises Unreachable."""
+        """Run a script of this package; section name -> output.
+
+        Raises Unreachable, and CheckFailed (GF704).
+        """
         mark = f"@@{secrets.token_hex(8)}"
         body = resources.files("gpufleet.verify").joinpath(name).read_text()
         quoted = " ".join(shlex.quote(argument) for argument in arguments)
@@ -111,10 +125,18 @@ class HostProbe:
 
 
 def parse_sections(text: str, mark: str) -> dict[str, Output]:
-    """The sections that FRAME printed around each command."""
-    begin, end = rf"^{mark} begin (?P<name>.*)\n", rf"\n{mark} end (?P<status>[0-9]{{1,3}})$"
-    pattern = re.compile(rf"{begin}(?P<text>(?s:.*?)){end}", re.MULTILINE)
-    return {
-        match["name"]: Output(int(match["status"]), match["text"])
-        for match in pattern.finditer(text)
-    }
+    """The sections that FRAME printed around each command. Each line is looked at once: a host can
+    print any number of beginnings."""
+    line = re.compile(
+        rf"^{mark} (?:begin (?P<name>.*)\n|end (?P<status>[0-9]{{1,3}})$)", re.MULTILINE
+    )
+    sections: dict[str, Output] = {}
+    begun: re.Match[str] | None = None
+    for match in line.finditer(text):
+        if match["status"] is None:
+            begun = begun or match
+        elif begun and match.start() > begun.end():
+            output = text[begun.end() : match.start() - 1]
+            sections[begun["name"]] = Output(int(match["status"]), output)
+            begun = None
+    return sections

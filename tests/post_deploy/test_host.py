@@ -8,7 +8,7 @@ from gpufleet.verify.node import PROVENANCE_PATH, PROVENANCE_SCHEMA, Node
 
 def test_reachable(node: Node) -> None:
     """The host answers over its one connection."""
-    node.expect(not node.trouble, kinds.REACHABLE, "an answer over SSH", node.trouble)
+    node.reach()
 
 
 def test_provenance(node: Node) -> None:

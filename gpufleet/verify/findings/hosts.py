@@ -29,6 +29,17 @@ NO_CHECK = Kind(
     "Docs/verify.md lists the checks. -k takes part of a name, and `and`, `or`, `not` between "
     "several, as in -k 'driver and not held'.",
 )
+OUTPUT_LIMIT = Kind(
+    "GF704",
+    Severity.BLOCKER,
+    "A command's output has no end",
+    "The answer of a command on the host was not read to its end: {why}.",
+    "Find out what prints without an end or does not finish: `ssh` to the host with `true | head` "
+    "shows what a login prints; then run the checks again with -k for each part. The other checks "
+    "of this host were skipped where they need that answer.",
+    "A command on a host may print and take as long as gpufleet's checks could ever need, and no "
+    "more. The checks of other hosts go on.",
+)
 
 REACHABLE = _check(
     "GF710",

@@ -23,6 +23,9 @@ with open(folder + "/log", "a") as log:
 if words[-2] == "down":
     print("ssh: connect to host down port 22: Connection refused", file=sys.stderr)
     sys.exit(255)
+if words[-2] == "endless" or "without-end" in command:
+    while True:
+        sys.stdout.write("x" * 65536)
 mark = re.search("mark=(@@[0-9a-f]+)", command)
 if mark is None:
     print({kernel!r} if "uname" in command else "null nvidia0 nvidia1 nvidiactl")
