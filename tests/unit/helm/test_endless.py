@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 import tarfile
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -149,6 +151,95 @@ def test_an_archive_that_unpacks_to_too_much_is_invalid(
     code, said = finding_of(lambda: read_chart(path, release(str(path), "archive")))
     assert code == "GF842"
     assert "it unpacks to more than 1 MiB" in said
+
+
+def number(value: int) -> bytes:
+    """12 bytes of a tar header, as GNU writes numbers that do not fit into 11 octal digits."""
+    return b"\x80" + value.to_bytes(11, "big")
+
+
+def header(size: int, kind: bytes, at: Mapping[int, bytes] | None = None) -> bytes:
+    """A header of a tar archive; `at`: other bytes by their place."""
+    block = bytearray(tarfile.TarInfo("tiny/templates/x").tobuf(tarfile.GNU_FORMAT))
+    block[124:136], block[156:157] = number(size), kind
+    for place, content in (at or {}).items():
+        block[place : place + len(content)] = content
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    return bytes(block)
+
+
+def pax(kind: bytes, **records: str) -> bytes:
+    """An extended header."""
+    content = b"".join(
+        tarfile.TarInfo._create_pax_generic_header({key: value}, kind, "utf-8")[512:].rstrip(b"\0")
+        for key, value in records.items()
+    )
+    return header(len(content), kind) + content + bytes(-len(content) % 512)
+
+
+def sparse(name: str, records: Mapping[str, str], data: bytes = b"") -> tuple[str, bytes]:
+    return name, pax(b"x", **records) + header(len(data), b"0") + data + bytes(-len(data) % 512)
+
+
+HUGE = 1 << 40
+GNU = {"GNU.sparse.name": "tiny/x", "GNU.sparse.realsize": str(HUGE)}
+OLD = {386: number(HUGE), 398: number(0), 483: number(HUGE)}
+MAP = b"1\n%d\n0\n" % HUGE + bytes(500)
+HOSTILE = dict(
+    [
+        ("sparse", header(0, b"S", OLD)),
+        sparse("sparse 0.0", {"GNU.sparse.size": str(HUGE), "GNU.sparse.offset": str(HUGE),
+                              "GNU.sparse.numbytes": "0"}),
+        sparse("sparse 0.1", {"GNU.sparse.map": f"{HUGE},0", "GNU.sparse.size": str(HUGE)}),
+        sparse("sparse 1.0", {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", **GNU}, MAP),
+        ("truncated", header(1 << 60, b"Z")),
+        ("negative", header(0, b"Z", {124: b"\xff" * 11 + b"\0"})),
+        ("not a number", pax(b"x", **{"GNU.sparse.map": "x"}) + header(0, b"0")),
+        ("map without an end", pax(b"x", **{"GNU.sparse.major": "1", "GNU.sparse.minor": "0"})
+         + header(512, b"0")),
+        ("chained", pax(b"x", a="b") * 2000),
+        ("global headers", pax(b"g", **{f"k{n}": "" for n in range(200)}) + header(0, b"0")),
+        ("many files", header(0, b"0") * (limits.CHART_ENTRIES + 1)),
+    ]
+)  # fmt: skip
+READ = """
+import resource, sys
+from pathlib import Path
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+from gpufleet.helm.operations.charts import read_chart
+from gpufleet.helm.release import ChartSource, Release
+from gpufleet.kube.operations.access import ClusterProblem
+for path in sys.argv[1:]:
+    source = Release("one", "space", "tiny", "1.0.0", ChartSource("archive", path))
+    try:
+        read_chart(Path(path), source)
+        print("a chart")
+    except ClusterProblem as problem:
+        print(problem.findings[0].code, problem.findings[0].message.partition(": ")[2])
+"""
+
+
+def test_a_small_archive_does_not_fill_the_memory(tmp_path: Path) -> None:
+    """In a process with 1 GiB of memory: each gives a finding at once."""
+    paths = []
+    for name, data in HOSTILE.items():
+        paths.append(tmp_path / f"{name}.tgz")
+        paths[-1].write_bytes(
+            gzip.compress(data + bytes(1024 if name != "map without an end" else 0))
+        )
+        assert paths[-1].stat().st_size < 1 << 20
+    done = subprocess.run(
+        [sys.executable, "-c", READ, *map(str, paths)], cwd=Path(__file__).parents[3],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    said = dict(zip(HOSTILE, done.stdout.splitlines(), strict=False))
+    assert set(said) == set(HOSTILE), done.stderr
+    assert {line[:5] for line in said.values()} == {"GF842"}
+    assert all("is a sparse file" in said[name] for name in HOSTILE if name.startswith("sparse"))
+    assert "it is truncated" in said["truncated"]
+    assert "global headers" in said["global headers"]
+    assert "files and folders" in said["many files"]
 
 
 def talking(folder: Path, text: str) -> Helm:
