@@ -6,8 +6,9 @@ Source: the chart file structure and the rules for dependencies and CRDs in Helm
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import yaml
@@ -15,6 +16,10 @@ import yaml
 from gpufleet.core.merge import merged
 from gpufleet.kube.manifests import load_manifests
 
+# The largest known charts have about 5,000 values and two levels of subcharts.
+LARGEST = 100_000  # values, names and CRDs, of the subcharts too
+DEEPEST = 20  # levels of subcharts
+LONGEST = 50  # parts of the path of a value
 _USED = re.compile(rb"\.Values\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
 
 
@@ -43,22 +48,22 @@ class ChartContent:
     crds: tuple[Mapping[str, Any], ...]  # in its folder crds/, without subcharts
     subcharts: tuple[Subchart, ...] = field(default_factory=tuple)
     used: tuple[str, ...] = ()  # sorted paths of values used in its templates
+    size: int = 0  # its values, names used and CRDs, and those of its subcharts
 
     def known_values(self) -> dict[str, Any]:
         """Its default values, including subcharts under their keys and their conditions.
 
         Values used in templates are known too: some charts list them only in comments.
         """
-        known = dict(self.values)
-        for path in self.used:
-            known = _with_name(known, path)
+        known = _with_names(self.values, self.used)
+        conditions: dict[str, Any] = {}
         for sub in self.subcharts:
             own = known.get(sub.key)
             inner = sub.chart.known_values()
             known[sub.key] = merged(inner, own) if isinstance(own, Mapping) else inner
             for path in sub.condition:
-                known = merged(_nested(path, True), known)
-        return known
+                _add(conditions, path)
+        return merged(conditions, known)
 
     def all_crds(self, values: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         """Its CRDs and those of the subcharts that `values`, merged over the defaults, enable."""
@@ -70,22 +75,35 @@ class ChartContent:
                 yield from sub.chart.all_crds(inner if isinstance(inner, Mapping) else {})
 
 
-def _with_name(known: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """`known` with an entry at `path`. An empty map accepts any key and stays empty."""
-    key, _, rest = path.partition(".")
-    below = known.get(key)
-    if key not in known:
-        return {**known, key: _nested(rest, {}) if rest else {}}
-    if rest and isinstance(below, Mapping) and below:
-        return {**known, key: _with_name(below, rest)}
-    return dict(known)
+def _with_names(known: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any]:
+    """`known` with an entry at each of the sorted paths. An empty map accepts any key and stays
+    empty. Each map is copied once: a chart may name ten thousand values."""
+    found = dict(known)
+    for key, group in groupby(paths, lambda path: path.partition(".")[0]):
+        below = found.get(key)
+        rests = [path.partition(".")[2] for path in group]
+        if key not in found:
+            found[key] = _with_names({}, rests) if rests[0] else {}
+        elif isinstance(below, Mapping) and below:
+            found[key] = _with_names(below, [rest for rest in rests if rest])
+    return found
 
 
-def _nested(path: str, value: Any) -> dict[str, Any]:
-    """{"nfd": {"enabled": value}} for nfd.enabled."""
-    for part in reversed(path.split(".")):
-        value = {part: value}
-    return dict(value)
+def _add(values: dict[str, Any], path: str) -> None:
+    """Put True at a path, unless there are values below it."""
+    *above, last = path.split(".")
+    for part in above:
+        if not isinstance(values.get(part), dict):
+            values[part] = {}
+        values = values[part]
+    values.setdefault(last, True)
+
+
+def _keys(values: Any) -> int:
+    """The number of keys of a mapping, at every depth."""
+    if not isinstance(values, Mapping):
+        return 0
+    return len(values) + sum(map(_keys, values.values()))
 
 
 def _is_on(condition: tuple[str, ...], values: Mapping[str, Any]) -> bool:
@@ -106,40 +124,61 @@ def parse_chart(files: Mapping[str, bytes]) -> ChartContent:
         raise BrokenChart(f"invalid structure: {error}") from error
 
 
-def _parse(files: Mapping[str, bytes]) -> ChartContent:
+def _parse(files: Mapping[str, bytes], depth: int = 0) -> ChartContent:
+    if depth > DEEPEST:
+        raise BrokenChart(f"its subcharts are nested more than {DEEPEST} levels deep")
     metadata = _load(files, "Chart.yaml")
     if not isinstance(metadata.get("name"), str) or "version" not in metadata:
         raise BrokenChart("Chart.yaml lacks name or version")
-    subcharts = []
-    entries = _entries(files, metadata)
-    listed = {str(entry.get("alias") or entry["name"]): entry for entry in entries}
-    for folder, inner in _subcharts(files).items():
-        chart = _parse(inner)
-        uses = {key: e for key, e in listed.items() if e["name"] == chart.name} or {folder: {}}
-        for key, entry in uses.items():
-            condition = str(entry.get("condition") or "")
-            paths = tuple(part.strip() for part in condition.split(",") if part.strip())
-            subcharts.append(Subchart(key, paths, chart))
+    values, crds = _load(files, "values.yaml"), tuple(_crds(files))
+    subcharts, used = _uses(files, metadata, depth), tuple(sorted(_used(files)))
+    size = 1 + _keys(values) + len(used) + len(crds)
+    size += sum(1 + len(sub.condition) + sub.chart.size for sub in subcharts)
+    if size > LARGEST:
+        raise BrokenChart(f"it has more than {LARGEST} values, with those of its subcharts")
     return ChartContent(
         name=metadata["name"],
         version=str(metadata["version"]),
         app_version=str(metadata.get("appVersion") or ""),
-        values=_load(files, "values.yaml"),
-        crds=tuple(_crds(files)),
-        subcharts=tuple(subcharts),
-        used=tuple(sorted(_used(files))),
+        values=values,
+        crds=crds,
+        subcharts=subcharts,
+        used=used,
+        size=size,
     )
 
 
+def _uses(
+    files: Mapping[str, bytes], metadata: Mapping[str, Any], depth: int
+) -> tuple[Subchart, ...]:
+    """Every use of a subchart. One that Chart.yaml does not list is used once."""
+    listed: dict[str, dict[str, Any]] = {}
+    for entry in _entries(files, metadata):
+        listed.setdefault(entry["name"], {})[str(entry.get("alias") or entry["name"])] = entry
+    found = []
+    for folder, inner in _subcharts(files).items():
+        chart = _parse(inner, depth + 1)
+        for key, entry in (listed.get(chart.name) or {folder: {}}).items():
+            condition = str(entry.get("condition") or "")
+            paths = tuple(part.strip() for part in condition.split(",") if part.strip())
+            if any(path.count(".") >= LONGEST for path in paths):
+                raise BrokenChart(f"a condition of {key} has more than {LONGEST} parts")
+            found.append(Subchart(key, paths, chart))
+    return tuple(found)
+
+
 def _used(files: Mapping[str, bytes]) -> set[str]:
-    """Paths of values in the templates; `global` is shared by all charts and accepts any key."""
-    found = {
-        name.decode()
-        for path, text in files.items()
-        if path.startswith("templates/")
-        for name in _USED.findall(text)
-    }
-    return {name for name in found if name.partition(".")[0] != "global"}
+    """Paths of values in the templates, cut after LONGEST parts; `global` is shared by all charts
+    and accepts any key. Raises BrokenChart."""
+    found = set()
+    for path, text in files.items():
+        for match in _USED.finditer(text) if path.startswith("templates/") else ():
+            name = ".".join(match[1].decode().split(".", LONGEST)[:LONGEST])
+            if not name.startswith("global.") and name != "global":
+                found.add(name)
+            if len(found) > LARGEST:
+                raise BrokenChart(f"its templates use more than {LARGEST} values")
+    return found
 
 
 def _entries(files: Mapping[str, bytes], metadata: Mapping[str, Any]) -> list[Any]:
