@@ -100,6 +100,7 @@ class Copy:
         self.root = folder / "copy"
         self.reached = folder / "reached"
         self.reached.mkdir()
+        self.output = ""  # of the last run of tests
         self.numbers: dict[tuple[str, int], int] = {}  # of the instrumented functions
         words = ["git", "ls-files", "-z"]
         listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -125,6 +126,7 @@ class Copy:
         done = subprocess.run(
             words, cwd=self.root, env=self.environment, capture_output=True, text=True
         )
+        self.output = done.stdout
         if done.returncode not in (0, 1, 2, *TIMED_OUT):  # pytest itself failed
             sys.exit(
                 f"pytest exited with status {done.returncode}: "
@@ -193,6 +195,7 @@ def main(count: int, seed: int, only: str) -> None:
         copy.mark(chosen)
         status, first = copy.pytest([], 4, "-m", SELECTED)
         if status:
+            print(copy.output)
             sys.exit(f"the tests fail without a mutant: {first}")
         for path in {mutant.path for mutant in chosen}:
             copy.restore(path)
