@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from gpufleet import __version__
@@ -48,6 +50,47 @@ def test_its_python_files_compile_and_its_deploys_are_ours(tmp_path: Path) -> No
     for path in tmp_path.rglob("*.py"):
         compile(path.read_text(), str(path), "exec")
     assert 'include("gpu_node")' in (tmp_path / "deploys/gpu_node.py").read_text()
+
+
+def workflow() -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The events of the sample of CI, and its jobs."""
+    found = yaml.safe_load((shipped("templates") / "init/ci/github-actions.yml").read_text())
+    return found[True], found["jobs"]  # YAML 1.1 reads `on` as true
+
+
+def commands(job: dict[str, Any]) -> list[str]:
+    return [step["run"] for step in job["steps"] if "run" in step]
+
+
+def test_ci_runs_only_the_protected_branch_beside_the_key() -> None:
+    events, jobs = workflow()
+    assert set(events) == {"push", "pull_request", "schedule", "workflow_dispatch"}
+    assert events["push"] == {"branches": ["main"]}
+    ours = {name: job for name, job in jobs.items() if "self-hosted" in job["runs-on"]}
+    assert set(ours) == {"plan-and-verify", "apply"}
+    for job in ours.values():
+        assert "github.ref == 'refs/heads/main'" in job["if"].split(" && ")
+        assert job["environment"]
+    assert "github.event_name != 'pull_request'" in ours["plan-and-verify"]["if"].split(" && ")
+    assert "github.event_name == 'workflow_dispatch'" in ours["apply"]["if"].split(" && ")
+    applying = [name for name, job in jobs.items() if "gpufleet apply" in " ".join(commands(job))]
+    assert applying == ["apply"]
+    assert ours["apply"]["environment"] != ours["plan-and-verify"]["environment"]
+
+
+def test_ci_runs_nothing_of_a_pull_request() -> None:
+    _, jobs = workflow()
+    (job,) = (job for job in jobs.values() if "self-hosted" not in job["runs-on"])
+    assert job["if"] == "github.event_name == 'pull_request'"
+    assert commands(job) == ["python3 -m compileall -q config.py inventories deploys checks"]
+    assert "secrets" not in str(job)
+
+
+def test_ci_installs_from_one_index_alone() -> None:
+    _, jobs = workflow()
+    installs = [line for job in jobs.values() for line in commands(job) if "pip install" in line]
+    assert installs
+    assert all("--index-url" in line and "--extra-index-url" not in line for line in installs)
 
 
 @pytest.mark.parametrize("name", ["notes.txt", ".git"])
