@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from urllib3 import HTTPHeaderDict
 
+from gpufleet.core.allowance import bound_answers
 from gpufleet.core.yaml_events import LOADER, events
 
 if TYPE_CHECKING:  # at run time imported when it is needed: it takes a quarter of a second
@@ -202,7 +203,8 @@ def private_folder() -> Path:
 
 
 def open_client(kubeconfig: Kubeconfig) -> ApiClient:
-    """A client for the context's cluster, with its user and the user's impersonation.
+    """A client for the context's cluster, with its user and the user's impersonation. It raises
+    ResponseRefused for responses that are too large or too slow.
 
     Raises KubeconfigError.
     """
@@ -223,6 +225,7 @@ def open_client(kubeconfig: Kubeconfig) -> ApiClient:
         raise KubeconfigError(reason) from error
     settings.retries = False  # retries of urllib3 print a warning each, and wait
     client = ApiClient(settings)
+    bound_answers(client.rest_client)
     _act_as(client, impersonation(kubeconfig.user))
     return client
 

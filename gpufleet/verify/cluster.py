@@ -12,6 +12,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
+from gpufleet.core.allowance import all_lists
 from gpufleet.core.findings import Finding
 from gpufleet.kube.findings import WRONG_CLUSTER
 from gpufleet.kube.kubeconfig import KubeconfigError, kubeconfig_paths, open_client, read_kubeconfig
@@ -31,6 +32,7 @@ MONITORS = ("monitoring.coreos.com", "v1", "servicemonitors")
 PROMETHEUSES = ("monitoring.coreos.com", "v1", "prometheuses")
 OTHER_PURPOSES = ("gpu-feature-discovery", "mps-control-daemon", "config-manager")
 SILENT = "Prometheus does not answer through the API server"
+PAGE = 500  # objects per response
 TIMEOUT = (5, 20)  # seconds to connect, and for one answer
 Answers = dict[str, Any]
 
@@ -109,6 +111,23 @@ class Cluster(Subject):
         except HTTPError as error:
             raise self.gone(error) from error
 
+    def listed(self, call: Any, *arguments: Any) -> list[Any]:
+        """The items of a list, page by page; none where the API does not serve the kind."""
+        items: list[Any] = []
+        more: dict[str, str] = {}
+        rest = self.api.rest_client
+        rest.allowance = all_lists()
+        try:
+            while True:
+                answer = self.ask(call, *arguments, limit=PAGE, **more)
+                found, token = _page(answer) if answer else ([], "")
+                items += found
+                if not token:
+                    return items
+                more = {"_continue": token}
+        finally:
+            rest.allowance = None
+
     @cached_property
     def core(self) -> Any:
         return client.CoreV1Api(self.api)
@@ -119,7 +138,7 @@ class Cluster(Subject):
 
     @cached_property
     def nodes(self) -> list[Any]:
-        return list(self.ask(self.core.list_node).items)
+        return self.listed(self.core.list_node)
 
     @cached_property
     def gpu_nodes(self) -> list[Any]:
@@ -133,7 +152,10 @@ class Cluster(Subject):
 
     @cached_property
     def pods(self) -> list[Any]:
-        return list(self.ask(self.core.list_pod_for_all_namespaces).items)
+        return self.pods_now()
+
+    def pods_now(self) -> list[Any]:
+        return self.listed(self.core.list_pod_for_all_namespaces)
 
     def nodes_with(self, image: str) -> set[str]:
         """Names of the nodes with a ready pod that runs an image for its main purpose."""
@@ -153,13 +175,13 @@ class Cluster(Subject):
 
     def custom(self, kind: tuple[str, str, str]) -> list[Answers]:
         """Custom resources of all namespaces; none where the API does not serve the kind."""
-        found = self.ask(client.CustomObjectsApi(self.api).list_cluster_custom_object, *kind)
-        return list(found["items"]) if found else []
+        resources = client.CustomObjectsApi(self.api)
+        return self.listed(resources.list_cluster_custom_object, *kind)
 
     @cached_property
     def prometheus_service(self) -> tuple[str, str] | None:
         """Namespace and name of a Service of a Prometheus that its operator runs."""
-        for service in self.ask(self.core.list_service_for_all_namespaces).items:
+        for service in self.listed(self.core.list_service_for_all_namespaces):
             selector = service.spec.selector or {}
             if selector.get("app.kubernetes.io/name") == "prometheus":
                 return service.metadata.namespace, service.metadata.name
@@ -216,6 +238,15 @@ def _cause(error: BaseException) -> str:
         if inner is None:
             return " ".join(str(error).split()) or type(error).__name__
         error = inner
+
+
+def _page(found: Any) -> tuple[list[Any], str]:
+    """The items of a list, and the token of the next page. Custom resources are plain dicts."""
+    if isinstance(found, dict):
+        token = (found.get("metadata") or {}).get("continue")
+        return list(found.get("items") or ()), str(token or "")
+    token = found.metadata._continue if found.metadata else ""
+    return list(found.items or ()), str(token or "")
 
 
 def _runs(container: Any, image: str) -> bool:

@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
 
 from gpufleet.verify.cluster import Cluster
 from gpufleet.verify.load_job import ENDED, LeftOut, Load, LoadRequest
@@ -164,6 +165,8 @@ def _read_log(cluster: Cluster, run: Run) -> None:
         run.log = str(cluster.core.read_namespaced_pod_log(run.pod, NAMESPACE))
     except ApiException as error:
         run.log_error = f"no kubelet gives the pod's log: {error.reason}"
+    except HTTPError as error:
+        run.log_error = f"the pod's log cannot be read: {error}"
 
 
 def read_series(

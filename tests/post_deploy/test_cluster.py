@@ -215,7 +215,7 @@ def test_grafana_port(cluster: Cluster) -> None:
     """Grafana has the node port that the inventory gives it."""
     port = cluster.data.get("monitoring_grafana_node_port")
     cluster.need(port, "monitoring_grafana_node_port is not set")
-    services = cluster.ask(cluster.core.list_service_for_all_namespaces).items
+    services = cluster.listed(cluster.core.list_service_for_all_namespaces)
     found = {
         entry.node_port: service.metadata.name
         for service in services

@@ -33,7 +33,7 @@ def loads(cluster: Cluster, report: Callable[[str], None]) -> Iterator[Loads]:
     cluster.need(cluster.data.get("verify_load"), OFF)
     request = LoadRequest.of(cluster.data, CATALOG)
     cluster.need(cluster.gpu_nodes, "the cluster has no node with GPUs (GF791)")
-    pods = cluster.ask(cluster.core.list_pod_for_all_namespaces).items  # now, not as remembered
+    pods = cluster.pods_now()  # not as remembered
     choices = [choose(CATALOG, request, node, pods) for node in cluster.gpu_nodes]
     left_out = [choice for choice in choices if isinstance(choice, LeftOut)]
     jobs = [(load, job(CATALOG, load, request)) for load in choices if isinstance(load, Load)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -12,6 +13,8 @@ from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from gpufleet.core.limits import API_ANSWER
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.3"}
@@ -27,8 +30,12 @@ def api(answers: dict[str, Any]) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             path = self.path.split("?")[0]
-            body = json.dumps({**SOUND, **answers}.get(path, ITEMS)).encode()
+            answer = {**SOUND, **answers}.get(path, ITEMS)
+            packed = isinstance(answer, bytes)
+            body = answer if packed else json.dumps(answer).encode()
             self.send_response(200)
+            if packed:
+                self.send_header("Content-Encoding", "gzip")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -105,6 +112,19 @@ def test_an_invalid_response_stops_only_its_cluster_and_names_the_place(tmp_path
         assert "gpufleet/kube/parse.py:" in part["findings"][0]["message"]
     assert "GF821" not in codes(sound)
     assert len(sound["plan"]["releases"]) == 4
+
+
+def test_a_response_that_grows_stops_only_its_cluster(tmp_path: Path) -> None:
+    growing = gzip.compress(bytes(API_ANSWER.bytes + 1), 1)
+    with api({"/api/v1/nodes": growing}) as one, api({}) as other:
+        clusters = [
+            ("@cluster/a", data(tmp_path, "a", one)),
+            ("@cluster/b", data(tmp_path, "b", other)),
+        ]
+        found = preflight(tmp_path, clusters)
+    assert codes(found["@cluster/a"]) == ["GF869"]
+    assert "it sends more than 128 MiB" in found["@cluster/a"]["findings"][0]["message"]
+    assert len(found["@cluster/b"]["plan"]["releases"]) == 4
 
 
 def test_two_clusters_with_one_name_are_rejected(tmp_path: Path) -> None:

@@ -14,11 +14,11 @@ from urllib3.util import parse_url
 
 from gpufleet.core.deadline import within
 from gpufleet.core.limits import Limit
+from gpufleet.core.responses import read_response
 from gpufleet.packages.logins import RepositoryLogin
 
 TIMEOUT = urllib3.Timeout(connect=10, read=60)
 REDIRECTS = 5
-CHUNK = 1 << 14  # bytes, counted after decompression, which can grow data a thousandfold
 MOVED = (301, 302, 303, 307, 308)
 PORTS = {"http": 80, "https": 443}
 _WHERE = re.compile(r"^(<[^>]*>|HTTPS?Connection\([^)]*\)): ")  # urllib3's own objects
@@ -95,20 +95,9 @@ def _answer(
             answer = pool.request(
                 "GET", url, headers=headers, timeout=TIMEOUT, retries=False, preload_content=False
             )
-            return answer, _read(answer, limit, given_up) if answer.status == 200 else b""
+            return answer, read_response(answer, limit, given_up) if answer.status == 200 else b""
     except (urllib3.exceptions.HTTPError, ssl.SSLError, OSError, ValueError) as error:
         raise DownloadFailed(_reason(error)) from error
-
-
-def _read(answer: urllib3.BaseHTTPResponse, limit: Limit, given_up: threading.Event) -> bytes:
-    data = bytearray()
-    while chunk := answer.read1(CHUNK):
-        data += chunk
-        if len(data) > limit.bytes:
-            raise DownloadFailed(limit.too_large)
-        if given_up.is_set():
-            raise DownloadFailed(limit.too_slow)
-    return bytes(data)
 
 
 def _pool(url: str) -> urllib3.PoolManager:

@@ -6,6 +6,7 @@ import json
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -13,7 +14,9 @@ from urllib.parse import urlencode
 import urllib3
 from kubernetes.client.exceptions import ApiException
 
+from gpufleet.core.allowance import Allowance, all_lists
 from gpufleet.core.findings import Finding
+from gpufleet.core.responses import ResponseRefused
 from gpufleet.kube import findings
 from gpufleet.kube.kubeconfig import Kubeconfig
 from gpufleet.kube.operations.access import (
@@ -85,8 +88,16 @@ class ClusterApi:
         self.before_write: Callable[[], None] = lambda: None
         self._reached = False
 
-    def get(self, path: str, accept: str = "application/json", **query: str) -> dict[str, Any]:
-        return self._request("GET", path, accept=accept, query=query)
+    def get(
+        self,
+        path: str,
+        accept: str = "application/json",
+        allowance: Allowance | None = None,
+        /,
+        **query: str,
+    ) -> dict[str, Any]:
+        """`allowance`: of this response and others together."""
+        return self._request("GET", path, accept=accept, query=query, allowance=allowance)
 
     def find(self, path: str) -> dict[str, Any] | None:
         """The object at a path; None if there is none."""
@@ -97,13 +108,21 @@ class ClusterApi:
                 raise
             return None
 
-    def list(self, path: str, accept: str = "application/json", **query: str) -> list[Any]:
-        """The items of a list, page by page."""
+    def list(
+        self,
+        path: str,
+        accept: str = "application/json",
+        allowance: Allowance | None = None,
+        /,
+        **query: str,
+    ) -> list[Any]:
+        """The items of a list, page by page. `allowance`: of this list and others together."""
         items: list[Any] = []
+        allowance = allowance or all_lists()
         more: dict[str, str] = {"limit": str(PAGE)}
         while True:
             try:
-                answer = self.get(path, accept, **query, **more)
+                answer = self.get(path, accept, allowance, **query, **more)
             except ApiError as error:
                 if error.status != _GONE or "limit" not in more:
                     raise
@@ -150,6 +169,7 @@ class ClusterApi:
         content: str = "application/json",
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
+        allowance: Allowance | None = None,
     ) -> dict[str, Any]:
         if method != "GET":
             self.before_write()
@@ -159,11 +179,26 @@ class ClusterApi:
             headers["Content-Type"] = content
         self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
         for left in reversed(range(TRIES)):
-            response = self._sent(method, url, headers, body)
+            with self._taken(f"{method} {path}"):
+                response = self._sent(method, url, headers, body)
             if response.status != _LATER or not left:
                 break
             time.sleep(PAUSE)
+        if allowance:
+            with self._taken(f"{method} {path}"):
+                allowance.take(response.data)
         return self._answer(f"{method} {path}", int(response.status), response.data)
+
+    @contextmanager
+    def _taken(self, request: str) -> Iterator[None]:
+        """Raise ClusterProblem for a response that is refused."""
+        try:
+            yield
+        except ResponseRefused as error:
+            reason = f"a response that is not read: {error}"
+            raise ClusterProblem(
+                findings.ANSWER_UNREADABLE(request=request, context=self.context, reason=reason)
+            ) from error
 
     def _sent(self, method: str, url: str, headers: dict[str, str], body: Any) -> Any:
         """The response. Reads are retried if a server that responded before is unavailable for a
@@ -174,7 +209,8 @@ class ClusterApi:
                 response = self._client.rest_client.request(
                     method, url, headers=headers, body=body, _request_timeout=TIMEOUT
                 )
-                response.read()
+            except ResponseRefused:
+                raise
             except (urllib3.exceptions.HTTPError, ApiException) as error:  # the latter for TLS
                 if not left:
                     raise ClusterProblem(self._unreachable(error)) from error
@@ -188,7 +224,7 @@ class ClusterApi:
     def _answer(self, request: str, status: int, data: bytes) -> dict[str, Any]:
         try:
             answer = json.loads(data or b"{}")
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = None
         anonymous = status == 403 and ANONYMOUS in str((answer or {}).get("message"))
         if status == 401 or anonymous:

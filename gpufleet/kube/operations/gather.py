@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpufleet.core.allowance import Allowance, all_lists
 from gpufleet.kube import findings
 from gpufleet.kube.answers import KINDS, Answers, cluster_facts
 from gpufleet.kube.facts import ClusterFacts, ReleaseRef, ServerVersion
@@ -72,13 +73,14 @@ def gather_answers(
 ) -> Answers:
     """All responses that ClusterFacts need. `version`: that of /version."""
     histories = {f"secrets {ref}": history_of(ref) for ref in releases}
-    first = ask_all(api, {**FIRST, **histories})
+    allowance = all_lists()
+    first = ask_all(api, {**FIRST, **histories}, allowance)
     revisions = [item for name in histories for item in first[name]]
     secrets = _newest_secrets(revisions)
     groups = {name: _resources(name) for name in crd_groups(first["crds"], first["groups"])}
     there = {item["metadata"]["name"] for item in first["crds"]}
     custom = {name: ask for name, ask in CUSTOM.items() if name in there}
-    second = ask_all(api, {**secrets, **groups, **custom})
+    second = ask_all(api, {**secrets, **groups, **custom}, allowance)
     found = [second[name] for name in secrets]
     return Answers(
         version=version,
@@ -122,12 +124,13 @@ def _resources(group_version: str) -> Ask:
     return Ask(f"/apis/{group_version}", many=False, optional=True)
 
 
-def ask_all(api: ClusterApi, asks: Mapping[str, Ask]) -> dict[str, Any]:
-    """The responses, in parallel. Raises ClusterProblem with everything that was rejected."""
+def ask_all(api: ClusterApi, asks: Mapping[str, Ask], allowance: Allowance) -> dict[str, Any]:
+    """The responses, in parallel; together within `allowance`. Raises ClusterProblem with
+    everything that was rejected."""
     answers: dict[str, Any] = {}
     refused: list[ApiError] = []
     with ThreadPoolExecutor(THREADS) as pool:
-        waiting = {name: pool.submit(_ask, api, ask) for name, ask in asks.items()}
+        waiting = {name: pool.submit(_ask, api, ask, allowance) for name, ask in asks.items()}
     for name, future in waiting.items():
         try:
             answers[name] = future.result()
@@ -138,10 +141,10 @@ def ask_all(api: ClusterApi, asks: Mapping[str, Ask]) -> dict[str, Any]:
     return answers
 
 
-def _ask(api: ClusterApi, ask: Ask) -> Any:
+def _ask(api: ClusterApi, ask: Ask, allowance: Allowance) -> Any:
     call = api.list if ask.many else api.get
     try:
-        return call(ask.path, ask.accept, **ask.query)
+        return call(ask.path, ask.accept, allowance, **ask.query)
     except ApiError as error:
         if ask.optional and error.status in (404, 503):
             return [] if ask.many else {}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpufleet.core.allowance import all_lists
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError
 from gpufleet.kube.operations.gather import Ask, ask_all
@@ -17,7 +18,7 @@ class Refusing:
     def __init__(self, status: int) -> None:
         self.status = status
 
-    def get(self, path: str, accept: str, **query: str) -> dict[str, Any]:
+    def get(self, path: str, *more: object, **query: str) -> dict[str, Any]:
         raise ApiError(f"GET {path}", self.status, {"reason": "Any", "message": "why"}, "test")
 
     list = get
@@ -29,7 +30,7 @@ OPTIONAL = {name: Ask(ask.path, many=ask.many, optional=True) for name, ask in A
 
 @pytest.mark.parametrize("status", [404, 503])
 def test_optional_requests_may_be_missing_or_unavailable(status: int) -> None:
-    assert ask_all(Refusing(status), OPTIONAL) == {"one": {}, "many": []}  # type: ignore[arg-type]
+    assert ask_all(Refusing(status), OPTIONAL, all_lists()) == {"one": {}, "many": []}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,6 @@ def test_optional_requests_may_be_missing_or_unavailable(status: int) -> None:
 )
 def test_every_other_rejection_is_reported(asks: dict[str, Ask], status: int) -> None:
     with pytest.raises(ClusterProblem) as caught:
-        ask_all(Refusing(status), asks)  # type: ignore[arg-type]
+        ask_all(Refusing(status), asks, all_lists())  # type: ignore[arg-type]
     codes = [found.code for found in caught.value.findings]
     assert codes == (["GF866"] if status == 403 else ["GF869", "GF869"])
