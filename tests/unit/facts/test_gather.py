@@ -16,6 +16,7 @@ from gpufleet.facts.distribution import code_of
 from gpufleet.facts.model import NodeFacts, PciDevice
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.script import MAX_ARGUMENT, gather_command
+from gpufleet.facts.sections import FactsError
 from gpufleet.node.catalog import load_catalog
 from gpufleet.toolkit.record import recorded_runtimes
 
@@ -144,6 +145,26 @@ def test_gpu_processes_and_pods(host: FakeHost, shell: tuple[str, ...]) -> None:
     assert len(process.arguments) <= 80
     assert str(process).endswith("… (812)")
     assert found.gpu_pods == 2
+
+
+def test_many_processes_on_a_gpu_are_counted_to_a_limit(
+    host: FakeHost, shell: tuple[str, ...]
+) -> None:
+    host.device("/dev/nvidiactl")
+    for pid in range(10_000, 11_050):
+        host.file(f"/proc/{pid}/comm", "dcgm-exporter\n")
+        host.link(f"/proc/{pid}/fd/3", "/dev/nvidia0")
+        host.link(f"/proc/{pid}/fd/4", "/dev/nvidia0")
+    output = host.gather(shell)
+    assert len([line for line in output if line.startswith("process ")]) <= 1000
+    assert len(parse_node_facts(output).gpu_processes) == 1000
+    assert len([line for line in output if line.startswith("collector ")]) == 1000
+
+
+def test_output_without_an_end_is_cut_off(host: FakeHost) -> None:
+    host.command("stat", "exec yes 1 1 x")
+    with pytest.raises(FactsError, match="the output of the host was cut off"):
+        facts(host, ("sh",))
 
 
 def test_the_name_of_a_process_is_one_line(host: FakeHost, shell: tuple[str, ...]) -> None:
