@@ -61,11 +61,21 @@ exporter_sections() { # of the recorded exporter
     section exporter-version exporter_version
 }
 
-metrics() { # name and UUID of every series
+fetch() { # wget has a limit for each read, and none for all of them
+    if command -v curl >/dev/null; then limit curl -fsS --noproxy '*' --max-time 15 "$url"
+    else limit wget -q --no-proxy -T 15 -t 1 -O - "$url"
+    fi
+}
+
+metrics() { # name and UUID of every series; anyone can listen on the port of an exporter that is down
     [ -n "$url" ] || return
-    if command -v curl >/dev/null; then answer=$(curl -fsS --noproxy '*' --max-time 15 "$url")
-    else answer=$(wget -q --no-proxy -T 15 -t 1 -O - "$url")
-    fi || return
+    answer=$({ fetch; printf '\nstatus %s\n' "$?"; } | head -c 16777216)
+    status=$(printf '%s\n' "$answer" | tail -n 1 | head -c 100)
+    case $status in
+    'status 0') ;;
+    'status '*) return "${status#status }" ;;
+    *) echo "$url sends more than 16 MiB"; return 1 ;;
+    esac
     printf '%s\n' "$answer" | sed -n 's/^\([A-Z_0-9]*\){.*UUID="\([^"]*\)".*/\1 \2/p' | sort -u
 }
 

@@ -2,15 +2,16 @@
 # URL has metrics of as many GPUs. Loaded units are not reloaded without need: on some hosts
 # `systemctl daemon-reload` removes the GPUs from running containers.
 message=$1 url=$2 gpus=$3 seconds=$4; shift 4
-metrics() {
+metrics() { # anyone can listen on the port of an exporter that is down, and answer without an end
     if has curl; then curl -fsS --noproxy '*' --max-time 5 "$url"
-    elif has wget; then wget -q --no-proxy -T 5 -t 1 -O - "$url"
+    elif has wget; then timeout -k 2 8 wget -q --no-proxy -T 5 -t 1 -O - "$url"
     else
         file=$(mktemp) || exit 1
-        /usr/lib/apt/apt-helper -o Acquire::http::Proxy=DIRECT -o Acquire::http::Timeout=5 download-file "$url" "$file" >&2
+        bounded 16777216 8 /usr/lib/apt/apt-helper -o Acquire::http::Proxy=DIRECT -o Acquire::http::Timeout=5 \
+            download-file "$url" "$file" >&2
         cat "$file"
         rm -f "$file"
-    fi 2>/dev/null
+    fi 2>/dev/null | head -c 16777216
 }
 seen() { metrics | sed -n 's/^DCGM_[A-Z0-9_]*{.*UUID="\([^"]*\)".*/\1/p' | sort -u | wc -l; }
 for unit; do
