@@ -16,7 +16,7 @@ import yaml
 from gpufleet.core.merge import merged
 from gpufleet.kube.manifests import load_manifests
 
-# The largest known charts have about 5,000 values and two levels of subcharts.
+# A limit against charts made to use up memory or time, far above any real one.
 LARGEST = 100_000  # values, names and CRDs, of the subcharts too
 DEEPEST = 20  # levels of subcharts
 LONGEST = 50  # parts of the path of a value

@@ -19,7 +19,7 @@ from gpufleet.helm.plan import OWNER_LABEL
 from gpufleet.kube.facts import HelmRelease
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.lease import at_work
+from gpufleet.kube.operations.lease import active_holder
 from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.tiny import Site, archive
 
@@ -81,7 +81,7 @@ def kill(site: Site, run: subprocess.Popen[str]) -> None:
     os.killpg(run.pid, signal.SIGKILL)
     run.communicate()
     api = ClusterApi(KubeAccess(str(site.cluster.kubeconfig)))
-    assert wait_until(lambda: not at_work(api), 15)
+    assert wait_until(lambda: not active_holder(api), 15)
 
 
 def found(site: Site) -> HelmRelease | None:

@@ -32,7 +32,7 @@ from gpufleet.kube.manifests import load_manifests
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.gather import gather_cluster
-from gpufleet.kube.operations.lease import at_work, take_lease
+from gpufleet.kube.operations.lease import active_holder, take_lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def open_cluster(
     try:
         facts = gather_cluster(api, oldest, releases)
         program = find_helm(helm, helm_catalog(), cache_dir(), helm_site)
-        alone = bool(lease) or not at_work(api)
+        alone = bool(lease) or not active_holder(api)
     except BaseException:
         if lease:
             lease.give_back()

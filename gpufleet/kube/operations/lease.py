@@ -223,7 +223,7 @@ def take_lease(api: ClusterApi, wait: float, say: Callable[[str], None]) -> Held
     return held
 
 
-def at_work(api: ClusterApi) -> str:
+def active_holder(api: ClusterApi) -> str:
     """The holder of the Lease, for a run that changes nothing; "" without one, or if this user may
     not read it."""
     try:

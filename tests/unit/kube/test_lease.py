@@ -9,7 +9,7 @@ import pytest
 from gpufleet.kube.operations import lease as cluster_lease
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError
-from gpufleet.kube.operations.lease import DURATION, Lease, Watched, busy, holder_of, shown
+from gpufleet.kube.operations.lease import DURATION, Lease, Watched, active_holder, holder_of, shown
 
 
 class Api:
@@ -188,11 +188,11 @@ def test_a_lease_lost_while_the_machine_was_suspended_is_noticed(clock: Clock) -
 
 def test_the_holder_is_reported_without_a_write() -> None:
     api = Api()
-    assert busy(api) == ""  # type: ignore[arg-type]
+    assert active_holder(api) == ""  # type: ignore[arg-type]
     lease(api, "ada").take(0, nobody_listens)
-    assert busy(api) == "ada"  # type: ignore[arg-type]
+    assert active_holder(api) == "ada"  # type: ignore[arg-type]
     api.status = 403
-    assert busy(api) == ""  # type: ignore[arg-type]
+    assert active_holder(api) == ""  # type: ignore[arg-type]
     assert api.writes == 1
 
 
