@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from difflib import get_close_matches
 from pathlib import Path
 
 CLUSTERS = "gpu_cluster"  # each host of it is a cluster, reached from this machine
 NODES = "gpu_nodes"
+NEAR = 0.8  # similarity of two names that differ by a typo: 1 is equal
 
 
 def cluster_named_twice(name: str, groups: Collection[str]) -> bool:
@@ -19,6 +21,25 @@ def cluster_named_twice(name: str, groups: Collection[str]) -> bool:
     found = list(groups)
     usual = found.count(name.split("/")[0]) if name.startswith("@") else 1
     return found.count(CLUSTERS) > usual
+
+
+def misspelt_cluster_group(groups: Collection[str], keys: Collection[object]) -> str | None:
+    """The group of a host that was meant to be gpu_cluster: `gpu_clusters`, `GPU-cluster`.
+
+    `keys`: of the host's data; one of a cluster makes every similar name a misspelt one. Without a
+    finding, gpu_node would change the machine that reaches the cluster.
+    """
+    if CLUSTERS in groups or NODES in groups:
+        return None
+    of_cluster = any(isinstance(key, str) and key.startswith("cluster_") for key in keys)
+    near = get_close_matches(CLUSTERS, groups, n=1, cutoff=NEAR) if of_cluster else []
+    same = [name for name in groups if letters_of(name) == letters_of(CLUSTERS)]
+    return next(iter((*same, *near)), None)
+
+
+def letters_of(name: str) -> str:
+    """A name without what people mix up: case, separators, the plural."""
+    return "".join(filter(str.isalnum, name.lower())).removesuffix("s")
 
 
 def as_argument(inventory: str) -> str:

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.findings.settings import NEAR_MISS, NO_SUCH_GROUP
+from gpufleet.core.inventory import letters_of
 
 NEAR = 0.8  # similarity of two keys that differ by a typo: 1 is equal
 ELSEWHERE = {  # Ansible's names for the same
@@ -33,16 +34,12 @@ def near_misses(keys: Iterable[object], own: Collection[str]) -> list[Finding]:
 def groups_meant(names: Iterable[str], groups: Collection[str]) -> list[Finding]:
     """A warning for each of the `names` of groups without hosts that was meant to be one of a
     host's `groups`: `gpu-nodes`, `GPU_nodes`, `gpu_node`."""
-    usual = {_letters(group): group for group in groups}
+    usual = {letters_of(group): group for group in groups}
     return [
-        NO_SUCH_GROUP(name=name, meant=usual[_letters(name)])
+        NO_SUCH_GROUP(name=name, meant=usual[letters_of(name)])
         for name in names
-        if _letters(name) in usual
+        if letters_of(name) in usual
     ]
-
-
-def _letters(name: str) -> str:
-    return "".join(filter(str.isalnum, name.lower())).removesuffix("s")
 
 
 def _meant(key: str, own: Collection[str]) -> str | None:

@@ -10,7 +10,15 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.inventory import CLUSTERS, NODES, as_argument, cluster_named_twice, is_missing
+from gpufleet.core.findings.settings import MISSPELT_GROUP
+from gpufleet.core.inventory import (
+    CLUSTERS,
+    NODES,
+    as_argument,
+    cluster_named_twice,
+    is_missing,
+    misspelt_cluster_group,
+)
 from gpufleet.core.masks import guarded
 from gpufleet.core.python import python_module
 from gpufleet.kube.findings import NAMED_TWICE
@@ -84,6 +92,8 @@ def load_targets(inventory: str) -> list[Target]:
     for target in targets:
         if cluster_named_twice(target.name, target.groups):
             raise VerifyError(NAMED_TWICE(name=target.name))
+        if meant := misspelt_cluster_group(target.groups, target.data):
+            raise VerifyError(MISSPELT_GROUP(name=meant))
     return targets
 
 

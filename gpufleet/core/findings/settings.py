@@ -50,6 +50,15 @@ RENAMED_KEY = Kind(
     "Rename the key to {key}.",
 )
 
+MISSPELT_GROUP = Kind(
+    "GF207",
+    Severity.BLOCKER,
+    "Misspelt group",
+    "The group {name} was probably meant to be gpu_cluster; gpufleet would treat its hosts as GPU "
+    "nodes.",
+    "Rename the group to gpu_cluster; or, if these hosts are GPU nodes, put them into gpu_nodes.",
+)
+
 NO_SUCH_GROUP = Kind(
     "GF205",
     Severity.WARNING,

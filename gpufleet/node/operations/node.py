@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pyinfra import host, state
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.findings.settings import MISSPELT_GROUP
+from gpufleet.core.inventory import misspelt_cluster_group
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.record import NO_RECORD, HostRecord
 from gpufleet.host import lock as host_lock
@@ -137,7 +139,11 @@ def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
         report.leave_out(host.name)
         return None
     part = report.host(host.name)
-    settings, problems = load_settings(host.data.dict())
+    data = host.data.dict()
+    if meant := misspelt_cluster_group(host.groups, data):
+        report.block(host, [MISSPELT_GROUP(name=meant)])
+        return None
+    settings, problems = load_settings(data)
     if settings is None:
         report.block(host, problems)
         return None
