@@ -12,8 +12,10 @@ import pytest
 
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.paths import shipped
+from gpufleet.gpu_stack.settings import load_cluster_settings
+from gpufleet.node.settings import load_settings
 from gpufleet.verify.findings.hosts import LIMIT, NO_CHECK
-from gpufleet.verify.inventory import VerifyError
+from gpufleet.verify.inventory import Target, VerifyError
 
 EPILOG = (
     "Exit status: 0 all checks passed or were skipped; 1 a check failed or a host is unreachable; "
@@ -50,6 +52,16 @@ class Refusal:
         if isinstance(cause, VerifyError) and cause.finding.code == LIMIT.code:
             return ExitStatus.NOTHING
         return STATUSES.get(pytest.ExitCode(code), ExitStatus.FAILED)
+
+
+class Settings:
+    """A pytest plugin that reads the settings of hosts and clusters as the deploys do."""
+
+    @pytest.hookimpl
+    def pytest_gpufleet_problems(self, target: Target) -> tuple[str, ...]:
+        load = load_cluster_settings if target.is_cluster else load_settings
+        _, problems = load(target.data)
+        return tuple(f"{problem.code} {problem.message}" for problem in problems)
 
 
 def pytest_arguments(
@@ -108,7 +120,7 @@ def verify(
     """
     refusal = Refusal()
     arguments = pytest_arguments(inventory, limit, junit, json_report, expression)
-    code = pytest.main(arguments, plugins=[refusal])
+    code = pytest.main(arguments, plugins=[refusal, Settings()])
     if code == pytest.ExitCode.NO_TESTS_COLLECTED and expression:
         click.echo(str(VerifyError(NO_CHECK(expression=expression))), err=True)
     sys.exit(refusal.status(code))

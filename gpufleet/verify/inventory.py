@@ -44,6 +44,7 @@ class Target:
     name: str
     groups: tuple[str, ...]
     data: dict[str, Any]
+    problems: tuple[str, ...] | None = None  # of its settings, for which a deploy stops it
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "data", guarded(self.data))

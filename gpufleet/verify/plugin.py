@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -54,6 +55,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--json", dest="json_report", metavar="FILE", help="write the results as JSON")
 
 
+class Hooks:
+    """What another plugin may know of the targets."""
+
+    @pytest.hookspec(firstresult=True)
+    def pytest_gpufleet_problems(self, target: Target) -> tuple[str, ...] | None:
+        """Problems of its settings, for which a deploy stops it; None: not read."""
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    pluginmanager.add_hookspecs(Hooks)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # Registered by xdist where it is installed; markers are strict.
     config.addinivalue_line("markers", "xdist_group(name): tests of one host, kept together")
@@ -70,9 +83,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if inventory is None:
         raise pytest.UsageError("say which hosts to check: --inventory FILE")
     try:
-        config.stash[TARGETS] = select(load_targets(inventory), config.option.limit, inventory)
+        found = select(load_targets(inventory), config.option.limit, inventory)
     except VerifyError as error:
         raise pytest.UsageError(str(error)) from error
+    problems = config.hook.pytest_gpufleet_problems
+    config.stash[TARGETS] = [replace(target, problems=problems(target=target)) for target in found]
     prepare_files(config)
     _report(config)
 

@@ -33,6 +33,12 @@ class Subject:
         if not ok:
             self.fail(kind, expected, found, **details)
 
+    def expect_settings(self, kind: Kind) -> None:
+        """Fail with this kind where a deploy would stop at the settings."""
+        problems = self.target.problems
+        self.need(problems is not None, "only `gpufleet verify` reads the settings")
+        self.expect(not problems, kind, "valid settings", "; ".join(problems or ()))
+
     def need(self, ok: object, reason: str) -> None:
         """Skip the check, with the reason, unless it applies."""
         if not ok:

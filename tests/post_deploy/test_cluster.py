@@ -12,6 +12,7 @@ from kubernetes.client.exceptions import ApiException
 
 from gpufleet.verify.cluster import COUNT, MONITORS, PROMETHEUSES, RESOURCE, Cluster
 from gpufleet.verify.findings import clusters as kinds
+from gpufleet.verify.findings.hosts import SETTINGS
 from gpufleet.verify.releases import SPACES, deployed, wrong_versions
 
 PLUGIN, EXPORTER = "k8s-device-plugin", "dcgm-exporter"
@@ -31,6 +32,11 @@ def missing(cluster: Cluster, image: str) -> str:
 def test_reachable(cluster: Cluster) -> None:
     """The API of the cluster answers."""
     cluster.ask(client.VersionApi(cluster.api).get_code)
+
+
+def test_settings(cluster: Cluster) -> None:
+    """The inventory's settings of the cluster are valid."""
+    cluster.expect_settings(SETTINGS)
 
 
 def test_gpus_are_offered(cluster: Cluster) -> None:

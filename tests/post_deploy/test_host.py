@@ -11,6 +11,11 @@ def test_reachable(node: Node) -> None:
     node.reach()
 
 
+def test_settings(node: Node) -> None:
+    """The inventory's settings of the host are valid."""
+    node.expect_settings(kinds.SETTINGS)
+
+
 def test_provenance(node: Node) -> None:
     """A host with a GPU has a record of what was installed, and it can be read."""
     node.need(node.gpus or node.section("provenance").ok, "the host has no NVIDIA GPU")

@@ -59,6 +59,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "exporter",
         "helm",
         "monitoring",
+        "gpu_stack",
         "node",
         "verify",
     ),

@@ -40,6 +40,13 @@ OUTPUT_LIMIT = Kind(
     "A command on a host may print and take as long as gpufleet's checks could ever need, and no "
     "more. The checks of other hosts go on.",
 )
+SETTINGS = _check(
+    "GF705",
+    "Invalid settings in the inventory",
+    "A host or cluster has settings for which a deploy stops it. The other checks read the same "
+    "data: with a misspelt key they look for something else than you meant.",
+    "Correct the inventory, then check again.",
+)
 
 REACHABLE = _check(
     "GF710",
