@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -13,6 +14,7 @@ from rich.table import Table
 from gpufleet.cli import catalog_view as view
 from gpufleet.cli.lazy import LazyGroup
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.load_settings import problem_of
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.find import find_distribution, find_gpu
@@ -22,6 +24,8 @@ from gpufleet.driver.offers import branches_of
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.node.catalog import Catalog, load_catalog
+from gpufleet.node.preflight import CARRIED_OUT_WITH
+from gpufleet.packages.findings import UNSUPPORTED_MANAGER
 from gpufleet.toolkit.choice import ToolkitChoice
 from gpufleet.toolkit.resolve import resolve_toolkit
 from gpufleet.toolkit.settings import ToolkitSettings
@@ -97,6 +101,7 @@ def driver(
         nvswitch=nvswitch,
         settings=_settings(DriverSettings, settings),
     )
+    choice = replace(choice, findings=(*choice.findings, *_by_hand(known, distro)))
     if as_json:
         click.echo(json.dumps(view.driver_data(choice), indent=2))
     else:
@@ -104,6 +109,14 @@ def driver(
         title = _title(known, distro) + (f" with {boards}" if boards else "")
         view.show_driver(_console(), choice, title)
     context.exit(_status(choice))
+
+
+def _by_hand(known: Catalog, distro: str) -> list[Finding]:
+    """A warning where the user has to install what is chosen: gpufleet cannot."""
+    place = next((entry for entry in known.distributions if entry.code == distro), None)
+    if place is None or place.manager in CARRIED_OUT_WITH:
+        return []
+    return [replace(UNSUPPORTED_MANAGER(manager=place.manager), severity=Severity.WARNING)]
 
 
 @catalog.command()
@@ -125,6 +138,7 @@ def toolkit(
         architecture=arch,
         settings=_settings(ToolkitSettings, settings),
     )
+    choice = replace(choice, findings=(*choice.findings, *_by_hand(known, distro)))
     if as_json:
         click.echo(json.dumps(view.toolkit_data(choice), indent=2))
     else:

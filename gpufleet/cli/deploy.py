@@ -14,11 +14,17 @@ from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, as_argument
 from gpufleet.core.paths import shipped
 from gpufleet.core.python import python_module
-from gpufleet.verify.inventory import Target, VerifyError, load_targets
+from gpufleet.verify.findings.hosts import LIMIT as LIMIT_MATCHES_NOTHING
+from gpufleet.verify.inventory import Target, VerifyError, load_targets, select
 
 CONFIG = "config.py"
+SUCCESS = {
+    "plan": "no host or cluster has a blocker",
+    "apply": "every host and cluster is converged",
+    "remove": "nothing of gpufleet's is left on any host",
+}
 EPILOG = (
-    "Exit status: 0 every host and cluster is converged; 1 one was stopped, failed or is "
+    "Exit status: 0 {success}; 1 one was stopped, failed or is "
     "unreachable; 2 usage error; 4 --limit matches nothing; 130 interrupted."
 )
 
@@ -31,19 +37,20 @@ OPTIONS = click.argument(
 )
 
 
-@click.command(epilog=EPILOG)
+@click.command(epilog=EPILOG.format(success=SUCCESS["plan"]))
 @INVENTORY
 @LIMIT
 @OPTIONS
 def plan(inventory: str, limit: tuple[str, ...], options: tuple[str, ...]) -> None:
     """Show what apply would do; change nothing.
 
-    Covers the hosts and clusters of INVENTORY. Reports every blocker of every host at once.
+    Covers the hosts and clusters of INVENTORY, and gpufleet's own steps: operations that your
+    deploys/ add are not in it. Reports every blocker of every host at once.
     """
     run(inventory, lambda _: ["preflight"], limit, options, yes=True)
 
 
-@click.command(epilog=EPILOG)
+@click.command(epilog=EPILOG.format(success=SUCCESS["apply"]))
 @INVENTORY
 @LIMIT
 @YES
@@ -58,7 +65,7 @@ def apply(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str,
     run(inventory, lambda targets: needed(targets, limit), limit, options, yes=yes)
 
 
-@click.command(epilog=EPILOG)
+@click.command(epilog=EPILOG.format(success=SUCCESS["remove"]))
 @INVENTORY
 @LIMIT
 @YES
@@ -73,10 +80,7 @@ def remove(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str
 
 
 def needed(targets: Iterable[Target], limit: Sequence[str]) -> list[str]:
-    """The deploys for these targets, or for those that the limit names; hosts come first.
-
-    A limit that matches nothing is left to pyinfra's run, which reports it (GF004).
-    """
+    """The deploys for these targets, or for those that the limit names; hosts come first."""
     chosen = list(targets)
     words = {target.name: (target.name, *target.groups) for target in chosen}
     limited = [
@@ -90,13 +94,17 @@ def needed(targets: Iterable[Target], limit: Sequence[str]) -> list[str]:
     return [*(["gpu_node"] if hosts else []), *(["gpu_cluster"] if clusters else [])]
 
 
-def _targets(inventory: str) -> list[Target]:
-    """The inventory's targets; ends the process with the reason where it cannot be loaded."""
+def _targets(inventory: str, limit: Sequence[str]) -> list[Target]:
+    """The inventory's targets; ends the process with the reason where it cannot be loaded, or where
+    one of the limits matches nothing."""
     try:
-        return load_targets(inventory)
+        targets = load_targets(inventory)
+        select(targets, limit, inventory)
     except VerifyError as error:
         click.echo(str(error), err=True)
-        sys.exit(ExitStatus.USAGE)
+        nothing = error.finding.code == LIMIT_MATCHES_NOTHING.code
+        sys.exit(ExitStatus.NOTHING if nothing else ExitStatus.USAGE)
+    return targets
 
 
 def run(
@@ -119,7 +127,7 @@ def run(
             "The changes need a confirmation, and standard input is not a terminal. "
             "Add --yes to skip it."
         )
-    files = [deploy_file(name) for name in deploys(_targets(inventory))]
+    files = [deploy_file(name) for name in deploys(_targets(inventory, limit))]
     words = arguments(inventory, files, limit, options, yes=yes)
     click.echo(f"Running {' and '.join(map(str, files))}", err=True)  # options may hold secrets
     os.execv(sys.executable, [*python_module("pyinfra"), *words])

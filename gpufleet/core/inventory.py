@@ -48,5 +48,6 @@ def as_argument(inventory: str) -> str:
 
 
 def is_missing(inventory: str) -> bool:
-    """Whether it is a missing file: pyinfra would treat the name as a host."""
-    return inventory.endswith(".py") and not Path(inventory).is_file()
+    """Whether it is a folder, or a missing file: pyinfra would treat the name as a host."""
+    path = Path(inventory)
+    return path.is_dir() or (inventory.endswith(".py") and not path.is_file())

@@ -46,7 +46,7 @@ def conclude(
         packages=packages or old.packages,
         held=settings.hold if packages else old.held,
     )
-    need = "run gpu_node again after the reboot: the exporter is not started"
+    need = "run again after the reboot: the exporter is not started"
     files = digests(plan.wanted_files)  # all have gpufleet's name
     return RoleResult(carried(entry, old), files, version, needs=(need,) if waits else ())
 

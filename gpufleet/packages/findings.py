@@ -167,7 +167,7 @@ TRANSACTION_INCOMPLETE = Kind(
     "Packages missing after the transaction",
     "The package manager reported success, but these packages are not installed at the requested "
     "version.",
-    "Run gpu_node again. If the problem persists, see `yum history info` on the host.",
+    "Run again. If the problem persists, see `yum history info` on the host.",
 )
 
 REPOSITORIES_GONE = Kind(
@@ -214,7 +214,7 @@ TRANSACTION_FAILED = Kind(
     Severity.BLOCKER,
     "Package manager failed",
     "{manager} failed while downloading or changing packages; its output follows.",
-    "Run gpu_node again: it completes the transaction. No space left: free some first (apt-get "
+    "Run again: it completes the transaction. No space left: free some first (apt-get "
     "clean, yum clean all, old kernels). Otherwise fix what the package manager reports.",
 )
 
@@ -241,7 +241,7 @@ NOT_HELD = Kind(
     "Packages could not be held",
     "The packages are installed but could not be held at their version; the package manager's "
     "output follows.",
-    "Fix what it reports (apt-mark hold, yum versionlock list), then run gpu_node again.",
+    "Fix what it reports (apt-mark hold, yum versionlock list), then run again.",
 )
 
 NOT_RELEASED = Kind(

@@ -35,7 +35,7 @@ NOTHING_MATCHES = Kind(
     Severity.BLOCKER,
     "No host selected",
     "{selection} matches no host of {inventory}. Nothing was done.",
-    "Correct the name. `pyinfra {inventory} debug-inventory` lists hosts and groups.",
+    "Correct the name of the host or group; --limit takes one name and may be repeated.",
 )
 
 UNREACHABLE = Kind(
@@ -78,7 +78,7 @@ NOT_A_HOST = Kind(
     Severity.INFO,
     "A cluster, not a host",
     "This is a cluster (group gpu_cluster), so no host facts were gathered.",
-    "`gpufleet verify` checks a cluster; deploys/preflight.py shows its plan.",
+    "`gpufleet verify` checks a cluster; `gpufleet plan` shows its plan.",
 )
 
 CUT_SHORT = Kind(
@@ -109,5 +109,5 @@ INVENTORY = Kind(
     Severity.BLOCKER,
     "Inventory cannot be loaded",
     "Cannot load inventory {path}: {why}",
-    "Run `pyinfra {path} debug-inventory` in the same folder and correct what it reports.",
+    "Correct the inventory; paths in it are relative to the working directory.",
 )

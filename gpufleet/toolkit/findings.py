@@ -293,7 +293,7 @@ CONTAINERS_BEGAN = Kind(
     "Containers that a restart of {unit} would stop were started after the host was examined. "
     "{unit} was not restarted and its previous configuration is in place. The containers are "
     "listed below.",
-    "Run gpu_node again: it then leaves the restart to you. Or set toolkit_allow_disruption = "
+    "Run again: it then leaves the restart to you. Or set toolkit_allow_disruption = "
     "True to let the containers be stopped.",
 )
 

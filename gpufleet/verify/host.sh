@@ -1,5 +1,6 @@
 # What the checks read from a host, in one run of POSIX sh. Nothing here changes the host.
 driver_sections() {
+    section uid id -u
     section os-release cat /etc/os-release
     section kernel uname -r
     section provenance cat /var/lib/gpufleet/provenance.json

@@ -7,7 +7,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from gpufleet.core.data import read, read_folder
-from gpufleet.verify.findings.hosts import REACHABLE
+from gpufleet.verify.findings.hosts import NEEDS_ROOT, REACHABLE
 from gpufleet.verify.inventory import Target
 from gpufleet.verify.parse import (
     Installed,
@@ -23,7 +23,7 @@ from gpufleet.verify.subject import CheckFailed, Subject
 
 PROVENANCE_PATH = "/var/lib/gpufleet/provenance.json"
 PROVENANCE_SCHEMA = 1
-NO_ANSWER = "the host's answer was not read to its end"
+UNREAD = "the host could not be read"
 
 
 @cache
@@ -41,7 +41,7 @@ class Node(Subject):
     def __init__(self, target: Target, probe: Probe) -> None:
         super().__init__(target)
         self.probe = probe
-        self._refusal: CheckFailed | None = None  # why an answer was not read to its end
+        self._refusal: CheckFailed | None = None  # why the host could not be read
 
     # What is found on the host.
 
@@ -55,12 +55,20 @@ class Node(Subject):
         except CheckFailed as error:
             self._refusal = error
             return error.finding.message
-        return ""
+        return self._without_root()
+
+    def _without_root(self) -> str:
+        uid = self._sections.get("uid", MISSING)
+        if not uid.ok or uid.last == "0":
+            return ""
+        finding = NEEDS_ROOT(None, expected="root", found=f"user ID {uid.last}")
+        self._refusal = CheckFailed(self.name, finding)
+        return finding.message
 
     def need_answer(self) -> None:
         """Skips the check when the host could not be read."""
         code = self._refusal.finding.code if self.trouble and self._refusal else ""
-        self.need(not code, f"{NO_ANSWER} ({code})")
+        self.need(not code, f"{UNREAD} ({code})")
         self.need(not self.trouble, "the host is not reachable (GF710)")
 
     def reach(self) -> None:
@@ -194,7 +202,7 @@ class Node(Subject):
         answer = self._runtime_answer
         if not isinstance(answer, CheckFailed):
             return answer
-        self.need(self._refusal is None, f"{NO_ANSWER} ({answer.finding.code})")
+        self.need(self._refusal is None, f"{UNREAD} ({answer.finding.code})")
         self._refusal = answer
         raise answer
 

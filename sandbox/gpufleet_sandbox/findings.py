@@ -22,7 +22,7 @@ NOT_UP = Kind(
     "GF603",
     Severity.BLOCKER,
     "Sandbox not up",
-    "The sandbox {name!r} is not up: {reason}.",
+    "The sandbox {name!r} is not up: {reason}.{others}",
     "Run `gpufleet sandbox up{option}`.",
 )
 UNKNOWN_HOST = Kind(

@@ -49,12 +49,21 @@ def state_file(name: str) -> Path:
     return state_dir(name) / "state.json"
 
 
+def _others() -> str:
+    """A sentence that names the sandboxes that are up; "" without one."""
+    files = state_dir(DEFAULT).parent.glob(f"*/{state_file(DEFAULT).name}")
+    names = ", ".join(sorted(file.parent.name for file in files))
+    return f" These are up: {names} (GPUFLEET_SANDBOX=NAME selects one)." if names else ""
+
+
 def load_state(name: str) -> SandboxState:
     """The state of the sandbox `name`; GF603 if it is not up."""
     path = state_file(name)
     if not path.exists():
         option = "" if name == DEFAULT else f" --name {name}"
-        raise SandboxError(kinds.NOT_UP(name=name, reason=f"{path} is missing", option=option))
+        raise SandboxError(
+            kinds.NOT_UP(name=name, reason=f"{path} is missing", option=option, others=_others())
+        )
     data = json.loads(path.read_text())
     hosts = {key: HostState(**value) for key, value in data.pop("hosts").items()}
     return SandboxState(**data, hosts=hosts)

@@ -44,7 +44,7 @@ DRIVERS_NOT_EVERYWHERE = Kind(
     "GPU nodes without a driver",
     "The GPU Operator is configured to install no drivers, because {have} have one; {lack} have "
     "none.",
-    "Run deploys/gpu_node.py on those, or set gpu_operator_driver = True: nodes with a driver of "
+    "Run `gpufleet apply` on those, or set gpu_operator_driver = True: nodes with a driver of "
     "the host are not changed.",
 )
 NOT_FOR_OPERATOR = Kind(

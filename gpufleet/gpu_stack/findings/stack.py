@@ -55,5 +55,5 @@ OPERATOR_INSTALLS_DRIVERS = Kind(
     Severity.WARNING,
     "GPU Operator would install drivers",
     "No node has a driver yet, so the GPU Operator is configured to install drivers in containers.",
-    "Run deploys/gpu_node.py on the nodes first, or set gpu_operator_driver.",
+    "Run `gpufleet apply` on the nodes first, or set gpu_operator_driver.",
 )

@@ -65,7 +65,7 @@ VERSION_MISMATCH = Kind(
     "Module and library versions differ",
     "The loaded nvidia module is {loaded}, the user-space library is {library}. NVML and CUDA "
     "fail until they match.",
-    "Run gpu_node: it loads the matching module, or reports what keeps the old one in use.",
+    "Run `gpufleet apply`: it loads the matching module, or reports what keeps the old one in use.",
 )
 
 NO_HEADERS = Kind(
@@ -153,7 +153,7 @@ REBOOT_PUT_OFF = Kind(
     "Reboot would kill GPU work",
     "The driver is installed and requires a reboot to load, but GPU work started during the run: "
     "{work}. The host was not rebooted.",
-    "Run gpu_node again when the work has finished; or set driver_allow_disruption = True to let "
+    "Run again when the work has finished; or set driver_allow_disruption = True to let "
     "it be killed.",
 )
 
@@ -181,7 +181,7 @@ MODULE_NOT_BUILT = Kind(
     "The driver packages are installed, but there is no nvidia module {version} for the running "
     "kernel. The package manager does not fail when DKMS does.",
     "Read /var/lib/dkms/nvidia/{version}/build/make.log on the host. Fix headers or compiler, "
-    "then run gpu_node again to rebuild.",
+    "then run again to rebuild.",
 )
 
 MODULE_REFUSED = Kind(
@@ -217,7 +217,7 @@ REBOOT_FAILED = Kind(
     Severity.BLOCKER,
     "Host did not come back after the reboot",
     "The host was rebooted and did not report a new boot ID within {seconds} seconds.",
-    "Check its console. When the host is up, run gpu_node again: it continues where it stopped.",
+    "Check its console. When the host is up, run again: it continues where it stopped.",
 )
 
 VERSIONS_DISAGREE = Kind(

@@ -37,19 +37,19 @@ CHART_VERSION = _check(
     "Release has another chart version",
     "Each release of the GPU stack must be deployed in the chart version that "
     "cluster_chart_versions or the catalog selects.",
-    "Run deploys/gpu_cluster.py for this cluster.",
+    "Run `gpufleet apply` for this cluster.",
 )
 PLUGIN_PODS = _check(
     "GF793",
     "Device plugin missing on GPU nodes",
     "The device plugin must have a ready pod on every GPU node.",
-    "Run deploys/gpu_cluster.py for this cluster.",
+    "Run `gpufleet apply` for this cluster.",
 )
 EXPORTER_PODS = _check(
     "GF794",
     "Exporter missing on GPU nodes",
     "dcgm-exporter must have a ready pod on every GPU node.",
-    "Run deploys/gpu_cluster.py for this cluster.",
+    "Run `gpufleet apply` for this cluster.",
 )
 GPU_POD = _check(
     "GF795",
@@ -81,7 +81,7 @@ GRAFANA_CLOSED = _check(
     "GF799",
     "Grafana not reachable as configured",
     "Grafana's Service must have the node port that monitoring_grafana_node_port sets.",
-    "Run deploys/gpu_cluster.py for this cluster.",
+    "Run `gpufleet apply` for this cluster.",
 )
 OPERATOR_STATE = _check(
     "GF784",

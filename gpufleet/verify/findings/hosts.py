@@ -47,6 +47,12 @@ SETTINGS = _check(
     "data: with a misspelt key they look for something else than you meant.",
     "Correct the inventory, then check again.",
 )
+NEEDS_ROOT = _check(
+    "GF706",
+    "The checks need root",
+    "The commands of the checks do not run as root on the host. Its other checks were skipped.",
+    "Log in as root, or set _sudo = True (with _sudo_password, if sudo asks for one).",
+)
 
 REACHABLE = _check(
     "GF710",
@@ -60,15 +66,15 @@ PROVENANCE = _check(
     "No installation record",
     "A host with a driver must have gpufleet's record of what was installed, "
     "/var/lib/gpufleet/provenance.json, and it must be readable.",
-    "Run deploys/gpu_node.py for this host.",
+    "Run `gpufleet apply` for this host.",
 )
 AS_WANTED = _check(
     "GF712",
     "Installed driver does not match the inventory",
     "A driver must be recorded where the inventory enables one, with the branch or version that "
     "it sets.",
-    "If there is no record, run deploys/gpu_node.py for this host. Otherwise drain the node if it "
-    "has work, then run deploys/gpu_node.py; or correct driver_branch and driver_version in the "
+    "If there is no record, run `gpufleet apply` for this host. Otherwise drain the node if it "
+    "has work, then run `gpufleet apply`; or correct driver_branch and driver_version in the "
     "inventory.",
 )
 PACKAGE_MANAGER = _check(
@@ -76,21 +82,21 @@ PACKAGE_MANAGER = _check(
     "Interrupted package transaction",
     "No package may be partially installed, and no transaction incomplete.",
     "Finish it: `dpkg --configure -a && apt-get -f install`, or `yum-complete-transaction` (`dnf "
-    "history` shows the transaction), then run deploys/gpu_node.py for this host.",
+    "history` shows the transaction), then run `gpufleet apply` for this host.",
 )
 NO_GPU = _check(
     "GF714",
     "Driver on a host without a GPU",
     "A host without an NVIDIA device on the PCI bus, and without a record of a driver, must have "
     "no driver.",
-    "Run deploys/remove.py for this host, or check the GPU: `lspci -d 10de:`.",
+    "Run `gpufleet remove` for this host, or check the GPU: `lspci -d 10de:`.",
 )
 
 PACKAGES = _check(
     "GF720",
     "Driver package has another version",
     "Every recorded driver package must be installed at the recorded version.",
-    "Run deploys/gpu_node.py for this host.",
+    "Run `gpufleet apply` for this host.",
 )
 STRAYS = _check(
     "GF721",
@@ -103,14 +109,14 @@ HOLD = _check(
     "GF722",
     "Driver packages not held",
     "The driver packages must be held at their version (apt-mark hold, versionlock).",
-    "Run deploys/gpu_node.py for this host, or hold them manually: `apt-mark hold …`, `yum "
+    "Run `gpufleet apply` for this host, or hold them manually: `apt-mark hold …`, `yum "
     "versionlock add …`.",
 )
 UNATTENDED = _check(
     "GF723",
     "Unattended upgrades may change the driver",
     "If unattended upgrades are enabled, the driver packages must be excluded from them.",
-    "Add the packages to Unattended-Upgrade::Package-Blacklist, or run deploys/gpu_node.py for "
+    "Add the packages to Unattended-Upgrade::Package-Blacklist, or run `gpufleet apply` for "
     "this host.",
 )
 
@@ -139,7 +145,7 @@ FLAVOUR = _check(
     "GF733",
     "Wrong kernel module flavor",
     "The loaded modules must be open or proprietary, as recorded.",
-    "Remove the other kernel module package, then run deploys/gpu_node.py for this host.",
+    "Remove the other kernel module package, then run `gpufleet apply` for this host.",
 )
 DKMS = _check(
     "GF734",
@@ -159,7 +165,7 @@ BLACKLIST = _check(
     "GF736",
     "nouveau or nova not blacklisted",
     "modprobe must be configured to load neither nouveau nor nova.",
-    "Run deploys/gpu_node.py for this host.",
+    "Run `gpufleet apply` for this host.",
 )
 INITRAMFS = _check(
     "GF737",
@@ -200,14 +206,14 @@ FABRIC_VERSION = _check(
     "GF752",
     "Fabric manager version does not match the driver",
     "nvidia-fabricmanager must have exactly the driver's version.",
-    "Run deploys/gpu_node.py for this host to install it at the driver's version.",
+    "Run `gpufleet apply` for this host to install it at the driver's version.",
 )
 
 TOOLKIT_PACKAGES = _check(
     "GF760",
     "Container toolkit missing or at another version",
     "The container toolkit packages must be installed at the recorded version.",
-    "Run deploys/gpu_node.py for this host.",
+    "Run `gpufleet apply` for this host.",
 )
 TOOLKIT_BINARY = _check(
     "GF761",
@@ -225,7 +231,7 @@ TOOLKIT_HOLD = _check(
     "GF762",
     "Container toolkit packages not held",
     "The container toolkit packages must be held at their version.",
-    "Run deploys/gpu_node.py for this host.",
+    "Run `gpufleet apply` for this host.",
 )
 
 RUNTIME_UP = _check(
@@ -244,7 +250,7 @@ RUNTIME_OURS = _check(
     "GF772",
     "nvidia runtime missing from the runtime's configuration",
     "The configuration of each managed runtime must contain the nvidia runtime.",
-    "Run deploys/gpu_node.py for this host.",
+    "Run `gpufleet apply` for this host.",
 )
 RUNTIME_USER_KEYS = _check(
     "GF773",
@@ -292,7 +298,7 @@ EXPORTER_VERSION = _check(
     "GF787",
     "Exporter has another version",
     "The exporter must run in the recorded version.",
-    "Run deploys/gpu_node.py for this host.",
+    "Run `gpufleet apply` for this host.",
 )
 EXPORTER_LISTENS = _check(
     "GF788",
@@ -305,5 +311,5 @@ EXPORTER_PACKAGES = _check(
     "GF789",
     "Exporter packages not held or at another version",
     "The exporter packages must be installed and held at the recorded version.",
-    "Run deploys/gpu_node.py for this host.",
+    "Run `gpufleet apply` for this host.",
 )

@@ -22,6 +22,15 @@ def test_driver_as_text() -> None:
 
 
 @pytest.mark.parametrize("what", ["driver", "toolkit"])
+def test_what_gpufleet_cannot_install_has_a_warning(what: str) -> None:
+    result = run(what, "--distro", "sles15", "--json")
+    found = json.loads(result.output)
+    assert (result.exit_code, found["usable"]) == (0, True)
+    assert "GF315" in [each["code"] for each in found["findings"]]
+    assert "GF315" not in run(what, "--distro", "rhel9", "--json").output
+
+
+@pytest.mark.parametrize("what", ["driver", "toolkit"])
 def test_a_distribution_by_the_name_that_a_person_knows(what: str) -> None:
     named, coded = (run(what, "--distro", code) for code in ("centos7", "rhel7"))
     assert (named.exit_code, named.output) == (0, coded.output)

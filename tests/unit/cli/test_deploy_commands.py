@@ -107,6 +107,21 @@ def test_without_a_terminal_changes_need_yes(monkeypatch: pytest.MonkeyPatch) ->
     assert "Add --yes" in done.output
 
 
+@pytest.mark.parametrize("verb", [["plan"], ["apply", "--yes"], ["remove", "--yes"]])
+def test_each_limit_has_to_match(monkeypatch: pytest.MonkeyPatch, verb: list[str]) -> None:
+    monkeypatch.setattr(deploy, "load_targets", lambda inventory: [NODE])
+    limits = ["--limit", NODE.name, "--limit", "gpu-0x"]
+    done, became = ended(monkeypatch, *verb, "inv.py", *limits)
+    assert (done.exit_code, became) == (4, [])
+    assert "GF702 --limit gpu-0x matches no host" in done.output
+
+
+def test_a_folder_is_no_inventory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    done, became = ended(monkeypatch, "plan", str(tmp_path))
+    assert (done.exit_code, became) == (2, [])
+    assert done.output.startswith("GF003")
+
+
 def test_a_second_inventory_is_wrong_usage(monkeypatch: pytest.MonkeyPatch) -> None:
     done, became = ended(monkeypatch, "plan", "inv.py", "other.py")
     assert (done.exit_code, became) == (2, [])

@@ -112,6 +112,7 @@ def _sections() -> dict[str, str]:
     packages += [dpkg("unattended-upgrades", "2.9.1", "install ok installed")]
     blacklist = "/etc/modprobe.d/gpufleet-nouveau.conf"
     return {
+        "uid": "0",
         "os-release": 'ID=debian\nVERSION_ID="12"',
         "kernel": KERNEL,
         "pci": "0000:17:00.0 0x030200\n0000:2a:00.0 0x030200",

@@ -61,6 +61,11 @@ def test_unreachable_host_fails_one_check(
     assert fake_host.failures() == {"reachable": "GF710"}
 
 
+def test_a_user_other_than_root_is_one_failure(fake_host: FakeHost) -> None:
+    fake_host.sections["uid"] = Output(0, "1000")
+    assert fake_host.failures() == {"reachable": "GF706"}
+
+
 def test_two_scripts_read_the_whole_host(fake_host: FakeHost) -> None:
     fake_host.commands["docker run"] = Output(0, "nvidia0 nvidia1")
     fake_host.outcomes()
