@@ -17,7 +17,7 @@ class DriverSettings(RoleSettings):
     enabled: bool = Field(True, description="Install the driver.")
     branch: Branch | None = Field(
         None,
-        description='Driver branch, for example "580". Default: the newest long-term branch that '
+        description='Driver branch, for example "580". Default: the newest long-term branch '
         "that supports the host's distribution and GPUs.",
     )
     version: DriverVersion | None = Field(
