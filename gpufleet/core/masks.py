@@ -25,8 +25,9 @@ _SECRET = re.compile(
 _REFERENCE = re.compile(r"^existing[A-Z]|[a-z](Name|Ref|Selector|Namespace)$|_name$|^passwordKey$")
 # keys of charts and of container runtimes whose text says how, and never holds a secret
 _WORDS = """
-action apiVersion as class cpu deviceClassWhitelist deviceLabelFields digest effect
-folderAnnotation image imagePullPolicy interval job_name kind level logLevel memory metricsQuery
+action apiVersion as class cpu customMetrics deviceClassWhitelist deviceLabelFields digest effect
+folderAnnotation image imagePullPolicy interval job_name kind level logLevel memory
+metricLabelsAllowlist metricsQuery
 metricsRelistInterval metrics_path migStrategy mode mountPath mountPropagation name namespace
 nvidiaDriverRoot operator passwordKey policy protocol provider pullPolicy regex registry repository
 resource retention role scheme scrapeInterval scrape_interval seriesQuery storage strategy tag
@@ -37,10 +38,16 @@ disabled_plugins exec-opts hooks_dir imports iptables live-restore log-driver lo
 monitor_path runtime_path runtime_root runtime_type sandbox_image snapshotter state storage-driver
 """
 _HARMLESS = frozenset(_WORDS.split())
+_RELABELING = ("replacement", "separator", "sourceLabels", "source_labels", "targetLabel",
+               "target_label")  # fmt: skip
 # keys that are harmless below certain others
 _HARMLESS_BELOW: Mapping[str, Collection[str]] = {
     "hostPath": ("path",),
     "matchExpressions": ("key", "operator", "values"),
+    "metricRelabelings": _RELABELING,
+    "metric_relabel_configs": _RELABELING,
+    "relabel_configs": _RELABELING,
+    "relabelings": _RELABELING,
     "runtimes": ("path", "runtimeType"),
     "tolerations": ("effect", "key", "operator", "value"),
 }

@@ -91,6 +91,11 @@ RUNTIMES = {"runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}
         ({"cdi_spec_dirs": ["/etc/cdi", "/run/cdi"]}, "+cdi_spec_dirs[1]: /run/cdi"),
         ({"tolerations": [{"key": "gpu", "value": "yes"}]}, "+tolerations[0].key: gpu"),
         ({"secretName": "tls"}, "+secretName: tls"),
+        ({"metricLabelsAllowlist": ["nodes=[*]"]}, "+metricLabelsAllowlist[0]: nodes=[*]"),
+        (
+            {"relabelings": [{"sourceLabels": ["a"], "targetLabel": "node"}]},
+            "+relabelings[0].targetLabel: node",
+        ),
     ],
 )
 def test_what_gpufleet_sets_is_shown(values: dict[str, Any], line: str) -> None:
