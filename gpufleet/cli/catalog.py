@@ -113,7 +113,7 @@ def driver(
 
 def _by_hand(known: Catalog, distro: str) -> list[Finding]:
     """A warning where the user has to install what is chosen: gpufleet cannot."""
-    place = next((entry for entry in known.distributions if entry.code == distro), None)
+    place = known.distribution(distro)
     if place is None or place.manager in CARRIED_OUT_WITH:
         return []
     return [replace(UNSUPPORTED_MANAGER(manager=place.manager), severity=Severity.WARNING)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
@@ -21,7 +20,7 @@ CONFIG = "config.py"
 SUCCESS = {
     "plan": "no host or cluster has a blocker",
     "apply": "every host and cluster is converged",
-    "remove": "nothing of gpufleet's is left on any host",
+    "remove": "the removal is complete on every host",
 }
 EPILOG = (
     "Exit status: 0 {success}; 1 one was stopped, failed or is "
@@ -62,7 +61,7 @@ def apply(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str,
     deploys/gpu_node.py for hosts and deploys/gpu_cluster.py for clusters: those of the working
     directory, else gpufleet's own.
     """
-    run(inventory, lambda targets: needed(targets, limit), limit, options, yes=yes)
+    run(inventory, needed, limit, options, yes=yes)
 
 
 @click.command(epilog=EPILOG.format(success=SUCCESS["remove"]))
@@ -79,32 +78,24 @@ def remove(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str
     run(inventory, lambda _: ["remove"], limit, options, yes=yes)
 
 
-def needed(targets: Iterable[Target], limit: Sequence[str]) -> list[str]:
-    """The deploys for these targets, or for those that the limit names; hosts come first."""
+def needed(targets: Iterable[Target]) -> list[str]:
+    """The deploys for these targets; hosts come first."""
     chosen = list(targets)
-    words = {target.name: (target.name, *target.groups) for target in chosen}
-    limited = [
-        target
-        for target in chosen
-        if any(fnmatchcase(word, pattern) for word in words[target.name] for pattern in limit)
-    ]
-    chosen = limited or chosen
     hosts = any(not target.is_cluster for target in chosen)
     clusters = any(CLUSTERS in target.groups for target in chosen)
     return [*(["gpu_node"] if hosts else []), *(["gpu_cluster"] if clusters else [])]
 
 
 def _targets(inventory: str, limit: Sequence[str]) -> list[Target]:
-    """The inventory's targets; ends the process with the reason where it cannot be loaded, or where
-    one of the limits matches nothing."""
+    """The inventory's targets, or those that the limit names; ends the process with the reason
+    where the inventory cannot be loaded, or where one of the limits matches nothing."""
     try:
         targets = load_targets(inventory)
-        select(targets, limit, inventory)
+        return select(targets, limit, inventory) if limit else targets
     except VerifyError as error:
         click.echo(str(error), err=True)
         nothing = error.finding.code == LIMIT_MATCHES_NOTHING.code
         sys.exit(ExitStatus.NOTHING if nothing else ExitStatus.USAGE)
-    return targets
 
 
 def run(
@@ -117,8 +108,8 @@ def run(
 ) -> None:
     """Replace this process by pyinfra: its output, signals and exit status are the command's.
 
-    `deploys`: the names of those to run for the inventory's targets. Wrong options and an inventory
-    that cannot be loaded end the process before, with status 2.
+    `deploys`: the names of those to run for the chosen targets. Before that, wrong options and an
+    inventory that cannot be loaded end the process with status 2, an unmatched limit with 4.
     """
     if options and not options[0].startswith("-"):
         raise click.UsageError(f"Got unexpected extra argument ({options[0]})")

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpufleet.cli import deploy, main
-from gpufleet.cli.deploy import arguments, deploy_file, needed
+from gpufleet.cli.deploy import arguments, deploy_file
 from gpufleet.core.paths import shipped
 from gpufleet.verify.inventory import Target
 
@@ -31,13 +31,17 @@ BOTH = Target("one", ("gpu_nodes", "gpu_cluster"), {})
         ([NODE, CLUSTER], ["gpu_cluster"], ["gpu_cluster"]),
         ([NODE, CLUSTER], ["gpu-*"], ["gpu_node"]),
         ([NODE, CLUSTER], ["gpu_nodes", "@local"], ["gpu_node", "gpu_cluster"]),
-        ([NODE], ["nosuch"], ["gpu_node"]),  # pyinfra's run reports it
     ],
 )
 def test_the_inventory_decides_which_deploys_run(
-    targets: list[Target], limit: list[str], deploys: list[str]
+    targets: list[Target], limit: list[str], deploys: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert needed(targets, limit) == deploys
+    monkeypatch.setattr(deploy, "load_targets", lambda inventory: targets)
+    words = [word for pattern in limit for word in ("--limit", pattern)]
+    done, (became,) = ended(monkeypatch, "apply", "inv.py", "--yes", *words)
+    assert done.exit_code == 0, done.output
+    assert [Path(word).stem for word in became[-len(deploys) :]] == deploys
+    assert Path(became[-len(deploys) - 1]).name == "inv.py"
 
 
 def test_files_of_the_working_directory_count_else_those_of_gpufleet(

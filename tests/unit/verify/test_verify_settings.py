@@ -35,6 +35,17 @@ def test_a_misspelt_key_fails(groups: tuple[str, ...], key: str) -> None:
     assert f"GF201 Unsupported key {key}" in str(caught.value)
 
 
+def test_settings_that_break_their_reader_fail_on_that_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(data: dict[str, Any]) -> None:
+        raise RuntimeError("unforeseen")
+
+    monkeypatch.setattr("gpufleet.cli.verify.load_settings", broken)
+    with pytest.raises(CheckFailed, match=r"cannot be read \(RuntimeError: unforeseen"):
+        judged(("gpu_nodes",)).expect_settings(SETTINGS)
+
+
 def test_settings_that_were_not_read_are_skipped() -> None:
     with pytest.raises(pytest.skip.Exception):
         Subject(Target("gpu-1", (), {})).expect_settings(SETTINGS)
