@@ -21,19 +21,23 @@ from gpufleet.core.responses import ResponseRefused, read_response
 class Allowance:
     """What several responses of an API server may take together. Raises ResponseRefused.
 
-    Values are counted before JSON is parsed: `[]` has two bytes, and takes 64 in memory.
+    Values are counted before JSON is parsed: `[]` has two bytes, and takes 64 in memory. Several
+    threads may share it.
     """
 
     def __init__(self, limit: Limit, values: int, pages: int) -> None:
         self._limit, self._most = limit, values
         self._bytes = self._values = 0
         self._pages = pages
+        self._lock = threading.Lock()
         self._end = time.monotonic() + limit.seconds
 
     def take(self, data: bytes) -> None:
-        self._bytes += len(data)
-        self._pages -= 1
-        self._values += data.count(b",") + data.count(b"[") + data.count(b"{")
+        values = data.count(b",") + data.count(b"[") + data.count(b"{")
+        with self._lock:
+            self._bytes += len(data)
+            self._pages -= 1
+            self._values += values
         if self._bytes > self._limit.bytes:
             raise ResponseRefused(self._limit.too_large)
         if self._values > self._most:
