@@ -14,10 +14,9 @@ from gpufleet.gpu_stack.findings.stack import (
     OPERATOR_INSTALLS_DRIVERS,
     PLUGIN_THERE,
 )
-from gpufleet.gpu_stack.operands import PolicyOperands
 from gpufleet.helm.builder import EXPORTER, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.chart_choice import has_feature
-from gpufleet.helm.release import Release
+from gpufleet.helm.release import Operands, Release
 from gpufleet.kube.facts import ClusterNode, ClusterPolicy, ReleaseRef, Workload
 from gpufleet.monitoring.monitors import MonitorPlan
 
@@ -188,9 +187,7 @@ def _enables_exporter(build: StackBuilder, version: str) -> bool | None:
     return not conflicting and wanted.enabled and wanted.exporter
 
 
-def _operands(
-    build: StackBuilder, values: Mapping[str, Any], version: str
-) -> PolicyOperands | None:
+def _operands(build: StackBuilder, values: Mapping[str, Any], version: str) -> Operands | None:
     """What to wait for; None where the user's values disable the ClusterPolicy."""
     known = build.catalog.operands
     if (values.get("clusterPolicy") or {}).get("deployCR") is False:
@@ -208,7 +205,7 @@ def _operands(
         and (operand.switch is None or _enabled(values, operand.switch, default=True))
     }
     shared = _enabled(values, "sandboxWorkloads", default=False)  # with virtual machines
-    return PolicyOperands(known, pods if nodes and not shared else {})
+    return Operands(known, pods if nodes and not shared else {})
 
 
 def _enabled(values: Mapping[str, Any], component: str, *, default: bool) -> bool:

@@ -13,6 +13,7 @@ from gpufleet.helm.chart_values import same_values, unknown_values, values_diff,
 from gpufleet.helm.crds import crds_behind, plan_crds
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.models import HelmCatalog
+from gpufleet.helm.operands import awaited, operand_findings
 from gpufleet.helm.readiness import unready, without_pods
 from gpufleet.helm.recreate import recreated
 from gpufleet.helm.release import STALE, Action, HelmVersion, OperandWait, Release, ReleasePlan
@@ -64,7 +65,8 @@ def plan_release(
         workloads = facts.workloads_of(wanted.ref)
         empty = without_pods(wanted.ready, workloads, facts.nodes) if found else []
         operands = wanted.ready.operands if action == "no-op" else None
-        state = operands.findings(wanted.ref, facts) if operands else []
+        policies = facts.cluster_policies
+        state = operand_findings(operands, wanted.ref, policies) if operands else []
         return replace(plan, diff=(), findings=(*problems, *empty, *state))
     problems += _obstacles(wanted, found, facts)
     return _with_findings(plan, problems)
@@ -146,7 +148,7 @@ def _steady(
     behind = crds_behind(wanted, found.app_version, facts)
     waits = [*map(str, unready(wanted.ready, facts.workloads_of(wanted.ref), facts.nodes))]
     operands = wanted.ready.operands
-    beyond = operands.awaited(wanted.ref, facts) if operands else OperandWait()
+    beyond = awaited(operands, wanted.ref, facts) if operands else OperandWait()
     if beyond and beyond.no_policy:
         gone.append(beyond.policy)
     elif beyond:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from gpufleet.core.findings import Finding
-from gpufleet.kube.facts import ClusterFacts, HelmRelease, ObjectRef, ReleaseRef, Workload
+from gpufleet.helm.chart_models import OperatorOperands
+from gpufleet.kube.facts import HelmRelease, ObjectRef, ReleaseRef, Workload
 
 Action = Literal[
     "install", "upgrade", "no-op", "wait", "repair-pending", "repair-failed", "repair", "blocked"
@@ -67,16 +68,15 @@ class OperandWait:
         return bool(self.lines)
 
 
-class Operands(Protocol):
-    """Objects that an operator creates and that must be ready besides a release's workloads."""
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """The operands of one release's ClusterPolicy, and when they are ready.
 
-    def awaited(self, release: ReleaseRef, facts: ClusterFacts) -> OperandWait:
-        """What is not ready, from the facts."""
-        ...
+    `known`: how the operator reports it. `pods`: DaemonSet -> minimum number of pods.
+    """
 
-    def findings(self, release: ReleaseRef, facts: ClusterFacts) -> list[Finding]:
-        """Findings about operands that are all ready."""
-        ...
+    known: OperatorOperands
+    pods: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)

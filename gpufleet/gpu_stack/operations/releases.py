@@ -11,7 +11,6 @@ from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.core.visible import one_line
 from gpufleet.gpu_stack.builder import our_releases
-from gpufleet.gpu_stack.operations.operand_watch import look_at_operands
 from gpufleet.gpu_stack.settings import ClusterSettings, load_cluster_settings
 from gpufleet.helm.findings.releases import KIND_MISSING
 from gpufleet.helm.operations.cluster import Cluster, PlannedRelease, open_cluster
@@ -168,7 +167,7 @@ def _carry_out(state: State, host: Host, run: ClusterRun, planned: PlannedReleas
 
     pyinfra honours the return value only of a function that takes `state` and `host`.
     """
-    outcome = run.cluster.carry_out(planned, _say(host), look_at_operands)
+    outcome = run.cluster.carry_out(planned, _say(host))
     known = run.report.findings
     known += [found for found in outcome.findings if found not in known]
     if not outcome.ok:

@@ -265,3 +265,21 @@ RECREATED = Kind(
     "immutable.",
     "It is unavailable until the new pods are ready; upgrade when that is acceptable.",
 )
+OPERATOR_NOT_READY = Kind(
+    "GF882",
+    Severity.BLOCKER,
+    "GPU Operator is not ready",
+    "Release {release} is installed, but not all operands of its operator were ready after "
+    "{seconds} s: {reasons}",
+    "The operator continues, and nothing is rolled back: run again to wait longer, with a larger "
+    "cluster_timeout where drivers are compiled. If the problem persists: kubectl -n {namespace} "
+    "logs deployment/gpu-operator",
+)
+OPERATOR_FOUND_NO_GPU = Kind(
+    "GF883",
+    Severity.WARNING,
+    "GPU Operator found no GPU node",
+    "ClusterPolicy {policy} is ready because no node needs it: {message}",
+    "Nodes with a GPU have the label feature.node.kubernetes.io/pci-10de.present=true: check that "
+    "node-feature-discovery runs on them. No action required if they have yet to join.",
+)

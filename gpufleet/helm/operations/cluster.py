@@ -16,7 +16,6 @@ from gpufleet.helm.operations.charts import chart_archive, read_chart
 from gpufleet.helm.operations.crds import live_crds
 from gpufleet.helm.operations.program import find_helm
 from gpufleet.helm.operations.release_run import Outcome, ReleaseRun
-from gpufleet.helm.operations.release_watch import Looking
 from gpufleet.helm.output import Failure, explain_failure
 from gpufleet.helm.plan import (
     Controller,
@@ -94,13 +93,9 @@ class Cluster:
         documents = load_manifests(result.stdout)
         return [document for document in documents if isinstance(document, dict)]
 
-    def carry_out(
-        self, planned: PlannedRelease, say: Callable[[str], None], looking: Looking | None = None
-    ) -> Outcome:
-        """Apply the plan of a release; raises nothing. `looking`: watches its operands."""
-        run = ReleaseRun(
-            planned.plan, planned.archive, self.api, self.helm, self.facts, say, looking
-        )
+    def carry_out(self, planned: PlannedRelease, say: Callable[[str], None]) -> Outcome:
+        """Apply the plan of a release; raises nothing."""
+        run = ReleaseRun(planned.plan, planned.archive, self.api, self.helm, self.facts, say)
         return run.carry_out()
 
 

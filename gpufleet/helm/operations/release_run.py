@@ -11,7 +11,7 @@ from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.operations.calls import Helm
 from gpufleet.helm.operations.crds import write_crds
 from gpufleet.helm.operations.process import Result
-from gpufleet.helm.operations.release_watch import Looking, Say, WaitResult, Watch
+from gpufleet.helm.operations.release_watch import Say, WaitResult, Watch
 from gpufleet.helm.output import Failure, dropped_fields, error_line, explain_failure
 from gpufleet.helm.release import ReleasePlan
 from gpufleet.kube.facts import ClusterFacts
@@ -48,7 +48,6 @@ class ReleaseRun:
     helm: Helm
     facts: ClusterFacts
     say: Say
-    looking: Looking | None = None
 
     def carry_out(self) -> Outcome:
         """Apply the plan. Raises nothing: errors are in the outcome."""
@@ -65,7 +64,7 @@ class ReleaseRun:
         return replace(finding, message=without(finding.message, self.plan.release.values))
 
     def _carry_out(self, outcome: Outcome) -> None:
-        watch = Watch(self.api, self.plan.release, self.say, self.looking)
+        watch = Watch(self.api, self.plan.release, self.say)
         if self.plan.changes:
             self._say_what()
             outcome.changed = True

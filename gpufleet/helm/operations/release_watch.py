@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
 from gpufleet.core.findings import Finding
 from gpufleet.helm.findings.releases import OFFERS_NOTHING, RELEASE_UNREADABLE
+from gpufleet.helm.operations.operand_watch import OperandWatch
 from gpufleet.helm.pod_reasons import Reason, Stuck, failed_jobs, is_ready, reasons
 from gpufleet.helm.readiness import not_offering, unready, without_pods
-from gpufleet.helm.release import Operands, OperandWait, Readiness, Release
-from gpufleet.kube.facts import ClusterNode, HelmRelease, ReleaseRef, Workload, WorkloadKind
+from gpufleet.helm.release import OperandWait, Readiness, Release
+from gpufleet.kube.facts import ClusterNode, HelmRelease, Workload, WorkloadKind
 from gpufleet.kube.helm_releases import (
     UndecodableRelease,
     decode_release,
@@ -40,39 +41,13 @@ _FORBIDDEN = 403
 Say = Callable[[str], None]
 
 
-class OperandLook(Protocol):
-    """Reports the operands of a release's operator while the run waits for them."""
-
-    @property
-    def findings(self) -> list[Finding]:
-        """Findings once all operands are ready."""
-        ...
-
-    def look(self, spent: float) -> OperandWait:
-        """What is not ready `spent` seconds after the wait began; false if all is ready."""
-        ...
-
-    def validators(self, wait: OperandWait) -> list[Any]:
-        """Pods that explain why it is not ready."""
-        ...
-
-    def not_ready(self, seconds: float, reasons: Sequence[str]) -> Finding:
-        """The finding of a wait that failed."""
-        ...
-
-
-# API, release, its operands, whether it was just changed -> their watcher
-Looking = Callable[[ClusterApi, ReleaseRef, Operands, bool], OperandLook]
-
-
 @dataclass(slots=True)
 class Watch:
-    """Watches one release in the cluster. `looking`: required if it has operands."""
+    """Watches one release in the cluster."""
 
     api: ClusterApi
     release: Release
     say: Say
-    looking: Looking | None = None
     reported: float = field(default=0.0, init=False)
     hook_reasons: list[str] = field(default_factory=list, init=False)
     _pods_said: dict[str, list[Reason]] = field(default_factory=dict, init=False)  # hook Job -> why
@@ -122,11 +97,13 @@ class Watch:
     def _silent(self, expected: Readiness) -> list[str]:
         return not_offering(expected, self._nodes()) if expected.offering else []
 
-    def _operands(self, expected: Readiness, *, changed: bool) -> OperandLook | None:
-        if expected.operands is None:
+    def _operands(self, expected: Readiness, *, changed: bool) -> OperandWatch | None:
+        """After a change they must stay ready for a while."""
+        operands = expected.operands
+        if operands is None:
             return None
-        assert self.looking is not None, "a release with operands has a watcher"
-        return self.looking(self.api, self.release.ref, expected.operands, changed)
+        hold = operands.known.hold if changed else 0
+        return OperandWatch(self.api, self.release.ref, operands, hold)
 
     def during_helm(self, spent: float) -> None:
         """Report what helm waits for: its hook Jobs. Called repeatedly while it runs.

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from gpufleet.gpu_stack.operands import PolicyOperands, operand_findings, operand_wait, owned
 from gpufleet.helm.chart_choice import load_charts
-from gpufleet.helm.release import OperandWait
+from gpufleet.helm.operands import operand_findings, operand_wait, owned
+from gpufleet.helm.release import Operands, OperandWait
 from gpufleet.kube.facts import ClusterPolicy, ReleaseRef, Workload
 from gpufleet.kube.parse import parse_cluster_policy, parse_workload
 from tests.unit.gpu_stack.gpu_clusters import node
@@ -24,7 +24,7 @@ CAPTURE = Path(__file__).parent / "captures" / "gpu-operator-v26.7.0.json"
 CASES: dict[str, Any] = json.loads(CAPTURE.read_text())
 OURS = ReleaseRef("gpu-operator", "gpu-operator")
 PLUGIN, VALIDATOR = "nvidia-device-plugin-daemonset", "nvidia-operator-validator"
-EXPECTED = PolicyOperands(load_charts().operands, {PLUGIN: 3, VALIDATOR: 3})
+EXPECTED = Operands(load_charts().operands, {PLUGIN: 3, VALIDATOR: 3})
 LABELS = {f"nvidia.com/gpu.deploy.{part}": "true" for part in ("device-plugin", "driver")}
 NODES = [node(f"gpu-{number}", LABELS) for number in (1, 2, 3)]
 
@@ -85,7 +85,7 @@ def test_ready_without_pods_is_not_done_where_nodes_have_gpus() -> None:
 
 
 def test_ready_without_any_gpu_is_done_and_reported() -> None:
-    nothing = PolicyOperands(EXPECTED.known, {})
+    nothing = Operands(EXPECTED.known, {})
     case = policies("no-gpu-nodes")
     assert not operand_wait(nothing, OURS, case, operands("no-gpu-nodes"), NODES)
     (reported,) = operand_findings(nothing, OURS, case)

@@ -5,47 +5,29 @@ The state of the policy alone is not sufficient: see `operands` in charts.yaml.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from gpufleet.core.findings import Finding
-from gpufleet.gpu_stack.findings import operator as findings
-from gpufleet.helm.chart_models import OperatorOperands
+from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.readiness import unready
-from gpufleet.helm.release import OperandWait, Readiness
+from gpufleet.helm.release import Operands, OperandWait, Readiness
 from gpufleet.kube.facts import ClusterFacts, ClusterNode, ClusterPolicy, ReleaseRef, Workload
 
 READY, IGNORED = "ready", "ignored"  # states of a ClusterPolicy; notReady is the third
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyOperands:
-    """The operands of one release's ClusterPolicy, and when they are ready.
-
-    `known`: how the operator reports it. `pods`: DaemonSet -> minimum number of pods.
-    """
-
-    known: OperatorOperands
-    pods: Mapping[str, int]
-
-    def awaited(self, release: ReleaseRef, facts: ClusterFacts) -> OperandWait:
-        """The operands that are not ready, by the facts."""
-        policies = facts.cluster_policies if facts.serves(self.known.crd) else None
-        operands = owned(self, release, facts.workloads)
-        return operand_wait(self, release, policies, operands, facts.nodes)
-
-    def findings(self, release: ReleaseRef, facts: ClusterFacts) -> list[Finding]:
-        """Findings about an operator that is ready."""
-        return operand_findings(self, release, facts.cluster_policies)
+def awaited(expected: Operands, release: ReleaseRef, facts: ClusterFacts) -> OperandWait:
+    """The operands that are not ready, by the facts."""
+    policies = facts.cluster_policies if facts.serves(expected.known.crd) else None
+    operands = owned(expected, release, facts.workloads)
+    return operand_wait(expected, release, policies, operands, facts.nodes)
 
 
 def policy_of(release: ReleaseRef, policies: Sequence[ClusterPolicy]) -> ClusterPolicy | None:
     return next((policy for policy in policies if policy.release == release), None)
 
 
-def owned(
-    expected: PolicyOperands, release: ReleaseRef, workloads: Sequence[Workload]
-) -> list[Workload]:
+def owned(expected: Operands, release: ReleaseRef, workloads: Sequence[Workload]) -> list[Workload]:
     """The DaemonSets that the operator of a release created, in its own namespace."""
     return [
         work
@@ -57,7 +39,7 @@ def owned(
 
 
 def operand_wait(
-    expected: PolicyOperands,
+    expected: Operands,
     release: ReleaseRef,
     policies: Sequence[ClusterPolicy] | None,
     operands: Sequence[Workload],
@@ -80,7 +62,7 @@ def operand_wait(
 
 
 def operand_findings(
-    expected: PolicyOperands, release: ReleaseRef, policies: Sequence[ClusterPolicy]
+    expected: Operands, release: ReleaseRef, policies: Sequence[ClusterPolicy]
 ) -> list[Finding]:
     """Findings about a policy that is ready."""
     policy = policy_of(release, policies)
@@ -104,7 +86,7 @@ def _state(policy: ClusterPolicy, policies: Sequence[ClusterPolicy]) -> str:
 
 
 def _missing(
-    expected: PolicyOperands, policy: ClusterPolicy, operands: Sequence[Workload]
+    expected: Operands, policy: ClusterPolicy, operands: Sequence[Workload]
 ) -> Iterator[str]:
     """Required DaemonSets that are missing, or still those of an older chart."""
     there = {work.name: work for work in operands}

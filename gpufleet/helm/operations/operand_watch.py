@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.gpu_stack.findings.operator import OPERATOR_NOT_READY
-from gpufleet.gpu_stack.operands import PolicyOperands, operand_findings, operand_wait, owned
+from gpufleet.helm.findings.releases import OPERATOR_NOT_READY
+from gpufleet.helm.operands import operand_findings, operand_wait, owned
 from gpufleet.helm.release import Operands, OperandWait
 from gpufleet.kube.facts import ClusterNode, ClusterPolicy, ReleaseRef, Workload
 from gpufleet.kube.operations.api import ApiError, ClusterApi
@@ -21,7 +21,7 @@ class OperandWatch:
 
     api: ClusterApi
     release: ReleaseRef
-    expected: PolicyOperands
+    expected: Operands
     hold: int
     since: float | None = field(default=None, init=False)  # when it was first seen ready
     policies: list[ClusterPolicy] = field(default_factory=list, init=False)
@@ -86,12 +86,3 @@ class OperandWatch:
         if all(work.wanted for work in operands if self.expected.pods.get(work.name)):
             return []
         return [parse_node(item) for item in self.api.list("/api/v1/nodes")]
-
-
-def look_at_operands(
-    api: ClusterApi, release: ReleaseRef, expected: Operands, changed: bool
-) -> OperandWatch:
-    """The watch of a release's operands; after a change they must stay ready for a while, because
-    the operator's status may be outdated."""
-    assert isinstance(expected, PolicyOperands)
-    return OperandWatch(api, release, expected, expected.known.hold if changed else 0)
