@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import base64
+from functools import partial
 from typing import Any
 
 import yaml
 from pyinfra import host
-from pyinfra.api import FunctionCommand, Host, State
+from pyinfra.api import FunctionCommand
 
 from gpufleet.core.findings import Finding
 from gpufleet.host.boundary import failing
 from gpufleet.host.operation import Commands
 from gpufleet.kube.objects import OURS
 from gpufleet.kube.operations.api import ApiError, ClusterApi
-from gpufleet.kube.operations.boundary import cluster_operation, writing
+from gpufleet.kube.operations.boundary import cluster_operation, write
 from gpufleet.monitoring.alertmanager import (
     CONFIG_KEY,
     CONFIG_SECRET,
@@ -43,7 +44,7 @@ def ensure_config(api: ClusterApi, receivers: tuple[str, str] | None) -> Command
     elif _secret(api, receivers[0], CONFIG_SECRET).get(CONFIG_KEY) == wanted:
         host.noop("Alertmanager's configuration is up to date")
     else:
-        yield FunctionCommand(_write, (api, receivers[0], wanted), {})
+        yield _write(api, receivers[0], wanted)
 
 
 def wanted_config(api: ClusterApi, namespace: str, name: str) -> str | Finding:
@@ -71,7 +72,7 @@ def _secret(api: ClusterApi, namespace: str, name: str) -> dict[str, str]:
     return {key: base64.b64decode(value).decode("utf-8", "replace") for key, value in data.items()}
 
 
-def _write(state: State, host: Host, api: ClusterApi, namespace: str, text: str) -> bool:
+def _write(api: ClusterApi, namespace: str, text: str) -> FunctionCommand:
     path = f"/api/v1/namespaces/{namespace}/secrets/{CONFIG_SECRET}"
     body = {
         "apiVersion": "v1",
@@ -79,6 +80,4 @@ def _write(state: State, host: Host, api: ClusterApi, namespace: str, text: str)
         "metadata": {"name": CONFIG_SECRET, "namespace": namespace, "labels": OURS},
         "data": {CONFIG_KEY: base64.b64encode(text.encode()).decode()},
     }
-    with writing(f"write {path}", secret=True):
-        api.apply(path, body)
-    return True
+    return write(f"write {path}", partial(api.apply, path, body), secret=True)

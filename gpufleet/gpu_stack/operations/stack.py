@@ -6,10 +6,9 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from functools import partial
 
 from pyinfra import host, state
-from pyinfra.api import FunctionCommand, Host, State
 from pyinfra.api.exceptions import NoGroupError
 
 from gpufleet.gpu_stack.model import StackPlan
@@ -22,7 +21,7 @@ from gpufleet.host.operation import Commands
 from gpufleet.kube.facts import ServerVersion
 from gpufleet.kube.findings import NAMED_TWICE
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.boundary import cluster_boundary, cluster_operation, writing
+from gpufleet.kube.operations.boundary import cluster_boundary, cluster_operation, write
 from gpufleet.kube.operations.namespaces import ensure_namespace
 from gpufleet.run.reporting import RunReport
 
@@ -108,16 +107,12 @@ def label_nodes(api: ClusterApi, names: Sequence[str], label: str, value: str) -
     if not names:
         host.noop("every GPU node has the label")
         return
-    yield FunctionCommand(_label, (api, names, label, value), {})
 
-
-def _label(
-    state: State, host: Host, api: ClusterApi, names: Sequence[str], label: str, value: str
-) -> bool:
-    with writing("label nodes"):
+    def label_all() -> None:
         for name in names:
             api.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": {label: value}}})
-    return True
+
+    yield write("label nodes", label_all)
 
 
 @cluster_operation
@@ -139,15 +134,7 @@ def ensure_runtime_class(api: ClusterApi, name: str | None) -> Commands:
     body = {
         "apiVersion": group, "kind": "RuntimeClass", "metadata": {"name": name}, "handler": name,
     }  # fmt: skip
-    yield FunctionCommand(_create, (api, classes, body, f"create RuntimeClass {name}"), {})
-
-
-def _create(
-    state: State, host: Host, api: ClusterApi, path: str, body: dict[str, Any], action: str
-) -> bool:
-    with writing(action):
-        api.create(path, body)
-    return True
+    yield write(f"create RuntimeClass {name}", partial(api.create, classes, body))
 
 
 @cluster_operation
@@ -161,15 +148,14 @@ def ensure_password(api: ClusterApi, secret: tuple[str, str] | None) -> Commands
     if secret is None or api.find("/api/v1/namespaces/{}/secrets/{}".format(*secret)):
         host.noop("Grafana's password exists")
         return
-    yield FunctionCommand(_create_password, (api, *secret), {})
+    create = partial(_create_password, api, *secret)
+    yield write("create Secret {}/{}".format(*secret), create, secret=True)
 
 
-def _create_password(state: State, host: Host, api: ClusterApi, namespace: str, name: str) -> bool:
+def _create_password(api: ClusterApi, namespace: str, name: str) -> None:
     body = {
         "metadata": {"name": name},
         "stringData": {"admin-user": USER, "admin-password": secrets.token_urlsafe(24)},
     }
-    with writing(f"create Secret {namespace}/{name}", secret=True):
-        ensure_namespace(api, namespace)
-        api.create(f"/api/v1/namespaces/{namespace}/secrets", body)
-    return True
+    ensure_namespace(api, namespace)
+    api.create(f"/api/v1/namespaces/{namespace}/secrets", body)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec
 
 from pyinfra import host, state
+from pyinfra.api import FunctionCommand, Host, State
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.operation import OperationMeta
 
@@ -65,15 +66,19 @@ def cluster_operation(
     return operation(function, cluster_findings)
 
 
-@contextmanager
-def writing(action: str, *, secret: bool = False) -> Iterator[None]:
-    """A write that the API server may reject: raises ClusterProblem with `action`.
+def write(action: str, call: Callable[[], object], *, secret: bool = False) -> FunctionCommand:
+    """The command of a write that the API server may reject; the finding then names `action`.
 
     `secret`: the object is secret, and the server's message may quote it.
     """
+    return FunctionCommand(_write, (action, call, secret), {})
+
+
+def _write(state: State, host: Host, action: str, call: Callable[[], object], secret: bool) -> bool:
+    """pyinfra honours the return value only of a function that takes `state` and `host`."""
     try:
-        yield
+        call()
     except ApiError as error:
-        raise ClusterProblem(
-            WRITE_REFUSED(action=action, reason=error.reason if secret else error)
-        ) from error
+        reason = error.reason if secret else error
+        raise ClusterProblem(WRITE_REFUSED(action=action, reason=reason)) from error
+    return True

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyinfra import host
-from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.host.operation import Commands
 from gpufleet.kube.objects import ObjectChange, ObjectSet, changes
 from gpufleet.kube.operations.api import ApiError, ClusterApi
-from gpufleet.kube.operations.boundary import cluster_operation, writing
+from gpufleet.kube.operations.boundary import cluster_operation, write
 from gpufleet.kube.operations.namespaces import ensure_namespace
 
 
@@ -36,19 +37,10 @@ def apply_objects(api: ClusterApi, wanted: ObjectSet | None) -> Commands:
         host.noop("objects are up to date")
         return
     for change in found:
-        yield FunctionCommand(_write, (api, wanted, change), {})
-
-
-def _write(
-    state: State, host: Host, api: ClusterApi, wanted: ObjectSet, change: ObjectChange
-) -> bool:
-    path = f"{wanted.path}/{change.name}"
-    with writing(f"{change.action} {path}"):
-        if change.action == "delete":
-            api.delete(path)
-        else:
-            _apply(api, wanted.namespace, path, change)
-    return True
+        path = f"{wanted.path}/{change.name}"
+        deleted = partial(api.delete, path)
+        applied = partial(_apply, api, wanted.namespace, path, change)
+        yield write(f"{change.action} {path}", deleted if change.action == "delete" else applied)
 
 
 def _apply(api: ClusterApi, namespace: str, path: str, change: ObjectChange) -> None:

@@ -9,7 +9,7 @@ import pytest
 from gpufleet.kube.objects import ObjectChange
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError
-from gpufleet.kube.operations.boundary import writing
+from gpufleet.kube.operations.boundary import write
 from gpufleet.kube.operations.namespaces import ensure_namespace
 from gpufleet.kube.operations.objects import _apply
 
@@ -51,8 +51,13 @@ def test_an_existing_namespace_is_no_error_and_a_rejection_is_one() -> None:
 @pytest.mark.parametrize(("secret", "shown"), [(False, True), (True, False)])
 def test_a_rejected_write_names_the_action_and_quotes_no_secret(secret: bool, shown: bool) -> None:
     answer = {"reason": "Invalid", "message": "data[key]: hunter2secret is too long"}
-    with pytest.raises(ClusterProblem) as caught, writing("write it", secret=secret):
+
+    def rejected() -> None:
         raise ApiError("PUT /x", 422, answer, "test")
+
+    command = write("write it", rejected, secret=secret)
+    with pytest.raises(ClusterProblem) as caught:
+        command.function(None, None, *command.args)
     (found,) = caught.value.findings
     assert (found.code, "Cannot write it: " in found.message) == ("GF880", True)
     assert ("hunter2secret" in found.message) is shown
