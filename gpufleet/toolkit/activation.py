@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gpufleet.facts.model import Runtime
 from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.config import docker
 from gpufleet.toolkit.config.edits import has
@@ -13,10 +12,11 @@ from gpufleet.toolkit.config.json_text import JSON
 from gpufleet.toolkit.runtime_model import Activation, Context, RuntimePlan
 
 
-def with_activation(plan: RuntimePlan, runtime: Runtime, context: Context) -> RuntimePlan:
+def with_activation(plan: RuntimePlan, context: Context) -> RuntimePlan:
     """How the change takes effect, without stopping containers unless that is allowed."""
-    plan = replace(plan, started=context.started(runtime.unit))
-    need, reason = _needed(plan, runtime, context)
+    runtime = context.runtime
+    plan = replace(plan, started=context.service.started)
+    need, reason = _needed(plan, context)
     if need == "none" or not runtime.running or any(note.blocks for note in plan.findings):
         return plan
     if not context.settings.restart:
@@ -39,12 +39,12 @@ def with_activation(plan: RuntimePlan, runtime: Runtime, context: Context) -> Ru
     return replace(plan, activation=need, reason=reason, spare=spare)
 
 
-def _needed(plan: RuntimePlan, runtime: Runtime, context: Context) -> tuple[Activation, str]:
+def _needed(plan: RuntimePlan, context: Context) -> tuple[Activation, str]:
     """docker loads runtimes on a reload, but detects CDI and `--gpus` only when it starts."""
-    earlier = context.pending(runtime.unit)
+    earlier = context.pending
     if earlier:
         return "restart", earlier
-    if runtime.name != "docker":
+    if context.runtime.name != "docker":
         return ("restart", f"{plan.config} changes") if plan.change else ("none", "")
     if context.first:
         return "restart", "docker detects the toolkit, for `--gpus`, only when it starts"

@@ -134,9 +134,8 @@ def plan_toolkit(
     plugin = lock_plugin(facts, catalog, hold=settings.hold)
     moves = action != "none" or bool(plugin)
     first = action == "install" or _first_run_broke_off(facts)
-    context = Context(settings, facts, catalog, first=first)
     runtimes = tuple(
-        plan_runtime(key, runtime, context)
+        plan_runtime(Context(key, runtime, settings, facts, catalog, first))
         for key, runtime in facts.runtimes.items()
         if settings.runtimes == "auto" or runtime.name in settings.runtimes
     )

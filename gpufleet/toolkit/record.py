@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 from pydantic import Field, ValidationError
@@ -34,35 +35,13 @@ class ChangesPart(Part):
     @property
     def record(self) -> Record:
         """The record that reverts the changes."""
-        edits = tuple(
-            Edit(
-                tuple(edit.path),
-                edit.value,
-                edit.before,
-                edit.after,
-                edit.existed,
-                edit.old,
-                edit.parents,
-            )
-            for edit in self.edits
-        )
+        edits = tuple(Edit(**{**vars(edit), "path": tuple(edit.path)}) for edit in self.edits)
         return Record(self.created, self.skeleton, edits, self.inherits)
 
     @classmethod
     def of(cls, record: Record) -> ChangesPart:
         """The changes of one file for the host's record."""
-        edits = [
-            EditPart(
-                path=list(edit.path),
-                value=edit.value,
-                before=edit.before,
-                after=edit.after,
-                existed=edit.existed,
-                old=edit.old,
-                parents=edit.parents,
-            )
-            for edit in record.edits
-        ]
+        edits = [EditPart(**{**asdict(edit), "path": list(edit.path)}) for edit in record.edits]
         return cls(
             created=record.created, skeleton=record.skeleton, edits=edits, inherits=record.inherits
         )

@@ -13,7 +13,7 @@ from gpufleet.toolkit.config.json_text import JSON
 from gpufleet.toolkit.config.model import Merged
 from gpufleet.toolkit.config.tables import parsed
 from gpufleet.toolkit.runtime_model import ConfigChange, Context, RuntimePlan
-from gpufleet.toolkit.runtime_texts import containerd_socket, main_path, text_of
+from gpufleet.toolkit.runtime_texts import containerd_socket
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 # A line of `containerd config dump` and of `crio config` that shows that nvidia is registered.
@@ -29,9 +29,7 @@ class Target:
     merged: Merged
 
 
-def change_of(
-    key: str, target: Target, runtime: Runtime, context: Context, *, serving: bool
-) -> ConfigChange | None:
+def change_of(target: Target, context: Context, *, serving: bool) -> ConfigChange | None:
     """The change of one file; None if unchanged. `serving`: it registers nvidia."""
     if not target.merged.changed or target.merged.blocked:
         return None
@@ -43,69 +41,60 @@ def change_of(
         after=target.merged.text,
         mode=there.mode if there else 0o644,
         sha256=there.sha256 or _sha256(target.text) if there else "",
-        validate=_validate(runtime, context),
-        read_back=_read_back(key, runtime, context) if serving else (),
-        expected=_TABLE if serving and runtime.name != "docker" else "",
+        validate=_validate(context),
+        read_back=_read_back(context) if serving else (),
+        expected=_TABLE if serving and context.runtime.name != "docker" else "",
     )
 
 
-def _read_back(key: str, runtime: Runtime, context: Context) -> tuple[str, ...]:
-    if runtime.name == "containerd":
-        main = main_path(key, runtime, context.settings)
-        return ("containerd", "--config", main, "config", "dump")
-    return ("crio", "config") if runtime.name == "crio" else ()
+def _read_back(context: Context) -> tuple[str, ...]:
+    if context.runtime.name == "containerd":
+        return ("containerd", "--config", context.main_path, "config", "dump")
+    return ("crio", "config") if context.runtime.name == "crio" else ()
 
 
-def assemble(
-    key: str, runtime: Runtime, target: Target, context: Context, *, serving: bool
-) -> RuntimePlan:
+def assemble(target: Target, context: Context, *, serving: bool) -> RuntimePlan:
     """The plan of a runtime whose file changes, before its activation is chosen."""
-    merged = target.merged
+    merged, runtime = target.merged, context.runtime
     findings = list(merged.notes)
-    service = context.facts.services.get(runtime.unit)
-    if service and service.active == "failed":
+    if context.service.active == "failed":
         findings.append(found.RUNTIME_FAILED(unit=runtime.unit))
-    if context.settings.cdi and runtime.name != "crio" and not context.has(runtime, "cdi"):
-        since = context.known(runtime).minimum("cdi")
+    if context.settings.cdi and runtime.name != "crio" and not context.has("cdi"):
+        since = context.known.minimum("cdi")
         findings.append(
             found.CDI_UNSUPPORTED(runtime=runtime.name, version=runtime.version, since=since)
         )
     return RuntimePlan(
-        key=key,
+        key=context.key,
         name=runtime.name,
         unit=runtime.unit,
         config=target.path,
-        change=change_of(key, target, runtime, context, serving=serving),
-        activation="none",
-        reason="",
-        postponed=False,
+        change=change_of(target, context, serving=serving),
         default=context.settings.default_runtime,
         user_keys=_user_keys(runtime, target),
         record=merged.record,
         findings=tuple(findings),
-        socket=_socket(key, runtime, context),
+        socket=_socket(context),
         running=runtime.running,
         serves=serving,
     )
 
 
-def _socket(key: str, runtime: Runtime, context: Context) -> str:
-    if runtime.unit != "containerd.service":
+def _socket(context: Context) -> str:
+    if context.runtime.unit != "containerd.service":
         return ""
-    service = context.facts.services.get(runtime.unit)
-    main = text_of(context.facts, main_path(key, runtime, context.settings))
-    return containerd_socket(main, service.exec_start if service else "")
+    return containerd_socket(context.text(context.main_path), context.service.exec_start)
 
 
 def _sha256(text: str | None) -> str:
     return hashlib.sha256((text or "").encode()).hexdigest()
 
 
-def _validate(runtime: Runtime, context: Context) -> tuple[str, ...]:
-    if runtime.name == "docker":
-        able = context.has(runtime, "validate")
+def _validate(context: Context) -> tuple[str, ...]:
+    if context.runtime.name == "docker":
+        able = context.has("validate")
         return ("dockerd", "--validate", "--config-file", "{path}") if able else ()
-    if runtime.name == "containerd":
+    if context.runtime.name == "containerd":
         return ("containerd", "--config", "{path}", "config", "dump")
     return ("crio", "--config", "{path}", "config")
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
-from gpufleet.facts.model import NodeFacts, Runtime
+from gpufleet.facts.model import NodeFacts, Runtime, Service
 from gpufleet.host.file_write import FileWrite
 from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.config import containerd
@@ -60,14 +60,14 @@ class RuntimePlan:
     name: str  # docker, containerd, crio
     unit: str
     config: str  # path of the file with our settings
-    change: ConfigChange | None
-    activation: Activation
-    reason: str  # why it must be restarted or reloaded
-    postponed: bool  # a restart is needed, and left to the user
-    default: bool
-    user_keys: tuple[str, ...]  # the user's settings that must stay
-    record: Record
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...]
+    change: ConfigChange | None = None
+    activation: Activation = "none"
+    reason: str = ""  # why it must be restarted or reloaded
+    postponed: bool = False  # a restart is needed, and left to the user
+    default: bool = False
+    user_keys: tuple[str, ...] = ()  # the user's settings that must stay
+    record: Record = field(default_factory=Record)
     started: str = ""  # last start of the unit, in microseconds since boot
     others: tuple[ConfigChange, ...] = ()  # files that the runtime read in an earlier run
     earlier: tuple[tuple[str, Record], ...] = ()  # such files that still have our settings
@@ -112,40 +112,64 @@ class RuntimePlan:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The inputs of every runtime's plan."""
+    """The inputs of the plan of one runtime."""
 
+    key: str  # as in NodeFacts.runtimes
+    runtime: Runtime
     settings: ToolkitSettings
     facts: NodeFacts
     catalog: ToolkitCatalog
-    first: bool  # this run installs the toolkit's packages for the first time
+    first: bool = False  # this run installs the toolkit's packages for the first time
 
-    def known(self, runtime: Runtime) -> KnownRuntime:
-        return next(r for r in self.catalog.runtimes.runtimes if r.name == runtime.name)
+    @property
+    def known(self) -> KnownRuntime:
+        """The catalog's entry of the runtime."""
+        return next(r for r in self.catalog.runtimes.runtimes if r.name == self.runtime.name)
 
-    def has(self, runtime: Runtime, feature: str) -> bool:
+    def has(self, feature: str) -> bool:
         """Whether the runtime's version has a feature of runtimes.yaml; False if unknown."""
-        since = self.known(runtime).minimum(feature)
-        return bool(since) and version_tuple(runtime.version) >= version_tuple(since)
+        since = self.known.minimum(feature)
+        return bool(since) and version_tuple(self.runtime.version) >= version_tuple(since)
 
-    def newest_version(self, runtime: Runtime) -> int:
+    @property
+    def newest_version(self) -> int:
         """containerd: the newest file version that the program supports; it honours older names.
 
         1.x reads a file of version 3 as version 2, and ignores the names of version 3.
         """
-        if not runtime.version:
+        if not self.runtime.version:
             return containerd.NEWEST
-        return 4 if self.has(runtime, "config-v4") else 3 if self.has(runtime, "config-v3") else 2
+        return 4 if self.has("config-v4") else 3 if self.has("config-v3") else 2
 
-    def reads(self, runtime: Runtime) -> Reads:
+    @property
+    def reads(self) -> Reads:
         """Non-JSON texts that docker's version accepts."""
-        return Reads(self.has(runtime, "blank-file"), self.has(runtime, "byte-order-mark"))
+        return Reads(self.has("blank-file"), self.has("byte-order-mark"))
 
-    def files(self, key: str) -> dict[str, Record]:
-        """Our recorded changes of a runtime's files, by path.
+    @property
+    def main_path(self) -> str:
+        """The file that the runtime reads first."""
+        if self.key == "containerd" and self.settings.containerd_config:
+            return self.settings.containerd_config
+        return self.runtime.config_path
+
+    def text(self, path: str) -> str | None:
+        """A file's text; None if it does not exist or cannot be read."""
+        file = self.facts.files.get(path)
+        return file.content if file else None
+
+    @property
+    def service(self) -> Service:
+        """The runtime's unit; an empty one if the host has none."""
+        return self.facts.services.get(self.runtime.unit, Service(self.runtime.unit, "", "", ""))
+
+    @property
+    def files(self) -> dict[str, Record]:
+        """Our recorded changes of the runtime's files, by path.
 
         The effective file of the last run is first, then those of earlier runs.
         """
-        runtime = recorded_runtimes(self.facts).get(key, RuntimePart())
+        runtime = recorded_runtimes(self.facts).get(self.key, RuntimePart())
         records = {
             part.config: part.changes.record if part.changes else Record()
             for part in (runtime, *runtime.earlier)
@@ -153,10 +177,10 @@ class Context:
         }
         return {path: record for path, record in records.items() if record}
 
-    def record(self, key: str, path: str) -> Record:
+    def record(self, path: str) -> Record:
         """Our changes of the file at `path`, under this name or another one."""
         real = self.real_path(path)
-        files = self.files(key)
+        files = self.files
         return next((files[name] for name in files if self.real_path(name) == real), Record())
 
     def real_path(self, path: str) -> str:
@@ -165,15 +189,11 @@ class Context:
         link = file.link if file else ""
         return posixpath.normpath(posixpath.join(posixpath.dirname(path), link)) if link else path
 
-    def pending(self, unit: str) -> str:
+    @property
+    def pending(self) -> str:
         """Why the unit needs a restart since an earlier run; "" once it was restarted."""
         toolkit = self.facts.provenance.entry(ToolkitEntry)
-        entry = toolkit.pending.get(unit, PendingPart())
-        same_start = entry.started == self.started(unit)
+        entry = toolkit.pending.get(self.runtime.unit, PendingPart())
+        same_start = entry.started == self.service.started
         same_boot = entry.boot_id == self.facts.boot_id
         return entry.reason if same_boot and same_start else ""
-
-    def started(self, unit: str) -> str:
-        """The unit's last start, as reported by the host."""
-        service = self.facts.services.get(unit)
-        return service.started if service else ""

@@ -15,7 +15,7 @@ from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.record import recorded_runtimes
 from gpufleet.toolkit.runtime_change import Target, assemble, change_of
 from gpufleet.toolkit.runtime_model import ConfigChange, Context, RuntimePlan
-from gpufleet.toolkit.runtime_texts import main_path, safe, text_of
+from gpufleet.toolkit.runtime_texts import safe
 from gpufleet.toolkit.settings import ToolkitSettings
 
 
@@ -23,36 +23,35 @@ def plan_runtime_removal(
     settings: ToolkitSettings, facts: NodeFacts, catalog: ToolkitCatalog
 ) -> tuple[RuntimePlan, ...]:
     """The plans that remove our settings of each recorded runtime from all its files."""
-    context = Context(settings, facts, catalog, first=False)
-    recorded = recorded_runtimes(facts)
-    return tuple(_plan_removal(key, context) for key in recorded if context.files(key))
+    contexts = (
+        Context(key, facts.runtimes.get(key) or _gone(key, part.config), settings, facts, catalog)
+        for key, part in recorded_runtimes(facts).items()
+    )
+    return tuple(_plan_removal(context) for context in contexts if context.files)
 
 
-def _plan_removal(key: str, context: Context) -> RuntimePlan:
-    files = context.files(key)
-    there = context.facts.runtimes.get(key)
-    runtime = there or _gone(key, next(iter(files)))
-    targets = [_retracted(key, runtime, path, context) for path in files]
-    main = main_path(key, runtime, context.settings)
+def _plan_removal(context: Context) -> RuntimePlan:
+    targets = [_retracted(path, context) for path in context.files]
+    main = context.main_path
     # the effective file is the one that the runtime reads; by default that of the last run
     targets.sort(key=lambda target: target.path != main)
     counts = next((each for each in targets if each.merged.changed), targets[0])
     plan = replace(
-        assemble(key, runtime, counts, context, serving=False),
+        assemble(counts, context, serving=False),
         default=False,
         findings=tuple(note for target in targets for note in target.merged.notes),
-        others=_changes(key, runtime, [each for each in targets if each is not counts], context),
+        others=_changes([each for each in targets if each is not counts], context),
     )
-    if plan.change and there is None:
+    if plan.change and context.key not in context.facts.runtimes:
         plan = replace(
             plan,
             change=replace(plan.change, validate=()),
             others=tuple(replace(change, validate=()) for change in plan.others),
         )
-    return with_activation(plan, runtime, context)
+    return with_activation(plan, context)
 
 
-def without_old_files(plan: RuntimePlan, runtime: Runtime, context: Context) -> RuntimePlan:
+def without_old_files(plan: RuntimePlan, context: Context) -> RuntimePlan:
     """The plan of a runtime whose configuration path changed: clean the old file.
 
     A file that cannot be cleaned stays in the host's record, for a later run or the removal.
@@ -60,8 +59,8 @@ def without_old_files(plan: RuntimePlan, runtime: Runtime, context: Context) -> 
     if not plan.managed:
         return plan
     ours = context.real_path(plan.config)
-    old = [path for path in context.files(plan.key) if context.real_path(path) != ours]
-    targets = [_retracted(plan.key, runtime, path, context) for path in old]
+    old = [path for path in context.files if context.real_path(path) != ours]
+    targets = [_retracted(path, context) for path in old]
     notes = [
         replace(note, severity=Severity.WARNING) if note.blocks else note
         for target in targets
@@ -69,9 +68,9 @@ def without_old_files(plan: RuntimePlan, runtime: Runtime, context: Context) -> 
     ]
     return replace(
         plan,
-        others=_changes(plan.key, runtime, targets, context),
+        others=_changes(targets, context),
         earlier=tuple(
-            (target.path, context.record(plan.key, target.path))
+            (target.path, context.record(target.path))
             for target in targets
             if target.merged.blocked
         ),
@@ -79,35 +78,30 @@ def without_old_files(plan: RuntimePlan, runtime: Runtime, context: Context) -> 
     )
 
 
-def _retracted(key: str, runtime: Runtime, path: str, context: Context) -> Target:
+def _retracted(path: str, context: Context) -> Target:
     """One file without our settings; with a blocker if that is not possible."""
-    record, file = context.record(key, path), context.facts.files.get(path)
+    record, file = context.record(path), context.facts.files.get(path)
     if file is None or file.error:
         reason = file.error if file else "it was not among the files that were read"
         note = found.CONFIG_UNREADABLE(file=path, reason=reason)
         return Target(path, None, Merged(None, False, (note,), record))
-    text = text_of(context.facts, path)
-    merged = _unmerged(runtime, text, record, path, context)
-    if key in context.facts.runtimes:
-        merged = safe(key, runtime, path, merged, context)
+    text = context.text(path)
+    merged = _unmerged(text, record, path, context)
+    if context.key in context.facts.runtimes:
+        merged = safe(path, merged, context)
     return Target(path, text, merged)
 
 
-def _unmerged(
-    runtime: Runtime, text: str | None, record: Record, path: str, context: Context
-) -> Merged:
-    if runtime.name == "containerd":
-        fills_maps = context.has(runtime, "config-v3")
-        return containerd.unmerge(text, record, path, fills_maps)
-    if runtime.name == "crio":
+def _unmerged(text: str | None, record: Record, path: str, context: Context) -> Merged:
+    if context.runtime.name == "containerd":
+        return containerd.unmerge(text, record, path, context.has("config-v3"))
+    if context.runtime.name == "crio":
         return crio.unmerge(text, record, path)
-    return docker.unmerge(text, record, path, context.reads(runtime))
+    return docker.unmerge(text, record, path, context.reads)
 
 
-def _changes(
-    key: str, runtime: Runtime, targets: list[Target], context: Context
-) -> tuple[ConfigChange, ...]:
-    changes = (change_of(key, each, runtime, context, serving=False) for each in targets)
+def _changes(targets: list[Target], context: Context) -> tuple[ConfigChange, ...]:
+    changes = (change_of(each, context, serving=False) for each in targets)
     return tuple(change for change in changes if change)
 
 

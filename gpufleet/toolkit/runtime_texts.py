@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gpufleet.core.findings import Finding
-from gpufleet.facts.model import NodeFacts, Runtime
 from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.config import containerd, crio, docker, references
 from gpufleet.toolkit.config.edits import NotUnderstood, lookup
@@ -14,22 +12,8 @@ from gpufleet.toolkit.config.model import Merged
 from gpufleet.toolkit.config.references import References
 from gpufleet.toolkit.config.tables import parsed
 from gpufleet.toolkit.runtime_model import Context
-from gpufleet.toolkit.settings import ToolkitSettings
 
 SOCKET = "/run/containerd/containerd.sock"  # containerd's default
-
-
-def main_path(key: str, runtime: Runtime, settings: ToolkitSettings) -> str:
-    """The file that a runtime reads first."""
-    if key == "containerd" and settings.containerd_config:
-        return settings.containerd_config
-    return runtime.config_path
-
-
-def text_of(facts: NodeFacts, path: str) -> str | None:
-    """A file's text; None if it does not exist or cannot be read."""
-    file = facts.files.get(path)
-    return file.content if file else None
 
 
 def imported_texts(
@@ -56,46 +40,43 @@ def containerd_socket(main: str | None, exec_start: str) -> str:
     return flags[-1] if flags else str(named or SOCKET)
 
 
-def safe(key: str, runtime: Runtime, path: str, merged: Merged, context: Context) -> Merged:
+def safe(path: str, merged: Merged, context: Context) -> Merged:
     """The merge, or none of it if the runtime would refer to an undefined one."""
     if not merged.changed or merged.blocked:
         return merged
     before = {name: file.content for name, file in context.facts.files.items()}
     after = {**before, path: merged.text}
-    known = _unresolved(key, runtime, path, before, context)
-    lost = _unresolved(key, runtime, path, after, context)
-    notes = [_still_named(path, runtime, *pair) for pair in lost.items() if pair[0] not in known]
+    known = _unresolved(path, before, context)
+    notes = [
+        found.RUNTIME_STILL_NAMED(
+            file=path, runtime=context.runtime.name, name=name, setting=setting
+        )
+        for name, setting in _unresolved(path, after, context).items()
+        if name not in known
+    ]
     if not notes:
         return merged
-    record = merged.record or context.record(key, path)
+    record = merged.record or context.record(path)
     return replace(
         merged, text=before.get(path), changed=False, notes=(*merged.notes, *notes), record=record
     )
 
 
-def _still_named(path: str, runtime: Runtime, name: str, setting: str) -> Finding:
-    return found.RUNTIME_STILL_NAMED(file=path, runtime=runtime.name, name=name, setting=setting)
-
-
-def _unresolved(
-    key: str, runtime: Runtime, path: str, files: Mapping[str, str | None], context: Context
-) -> References:
+def _unresolved(path: str, files: Mapping[str, str | None], context: Context) -> References:
     """Runtimes that are named but not defined, with `path` as one of the files."""
     texts = {name: text for name, text in files.items() if text is not None}
-    if runtime.name == "docker":
-        service = context.facts.services.get(runtime.unit)
+    if context.runtime.name == "docker":
         try:
             data = docker.data(texts.get(path))
         except NotUnderstood:
             return {}
-        return references.docker(data, service.exec_start if service else "")
-    main = main_path(key, runtime, context.settings)
-    if runtime.name == "crio":
+        return references.docker(data, context.service.exec_start)
+    main = context.main_path
+    if context.runtime.name == "crio":
         return references.crio(crio.effective(crio_layers(main, texts)))
     if path != main and path not in containerd.imported(texts.get(main), main, [path]):
         main = path  # a file that this containerd does not read: checked alone
     imports = imported_texts(texts.get(main), main, texts)
-    deep = context.has(runtime, "drop-ins-merged")
-    newest = context.newest_version(runtime)
+    deep, newest = context.has("drop-ins-merged"), context.newest_version
     data = containerd.effective(texts.get(main), imports.values(), deep, newest)
-    return references.containerd(data, context.has(runtime, "config-v3"))
+    return references.containerd(data, context.has("config-v3"))
