@@ -15,7 +15,6 @@ def driver_job(
     settings: DriverSettings, facts: NodeFacts, plan: DriverPlan, lock_timeout: int
 ) -> Job:
     """The planned transaction. `lock_timeout`: seconds to wait for another package manager."""
-    assert facts.package_manager, "a host without a package manager is blocked by preflight"
     family = Family(
         title="driver",
         packages=plan.packages,
@@ -25,6 +24,7 @@ def driver_job(
         prerequisites=plan.prerequisites,
         companions=plan.companions,
         conflicting=plan.choice.packages.rivals,
+        needed=plan.changes_packages,
     )
 
     def pins(chosen: Transaction) -> list[FileWrite]:
@@ -34,14 +34,11 @@ def driver_job(
         return [] if file.is_on(facts) else [file]
 
     return Job(
+        role="driver",
         family=family,
-        needed=plan.changes_packages,
-        manager=facts.package_manager,
+        facts=facts,
         repository=plan.repository,
         patterns=plan.choice.packages.family,
         lock_timeout=lock_timeout,
-        repair=bool(facts.broken),
-        product="driver",
         pins=pins,
-        held=facts.holds,
     )

@@ -58,7 +58,7 @@ def _versions(
     versions = {
         name: there[name].version
         for family in plan.packages
-        for name in family.names
+        for name in family.packages
         if name in there
     }
     for each in found:

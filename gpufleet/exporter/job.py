@@ -6,9 +6,6 @@ from gpufleet.exporter.model import ExporterPlan
 from gpufleet.exporter.models import ExporterCatalog
 from gpufleet.facts.model import NodeFacts
 from gpufleet.packages.job import Job
-from gpufleet.packages.transaction import Family
-
-TITLES = ("DCGM", "dcgm-exporter")
 
 
 def exporter_jobs(
@@ -17,26 +14,15 @@ def exporter_jobs(
     """The planned transactions; none if the exporter runs in a container."""
     if plan.repository is None:
         return []
-    manager = facts.package_manager
-    assert manager, "a host without a package manager is blocked by preflight"
     return [
         Job(
-            family=Family(
-                title=title,
-                packages=packages.names,
-                prefix=packages.prefix,
-                exact=packages.exact,
-                installed=packages.installed,
-            ),
-            needed=packages.needed,
-            manager=manager,
+            role="exporter",
+            family=family,
+            facts=facts,
             repository=plan.repository,
             patterns=[catalog.exporter.packages.family],
             lock_timeout=lock_timeout,
-            repair=bool(facts.broken),
-            held=facts.holds,
-            role="exporter",
-            product="exporter" if title == TITLES[-1] else "",
+            reports=family is plan.packages[-1],
         )
-        for title, packages in zip(TITLES, plan.packages, strict=True)
+        for family in plan.packages
     ]

@@ -1,4 +1,4 @@
-"""The exporter plan of one host, and its inputs."""
+"""The exporter plan of one host."""
 
 from __future__ import annotations
 
@@ -9,30 +9,9 @@ from gpufleet.exporter.choice import ExporterChoice
 from gpufleet.exporter.files import Mode, digest
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.repository import RepositoryPlan
+from gpufleet.packages.transaction import Family
 
 _LOCAL = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}
-
-
-@dataclass(frozen=True, slots=True)
-class ExporterContext:
-    """The results of the preceding roles for the exporter."""
-
-    branch: int | None  # of the loaded driver; None: no driver
-    driver: str | None  # its version, if known before the run
-    repository: RepositoryPlan | None  # NVIDIA's, if the host will have it
-    docker: str  # why docker cannot run it; "" if it can
-
-
-@dataclass(frozen=True, slots=True)
-class Packages:
-    """Packages that must have one version."""
-
-    names: tuple[str, ...]
-    prefix: str  # version, or its prefix
-    exact: bool
-    installed: tuple[str, ...]  # installed ones of the same family
-    before: str | None  # their version
-    needed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +21,8 @@ class ExporterPlan:
     choice: ExporterChoice
     mode: Mode
     address: str  # host:port of /metrics
-    packages: tuple[Packages, ...]  # DCGM's, then the exporter's; none for a container
+    packages: tuple[Family, ...]  # DCGM's, then the exporter's; none for a container
+    before: str | None  # version of the installed exporter's packages
     repository: RepositoryPlan | None
     prerequisites: tuple[str, ...]  # version lock, if missing
     hold: tuple[str, ...]
@@ -64,11 +44,6 @@ class ExporterPlan:
         return digest(self.wanted_files)
 
     @property
-    def before(self) -> str | None:
-        """Version of the installed packages."""
-        return self.packages[-1].before if self.packages else None
-
-    @property
     def changes_packages(self) -> bool:
         return any(family.needed for family in self.packages)
 
@@ -84,7 +59,7 @@ class ExporterPlan:
             "version": self.choice.version,
             "dcgm": self.choice.dcgm,
             "image": self.choice.image if self.mode == "docker" else None,
-            "packages": [name for family in self.packages for name in family.names],
+            "packages": [name for family in self.packages for name in family.packages],
             "address": self.address,
             "files": [file.path for file in self.files],
             "units": list(self.units),

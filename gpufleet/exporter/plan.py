@@ -21,24 +21,26 @@ from gpufleet.exporter.files import (
     own_daemons,
     units,
 )
-from gpufleet.exporter.model import ExporterContext, ExporterPlan, Packages
+from gpufleet.exporter.model import ExporterPlan
 from gpufleet.exporter.models import ExporterCatalog
 from gpufleet.exporter.record import ExporterEntry
 from gpufleet.exporter.resolve import resolve_exporter
 from gpufleet.exporter.settings import OUR_COUNTERS, ExporterSettings
 from gpufleet.facts.distribution import code_of
 from gpufleet.facts.model import Listener, NodeFacts
-from gpufleet.packages.transaction import lock_plugin, to_hold
+from gpufleet.packages.transaction import Family, lock_plugin, to_hold
+from gpufleet.role.protocol import RoleContext
 
 
 def plan_exporter(
-    settings: ExporterSettings, facts: NodeFacts, catalog: ExporterCatalog, context: ExporterContext
+    settings: ExporterSettings, context: RoleContext
 ) -> tuple[ExporterPlan | None, tuple[Finding, ...]]:
     """The exporter plan of one host, and findings. Never raises.
 
     There is no plan if the settings disable it, or if an obstacle prevents it: a blocker with
     exporter_enabled = True, at most a warning with "auto".
     """
+    facts, catalog = context.facts, context.catalog
     if settings.enabled is False:
         return None, ()
     if settings.enabled == "auto" and facts.kubelet:
@@ -46,18 +48,18 @@ def plan_exporter(
     choice = resolve_exporter(
         catalog,
         distribution=code_of(facts.os, catalog.distributions),
-        branch=context.branch or 0,
+        branch=int(context.branch) if context.branch.isdigit() else 0,
         devices=[gpu.device for gpu in facts.gpus],
         settings=settings,
     )
-    mode, reason, problems = _mode(settings, facts, catalog, choice, context)
+    mode, reason, problems = _mode(settings, choice, context)
     problems = (*_rivals(settings, facts, catalog), *problems, *choice.findings)
     if any(problem.blocks for problem in problems):
         if settings.enabled == "auto":
             problems = tuple(replace(p, severity=Severity.WARNING) for p in problems)
         return None, problems
     wanted = settings.model_copy(update={"counters": _counters(settings, facts, catalog, choice)})
-    plan = _plan(wanted, facts, catalog, choice, mode, context)
+    plan = _plan(wanted, choice, mode, context)
     plan = replace(plan, reasons=(choice.reason, reason))
     return plan, (*problems, *_closed(settings))
 
@@ -80,17 +82,14 @@ def _left_to_cluster(facts: NodeFacts) -> Finding:
 
 
 def _mode(
-    settings: ExporterSettings,
-    facts: NodeFacts,
-    catalog: ExporterCatalog,
-    choice: ExporterChoice,
-    context: ExporterContext,
+    settings: ExporterSettings, choice: ExporterChoice, context: RoleContext
 ) -> tuple[Mode, str, tuple[Finding, ...]]:
     """The exporter's mode, the reason, and findings."""
-    without = "there is no NVIDIA driver" if context.branch is None else ""
+    facts, packages = context.facts, context.catalog.exporter.packages
+    without = "" if context.branch.isdigit() else "there is no NVIDIA driver"
     refused = without or choice.no_packages or _no_repository(context)
-    undockered = without or context.docker
-    conflicts = [name for name in catalog.exporter.packages.conflicts if name in facts.packages]
+    undockered = without or _undockered(context)
+    conflicts = [name for name in packages.conflicts if name in facts.packages]
     if settings.mode == "systemd":
         if refused:
             or_else = "" if not undockered else f" (now {undockered})"
@@ -113,7 +112,18 @@ def _mode(
     return "docker", f"No packages: {refused}.", ()
 
 
-def _no_repository(context: ExporterContext) -> str:
+def _undockered(context: RoleContext) -> str:
+    """Why docker cannot run containers with GPUs after the toolkit's run; "" if it can."""
+    facts = context.facts
+    if "docker" not in facts.runtimes:
+        return "docker is not installed"
+    config = facts.files.get(facts.runtimes["docker"].config_path)
+    if "docker" in context.served or (config and '"nvidia"' in (config.content or "")):
+        return ""
+    return "docker does not get the runtime nvidia"
+
+
+def _no_repository(context: RoleContext) -> str:
     if context.repository:
         return ""
     return (
@@ -156,15 +166,11 @@ def _closed(settings: ExporterSettings) -> Iterator[Finding]:
 
 
 def _plan(
-    settings: ExporterSettings,
-    facts: NodeFacts,
-    catalog: ExporterCatalog,
-    choice: ExporterChoice,
-    mode: Mode,
-    context: ExporterContext,
+    settings: ExporterSettings, choice: ExporterChoice, mode: Mode, context: RoleContext
 ) -> ExporterPlan:
+    facts, catalog = context.facts, context.catalog
     families = _families(settings, facts, choice) if mode == "systemd" else ()
-    names = tuple(name for family in families for name in family.names)
+    names = tuple(name for family in families for name in family.packages)
     moves = any(family.needed for family in families)
     plugin = lock_plugin(facts, catalog, hold=settings.hold) if names else ()
     hold = to_hold(names, facts, moves=moves or bool(plugin)) if settings.hold else ()
@@ -181,6 +187,7 @@ def _plan(
         mode=mode,
         address=settings.address,
         packages=families,
+        before=_version(choice.exporter_packages, facts) if families else None,
         repository=context.repository if families else None,
         prerequisites=plugin,
         hold=hold,
@@ -208,7 +215,7 @@ def _runs(facts: NodeFacts, unit: str) -> bool:
 
 def _families(
     settings: ExporterSettings, facts: NodeFacts, choice: ExporterChoice
-) -> tuple[Packages, ...]:
+) -> tuple[Family, ...]:
     """DCGM's packages and the exporter's; installed newer ones stay unless a version is set."""
     names = choice.exporter_packages
     there = _version(names, facts)
@@ -217,14 +224,15 @@ def _families(
     dcgm, prefix = choice.dcgm, choice.version
     if newer and not asked:
         dcgm, prefix = _version(choice.dcgm_packages, facts) or dcgm, there or prefix
+    installed = tuple(name for name in names if name in facts.packages)
     sort = tuple(
         name
         for name in sorted(facts.packages)
         if name.startswith(choice.dcgm_packages[0].rsplit("-", 1)[0])
     )
     return (
-        _family(choice.dcgm_packages, dcgm, True, sort, facts),
-        _family(names, prefix, False, tuple(n for n in names if n in facts.packages), facts),
+        _needed(Family("DCGM", choice.dcgm_packages, dcgm, True, sort), facts),
+        _needed(Family("dcgm-exporter", names, prefix, False, installed), facts),
     )
 
 
@@ -233,21 +241,14 @@ def _version(names: Sequence[str], facts: NodeFacts) -> str | None:
     return max(versions, key=version_tuple, default=None)
 
 
-def _family(
-    names: tuple[str, ...], prefix: str, exact: bool, sort: tuple[str, ...], facts: NodeFacts
-) -> Packages:
+def _needed(family: Family, facts: NodeFacts) -> Family:
+    """The family, with whether the host lacks some of it."""
+
     def fits(name: str) -> bool:
         package = facts.packages.get(name)
         if package is None or package.state != "installed":
             return False
-        version = package.upstream
-        return version == prefix or (not exact and version.startswith(f"{prefix}."))
+        version, prefix = package.upstream, family.prefix
+        return version == prefix or (not family.exact and version.startswith(f"{prefix}."))
 
-    return Packages(
-        names=names,
-        prefix=prefix,
-        exact=exact,
-        installed=sort,
-        before=_version(names, facts),
-        needed=not all(fits(name) for name in names),
-    )
+    return replace(family, needed=not all(fits(name) for name in family.packages))

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.exporter.files import UNIT_FILE, drop_in, own_pids
-from gpufleet.exporter.model import ExporterContext, ExporterPlan
+from gpufleet.exporter.model import ExporterPlan
 from gpufleet.exporter.models import ExporterCatalog
 from gpufleet.exporter.plan import plan_exporter
 from gpufleet.exporter.record import ExporterEntry
@@ -32,14 +32,14 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
     def plan(
         self, settings: ExporterSettings, context: RoleContext
     ) -> tuple[ExporterPlan | None, tuple[Finding, ...]]:
-        return plan_exporter(settings, context.facts, context.catalog, _context(context))
+        return plan_exporter(settings, context)
 
     def converged(self, plan: ExporterPlan, driver: str | None) -> bool:
         return plan.converged
 
     def steps(self, plan: ExporterPlan, context: RoleContext) -> list[str]:
         done: dict[str, object] = {
-            f"install {', '.join(family.names)} at {family.prefix}": family.needed
+            f"install {', '.join(family.packages)} at {family.prefix}": family.needed
             for family in plan.packages
         }
         done |= {
@@ -75,26 +75,6 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
     ) -> bool:
         """A container needs no packages."""
         return bool(images) or any(path in (UNIT_FILE, drop_in(catalog)) for path in written)
-
-
-def _context(context: RoleContext) -> ExporterContext:
-    return ExporterContext(
-        branch=int(context.branch) if context.branch.isdigit() else None,
-        driver=context.driver,
-        repository=context.repository,
-        docker=_undockered(context),
-    )
-
-
-def _undockered(context: RoleContext) -> str:
-    """Why docker cannot run containers with GPUs after the toolkit's run; "" if it can."""
-    facts = context.facts
-    if "docker" not in facts.runtimes:
-        return "docker is not installed"
-    config = facts.files.get(facts.runtimes["docker"].config_path)
-    if "docker" in context.served or (config and '"nvidia"' in (config.content or "")):
-        return ""
-    return "docker does not get the runtime nvidia"
 
 
 ROLE = ExporterRole()

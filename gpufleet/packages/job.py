@@ -17,23 +17,30 @@ from gpufleet.packages.transaction import Family, Transaction
 class Job:
     """One family to install, upgrade or downgrade to a version."""
 
+    role: str
     family: Family
-    needed: bool
-    manager: PackageManager
+    facts: NodeFacts
     repository: RepositoryPlan
     patterns: Sequence[str]  # regular expressions of the packages that may be removed
-    lock_timeout: int
-    held: frozenset[str]  # packages that were held before: an aborted run does not release them
-    repair: bool = False  # finish an interrupted transaction first
+    lock_timeout: int  # seconds to wait for another package manager
     pins: Callable[[Transaction], list[FileWrite]] = lambda transaction: []
-    role: str = ""  # the role, if it differs from the family's title
-    product: str = ""  # the family's name in the report: driver, toolkit, …
+    reports: bool = True  # its version is the role's in the report
     makes: Sequence[tuple[str, str]] = ()  # files that its packages create: path, sha256 before
+
+    @property
+    def needed(self) -> bool:
+        return self.family.needed
+
+    @property
+    def manager(self) -> PackageManager:
+        manager = self.facts.package_manager
+        assert manager, "a host without a package manager is blocked by preflight"
+        return manager
 
     @property
     def record(self) -> str:
         """File on the host that lists the packages from before the transaction."""
-        return f"{HOME}/{self.role or self.family.title.split()[0]}.before"
+        return f"{HOME}/{self.role}.before"
 
     @property
     def ours(self) -> str:

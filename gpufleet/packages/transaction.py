@@ -29,6 +29,7 @@ class Family:
     prerequisites: tuple[str, ...] = ()  # at any version
     conflicting: tuple[str, ...] = ()  # to be removed, even at the right version
     companions: tuple[str, ...] = ()  # in the same transaction, with versions of their own
+    needed: bool = True  # the host lacks some of it, or has another version
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from gpufleet.toolkit.plan import CONFIG, ToolkitPlan
 
 def toolkit_job(facts: NodeFacts, plan: ToolkitPlan, lock_timeout: int) -> Job:
     """The planned transaction."""
-    assert facts.package_manager, "a host without a package manager is blocked by preflight"
     family = Family(
         title="toolkit",
         packages=plan.packages,
@@ -20,16 +19,14 @@ def toolkit_job(facts: NodeFacts, plan: ToolkitPlan, lock_timeout: int) -> Job:
         exact=True,
         installed=plan.installed,
         prerequisites=plan.prerequisites,
+        needed=plan.changes_packages,
     )
     return Job(
+        role="toolkit",
         family=family,
-        needed=plan.changes_packages,
-        manager=facts.package_manager,
+        facts=facts,
         repository=plan.repository,
         patterns=[re.escape(name) for name in plan.packages],
         lock_timeout=lock_timeout,
-        repair=bool(facts.broken),
-        product="toolkit",
-        held=facts.holds,
         makes=[(CONFIG, there.sha256 if (there := facts.files.get(CONFIG)) else "")],
     )

@@ -46,9 +46,7 @@ def install(node: Node) -> None:
     found = packages.resolve_and_download("Resolve and download the toolkit packages", job)
     packages.install("Install the toolkit packages", job, found)
     plugin = () if job.needed else plan.prerequisites
-    packages.hold(
-        "Hold the toolkit packages", job.manager, plan.hold, job.lock_timeout, plugin, job.record
-    )
+    packages.hold("Hold the toolkit packages", job, plan.hold, plugin)
     runtimes.configure("Configure docker", node.facts, by_key.get("docker"))
     runtimes.configure("Configure containerd", node.facts, by_key.get("containerd"))
     runtimes.configure("Configure CRI-O", node.facts, by_key.get("crio"))

@@ -52,14 +52,7 @@ def install(node: Node) -> None:
         settings.allow_disruption,
     )
     packages.install("Install the driver packages", job, found)
-    packages.hold(
-        "Hold the driver packages",
-        job.manager,
-        plan.hold,
-        job.lock_timeout,
-        plan.plugin,
-        job.record,
-    )
+    packages.hold("Hold the driver packages", job, plan.hold, plan.plugin)
 
     def version() -> str | None:
         return found.value.transaction.version if found.value else plan.target

@@ -24,8 +24,7 @@ def install(node: Node) -> None:
     plan, settings = node.plan.of(EXPORTER), node.settings.of(EXPORTER)
     if plan is None:
         return
-    timeout = node.settings.host.lock_timeout
-    jobs = exporter_jobs(node.facts, plan, load_catalog(), timeout)
+    jobs = exporter_jobs(node.facts, plan, load_catalog(), node.settings.host.lock_timeout)
     driver = node.plan.of(DRIVER)
     moves = driver is not None and not driver.converged
     found: list[Later[Found]] = []
@@ -46,8 +45,7 @@ def install(node: Node) -> None:
         packages.install(f"Install {job.family.title}", job, asked)
         found.append(asked)
     if jobs:
-        first, plugin = jobs[0], plan.prerequisites
-        packages.hold("Hold the packages", first.manager, plan.hold, timeout, plugin, first.record)
+        packages.hold("Hold the packages", jobs[0], plan.hold, plan.prerequisites)
     exporter.stop("Stop the previous exporter", plan.retire)
     exporter.start(
         "Start the exporter and check its metrics",

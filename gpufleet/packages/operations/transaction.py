@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pyinfra import host, state
 from pyinfra.api import StringCommand
 
-from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
 from gpufleet.host.files import HOME, put
 from gpufleet.host.findings.machine import MODULE_NOT_BUILT
@@ -51,7 +50,7 @@ def _look_up(job: Job, found: Later[Found]) -> Commands:
         host.noop(f"{job.family.title} is installed")
         return
     yield wait_for_lock(job.lock_timeout)
-    if job.repair:
+    if job.facts.broken:  # an interrupted transaction
         yield script("packages/finish")
     yield from refresh(job.repository, job.manager)
     names = tuple(dict.fromkeys([*job.family.packages, *job.family.installed]))
@@ -124,7 +123,8 @@ def install(job: Job, found: Later[Found]) -> Commands:
     if found.value is None:
         return
     chosen, added = found.value.transaction, " ".join(found.value.added)
-    mine = {*chosen.names, *chosen.prerequisites} - job.held
+    # what was held before is not ours: an aborted run does not release it
+    mine = {*chosen.names, *chosen.prerequisites} - job.facts.holds
     yield script("packages/note_begun", f"{job.record}.begun", *sorted(mine))
     pins = job.pins(chosen)
     if pins:
@@ -137,8 +137,8 @@ def install(job: Job, found: Later[Found]) -> Commands:
         else:
             yield script("packages/rpm_install", job.ours, added, *words)
     yield from _carry_out(job, chosen, added)
-    if state.is_executing and job.product:
-        RunReport.of(state).host(host.name).seen[job.product] = chosen.version
+    if state.is_executing and job.reports:
+        RunReport.of(state).host(host.name).seen[job.role] = chosen.version
     for path, before in job.makes:
         yield script("packages/note_made", HOME, path, before)
 
@@ -164,31 +164,22 @@ def _carry_out(job: Job, chosen: Transaction, added: str) -> Commands:
 
 
 @operation
-def hold(
-    manager: PackageManager,
-    names: Sequence[str],
-    lock_timeout: int,
-    plugin: Sequence[str] = (),
-    record: str = "",
-) -> Commands:
+def hold(job: Job, names: Sequence[str], plugin: Sequence[str] = ()) -> Commands:
     """
     Hold packages at their installed version.
 
-    + manager: the host's package manager
-    + lock_timeout: seconds to wait for another package manager
+    + job: the role's
     + names: packages to hold; none means no change
     + plugin: missing packages that holding requires
-    + record: as of the role's job, for the packages installed with the plugin
     """
     if not names:
         host.noop("the packages are held")
         return
-    yield wait_for_lock(lock_timeout)
+    manager = job.manager
+    yield wait_for_lock(job.lock_timeout)
     if plugin:
-        yield script("packages/packages_before", record)
+        yield script("packages/packages_before", job.record)
         come = " ".join(read(RpmTrial, manager, tuple(plugin)).added)
-        yield script("packages/note_begun", f"{record}.begun", *plugin)
-        yield script(
-            "packages/rpm_install", f"{record}.ours", come, manager, "-y", "install", *plugin
-        )
+        yield script("packages/note_begun", f"{job.record}.begun", *plugin)
+        yield script("packages/rpm_install", job.ours, come, manager, "-y", "install", *plugin)
     yield script("packages/hold", manager, explain(host.name, findings.NOT_HELD()), *names)

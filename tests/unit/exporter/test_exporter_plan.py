@@ -41,8 +41,8 @@ def test_packages_and_services_on_a_new_host() -> None:
     assert plan.of(EXPORTER_ROLE).mode == "systemd"
     dcgm, exporter = plan.of(EXPORTER_ROLE).packages
     assert (dcgm.prefix, dcgm.exact, dcgm.needed) == ("4.6.0", True, True)
-    assert "datacenter-gpu-manager-4-cuda13" in dcgm.names
-    assert (exporter.names, exporter.prefix) == (("datacenter-gpu-manager-exporter",), "4.8.3")
+    assert "datacenter-gpu-manager-4-cuda13" in dcgm.packages
+    assert (exporter.packages, exporter.prefix) == (("datacenter-gpu-manager-exporter",), "4.8.3")
     assert plan.of(EXPORTER_ROLE).units == ("nvidia-dcgm.service", "nvidia-dcgm-exporter.service")
     assert reported(plan) == [("GF587", "info")]
     listed = [step for step in steps(plan) if step.startswith("exporter: ")]

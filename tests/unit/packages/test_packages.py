@@ -115,7 +115,7 @@ def test_what_is_asked_for_does_not_change_on_the_way() -> None:
     assert settings
     job = driver_job(settings.of(DRIVER), facts, plan_for(facts), 300)
     with pytest.raises(FrozenInstanceError):
-        job.needed = False  # type: ignore[misc]
+        job.reports = False  # type: ignore[misc]
     assert not hasattr(job, "transaction")
 
 
