@@ -6,7 +6,6 @@ import base64
 import binascii
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,7 +22,6 @@ NOTES = f"{HOME}/runtimes"  # folder of a file for each runtime, as its part of 
 # Names that a transaction of the driver role was about to install; gone once they are recorded.
 BEGUN = f"{HOME}/driver.before.begun"
 TOOLKIT_BEGUN = f"{HOME}/toolkit.before.begun"
-_SHA256 = re.compile(r"([0-9a-f]{64})  (/.*)$")
 _MOVED = (
     "the content of {path} has another size than the file: it was cut off, or the file changed "
     "while it was read; run again"
@@ -85,8 +83,8 @@ def _sort(lines: Sequence[str]) -> _Raw:
         elif word == "link":
             link = rest
         elif word in ("file", "large", "unreadable"):
-            size, mode, owner, path = rest.split(" ", 3)
-            file = ManagedFile(path, None, int(mode, 8), owner, error=_TROUBLE.get(word, ""))
+            size, mode, _, path = rest.split(" ", 3)
+            file = ManagedFile(path, None, int(mode, 8), error=_TROUBLE.get(word, ""))
             if word == "file":
                 raw.files.append((int(size), file))
             else:
@@ -111,24 +109,15 @@ def _base64(text: str) -> bytes:
 
 def parse_cdi(lines: Sequence[str]) -> tuple[CdiSpec, ...]:
     """The CDI specs, each with the driver version that it was made for."""
-    sizes: dict[str, int] = {}
-    sums: dict[str, str] = {}
+    paths: list[str] = []
     drivers: dict[str, str] = {}
-    for line in lines:
-        checksum = _SHA256.match(line)
-        if checksum:
-            sums[checksum.group(2)] = checksum.group(1)
-    for word, rest in records(line for line in lines if not _SHA256.match(line)):
-        if word == "size":
-            size, path = rest.split(" ", 1)
-            sizes[path] = int(size)
+    for word, rest in records(lines):
+        if word == "spec":
+            paths.append(rest)
         else:
             path, _, library = f"{word} {rest}".strip().rpartition(":")
             drivers.setdefault(path, library_version(library.rstrip(".")) or "")
-    return tuple(
-        CdiSpec(path, size, sums.get(path, ""), drivers.get(path, ""))
-        for path, size in sizes.items()
-    )
+    return tuple(CdiSpec(path, drivers.get(path, "")) for path in paths)
 
 
 def parse_notes(files: Mapping[str, ManagedFile]) -> dict[str, Any]:

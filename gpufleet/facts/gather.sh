@@ -3,9 +3,8 @@
 # Runs as `sh -c` on hosts without Python: POSIX sh, the coreutils, grep, awk and sed of EL 7.
 # A process costs about a millisecond, so one process serves many items and the shell's own
 # globs and `read` do the rest. Comment lines and leading blanks are removed before it is sent.
-# Five variables are set before: `mark` begins the line above every section and is the whole of the
-# last line; `configs` names further files to print, one per line; `effective` asks for the
-# runtimes' effective configuration, which takes 60 milliseconds each; `ports` are TCP ports in
+# Four variables are set before: `mark` begins the line above every section and is the whole of the
+# last line; `configs` names further files to print, one per line; `ports` are TCP ports in
 # hexadecimal, separated by |, whose listeners are reported; `words` are dpkg=WORD and rpm=WORD, the
 # words in ID and ID_LIKE of /etc/os-release that say how packages are kept.
 # Every section is printed, empty or not: a missing one means that the output was cut off. What
@@ -52,14 +51,6 @@ for item; do [ -e "$item" ] && printf '%s\n' "$item"; done
 # count PATH...: how many there are, where the first exists (a glob without match is left as is).
 count() {
 if [ -e "$1" ]; then total=$#; else total=0; fi
-}
-
-# dump NAME COMMAND...: what a runtime says its configuration is.
-dump() {
-runtime=$1
-shift
-text=$("$@" | base64 -w 0)
-[ "$text" ] && say "effective $runtime $text"
 }
 
 gather() {
@@ -296,8 +287,6 @@ say "containers crio $total"
 for path in /var/lib/rancher/*/data/*/bin/containerd; do
 [ -x "$path" ] && say "version rancher $("$path" --version)" && break
 done
-[ "$effective" ] && have containerd && dump containerd containerd config dump
-[ "$effective" ] && [ -S /var/run/crio/crio.sock ] && dump crio crio status config
 # A runtime's own --config or --config-file: the word after it, or the rest of the word.
 next=
 set -f
@@ -428,15 +417,13 @@ section oddities
 [ -e /var/log/nvidia-installer.log ] && say "runfile log"
 count /run/nvidia/driver/*
 [ "$total" -gt 0 ] && say operator-driver
-[ -e /run/reboot-required ] || [ -e /var/run/reboot-required ] && say reboot-required
 
 section cdi
 IFS=$nl
 set -- $(exist /etc/cdi/*.y*ml /etc/cdi/*.json /var/run/cdi/*.y*ml /var/run/cdi/*.json)
 IFS=$blank
 if [ $# -gt 0 ]; then
-stat -L -c 'size %s %n' "$@"
-sha256sum "$@"
+printf 'spec %s\n' "$@"
 grep -m 1 -oHE 'libnvidia-ml\.so\.[0-9]+\.[0-9.]+' "$@"
 fi
 

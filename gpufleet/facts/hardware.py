@@ -5,14 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from gpufleet.facts.model import (
-    NVIDIA_VENDOR,
-    DkmsModule,
-    Kernel,
-    LoadedModule,
-    ModuleOnDisk,
-    PciDevice,
-)
+from gpufleet.facts.model import DkmsModule, Kernel, ModuleOnDisk, PciDevice
 from gpufleet.facts.sections import records
 
 _DKMS = re.compile(
@@ -28,18 +21,16 @@ def version_order(version: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts)
 
 
-def parse_kernel(lines: Sequence[str]) -> tuple[Kernel, str]:
-    """The kernel, and the host's name."""
-    hostname = release = architecture = ""
-    installed: list[str] = []
+def parse_kernel(lines: Sequence[str]) -> Kernel:
+    """The running kernel."""
+    release = architecture = ""
     buildable: list[str] = []
     secure_boot: bool | None = None
     for word, rest in records(lines):
         if word == "uname":
-            hostname, release, architecture = rest.split()
+            _, release, architecture = rest.split()
         elif word == "installed":
             headers, _, name = rest.partition(" ")
-            installed.append(name)
             if headers == "yes":
                 buildable.append(name)
         elif word == "secureboot":
@@ -48,15 +39,7 @@ def parse_kernel(lines: Sequence[str]) -> tuple[Kernel, str]:
             secure_boot = values[4] == "1" if len(values) > 4 else None
     if not release:
         raise ValueError("uname printed nothing")
-    kernel = Kernel(
-        release=release,
-        architecture=architecture,
-        headers=release in buildable,
-        installed=tuple(sorted(installed, key=version_order)),
-        secure_boot=secure_boot,
-        buildable=tuple(sorted(buildable, key=version_order)),
-    )
-    return kernel, hostname
+    return Kernel(release, architecture, release in buildable, secure_boot)
 
 
 def parse_pci(lines: Sequence[str]) -> tuple[PciDevice, ...]:
@@ -67,7 +50,6 @@ def parse_pci(lines: Sequence[str]) -> tuple[PciDevice, ...]:
         devices.append(
             PciDevice(
                 slot=slot,
-                vendor=NVIDIA_VENDOR,
                 device=int(device, 16),
                 pci_class=int(pci_class, 16),
                 driver=None if driver == "-" else driver,
@@ -76,22 +58,19 @@ def parse_pci(lines: Sequence[str]) -> tuple[PciDevice, ...]:
     return tuple(sorted(devices, key=lambda device: device.slot))
 
 
-def parse_modules(lines: Sequence[str]) -> dict[str, LoadedModule]:
-    """Loaded modules: lines of /proc/modules, then one `module` line per /sys/module entry."""
-    references: dict[str, int] = {}
-    versions: dict[str, str] = {}
+def parse_modules(lines: Sequence[str]) -> dict[str, str | None]:
+    """The version of each loaded module, None for one without.
+
+    Lines of /proc/modules, then one `module` line per /sys/module entry.
+    """
+    versions: dict[str, str | None] = {}
     for word, rest in records(lines):
-        if word != "module":
-            references[word] = int(rest.split()[1])
-            continue
-        name, count, *version = rest.split()
-        # /sys counts afresh whenever it is read, so it is preferred to /proc/modules.
-        references[name] = int(count) if count != "-" else references.get(name, 0)
-        versions[name] = " ".join(version)
-    return {
-        name: LoadedModule(name, versions.get(name) or None, count)
-        for name, count in sorted(references.items())
-    }
+        if word == "module":
+            name, _, *version = rest.split()
+            versions[name] = " ".join(version) or None
+        else:
+            versions.setdefault(word, None)
+    return versions
 
 
 def parse_modinfo(lines: Sequence[str]) -> ModuleOnDisk | None:
@@ -118,19 +97,12 @@ def library_version(path: str) -> str | None:
     return match.group(1) if match else None
 
 
-def parse_library(lines: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
-    """The version that the loader takes, and all versions there are, oldest first."""
-    versions: set[str] = set()
-    used: str | None = None
-    for word, path in records(lines):
-        version = library_version(path)
-        if version is None:
-            continue
-        versions.add(version)
-        if word == "used":
-            used = used or version
-    ordered = tuple(sorted(versions, key=version_order))
-    return used or (ordered[-1] if ordered else None), ordered
+def parse_library(lines: Sequence[str]) -> str | None:
+    """The version that the loader takes, else the newest one."""
+    found = [(word, library_version(path)) for word, path in records(lines)]
+    used = [version for word, version in found if version and word == "used"]
+    versions = [version for _, version in found if version]
+    return next(iter(used), None) or max(versions, key=version_order, default=None)
 
 
 def parse_dkms(lines: Iterable[str]) -> tuple[DkmsModule, ...]:

@@ -9,7 +9,6 @@ from typing import Any, Literal
 from gpufleet.core.entries import PackageManager
 from gpufleet.facts.record import NO_RECORD, HostRecord
 
-NVIDIA_VENDOR = 0x10DE
 RUN_LOCK = "/run/gpufleet.lock"  # held by the run of gpufleet that changes the host
 STEP_LOCK = f"{RUN_LOCK}.steps"  # held by each of its steps, which may go on after it was killed
 
@@ -32,9 +31,7 @@ class Kernel:
     release: str
     architecture: str  # as `uname -m` prints it
     headers: bool  # /lib/modules/<release>/build leads to a directory
-    installed: tuple[str, ...] = ()  # releases under /lib/modules, oldest first
     secure_boot: bool | None = None  # None: not an EFI machine, or not readable
-    buildable: tuple[str, ...] = ()  # those of `installed` that have headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,27 +39,17 @@ class PciDevice:
     """One NVIDIA device on the PCI bus."""
 
     slot: str  # 0000:17:00.0
-    vendor: int
     device: int
     pci_class: int  # 24 bits: 0x030200
     driver: str | None = None  # kernel driver bound to it
 
     @property
     def is_gpu(self) -> bool:
-        return self.vendor == NVIDIA_VENDOR and self.pci_class >> 8 in (0x0300, 0x0302)
+        return self.pci_class >> 8 in (0x0300, 0x0302)
 
     @property
     def is_nvswitch(self) -> bool:
-        return self.vendor == NVIDIA_VENDOR and self.pci_class >> 8 == 0x0680
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedModule:
-    """A kernel module that is loaded now."""
-
-    name: str
-    version: str | None
-    references: int
+        return self.pci_class >> 8 == 0x0680
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +99,6 @@ class ManagedFile:
     path: str
     content: str | None
     mode: int = 0o644
-    owner: str = "root"
     sha256: str = ""
     error: str = ""  # why it could not be read (not text, too large, permission)
     link: str = ""  # what the path points to, when it is a symbolic link
@@ -141,8 +127,6 @@ class Runtime:
     running: bool
     containers: int = 0  # running now; 0 where unknown
     live_restore: bool = False
-    # containerd: `containerd config dump`; crio: `crio status config`. "" unless asked for.
-    effective: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +190,6 @@ class CdiSpec:
     """A CDI specification file; its content is not carried over."""
 
     path: str
-    size: int  # bytes
-    sha256: str
     driver: str = ""  # version in the name of the libnvidia-ml.so that it mounts; "" if it has none
 
 
@@ -217,15 +199,13 @@ class NodeFacts:
 
     os: OsRelease
     kernel: Kernel
-    hostname: str
     boot_id: str
     clock: int  # seconds since 1970, by the host's clock, when the facts were gathered
     package_manager: PackageManager | None
     pci: tuple[PciDevice, ...] = ()
-    modules: dict[str, LoadedModule] = field(default_factory=dict)
+    modules: dict[str, str | None] = field(default_factory=dict)  # loaded: name -> version
     module_on_disk: ModuleOnDisk | None = None
     library: str | None = None  # version in the name of the installed libnvidia-ml.so
-    libraries: tuple[str, ...] = ()  # every version there is a libnvidia-ml.so of, oldest first
     dkms: tuple[DkmsModule, ...] = ()
     device_nodes: tuple[str, ...] = ()  # /dev/nvidia0, /dev/nvidiactl, …
     packages: dict[str, Package] = field(default_factory=dict)
@@ -248,7 +228,6 @@ class NodeFacts:
     unattended_upgrades: bool = False
     runfile_install: bool = False  # installed by NVIDIA's .run file
     operator_driver: bool = False  # /run/nvidia/driver: the GPU Operator's driver container
-    reboot_required: bool = False
     controller: bool = False  # the machine that runs gpufleet is this host
     cdi_specs: tuple[CdiSpec, ...] = ()
     privileged: bool = True  # gathered as root; if not, much of the above is incomplete
@@ -272,5 +251,4 @@ class NodeFacts:
     @property
     def loaded_driver(self) -> str | None:
         """Version of the nvidia module that is loaded now."""
-        module = self.modules.get("nvidia")
-        return module.version if module else None
+        return self.modules.get("nvidia")

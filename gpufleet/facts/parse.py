@@ -64,10 +64,9 @@ def parse_node_facts(
     """
     sections = Sections(lines, mark)
     os = sections.parse("os", _parse_os)
-    kernel, hostname = sections.parse("kernel", parse_kernel)
     identity = sections.parse("identity", _parse_identity)
     on_disk = sections.parse("modinfo", parse_modinfo)
-    library, libraries = sections.parse("library", parse_library)
+    library = sections.parse("library", parse_library)
     packages = sections.parse("packages", lambda lines: parse_packages(lines, os))
     services = sections.parse("services", parse_services)
     files, contents = sections.parse("files", parse_files)
@@ -82,8 +81,7 @@ def parse_node_facts(
     )
     return NodeFacts(
         os=os,
-        kernel=kernel,
-        hostname=hostname,
+        kernel=sections.parse("kernel", parse_kernel),
         boot_id=identity.boot_id,
         clock=sections.parse("end", _parse_clock),
         package_manager=packages.manager,
@@ -91,7 +89,6 @@ def parse_node_facts(
         modules=sections.parse("modules", parse_modules),
         module_on_disk=on_disk,
         library=library,
-        libraries=libraries,
         dkms=sections.parse("dkms", parse_dkms),
         device_nodes=sections.parse("devices", lambda lines: tuple(filter(None, lines))),
         packages=packages.packages,
@@ -113,7 +110,6 @@ def parse_node_facts(
         unattended_upgrades=unattended(packages, files, services),
         runfile_install=_runfile(oddities, packages.packages, on_disk, library),
         operator_driver="operator-driver" in oddities,
-        reboot_required="reboot-required" in oddities,
         controller=bool(controller_machine_id and controller_boot_id)
         and (identity.machine_id, identity.boot_id) == (controller_machine_id, controller_boot_id),
         cdi_specs=sections.parse("cdi", parse_cdi),

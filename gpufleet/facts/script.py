@@ -31,7 +31,6 @@ def _words() -> str:
 
 def gather_command(
     paths: Sequence[str] = (),
-    effective: bool = False,
     ports: Sequence[int] = (),
     *,
     mark: str = CAPTURE_MARK,
@@ -39,8 +38,7 @@ def gather_command(
     """The command to run, which also reads the files `paths` (absolute).
 
     `mark` distinguishes the lines between sections; parse_node_facts needs the same.
-    With `effective` it asks every runtime for its effective configuration; `ports` are TCP ports
-    whose listeners are reported.
+    `ports` are TCP ports whose listeners are reported.
 
     Raises ValueError for a path that is not absolute or holds a line break, and when the
     command would be longer than the kernel takes.
@@ -50,7 +48,7 @@ def gather_command(
             raise ValueError(f"not an absolute path on one line: {path!r}")
     listed = shlex.quote("\n".join(paths))
     asked = shlex.quote("|".join(f"{port:04X}" for port in ports))
-    variables = f"mark={mark}\nconfigs={listed}\neffective={int(effective) or ''}\nports={asked}"
+    variables = f"mark={mark}\nconfigs={listed}\nports={asked}"
     variables += f"\nwords={shlex.quote(_words())}"
     command = f"{variables}\n{_script()}"
     if len(shlex.quote(command)) >= MAX_ARGUMENT:

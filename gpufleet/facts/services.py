@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -80,7 +79,6 @@ class _Reported:
     commands: set[str] = field(default_factory=set)
     containers: dict[str, int] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
-    effective: dict[str, str] = field(default_factory=dict)
 
 
 def _reported(lines: Sequence[str]) -> _Reported:
@@ -94,11 +92,6 @@ def _reported(lines: Sequence[str]) -> _Reported:
         elif word == "version":
             name, _, text = rest.partition(" ")
             reported.versions[name] = text
-        elif word == "effective":
-            name, _, text = rest.partition(" ")
-            reported.effective[name] = base64.b64decode(text, validate=True).decode(
-                "utf-8", "replace"
-            )
     return reported
 
 
@@ -124,7 +117,6 @@ def parse_runtimes(
         runtimes[name] = replace(
             _runtime(name, version, service, files),
             containers=reported.containers.get(name, 0),
-            effective=reported.effective.get(name, ""),
         )
     for unit, directory in _RANCHER.items():
         service = services.get(unit)

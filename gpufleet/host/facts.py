@@ -23,17 +23,16 @@ DOING = "while its facts were gathered"
 
 
 def read_facts(
-    host: Host, paths: Sequence[str] = (), effective: bool = False, ports: Sequence[int] = ()
+    host: Host, paths: Sequence[str] = (), ports: Sequence[int] = ()
 ) -> NodeFacts | Finding:
     """NodeFacts of a host, or the blocker that says why there are none; raises nothing.
 
     `paths` are further files to read, for example a containerd configuration that is not in its
-    usual place. `effective` asks every runtime for its effective configuration too, at the price of
-    about 60 ms on the host for each. `ports`: TCP ports whose listeners are reported.
+    usual place. `ports`: TCP ports whose listeners are reported.
     """
     try:
         watch(host)
-        command = StringCommand(gather_command(paths, effective, ports, mark=MARK))
+        command = StringCommand(gather_command(paths, ports, mark=MARK))
         # Never printed, not even at -vvv: whole files are in it, with their passwords.
         ok, output = run(host, command, **arguments(host))
         if not ok:

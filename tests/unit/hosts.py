@@ -11,7 +11,6 @@ from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.exporter.files import own_pids
 from gpufleet.facts.model import (
     Kernel,
-    LoadedModule,
     ModuleOnDisk,
     NodeFacts,
     OsRelease,
@@ -24,8 +23,8 @@ from gpufleet.node.catalog import load_catalog
 from gpufleet.node.settings import load_settings
 
 KERNEL = "5.15.0-122-generic"
-A100 = PciDevice("0000:17:00.0", 0x10DE, 0x20B2, 0x030200)
-NVSWITCH = PciDevice("0000:05:00.0", 0x10DE, 0x22A3, 0x068000)
+A100 = PciDevice("0000:17:00.0", 0x20B2, 0x030200)
+NVSWITCH = PciDevice("0000:05:00.0", 0x22A3, 0x068000)
 
 
 def bare_host(**changes: Any) -> NodeFacts:
@@ -33,7 +32,6 @@ def bare_host(**changes: Any) -> NodeFacts:
     facts = NodeFacts(
         os=OsRelease("ubuntu", "22.04", ("debian",), "jammy", "Ubuntu 22.04"),
         kernel=Kernel(KERNEL, "x86_64", headers=False, secure_boot=False),
-        hostname="gpu-01",
         boot_id="1",
         clock=1_790_000_000,
         package_manager="apt",
@@ -66,8 +64,8 @@ def converged_host(version: str = "580.159.03", **changes: Any) -> NodeFacts:
         packages=packages,
         holds=frozenset(plan.packages),
         modules={
-            "nvidia": LoadedModule("nvidia", version, 0),
-            "nvidia_uvm": LoadedModule("nvidia_uvm", version, 0),
+            "nvidia": version,
+            "nvidia_uvm": version,
         },
         module_on_disk=ModuleOnDisk(
             version, "Dual MIT/GPL" if plan.choice.modules == "open" else "NVIDIA"

@@ -10,7 +10,7 @@ from gpufleet.driver.files import MODPROBE_FILE, PREFERENCES_FILE, preferences
 from gpufleet.driver.preflight import inspect_driver
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.files import BEGUN
-from gpufleet.facts.model import GpuProcess, Keyring, LoadedModule, ManagedFile, NodeFacts, Package
+from gpufleet.facts.model import GpuProcess, Keyring, ManagedFile, NodeFacts, Package
 from gpufleet.facts.record import NO_RECORD
 from gpufleet.host.file_write import FileWrite
 from gpufleet.node.catalog import load_catalog
@@ -103,7 +103,7 @@ def test_a_driver_moves_down_only_where_a_version_asks_for_it(data: dict[str, st
 
 def test_the_loaded_module_counts_as_the_packages_do() -> None:
     old = converged_host("580.95.05")
-    newer = replace(old, modules={**old.modules, "nvidia": LoadedModule("nvidia", "580.178.04", 0)})
+    newer = replace(old, modules={**old.modules, "nvidia": "580.178.04"})
     assert "GF532" in blocking(newer)
     assert "GF532" not in blocking(newer, driver_version="580.95.05")
     assert "GF532" not in blocking(old)
@@ -162,7 +162,7 @@ def test_a_missing_module_is_repaired(converged: NodeFacts) -> None:
 
 
 def test_a_stale_module_is_reloaded(converged: NodeFacts) -> None:
-    stale = replace(converged, modules={"nvidia": LoadedModule("nvidia", OLD, 0)})
+    stale = replace(converged, modules={"nvidia": OLD})
     plan = plan_for(managed(stale), driver_version="580.159.03")
     assert plan.action == "none"
     assert plan.stale_module

@@ -67,11 +67,10 @@ class FakeHost:
         self,
         shell: tuple[str, ...],
         paths: tuple[str, ...] = (),
-        effective: bool = False,
         ports: tuple[int, ...] = (),
     ) -> list[str]:
         """The lines that the script prints, with the paths of the host."""
-        script = _PATHS.sub(f"{self.root}/", gather_command(paths, effective, ports))
+        script = _PATHS.sub(f"{self.root}/", gather_command(paths, ports))
         done = subprocess.run(
             [*shell, "-c", script],
             env={"PATH": f"{self.commands}:{os.environ['PATH']}"},

@@ -38,12 +38,11 @@ def test_script_is_one_argument_and_has_no_comments() -> None:
 def test_script_writes_nothing_on_stderr_and_ends_well() -> None:
     done = subprocess.run(["sh", "-c", gather_command()], capture_output=True, check=True)
     assert done.stderr == b""
-    assert parse_node_facts(done.stdout.decode("ascii").splitlines()).hostname
+    assert parse_node_facts(done.stdout.decode("ascii").splitlines()).kernel.release
 
 
 def test_bare_host(host: FakeHost, shell: tuple[str, ...]) -> None:
     found = facts(host, shell)
-    assert found.hostname == "gpu-01"
     assert found.kernel.release == "6.1.0-9"
     assert found.privileged
     assert (found.pci, found.modules, found.packages, found.services) == ((), {}, {}, {})
@@ -64,8 +63,8 @@ def test_pci_devices(host: FakeHost, shell: tuple[str, ...]) -> None:
     host.link("/sys/bus/pci/devices/0000:05:00.0/driver", "/sys/bus/pci/drivers/gone")
     found = facts(host, shell)
     assert found.pci == (
-        PciDevice("0000:05:00.0", 0x10DE, 0x22A3, 0x068000, None),
-        PciDevice("0000:17:00.0", 0x10DE, 0x2330, 0x030200, "nvidia"),
+        PciDevice("0000:05:00.0", 0x22A3, 0x068000, None),
+        PciDevice("0000:17:00.0", 0x2330, 0x030200, "nvidia"),
     )
     assert (len(found.gpus), len(found.nvswitches)) == (1, 1)
 
@@ -82,8 +81,6 @@ def test_kernels_and_secure_boot(host: FakeHost, shell: tuple[str, ...]) -> None
         b"\x06\x00\x00\x00\x01",
     )
     kernel = facts(host, shell).kernel
-    assert kernel.installed == ("6.1.0-9", "6.1.0-10")
-    assert kernel.buildable == ("6.1.0-9",)
     assert kernel.headers
     assert kernel.secure_boot is True
 
@@ -105,8 +102,7 @@ def test_modules_and_devices(host: FakeHost, shell: tuple[str, ...]) -> None:
     found = facts(host, shell)
     assert sorted(found.modules) == ["ipmi_msghandler", "nvidia", "nvidia_uvm"]
     assert found.loaded_driver == "580.95.05"
-    assert found.modules["nvidia"].references == 7
-    assert found.modules["nvidia_uvm"].version is None
+    assert found.modules["nvidia_uvm"] is None
     assert found.device_nodes == ("/dev/nvidia0", "/dev/nvidiactl")
 
 
@@ -377,9 +373,8 @@ def test_dpkg_host(host: FakeHost, shell: tuple[str, ...]) -> None:
 def test_oddities(host: FakeHost, shell: tuple[str, ...]) -> None:
     host.file("/usr/bin/nvidia-uninstall", "", 0o755)
     host.file("/run/nvidia/driver/usr/x", "")
-    host.file("/run/reboot-required", "")
     found = facts(host, shell)
-    assert (found.runfile_install, found.operator_driver, found.reboot_required) == (True,) * 3
+    assert (found.runfile_install, found.operator_driver) == (True, True)
 
 
 def test_library_that_the_loader_takes(host: FakeHost, shell: tuple[str, ...]) -> None:
@@ -389,7 +384,6 @@ def test_library_that_the_loader_takes(host: FakeHost, shell: tuple[str, ...]) -
     host.link(f"{folder}/libnvidia-ml.so.1", "libnvidia-ml.so.550.163.01")
     found = facts(host, shell)
     assert found.library == "550.163.01"
-    assert found.libraries == ("550.163.01", "580.95.05")
 
 
 def test_cdi_specs(host: FakeHost, shell: tuple[str, ...]) -> None:
@@ -400,8 +394,6 @@ def test_cdi_specs(host: FakeHost, shell: tuple[str, ...]) -> None:
     host.file("/etc/cdi/other vendor.yaml", "kind: vendor.com/x\n")
     specs = {spec.path: spec for spec in facts(host, shell).cdi_specs}
     assert specs["/var/run/cdi/nvidia.yaml"].driver == "580.95.05"
-    assert specs["/var/run/cdi/nvidia.yaml"].size == 74
-    assert len(specs["/var/run/cdi/nvidia.yaml"].sha256) == 64
     assert specs["/etc/cdi/other vendor.yaml"].driver == ""
 
 
@@ -425,14 +417,6 @@ def test_dkms_with_its_tree_elsewhere(host: FakeHost, shell: tuple[str, ...]) ->
     host.says("dkms", "nvidia, 550.163.01, 3.10.0-1160.el7.x86_64, x86_64: installed\n")
     (module,) = facts(host, shell).dkms
     assert (module.version, module.kernel) == ("550.163.01", "3.10.0-1160.el7.x86_64")
-
-
-def test_effective_configuration(host: FakeHost, shell: tuple[str, ...]) -> None:
-    host.command("containerd", 'echo "version = 2 # ü"')
-    host.file("/etc/containerd/config.toml", "version = 2\n")
-    assert facts(host, shell).runtimes["containerd"].effective == ""
-    asked = parse_node_facts(host.gather(shell, effective=True))
-    assert asked.runtimes["containerd"].effective == "version = 2 # ü\n"
 
 
 def test_recorded_files_are_read(host: FakeHost, shell: tuple[str, ...]) -> None:

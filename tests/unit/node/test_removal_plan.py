@@ -8,7 +8,7 @@ from typing import Any
 
 from gpufleet.driver.files import MODPROBE_FILE
 from gpufleet.driver.role import ROLE as DRIVER
-from gpufleet.facts.model import GpuProcess, LoadedModule, ManagedFile, NodeFacts, Package, Runtime
+from gpufleet.facts.model import GpuProcess, ManagedFile, NodeFacts, Package, Runtime
 from gpufleet.facts.record import NO_RECORD
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.removal import RemovalPlan, plan_removal
@@ -39,7 +39,7 @@ def host(**changes: Any) -> NodeFacts:
     docker = Runtime("docker", "27.5.1", "docker.service", DAEMON, running=True)
     facts = bare_host(
         provenance=record_of(**RECORD),
-        modules={"nvidia": LoadedModule("nvidia", "580.159.03", 0)},
+        modules={"nvidia": "580.159.03"},
         runtimes={"docker": docker},
         files={DAEMON: ManagedFile(DAEMON, None)},
         packages={name: Package(name, "1", "amd64") for name in ("a", "b", "lib", "t")},

@@ -57,7 +57,7 @@ def el7(os: str = "centos", **repositories: str) -> NodeFacts:
         os=OsRelease(os, "7", ("rhel", "fedora")),
         package_manager="yum",
         kernel=Kernel("3.10.0-1160.119.1.el7.x86_64", "x86_64", headers=False),
-        pci=(PciDevice("0000:3b:00.0", 0x10DE, 0x1EB8, 0x030200),),
+        pci=(PciDevice("0000:3b:00.0", 0x1EB8, 0x030200),),
         files={path: ManagedFile(path, text, sha256="0") for path, text in paths.items()},
     )
 

@@ -214,7 +214,7 @@ def test_each_role_installs_the_version_lock_on_its_own() -> None:
         os=OsRelease("centos", "7"),
         package_manager="yum",
         kernel=Kernel("3.10.0-1160.el7.x86_64", "x86_64", headers=True),
-        pci=(PciDevice("0000:3b:00.0", 0x10DE, 0x1EB8, 0x030200),),
+        pci=(PciDevice("0000:3b:00.0", 0x1EB8, 0x030200),),
     )
     assert plugin in plan_for(el7).prerequisites
     assert plugin not in plan_for(el7, driver_hold=False).prerequisites

@@ -10,7 +10,6 @@ import pytest
 
 from gpufleet.facts.model import (
     CdiSpec,
-    LoadedModule,
     ManagedFile,
     NodeFacts,
     OsRelease,
@@ -71,9 +70,9 @@ def carried_out(facts: NodeFacts, done: ToolkitPlan) -> NodeFacts:
     return replace(
         after,
         files=files,
-        modules={"nvidia": LoadedModule("nvidia", DRIVER, 0)},
+        modules={"nvidia": DRIVER},
         provenance=record_of(toolkit=done.record(DRIVER, {}).as_json()),
-        cdi_specs=(CdiSpec(done.cdi.path, 1, "", DRIVER),),
+        cdi_specs=(CdiSpec(done.cdi.path, DRIVER),),
         services={
             **facts.services,
             **{unit: Service(unit, "loaded", "active", "enabled") for unit in done.cdi.units},
@@ -310,7 +309,7 @@ class TestCdi:
         assert not plan(docker_host(), cdi=False).cdi.stale(DRIVER)
 
     def test_two_specs(self) -> None:
-        old = CdiSpec("/etc/cdi/nvidia.yaml", 1, "", DRIVER)
+        old = CdiSpec("/etc/cdi/nvidia.yaml", DRIVER)
         assert "GF416" in codes(plan(replace(docker_host(), cdi_specs=(old,))))
 
 
@@ -318,7 +317,7 @@ def test_another_tool_s_spec_says_nothing_of_ours() -> None:
     """Ours is stale beside a current one of theirs, and current beside a stale one of theirs."""
     facts = docker_host()
     after = carried_out(facts, plan(facts))
-    ours, theirs = after.cdi_specs[0], CdiSpec("/etc/cdi/theirs.yaml", 1, "", DRIVER)
+    ours, theirs = after.cdi_specs[0], CdiSpec("/etc/cdi/theirs.yaml", DRIVER)
     stale = replace(ours, driver="550.1")
     for specs in ((theirs, stale), (stale, theirs), (theirs,)):
         assert plan(replace(after, cdi_specs=specs)).cdi.stale(DRIVER)
