@@ -37,9 +37,6 @@ class ClusterNode:
     name: str
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
-    runtime: str  # containerd://1.7.24
-    kubelet: str  # v1.36.3
-    ready: bool
     capacity: Mapping[str, int]
     allocatable: Mapping[str, int]
 
@@ -102,7 +99,6 @@ class HelmRelease:
     chart_version: str
     app_version: str
     values: Mapping[str, Any] = field(repr=False)  # supplied by its user: may contain secrets
-    description: str = ""
     apply_method: str = ""  # "ssa", "csa"; "" if Helm 3 created it
     labels: Mapping[str, str] = field(default_factory=dict)  # of the Secret, without Helm's own
     created: int = 0  # of the Secret, by the server's clock: seconds since 1970; 0 if unknown
@@ -175,12 +171,6 @@ class Workload:
     def ref(self) -> ObjectRef:
         return ObjectRef(self.kind, self.namespace, self.name)
 
-    @property
-    def available(self) -> bool:
-        """Whether every desired pod is ready and of the newest template."""
-        enough = self.ready >= self.wanted and self.updated >= self.wanted
-        return self.settled and enough and self.old == 0
-
     def runs(self, image: str) -> bool:
         """Whether a container's image is named `image`, in any registry, folder and tag."""
         names = (name.split("@")[0].rsplit("/", 1)[-1].split(":")[0] for name in self.images)
@@ -193,7 +183,6 @@ class PrometheusInstance:
 
     namespace: str
     name: str
-    version: str
     spec: Mapping[str, Any]
 
 
@@ -218,7 +207,6 @@ class Namespace:
     """A namespace. `pod_security`: mode (enforce, audit, warn) -> level."""
 
     name: str
-    labels: Mapping[str, str]
     pod_security: Mapping[str, str]
     terminating: bool = False
 
@@ -230,7 +218,6 @@ class NodePort:
     namespace: str
     service: str
     port: int  # on the nodes
-    name: str = ""
     release: ReleaseRef | None = None
 
 

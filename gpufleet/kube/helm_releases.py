@@ -129,7 +129,6 @@ def _release(data: Any) -> HelmRelease:
         chart_version=_of(str, chart, "version"),
         app_version=str(chart.get("appVersion") or ""),
         values=_of(dict, data, "config") if data.get("config") else {},
-        description=str(info.get("description") or ""),
         apply_method=str(data.get("apply_method") or ""),
         workloads=workloads_in(str(data.get("manifest") or ""), namespace),
     )

@@ -50,7 +50,6 @@ def condition(answer: Answer, kind: str) -> Answer:
 def parse_node(answer: Answer) -> ClusterNode:
     """One item of `/api/v1/nodes`."""
     spec, status = answer.get("spec") or {}, answer.get("status") or {}
-    info = status.get("nodeInfo") or {}
     return ClusterNode(
         name=answer["metadata"]["name"],
         labels=answer["metadata"].get("labels") or {},
@@ -58,9 +57,6 @@ def parse_node(answer: Answer) -> ClusterNode:
             Taint(taint["key"], taint["effect"], taint.get("value") or "")
             for taint in spec.get("taints") or ()
         ),
-        runtime=info.get("containerRuntimeVersion") or "",
-        kubelet=info.get("kubeletVersion") or "",
-        ready=bool(condition(answer, "Ready")),
         capacity=_extended(status.get("capacity") or {}),
         allocatable=_extended(status.get("allocatable") or {}),
     )
@@ -231,7 +227,6 @@ def parse_namespace(answer: Answer) -> Namespace:
     labels = answer["metadata"].get("labels") or {}
     return Namespace(
         name=answer["metadata"]["name"],
-        labels=labels,
         pod_security={
             key.removeprefix(POD_SECURITY): level
             for key, level in labels.items()
@@ -245,13 +240,7 @@ def parse_node_ports(answer: Answer) -> list[NodePort]:
     """The node ports of one Service."""
     metadata = answer["metadata"]
     return [
-        NodePort(
-            metadata["namespace"],
-            metadata["name"],
-            port["nodePort"],
-            port.get("name") or "",
-            release_of(answer),
-        )
+        NodePort(metadata["namespace"], metadata["name"], port["nodePort"], release_of(answer))
         for port in answer["spec"].get("ports") or ()
         if port.get("nodePort")
     ]
@@ -270,11 +259,8 @@ def parse_api_services(items: Iterable[Answer]) -> dict[str, ApiService]:
 
 
 def parse_prometheus(answer: Answer) -> PrometheusInstance:
-    spec = answer.get("spec") or {}
     metadata = answer["metadata"]
-    return PrometheusInstance(
-        metadata["namespace"], metadata["name"], str(spec.get("version") or ""), spec
-    )
+    return PrometheusInstance(metadata["namespace"], metadata["name"], answer.get("spec") or {})
 
 
 def parse_cluster_policy(answer: Answer) -> ClusterPolicy:

@@ -28,9 +28,7 @@ MONITOR = "servicemonitors.monitoring.coreos.com"
 
 def node(name: str, labels: dict[str, str] | None = None, gpus: int = 0) -> ClusterNode:
     resources = {"nvidia.com/gpu": gpus} if gpus else {}
-    return ClusterNode(
-        name, labels or {}, (), "containerd://1.7", "v1.36.3", True, resources, resources
-    )
+    return ClusterNode(name, labels or {}, (), resources, resources)
 
 
 NODES = (node("cpu-1"), node("gpu-1", LABEL, 8), node("gpu-2", LABEL, 8))
@@ -69,7 +67,7 @@ def released(found: Workload, chart: str) -> ClusterFacts:
 
 
 def prometheus(selector: dict[str, Any] | None) -> ClusterFacts:
-    instance = PrometheusInstance("infra", "main", "v3", {"serviceMonitorSelector": selector})
+    instance = PrometheusInstance("infra", "main", {"serviceMonitorSelector": selector})
     crd = Crd(MONITOR, "ServiceMonitor", ("v1",), {})
     return replace(FACTS, prometheuses=(instance,), crds={MONITOR: crd})
 

@@ -229,7 +229,7 @@ def test_a_newer_chart_stays(facts: ClusterFacts) -> None:
     ],
 )
 def test_pod_security(facts: ClusterFacts, modes: dict[str, str], fits: bool) -> None:
-    strict = {"strict": Namespace("strict", {}, modes)}
+    strict = {"strict": Namespace("strict", modes)}
     found = plan(release("new", namespace="strict"), replace(facts, namespaces=strict))
     assert (found.action, codes(found)) == (("install", []) if fits else ("blocked", ["GF835"]))
 

@@ -17,7 +17,7 @@ VENDOR = {"key": "feature.node.kubernetes.io/pci-10de.present", "operator": "Exi
 
 
 def node(name: str, labels: dict[str, str] | None = None, *taints: Taint) -> ClusterNode:
-    return ClusterNode(name, labels or {}, taints, "", "", True, {}, {})
+    return ClusterNode(name, labels or {}, taints, {}, {})
 
 
 def term(*expressions: dict[str, Any]) -> dict[str, Any]:

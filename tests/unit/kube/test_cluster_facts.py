@@ -18,6 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpufleet.helm.readiness import unready
+from gpufleet.helm.release import Readiness
 from gpufleet.kube.answers import Answers, cluster_facts
 from gpufleet.kube.facts import (
     ClusterFacts,
@@ -111,7 +113,7 @@ def test_workloads_of_the_captures(name: str) -> None:
     (lone,) = known.on_host_port(9401)
     assert (lone.host_network, lone.release) == (True, None)
     plugin = known.workloads_of(ReleaseRef("kube-system", "nvidia-device-plugin"))
-    assert all(work.available for work in plugin)
+    assert all(map(available, plugin))
 
 
 def test_repr_of_facts_omits_secrets() -> None:
@@ -130,7 +132,11 @@ def test_quantities_of_extended_resources(text: str, number: int) -> None:
     resources = {"cpu": "4", "nvidia.com/gpu": text, "hugepages-2Mi": "0"}
     node = parse_node({"metadata": {"name": "n"}, "status": {"capacity": resources}})
     assert node.capacity == {"nvidia.com/gpu": number}
-    assert not node.ready
+
+
+def available(work: Workload) -> bool:
+    """Whether a release does not wait for it."""
+    return not unready(Readiness(), [work], [])
 
 
 def deployment(**status: int) -> Workload:
@@ -147,11 +153,11 @@ def deployment(**status: int) -> Workload:
 def test_an_old_pod_does_not_make_a_new_version_ready() -> None:
     """Right after an upgrade the old pod counts as available and the new one as updated."""
     rolling = deployment(replicas=2, updatedReplicas=1, availableReplicas=1)
-    assert not rolling.available
-    assert deployment(replicas=1, updatedReplicas=1, availableReplicas=1).available
-    assert not deployment(
-        replicas=1, updatedReplicas=1, availableReplicas=1, observedGeneration=1
-    ).available
+    assert not available(rolling)
+    assert available(deployment(replicas=1, updatedReplicas=1, availableReplicas=1))
+    assert not available(
+        deployment(replicas=1, updatedReplicas=1, availableReplicas=1, observedGeneration=1)
+    )
 
 
 def test_a_daemonset_with_on_delete_is_not_waited_for() -> None:
@@ -163,7 +169,7 @@ def test_a_daemonset_with_on_delete_is_not_waited_for() -> None:
             "status": {"desiredNumberScheduled": 3, "numberAvailable": 3},
         },
     )
-    assert daemon.available
+    assert available(daemon)
 
 
 @given(st.text(), st.text())

@@ -82,7 +82,7 @@ def test_rules_come_with_our_prometheus_and_where_an_operator_is() -> None:
 def test_rules_get_the_labels_that_a_prometheus_selects() -> None:
     def found(selector: dict[str, Any] | None, **settings: Any) -> tuple[dict[str, str], set[str]]:
         spec = {"serviceMonitorSelector": {}, "ruleSelector": selector}
-        instance = PrometheusInstance("infra", "main", "v3", spec)
+        instance = PrometheusInstance("infra", "main", spec)
         crds = {name: Crd(name, "", ("v1",), {}) for name in (RULE_CRD, MONITOR)}
         facts = replace(FACTS, crds=crds, prometheuses=(instance,))
         plan = stack(facts, **settings)

@@ -105,7 +105,7 @@ def test_the_adapter_asks_the_prometheus_that_is_installed() -> None:
 
 
 def test_the_adapter_asks_the_prometheus_that_is_joined() -> None:
-    there = PrometheusInstance("theirs", "main", "v3", {"serviceMonitorSelector": {}})
+    there = PrometheusInstance("theirs", "main", {"serviceMonitorSelector": {}})
     found = plan(replace(FACTS, prometheuses=(there,)), monitoring_prometheus="existing")
     assert adapter(found)["prometheus"]["url"] == "http://prometheus-operated.theirs.svc:9090"
 
