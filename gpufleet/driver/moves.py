@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.versions import version_tuple
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.findings import machine as findings
-
-
-def numbers(version: str) -> tuple[int, ...]:
-    """A version as comparable numbers: "580.95.05" is (580, 95, 5)."""
-    return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
 def lower_driver(
@@ -43,5 +39,5 @@ def lower_driver(
 
 def _is_below(wanted: str, there: str) -> bool:
     """Whether a version is lower than another; a branch counts as its highest version."""
-    low, high = numbers(wanted), numbers(there)
+    low, high = version_tuple(wanted), version_tuple(there)
     return low < high[: len(low)]

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.versions import version_tuple
 from gpufleet.driver.catalog import DriverCatalog
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.disruption import disruption
 from gpufleet.driver.files import MODPROBE_FILE, modules_of, pinned, preferences, wanted_files
-from gpufleet.driver.moves import lower_driver, numbers
+from gpufleet.driver.moves import lower_driver
 from gpufleet.driver.record import DriverEntry
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
@@ -216,7 +217,7 @@ def _action(
 def _move(before: str, target: str | None) -> tuple[Action, str]:
     if target is None:
         return "replace", f"Driver {before} is of another branch."
-    down = numbers(target) < numbers(before)
+    down = version_tuple(target) < version_tuple(before)
     verb: Action = "downgrade" if down else "upgrade"
     return verb, f"Driver {before} is installed, {target} is requested."
 
@@ -245,12 +246,7 @@ def _services(settings: DriverSettings, facts: NodeFacts) -> tuple[str, ...]:
 
 def _runs(facts: NodeFacts, name: str) -> bool:
     service = facts.services.get(f"{name}.service")
-    return (
-        service is not None
-        and service.active == "active"
-        and service.enabled in ("enabled", "static")
-        and "--no-persistence-mode" not in service.exec_start
-    )
+    return bool(service and service.runs and "--no-persistence-mode" not in service.exec_start)
 
 
 def _module_is_right(facts: NodeFacts, target: str | None) -> bool:
@@ -289,6 +285,4 @@ def _package_findings(
 def _ours(facts: NodeFacts) -> set[str]:
     """Packages that gpufleet installed, including those of a killed run without a record."""
     record = facts.provenance.entry(DriverEntry)
-    begun = facts.files.get(BEGUN)
-    noted = (begun.content or "").split() if begun else ()
-    return {*record.packages, *record.added, *noted}
+    return {*record.packages, *record.added, *facts.texts.get(BEGUN, "").split()}

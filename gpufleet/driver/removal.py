@@ -11,14 +11,14 @@ from gpufleet.driver.disruption import gpu_work
 from gpufleet.driver.files import MODPROBE_FILE
 from gpufleet.driver.record import DriverEntry
 from gpufleet.host.findings import machine as findings
-from gpufleet.role.protocol import RemovalContext
+from gpufleet.role.protocol import Removal, RemovalContext
 
 PERSISTENCE_OVERRIDE = "/etc/systemd/system/nvidia-persistenced.service.d/gpufleet.conf"
 LOADED_NAMES = ("nvidia", "nvidia_uvm")  # if an old record does not list them
 
 
 @dataclass(frozen=True, slots=True)
-class DriverRemoval:
+class DriverRemoval(Removal):
     """What is removed besides the driver's packages and files."""
 
     modules: tuple[str, ...]  # loaded again if one cannot be unloaded
@@ -29,9 +29,6 @@ class DriverRemoval:
 
     def first(self) -> Mapping[str, object]:
         return {"unload the NVIDIA modules": self.unload}
-
-    def before(self) -> Mapping[str, object]:
-        return {}
 
     def after(self) -> Mapping[str, object]:
         return {f"rebuild the initramfs without {self.initramfs}": self.initramfs}

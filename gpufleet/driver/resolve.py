@@ -24,10 +24,10 @@ from gpufleet.driver.settings import DriverSettings
 class _Pick:
     """A branch and modules, or the reason why none fit."""
 
-    branch: int | None
-    found: Offer | None
-    modules: Modules | None
-    reason: str
+    branch: int | None = None
+    found: Offer | None = None
+    modules: Modules | None = None
+    reason: str = ""
     findings: tuple[Finding, ...] = ()
 
 
@@ -94,7 +94,7 @@ def _pick(request: Request) -> _Pick:
     settings = request.settings
     if settings.source == "distro" and not request.distribution.archive:
         title = request.distribution.title
-        return _Pick(None, None, None, "", (kinds.NO_DISTRO_DRIVER(title=title),))
+        return _Pick(findings=(kinds.NO_DISTRO_DRIVER(title=title),))
     contradiction = tuple(checks.contradiction(request))
     if settings.version:
         picked = _asked_for(request, branch_of(settings.version), "driver_version")
@@ -102,19 +102,13 @@ def _pick(request: Request) -> _Pick:
         picked = _asked_for(request, int(settings.branch), "driver_branch")
     else:
         picked = _default(request)
-    return _Pick(
-        picked.branch,
-        picked.found,
-        picked.modules,
-        picked.reason,
-        (*contradiction, *picked.findings),
-    )
+    return replace(picked, findings=(*contradiction, *picked.findings))
 
 
 def _default(request: Request) -> _Pick:
     chosen = best(request)
     if chosen is None:
-        return _Pick(None, None, None, "", _nothing_fits(request))
+        return _Pick(findings=_nothing_fits(request))
     branch = chosen.offer.branch
     modules = prefer(request, branch.branch, chosen.modules)
     fits = " and ".join(filter(None, (request.distribution.title, names(request.devices))))
@@ -157,19 +151,18 @@ def _need(first: int, last: int, modules: tuple[Modules, ...]) -> str:
 def _asked_for(request: Request, number: int, key: str) -> _Pick:
     branch, findings = _branch(request, number)
     if branch is None:
-        return _Pick(number, None, None, "", findings)
+        return _Pick(number, findings=findings)
     settings = request.settings
     gpus = tuple(checks.gpus(request, number))
     found = offer(request.catalog, request.distribution, settings.source, settings.build, branch)
     if found is None:
-        return _Pick(
-            number, None, None, "", (*findings, *checks.not_offered(request, branch), *gpus)
-        )
+        missing = checks.not_offered(request, branch)
+        return _Pick(number, findings=(*findings, *missing, *gpus))
     version = tuple(checks.version(request, found))
     usable = usable_modules(request, found)
     if not usable:
         unfit = () if gpus else tuple(checks.modules(request, found))
-        return _Pick(number, found, None, "", (*findings, *gpus, *unfit, *version))
+        return _Pick(number, found, findings=(*findings, *gpus, *unfit, *version))
     modules = prefer(request, number, usable)
     why = _modules_reason(request, found, usable, modules)
     reason = f"Branch {number} is requested ({key}). {why}"

@@ -82,10 +82,9 @@ def own_daemons(facts: NodeFacts, catalog: ExporterCatalog) -> tuple[Daemon, ...
     By files as well as by the record, which is written last.
     """
     record = facts.provenance.entry(ExporterEntry)
-    packaged = record.mode == "systemd" or _is_there(facts, drop_in(catalog))
+    packaged = record.mode == "systemd" or drop_in(catalog) in facts.texts
     ours = units("systemd", catalog) if packaged else ()
-    there = facts.files.get(CIDFILE)
-    container = (there.content or "").strip() if there else ""
+    container = facts.texts.get(CIDFILE, "").strip()
     return tuple(
         daemon
         for daemon in facts.collectors
@@ -114,8 +113,3 @@ def _place(daemon: Daemon) -> str:
     if daemon.container:
         return f", in container {daemon.container[:12]}"
     return f", of {daemon.unit}" if daemon.unit else ""
-
-
-def _is_there(facts: NodeFacts, path: str) -> bool:
-    file = facts.files.get(path)
-    return file is not None and file.content is not None

@@ -117,8 +117,8 @@ def _undockered(context: RoleContext) -> str:
     facts = context.facts
     if "docker" not in facts.runtimes:
         return "docker is not installed"
-    config = facts.files.get(facts.runtimes["docker"].config_path)
-    if "docker" in context.served or (config and '"nvidia"' in (config.content or "")):
+    config = facts.texts.get(facts.runtimes["docker"].config_path, "")
+    if "docker" in context.served or '"nvidia"' in config:
         return ""
     return "docker does not get the runtime nvidia"
 
@@ -205,12 +205,7 @@ def _plan(
 
 
 def _runs(facts: NodeFacts, unit: str) -> bool:
-    service = facts.services.get(unit)
-    return (
-        service is not None
-        and service.active == "active"
-        and service.enabled in ("enabled", "static")
-    )
+    return unit in facts.services and facts.services[unit].runs
 
 
 def _families(

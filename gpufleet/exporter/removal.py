@@ -9,25 +9,19 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.exporter.files import units
 from gpufleet.exporter.record import ExporterEntry
-from gpufleet.role.protocol import RemovalContext
+from gpufleet.role.protocol import Removal, RemovalContext
 
 
 @dataclass(frozen=True, slots=True)
-class ExporterRemoval:
+class ExporterRemoval(Removal):
     """What is removed besides the exporter's packages and files."""
 
     units: tuple[str, ...] = ()  # to stop and disable
     images: bool = False  # docker may have pulled some
     findings: tuple[Finding, ...] = ()
 
-    def first(self) -> Mapping[str, object]:
-        return {}
-
     def before(self) -> Mapping[str, object]:
         return {f"stop {', '.join(self.units)}": self.units}
-
-    def after(self) -> Mapping[str, object]:
-        return {}
 
     def describe(self) -> dict[str, Any]:
         return {"exporter": list(self.units)}

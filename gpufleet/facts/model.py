@@ -115,6 +115,11 @@ class Service:
     exec_start: str = ""  # the command line, for the runtimes and the persistence daemon
     started: str = ""  # microseconds from the boot to its last start; "" where unknown
 
+    @property
+    def runs(self) -> bool:
+        """Whether it is active now, and after a reboot."""
+        return self.active == "active" and self.enabled in ("enabled", "static")
+
 
 @dataclass(frozen=True, slots=True)
 class Runtime:

@@ -54,8 +54,7 @@ def show_diff(facts: NodeFacts, files: Sequence[FileWrite]) -> None:
     if not state.config.DIFF:
         return
     for file in files:
-        there = facts.files.get(file.path)
-        before = (there.content or "") if there else ""
+        before = facts.texts.get(file.path, "")
         after = file.content if isinstance(file.content, str) else ""
         for line in file_difference(file.path, before, after):
             click.echo(f"    [{host.name}] {line}", err=True)

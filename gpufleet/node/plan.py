@@ -83,27 +83,24 @@ def plan_node(
         parts.append(RolePart(role, plan, notes))
         context = role.context_after(wanted, plan, context)
     first = context.logins.get(node_roles()[0].name, Logins())
-    archives = plan_archives(settings.host, facts, catalog, _lacking(parts), first)
+    wanted_parts = [part for part in parts if part.plan is not None]
+    archives = plan_archives(settings.host, facts, catalog, _lacking(wanted_parts), first)
     found = [
         *settings.findings,
         *inspect_host(facts, catalog, now),
         *parts[0].findings,
         *archives.findings,
-        *_edits(parts, archives, facts),
+        *_edits(wanted_parts, archives, facts),
     ]
     return NodePlan(tuple(dict.fromkeys(found)), tuple(parts), archives, context)
-
-
-def _wanted(parts: Iterable[RolePart]) -> list[RolePart]:
-    return [part for part in parts if part.plan is not None]
 
 
 def _edits(parts: Sequence[RolePart], archives: ArchivesPlan, facts: NodeFacts) -> list[Finding]:
     """One finding for each file edited on the host that this run replaces."""
     files = list(archives.files)
-    for part in _wanted(parts):
+    for part in parts:
         files += part.role.files(part.plan)
-    for part in _wanted(parts):
+    for part in parts:
         repository = part.role.repository(part.plan)
         if repository and repository.needed and repository.source:
             files.append(repository.source)
@@ -112,7 +109,7 @@ def _edits(parts: Sequence[RolePart], archives: ArchivesPlan, facts: NodeFacts) 
 
 def _lacking(parts: Iterable[RolePart]) -> tuple[str, ...] | None:
     """Prerequisites that the host lacks; None if no package is to be installed."""
-    lacking = (part.role.missing_prerequisites(part.plan) for part in _wanted(parts))
+    lacking = (part.role.missing_prerequisites(part.plan) for part in parts)
     return next((names for names in lacking if names is not None), None)
 
 

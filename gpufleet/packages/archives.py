@@ -136,8 +136,7 @@ def _wanted(
     archive: ExtraRepository, facts: NodeFacts, seen: _Seen, lacked: Sequence[ExtraRepository]
 ) -> bool:
     """Whether the host needs this archive: for a dead section, for a package, or since before."""
-    there = facts.files.get(FILE)
-    before = there is not None and f"[{OURS}{archive.name}]" in (there.content or "")
+    before = f"[{OURS}{archive.name}]" in facts.texts.get(FILE, "")
     dead = {section.name for section in seen.dead} | set(switched_off(facts))
     return before or archive in lacked or bool(dead & set(archive.replaces))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.runtime_state import RuntimeState
@@ -49,23 +49,26 @@ class RemovalContext(Generic[EntryOf]):
     written: tuple[str, ...] = ()  # every file of gpufleet's that goes
 
 
-class Removal(Protocol):
+class Removal:
     """What a role removes besides packages and recorded files."""
 
-    @property
-    def findings(self) -> tuple[Finding, ...]: ...
+    findings: tuple[Finding, ...]
 
     def first(self) -> Mapping[str, object]:
         """Steps before anything else is removed: sentence -> whether it applies."""
+        return {}
 
     def before(self) -> Mapping[str, object]:
         """Steps before packages and files are removed."""
+        return {}
 
     def after(self) -> Mapping[str, object]:
         """Steps after packages and files are removed."""
+        return {}
 
     def describe(self) -> dict[str, Any]:
         """The rest of it as data for the JSON report."""
+        return {}
 
 
 class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):

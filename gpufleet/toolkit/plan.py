@@ -112,9 +112,7 @@ class ToolkitPlan:
 
 def _first_run_broke_off(facts: NodeFacts) -> bool:
     """Whether an earlier run installed the toolkit and did not finish."""
-    begun = facts.files.get(TOOLKIT_BEGUN)
-    recorded = facts.provenance.entry(ToolkitEntry)
-    return not recorded.exists and begun is not None and begun.content is not None
+    return TOOLKIT_BEGUN in facts.texts and not facts.provenance.entry(ToolkitEntry).exists
 
 
 def plan_toolkit(

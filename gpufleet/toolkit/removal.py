@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.role.protocol import RemovalContext
+from gpufleet.role.protocol import Removal, RemovalContext
 from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.record import ToolkitEntry
 from gpufleet.toolkit.runtime_model import RuntimePlan
@@ -16,7 +16,7 @@ from gpufleet.toolkit.settings import ToolkitSettings
 
 
 @dataclass(frozen=True, slots=True)
-class ToolkitRemoval:
+class ToolkitRemoval(Removal):
     """What is removed besides the toolkit's packages and files."""
 
     runtimes: tuple[RuntimePlan, ...]
@@ -24,18 +24,12 @@ class ToolkitRemoval:
     units: tuple[str, ...]  # they would recreate it; removed with their package
     findings: tuple[Finding, ...]
 
-    def first(self) -> Mapping[str, object]:
-        return {}
-
     def before(self) -> Mapping[str, object]:
         taken = [runtime.key for runtime in self.runtimes if runtime.change]
         return {
             f"remove nvidia from {', '.join(taken)}": taken,
             f"remove the CDI spec {', '.join(self.specs)}": self.specs,
         }
-
-    def after(self) -> Mapping[str, object]:
-        return {}
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -155,8 +155,7 @@ class Context:
 
     def text(self, path: str) -> str | None:
         """A file's text; None if it does not exist or cannot be read."""
-        file = self.facts.files.get(path)
-        return file.content if file else None
+        return self.facts.texts.get(path)
 
     @property
     def service(self) -> Service:

@@ -15,7 +15,6 @@ from gpufleet.toolkit import operations as runtimes
 from gpufleet.toolkit.conclude import conclude
 from gpufleet.toolkit.job import toolkit_job
 from gpufleet.toolkit.plan import ToolkitPlan
-from gpufleet.toolkit.record import ToolkitEntry
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 
 
@@ -59,7 +58,6 @@ def install(node: Node) -> None:
     provenance.record(
         "Record what was installed",
         node,
-        ToolkitEntry,
         lambda: result(found.value),
         sorted(written | set(node.facts.noted_runtimes)),
     )

@@ -6,7 +6,6 @@ from gpufleet.driver.conclude import conclude
 from gpufleet.driver.files import MODPROBE_FILE, RIVALS
 from gpufleet.driver.job import driver_job
 from gpufleet.driver.operations import modules, services
-from gpufleet.driver.record import DriverEntry
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.host import files, reboot
 from gpufleet.host.operation import role
@@ -96,4 +95,4 @@ def install(node: Node) -> None:
         reboot = node.reboot if node.waits_for_reboot else ""
         return conclude(settings, node.facts, plan, found.value, reboot)
 
-    provenance.record("Record what was installed", node, DriverEntry, result)
+    provenance.record("Record what was installed", node, result)

@@ -6,7 +6,6 @@ from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.exporter import operations as exporter
 from gpufleet.exporter.conclude import conclude
 from gpufleet.exporter.job import exporter_jobs
-from gpufleet.exporter.record import ExporterEntry
 from gpufleet.exporter.role import ROLE as EXPORTER
 from gpufleet.host import files
 from gpufleet.host.operation import Later, role
@@ -54,9 +53,4 @@ def install(node: Node) -> None:
         plan.restart or plan.changes_packages or bool(plan.files) or moves,
         lambda: not node.waits_for_reboot,
     )
-    provenance.record(
-        "Record what was installed",
-        node,
-        ExporterEntry,
-        result,
-    )
+    provenance.record("Record what was installed", node, result)

@@ -14,7 +14,7 @@ from pyinfra import host
 from gpufleet import __version__
 from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.facts.files import NOTES
-from gpufleet.facts.record import NO_RECORD, SCHEMA, Entry, HostRecord, read_record
+from gpufleet.facts.record import NO_RECORD, SCHEMA, HostRecord, read_record
 from gpufleet.host.files import BACKUPS, HOME, INCOMING, stamp
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.reading import read
@@ -100,20 +100,18 @@ def is_current(node: Node, result: RoleResult) -> bool:
 
 
 @operation
-def record(
-    node: Node, kind: type[Entry], conclude: Callable[[], RoleResult], notes: Collection[str] = ()
-) -> Commands:
+def record(node: Node, conclude: Callable[[], RoleResult], notes: Collection[str] = ()) -> Commands:
     """
     Record what gpufleet installed on this host.
 
     + node: the host; its record is updated
-    + kind: the role's entry in the record
     + conclude: returns the role's results, known at its end
     + notes: runtimes with notes of planned changes, which are recorded now
     """
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    before = f"{HOME}/{kind.role}.before"
-    result, old = conclude(), node.facts.provenance.entry(kind)
+    result = conclude()
+    old = node.facts.provenance.entry(type(result.entry))
+    before = f"{HOME}/{old.role}.before"
     # called here, so that the next run makes up for one that was killed after its transaction
     added = read(AddedPackages, before)
     node.note(result)
