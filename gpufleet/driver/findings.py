@@ -2,53 +2,47 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import Kind, Severity
+from gpufleet.core.findings import blocker, info, warning
 
-UNKNOWN_DISTRIBUTION = Kind(
+UNKNOWN_DISTRIBUTION = blocker(
     "GF101",
-    Severity.BLOCKER,
     "Unsupported distribution",
     "Distribution {distribution} is not in the catalog. Supported: {known}.",
     "Run `gpufleet catalog distributions` to see what each one supports.",
 )
 
-NO_ARCHITECTURE = Kind(
+NO_ARCHITECTURE = blocker(
     "GF102",
-    Severity.BLOCKER,
     "No driver repository for this architecture",
     "NVIDIA has no repository for {title} on {architecture}; available: {known}.",
     "Remove the host from the inventory, or move it to a distribution that NVIDIA supports on "
     "{architecture}.",
 )
 
-DISTRIBUTION_OVER = Kind(
+DISTRIBUTION_OVER = warning(
     "GF103",
-    Severity.WARNING,
     "Distribution is end of life",
     "{title} reached its end of life on {date}: its kernel and libraries no longer receive fixes.",
     "Plan the move to a newer release.",
 )
 
-DISTRIBUTION_DROPPED = Kind(
+DISTRIBUTION_DROPPED = info(
     "GF104",
-    Severity.INFO,
     "Distribution no longer supported by NVIDIA",
     "{title} is not in NVIDIA's current list of supported distributions.",
     "No action required; new driver branches will not be available for it.",
 )
 
-UNKNOWN_KEY = Kind(
+UNKNOWN_KEY = blocker(
     "GF105",
-    Severity.BLOCKER,
     "Unknown fingerprint of the repository key",
     "The catalog has no fingerprint for {file}, the key of NVIDIA's repository for {title}, so "
     "the key cannot be verified.",
     "Get the fingerprint from a source you trust and set driver_repo_key_fingerprint to it.",
 )
 
-NO_SUCH_BRANCH = Kind(
+NO_SUCH_BRANCH = blocker(
     "GF110",
-    Severity.BLOCKER,
     "Unknown driver branch",
     "Driver branch {branch} does not exist; the catalog of {date} has {known}.",
     "{remedy}",
@@ -56,18 +50,16 @@ NO_SUCH_BRANCH = Kind(
     "the GPU; the finding names one.",
 )
 
-NEWER_BRANCH = Kind(
+NEWER_BRANCH = warning(
     "GF111",
-    Severity.WARNING,
     "Driver branch newer than the catalog",
     "Driver branch {branch} is newer than the newest in the catalog of {date}, {newest}, whose "
     "package names and limits are used.",
     "Try it on one host first, or update gpufleet.",
 )
 
-BRANCH_NOT_FOR_DISTRIBUTION = Kind(
+BRANCH_NOT_FOR_DISTRIBUTION = blocker(
     "GF112",
-    Severity.BLOCKER,
     "Driver branch not available for the distribution",
     "Driver branch {branch} cannot be installed on {title}. {limit}",
     "{remedy}",
@@ -75,69 +67,61 @@ BRANCH_NOT_FOR_DISTRIBUTION = Kind(
     "move the host to a newer distribution; the finding names the branch.",
 )
 
-VERSION_ABOVE_CEILING = Kind(
+VERSION_ABOVE_CEILING = blocker(
     "GF113",
-    Severity.BLOCKER,
     "Driver version not built for the distribution",
     "Driver {version} cannot be installed on {title}: the last version built for it is {ceiling}.",
     'Set driver_version = "{ceiling}" for this host, or remove it.',
 )
 
-BRANCH_NOT_FOR_GPU = Kind(
+BRANCH_NOT_FOR_GPU = blocker(
     "GF114",
-    Severity.BLOCKER,
     "Driver branch does not support the GPU",
     "Driver branch {branch} does not support {gpu}. {limit}",
     "{remedy}",
     advice="Set driver_branch to a branch that supports the GPU; the finding names one.",
 )
 
-NO_BRANCH = Kind(
+NO_BRANCH = blocker(
     "GF115",
-    Severity.BLOCKER,
     "No driver branch for this host",
     "No driver branch supports this host: {reason}",
     "{remedy}",
     advice="Change the distribution or the GPU, or the setting that the message names.",
 )
 
-MIXED_GPUS = Kind(
+MIXED_GPUS = blocker(
     "GF116",
-    Severity.BLOCKER,
     "No driver supports all GPUs",
     "No single driver supports all GPUs of this host: {gpus}.",
     "Move one kind of GPU to another host.",
 )
 
-MIXED_GENERATIONS = Kind(
+MIXED_GENERATIONS = info(
     "GF117",
-    Severity.INFO,
     "GPUs of several generations",
     "This host has GPUs of several generations ({gpus}); a driver that supports all of them was "
     "selected.",
     "No action required.",
 )
 
-VERSION_AGAINST_BRANCH = Kind(
+VERSION_AGAINST_BRANCH = blocker(
     "GF118",
-    Severity.BLOCKER,
     "Driver version and branch conflict",
     "driver_version = {version} does not belong to driver_branch = {branch}.",
     "Remove one of the two settings, or make them agree.",
 )
 
-UNKNOWN_VERSION = Kind(
+UNKNOWN_VERSION = warning(
     "GF119",
-    Severity.WARNING,
     "Driver version not in the catalog",
     "Driver {version} is not in the catalog of {date}, whose newest version of that branch is "
     "{newest}. Repositories change, so it may exist.",
     "Check that the repository has it; otherwise the installation stops.",
 )
 
-INSECURE = Kind(
+INSECURE = warning(
     "GF120",
-    Severity.WARNING,
     "Driver with known vulnerabilities",
     "Driver {what} has known vulnerabilities ({source}). {fix}",
     "{remedy}",
@@ -145,51 +129,45 @@ INSECURE = Kind(
     "branch; the finding names it.",
 )
 
-BRANCH_OVER = Kind(
+BRANCH_OVER = warning(
     "GF121",
-    Severity.WARNING,
     "Driver branch is end of life",
     "Driver branch {branch} reached its end of life ({date}) and no longer receives fixes.",
     "{remedy}",
     advice="Set driver_branch to a supported branch; the finding names one.",
 )
 
-BRANCH_PROBLEM = Kind(
+BRANCH_PROBLEM = warning(
     "GF122",
-    Severity.WARNING,
     "Known problem of the driver branch",
     "Driver branch {branch} has a known problem. {problem}",
     "Use another branch unless you have tested this one on your GPUs.",
 )
 
-NO_OPEN_MODULES = Kind(
+NO_OPEN_MODULES = blocker(
     "GF130",
-    Severity.BLOCKER,
     "Open kernel modules not available",
     "Open kernel modules cannot be used: {reason}",
     'Set driver_modules = "proprietary" or "auto".',
 )
 
-NO_PROPRIETARY_MODULES = Kind(
+NO_PROPRIETARY_MODULES = blocker(
     "GF131",
-    Severity.BLOCKER,
     "Proprietary kernel modules not available",
     "Proprietary kernel modules cannot be used: {reason}",
     'Set driver_modules = "open" or "auto".',
 )
 
-NO_MODULES = Kind(
+NO_MODULES = blocker(
     "GF132",
-    Severity.BLOCKER,
     "No kernel modules for this host",
     "Driver branch {branch} has no kernel modules for this host: {reason}",
     "{remedy}",
     advice="Set driver_branch to a branch whose modules support the GPU; the finding names one.",
 )
 
-UNKNOWN_GPU = Kind(
+UNKNOWN_GPU = info(
     "GF133",
-    Severity.INFO,
     "GPU not in the catalog",
     "The GPU with PCI ID 10de:{device:04x} is not in the catalog of {date}; gpufleet assumes a "
     "newer GPU and uses {modules} modules.",
@@ -197,118 +175,104 @@ UNKNOWN_GPU = Kind(
     "gpufleet.",
 )
 
-NO_DISTRO_DRIVER = Kind(
+NO_DISTRO_DRIVER = blocker(
     "GF140",
-    Severity.BLOCKER,
     "No driver in the distribution's archive",
     'driver_source = "distro", but the catalog has no NVIDIA driver in the archive of {title}.',
     'Set driver_source = "nvidia".',
 )
 
-BRANCH_NOT_IN_ARCHIVE = Kind(
+BRANCH_NOT_IN_ARCHIVE = blocker(
     "GF141",
-    Severity.BLOCKER,
     "Driver branch not in the distribution's archive",
     "The archive of {title} has no driver branch {branch}; it has {known}.",
     "{remedy}",
     advice='Set driver_branch to one of the listed branches, or driver_source = "nvidia".',
 )
 
-NO_PRECOMPILED = Kind(
+NO_PRECOMPILED = blocker(
     "GF142",
-    Severity.BLOCKER,
     "No precompiled kernel modules",
     "There are no precompiled {modules}modules of branch {branch} for {title} from {source}.",
     'Set driver_build = "dkms".',
 )
 
-NO_FABRIC_MANAGER = Kind(
+NO_FABRIC_MANAGER = blocker(
     "GF143",
-    Severity.BLOCKER,
     "No fabric manager for a host with NVSwitch",
     "This host has an NVSwitch, but the archive of {title} has no fabric manager: CUDA would fail "
     "with error 802.",
     'Set driver_source = "nvidia".',
 )
 
-FABRIC_OFF_HOST = Kind(
+FABRIC_OFF_HOST = info(
     "GF144",
-    Severity.INFO,
     "NVSwitch fabric managed outside the host",
     "The NVSwitches of {gpu} are managed outside the host; no fabric manager is installed.",
     "No action required; gpufleet does not configure nvidia-imex.",
 )
 
-NVLINK5 = Kind(
+NVLINK5 = warning(
     "GF145",
-    Severity.WARNING,
     "NVSwitch fabric requires nvlsm",
     "The NVSwitches of {gpu} are reached through ConnectX-7 bridges, which require the fabric "
     "manager, nvlsm, infiniband-diags and the modules mlx5_core and ib_umad.",
     "Install these yourself; gpufleet does not configure them.",
 )
 
-TOOLKIT_REFUSED = Kind(
+TOOLKIT_REFUSED = blocker(
     "GF160",
-    Severity.BLOCKER,
     "Container toolkit version not available for the distribution",
     "Container toolkit {version} cannot be installed on {title}: {reason}.",
     'Set toolkit_version = "{newest}", or remove it.',
 )
 
-TOOLKIT_INSECURE = Kind(
+TOOLKIT_INSECURE = warning(
     "GF161",
-    Severity.WARNING,
     "Container toolkit with known vulnerabilities",
     "Container toolkit {version} has known vulnerabilities: {cves}.",
     "Use {fixed} or newer.",
 )
 
-TOOLKIT_UNKNOWN_VERSION = Kind(
+TOOLKIT_UNKNOWN_VERSION = warning(
     "GF162",
-    Severity.WARNING,
     "Container toolkit version not in the catalog",
     "Container toolkit {version} is not in the catalog of {date}, whose newest is {newest}.",
     "Check that the repository has it; otherwise the installation stops.",
 )
 
-TOOLKIT_UNTESTED = Kind(
+TOOLKIT_UNTESTED = info(
     "GF163",
-    Severity.INFO,
     "Container toolkit not tested by NVIDIA on this distribution",
     "{title} is not a platform on which NVIDIA tests the container toolkit; its packages install "
     "there.",
     "No action required.",
 )
 
-TOOLKIT_TOO_OLD = Kind(
+TOOLKIT_TOO_OLD = blocker(
     "GF164",
-    Severity.BLOCKER,
     "Container toolkit version no longer in the repository",
     "Container toolkit {version} is not in the repository, whose oldest version is {oldest}.",
     'Set toolkit_version = "{newest}", or remove it.',
 )
 
-TOOLKIT_ARCHITECTURE = Kind(
+TOOLKIT_ARCHITECTURE = blocker(
     "GF165",
-    Severity.BLOCKER,
     "No container toolkit for this architecture",
     "There is no container toolkit for {architecture}; available: {known}.",
     "Set toolkit_enabled = False for this host.",
 )
 
-MODULES_STAY = Kind(
+MODULES_STAY = blocker(
     "GF565",
-    Severity.BLOCKER,
     "Modules cannot be unloaded",
     "The nvidia modules are in use, so the driver was left installed; nothing was removed.",
     "Stop the processes that use the GPUs (fuser -v /dev/nvidia*), or set driver_allow_disruption "
     "= True: the modules then stay loaded until the next boot.",
 )
 
-INITRAMFS_KEEPS = Kind(
+INITRAMFS_KEEPS = blocker(
     "GF568",
-    Severity.BLOCKER,
     "initramfs still contains the blacklist",
     "The initramfs of the running kernel could not be rebuilt without {file}.",
     "Rebuild it manually (update-initramfs -u, dracut --force), or run remove again.",

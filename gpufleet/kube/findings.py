@@ -2,120 +2,105 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import Kind, Severity
+from gpufleet.core.findings import blocker
 
-KUBECONFIG_MISSING = Kind(
+KUBECONFIG_MISSING = blocker(
     "GF860",
-    Severity.BLOCKER,
     "No kubeconfig",
     "No kubeconfig file found: {paths}.",
     "Set cluster_kubeconfig to a kubeconfig for the cluster, or set KUBECONFIG.",
 )
-KUBECONFIG_INVALID = Kind(
+KUBECONFIG_INVALID = blocker(
     "GF861",
-    Severity.BLOCKER,
     "Invalid kubeconfig",
     "Kubeconfig {path} cannot be used: {reason}.",
     "Check it with: kubectl --kubeconfig {path} get nodes",
 )
-CONTEXT_UNKNOWN = Kind(
+CONTEXT_UNKNOWN = blocker(
     "GF862",
-    Severity.BLOCKER,
     "Context not in the kubeconfig",
     "Kubeconfig {path} has no context {context!r}; available: {known}.",
     "Set cluster_context to one of them. {suggestion}",
 )
-API_UNREACHABLE = Kind(
+API_UNREACHABLE = blocker(
     "GF863",
-    Severity.BLOCKER,
     "API server unreachable",
     "The API server of context {context!r} at {url} does not respond: {reason}.",
     "Check that it is running and that this machine reaches it: curl -k {url}/version",
 )
-CERTIFICATE_REFUSED = Kind(
+CERTIFICATE_REFUSED = blocker(
     "GF864",
-    Severity.BLOCKER,
     "Certificate expired or not trusted",
     "{whose} of context {context!r} ({url}) was rejected: {reason}.",
     "{advice}",
     advice="Renew the certificate, correct the clock of this machine, or use a kubeconfig with "
     "the cluster's current CA, as the finding says.",
 )
-UNAUTHORIZED = Kind(
+UNAUTHORIZED = blocker(
     "GF865",
-    Severity.BLOCKER,
     "Not authenticated to the API server",
     "API server {url} rejects the credentials of context {context!r} (401 Unauthorized).",
     "Get new credentials for this context, and check them with: kubectl auth can-i --list",
 )
-FORBIDDEN = Kind(
+FORBIDDEN = blocker(
     "GF866",
-    Severity.BLOCKER,
     "Missing permission",
     "The user of context {context!r} lacks permissions that gpufleet needs: {missing}.",
     "Use a context that has them, or ask an administrator to grant these verbs (a ClusterRole "
     "bound to this user). Check with: kubectl auth can-i {example}",
 )
-SERVER_TOO_OLD = Kind(
+SERVER_TOO_OLD = blocker(
     "GF867",
-    Severity.BLOCKER,
     "Kubernetes version too old",
     "The cluster runs Kubernetes {version}; the oldest version with charts in the catalog is "
     "{oldest}.",
     "Upgrade the cluster to {oldest} or newer.",
 )
-ANSWER_UNREADABLE = Kind(
+ANSWER_UNREADABLE = blocker(
     "GF869",
-    Severity.BLOCKER,
     "Unreadable response from the API server",
     "{request} of context {context!r} was answered with {reason}.",
     "Try again. If the problem persists, check the API server's log.",
 )
-NAMED_TWICE = Kind(
+NAMED_TWICE = blocker(
     "GF822",
-    Severity.BLOCKER,
     "Duplicate cluster name",
     "The inventory lists {name} more than once in gpu_cluster: pyinfra treats them as one host "
     "with the data of the last one.",
     'Give each cluster a name: ("@cluster/prod", {{"cluster_context": "prod"}}), ("@cluster/lab", '
     "…).",
 )
-UNEXPECTED = Kind(
+UNEXPECTED = blocker(
     "GF821",
-    Severity.BLOCKER,
     "Internal error",
     "Internal error in gpufleet at {place}: {error}.",
     "This cluster was not changed further; other clusters and hosts continued. The likely cause "
     "is an unexpected response of its API: see what that line reads, fix it and run again.",
 )
-RUN_IN_PROGRESS = Kind(
+RUN_IN_PROGRESS = blocker(
     "GF899",
-    Severity.BLOCKER,
     "Cluster is locked by another run",
     "{holder} is still changing this cluster after {seconds} s. Nothing was changed.",
     "Let that run finish, or stop it, then run again; cluster_lock_timeout sets how long to wait. "
     "The lock: kubectl -n kube-system get lease gpufleet -o yaml",
 )
-LEASE_LOST = Kind(
+LEASE_LOST = blocker(
     "GF823",
-    Severity.BLOCKER,
     "Cluster lock taken over by another run",
     "This run did not renew its Lease for half a minute, for example because the machine was "
     "suspended, and {holder} now holds it. The rest of this run was skipped.",
     "Let that run finish, then run again: it converges.",
 )
-WRONG_CLUSTER = Kind(
+WRONG_CLUSTER = blocker(
     "GF824",
-    Severity.BLOCKER,
     "Context points to another cluster",
     "Context {context!r} points to {url}, whose namespace kube-system has the UID {found}; "
     "cluster_uid is {wanted}. Nothing was changed.",
     "Select the context of the intended cluster. If it was rebuilt, set cluster_uid to: kubectl "
     "get namespace kube-system -o jsonpath={{.metadata.uid}}",
 )
-WRITE_REFUSED = Kind(
+WRITE_REFUSED = blocker(
     "GF880",
-    Severity.BLOCKER,
     "API server rejected a change",
     "Cannot {action}: {reason}.",
     "Fix the cause; if a permission is missing, use a context that has it. Then run again.",

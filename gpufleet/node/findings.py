@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import Kind, Severity
+from gpufleet.core.findings import blocker, info
 
-CLUSTER_STAYS = Kind(
+CLUSTER_STAYS = blocker(
     "GF571",
-    Severity.BLOCKER,
     "Removal does not apply to clusters",
     "This is a cluster, and deploys/remove.py removes only what was installed on hosts; the "
     "cluster was not changed.",
@@ -14,44 +13,39 @@ CLUSTER_STAYS = Kind(
     "RELEASE -n NAMESPACE` removes one; custom resource definitions stay.",
 )
 
-NOT_ENDED = Kind(
+NOT_ENDED = info(
     "GF572",
-    Severity.INFO,
     "Removal of an incomplete installation",
     "A gpufleet run did not finish on this host: {roles}. What it installed is removed too, from "
     "the journal it wrote before each step.",
     "No action required.",
 )
 
-THERE_BEFORE = Kind(
+THERE_BEFORE = info(
     "GF566",
-    Severity.INFO,
     "Packages installed before gpufleet",
     "These packages were on the host before gpufleet and stay: {packages}.",
     "No action required; remove them manually if you do not need them.",
 )
 
-MAY_BE_ANOTHERS = Kind(
+MAY_BE_ANOTHERS = info(
     "GF573",
-    Severity.INFO,
     "Packages of unknown origin",
     "The record was written by an earlier version of gpufleet, which did not distinguish these "
     "packages from those installed by others at the time; they stay: {packages}.",
     "Remove manually what is not needed (apt-get autoremove, yum autoremove).",
 )
 
-BACKUPS_KEPT = Kind(
+BACKUPS_KEPT = info(
     "GF567",
-    Severity.INFO,
     "Backups kept",
     "A file modified since the installation stays on the host, so the backups of what gpufleet "
     "replaced stay too, in {folder}.",
     "Delete the folder when you no longer need it.",
 )
 
-RECORD_MOVED = Kind(
+RECORD_MOVED = blocker(
     "GF574",
-    Severity.BLOCKER,
     "Record changed during the run",
     "{file} changed between read and write, or is not valid JSON any more; this run's changes are "
     "not recorded yet.",
@@ -59,18 +53,16 @@ RECORD_MOVED = Kind(
     "and are recorded.",
 )
 
-KEY_NEEDED = Kind(
+KEY_NEEDED = info(
     "GF570",
-    Severity.INFO,
     "Repository key still referenced",
     "{path} stays: a package source that was modified since, and therefore stays too, references "
     "it.",
     "No action required; remove it together with that source.",
 )
 
-PACKAGES_STAY = Kind(
+PACKAGES_STAY = blocker(
     "GF569",
-    Severity.BLOCKER,
     "Packages could not be removed",
     "The package manager refused to remove packages that no other package requires.",
     "Its output follows. Fix the cause, then run remove again: it continues where it stopped.",

@@ -2,111 +2,98 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import Kind, Severity
+from gpufleet.core.findings import blocker, info
 
-REPORT_PATH = Kind(
+REPORT_PATH = blocker(
     "GF001",
-    Severity.BLOCKER,
     "Report path is not writable",
     "Cannot write GPUFLEET_REPORT={path}: {why}. Nothing was done.",
     "Set it to a new file or an older report in an existing, writable folder; or unset "
     "GPUFLEET_REPORT.",
 )
 
-REPORT_LOST = Kind(
+REPORT_LOST = blocker(
     "GF002",
-    Severity.BLOCKER,
     "Report could not be written",
     "The run is complete, but its report could not be written to {path}: {why}.",
     "The table above has the results. Free space or correct the folder. The next run changes "
     "nothing on converged hosts and writes the report.",
 )
 
-NO_INVENTORY = Kind(
+NO_INVENTORY = blocker(
     "GF003",
-    Severity.BLOCKER,
     "Inventory not found",
     "No inventory file {path}. Nothing was done.",
     "Correct the path; inventories/prod.py is an example.",
 )
 
-NOTHING_MATCHES = Kind(
+NOTHING_MATCHES = blocker(
     "GF004",
-    Severity.BLOCKER,
     "No host selected",
     "{selection} matches no host of {inventory}. Nothing was done.",
     "Correct the name of the host or group; --limit takes one name and may be repeated.",
 )
 
-UNREACHABLE = Kind(
+UNREACHABLE = blocker(
     "GF005",
-    Severity.BLOCKER,
     "Host unreachable",
     "Connection failed: {cause}. The host was not changed.",
     "Check that `ssh` reaches the host with the inventory's user and key, then run again with "
     "--limit {host}.",
 )
 
-NOT_BEGUN = Kind(
+NOT_BEGUN = blocker(
     "GF006",
-    Severity.BLOCKER,
     "Host was not started",
     "The run ended before it reached this host; the host was not changed.",
     "See above what ended the run, then run again with --limit {host}.",
 )
 
-WRONG_DEPLOY = Kind(
+WRONG_DEPLOY = blocker(
     "GF009",
-    Severity.BLOCKER,
     "Deploy does not apply to these hosts",
     "{deploys} applies to none of the hosts of this run: {hosts}. Nothing was done.",
     "Deploys/gpu_cluster.py applies to the group gpu_cluster, deploys/gpu_node.py to all other "
     "hosts. Select hosts with --limit, or correct the host's group.",
 )
 
-PREFLIGHT_MIXED = Kind(
+PREFLIGHT_MIXED = blocker(
     "GF011",
-    Severity.BLOCKER,
     "Preflight combined with another deploy",
     "{deploys} were requested in one run. Preflight changes nothing, the other deploys do. "
     "Nothing was done.",
     "Run deploys/preflight.py on its own, then run the others.",
 )
 
-NOT_A_HOST = Kind(
+NOT_A_HOST = info(
     "GF010",
-    Severity.INFO,
     "A cluster, not a host",
     "This is a cluster (group gpu_cluster), so no host facts were gathered.",
     "`gpufleet verify` checks a cluster; `gpufleet plan` shows its plan.",
 )
 
-CUT_SHORT = Kind(
+CUT_SHORT = blocker(
     "GF007",
-    Severity.BLOCKER,
     "Run ended during an operation",
     'The run ended during "{operation}", which may be partially applied.',
     "See above what ended the run, then run again: completed steps are not repeated.",
 )
 
-STEP_FAILED = Kind(
+STEP_FAILED = blocker(
     "GF012",
-    Severity.BLOCKER,
     "Step failed",
     'Step "{operation}" failed: {said}.',
     "Fix what the host reports and run again: completed steps are not repeated.",
 )
 
-NO_ANSWER = Kind(
+NO_ANSWER = blocker(
     "GF008",
-    Severity.BLOCKER,
     "pyinfra stopped the host",
     "Fact gathering failed or the connection was lost; see pyinfra's output above.",
     "Run `gpufleet doctor INVENTORY --limit {host}`, then run again with --limit {host}.",
 )
-INVENTORY = Kind(
+INVENTORY = blocker(
     "GF701",
-    Severity.BLOCKER,
     "Inventory cannot be loaded",
     "Cannot load inventory {path}: {why}",
     "Correct the inventory; paths in it are relative to the working directory.",

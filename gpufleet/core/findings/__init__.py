@@ -1,7 +1,7 @@
 """Findings: problems and notes about a host or cluster, each with a stable code.
 
-A `Kind` is declared once, in its room; `kind(...)` with the details of one case creates a
-`Finding`. docs/findings.md is generated from the kinds.
+A `Kind` is declared once, in its room, by `blocker`, `warning` or `info`; `kind(...)` with the
+details of one case creates a `Finding`. docs/findings.md is generated from the kinds.
 """
 
 from __future__ import annotations
@@ -96,3 +96,24 @@ class Kind:
             self.message.format(**shown).replace(" \n", "\n"),
             self.remedy.format(**shown),
         )
+
+
+def blocker(
+    code: str, title: str, message: str, remedy: str, description: str = "", advice: str = ""
+) -> Kind:
+    """A kind of finding that stops its host."""
+    return Kind(code, Severity.BLOCKER, title, message, remedy, description, advice)
+
+
+def warning(
+    code: str, title: str, message: str, remedy: str, description: str = "", advice: str = ""
+) -> Kind:
+    """A kind of finding that a person should act on."""
+    return Kind(code, Severity.WARNING, title, message, remedy, description, advice)
+
+
+def info(
+    code: str, title: str, message: str, remedy: str, description: str = "", advice: str = ""
+) -> Kind:
+    """A kind of finding that a person should know."""
+    return Kind(code, Severity.INFO, title, message, remedy, description, advice)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import Kind, Severity
+from gpufleet.core.findings import blocker, warning
 
-UNKNOWN_KEY = Kind(
+UNKNOWN_KEY = blocker(
     "GF201",
-    Severity.BLOCKER,
     "Unknown setting",
     "Unsupported key {key} in the inventory: no role has it.",
     "{suggestion}",
@@ -16,9 +15,8 @@ UNKNOWN_KEY = Kind(
     "name without a role's prefix.",
 )
 
-INVALID_VALUE = Kind(
+INVALID_VALUE = blocker(
     "GF202",
-    Severity.BLOCKER,
     "Invalid value",
     "{key} = {value} {problem}.",
     "Correct it in the inventory, in group_data or on the command line.",
@@ -26,42 +24,37 @@ INVALID_VALUE = Kind(
     "message shows key, value and what is allowed. Nothing was done.",
 )
 
-CONTRADICTION = Kind(
+CONTRADICTION = blocker(
     "GF203",
-    Severity.BLOCKER,
     "Conflicting settings",
     "{first} conflicts with {second}: {problem}.",
     "Change or remove one of the two.",
 )
 
-NEAR_MISS = Kind(
+NEAR_MISS = warning(
     "GF204",
-    Severity.WARNING,
     "Key unknown to pyinfra",
     "The inventory sets {key}, which neither pyinfra nor any role reads; it has no effect.",
     "Did you mean {meant}? If this is your own data, give it another name.",
 )
 
-RENAMED_KEY = Kind(
+RENAMED_KEY = warning(
     "GF206",
-    Severity.WARNING,
     "Renamed setting",
     "The inventory sets {old}, which is now called {key}; its value applies.",
     "Rename the key to {key}.",
 )
 
-MISSPELT_GROUP = Kind(
+MISSPELT_GROUP = blocker(
     "GF207",
-    Severity.BLOCKER,
     "Misspelt group",
     "The group {name} was probably meant to be gpu_cluster; gpufleet would treat its hosts as GPU "
     "nodes.",
     "Rename the group to gpu_cluster; or, if these hosts are GPU nodes, put them into gpu_nodes.",
 )
 
-NO_SUCH_GROUP = Kind(
+NO_SUCH_GROUP = warning(
     "GF205",
-    Severity.WARNING,
     "Data for a group without hosts",
     "There is data for group {name}, which has no hosts; it has no effect.",
     "Did you mean {meant}? A file in group_data must have exactly the name of its group.",

@@ -2,57 +2,50 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import Kind, Severity
+from gpufleet.core.findings import blocker, info, warning
 
-OPERATOR_THERE = Kind(
+OPERATOR_THERE = blocker(
     "GF870",
-    Severity.BLOCKER,
     "Cluster managed by the GPU Operator",
     "The cluster has a GPU Operator ({found}), but cluster_stack requests the device plugin in "
     "addition: both would advertise the same GPUs.",
     'Set cluster_stack = "gpu-operator", or remove the operator first.',
 )
-PLUGIN_THERE = Kind(
+PLUGIN_THERE = blocker(
     "GF871",
-    Severity.BLOCKER,
     "Another device plugin exists",
     "{found} already runs the device plugin and is not managed by gpufleet.",
     "Remove it first, or keep it and disable the component.",
 )
-EXPORTER_THERE = Kind(
+EXPORTER_THERE = warning(
     "GF872",
-    Severity.WARNING,
     "Another exporter exists",
     "{found} already collects GPU metrics; a second exporter would count everything twice and "
     "take the profiling counters. dcgm-exporter is skipped.",
     "Remove it and run again, or set monitoring_exporter = False and scrape it.",
 )
-NO_GPU_NODES = Kind(
+NO_GPU_NODES = warning(
     "GF873",
-    Severity.WARNING,
     "No GPU node",
     "No node has one of the labels {labels}, and none advertises nvidia.com/gpu.",
     "{advice}",
     advice="Label the nodes, or let node-feature-discovery do so, as the finding says.",
 )
-COUNTERS_NOT_PASSED = Kind(
+COUNTERS_NOT_PASSED = warning(
     "GF877",
-    Severity.WARNING,
     "Chart does not support a list of counters",
     "dcgm-exporter {version} does not support monitoring_counters: the value customMetrics was "
     "added in {since}.",
     "Remove monitoring_counters, or use a newer chart where Kubernetes allows it.",
 )
-NFD_THERE = Kind(
+NFD_THERE = info(
     "GF878",
-    Severity.INFO,
     "Another NFD exists",
     "{found} already labels the nodes; a second NFD would conflict with it.",
     "Check that it labels by vendor (feature.node.kubernetes.io/pci-10de.present).",
 )
-OPERATOR_INSTALLS_DRIVERS = Kind(
+OPERATOR_INSTALLS_DRIVERS = warning(
     "GF879",
-    Severity.WARNING,
     "GPU Operator would install drivers",
     "No node has a driver yet, so the GPU Operator is configured to install drivers in containers.",
     "Run `gpufleet apply` on the nodes first, or set gpu_operator_driver.",

@@ -2,96 +2,84 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import Kind, Severity
+from gpufleet.core.findings import blocker, info, warning
 
-CHART_DOES_NOT_FIT = Kind(
+CHART_DOES_NOT_FIT = blocker(
     "GF801",
-    Severity.BLOCKER,
     "Chart version does not support the cluster",
     "{chart} {version} cannot be installed on Kubernetes {minor}: {error}.",
     "{last} is the newest that can: remove the version from cluster_chart_versions or pin that "
     "one{way}.",
 )
-CHART_MADE_TO_FIT = Kind(
+CHART_MADE_TO_FIT = warning(
     "GF802",
-    Severity.WARNING,
     "Unsupported fields disabled",
     "{chart} {version} is installed with the fields that Kubernetes {minor} does not support "
     "disabled: {error}.",
     'Set cluster_charts = "careful" for a version that needs no such change.',
 )
-CHART_UNDOCUMENTED = Kind(
+CHART_UNDOCUMENTED = warning(
     "GF803",
-    Severity.WARNING,
     "Kubernetes version outside the chart's documented range",
     "{chart} {version} is documented for Kubernetes {documented}, not for {minor}.",
     'It may work; with cluster_charts = "careful" gpufleet stays inside the documented range '
     "where possible.",
 )
-CHART_UNKNOWN = Kind(
+CHART_UNKNOWN = warning(
     "GF804",
-    Severity.WARNING,
     "Chart newer than the catalog",
     "{chart} {version} is newer than {newest}, the newest version in the catalog.",
     "Try it on a test cluster first: gpufleet sandbox cluster up.",
 )
-UNKNOWN_KUBERNETES = Kind(
+UNKNOWN_KUBERNETES = warning(
     "GF805",
-    Severity.WARNING,
     "Kubernetes version not in the catalog",
     "Kubernetes {minor} is outside the catalog's range, {first} to {last}.",
     "Chart versions for {nearest} were selected; try them on a test cluster first, or update "
     "gpufleet.",
 )
-KUBERNETES_ENDED = Kind(
+KUBERNETES_ENDED = info(
     "GF806",
-    Severity.INFO,
     "Kubernetes version is end of life",
     "Kubernetes {minor} has had no fixes since {date}.",
     "Plan an upgrade of the cluster; the charts selected here still support it.",
 )
-VERSION_NOT_OFFERED = Kind(
+VERSION_NOT_OFFERED = blocker(
     "GF810",
-    Severity.BLOCKER,
     "Chart version not in the repository",
     "{source} has no {chart} {version}: {offers}.",
     "Upload that version (helm push, or the archive and a new index), pin an available version in "
     "cluster_chart_versions, or set cluster_chart_repository to another repository.",
 )
-LOGIN_REFUSED = Kind(
+LOGIN_REFUSED = blocker(
     "GF811",
-    Severity.BLOCKER,
     "Chart repository rejected the login",
     "{source} denied access to {chart} {version}: {error}.",
     "Write `machine {host} login USER password PASSWORD` to a file with mode 0600 and set "
     "cluster_chart_logins to it; {had}.",
 )
-DIGEST_WRONG = Kind(
+DIGEST_WRONG = blocker(
     "GF812",
-    Severity.BLOCKER,
     "Chart checksum mismatch",
     "Checksum mismatch for {chart} {version} from {source}: {error}. The archive was not used.",
     "Regenerate the repository's index (helm repo index), or push the chart again. If it is not "
     "your repository, find out what modifies downloads in transit.",
 )
-INDEX_BROKEN = Kind(
+INDEX_BROKEN = blocker(
     "GF813",
-    Severity.BLOCKER,
     "Not a Helm repository",
     "{url} is not a Helm repository index: {reason}.",
     "Check that the URL is the folder that contains index.yaml, and that it does not redirect to "
     "a login page.",
 )
-LOGIN_FILE = Kind(
+LOGIN_FILE = blocker(
     "GF814",
-    Severity.BLOCKER,
     "Credentials file cannot be used",
     "{path}, set in cluster_chart_logins, cannot be used: {reason}.",
     "Write lines `machine HOST login USER password PASSWORD`, then chmod 600 {path}",
 )
-PLAIN_HTTP = Kind(
+PLAIN_HTTP = blocker(
     "GF815",
-    Severity.BLOCKER,
     "Registry does not use TLS",
     "{source} responds without TLS; {chart} {version} was not downloaded.",
     "Configure TLS on the registry. On a network that you trust: cluster_chart_plain_http = True.",

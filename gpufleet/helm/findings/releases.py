@@ -2,272 +2,237 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import Kind, Severity
+from gpufleet.core.findings import blocker, info, warning
 
-NAME_TAKEN = Kind(
+NAME_TAKEN = blocker(
     "GF830",
-    Severity.BLOCKER,
     "Release name in use by another chart",
     "Release {release} is of chart {chart}, not of {wanted}. It was not changed.",
     "Choose another namespace or name, or uninstall that release if it is not needed.",
 )
-NOT_OURS = Kind(
+NOT_OURS = blocker(
     "GF831",
-    Severity.BLOCKER,
     "Release not managed by gpufleet",
     "Release {release} ({chart}) was not created by gpufleet, and these of its values would be "
     "lost or changed: {keys}.",
     "Copy the ones to keep into the values for {wanted}, and set cluster_adopt_releases = True to "
     "let gpufleet manage the release.",
 )
-VALUES_EDITED = Kind(
+VALUES_EDITED = warning(
     "GF868",
-    Severity.WARNING,
     "Release values changed outside gpufleet",
     "The latest revision of release {release} was not created by gpufleet, and this run replaces "
     "these of its values: {keys}.",
     "Copy the ones to keep into the values in the inventory. The previous values: helm get values "
     "{name} --namespace {namespace} --revision {revision}.",
 )
-BUSY = Kind(
+BUSY = blocker(
     "GF832",
-    Severity.BLOCKER,
     "Release is locked by another operation",
     "Release {release} has been {status} for {age}: another helm process may be changing it.",
     "Wait until it is done and run again. A release in this state for {stale} is recovered.",
 )
-NAMESPACE_ENDS = Kind(
+NAMESPACE_ENDS = blocker(
     "GF833",
-    Severity.BLOCKER,
     "Namespace is terminating",
     "Namespace {namespace} is being deleted; nothing can be installed in it.",
     "Wait until it is deleted (kubectl get namespace {namespace}), then run again.",
 )
-NODE_PORT_TAKEN = Kind(
+NODE_PORT_TAKEN = blocker(
     "GF834",
-    Severity.BLOCKER,
     "Node port in use",
     "Release {release} requests node port {port}, which Service {holder} uses.",
     "Choose another port, or change that Service.",
 )
-POD_SECURITY = Kind(
+POD_SECURITY = blocker(
     "GF835",
-    Severity.BLOCKER,
     "Pod security level too strict",
     "Namespace {namespace} enforces pod security level {level}, but the pods of {release} require "
     "privileged.",
     "kubectl label namespace {namespace} --overwrite "
     "pod-security.kubernetes.io/enforce=privileged, or choose another namespace.",
 )
-VALUE_UNKNOWN = Kind(
+VALUE_UNKNOWN = warning(
     "GF836",
-    Severity.WARNING,
     "Unknown chart value",
     "{key} is not a value of chart {chart} and may have no effect.",
     "{suggestion} Compare with: helm show values",
 )
-CRD_KEPT = Kind(
+CRD_KEPT = warning(
     "GF837",
-    Severity.WARNING,
     "CRD was not upgraded",
     "CRD {crd} was not upgraded: {reason}. Chart {chart} ships {ours}.",
     "No action required while everything works; the API server drops fields that the CRD lacks.",
 )
-OFFERS_NOTHING = Kind(
+OFFERS_NOTHING = warning(
     "GF888",
-    Severity.WARNING,
     "Node advertises no GPUs",
     "{node} advertises no GPUs, although the pods of {release} are ready there.",
     "Read the plugin's log on that node, and run `gpufleet verify` on it: the driver, NVML or the "
     "container runtime does not expose a GPU.",
 )
-NO_PODS = Kind(
+NO_PODS = warning(
     "GF838",
-    Severity.WARNING,
     "DaemonSet has no pods",
     "DaemonSet {daemonset} has 0 desired pods: {reason}.",
     "Label the nodes as it requires (kubectl label node NODE KEY=VALUE; node-feature-discovery "
     "does so automatically), or change its node selector or tolerations.",
 )
-HELM_SKEW = Kind(
+HELM_SKEW = info(
     "GF839",
-    Severity.INFO,
     "helm version outside its support range",
     "helm {helm} supports Kubernetes {low} to {high}; the cluster runs {server}. It is called in "
     "a way that works there.",
     "No action required.",
 )
-HELM_FAILED = Kind(
+HELM_FAILED = blocker(
     "GF840",
-    Severity.BLOCKER,
     "helm failed",
     "{what} of release {release} failed: {error}",
     "See helm's output; {state}",
 )
-CHART_UNREACHABLE = Kind(
+CHART_UNREACHABLE = blocker(
     "GF841",
-    Severity.BLOCKER,
     "Chart cannot be downloaded",
     "Cannot download chart {chart} {version} from {source}: {error}",
     "Check that this machine reaches it, set cluster_chart_repository to a mirror, or put the "
     "archive into a folder and set cluster_chart_dir to it.",
 )
-CHART_BROKEN = Kind(
+CHART_BROKEN = blocker(
     "GF842",
-    Severity.BLOCKER,
     "Invalid chart archive",
     "{path} is not a valid archive of chart {chart} {version}: {reason}.",
     "Download it again: helm pull {chart} --version {version}",
 )
-KIND_MISSING = Kind(
+KIND_MISSING = blocker(
     "GF843",
-    Severity.BLOCKER,
     "Resource kind not served by the cluster",
     "Release {release} has objects of kind {kind} ({version}), which this cluster does not serve.",
     "Install what defines it first (a ServiceMonitor needs the CRDs of the Prometheus Operator), "
     "or disable those objects.",
 )
-FIELD_REFUSED = Kind(
+FIELD_REFUSED = blocker(
     "GF844",
-    Severity.BLOCKER,
     "API server rejected the chart's objects",
     "{what} of release {release} was rejected: {error}",
     "This chart version does not support Kubernetes {server}: `gpufleet catalog charts "
     "--kubernetes {server}` lists one that does.",
 )
-FIELD_CONFLICT = Kind(
+FIELD_CONFLICT = blocker(
     "GF845",
-    Severity.BLOCKER,
     "Field conflict",
     "{what} of release {release} stopped: {manager} owns {fields} of {object}.",
     "Revert that change or move it to the values; to override it, set cluster_force_conflicts = "
     "True.",
 )
-KUBERNETES_REFUSED = Kind(
+KUBERNETES_REFUSED = blocker(
     "GF846",
-    Severity.BLOCKER,
     "Chart requires another Kubernetes version",
     "Chart {chart} {version} rejects this cluster: {error}",
     "`gpufleet catalog charts --kubernetes {server}` lists the version that supports it.",
 )
-NOT_READY = Kind(
+NOT_READY = blocker(
     "GF847",
-    Severity.BLOCKER,
     "Release did not become ready",
     "Release {release} is not ready after {seconds} s: {reasons}.",
     "{state}",
     advice="Fix the cause and run again. The finding says whether the release was rolled back or "
     "left as it is.",
 )
-ROLLED_BACK = Kind(
+ROLLED_BACK = warning(
     "GF848",
-    Severity.WARNING,
     "Release was rolled back",
     "Release {release} was rolled back to revision {revision} ({chart}), because the new one "
     "failed.",
     "Fix the cause and run again.",
 )
-ROLLBACK_FAILED = Kind(
+ROLLBACK_FAILED = blocker(
     "GF849",
-    Severity.BLOCKER,
     "Rollback failed",
     "Release {release} could not be rolled back to revision {revision}: {error}",
     "Run again: the release is recovered first. Manually: helm rollback {name} {revision} -n "
     "{namespace}",
 )
-FIELD_DROPPED = Kind(
+FIELD_DROPPED = warning(
     "GF850",
-    Severity.WARNING,
     "API server dropped a field",
     "While applying {release}, the API server dropped the unknown field {field}.",
     "Usually a CRD is older than the chart, or the chart is newer than the cluster.",
 )
-VALUES_REFUSED = Kind(
+VALUES_REFUSED = blocker(
     "GF851",
-    Severity.BLOCKER,
     "Chart rejected the values",
     "Chart {chart} {version} rejects its values: {error}",
     "Correct the values listed; `helm show values` prints what the chart expects.",
 )
-HOOK_FAILED = Kind(
+HOOK_FAILED = blocker(
     "GF852",
-    Severity.BLOCKER,
     "Chart hook failed",
     "{what} of release {release} stopped at a hook: {error}",
     "See the log of the Job's pod; {state}",
 )
-IMMUTABLE_FIELD = Kind(
+IMMUTABLE_FIELD = blocker(
     "GF853",
-    Severity.BLOCKER,
     "Immutable field",
     "{what} of release {release} would change an immutable field: {object}: {error}",
     "Delete that object without its pods, then run again: kubectl delete {object} --cascade=orphan",
 )
-HELM_MISSING = Kind(
+HELM_MISSING = blocker(
     "GF854",
-    Severity.BLOCKER,
     "helm not found",
     "helm was not found on this machine ({looked}), and could not be installed: {reason}.",
     "Install helm {oldest} or newer, set cluster_helm to its path, or set cluster_helm_url to a "
     "folder that this machine reaches.",
 )
-HELM_CHECKSUM = Kind(
+HELM_CHECKSUM = blocker(
     "GF855",
-    Severity.BLOCKER,
     "helm checksum mismatch",
     "Checksum mismatch for {url}: expected {wanted}, found {found}. The file was not used.",
     "If it is your mirror, upload the right archive; otherwise find out what modifies downloads "
     "in transit. Or set cluster_helm.",
 )
-HELM_UNUSABLE = Kind(
+HELM_UNUSABLE = blocker(
     "GF856",
-    Severity.BLOCKER,
     "helm cannot be used",
     "{path} cannot be used: {reason}.",
     "Install helm {oldest} or newer, or set cluster_helm to it.",
 )
-CRD_REFUSED = Kind(
+CRD_REFUSED = blocker(
     "GF857",
-    Severity.BLOCKER,
     "CRD could not be updated",
     "CRD {crd} of chart {chart} could not be applied: {error}",
     "The release was not changed. Fix the cause and run again.",
 )
-HELM_HANGS = Kind(
+HELM_HANGS = blocker(
     "GF858",
-    Severity.BLOCKER,
     "helm timed out",
     "{what} of release {release} timed out after {seconds} s: {reasons}.",
     "{state}",
     advice="Fix the cause and run again. The finding says in which state the release is.",
 )
-NEWER_INSTALLED = Kind(
+NEWER_INSTALLED = warning(
     "GF859",
-    Severity.WARNING,
     "Newer chart installed",
     "Release {release} is of chart {installed}, newer than the selected {version}. It was not "
     "changed.",
     "Pin version {version} to downgrade, or {newer} to stay on it.",
 )
-RELEASE_UNREADABLE = Kind(
+RELEASE_UNREADABLE = blocker(
     "GF820",
-    Severity.BLOCKER,
     "Helm's release record is unreadable",
     "Helm's stored state of release {release} is unusable: {reason}.",
     "Find out what wrote that Secret (kubectl get secret -o yaml). Restore it from a backup, or "
     "delete it: the previous revision then applies.",
 )
-RECREATED = Kind(
+RECREATED = warning(
     "GF881",
-    Severity.WARNING,
     "Upgrade recreates a workload",
     "The upgrade of release {release} recreates {workload} ({pods} pods): its label selector is "
     "immutable.",
     "It is unavailable until the new pods are ready; upgrade when that is acceptable.",
 )
-OPERATOR_NOT_READY = Kind(
+OPERATOR_NOT_READY = blocker(
     "GF882",
-    Severity.BLOCKER,
     "GPU Operator is not ready",
     "Release {release} is installed, but not all operands of its operator were ready after "
     "{seconds} s: {reasons}",
@@ -275,9 +240,8 @@ OPERATOR_NOT_READY = Kind(
     "cluster_timeout where drivers are compiled. If the problem persists: kubectl -n {namespace} "
     "logs deployment/gpu-operator",
 )
-OPERATOR_FOUND_NO_GPU = Kind(
+OPERATOR_FOUND_NO_GPU = warning(
     "GF883",
-    Severity.WARNING,
     "GPU Operator found no GPU node",
     "ClusterPolicy {policy} is ready because no node needs it: {message}",
     "Nodes with a GPU have the label feature.node.kubernetes.io/pci-10de.present=true: check that "

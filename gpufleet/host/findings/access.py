@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import Kind, Severity
+from gpufleet.core.findings import blocker
 
-UNEXPECTED = Kind(
+UNEXPECTED = blocker(
     "GF503",
-    Severity.BLOCKER,
     "Internal error",
     "Internal error in gpufleet: {error} at {place}, {doing}.",
     "Run again with --limit for this host alone. If it fails again, report the error and the "
     "place. Other hosts are not affected.",
 )
 
-CONNECTION_LOST = Kind(
+CONNECTION_LOST = blocker(
     "GF504",
-    Severity.BLOCKER,
     "Connection lost",
     "Connection lost {doing}: {cause}.",
     "Check that the host is up and that `ssh` reaches it, then run again: completed steps are not "
     "repeated.",
 )
 
-NOT_ROOT = Kind(
+NOT_ROOT = blocker(
     "GF505",
-    Severity.BLOCKER,
     "Commands do not run as root",
     "Commands run on the host as a non-root user, who cannot install packages.",
     "Set _sudo = True in the inventory (or _doas, _dzdo, _su_user), or log in as root.",
 )
 
-PRIVILEGES_REFUSED = Kind(
+PRIVILEGES_REFUSED = blocker(
     "GF506",
-    Severity.BLOCKER,
     "Privilege escalation failed",
     "{cause}.",
     "{remedy}",
@@ -43,9 +39,8 @@ PRIVILEGES_REFUSED = Kind(
     "in as root.",
 )
 
-SU_PASSWORD = Kind(
+SU_PASSWORD = blocker(
     "GF558",
-    Severity.BLOCKER,
     "su with a password is not supported",
     "_su_password is set: su reads the password from standard input, which gpufleet needs to "
     "transfer files without exposing them to other users.",
@@ -53,17 +48,15 @@ SU_PASSWORD = Kind(
     "password works.",
 )
 
-NO_SHELL = Kind(
+NO_SHELL = blocker(
     "GF507",
-    Severity.BLOCKER,
     "User has no login shell",
     "The host runs no commands for the connecting user: {cause}.",
     "Connect as a user with a login shell (ssh_user), or set one: usermod -s /bin/sh USER",
 )
 
-RECORD_UNUSABLE = Kind(
+RECORD_UNUSABLE = blocker(
     "GF557",
-    Severity.BLOCKER,
     "Installation record is unusable",
     "The record {path} on the host is unusable: {problem}. Without it, gpufleet does not know "
     "what it installed.",
@@ -74,9 +67,8 @@ RECORD_UNUSABLE = Kind(
 # What a run has done to a host whose lock it does not get: before its first change, and later.
 NOTHING, NO_MORE = "nothing", "nothing more"
 
-ANOTHER_RUN = Kind(
+ANOTHER_RUN = blocker(
     "GF508",
-    Severity.BLOCKER,
     "Host is locked by another run",
     "Another gpufleet run holds the lock of this host: {holder}. This run changed {done}.",
     "Wait for the other run to finish, then run again. The lock is released when that run ends, "
@@ -84,9 +76,8 @@ ANOTHER_RUN = Kind(
     "step: fuser -v /run/gpufleet.lock.steps).",
 )
 
-SAME_MACHINE = Kind(
+SAME_MACHINE = blocker(
     "GF559",
-    Severity.BLOCKER,
     "Two inventory names refer to one machine",
     "{this} and {other} are the same machine, which this run changes as {other}. As {this}, it "
     "changed {done}.",
@@ -94,9 +85,8 @@ SAME_MACHINE = Kind(
     "one with --limit.",
 )
 
-CHANGED_SINCE = Kind(
+CHANGED_SINCE = blocker(
     "GF509",
-    Severity.BLOCKER,
     "Host changed during the run",
     "Another gpufleet run changed this host after this run read its facts: {holder}. This run "
     "changed {done}.",

@@ -2,46 +2,41 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import Kind, Severity
+from gpufleet.core.findings import blocker, info, warning
 
-NO_GPU = Kind(
+NO_GPU = info(
     "GF501",
-    Severity.INFO,
     "No NVIDIA GPU",
     "No NVIDIA GPU on the PCI bus; nothing is installed.",
     "Remove the host from gpu_nodes, or check that the card is seated and powered (lspci -d "
     "10de:).",
 )
 
-FACTS_UNREADABLE = Kind(
+FACTS_UNREADABLE = blocker(
     "GF502",
-    Severity.BLOCKER,
     "Unreadable answer from the host",
     "Cannot read the host's answer, {doing}: {problem}.",
     "Try `ssh {host} true` with the user, port and key from the inventory. When that works: "
     "gpufleet doctor INVENTORY --limit {host}",
 )
 
-RUNFILE_INSTALLED = Kind(
+RUNFILE_INSTALLED = blocker(
     "GF510",
-    Severity.BLOCKER,
     "Driver installed by NVIDIA's .run file",
     "A driver was installed outside the package manager; packages would overwrite its files.",
     "Remove it with `nvidia-uninstall --silent` on the host, then run again.",
 )
 
-OPERATOR_DRIVER = Kind(
+OPERATOR_DRIVER = blocker(
     "GF511",
-    Severity.BLOCKER,
     "Driver managed by the GPU Operator",
     "The GPU Operator's driver container runs here (/run/nvidia/driver); two drivers cannot share "
     "one kernel.",
     "Set driver_enabled = False for this host, or driver.enabled=false in the GPU Operator.",
 )
 
-OTHER_PACKAGES = Kind(
+OTHER_PACKAGES = warning(
     "GF512",
-    Severity.WARNING,
     "Driver packages from another source",
     "Driver packages are installed that gpufleet did not install and that conflict with the "
     "configured driver: {packages}.",
@@ -49,9 +44,8 @@ OTHER_PACKAGES = Kind(
     "driver_enabled = False.",
 )
 
-FILE_EDITED = Kind(
+FILE_EDITED = warning(
     "GF513",
-    Severity.WARNING,
     "Managed file was edited",
     "{file} differs from what gpufleet wrote and will be replaced. The current content is copied "
     "to /var/lib/gpufleet/backup first.",
@@ -59,26 +53,23 @@ FILE_EDITED = Kind(
     "inventory. --diff shows them.",
 )
 
-VERSION_MISMATCH = Kind(
+VERSION_MISMATCH = warning(
     "GF520",
-    Severity.WARNING,
     "Module and library versions differ",
     "The loaded nvidia module is {loaded}, the user-space library is {library}. NVML and CUDA "
     "fail until they match.",
     "Run `gpufleet apply`: it loads the matching module, or reports what keeps the old one in use.",
 )
 
-NO_HEADERS = Kind(
+NO_HEADERS = info(
     "GF521",
-    Severity.INFO,
     "Kernel headers are missing",
     "No headers are installed for the running kernel {kernel}, so DKMS cannot build a module.",
     "gpu_node installs {packages}.",
 )
 
-SECURE_BOOT = Kind(
+SECURE_BOOT = blocker(
     "GF522",
-    Severity.BLOCKER,
     "Secure Boot rejects unsigned modules",
     "Secure Boot is enabled, and DKMS signs modules here with a key that is not enrolled, so the "
     "kernel would reject them.",
@@ -87,18 +78,16 @@ SECURE_BOOT = Kind(
     "Boot.",
 )
 
-NOUVEAU = Kind(
+NOUVEAU = warning(
     "GF523",
-    Severity.WARNING,
     "Another driver is bound to the GPU",
     "The kernel driver {module} is loaded; the nvidia module cannot bind to the GPU while it is.",
     "gpu_node blacklists it and tries to unload it. If it is in use, a reboot is required "
     '(node_reboot = "if_needed" allows gpufleet to reboot).',
 )
 
-REBOOT_NEEDED = Kind(
+REBOOT_NEEDED = warning(
     "GF524",
-    Severity.WARNING,
     "Reboot required",
     "{why}.",
     'Reboot the host when convenient, or set node_reboot = "if_needed".',
@@ -106,18 +95,16 @@ REBOOT_NEEDED = Kind(
     "gives the reason: the old modules are in use, or another driver is bound to the GPU.",
 )
 
-GPU_BUSY = Kind(
+GPU_BUSY = blocker(
     "GF530",
-    Severity.BLOCKER,
     "GPUs are in use",
     "Changing the driver from {before} to {after} would interrupt running GPU work ({work}).",
     "Stop the work (on a Kubernetes node: kubectl drain), then run again; or set "
     "driver_allow_disruption = True for this host to let the work be killed.",
 )
 
-KUBERNETES_GPU_PODS = Kind(
+KUBERNETES_GPU_PODS = blocker(
     "GF531",
-    Severity.BLOCKER,
     "GPU pods run on this Kubernetes node",
     "Changing the driver from {before} to {after} would interrupt {pods} pods that use GPUs on "
     "this node.",
@@ -126,9 +113,8 @@ KUBERNETES_GPU_PODS = Kind(
     "pods be killed.",
 )
 
-LOWER_DRIVER = Kind(
+LOWER_DRIVER = blocker(
     "GF532",
-    Severity.BLOCKER,
     "Driver downgrade not requested",
     "Driver {there} is {how}, and this run would replace it with the older {wanted}. A downgrade "
     "requires an exact driver_version. Nothing was changed.",
@@ -137,9 +123,8 @@ LOWER_DRIVER = Kind(
     "exact version{example}.",
 )
 
-GPU_WORK_BEGAN = Kind(
+GPU_WORK_BEGAN = blocker(
     "GF534",
-    Severity.BLOCKER,
     "GPU work started during the run",
     "GPU work started after the host was examined; unloading the driver or rebooting would kill "
     "it. The driver was not changed; the processes are listed below.",
@@ -147,9 +132,8 @@ GPU_WORK_BEGAN = Kind(
     "killed.",
 )
 
-REBOOT_PUT_OFF = Kind(
+REBOOT_PUT_OFF = blocker(
     "GF535",
-    Severity.BLOCKER,
     "Reboot would kill GPU work",
     "The driver is installed and requires a reboot to load, but GPU work started during the run: "
     "{work}. The host was not rebooted.",
@@ -157,26 +141,23 @@ REBOOT_PUT_OFF = Kind(
     "it be killed.",
 )
 
-DISK_SPACE = Kind(
+DISK_SPACE = blocker(
     "GF540",
-    Severity.BLOCKER,
     "Not enough disk space",
     "{path} has {free} MB free; the installation needs about {needed} MB.",
     "Free some space (apt-get clean, yum clean all, old kernels), then run again.",
 )
 
-CLOCK_SKEW = Kind(
+CLOCK_SKEW = warning(
     "GF541",
-    Severity.WARNING,
     "Clock skew",
     "The host's clock is {seconds} seconds {direction} this machine's: signatures and "
     "certificates appear expired or not yet valid.",
     "Set the clock: timedatectl set-ntp true, or chronyc makestep.",
 )
 
-MODULE_NOT_BUILT = Kind(
+MODULE_NOT_BUILT = blocker(
     "GF550",
-    Severity.BLOCKER,
     "Kernel module was not built",
     "The driver packages are installed, but there is no nvidia module {version} for the running "
     "kernel. The package manager does not fail when DKMS does.",
@@ -184,9 +165,8 @@ MODULE_NOT_BUILT = Kind(
     "then run again to rebuild.",
 )
 
-MODULE_REFUSED = Kind(
+MODULE_REFUSED = blocker(
     "GF551",
-    Severity.BLOCKER,
     "Kernel rejected the module",
     "modprobe nvidia failed.",
     "`Key was rejected`: Secure Boot (GF522). `No such device`: another driver is bound to the "
@@ -194,9 +174,8 @@ MODULE_REFUSED = Kind(
     "kernel.",
 )
 
-MODULE_BUSY = Kind(
+MODULE_BUSY = blocker(
     "GF552",
-    Severity.BLOCKER,
     "Old module is in use",
     "The loaded nvidia module cannot be unloaded, which the new driver requires. Nothing was "
     "changed.",
@@ -204,68 +183,60 @@ MODULE_BUSY = Kind(
     '"if_needed".',
 )
 
-SERVICE_FAILED = Kind(
+SERVICE_FAILED = blocker(
     "GF553",
-    Severity.BLOCKER,
     "Service is not active",
     "{service} was started but is not active.",
     "Find the reason with: journalctl -u {service} -n 50",
 )
 
-REBOOT_FAILED = Kind(
+REBOOT_FAILED = blocker(
     "GF554",
-    Severity.BLOCKER,
     "Host did not come back after the reboot",
     "The host was rebooted and did not report a new boot ID within {seconds} seconds.",
     "Check its console. When the host is up, run again: it continues where it stopped.",
 )
 
-VERSIONS_DISAGREE = Kind(
+VERSIONS_DISAGREE = blocker(
     "GF555",
-    Severity.BLOCKER,
     "Packages, module and library versions differ",
     "After the installation, packages, loaded module and library are not all at {version}.",
     "Run preflight to see which of them differs, and why.",
 )
 
-INITRAMFS_STALE = Kind(
+INITRAMFS_STALE = blocker(
     "GF556",
-    Severity.BLOCKER,
     "initramfs was not rebuilt",
     "The initramfs of the running kernel does not contain {file}, so {rivals} would load at the "
     "next boot.",
     "Rebuild it manually (update-initramfs -u, dracut --force) and read the output.",
 )
 
-NO_RECORD = Kind(
+NO_RECORD = info(
     "GF560",
-    Severity.INFO,
     "Nothing installed by gpufleet",
     "The host has no record of anything that gpufleet installed or started to install; nothing is "
     "removed.",
     "Remove anything else manually.",
 )
 
-FILE_CHANGED = Kind(
+FILE_CHANGED = warning(
     "GF561",
-    Severity.WARNING,
     "Modified file left in place",
     "{path} was written by gpufleet and modified since; it is left in place.",
     "Remove it manually if you do not need it.",
 )
 
-STILL_NEEDED = Kind(
+STILL_NEEDED = info(
     "GF562",
-    Severity.INFO,
     "Packages still required",
     "These packages were installed with gpufleet's and stay, because other packages depend on "
     "them: {packages}.",
     "No action required.",
 )
 
-GPU_BUSY_REMOVAL = Kind(
+GPU_BUSY_REMOVAL = blocker(
     "GF563",
-    Severity.BLOCKER,
     "GPUs are in use",
     "Removing the driver would interrupt running GPU work ({work}).",
     "Stop the work first, or set driver_allow_disruption = True to let it be killed.",

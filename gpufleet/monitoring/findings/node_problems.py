@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import Kind, Severity
+from gpufleet.core.findings import warning
 
-DETECTOR_THERE = Kind(
+DETECTOR_THERE = warning(
     "GF893",
-    Severity.WARNING,
     "Another Node Problem Detector exists",
     "{found} already monitors the nodes and is not managed by gpufleet; it was not changed, and "
     "the GPU checks are not installed.",

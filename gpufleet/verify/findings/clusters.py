@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import Kind, Severity
+from gpufleet.core.findings import Kind, blocker
 
 _FOUND = "Expected {expected}; found {found}."
 
 
 def _check(code: str, title: str, description: str, remedy: str) -> Kind:
-    return Kind(code, Severity.BLOCKER, title, _FOUND, remedy, description)
+    return blocker(code, title, _FOUND, remedy, description)
 
 
-CLUSTER_SILENT = Kind(
+CLUSTER_SILENT = blocker(
     "GF790",
-    Severity.BLOCKER,
     "Cluster API does not respond",
     "The API server of the cluster does not respond: {why}",
     "Check that the kubeconfig in the inventory reaches it: kubectl get nodes",

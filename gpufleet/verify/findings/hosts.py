@@ -5,33 +5,30 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import Kind, Severity
+from gpufleet.core.findings import Kind, blocker
 
 _FOUND = "Expected {expected}; found {found}."
 
 
 def _check(code: str, title: str, description: str, remedy: str) -> Kind:
-    return Kind(code, Severity.BLOCKER, title, _FOUND, remedy, description)
+    return blocker(code, title, _FOUND, remedy, description)
 
 
-LIMIT = Kind(
+LIMIT = blocker(
     "GF702",
-    Severity.BLOCKER,
     "--limit matches no host",
     "--limit {limit} matches no host or group of {path}. Hosts: {hosts}. Groups: {groups}.",
     "Correct the name.",
 )
-NO_CHECK = Kind(
+NO_CHECK = blocker(
     "GF703",
-    Severity.BLOCKER,
     "-k matches no check",
     "-k {expression} matches no check of these hosts.",
     "Docs/verify.md lists the checks. -k takes part of a name, and `and`, `or`, `not` between "
     "several, as in -k 'driver and not held'.",
 )
-OUTPUT_LIMIT = Kind(
+OUTPUT_LIMIT = blocker(
     "GF704",
-    Severity.BLOCKER,
     "A command's output has no end",
     "The answer of a command on the host was not read to its end: {why}.",
     "Find out what prints without an end or does not finish: `ssh` to the host with `true | head` "
