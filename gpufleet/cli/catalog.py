@@ -18,7 +18,7 @@ from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.load_settings import problem_of
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.find import find_distribution, find_gpu
-from gpufleet.driver.findings import UNKNOWN_DISTRIBUTION
+from gpufleet.driver.findings.choice import UNKNOWN_DISTRIBUTION
 from gpufleet.driver.needs import devices_of, names
 from gpufleet.driver.offers import branches_of
 from gpufleet.driver.resolve import resolve_driver

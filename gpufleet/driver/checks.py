@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from gpufleet.core.entries import Modules, Source
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import branch_of, version_tuple
-from gpufleet.driver import findings as kinds
 from gpufleet.driver.catalog import Branch
+from gpufleet.driver.findings import choice as kinds
 from gpufleet.driver.needs import names
 from gpufleet.driver.offers import Offer, branches_of, kernel_takes_open, offer, offers
 from gpufleet.driver.selection import Request, advice, best, is_over

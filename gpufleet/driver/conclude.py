@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from gpufleet.driver.files import pinned, preferences
+from gpufleet.driver.findings import host as findings
 from gpufleet.driver.plan import DriverPlan
 from gpufleet.driver.record import DriverEntry
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.host.findings import machine as findings
 from gpufleet.packages.added import carried
 from gpufleet.packages.job import Found, versions_of
 from gpufleet.role.result import RoleResult, digests

@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 from gpufleet.core.findings import Finding
 from gpufleet.driver.choice import DriverChoice
+from gpufleet.driver.findings import host as findings
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.model import GpuProcess, NodeFacts
-from gpufleet.host.findings import machine as findings
 
 DAEMONS = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine")  # as truncated by the kernel
 

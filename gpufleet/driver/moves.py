@@ -5,9 +5,9 @@ from __future__ import annotations
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.driver.choice import DriverChoice
+from gpufleet.driver.findings import host as findings
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.model import NodeFacts
-from gpufleet.host.findings import machine as findings
 
 
 def lower_driver(

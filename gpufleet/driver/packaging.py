@@ -7,8 +7,8 @@ from functools import partial
 
 from gpufleet.core.entries import Modules, Profile, Role
 from gpufleet.core.findings import Finding
-from gpufleet.driver import findings as kinds
 from gpufleet.driver.choice import DriverPackages
+from gpufleet.driver.findings import choice as kinds
 from gpufleet.driver.package_names import NameGroup, PackageSet
 from gpufleet.driver.selection import Request
 from gpufleet.packages.repository import Repository

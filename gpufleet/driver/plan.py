@@ -13,6 +13,7 @@ from gpufleet.driver.catalog import DriverCatalog
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.disruption import disruption
 from gpufleet.driver.files import MODPROBE_FILE, modules_of, pinned, preferences, wanted_files
+from gpufleet.driver.findings import host as findings
 from gpufleet.driver.moves import lower_driver
 from gpufleet.driver.record import DriverEntry
 from gpufleet.driver.resolve import resolve_driver
@@ -21,7 +22,6 @@ from gpufleet.facts.distribution import code_of, distribution_of
 from gpufleet.facts.files import BEGUN
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.host.findings import machine as findings
 from gpufleet.packages import findings as package_findings
 from gpufleet.packages.components import component_sources
 from gpufleet.packages.repository import RepositoryPlan, plan_repository

@@ -6,10 +6,10 @@ import re
 
 from gpufleet.core.findings import Finding
 from gpufleet.driver.files import RIVALS
+from gpufleet.driver.findings import host as findings
 from gpufleet.driver.plan import DriverPlan
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.model import NodeFacts
-from gpufleet.host.findings import machine as findings
 from gpufleet.packages import findings as package_findings
 
 NEEDED_MB = {

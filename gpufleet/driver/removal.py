@@ -9,8 +9,8 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.driver.disruption import gpu_work
 from gpufleet.driver.files import MODPROBE_FILE
+from gpufleet.driver.findings import host as findings
 from gpufleet.driver.record import DriverEntry
-from gpufleet.host.findings import machine as findings
 from gpufleet.role.protocol import Removal, RemovalContext
 
 PERSISTENCE_OVERRIDE = "/etc/systemd/system/nvidia-persistenced.service.d/gpufleet.conf"

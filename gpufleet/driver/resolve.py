@@ -10,9 +10,9 @@ from gpufleet.core.entries import Modules
 from gpufleet.core.findings import Finding, Severity, by_severity
 from gpufleet.core.versions import branch_of
 from gpufleet.driver import checks
-from gpufleet.driver import findings as kinds
 from gpufleet.driver.catalog import Branch, DriverCatalog
 from gpufleet.driver.choice import DriverChoice, DriverPackages
+from gpufleet.driver.findings import choice as kinds
 from gpufleet.driver.needs import common_modules, devices_of, names
 from gpufleet.driver.offers import Offer, offer
 from gpufleet.driver.packaging import driver_packages, driver_repository, no_packages

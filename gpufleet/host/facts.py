@@ -14,7 +14,7 @@ from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.script import gather_command
 from gpufleet.facts.sections import FactsError
 from gpufleet.host.asking import MARK, arguments
-from gpufleet.host.findings.machine import FACTS_UNREADABLE
+from gpufleet.host.findings import FACTS_UNREADABLE
 from gpufleet.host.liveness import watch
 from gpufleet.host.sudo import run
 from gpufleet.host.trouble import explain_error, refusal

@@ -21,8 +21,8 @@ from gpufleet.core.identity import new_identity
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.facts.model import RUN_LOCK, STEP_LOCK, NodeFacts
+from gpufleet.host import findings
 from gpufleet.host.asking import answer, framed, privileges
-from gpufleet.host.findings import access
 from gpufleet.host.shell import command, script
 from gpufleet.host.sudo import run
 from gpufleet.host.trouble import refusal
@@ -62,7 +62,7 @@ class HostLock:
                 self._was_held = True
                 return
             gevent.sleep(POLL)
-        done = access.NO_MORE if self._was_held else access.NOTHING
+        done = findings.NO_MORE if self._was_held else findings.NOTHING
         output, errors = self._holding.get()
         raise Stopped(_why_not(host, output, errors, done))
 
@@ -135,9 +135,9 @@ def _why_not(host: Host, output: list[str], errors: list[str], done: str) -> Fin
     word, _, text = (output[-1] if output else "").partition(" ")
     other = _names.get(text, host.name)
     if other != host.name:
-        return access.SAME_MACHINE(this=host.name, other=other, done=done)
+        return findings.SAME_MACHINE(this=host.name, other=other, done=done)
     if word == "held":
-        return access.ANOTHER_RUN(holder=holder_name(text), done=done)
+        return findings.ANOTHER_RUN(holder=holder_name(text), done=done)
     if word == "changed":
-        return access.CHANGED_SINCE(holder=holder_name(text), done=done)
+        return findings.CHANGED_SINCE(holder=holder_name(text), done=done)
     return refusal(host, errors, DOING)

@@ -10,8 +10,8 @@ from pyinfra import host, logger
 from pyinfra.api import FunctionCommand, Host, State, StringCommand
 from pyinfra.api.exceptions import ConnectError
 
+from gpufleet.host import findings
 from gpufleet.host.asking import answer, framed, privileges
-from gpufleet.host.findings import machine as findings
 from gpufleet.host.lock import lock_of
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import explain, script

@@ -11,9 +11,8 @@ from pyinfra.api.exceptions import ConnectError, PyinfraError
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.redact import redact
+from gpufleet.host import findings
 from gpufleet.host.asking import is_connected
-from gpufleet.host.findings import access
-from gpufleet.host.findings.machine import FACTS_UNREADABLE
 from gpufleet.host.liveness import why_lost
 
 SHOWN = 300  # characters of a host's output
@@ -80,14 +79,14 @@ def refusal(host: Host, output: Sequence[str], doing: str) -> Finding:
     `doing`: the step that failed, as in "while its facts were gathered".
     """
     if not is_connected(host):
-        return access.CONNECTION_LOST(doing=doing, cause=why_lost(host))
+        return findings.CONNECTION_LOST(doing=doing, cause=why_lost(host))
     text = redact(" / ".join(line.strip() for line in output if line.strip()))[:SHOWN]
     for words, cause, remedy in _REFUSALS:
         if words in text.lower():
-            return access.PRIVILEGES_REFUSED(cause=cause, remedy=remedy)
+            return findings.PRIVILEGES_REFUSED(cause=cause, remedy=remedy)
     if any(words in text.lower() for words in _NO_SHELL):
-        return access.NO_SHELL(cause=text)
-    return FACTS_UNREADABLE(
+        return findings.NO_SHELL(cause=text)
+    return findings.FACTS_UNREADABLE(
         host=host.name, doing=doing, problem=text or "it failed without a message"
     )
 
@@ -97,16 +96,16 @@ def explain_error(host: Host, error: Exception, doing: str) -> Finding:
     data read from the host."""
     places = _places(error)
     if isinstance(error, EOFError) and any(module == _PROMPT for module, _ in places):
-        return access.PRIVILEGES_REFUSED(cause=_ASKS[0], remedy=_ASKS[1])
+        return findings.PRIVILEGES_REFUSED(cause=_ASKS[0], remedy=_ASKS[1])
     if isinstance(error, TimeoutError):
-        return access.CONNECTION_LOST(doing=doing, cause="the host did not respond in time")
+        return findings.CONNECTION_LOST(doing=doing, cause="the host did not respond in time")
     if isinstance(error, SSHException | ConnectError | EOFError | ConnectionError) or (
         isinstance(error, OSError) and not is_connected(host)
     ):
-        return access.CONNECTION_LOST(doing=doing, cause=why_lost(host, _named(error)))
+        return findings.CONNECTION_LOST(doing=doing, cause=why_lost(host, _named(error)))
     if isinstance(error, PyinfraError):
         return refusal(host, [str(error)], doing)
-    return access.UNEXPECTED(error=type(error).__name__, place=_place(places), doing=doing)
+    return findings.UNEXPECTED(error=type(error).__name__, place=_place(places), doing=doing)
 
 
 def _named(error: Exception) -> str:

@@ -1,8 +1,86 @@
-"""Findings of a removal, of what stays and why: GF56x (more of them in the room host)."""
+"""A host as a whole: its GPUs, clock, edited files and record; its removal, and what stays."""
 
 from __future__ import annotations
 
-from gpufleet.core.findings import blocker, info
+from gpufleet.core.findings import blocker, info, warning
+
+NO_GPU = info(
+    "GF501",
+    "No NVIDIA GPU",
+    "No NVIDIA GPU on the PCI bus; nothing is installed.",
+    "Remove the host from gpu_nodes, or check that the card is seated and powered (lspci -d "
+    "10de:).",
+)
+
+FILE_EDITED = warning(
+    "GF513",
+    "Managed file was edited",
+    "{file} differs from what gpufleet wrote and will be replaced. The current content is copied "
+    "to /var/lib/gpufleet/backup first.",
+    "Move your lines to another file in the same folder, or use the matching setting in the "
+    "inventory. --diff shows them.",
+)
+
+CLOCK_SKEW = warning(
+    "GF541",
+    "Clock skew",
+    "The host's clock is {seconds} seconds {direction} this machine's: signatures and "
+    "certificates appear expired or not yet valid.",
+    "Set the clock: timedatectl set-ntp true, or chronyc makestep.",
+)
+
+NO_RECORD = info(
+    "GF560",
+    "Nothing installed by gpufleet",
+    "The host has no record of anything that gpufleet installed or started to install; nothing is "
+    "removed.",
+    "Remove anything else manually.",
+)
+
+FILE_CHANGED = warning(
+    "GF561",
+    "Modified file left in place",
+    "{path} was written by gpufleet and modified since; it is left in place.",
+    "Remove it manually if you do not need it.",
+)
+
+STILL_NEEDED = info(
+    "GF562",
+    "Packages still required",
+    "These packages were installed with gpufleet's and stay, because other packages depend on "
+    "them: {packages}.",
+    "No action required.",
+)
+
+THERE_BEFORE = info(
+    "GF566",
+    "Packages installed before gpufleet",
+    "These packages were on the host before gpufleet and stay: {packages}.",
+    "No action required; remove them manually if you do not need them.",
+)
+
+BACKUPS_KEPT = info(
+    "GF567",
+    "Backups kept",
+    "A file modified since the installation stays on the host, so the backups of what gpufleet "
+    "replaced stay too, in {folder}.",
+    "Delete the folder when you no longer need it.",
+)
+
+PACKAGES_STAY = blocker(
+    "GF569",
+    "Packages could not be removed",
+    "The package manager refused to remove packages that no other package requires.",
+    "Its output follows. Fix the cause, then run remove again: it continues where it stopped.",
+)
+
+KEY_NEEDED = info(
+    "GF570",
+    "Repository key still referenced",
+    "{path} stays: a package source that was modified since, and therefore stays too, references "
+    "it.",
+    "No action required; remove it together with that source.",
+)
 
 CLUSTER_STAYS = blocker(
     "GF571",
@@ -21,27 +99,12 @@ NOT_ENDED = info(
     "No action required.",
 )
 
-THERE_BEFORE = info(
-    "GF566",
-    "Packages installed before gpufleet",
-    "These packages were on the host before gpufleet and stay: {packages}.",
-    "No action required; remove them manually if you do not need them.",
-)
-
 MAY_BE_ANOTHERS = info(
     "GF573",
     "Packages of unknown origin",
     "The record was written by an earlier version of gpufleet, which did not distinguish these "
     "packages from those installed by others at the time; they stay: {packages}.",
     "Remove manually what is not needed (apt-get autoremove, yum autoremove).",
-)
-
-BACKUPS_KEPT = info(
-    "GF567",
-    "Backups kept",
-    "A file modified since the installation stays on the host, so the backups of what gpufleet "
-    "replaced stay too, in {folder}.",
-    "Delete the folder when you no longer need it.",
 )
 
 RECORD_MOVED = blocker(
@@ -51,19 +114,4 @@ RECORD_MOVED = blocker(
     "not recorded yet.",
     "Check that no other run uses this host, then run again: completed steps are not repeated, "
     "and are recorded.",
-)
-
-KEY_NEEDED = info(
-    "GF570",
-    "Repository key still referenced",
-    "{path} stays: a package source that was modified since, and therefore stays too, references "
-    "it.",
-    "No action required; remove it together with that source.",
-)
-
-PACKAGES_STAY = blocker(
-    "GF569",
-    "Packages could not be removed",
-    "The package manager refused to remove packages that no other package requires.",
-    "Its output follows. Fix the cause, then run remove again: it continues where it stopped.",
 )

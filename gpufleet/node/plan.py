@@ -9,7 +9,7 @@ from typing import Any, cast
 from gpufleet.core.findings import Finding
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import edited
-from gpufleet.host.findings import machine as findings
+from gpufleet.node import findings
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.preflight import inspect_host
 from gpufleet.node.settings import NodeSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpufleet.core.findings import Finding
 from gpufleet.facts.model import NodeFacts
-from gpufleet.host.findings import machine as findings
+from gpufleet.node import findings
 from gpufleet.node.catalog import Catalog
 from gpufleet.packages import findings as package_findings
 from gpufleet.packages.repository import revoked_keys

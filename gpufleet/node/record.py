@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpufleet.core.findings import Finding
 from gpufleet.facts.files import COPIES, PROVENANCE
 from gpufleet.facts.model import NodeFacts
-from gpufleet.host.findings import access
+from gpufleet.host import findings as access
 from gpufleet.role.listing import node_roles
 
 

@@ -9,8 +9,7 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.record import Entry
-from gpufleet.host.findings import machine as findings
-from gpufleet.node import findings as found
+from gpufleet.node import findings
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.settings import NodeSettings
 from gpufleet.node.unfinished import NOTHING_LEFT, Unfinished, completed
@@ -109,8 +108,8 @@ def plan_removal(
             *settings.findings,
             *(finding for _, removal in parts for finding in removal.findings),
             *(findings.FILE_CHANGED(path=path) for path in changed),
-            *((found.THERE_BEFORE(packages=", ".join(kept)),) if kept else ()),
-            *((found.MAY_BE_ANOTHERS(packages=", ".join(doubtful)),) if doubtful else ()),
+            *((findings.THERE_BEFORE(packages=", ".join(kept)),) if kept else ()),
+            *((findings.MAY_BE_ANOTHERS(packages=", ".join(doubtful)),) if doubtful else ()),
             *_began(entries, facts, left),
         ),
         roles=tuple(
@@ -155,7 +154,7 @@ def _began(entries: Mapping[str, Entry], facts: NodeFacts, left: Unfinished) -> 
     roles += [role for role in entries if role not in (*there, *roles)]
     if not roles and not recorded.exists:
         roles = ["preparations for the first package"]
-    return (found.NOT_ENDED(roles=", ".join(roles)),) if roles else ()
+    return (findings.NOT_ENDED(roles=", ".join(roles)),) if roles else ()
 
 
 def _recorded(role: AnyRole, entry: Entry, facts: NodeFacts) -> Recorded:

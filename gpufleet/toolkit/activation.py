@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.config import docker
 from gpufleet.toolkit.config.edits import has
 from gpufleet.toolkit.config.json_text import JSON
+from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.runtime_model import Activation, Context, RuntimePlan
 
 

@@ -9,7 +9,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.distribution import distribution_of
 from gpufleet.facts.model import CdiSpec, NodeFacts
-from gpufleet.toolkit import findings as found
+from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.record import ToolkitEntry
 from gpufleet.toolkit.settings import ToolkitSettings

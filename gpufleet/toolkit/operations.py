@@ -13,8 +13,8 @@ from gpufleet.host.file_write import FileWrite
 from gpufleet.host.files import BACKUPS, HOME, INCOMING, show_diff, stamp
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import command, explain, script, upload
-from gpufleet.toolkit import findings
 from gpufleet.toolkit.cdi import CdiPlan
+from gpufleet.toolkit.findings import runtimes as findings
 from gpufleet.toolkit.runtime_model import ConfigChange, RuntimePlan
 
 

@@ -13,9 +13,10 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.repository import RepositoryPlan, plan_repository
 from gpufleet.packages.transaction import lock_plugin, to_hold
-from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.cdi import CdiPlan, plan_cdi
 from gpufleet.toolkit.choice import ToolkitChoice
+from gpufleet.toolkit.findings import choice as kinds
+from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.record import (
     CdiPart,
@@ -205,14 +206,14 @@ def _inspect(
     """Findings about the host: old packages, runtimes that are not configured."""
     findings = []
     if target != choice.version:
-        findings.append(found.NEWER_INSTALLED(installed=target, version=choice.version))
+        findings.append(kinds.NEWER_INSTALLED(installed=target, version=choice.version))
     legacy = [
         name
         for name in catalog.toolkit.packages_removed.names
         if name in facts.packages and facts.packages[name].state != "config-files"
     ]
     if legacy:
-        findings.append(found.LEGACY_PACKAGES(packages=", ".join(legacy)))
+        findings.append(kinds.LEGACY_PACKAGES(packages=", ".join(legacy)))
     names = {runtime.name for runtime in facts.runtimes.values()}
     if not names:
         findings.append(found.NO_RUNTIME())

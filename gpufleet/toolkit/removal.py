@@ -8,7 +8,7 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.role.protocol import Removal, RemovalContext
-from gpufleet.toolkit import findings as found
+from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.record import ToolkitEntry
 from gpufleet.toolkit.runtime_model import RuntimePlan
 from gpufleet.toolkit.runtime_removal import plan_runtime_removal

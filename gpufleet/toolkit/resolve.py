@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from gpufleet.core.distributions import Distribution
 from gpufleet.core.findings import Finding, by_severity
 from gpufleet.core.versions import version_tuple
-from gpufleet.driver import findings as kinds
+from gpufleet.driver.findings.choice import UNKNOWN_DISTRIBUTION
 from gpufleet.packages.repository import Repository
 from gpufleet.toolkit.choice import ToolkitChoice
+from gpufleet.toolkit.findings import choice as kinds
 from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.settings import ToolkitSettings
 
@@ -22,7 +23,7 @@ def resolve_toolkit(
     place = catalog.distribution(distribution)
     if place is None:
         known = ", ".join(d.code for d in catalog.distributions)
-        finding = kinds.UNKNOWN_DISTRIBUTION(distribution=distribution, known=known)
+        finding = UNKNOWN_DISTRIBUTION(distribution=distribution, known=known)
         return _refused(catalog, settings, finding)
     if architecture not in toolkit.architectures:
         finding = kinds.TOOLKIT_ARCHITECTURE(

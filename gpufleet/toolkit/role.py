@@ -18,7 +18,7 @@ from gpufleet.role.protocol import (
     named,
     repository_name,
 )
-from gpufleet.toolkit import findings as found
+from gpufleet.toolkit.findings import config as found
 from gpufleet.toolkit.plan import ToolkitPlan, plan_toolkit
 from gpufleet.toolkit.record import ToolkitEntry
 from gpufleet.toolkit.removal import ToolkitRemoval, plan_toolkit_removal

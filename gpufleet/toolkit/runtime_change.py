@@ -7,11 +7,11 @@ import re
 from dataclasses import dataclass
 
 from gpufleet.facts.model import Runtime
-from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.config import containerd, docker
 from gpufleet.toolkit.config.json_text import JSON
 from gpufleet.toolkit.config.model import Merged
 from gpufleet.toolkit.config.tables import parsed
+from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.runtime_model import ConfigChange, Context, RuntimePlan
 from gpufleet.toolkit.runtime_texts import containerd_socket
 

@@ -10,9 +10,9 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.model import NodeFacts, Runtime, Service
 from gpufleet.host.file_write import FileWrite
-from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.config import containerd
 from gpufleet.toolkit.config.model import Reads, Record
+from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.models import Runtime as KnownRuntime
 from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.record import (

@@ -7,10 +7,10 @@ from dataclasses import replace
 from gpufleet.core.findings import Severity
 from gpufleet.facts.model import NodeFacts, Runtime
 from gpufleet.facts.services import RuntimeName
-from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.activation import with_activation
 from gpufleet.toolkit.config import containerd, crio, docker
 from gpufleet.toolkit.config.model import Merged, Record
+from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.record import recorded_runtimes
 from gpufleet.toolkit.runtime_change import Target, assemble, change_of

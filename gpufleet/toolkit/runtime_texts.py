@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.config import containerd, crio, docker, references
 from gpufleet.toolkit.config.edits import NotUnderstood, lookup
 from gpufleet.toolkit.config.model import Merged
 from gpufleet.toolkit.config.references import References
 from gpufleet.toolkit.config.tables import parsed
+from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.runtime_model import Context
 
 SOCKET = "/run/containerd/containerd.sock"  # containerd's default

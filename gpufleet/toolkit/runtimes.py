@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpufleet.core.findings import Finding
-from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.activation import with_activation
 from gpufleet.toolkit.config import containerd, crio, docker
 from gpufleet.toolkit.config.edits import has
 from gpufleet.toolkit.config.model import DesiredRuntime, Merged, Record
 from gpufleet.toolkit.config.tables import parsed
 from gpufleet.toolkit.dockerd import dockerd_options
+from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.models import RuntimeConfig
 from gpufleet.toolkit.runtime_change import Target, assemble
 from gpufleet.toolkit.runtime_model import Context, RuntimePlan

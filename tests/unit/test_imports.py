@@ -243,7 +243,7 @@ def test_the_rules_name_folders_that_exist(folder: str) -> None:
 def test_an_impure_decision_is_found(tmp_path: Path, line: str) -> None:
     room = tmp_path / "gpufleet/driver"
     room.mkdir(parents=True)
-    (room / "plan.py").write_text("from gpufleet.host.findings import machine\n")
+    (room / "plan.py").write_text("from gpufleet.host import findings\n")
     assert impure(tmp_path) == []
     (room / "plan.py").write_text(line + "\n")
     assert impure(tmp_path)

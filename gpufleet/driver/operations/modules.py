@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from pyinfra import host
 
+from gpufleet.driver.findings import host as findings
 from gpufleet.host.asking import answer, framed
-from gpufleet.host.findings import machine as findings
+from gpufleet.host.findings import MODULE_NOT_BUILT
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import explain, script
 
@@ -49,7 +50,7 @@ def require_built(needed: bool, module: str, build: str, version: Version) -> Co
         host.noop("the module exists")
         return
     wanted = version() or ""
-    message = explain(host.name, findings.MODULE_NOT_BUILT(version=wanted))
+    message = explain(host.name, MODULE_NOT_BUILT(version=wanted))
     yield script("driver/require_module", module, wanted, build, message)
 
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from pyinfra import host
 
-from gpufleet.driver import findings as kinds
+from gpufleet.driver.findings import host as findings
 from gpufleet.driver.removal import DriverRemoval
 from gpufleet.host.asking import framed
-from gpufleet.host.findings import machine as findings
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import explain, script
 
@@ -25,7 +24,7 @@ def unload(plan: DriverRemoval, must: bool) -> Commands:
     if not plan.unload:
         host.noop("no module is loaded")
         return
-    message = explain(host.name, kinds.MODULES_STAY()) if must else ""
+    message = explain(host.name, findings.MODULES_STAY()) if must else ""
     busy = explain(host.name, findings.GPU_WORK_BEGAN()) if must else ""
     yield script("driver/unload", message, busy, *plan.modules)
 
@@ -56,5 +55,5 @@ def rebuild_initramfs(file: str) -> Commands:
     if not file:
         host.noop("no blacklist was written")
         return
-    message = explain(host.name, kinds.INITRAMFS_KEEPS(file=file))
+    message = explain(host.name, findings.INITRAMFS_KEEPS(file=file))
     yield script("driver/initramfs", file, message, "gone")

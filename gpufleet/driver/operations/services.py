@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from pyinfra import host
 
-from gpufleet.host.findings import machine as findings
+from gpufleet.driver.findings import host as findings
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import explain, script
 

@@ -13,10 +13,10 @@ from gpufleet.core.findings.settings import MISSPELT_GROUP
 from gpufleet.core.inventory import misspelt_cluster_group
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.record import NO_RECORD, HostRecord
+from gpufleet.host import findings as access
 from gpufleet.host import lock as host_lock
 from gpufleet.host.asking import arguments
 from gpufleet.host.facts import read_facts
-from gpufleet.host.findings import access
 from gpufleet.host.groups import is_cluster
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, describe, plan_node

@@ -13,12 +13,11 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host import lock as host_lock
 from gpufleet.host.asking import answer, framed
 from gpufleet.host.files import BACKUPS, HOME
-from gpufleet.host.findings import machine as findings
 from gpufleet.host.groups import is_cluster
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.reading import read
 from gpufleet.host.shell import command, explain, script
-from gpufleet.node import findings as found
+from gpufleet.node import findings
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations.node import facts_once_idle, is_busy, settings_and_facts
 from gpufleet.node.operations.reading import LeftUnfinished
@@ -48,7 +47,7 @@ def removal_target() -> RemovalNode | None:
     began = time.monotonic()
     if is_cluster(host):
         RunReport.of(state).host(host.name).kind = "cluster"
-        RunReport.of(state).block(host, [found.CLUSTER_STAYS()])
+        RunReport.of(state).block(host, [findings.CLUSTER_STAYS()])
         return None
     known = settings_and_facts()
     if known is None:
@@ -119,7 +118,7 @@ def packages(node: RemovalNode) -> Commands:
     if plan.held:
         locked = explain(host.name, package_findings.NOT_RELEASED())
         yield script("packages/release", manager, locked, *plan.held)
-    message = explain(host.name, found.PACKAGES_STAY())
+    message = explain(host.name, findings.PACKAGES_STAY())
     yield framed(script("node/purge", manager, message, *plan.packages))
     _note_gone(node)
 
@@ -146,7 +145,7 @@ def forget(node: RemovalNode, *steps: OperationMeta) -> Commands:
     done = [step.stdout_lines for step in steps if step.is_complete()]
     said = [line for lines in done for line in answer(lines) or ()]
     notes = [findings.FILE_CHANGED(path=path) for path in _named("changed ", said)]
-    notes += [found.KEY_NEEDED(path=path) for path in _named("needed ", said)]
+    notes += [findings.KEY_NEEDED(path=path) for path in _named("needed ", said)]
     if kept := _named("kept ", said):
         notes.append(findings.STILL_NEEDED(packages=", ".join(kept)))
     _note_gone(node)
@@ -154,7 +153,7 @@ def forget(node: RemovalNode, *steps: OperationMeta) -> Commands:
     theirs.add(findings.FILE_CHANGED.code)
     stays = any(finding.code in theirs for finding in (*notes, *node.report.findings))
     if stays:
-        notes.append(found.BACKUPS_KEPT(folder=BACKUPS))
+        notes.append(findings.BACKUPS_KEPT(folder=BACKUPS))
     needs = [need for role, removal in node.plan.parts for need in role.needs_left(removal)]
     if "loaded" in said:
         needs.append("reboot: the nvidia modules are still loaded")

@@ -10,7 +10,7 @@ from pyinfra import logger
 from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.core.findings import Finding
-from gpufleet.host.findings import access
+from gpufleet.host import findings as access
 from gpufleet.host.lock import holder_name, lock_of
 from gpufleet.host.reading import HostHolder, read
 from gpufleet.host.shell import explain

@@ -9,7 +9,7 @@ from pyinfra.api import StringCommand
 
 from gpufleet.core.findings import Finding
 from gpufleet.host.files import HOME, put
-from gpufleet.host.findings.machine import MODULE_NOT_BUILT
+from gpufleet.host.findings import MODULE_NOT_BUILT
 from gpufleet.host.operation import Commands, Later, operation
 from gpufleet.host.reading import read
 from gpufleet.host.shell import explain, script, stop

@@ -14,7 +14,6 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.merge import merged
-from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.config.edits import Data, NotUnderstood, has, lookup
 from gpufleet.toolkit.config.model import DesiredRuntime, Merged, Path, Record
 from gpufleet.toolkit.config.tables import (
@@ -26,6 +25,7 @@ from gpufleet.toolkit.config.tables import (
     unmerge_tables,
     without_zeros,
 )
+from gpufleet.toolkit.findings import config as found
 
 # The CRI plugin's name per version of the configuration file (containerd docs, PLUGINS.md).
 CRI = {

@@ -7,7 +7,6 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.merge import merged
-from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.config.edits import Data, lookup
 from gpufleet.toolkit.config.model import DesiredRuntime, Merged, Path, Record
 from gpufleet.toolkit.config.tables import (
@@ -19,6 +18,7 @@ from gpufleet.toolkit.config.tables import (
     unmerge_tables,
     without_zeros,
 )
+from gpufleet.toolkit.findings import config as found
 
 DROP_IN = "/etc/crio/crio.conf.d/99-nvidia.toml"
 RUNTIME: Path = ("crio", "runtime")

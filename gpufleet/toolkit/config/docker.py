@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpufleet.core.findings import Finding, Severity
-from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.config.edits import (
     Data,
     NotUnderstood,
@@ -20,6 +19,7 @@ from gpufleet.toolkit.config.edits import (
 )
 from gpufleet.toolkit.config.json_text import JSON, duplicates
 from gpufleet.toolkit.config.model import DesiredRuntime, Merged, Path, Reads, Record
+from gpufleet.toolkit.findings import config as found
 
 DEFAULT: Path = ("default-runtime",)
 CDI: Path = ("features", "cdi")

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from gpufleet.core.findings import Finding
-from gpufleet.toolkit import findings as found
 from gpufleet.toolkit.config.edits import (
     Data,
     NotUnderstood,
@@ -19,6 +18,7 @@ from gpufleet.toolkit.config.edits import (
 )
 from gpufleet.toolkit.config.model import DesiredRuntime, Merged, Path, Record
 from gpufleet.toolkit.config.toml_text import TOML, without_comment
+from gpufleet.toolkit.findings import config as found
 
 
 class Wanted(NamedTuple):

@@ -17,7 +17,7 @@ from gpufleet.core.findings import KINDS, Kind
 from gpufleet.core.masks import file_difference
 from gpufleet.core.visible import BAR, Lines, one_line
 from gpufleet.helm.chart_values import values_diff
-from gpufleet.host.findings import machine as host
+from gpufleet.host import findings as host
 from gpufleet.host.lock import holder_name
 from gpufleet.host.shell import script_file
 from gpufleet.run.report import HostReport

@@ -11,7 +11,7 @@ import pytest
 from gpufleet.core.data import read_folder
 from gpufleet.core.distributions import Distribution, load_families
 from gpufleet.core.entries import Build, Source
-from gpufleet.driver.findings import UNKNOWN_DISTRIBUTION
+from gpufleet.driver.findings.choice import UNKNOWN_DISTRIBUTION
 from gpufleet.driver.offers import branches_of, offers, package_set
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.exporter.role import ROLE as EXPORTER

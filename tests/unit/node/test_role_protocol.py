@@ -16,9 +16,9 @@ from rich.console import Console
 from gpufleet.core import node_roles as names
 from gpufleet.core.findings import Finding
 from gpufleet.core.settings import RoleSettings
+from gpufleet.driver.findings import host as findings
 from gpufleet.facts.model import Package
 from gpufleet.facts.record import Entry
-from gpufleet.host.findings import machine as findings
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations.provenance import merge
 from gpufleet.node.plan import describe, plan_node

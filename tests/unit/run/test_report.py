@@ -14,7 +14,8 @@ from rich.console import Console
 
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.runtime_state import RuntimeState
-from gpufleet.host.findings import machine as findings
+from gpufleet.driver.findings import host as findings
+from gpufleet.node.findings import NO_GPU
 from gpufleet.run.report import HostReport, RunFacts, as_json
 from gpufleet.run.report_table import show
 
@@ -41,7 +42,7 @@ def hosts() -> list[HostReport]:
     moved.runtimes = {"docker": "configured"}
     moved.needs = ["reboot: nouveau holds the GPU"]
     blocked = HostReport("gpu-02", status="failed", failed=True)
-    blocked.findings = [findings.MODULE_BUSY(), findings.NO_GPU()]
+    blocked.findings = [findings.MODULE_BUSY(), NO_GPU()]
     blocked.errors = ["Load the modules\n  [brackets] are shown as they are"]
     return [moved, blocked, HostReport("gpu-03", status="converged")]
 

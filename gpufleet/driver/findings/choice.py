@@ -1,4 +1,4 @@
-"""What the catalog says about a distribution, a GPU, a driver or a toolkit version."""
+"""Which driver a host can have: its distribution, branch, version, modules and packages."""
 
 from __future__ import annotations
 
@@ -218,62 +218,4 @@ NVLINK5 = warning(
     "The NVSwitches of {gpu} are reached through ConnectX-7 bridges, which require the fabric "
     "manager, nvlsm, infiniband-diags and the modules mlx5_core and ib_umad.",
     "Install these yourself; gpufleet does not configure them.",
-)
-
-TOOLKIT_REFUSED = blocker(
-    "GF160",
-    "Container toolkit version not available for the distribution",
-    "Container toolkit {version} cannot be installed on {title}: {reason}.",
-    'Set toolkit_version = "{newest}", or remove it.',
-)
-
-TOOLKIT_INSECURE = warning(
-    "GF161",
-    "Container toolkit with known vulnerabilities",
-    "Container toolkit {version} has known vulnerabilities: {cves}.",
-    "Use {fixed} or newer.",
-)
-
-TOOLKIT_UNKNOWN_VERSION = warning(
-    "GF162",
-    "Container toolkit version not in the catalog",
-    "Container toolkit {version} is not in the catalog of {date}, whose newest is {newest}.",
-    "Check that the repository has it; otherwise the installation stops.",
-)
-
-TOOLKIT_UNTESTED = info(
-    "GF163",
-    "Container toolkit not tested by NVIDIA on this distribution",
-    "{title} is not a platform on which NVIDIA tests the container toolkit; its packages install "
-    "there.",
-    "No action required.",
-)
-
-TOOLKIT_TOO_OLD = blocker(
-    "GF164",
-    "Container toolkit version no longer in the repository",
-    "Container toolkit {version} is not in the repository, whose oldest version is {oldest}.",
-    'Set toolkit_version = "{newest}", or remove it.',
-)
-
-TOOLKIT_ARCHITECTURE = blocker(
-    "GF165",
-    "No container toolkit for this architecture",
-    "There is no container toolkit for {architecture}; available: {known}.",
-    "Set toolkit_enabled = False for this host.",
-)
-
-MODULES_STAY = blocker(
-    "GF565",
-    "Modules cannot be unloaded",
-    "The nvidia modules are in use, so the driver was left installed; nothing was removed.",
-    "Stop the processes that use the GPUs (fuser -v /dev/nvidia*), or set driver_allow_disruption "
-    "= True: the modules then stay loaded until the next boot.",
-)
-
-INITRAMFS_KEEPS = blocker(
-    "GF568",
-    "initramfs still contains the blacklist",
-    "The initramfs of the running kernel could not be rebuilt without {file}.",
-    "Rebuild it manually (update-initramfs -u, dracut --force), or run remove again.",
 )

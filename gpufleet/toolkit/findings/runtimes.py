@@ -1,27 +1,16 @@
-"""Findings about the container toolkit, container runtimes and CDI."""
+"""Container runtimes, how a change takes effect, and CDI specs."""
 
 from __future__ import annotations
 
 from gpufleet.core.findings import blocker, info, warning
 
-CONFIG_INVALID = blocker(
-    "GF401",
-    "Invalid runtime configuration",
-    "{file} is not valid {language}: {reason}. It was not changed.",
-    "Repair the file ({runtime} would not start with it either), then run again.",
-)
 CONFIG_UNREADABLE = blocker(
     "GF402",
     "Runtime configuration cannot be read",
     "Cannot read {file}: {reason}.",
     "Make it a regular text file that root can read, or point gpufleet to the right file.",
 )
-DUPLICATE_KEYS = warning(
-    "GF403",
-    "Duplicate keys in one object",
-    "{file} has duplicate keys in one object: {keys}. dockerd uses the last one.",
-    "Remove the duplicates.",
-)
+
 FLAG_CONFLICT = blocker(
     "GF404",
     "Option set in both the unit and daemon.json",
@@ -29,33 +18,7 @@ FLAG_CONFLICT = blocker(
     "does not start with an option in both places.",
     "Set each option in one place: remove it from the unit's ExecStart or from {file}.",
 )
-RUNTIME_KEPT = warning(
-    "GF405",
-    "Existing nvidia runtime kept",
-    "{file} already has a runtime {name} that differs from gpufleet's: {difference}. It was not "
-    "changed.",
-    "Remove the entry to let gpufleet write its own, or leave it if the difference is intended.",
-)
-RUNTIME_ADOPTED = info(
-    "GF406",
-    "nvidia runtime already configured",
-    "{file} already has the runtime {name} exactly as gpufleet would write it. Nothing was added, "
-    "and removal will leave it in place.",
-    "No action required.",
-)
-DEFAULT_REPLACED = warning(
-    "GF407",
-    "Default runtime replaced",
-    "The default runtime in {file} was {old}; toolkit_default_runtime sets it to {name}.",
-    "No action required if intended: removal restores the recorded value.",
-)
-CDI_SWITCHED_OFF = warning(
-    "GF408",
-    "CDI disabled in the runtime's configuration",
-    "{file} disables CDI. The setting is kept, so `{name}` devices cannot be requested by CDI "
-    "name.",
-    "Remove the setting to let gpufleet enable CDI, or set toolkit_cdi = False.",
-)
+
 CRI_DISABLED = info(
     "GF409",
     "containerd's CRI plugin is disabled",
@@ -63,6 +26,7 @@ CRI_DISABLED = info(
     "this containerd, and docker does not need the runtime here. Nothing was changed.",
     "For a Kubernetes node, write a full configuration first (`containerd config default`).",
 )
+
 CLUSTER_OWNS_CONFIG = info(
     "GF410",
     "k3s and RKE2 configure containerd themselves",
@@ -70,18 +34,14 @@ CLUSTER_OWNS_CONFIG = info(
     "installed. gpufleet does not write to it.",
     "No action required; use a RuntimeClass named nvidia.",
 )
+
 CLUSTER_DEFAULT_RUNTIME = warning(
     "GF411",
     "Default runtime of k3s and RKE2 is set in their own configuration",
     "toolkit_default_runtime is set, but {unit} generates {file} at each start.",
     "Add `default-runtime: nvidia` to {config} and restart {unit}.",
 )
-EDIT_REFUSED = blocker(
-    "GF412",
-    "Configuration cannot be edited safely",
-    "{file} was not changed: {reason}.",
-    "Rewrite that part with plain tables (no inline tables, no dotted keys), then run again.",
-)
+
 RESTART_STOPS_CONTAINERS = warning(
     "GF413",
     "Restart would stop running containers",
@@ -89,77 +49,49 @@ RESTART_STOPS_CONTAINERS = warning(
     "live-restore is disabled: a restart would stop them. It was skipped.",
     "Drain the host and run again, or set toolkit_allow_disruption = True.",
 )
+
 RESTART_NEEDED = warning(
     "GF414",
     "Runtime requires a restart",
     "{unit} requires a restart ({reason}), and toolkit_restart is off.",
     "Restart it when convenient: systemctl restart {unit}",
 )
+
 CDI_UNSUPPORTED = info(
     "GF415",
     "Runtime does not support CDI",
     "{runtime} {version} does not support CDI; it was added in {since}.",
     "Use the nvidia runtime, or a newer {runtime}.",
 )
+
 CDI_DUPLICATE = warning(
     "GF416",
     "Two CDI specs define the same devices",
     "Both {ours} and {other} define nvidia.com/gpu; the stale one may take effect.",
     "Remove {other}, unless another tool updates it.",
 )
-LEGACY_PACKAGES = warning(
-    "GF418",
-    "nvidia-docker2 packages are installed",
-    "{packages} predate the container toolkit. Their last version is 1.14, and "
-    "/etc/docker/daemon.json is a configuration file of nvidia-docker2: purging that package "
-    "deletes it.",
-    "Back up /etc/docker/daemon.json, remove (do not purge) {packages}, and run again.",
-)
+
 RUNTIME_MISSING = warning(
     "GF419",
     "Requested runtime is not installed",
     "toolkit_runtimes lists {runtime}, which is not installed.",
     "Install {runtime} first, or remove it from toolkit_runtimes.",
 )
+
 NO_RUNTIME = info(
     "GF420",
     "No container runtime",
     "Neither docker nor containerd nor CRI-O is installed; only the toolkit packages are.",
     "Run again after installing a runtime.",
 )
+
 RUNTIME_NOT_MANAGED = info(
     "GF421",
     "Runtime not managed",
     "{runtime} is installed but not listed in toolkit_runtimes.",
     "Add it to toolkit_runtimes if its containers need GPUs.",
 )
-CGROUP_MISMATCH = warning(
-    "GF422",
-    "nvidia runtime uses another cgroup driver",
-    "In {file}, runtime {name} has SystemdCgroup = {ours} and {base} has {theirs}: pods that use "
-    "it may be killed repeatedly.",
-    "Set both to the same value.",
-)
-LEFT_CHANGED = warning(
-    "GF423",
-    "Modified setting left in place",
-    "{setting} in {file} was written by gpufleet and modified since; it is left in place.",
-    "Remove it manually if you do not need it.",
-)
-NEWER_INSTALLED = info(
-    "GF424",
-    "Newer toolkit installed",
-    "Container toolkit {installed} is installed, newer than the selected {version}. It is kept: a "
-    "downgrade requires an exact version.",
-    'Set toolkit_version = "{version}" to downgrade.',
-)
-BASE_UNKNOWN = warning(
-    "GF425",
-    "Runtime's effective configuration unknown",
-    "{runtime} did not report its effective configuration, so runtime {name} in {file} inherits "
-    "nothing (monitor_path, allowed annotations).",
-    "Start {runtime} and run again.",
-)
+
 NOT_EFFECTIVE = blocker(
     "GF426",
     "Configuration overridden by another file",
@@ -167,6 +99,7 @@ NOT_EFFECTIVE = blocker(
     "{file} would have no effect. containerd merges such files only since {since}.",
     "Move the settings of {other} into {file}, or remove {other}, then run again.",
 )
+
 OLD_CONFIG_VERSION = blocker(
     "GF427",
     "Outdated containerd configuration version",
@@ -204,36 +137,12 @@ NOT_TAKEN_UP = blocker(
     "Find what overrides it: an imported file, or an unsupported `version`.",
 )
 
-NEEDED_BY_OTHERS = warning(
-    "GF434",
-    "Setting is required by others",
-    "{setting} in {file} was written by gpufleet and stays: {user}, which gpufleet did not write, "
-    "depends on it.",
-    "No action required; remove it together with {user}.",
-)
-
 RUNTIME_STILL_NAMED = blocker(
     "GF435",
     "Configuration would refer to a removed runtime",
     "{setting} of {runtime} refers to runtime {name}, which would be removed from {file}: "
     "{runtime} would stop working. {file} was not changed.",
     "Set {setting} to another runtime, or remove that line, then run again.",
-)
-
-MARK_DROPPED = warning(
-    "GF437",
-    "Byte order mark removed",
-    "{file} starts with a byte order mark, which this version of dockerd rejects; the file is "
-    "written without it.",
-    "No action required; save the file as UTF-8 without a byte order mark.",
-)
-
-BLANK_REPLACED = info(
-    "GF438",
-    "Empty configuration replaced with an empty object",
-    "Without gpufleet's settings, {file} would be empty, and this version of dockerd does not "
-    "start with an empty file. It now contains the equivalent {{}}.",
-    "No action required.",
 )
 
 RUNTIME_FAILED = warning(

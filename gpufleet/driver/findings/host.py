@@ -1,24 +1,8 @@
-"""The host, its kernel, modules, services and the work that runs on it."""
+"""The driver on a host: what is there, what is in the way, what its steps run into."""
 
 from __future__ import annotations
 
 from gpufleet.core.findings import blocker, info, warning
-
-NO_GPU = info(
-    "GF501",
-    "No NVIDIA GPU",
-    "No NVIDIA GPU on the PCI bus; nothing is installed.",
-    "Remove the host from gpu_nodes, or check that the card is seated and powered (lspci -d "
-    "10de:).",
-)
-
-FACTS_UNREADABLE = blocker(
-    "GF502",
-    "Unreadable answer from the host",
-    "Cannot read the host's answer, {doing}: {problem}.",
-    "Try `ssh {host} true` with the user, port and key from the inventory. When that works: "
-    "gpufleet doctor INVENTORY --limit {host}",
-)
 
 RUNFILE_INSTALLED = blocker(
     "GF510",
@@ -42,15 +26,6 @@ OTHER_PACKAGES = warning(
     "configured driver: {packages}.",
     "They are replaced in the transaction that installs the configured driver. To keep them, set "
     "driver_enabled = False.",
-)
-
-FILE_EDITED = warning(
-    "GF513",
-    "Managed file was edited",
-    "{file} differs from what gpufleet wrote and will be replaced. The current content is copied "
-    "to /var/lib/gpufleet/backup first.",
-    "Move your lines to another file in the same folder, or use the matching setting in the "
-    "inventory. --diff shows them.",
 )
 
 VERSION_MISMATCH = warning(
@@ -132,37 +107,11 @@ GPU_WORK_BEGAN = blocker(
     "killed.",
 )
 
-REBOOT_PUT_OFF = blocker(
-    "GF535",
-    "Reboot would kill GPU work",
-    "The driver is installed and requires a reboot to load, but GPU work started during the run: "
-    "{work}. The host was not rebooted.",
-    "Run again when the work has finished; or set driver_allow_disruption = True to let "
-    "it be killed.",
-)
-
 DISK_SPACE = blocker(
     "GF540",
     "Not enough disk space",
     "{path} has {free} MB free; the installation needs about {needed} MB.",
     "Free some space (apt-get clean, yum clean all, old kernels), then run again.",
-)
-
-CLOCK_SKEW = warning(
-    "GF541",
-    "Clock skew",
-    "The host's clock is {seconds} seconds {direction} this machine's: signatures and "
-    "certificates appear expired or not yet valid.",
-    "Set the clock: timedatectl set-ntp true, or chronyc makestep.",
-)
-
-MODULE_NOT_BUILT = blocker(
-    "GF550",
-    "Kernel module was not built",
-    "The driver packages are installed, but there is no nvidia module {version} for the running "
-    "kernel. The package manager does not fail when DKMS does.",
-    "Read /var/lib/dkms/nvidia/{version}/build/make.log on the host. Fix headers or compiler, "
-    "then run again to rebuild.",
 )
 
 MODULE_REFUSED = blocker(
@@ -190,13 +139,6 @@ SERVICE_FAILED = blocker(
     "Find the reason with: journalctl -u {service} -n 50",
 )
 
-REBOOT_FAILED = blocker(
-    "GF554",
-    "Host did not come back after the reboot",
-    "The host was rebooted and did not report a new boot ID within {seconds} seconds.",
-    "Check its console. When the host is up, run again: it continues where it stopped.",
-)
-
 VERSIONS_DISAGREE = blocker(
     "GF555",
     "Packages, module and library versions differ",
@@ -212,32 +154,24 @@ INITRAMFS_STALE = blocker(
     "Rebuild it manually (update-initramfs -u, dracut --force) and read the output.",
 )
 
-NO_RECORD = info(
-    "GF560",
-    "Nothing installed by gpufleet",
-    "The host has no record of anything that gpufleet installed or started to install; nothing is "
-    "removed.",
-    "Remove anything else manually.",
-)
-
-FILE_CHANGED = warning(
-    "GF561",
-    "Modified file left in place",
-    "{path} was written by gpufleet and modified since; it is left in place.",
-    "Remove it manually if you do not need it.",
-)
-
-STILL_NEEDED = info(
-    "GF562",
-    "Packages still required",
-    "These packages were installed with gpufleet's and stay, because other packages depend on "
-    "them: {packages}.",
-    "No action required.",
-)
-
 GPU_BUSY_REMOVAL = blocker(
     "GF563",
     "GPUs are in use",
     "Removing the driver would interrupt running GPU work ({work}).",
     "Stop the work first, or set driver_allow_disruption = True to let it be killed.",
+)
+
+MODULES_STAY = blocker(
+    "GF565",
+    "Modules cannot be unloaded",
+    "The nvidia modules are in use, so the driver was left installed; nothing was removed.",
+    "Stop the processes that use the GPUs (fuser -v /dev/nvidia*), or set driver_allow_disruption "
+    "= True: the modules then stay loaded until the next boot.",
+)
+
+INITRAMFS_KEEPS = blocker(
+    "GF568",
+    "initramfs still contains the blacklist",
+    "The initramfs of the running kernel could not be rebuilt without {file}.",
+    "Rebuild it manually (update-initramfs -u, dracut --force), or run remove again.",
 )

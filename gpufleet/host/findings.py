@@ -1,4 +1,4 @@
-"""The way to a host, its privileges, and other runs on it."""
+"""The way to a host, its privileges, other runs on it, and its reboot."""
 
 from __future__ import annotations
 
@@ -91,4 +91,37 @@ CHANGED_SINCE = blocker(
     "Another gpufleet run changed this host after this run read its facts: {holder}. This run "
     "changed {done}.",
     "Run again: the next run plans from the host's current state.",
+)
+
+FACTS_UNREADABLE = blocker(
+    "GF502",
+    "Unreadable answer from the host",
+    "Cannot read the host's answer, {doing}: {problem}.",
+    "Try `ssh {host} true` with the user, port and key from the inventory. When that works: "
+    "gpufleet doctor INVENTORY --limit {host}",
+)
+
+REBOOT_PUT_OFF = blocker(
+    "GF535",
+    "Reboot would kill GPU work",
+    "The driver is installed and requires a reboot to load, but GPU work started during the run: "
+    "{work}. The host was not rebooted.",
+    "Run again when the work has finished; or set driver_allow_disruption = True to let "
+    "it be killed.",
+)
+
+MODULE_NOT_BUILT = blocker(
+    "GF550",
+    "Kernel module was not built",
+    "The driver packages are installed, but there is no nvidia module {version} for the running "
+    "kernel. The package manager does not fail when DKMS does.",
+    "Read /var/lib/dkms/nvidia/{version}/build/make.log on the host. Fix headers or compiler, "
+    "then run again to rebuild.",
+)
+
+REBOOT_FAILED = blocker(
+    "GF554",
+    "Host did not come back after the reboot",
+    "The host was rebooted and did not report a new boot ID within {seconds} seconds.",
+    "Check its console. When the host is up, run again: it continues where it stopped.",
 )

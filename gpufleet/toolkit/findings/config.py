@@ -1,0 +1,104 @@
+"""Settings in the runtimes' configuration files."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import blocker, info, warning
+
+CONFIG_INVALID = blocker(
+    "GF401",
+    "Invalid runtime configuration",
+    "{file} is not valid {language}: {reason}. It was not changed.",
+    "Repair the file ({runtime} would not start with it either), then run again.",
+)
+
+DUPLICATE_KEYS = warning(
+    "GF403",
+    "Duplicate keys in one object",
+    "{file} has duplicate keys in one object: {keys}. dockerd uses the last one.",
+    "Remove the duplicates.",
+)
+
+RUNTIME_KEPT = warning(
+    "GF405",
+    "Existing nvidia runtime kept",
+    "{file} already has a runtime {name} that differs from gpufleet's: {difference}. It was not "
+    "changed.",
+    "Remove the entry to let gpufleet write its own, or leave it if the difference is intended.",
+)
+
+RUNTIME_ADOPTED = info(
+    "GF406",
+    "nvidia runtime already configured",
+    "{file} already has the runtime {name} exactly as gpufleet would write it. Nothing was added, "
+    "and removal will leave it in place.",
+    "No action required.",
+)
+
+DEFAULT_REPLACED = warning(
+    "GF407",
+    "Default runtime replaced",
+    "The default runtime in {file} was {old}; toolkit_default_runtime sets it to {name}.",
+    "No action required if intended: removal restores the recorded value.",
+)
+
+CDI_SWITCHED_OFF = warning(
+    "GF408",
+    "CDI disabled in the runtime's configuration",
+    "{file} disables CDI. The setting is kept, so `{name}` devices cannot be requested by CDI "
+    "name.",
+    "Remove the setting to let gpufleet enable CDI, or set toolkit_cdi = False.",
+)
+
+EDIT_REFUSED = blocker(
+    "GF412",
+    "Configuration cannot be edited safely",
+    "{file} was not changed: {reason}.",
+    "Rewrite that part with plain tables (no inline tables, no dotted keys), then run again.",
+)
+
+CGROUP_MISMATCH = warning(
+    "GF422",
+    "nvidia runtime uses another cgroup driver",
+    "In {file}, runtime {name} has SystemdCgroup = {ours} and {base} has {theirs}: pods that use "
+    "it may be killed repeatedly.",
+    "Set both to the same value.",
+)
+
+LEFT_CHANGED = warning(
+    "GF423",
+    "Modified setting left in place",
+    "{setting} in {file} was written by gpufleet and modified since; it is left in place.",
+    "Remove it manually if you do not need it.",
+)
+
+BASE_UNKNOWN = warning(
+    "GF425",
+    "Runtime's effective configuration unknown",
+    "{runtime} did not report its effective configuration, so runtime {name} in {file} inherits "
+    "nothing (monitor_path, allowed annotations).",
+    "Start {runtime} and run again.",
+)
+
+NEEDED_BY_OTHERS = warning(
+    "GF434",
+    "Setting is required by others",
+    "{setting} in {file} was written by gpufleet and stays: {user}, which gpufleet did not write, "
+    "depends on it.",
+    "No action required; remove it together with {user}.",
+)
+
+MARK_DROPPED = warning(
+    "GF437",
+    "Byte order mark removed",
+    "{file} starts with a byte order mark, which this version of dockerd rejects; the file is "
+    "written without it.",
+    "No action required; save the file as UTF-8 without a byte order mark.",
+)
+
+BLANK_REPLACED = info(
+    "GF438",
+    "Empty configuration replaced with an empty object",
+    "Without gpufleet's settings, {file} would be empty, and this version of dockerd does not "
+    "start with an empty file. It now contains the equivalent {{}}.",
+    "No action required.",
+)
