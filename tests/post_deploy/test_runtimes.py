@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from gpufleet.verify.findings import hosts as kinds
+from gpufleet.verify.findings import runtimes as kinds
 from gpufleet.verify.node import Node
 from gpufleet.verify.parse import dotted, has_key
 from gpufleet.verify.runtimes import NAMES, Runtime

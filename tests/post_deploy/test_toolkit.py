@@ -6,7 +6,7 @@ import re
 
 import yaml
 
-from gpufleet.verify.findings import hosts as kinds
+from gpufleet.verify.findings import runtimes as kinds
 from gpufleet.verify.node import Node
 from gpufleet.verify.packages import differences, expect_held
 

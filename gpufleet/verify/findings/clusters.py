@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import Kind, blocker
-
-_FOUND = "Expected {expected}; found {found}."
-
-
-def _check(code: str, title: str, description: str, remedy: str) -> Kind:
-    return blocker(code, title, _FOUND, remedy, description)
-
+from gpufleet.core.findings import blocker
+from gpufleet.verify.findings import check
 
 CLUSTER_SILENT = blocker(
     "GF790",
@@ -17,52 +11,52 @@ CLUSTER_SILENT = blocker(
     "The API server of the cluster does not respond: {why}",
     "Check that the kubeconfig in the inventory reaches it: kubectl get nodes",
 )
-NO_GPU_NODES = _check(
+NO_GPU_NODES = check(
     "GF791",
     "No node advertises GPUs",
     "At least one node must have allocatable nvidia.com/gpu.",
     "Check that nodes have GPUs and that the device plugin runs on them; run "
     "deploys/gpu_cluster.py for this cluster.",
 )
-GPUS_MISSING = _check(
+GPUS_MISSING = check(
     "GF792",
     "Node advertises fewer GPUs than it has",
     "Allocatable nvidia.com/gpu of each node must equal its capacity and the count of GPU feature "
     "discovery.",
     "Read the device plugin's log on that node, and run `nvidia-smi` there.",
 )
-CHART_VERSION = _check(
+CHART_VERSION = check(
     "GF758",
     "Release has another chart version",
     "Each release of the GPU stack must be deployed in the chart version that "
     "cluster_chart_versions or the catalog selects.",
     "Run `gpufleet apply` for this cluster.",
 )
-PLUGIN_PODS = _check(
+PLUGIN_PODS = check(
     "GF793",
     "Device plugin missing on GPU nodes",
     "The device plugin must have a ready pod on every GPU node.",
     "Run `gpufleet apply` for this cluster.",
 )
-EXPORTER_PODS = _check(
+EXPORTER_PODS = check(
     "GF794",
     "Exporter missing on GPU nodes",
     "dcgm-exporter must have a ready pod on every GPU node.",
     "Run `gpufleet apply` for this cluster.",
 )
-GPU_POD = _check(
+GPU_POD = check(
     "GF795",
     "GPU pod does not complete",
     "A test pod that requests a GPU must be scheduled and succeed.",
     "Run kubectl describe pod for the reason: no free GPU, no runtime, no image.",
 )
-VECTOR_ADD = _check(
+VECTOR_ADD = check(
     "GF796",
     "CUDA vectorAdd failed in a pod",
     "The log of the test pod must report that vectorAdd passed on the GPU.",
     "Check that nvidia is the pod's runtime and that `nvidia-smi` works on the node.",
 )
-NOT_SCRAPED = _check(
+NOT_SCRAPED = check(
     "GF797",
     "Prometheus does not scrape the exporter",
     "A ServiceMonitor that Prometheus selects must exist, and every exporter pod must be a "
@@ -70,33 +64,33 @@ NOT_SCRAPED = _check(
     "Compare the labels of the ServiceMonitor with those that Prometheus selects; run "
     "deploys/gpu_cluster.py for this cluster.",
 )
-NO_POD_LABELS = _check(
+NO_POD_LABELS = check(
     "GF798",
     "Metrics lack pod labels",
     "Metrics of a GPU that a pod uses must carry the labels of that pod.",
     "Check that the exporter reads the kubelet's pod-resources socket.",
 )
-GRAFANA_CLOSED = _check(
+GRAFANA_CLOSED = check(
     "GF799",
     "Grafana not reachable as configured",
     "Grafana's Service must have the node port that monitoring_grafana_node_port sets.",
     "Run `gpufleet apply` for this cluster.",
 )
-OPERATOR_STATE = _check(
+OPERATOR_STATE = check(
     "GF784",
     "GPU Operator is not ready",
     "The ClusterPolicy must be ready, and so must the operator's operands.",
     "For the reason, run kubectl describe clusterpolicy and check the pods in its namespace; run "
     "deploys/gpu_cluster.py for this cluster.",
 )
-LOAD_ENDED = _check(
+LOAD_ENDED = check(
     "GF777",
     "Load test did not finish",
     "The load test's Jobs must start and finish in time on every GPU under test.",
     "Read the output of the program or the scheduler. Use verify_load_image and verify_load_cuda "
     "for another image and program, verify_load_start_seconds to allow more time for the image.",
 )
-LOAD_SLOW = _check(
+LOAD_SLOW = check(
     "GF778",
     "GPU unsteady, or slower than others",
     "Under load, a GPU's throughput must be steady, and close to that of the other GPUs of its "
@@ -104,19 +98,19 @@ LOAD_SLOW = _check(
     "Compare clocks, power limit and temperature of the GPUs: nvidia-smi -q -d "
     "CLOCK,POWER,PERFORMANCE; dcgmi diag -r 3 on the drained node.",
 )
-LOAD_UNSEEN = _check(
+LOAD_UNSEEN = check(
     "GF779",
     "GPU under load appears idle in Prometheus",
     "Prometheus must report a GPU as busy while the load test runs on it.",
     "Compare with nvidia-smi dmon on the node: either the GPU is idle, or its metrics are wrong.",
 )
-LOAD_THROTTLED = _check(
+LOAD_THROTTLED = check(
     "GF782",
     "GPU throttled under load",
     "Clocks must not be throttled by temperature or power while the load test runs.",
     "Check cooling and power supply: nvidia-smi -q -d TEMPERATURE,POWER,PERFORMANCE on the node.",
 )
-LOAD_XID = _check(
+LOAD_XID = check(
     "GF783",
     "XID error under load",
     "A GPU must not report an XID error while the load test runs on it.",

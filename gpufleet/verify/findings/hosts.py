@@ -5,14 +5,8 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import Kind, blocker
-
-_FOUND = "Expected {expected}; found {found}."
-
-
-def _check(code: str, title: str, description: str, remedy: str) -> Kind:
-    return blocker(code, title, _FOUND, remedy, description)
-
+from gpufleet.core.findings import blocker
+from gpufleet.verify.findings import check
 
 LIMIT = blocker(
     "GF702",
@@ -37,35 +31,35 @@ OUTPUT_LIMIT = blocker(
     "A command on a host may print and take as long as gpufleet's checks could ever need, and no "
     "more. The checks of other hosts go on.",
 )
-SETTINGS = _check(
+SETTINGS = check(
     "GF705",
     "Invalid settings in the inventory",
     "A host or cluster has settings for which a deploy stops it. The other checks read the same "
     "data: with a misspelt key they look for something else than you meant.",
     "Correct the inventory, then check again.",
 )
-NEEDS_ROOT = _check(
+NEEDS_ROOT = check(
     "GF706",
     "The checks need root",
     "The commands of the checks do not run as root on the host. Its other checks were skipped.",
     "Log in as root, or set _sudo = True (with _sudo_password, if sudo asks for one).",
 )
 
-REACHABLE = _check(
+REACHABLE = check(
     "GF710",
     "Host unreachable",
     "The host must accept the connection that the inventory describes, and run a command.",
     "Try `ssh` to the host with the user, port and key from the inventory; correct what it "
     "reports.",
 )
-PROVENANCE = _check(
+PROVENANCE = check(
     "GF711",
     "No installation record",
     "A host with a driver must have gpufleet's record of what was installed, "
     "/var/lib/gpufleet/provenance.json, and it must be readable.",
     "Run `gpufleet apply` for this host.",
 )
-AS_WANTED = _check(
+AS_WANTED = check(
     "GF712",
     "Installed driver does not match the inventory",
     "A driver must be recorded where the inventory enables one, with the branch or version that "
@@ -74,14 +68,14 @@ AS_WANTED = _check(
     "has work, then run `gpufleet apply`; or correct driver_branch and driver_version in the "
     "inventory.",
 )
-PACKAGE_MANAGER = _check(
+PACKAGE_MANAGER = check(
     "GF713",
     "Interrupted package transaction",
     "No package may be partially installed, and no transaction incomplete.",
     "Finish it: `dpkg --configure -a && apt-get -f install`, or `yum-complete-transaction` (`dnf "
     "history` shows the transaction), then run `gpufleet apply` for this host.",
 )
-NO_GPU = _check(
+NO_GPU = check(
     "GF714",
     "Driver on a host without a GPU",
     "A host without an NVIDIA device on the PCI bus, and without a record of a driver, must have "
@@ -89,27 +83,27 @@ NO_GPU = _check(
     "Run `gpufleet remove` for this host, or check the GPU: `lspci -d 10de:`.",
 )
 
-PACKAGES = _check(
+PACKAGES = check(
     "GF720",
     "Driver package has another version",
     "Every recorded driver package must be installed at the recorded version.",
     "Run `gpufleet apply` for this host.",
 )
-STRAYS = _check(
+STRAYS = check(
     "GF721",
     "Driver packages of different versions",
     "All installed packages of the driver family must have one version.",
     "Remove the packages listed, or install them at the driver's version: a mixed family fails "
     "with `API mismatch`.",
 )
-HOLD = _check(
+HOLD = check(
     "GF722",
     "Driver packages not held",
     "The driver packages must be held at their version (apt-mark hold, versionlock).",
     "Run `gpufleet apply` for this host, or hold them manually: `apt-mark hold …`, `yum "
     "versionlock add …`.",
 )
-UNATTENDED = _check(
+UNATTENDED = check(
     "GF723",
     "Unattended upgrades may change the driver",
     "If unattended upgrades are enabled, the driver packages must be excluded from them.",
@@ -117,67 +111,67 @@ UNATTENDED = _check(
     "this host.",
 )
 
-MODULE_LOADED = _check(
+MODULE_LOADED = check(
     "GF730",
     "Loaded module does not match the installed driver",
     "The loaded nvidia module must have the version of the installed packages.",
     "Reload the modules (`modprobe -r nvidia_uvm nvidia_drm nvidia_modeset nvidia; modprobe "
     "nvidia`) or reboot; `modprobe nvidia` reports why it cannot be loaded.",
 )
-LIBRARY = _check(
+LIBRARY = check(
     "GF731",
     "User-space library does not match the loaded module",
     "libnvidia-ml and nvidia-smi must have the version of the loaded module.",
     "Reload the modules or reboot. If the library is the one that differs, run "
     "deploys/gpu_node.py for this host.",
 )
-MODULE_FILE = _check(
+MODULE_FILE = check(
     "GF732",
     "Module on disk does not match the installed driver",
     "The nvidia module on disk for the running kernel must have the version of the installed "
     "packages.",
     "Rebuild it: `dkms install --force nvidia/VERSION -k $(uname -r)`, then `depmod`.",
 )
-FLAVOUR = _check(
+FLAVOUR = check(
     "GF733",
     "Wrong kernel module flavor",
     "The loaded modules must be open or proprietary, as recorded.",
     "Remove the other kernel module package, then run `gpufleet apply` for this host.",
 )
-DKMS = _check(
+DKMS = check(
     "GF734",
     "No DKMS module for the running kernel",
     "If the driver uses DKMS, it must have built and installed the module for the running kernel.",
     "Install the headers of the running kernel, then run `dkms autoinstall`; "
     "/var/lib/dkms/nvidia/VERSION/build/make.log has the reason of a failure.",
 )
-NOUVEAU = _check(
+NOUVEAU = check(
     "GF735",
     "nouveau or nova is loaded",
     "Neither nouveau nor nova may be loaded.",
     "Reboot: it cannot be unloaded while bound to the GPU; the blacklist prevents it from loading "
     "afterwards.",
 )
-BLACKLIST = _check(
+BLACKLIST = check(
     "GF736",
     "nouveau or nova not blacklisted",
     "modprobe must be configured to load neither nouveau nor nova.",
     "Run `gpufleet apply` for this host.",
 )
-INITRAMFS = _check(
+INITRAMFS = check(
     "GF737",
     "Blacklist missing from the initramfs",
     "The initramfs of the running kernel must contain the blacklist.",
     "Rebuild it: `update-initramfs -u` or `dracut --force`.",
 )
 
-DEVICE_NODES = _check(
+DEVICE_NODES = check(
     "GF740",
     "Device nodes missing",
     "/dev/nvidiactl, /dev/nvidia-uvm and one /dev/nvidiaN per GPU must exist.",
     "Run `nvidia-modprobe -c0 -u`; if that does not help, reboot.",
 )
-GPU_COUNT = _check(
+GPU_COUNT = check(
     "GF741",
     "GPU missing or failed",
     "nvidia-smi must list every GPU on the PCI bus, and as many as there were at the installation.",
@@ -185,126 +179,55 @@ GPU_COUNT = _check(
     "fell off the bus requires a cold reboot, or service.",
 )
 
-PERSISTENCE = _check(
+PERSISTENCE = check(
     "GF750",
     "Persistence daemon not running or not enabled",
     "nvidia-persistenced must be active and enabled.",
     "Run `systemctl enable --now nvidia-persistenced`; `journalctl -u nvidia-persistenced` has "
     "the reason it stopped.",
 )
-FABRIC_MANAGER = _check(
+FABRIC_MANAGER = check(
     "GF751",
     "Fabric manager does not match the hardware",
     "nvidia-fabricmanager must run on a host with an NVSwitch, and on no other.",
     "With an NVSwitch: `systemctl enable --now nvidia-fabricmanager`; without one: remove its "
     "package.",
 )
-FABRIC_VERSION = _check(
+FABRIC_VERSION = check(
     "GF752",
     "Fabric manager version does not match the driver",
     "nvidia-fabricmanager must have exactly the driver's version.",
     "Run `gpufleet apply` for this host to install it at the driver's version.",
 )
 
-TOOLKIT_PACKAGES = _check(
-    "GF760",
-    "Container toolkit missing or at another version",
-    "The container toolkit packages must be installed at the recorded version.",
-    "Run `gpufleet apply` for this host.",
-)
-TOOLKIT_BINARY = _check(
-    "GF761",
-    "nvidia-ctk is not the packaged one",
-    "`nvidia-ctk --version` must print the recorded version.",
-    "Look for a second one with `which -a nvidia-ctk`; reinstall the package.",
-)
-TOOLKIT_PROGRAMS = _check(
-    "GF763",
-    "Container toolkit program cannot be run",
-    "Each program of the container toolkit must exist and run.",
-    "Reinstall its package; `dpkg -S` or `rpm -qf` with the path prints its name.",
-)
-TOOLKIT_HOLD = _check(
-    "GF762",
-    "Container toolkit packages not held",
-    "The container toolkit packages must be held at their version.",
-    "Run `gpufleet apply` for this host.",
-)
-
-RUNTIME_UP = _check(
-    "GF770",
-    "Container runtime not running",
-    "The service of each configured runtime must be active.",
-    "`systemctl status {unit}` and `journalctl -u {unit}` have the reason; then start it.",
-)
-RUNTIME_VALID = _check(
-    "GF771",
-    "Configuration rejected by the runtime",
-    "The runtime's own parser must accept its configuration.",
-    "Correct {path}; copies from before each change: ls -d /var/lib/gpufleet/backup/*{path}",
-)
-RUNTIME_OURS = _check(
-    "GF772",
-    "nvidia runtime missing from the runtime's configuration",
-    "The configuration of each managed runtime must contain the nvidia runtime.",
-    "Run `gpufleet apply` for this host.",
-)
-RUNTIME_USER_KEYS = _check(
-    "GF773",
-    "User settings missing from the runtime's configuration",
-    "Settings that were in the configuration before gpufleet's first change must still be there.",
-    "Restore the keys in {path}; copies from before each change: ls -d "
-    "/var/lib/gpufleet/backup/*{path}",
-)
-RUNTIME_KNOWS = _check(
-    "GF774",
-    "Running daemon lacks the nvidia runtime",
-    "The running daemon must report the nvidia runtime among its runtimes.",
-    "Restart it when its containers may stop: `systemctl restart {unit}`.",
-)
-
-CDI = _check(
-    "GF780",
-    "CDI spec missing or stale",
-    "The CDI spec must exist and describe the installed driver and every GPU.",
-    "Run `nvidia-ctk cdi generate --output={path}`.",
-)
-CONTAINER = _check(
-    "GF781",
-    "Container does not see the GPUs",
-    "A container with the nvidia runtime must see the host's GPUs.",
-    "Run the command manually and read its error; check `nvidia-ctk cdi list` and "
-    "/etc/nvidia-container-runtime/config.toml next.",
-)
-
-EXPORTER_SERVICE = _check(
+EXPORTER_SERVICE = check(
     "GF785",
     "Exporter not running or not enabled",
     "The exporter's service must be active and enabled.",
     "`systemctl status` and `journalctl -u` of the unit have the reason it stopped; run "
     "deploys/gpu_node.py for this host.",
 )
-EXPORTER_METRICS = _check(
+EXPORTER_METRICS = check(
     "GF786",
     "No metrics for a GPU",
     "/metrics must report every GPU of the host.",
     "Restart the exporter (`systemctl restart nvidia-dcgm nvidia-dcgm-exporter`, or "
     "gpufleet-dcgm-exporter) and read its journal.",
 )
-EXPORTER_VERSION = _check(
+EXPORTER_VERSION = check(
     "GF787",
     "Exporter has another version",
     "The exporter must run in the recorded version.",
     "Run `gpufleet apply` for this host.",
 )
-EXPORTER_LISTENS = _check(
+EXPORTER_LISTENS = check(
     "GF788",
     "Exporter listens on another address",
     "The exporter must listen on exporter_listen and exporter_port, and nowhere else.",
     "Compare exporter_listen and exporter_port with `systemctl cat` of the unit, then run "
     "deploys/gpu_node.py for this host.",
 )
-EXPORTER_PACKAGES = _check(
+EXPORTER_PACKAGES = check(
     "GF789",
     "Exporter packages not held or at another version",
     "The exporter packages must be installed and held at the recorded version.",

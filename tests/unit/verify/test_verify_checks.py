@@ -13,6 +13,7 @@ from verify_faults import FAULTS, OLD, no_provenance
 from gpufleet.core.findings import Kind
 from gpufleet.host.files import BACKUPS
 from gpufleet.verify.findings import hosts as kinds
+from gpufleet.verify.findings import runtimes
 from gpufleet.verify.probe import Output, Unreachable
 
 ALL_FAULTS = FAULTS | EXPORTER_FAULTS
@@ -73,11 +74,17 @@ def test_two_scripts_read_the_whole_host(fake_host: FakeHost) -> None:
     assert sorted(scripts) == ["host.sh", "runtimes.sh"]
 
 
+def codes_of_hosts() -> set[str]:
+    """Codes of the findings about hosts, clusters apart."""
+    declared = (*vars(kinds).values(), *vars(runtimes).values())
+    return {kind.code for kind in declared if isinstance(kind, Kind)}
+
+
 def test_every_check_and_code_is_documented() -> None:
     text = (CHECKS.parents[1] / "docs" / "verify.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| (GF7\d\d) \|", text, re.M))
     assert set(rows) == set(all_checks())
-    codes = {kind.code for kind in vars(kinds).values() if isinstance(kind, Kind)}
+    codes = codes_of_hosts()
     checked = {code for code in codes if code >= "GF710"} | {kinds.SETTINGS.code}
     assert set(rows.values()) == checked
 
@@ -85,11 +92,11 @@ def test_every_check_and_code_is_documented() -> None:
 def test_every_code_is_found_by_some_fault() -> None:
     found = {code for _, expected in ALL_FAULTS.values() for code in expected.values()}
     # An unreachable host and a driver without a GPU have tests of their own above.
-    codes = {kind.code for kind in vars(kinds).values() if isinstance(kind, Kind)}
+    codes = codes_of_hosts()
     assert {code for code in codes if code >= "GF710"} - found == {"GF710", "GF714"}
 
 
-@pytest.mark.parametrize("kind", [kinds.RUNTIME_VALID, kinds.RUNTIME_USER_KEYS])
+@pytest.mark.parametrize("kind", [runtimes.RUNTIME_VALID, runtimes.RUNTIME_USER_KEYS])
 def test_copies_are_where_the_roles_put_them(kind: Kind) -> None:
     path = "/etc/docker/daemon.json"
     remedy = kind(None, expected="", found="", path=path).remedy
