@@ -13,6 +13,8 @@ from gpufleet.kube.facts import HelmRelease, ObjectRef, ReleaseRef, Workload
 Action = Literal[
     "install", "upgrade", "no-op", "wait", "repair-pending", "repair-failed", "repair", "blocked"
 ]
+OWNER_LABEL = "gpufleet"  # on the Secrets of our releases; its value: the machine that ran helm
+VALUES_LABEL = "gpufleet-values"  # also there: the hash of the values that gpufleet set
 STALE = 15 * 60  # seconds after which a pending release counts as interrupted
 
 

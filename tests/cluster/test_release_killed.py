@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gpufleet.helm.operations.cluster import controller_id
-from gpufleet.helm.plan import OWNER_LABEL
+from gpufleet.helm.release import OWNER_LABEL
 from gpufleet.kube.facts import HelmRelease
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.kube.operations.api import ClusterApi

@@ -9,8 +9,7 @@ import pytest
 
 from gpufleet.core.versions import version_tuple
 from gpufleet.helm.chart_values import values_mark
-from gpufleet.helm.plan import OWNER_LABEL, VALUES_LABEL
-from gpufleet.helm.release import Readiness
+from gpufleet.helm.release import OWNER_LABEL, VALUES_LABEL, Readiness
 from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.tiny import Site
 from tests.selection import some

@@ -6,8 +6,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,7 @@ from gpufleet.core.masks import without
 from gpufleet.helm.chart_values import values_mark
 from gpufleet.helm.operations.process import GRACE, Result, Tick, run_program
 from gpufleet.helm.operations.program import HelmProgram
-from gpufleet.helm.plan import OWNER_LABEL, VALUES_LABEL
-from gpufleet.helm.release import HelmStrategy, Release
+from gpufleet.helm.release import OWNER_LABEL, VALUES_LABEL, HelmStrategy, Release
 from gpufleet.kube.kubeconfig import Kubeconfig, private_folder
 from gpufleet.kube.operations.lease import HeldLease
 
@@ -50,15 +48,7 @@ class Helm:
             *("--skip-crds", "--labels", ",".join(labels)),
             *("--timeout", f"{timeout}s", *strategy.flags),
         ]
-        limit = timeout + GRACE
-        with self._cluster() as where:
-            return self.run(
-                words,
-                timeout=limit,
-                values=release.values,
-                tick=tick,
-                more={**where, **strategy.environment},
-            )
+        return self._in_cluster(words, strategy, timeout, tick, release.values)
 
     def rollback(
         self, release: Release, revision: int, strategy: HelmStrategy, timeout: int, tick: Tick
@@ -68,25 +58,26 @@ class Helm:
             *("rollback", release.name, str(revision), "--namespace", release.namespace),
             *("--timeout", f"{timeout}s", *strategy.flags),
         ]
-        with self._cluster() as where:
-            return self.run(
-                words,
-                timeout=timeout + GRACE,
-                tick=tick,
-                more={**where, **strategy.environment},
-            )
+        return self._in_cluster(words, strategy, timeout, tick, {})
 
-    @contextmanager
-    def _cluster(self) -> Iterator[dict[str, str]]:
-        """Variables that limit helm to the cluster of our facts: a kubeconfig of only that context,
-        which only this user can read, while helm runs."""
+    def _in_cluster(
+        self,
+        words: Sequence[str],
+        strategy: HelmStrategy,
+        timeout: int,
+        tick: Tick,
+        values: Mapping[str, Any],
+    ) -> Result:
+        """Run helm limited to the cluster of our facts: by a kubeconfig of only that context, which
+        only this user can read, while helm runs."""
         if self.lease:
             self.lease.confirm()
         path = private_folder() / f"kubeconfig-{secrets.token_hex(4)}"
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             yaml.safe_dump(dict(self.kubeconfig.content), file)
+        more = {"KUBECONFIG": str(path), **strategy.environment}
         try:
-            yield {"KUBECONFIG": str(path)}
+            return self.run(words, timeout=timeout + GRACE, values=values, tick=tick, more=more)
         finally:
             path.unlink()
 

@@ -11,19 +11,14 @@ from typing import Any
 
 from gpufleet.core.paths import cache_dir
 from gpufleet.helm.models import helm_catalog
+from gpufleet.helm.obstacles import apis_of
 from gpufleet.helm.operations.calls import Helm
 from gpufleet.helm.operations.charts import chart_archive, read_chart
 from gpufleet.helm.operations.crds import live_crds
 from gpufleet.helm.operations.program import find_helm
 from gpufleet.helm.operations.release_run import Outcome, ReleaseRun
 from gpufleet.helm.output import Failure, explain_failure
-from gpufleet.helm.plan import (
-    Controller,
-    apis_of,
-    plan_release,
-    with_chart,
-    with_objects,
-)
+from gpufleet.helm.plan import Controller, plan_release, with_chart, with_objects
 from gpufleet.helm.release import Release, ReleasePlan
 from gpufleet.kube.facts import ClusterFacts, ReleaseRef, ServerVersion
 from gpufleet.kube.findings import WRONG_CLUSTER

@@ -12,9 +12,9 @@ import pytest
 from gpufleet.helm.chart import ChartContent
 from gpufleet.helm.chart_values import values_mark
 from gpufleet.helm.models import helm_catalog
+from gpufleet.helm.obstacles import apis_of
 from gpufleet.helm.plan import (
     Controller,
-    apis_of,
     plan_release,
     with_chart,
     with_objects,

@@ -1,0 +1,109 @@
+"""What prevents a change of a Helm release: its namespace, lost values, ports and kinds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.helm.chart_values import same_values, values_mark
+from gpufleet.helm.findings import releases as findings
+from gpufleet.helm.release import OWNER_LABEL, VALUES_LABEL, Release, ReleasePlan
+from gpufleet.kube.facts import ClusterFacts, HelmRelease
+
+STRICT = ("baseline", "restricted")  # pod security without host ports, network and device nodes
+
+
+def obstacles(wanted: Release, found: HelmRelease | None, facts: ClusterFacts) -> Iterator[Finding]:
+    """Obstacles to any change."""
+    space = facts.namespaces.get(wanted.namespace)
+    if space and space.terminating:
+        yield findings.NAMESPACE_ENDS(namespace=space.name)
+    level = space.pod_security.get("enforce") if space else None
+    if level in STRICT:
+        yield findings.POD_SECURITY(namespace=wanted.namespace, level=level, release=wanted.ref)
+    if found and OWNER_LABEL not in found.labels and not wanted.adopt:
+        lost = list(_lost(found.values, wanted.values))
+        if lost:
+            yield findings.NOT_OURS(
+                release=found.ref,
+                chart=f"{found.chart} {found.chart_version}",
+                keys=", ".join(lost),
+                wanted=wanted.name,
+            )
+    elif found:
+        yield from _edited(wanted, found)
+
+
+def _edited(wanted: Release, found: HelmRelease) -> Iterator[Finding]:
+    """Values that were set on our release since: a manual upgrade inherits the labels."""
+    mark = found.labels.get(VALUES_LABEL)
+    if mark is None or mark == values_mark(found.values):
+        return
+    lost = list(_lost(found.values, wanted.values))
+    if lost:
+        yield findings.VALUES_EDITED(
+            release=found.ref,
+            keys=", ".join(lost),
+            name=found.name,
+            namespace=found.namespace,
+            revision=found.revision,
+        )
+
+
+def _lost(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """Paths of values in `old` that `new` lacks or changes."""
+    for key, value in old.items():
+        here = f"{path}{key}"
+        other = new.get(key)
+        if isinstance(value, Mapping) and isinstance(other, Mapping):
+            yield from _lost(value, other, here + ".")
+        elif key not in new or not same_values({"value": value}, {"value": other}):
+            yield here
+
+
+def taken_ports(
+    plan: ReleasePlan, objects: Sequence[Mapping[str, Any]], facts: ClusterFacts
+) -> Iterator[Finding]:
+    held = {port.port: port for port in facts.node_ports if port.release != plan.release.ref}
+    for item in objects:
+        if item.get("kind") != "Service":
+            continue
+        for port in (item.get("spec") or {}).get("ports") or ():
+            holder = held.get(port.get("nodePort") or 0)
+            if holder:
+                yield findings.NODE_PORT_TAKEN(
+                    release=plan.release.ref,
+                    port=holder.port,
+                    holder=f"{holder.namespace}/{holder.service}",
+                )
+
+
+def missing_kinds(
+    plan: ReleasePlan,
+    objects: Sequence[Mapping[str, Any]],
+    facts: ClusterFacts,
+    added_apis: Collection[str],
+) -> Iterator[Finding]:
+    """Objects of an API that is neither served nor added by the CRDs of this or earlier charts."""
+    crds = [item for item in objects if item.get("kind") == "CustomResourceDefinition"]
+    crds += [step.manifest for step in plan.crds]
+    groups = {api.split("/")[0] for crd in crds for api in apis_of(crd)}
+    groups |= {api.split("/")[0] for api in added_apis}
+    missing = {
+        (str(item.get("kind")), str(item.get("apiVersion")))
+        for item in objects
+        if item.get("apiVersion")
+        and not facts.serves_api(str(item["apiVersion"]))
+        and str(item["apiVersion"]).split("/")[0] not in groups
+    }
+    for kind, version in sorted(missing):
+        yield findings.KIND_MISSING(release=plan.release.ref, kind=kind, version=version)
+
+
+def apis_of(crd: Mapping[str, Any]) -> Iterator[str]:
+    """APIs that a CRD adds, in the form of .Capabilities: "group/version", "group/version/Kind"."""
+    spec = crd["spec"]
+    for version in spec.get("versions") or ({"name": spec.get("version")},):
+        api = f"{spec['group']}/{version['name']}"
+        yield from (api, f"{api}/{spec['names']['kind']}")
