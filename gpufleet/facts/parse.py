@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpufleet.facts.collectors import parse_collectors
 from gpufleet.facts.files import PROVENANCE, parse_cdi, parse_files, parse_notes, parse_provenance
@@ -37,15 +37,6 @@ _KEYRING_FOLDERS = (
     "/etc/apt/trusted.gpg.d/",
     "/etc/apt/trusted.gpg",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Identity:
-    boot_id: str
-    machine_id: str
-    user: str
-    run_lock: str
-    busy: bool
 
 
 def parse_node_facts(
@@ -82,7 +73,7 @@ def parse_node_facts(
     return NodeFacts(
         os=os,
         kernel=sections.parse("kernel", parse_kernel),
-        boot_id=identity.boot_id,
+        boot_id=identity["boot"],
         clock=sections.parse("end", _parse_clock),
         package_manager=packages.manager,
         pci=sections.parse("pci", parse_pci),
@@ -111,11 +102,12 @@ def parse_node_facts(
         runfile_install=_runfile(oddities, packages.packages, on_disk, library),
         operator_driver="operator-driver" in oddities,
         controller=bool(controller_machine_id and controller_boot_id)
-        and (identity.machine_id, identity.boot_id) == (controller_machine_id, controller_boot_id),
+        and (identity.get("machine"), identity["boot"])
+        == (controller_machine_id, controller_boot_id),
         cdi_specs=sections.parse("cdi", parse_cdi),
-        privileged=identity.user == "0",
-        run_lock=identity.run_lock,
-        busy=identity.busy,
+        privileged=identity.get("user") == "0",
+        run_lock=identity.get("run", ""),
+        busy="held" in identity,
     )
 
 
@@ -136,17 +128,11 @@ def _parse_os(lines: Sequence[str]) -> OsRelease:
     )
 
 
-def _parse_identity(lines: Sequence[str]) -> _Identity:
+def _parse_identity(lines: Sequence[str]) -> dict[str, str]:
     values = dict(records(lines))
     if not values.get("boot"):
         raise ValueError("there is no boot id: /proc is not mounted or not readable")
-    return _Identity(
-        boot_id=values["boot"],
-        machine_id=values.get("machine", ""),
-        user=values.get("user", ""),
-        run_lock=values.get("run", ""),
-        busy="held" in values,
-    )
+    return values
 
 
 def _parse_clock(lines: Sequence[str]) -> int:

@@ -11,12 +11,12 @@ from functools import partial
 from pyinfra import host, state
 from pyinfra.api.exceptions import NoGroupError
 
+from gpufleet.core.inventory import CLUSTERS, NODES, cluster_named_twice
 from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.gpu_stack.operations.releases import ClusterRun, apply_release, current_cluster
 from gpufleet.gpu_stack.plan import plan_stack
 from gpufleet.helm.chart_choice import cluster_findings, load_charts
 from gpufleet.helm.release import Release
-from gpufleet.host.groups import CLUSTERS, NODES, named_twice
 from gpufleet.host.operation import Commands
 from gpufleet.kube.facts import ServerVersion
 from gpufleet.kube.findings import NAMED_TWICE
@@ -67,7 +67,7 @@ def current_stack(*, preview: bool = False) -> Stack | None:
 
 def _stack(*, preview: bool) -> Stack | None:
     report = RunReport.of(state)
-    if named_twice(host):
+    if cluster_named_twice(host.name, host.groups):
         report.host(host.name).kind = "cluster"
         report.block(host, [NAMED_TWICE(name=host.name)])
         return None

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from pyinfra import host, state
 
+from gpufleet.core.inventory import CLUSTERS
 from gpufleet.gpu_stack.operations.stack import Stack, current_stack
-from gpufleet.host.groups import CLUSTERS, is_cluster
+from gpufleet.host.groups import is_cluster
 from gpufleet.node.operations.node import preview_node
 from gpufleet.run.reporting import RunReport
 
