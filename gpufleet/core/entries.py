@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
+
+from gpufleet.core.data import read
 
 Build = Literal["dkms", "precompiled"]
 Modules = Literal["open", "proprietary"]
@@ -37,3 +41,11 @@ class BranchRange(Entry):
 
     def covers(self, branch: int) -> bool:
         return (self.first or 0) <= branch <= (self.last or 9999)
+
+
+AnyEntry = TypeVar("AnyEntry", bound=Entry)
+
+
+def loader(kind: type[AnyEntry], name: str) -> Callable[[], AnyEntry]:
+    """A function that gives a file of this version of gpufleet, ROOM/NAME, and reads it once."""
+    return lru_cache(maxsize=1)(lambda: kind.model_validate(read(name)))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from datetime import date
-from functools import lru_cache
 from typing import Annotated, Literal
 
 from pydantic import StringConstraints
 
-from gpufleet.core.data import read
-from gpufleet.core.entries import Entry, Sourced
+from gpufleet.core.entries import Entry, Sourced, loader
 
 FieldName = Annotated[str, StringConstraints(pattern=r"^DCGM_[A-Z0-9_]+$")]
 ExporterVersion = Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+$")]
@@ -53,7 +51,4 @@ class CounterCatalog(Sourced):
     topics: tuple[Topic, ...]
 
 
-@lru_cache(maxsize=1)
-def load_counters() -> CounterCatalog:
-    """The counters shipped with this version of gpufleet."""
-    return CounterCatalog.model_validate(read("exporter/counters"))
+load_counters = loader(CounterCatalog, "exporter/counters")

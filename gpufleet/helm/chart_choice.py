@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
 from typing import Any, Literal
 
-from gpufleet.core.data import read
+from gpufleet.core.entries import loader
 from gpufleet.core.findings import Finding
 from gpufleet.core.merge import merged
 from gpufleet.core.versions import version_tuple
@@ -35,10 +34,7 @@ class ChartChoice:
     findings: tuple[Finding, ...]
 
 
-@lru_cache(maxsize=1)
-def load_charts() -> ChartCatalog:
-    """The catalog of charts in this version of gpufleet."""
-    return ChartCatalog.model_validate(read("helm/charts"))
+load_charts = loader(ChartCatalog, "helm/charts")
 
 
 def kubernetes_minor(version: str) -> str:

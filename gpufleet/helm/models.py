@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from datetime import date
-from functools import lru_cache
 
-from gpufleet.core.data import read
-from gpufleet.core.entries import Entry, Sourced
+from gpufleet.core.entries import Entry, Sourced, loader
 
 
 class HelmLimit(Sourced):
@@ -44,7 +42,4 @@ class HelmCatalog(Entry):
     download: HelmDownload
 
 
-@lru_cache(maxsize=1)
-def helm_catalog() -> HelmCatalog:
-    """The catalog of helm in this version of gpufleet."""
-    return HelmCatalog.model_validate(read("helm/helm"))
+helm_catalog = loader(HelmCatalog, "helm/helm")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from datetime import date
-from functools import lru_cache
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gpufleet.core.data import read
-from gpufleet.core.entries import Entry, Sourced
+from gpufleet.core.entries import Entry, Sourced, loader
 from gpufleet.helm.chart_models import ChartVersion, Minor
 
 Aggregation = Literal["avg", "max", "sum"]
@@ -88,7 +86,4 @@ class Autoscaling(Entry):
         return next((metric for metric in self.metrics if metric.name == name), None)
 
 
-@lru_cache(maxsize=1)
-def load_autoscaling() -> Autoscaling:
-    """What is shipped with this version of gpufleet."""
-    return Autoscaling.model_validate(read("monitoring/autoscaling"))
+load_autoscaling = loader(Autoscaling, "monitoring/autoscaling")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from datetime import date
-from functools import lru_cache
 
-from gpufleet.core.data import read
-from gpufleet.core.entries import Entry, Sourced
+from gpufleet.core.entries import Entry, Sourced, loader
 
 
 class Sidecar(Sourced):
@@ -26,7 +24,4 @@ class Grafana(Entry):
     largest_source: str
 
 
-@lru_cache(maxsize=1)
-def load_grafana() -> Grafana:
-    """What is shipped with this version of gpufleet."""
-    return Grafana.model_validate(read("monitoring/grafana"))
+load_grafana = loader(Grafana, "monitoring/grafana")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from datetime import date
-from functools import lru_cache
 
-from gpufleet.core.data import read
-from gpufleet.core.entries import Entry, Sourced
+from gpufleet.core.entries import Entry, Sourced, loader
 from gpufleet.helm.chart_models import Images
 
 
@@ -51,7 +49,4 @@ class NodeProblems(Sourced):
     images: Images
 
 
-@lru_cache(maxsize=1)
-def load_node_problems() -> NodeProblems:
-    """What is shipped with this version of gpufleet."""
-    return NodeProblems.model_validate(read("monitoring/node_problems"))
+load_node_problems = loader(NodeProblems, "monitoring/node_problems")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from gpufleet.core.data import read
-from gpufleet.core.entries import Sourced
+from gpufleet.core.entries import Sourced, loader
 
 
 class Scrape(Sourced):
@@ -14,7 +11,4 @@ class Scrape(Sourced):
     slices_from: str
 
 
-@lru_cache(maxsize=1)
-def load_scrape() -> Scrape:
-    """What is shipped with this version of gpufleet."""
-    return Scrape.model_validate(read("monitoring/scrape"))
+load_scrape = loader(Scrape, "monitoring/scrape")

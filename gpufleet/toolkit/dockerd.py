@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from datetime import date
-from functools import lru_cache
 from typing import Literal
 
-from gpufleet.core.data import read
-from gpufleet.core.entries import Entry
+from gpufleet.core.entries import Entry, loader
 
 
 class DockerdKey(Entry):
@@ -35,7 +33,4 @@ class DockerdOptions(Entry):
         return found
 
 
-@lru_cache(maxsize=1)
-def dockerd_options() -> DockerdOptions:
-    """dockerd's options in the catalog."""
-    return DockerdOptions.model_validate(read("toolkit/dockerd"))
+dockerd_options = loader(DockerdOptions, "toolkit/dockerd")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from datetime import date
-from functools import lru_cache
 from typing import Annotated
 
 from pydantic import Field
 
-from gpufleet.core.data import read
-from gpufleet.core.entries import Entry, Sourced
+from gpufleet.core.entries import Entry, Sourced, loader
 
 Compute = Annotated[str, Field(pattern=r"^\d+\.\d+$")]  # compute capability, "9.0"
 Part = Annotated[float, Field(gt=0, le=1)]
@@ -125,7 +123,4 @@ class LoadTest(Entry):
     series: tuple[PodLabels, ...]
 
 
-@lru_cache(maxsize=1)
-def load_load_test() -> LoadTest:
-    """What is shipped with this version of gpufleet."""
-    return LoadTest.model_validate(read("verify/load_test"))
+load_load_test = loader(LoadTest, "verify/load_test")

@@ -20,14 +20,14 @@ CODE = "\n".join(path.read_text() for path in sorted(ROOT.glob("gpufleet/**/*.py
             ".sh",
             {"host/prelude", "host/gpu_work", "packages/package_notes"},
         ),  # parts of others
-        ("read", "data", ".yaml", set()),
+        (r"(?:read|loader)", "data", ".yaml", set()),
     ],
 )
 def test_files_and_their_users_agree(call: str, folder: str, suffix: str, others: set[str]) -> None:
     there = {
         f"{path.parts[-3]}/{path.stem}" for path in ROOT.glob(f"gpufleet/*/{folder}/*{suffix}")
     }
-    named = set(re.findall(rf'\b{call}\(\s*"([\w-]+(?:/[\w-]+)?)"', CODE))
+    named = set(re.findall(rf'\b{call}\(\s*(?:\w+, )?"([\w-]+(?:/[\w-]+)?)"', CODE))
     assert named | others == there
 
 
