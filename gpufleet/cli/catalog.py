@@ -26,8 +26,7 @@ from gpufleet.driver.settings import DriverSettings
 from gpufleet.node.catalog import Catalog, load_catalog
 from gpufleet.node.preflight import CARRIED_OUT_WITH
 from gpufleet.packages.findings import UNSUPPORTED_MANAGER
-from gpufleet.toolkit.choice import ToolkitChoice
-from gpufleet.toolkit.resolve import resolve_toolkit
+from gpufleet.toolkit.resolve import ToolkitChoice, resolve_toolkit
 from gpufleet.toolkit.settings import ToolkitSettings
 
 ANY_KERNEL = "<kernel>-<flavour>"

@@ -12,7 +12,7 @@ from rich.text import Text
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.packages.repository import Repository
-from gpufleet.toolkit.choice import ToolkitChoice
+from gpufleet.toolkit.resolve import ToolkitChoice
 
 _COLOURS = {Severity.BLOCKER: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 

@@ -1,10 +1,11 @@
-"""Whether a driver change would disrupt running GPU work. Pure."""
+"""Whether a driver change would disrupt running GPU work, or be a downgrade unasked. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.versions import version_tuple
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.findings import host as findings
 from gpufleet.driver.settings import DriverSettings
@@ -46,3 +47,36 @@ def disruption(
         names = ", ".join(str(process) for process in work[:5])
         return [findings.GPU_BUSY(before=facts.loaded_driver, after=after, work=names)]
     return []
+
+
+def lower_driver(
+    settings: DriverSettings,
+    facts: NodeFacts,
+    before: str | None,
+    target: str | None,
+    choice: DriverChoice,
+) -> list[Finding]:
+    """A blocker if the plan would downgrade the driver and no exact version is set."""
+    if settings.version:
+        return []
+    there = {"installed": before, "loaded": facts.loaded_driver}
+    newest = choice.newest_known
+    for how, version in there.items():
+        if version is None or not _is_below(target or choice.branch, version):
+            continue
+        wanted = target or f"the newest version of branch {choice.branch}"
+        known = newest if newest and newest.split(".")[0] == choice.branch else None
+        example = f', such as driver_version = "{known}"' if known else ""
+        branch = version.split(".")[0]
+        return [
+            findings.LOWER_DRIVER(
+                there=version, how=how, wanted=wanted, branch=branch, example=example
+            )
+        ]
+    return []
+
+
+def _is_below(wanted: str, there: str) -> bool:
+    """Whether a version is lower than another; a branch counts as its highest version."""
+    low, high = version_tuple(wanted), version_tuple(there)
+    return low < high[: len(low)]

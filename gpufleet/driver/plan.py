@@ -11,10 +11,9 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.driver.catalog import DriverCatalog
 from gpufleet.driver.choice import DriverChoice
-from gpufleet.driver.disruption import disruption
+from gpufleet.driver.disruption import disruption, lower_driver
 from gpufleet.driver.files import MODPROBE_FILE, modules_of, pinned, preferences, wanted_files
 from gpufleet.driver.findings import host as findings
-from gpufleet.driver.moves import lower_driver
 from gpufleet.driver.record import DriverEntry
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings

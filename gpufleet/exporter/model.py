@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gpufleet.exporter.choice import ExporterChoice
 from gpufleet.exporter.files import Mode, digest
+from gpufleet.exporter.resolve import ExporterChoice
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.transaction import Family

@@ -9,7 +9,6 @@ from ipaddress import ip_address
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.versions import version_tuple
 from gpufleet.exporter import findings as found
-from gpufleet.exporter.choice import ExporterChoice
 from gpufleet.exporter.counters import load_counters
 from gpufleet.exporter.counters_file import counters_csv
 from gpufleet.exporter.files import (
@@ -24,7 +23,7 @@ from gpufleet.exporter.files import (
 from gpufleet.exporter.model import ExporterPlan
 from gpufleet.exporter.models import ExporterCatalog
 from gpufleet.exporter.record import ExporterEntry
-from gpufleet.exporter.resolve import resolve_exporter
+from gpufleet.exporter.resolve import ExporterChoice, resolve_exporter
 from gpufleet.exporter.settings import OUR_COUNTERS, ExporterSettings
 from gpufleet.facts.distribution import code_of
 from gpufleet.facts.model import Listener, NodeFacts

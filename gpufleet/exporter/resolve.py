@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.exporter import findings as kinds
-from gpufleet.exporter.choice import ExporterChoice
 from gpufleet.exporter.models import CudaPackages, ExporterCatalog
 from gpufleet.exporter.settings import ExporterSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ExporterChoice:
+    """The exporter for a host, as packages and as a container, and why."""
+
+    version: str
+    dcgm: str  # the matching version of DCGM; "" if unknown
+    dcgm_packages: tuple[str, ...]  # all at DCGM's version
+    exporter_packages: tuple[str, ...]  # at the exporter's version, or one with that prefix
+    image: str
+    no_packages: str  # why there are no packages for the host; "" if there are
+    reason: str
+    findings: tuple[Finding, ...] = ()
 
 
 def resolve_exporter(

@@ -22,7 +22,7 @@ from gpufleet.monitoring.adapter import plan_adapter
 from gpufleet.monitoring.alerting import plan_alerts
 from gpufleet.monitoring.alertmanager import CONFIG_SECRET
 from gpufleet.monitoring.dashboards import plan_dashboards
-from gpufleet.monitoring.grafana_models import load_grafana
+from gpufleet.monitoring.models import load_grafana
 from gpufleet.monitoring.monitors import MonitorPlan, plan_monitors
 from gpufleet.monitoring.node_problems import plan_detector
 

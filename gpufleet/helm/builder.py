@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -13,8 +14,7 @@ from gpufleet.core.merge import merged
 from gpufleet.core.render import render
 from gpufleet.helm.chart_choice import ChartChoice
 from gpufleet.helm.chart_models import ChartCatalog
-from gpufleet.helm.chart_source import chart_source
-from gpufleet.helm.release import Readiness, Release
+from gpufleet.helm.release import ChartSource, Readiness, Release
 from gpufleet.helm.settings import ClusterAccess
 from gpufleet.kube.facts import ClusterFacts, ReleaseRef, Workload
 
@@ -52,6 +52,7 @@ class ReleaseBuilder:
         choice = self.charts[chart]
         self.findings += choice.findings
         access = self.access
+        may_be_empty = dict.fromkeys(self.catalog.charts[chart].may_be_empty, 0)
         return Release(
             name=chart,
             namespace=namespace,
@@ -59,7 +60,7 @@ class ReleaseBuilder:
             version=choice.version,
             source=chart_source(choice, access),
             values=merged(merged(values, choice.values), wanted),
-            ready=Readiness({**_empty(self.catalog, chart), **(pods or {})}, access.timeout),
+            ready=Readiness({**may_be_empty, **(pods or {})}, access.timeout),
             crd_version=crd_version,
             adopt=access.adopt_releases,
             force_conflicts=access.force_conflicts,
@@ -80,10 +81,20 @@ class ReleaseBuilder:
         return work in self.facts.workloads_of(self.ours[chart])
 
 
+def chart_source(choice: ChartChoice, access: ClusterAccess) -> ChartSource:
+    """By the settings, in this order: the chart's own repository, the folder of archives, the
+    repository of all charts, upstream's repository."""
+    wanted = access.chart_repository
+    own = wanted.get(choice.chart) if isinstance(wanted, dict) else None
+    if own is None and access.chart_dir:
+        name = f"{choice.chart}-{choice.version}.tgz"
+        return ChartSource("archive", str(Path(access.chart_dir).expanduser() / name))
+    location = own or (wanted if isinstance(wanted, str) else choice.repository)
+    if location.startswith("oci://"):
+        reference = f"{location}/{choice.chart}"
+        return ChartSource("oci", reference, access.chart_logins or "", access.chart_plain_http)
+    return ChartSource("repository", location, access.chart_logins or "")
+
+
 def chart_values(template: str, **known: object) -> dict[str, Any]:
     return yaml.safe_load(render(template, **known)) or {}
-
-
-def _empty(catalog: ChartCatalog, chart: str) -> dict[str, int]:
-    """The DaemonSets that may have no pods, in the form of `Readiness.pods`."""
-    return dict.fromkeys(catalog.charts[chart].may_be_empty, 0)

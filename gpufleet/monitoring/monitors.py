@@ -10,7 +10,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.monitoring.findings import monitors as findings
-from gpufleet.monitoring.scrape_models import load_scrape
+from gpufleet.monitoring.models import load_scrape
 from gpufleet.monitoring.settings import MonitoringSettings
 
 CHART = "kube-prometheus-stack"

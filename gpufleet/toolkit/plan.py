@@ -14,7 +14,6 @@ from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.repository import RepositoryPlan, plan_repository
 from gpufleet.packages.transaction import lock_plugin, to_hold
 from gpufleet.toolkit.cdi import CdiPlan, plan_cdi
-from gpufleet.toolkit.choice import ToolkitChoice
 from gpufleet.toolkit.findings import choice as kinds
 from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.models import ToolkitCatalog
@@ -25,7 +24,7 @@ from gpufleet.toolkit.record import (
     ToolkitEntry,
     recorded_runtimes,
 )
-from gpufleet.toolkit.resolve import resolve_toolkit
+from gpufleet.toolkit.resolve import ToolkitChoice, resolve_toolkit
 from gpufleet.toolkit.runtime_model import Context, RuntimePlan
 from gpufleet.toolkit.runtimes import plan_runtime
 from gpufleet.toolkit.settings import ToolkitSettings

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from gpufleet.core.distributions import Distribution
 from gpufleet.core.findings import Finding, by_severity
 from gpufleet.core.versions import version_tuple
 from gpufleet.driver.findings.choice import UNKNOWN_DISTRIBUTION
 from gpufleet.packages.repository import Repository
-from gpufleet.toolkit.choice import ToolkitChoice
 from gpufleet.toolkit.findings import choice as kinds
 from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.settings import ToolkitSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ToolkitChoice:
+    """The container toolkit version for a host, and why."""
+
+    version: str
+    packages: tuple[str, ...]  # all at `version`
+    repository: Repository
+    reason: str
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def blocked(self) -> bool:
+        """True where a finding says that the choice cannot be carried out."""
+        return any(finding.blocks for finding in self.findings)
 
 
 def resolve_toolkit(

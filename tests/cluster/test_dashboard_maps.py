@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.monitoring.grafana_models import load_grafana
+from gpufleet.monitoring.models import load_grafana
 from tests.cluster.stacking import Bench
 
 NAMES = {f"gpufleet-dashboard-{name}" for name in ("capacity", "fleet", "gpu", "node", "workload")}

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from gpufleet.core.versions import version_tuple
-from gpufleet.exporter.choice import ExporterChoice
-from gpufleet.exporter.resolve import resolve_exporter
+from gpufleet.exporter.resolve import ExporterChoice, resolve_exporter
 from gpufleet.exporter.role import ROLE as EXPORTER
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.settings import load_settings

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gpufleet.gpu_stack.settings import load_cluster_settings
+from gpufleet.helm.builder import chart_source
 from gpufleet.helm.chart_choice import choose_charts, load_charts
-from gpufleet.helm.chart_source import chart_source
 from gpufleet.helm.release import ChartSource
 
 CHOICE = choose_charts(load_charts(), "1.36")["dcgm-exporter"]

@@ -10,7 +10,7 @@ import pytest
 
 from gpufleet.kube.objects import ObjectSet, changes
 from gpufleet.monitoring.dashboards import FOLDER, plan_dashboards
-from gpufleet.monitoring.grafana_models import load_grafana
+from gpufleet.monitoring.models import load_grafana
 from gpufleet.monitoring.settings import MonitoringSettings
 
 PATH = "/api/v1/namespaces/here/configmaps"

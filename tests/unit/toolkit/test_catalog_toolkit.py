@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from gpufleet.node.catalog import load_catalog
-from gpufleet.toolkit.choice import ToolkitChoice
-from gpufleet.toolkit.resolve import resolve_toolkit
+from gpufleet.toolkit.resolve import ToolkitChoice, resolve_toolkit
 from gpufleet.toolkit.settings import ToolkitSettings
 
 

@@ -1,4 +1,4 @@
-"""Types of grafana.yaml, which explains its fields."""
+"""Types of grafana.yaml and scrape.yaml, which explain their fields."""
 
 from __future__ import annotations
 
@@ -25,3 +25,12 @@ class Grafana(Entry):
 
 
 load_grafana = loader(Grafana, "monitoring/grafana")
+
+
+class Scrape(Sourced):
+    """scrape.yaml"""
+
+    slices_from: str
+
+
+load_scrape = loader(Scrape, "monitoring/scrape")
