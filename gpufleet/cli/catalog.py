@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 from pydantic import ValidationError
-from rich.console import Console
 from rich.table import Table
 
 from gpufleet.cli import catalog_view as view
@@ -106,7 +105,7 @@ def driver(
     else:
         boards = names(devices_of(known, devices))
         title = _title(known, distro) + (f" with {boards}" if boards else "")
-        view.show_driver(_console(), choice, title)
+        view.show_driver(view.wide_console(), choice, title)
     context.exit(_status(choice))
 
 
@@ -141,7 +140,7 @@ def toolkit(
     if as_json:
         click.echo(json.dumps(view.toolkit_data(choice), indent=2))
     else:
-        view.show_toolkit(_console(), choice, _title(known, distro))
+        view.show_toolkit(view.wide_console(), choice, _title(known, distro))
     context.exit(_status(choice))
 
 
@@ -195,14 +194,6 @@ def _status(choice: DriverChoice | ToolkitChoice) -> ExitStatus:
     return ExitStatus.FAILED if choice.blocked else ExitStatus.CONVERGED
 
 
-def _console() -> Console:
-    """Wide where the output is not a terminal: programs read it, or it is pasted."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = max(console.width, 120)
-    return console
-
-
 def _list(rows: list[dict[str, str]], as_json: bool) -> None:
     """Rows as JSON, or as a table without the columns that are too wide for one."""
     if as_json:
@@ -212,7 +203,7 @@ def _list(rows: list[dict[str, str]], as_json: bool) -> None:
     table = Table(*columns, box=None, padding=(0, 2, 0, 0), header_style="bold")
     for row in rows:
         table.add_row(*(row[key] for key in columns))
-    _console().print(table)
+    view.wide_console().print(table)
 
 
 def _title(known: Catalog, code: str) -> str:

@@ -8,10 +8,9 @@ from datetime import date
 from typing import Any, Literal, cast
 
 import click
-from rich.console import Console
 from rich.text import Text
 
-from gpufleet.cli.catalog_view import rows, show_findings
+from gpufleet.cli.catalog_view import rows, show_findings, wide_console
 from gpufleet.core.findings import Finding
 from gpufleet.helm.chart_choice import ChartChoice, choose_charts, cluster_findings, load_charts
 
@@ -84,9 +83,7 @@ def _data(kubernetes: str, chosen: dict[str, ChartChoice], about: list[Finding])
 
 
 def _show(kubernetes: str, chosen: dict[str, ChartChoice], about: list[Finding]) -> None:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = max(console.width, 120)
+    console = wide_console()
     console.print(Text(f"Charts for Kubernetes {kubernetes}", style="bold"))
     show_findings(console, tuple(about))
     for name, choice in chosen.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from gpufleet.exporter.files import Mode, digest
 from gpufleet.exporter.resolve import ExporterChoice
@@ -51,18 +50,3 @@ class ExporterPlan:
     def converged(self) -> bool:
         """Whether there is nothing to do, unless the driver changes."""
         return not (self.changes_packages or self.hold or self.files or self.retire or self.restart)
-
-    def describe(self) -> dict[str, Any]:
-        """The plan as data for preflight's JSON."""
-        return {
-            "mode": self.mode,
-            "version": self.choice.version,
-            "dcgm": self.choice.dcgm,
-            "image": self.choice.image if self.mode == "docker" else None,
-            "packages": [name for family in self.packages for name in family.packages],
-            "address": self.address,
-            "files": [file.path for file in self.files],
-            "units": list(self.units),
-            "restart": self.restart,
-            "reasons": list(self.reasons),
-        }

@@ -51,7 +51,18 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
         return named(self.name, done)
 
     def describe(self, plan: ExporterPlan) -> dict[str, Any]:
-        return plan.describe()
+        return {
+            "mode": plan.mode,
+            "version": plan.choice.version,
+            "dcgm": plan.choice.dcgm,
+            "image": plan.choice.image if plan.mode == "docker" else None,
+            "packages": [name for family in plan.packages for name in family.packages],
+            "address": plan.address,
+            "files": [file.path for file in plan.files],
+            "units": list(plan.units),
+            "restart": plan.restart,
+            "reasons": list(plan.reasons),
+        }
 
     def versions(self, plan: ExporterPlan, entry: ExporterEntry) -> tuple[str | None, str | None]:
         return entry.version, plan.choice.version

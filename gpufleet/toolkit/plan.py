@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
@@ -96,18 +96,6 @@ class ToolkitPlan:
             cdi=cdi,
             pending=pending,
         )
-
-    def describe(self) -> dict[str, Any]:
-        """The plan as data for preflight's JSON."""
-        return {
-            "action": self.action,
-            "before": self.before,
-            "target": self.target,
-            "packages": list(self.packages),
-            "runtimes": {runtime.key: runtime.describe() for runtime in self.runtimes},
-            "cdi": {"keeper": self.cdi.keeper, "path": self.cdi.path},
-            "reasons": list(self.reasons),
-        }
 
 
 def _first_run_broke_off(facts: NodeFacts) -> bool:

@@ -74,7 +74,15 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
         return named(self.name, done)
 
     def describe(self, plan: ToolkitPlan) -> dict[str, Any]:
-        return plan.describe()
+        return {
+            "action": plan.action,
+            "before": plan.before,
+            "target": plan.target,
+            "packages": list(plan.packages),
+            "runtimes": {runtime.key: runtime.describe() for runtime in plan.runtimes},
+            "cdi": {"keeper": plan.cdi.keeper, "path": plan.cdi.path},
+            "reasons": list(plan.reasons),
+        }
 
     def versions(self, plan: ToolkitPlan, entry: ToolkitEntry) -> tuple[str | None, str | None]:
         return plan.before, plan.choice.version

@@ -159,17 +159,10 @@ def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
     if isinstance(facts, Finding):
         report.block(host, [facts])
         return None
-    if problems := _unfit(facts):
+    if problems := unusable(facts) if facts.privileged else [access.NOT_ROOT()]:
         report.block(host, problems)
         return None
     return settings, facts
-
-
-def _unfit(facts: NodeFacts) -> list[Finding]:
-    """Why no plan is possible for a host with any settings."""
-    if not facts.privileged:
-        return [access.NOT_ROOT()]
-    return unusable(facts)
 
 
 def _login_files(settings: NodeSettings) -> dict[str, tuple[str, str | None]]:
@@ -186,11 +179,6 @@ def _further_files(settings: NodeSettings) -> tuple[str, ...]:
 def _ports(settings: NodeSettings) -> tuple[int, ...]:
     """Ports whose listeners the facts must include."""
     return tuple(port for role in node_roles() for port in role.ports(settings.of(role)))
-
-
-def preview_node() -> None:
-    """Report what deploys/gpu_node.py would do on a node."""
-    current_node(wait_until_idle=False)
 
 
 def _fill(part: HostReport, node: Node) -> None:

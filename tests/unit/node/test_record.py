@@ -16,7 +16,7 @@ from gpufleet.facts import record as records
 from gpufleet.facts.files import PROVENANCE, parse_provenance
 from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.facts.record import read_record
-from gpufleet.node.operations.node import _unfit
+from gpufleet.node.record import unusable
 from gpufleet.node.operations.provenance import merge
 from gpufleet.packages.added import carried
 from gpufleet.role.listing import node_roles
@@ -38,7 +38,7 @@ def host(content: str) -> NodeFacts:
 
 
 def problems(record: dict[str, Any]) -> list[str]:
-    return [str(finding) for finding in _unfit(host(json.dumps(record)))]
+    return [str(finding) for finding in unusable(host(json.dumps(record)))]
 
 
 @every_record
@@ -49,7 +49,7 @@ def test_a_record_of_a_host_is_written_as_it_was_read(path: Path) -> None:
     assert json.dumps(record.as_json(), indent=2, sort_keys=True) + "\n" == text
     for kind in ENTRIES:
         assert record.entry(kind).as_json() == json.loads(text)[kind.role]
-    assert _unfit(host(text)) == []
+    assert unusable(host(text)) == []
 
 
 @every_record
