@@ -120,7 +120,7 @@ class Distribution(Sourced):
     systemd: Systemd | None = None  # None: new enough for everything
 
 
-class Family(Sourced):
+class DistributionFamily(Sourced):
     """Distributions of one kind of packages, by words in ID and ID_LIKE of /etc/os-release."""
 
     name: str
@@ -139,6 +139,8 @@ def load_distributions() -> tuple[Distribution, ...]:
 
 
 @lru_cache(maxsize=1)
-def load_families() -> tuple[Family, ...]:
+def load_families() -> tuple[DistributionFamily, ...]:
     """Every family, in the order in which a host is compared with them."""
-    return TypeAdapter(tuple[Family, ...]).validate_python(read("core/families")["families"])
+    return TypeAdapter(tuple[DistributionFamily, ...]).validate_python(
+        read("core/families")["families"]
+    )

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Literal
 
 from gpufleet.core.entries import BranchRange, Entry, Modules, Sourced, Style
-from gpufleet.driver.package_names import Family, Packages
+from gpufleet.driver.package_names import PackagePatterns, Packages
 from gpufleet.packages.catalog import PackageCatalog
 
 
@@ -97,5 +97,5 @@ class DriverCatalog(PackageCatalog):
     def gpu(self, device: int) -> Gpu | None:
         return next((g for g in self.gpus.gpus if g.id == device), None)
 
-    def family(self, style: Style) -> Family:
+    def family(self, style: Style) -> PackagePatterns:
         return next(f for f in self.packages.families if f.style == style)

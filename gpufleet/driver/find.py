@@ -12,14 +12,14 @@ _MAKER_WORDS = {"nvidia", "tesla", "quadro", "geforce"}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundGpu:
     """PCI device ids that match the text; `problem` if none match, or several generations."""
 
     devices: tuple[int, ...]
     problem: str = ""
 
 
-def find_gpu(catalog: DriverCatalog, text: str) -> Found:
+def find_gpu(catalog: DriverCatalog, text: str) -> FoundGpu:
     """The GPU that matches `text`. A name of several boards of one generation is enough."""
     by_id = re.fullmatch(r"(?:10de:|0x)?([0-9a-f]{4})", text.strip().lower())
     words = _words(text)
@@ -30,14 +30,14 @@ def find_gpu(catalog: DriverCatalog, text: str) -> Found:
     if matches and words:
         return _one_sort(catalog, text, matches)
     if by_id:
-        return Found((int(by_id.group(1), 16),))
+        return FoundGpu((int(by_id.group(1), 16),))
     known = {" ".join(own): name for _, name, own in index}
     close = difflib.get_close_matches(" ".join(words), known, n=3, cutoff=0.5)
     if close:
         hint = f"Did you mean {', '.join(known[key] for key in close)}?"
     else:
         hint = f"Known GPUs include {', '.join(_one_each(catalog))}; or use a PCI ID: 10de:1eb8."
-    return Found((), f"no GPU is called {text!r}. {hint}")
+    return FoundGpu((), f"no GPU is called {text!r}. {hint}")
 
 
 def find_distribution(catalog: DriverCatalog, text: str) -> str:
@@ -71,9 +71,9 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word for word in found if word not in _MAKER_WORDS)
 
 
-def _one_sort(catalog: DriverCatalog, text: str, matches: list[tuple[Gpu, str]]) -> Found:
+def _one_sort(catalog: DriverCatalog, text: str, matches: list[tuple[Gpu, str]]) -> FoundGpu:
     generations = {catalog.generation(gpu.id) for gpu, _ in matches}
     if len(generations) == 1:
-        return Found((min(gpu.id for gpu, _ in matches),))
+        return FoundGpu((min(gpu.id for gpu, _ in matches),))
     listed = ", ".join(sorted({name for _, name in matches}))
-    return Found((), f"{text!r} matches GPUs of several generations: {listed}.")
+    return FoundGpu((), f"{text!r} matches GPUs of several generations: {listed}.")

@@ -46,7 +46,7 @@ class PackageSet(BranchRange, Sourced):
     module: str = "nvidia"
 
 
-class Family(Sourced):
+class PackagePatterns(Sourced):
     """Regular expressions (full match) of the driver packages of all branches."""
 
     style: Style
@@ -58,4 +58,4 @@ class Packages(Entry):
     """packages.yaml"""
 
     sets: tuple[PackageSet, ...]
-    families: tuple[Family, ...]
+    families: tuple[PackagePatterns, ...]

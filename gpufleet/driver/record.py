@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from gpufleet.facts.record import Entry
+from gpufleet.facts.record import RoleEntry
 
 
-class DriverEntry(Entry):
+class DriverEntry(RoleEntry):
     """The driver that gpufleet installed."""
 
     role: ClassVar[str] = "driver"

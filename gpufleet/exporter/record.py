@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from gpufleet.facts.record import Entry
+from gpufleet.facts.record import RoleEntry
 
 
-class ExporterEntry(Entry):
+class ExporterEntry(RoleEntry):
     """The exporter that gpufleet started."""
 
     role: ClassVar[str] = "exporter"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from gpufleet.core.distributions import Distribution, Family
+from gpufleet.core.distributions import Distribution, DistributionFamily
 from gpufleet.core.entries import PackageManager, Style
 from gpufleet.facts.model import OsRelease
 
@@ -35,7 +35,7 @@ def manager_of(
     packaging: Style,
     programs: Collection[str],
     known: Sequence[Distribution],
-    families: Sequence[Family],
+    families: Sequence[DistributionFamily],
 ) -> PackageManager | None:
     """The package manager that owns a host's packages, of the `programs` that there are."""
     wanted = _family(os, packaging, families).managers
@@ -51,7 +51,9 @@ def _is(os: OsRelease, entry: Distribution) -> bool:
     return os.id in entry.os.ids and parts[: len(wanted)] == wanted
 
 
-def _family(os: OsRelease, packaging: Style, families: Sequence[Family]) -> Family:
+def _family(
+    os: OsRelease, packaging: Style, families: Sequence[DistributionFamily]
+) -> DistributionFamily:
     alike = [family for family in families if family.packaging == packaging]
     names = " ".join((os.id, *os.id_like))
     fits = (family for family in alike if any(word in names for word in family.words))

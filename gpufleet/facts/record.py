@@ -24,7 +24,7 @@ class Part(BaseModel):
         return self.model_dump(by_alias=True, exclude_unset=True)
 
 
-class Entry(Part):
+class RoleEntry(Part):
     """What every role records; each role adds to it in its own room."""
 
     role: ClassVar[str]  # key of the entry
@@ -46,7 +46,7 @@ class Entry(Part):
         return {self.version}
 
 
-AnyEntry = TypeVar("AnyEntry", bound=Entry)
+AnyEntry = TypeVar("AnyEntry", bound=RoleEntry)
 
 
 class HostRecord(Part):
@@ -55,7 +55,7 @@ class HostRecord(Part):
     schema_: int = Field(default=UNNUMBERED, alias="schema")
     files: dict[str, str] = {}  # path -> sha256 of what gpufleet wrote
     history: list[dict[str, str | None]] = []
-    _entries: dict[type[Entry], Entry] = PrivateAttr(default_factory=dict)
+    _entries: dict[type[RoleEntry], RoleEntry] = PrivateAttr(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, HostRecord) and self.as_json() == other.as_json()
@@ -77,7 +77,7 @@ class HostRecord(Part):
         assert isinstance(entry, kind)
         return entry
 
-    def trouble(self, kinds: Iterable[type[Entry]]) -> str:
+    def trouble(self, kinds: Iterable[type[RoleEntry]]) -> str:
         """Why the part of one of the roles cannot be used; "" where all can."""
         for kind in kinds:
             try:

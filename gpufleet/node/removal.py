@@ -8,7 +8,7 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.facts.model import NodeFacts
-from gpufleet.facts.record import Entry
+from gpufleet.facts.record import RoleEntry
 from gpufleet.node import findings
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.settings import NodeSettings
@@ -124,7 +124,7 @@ def _parts(
     settings: NodeSettings,
     facts: NodeFacts,
     catalog: Catalog,
-    entries: Mapping[str, Entry],
+    entries: Mapping[str, RoleEntry],
     written: tuple[str, ...],
 ) -> tuple[tuple[AnyRole, Removal], ...]:
     """What each role removes besides packages and files."""
@@ -146,7 +146,9 @@ def _parts(
     return tuple(parts)
 
 
-def _began(entries: Mapping[str, Entry], facts: NodeFacts, left: Unfinished) -> tuple[Finding, ...]:
+def _began(
+    entries: Mapping[str, RoleEntry], facts: NodeFacts, left: Unfinished
+) -> tuple[Finding, ...]:
     """Findings about roles whose state differs from the record."""
     recorded = facts.provenance
     there = [role.name for role in node_roles() if recorded.entry(role.entry).exists]
@@ -157,7 +159,7 @@ def _began(entries: Mapping[str, Entry], facts: NodeFacts, left: Unfinished) -> 
     return (findings.NOT_ENDED(roles=", ".join(roles)),) if roles else ()
 
 
-def _recorded(role: AnyRole, entry: Entry, facts: NodeFacts) -> Recorded:
+def _recorded(role: AnyRole, entry: RoleEntry, facts: NodeFacts) -> Recorded:
     """By the record and the host: an interrupted removal, or a user, may have removed some."""
     packages, services = entry.packages, role.services(entry)
     there = any(name in facts.packages for name in packages) if packages else True
@@ -175,7 +177,7 @@ def _held(left: Unfinished, facts: NodeFacts) -> tuple[str, ...]:
 
 
 def _packages(
-    entries: Mapping[str, Entry], facts: NodeFacts
+    entries: Mapping[str, RoleEntry], facts: NodeFacts
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Packages that gpufleet installed, those of its families that were installed before, and
     those in an earlier version's record that may be another's."""

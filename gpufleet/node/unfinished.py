@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from gpufleet.facts.model import NodeFacts
-from gpufleet.facts.record import Entry
+from gpufleet.facts.record import RoleEntry
 from gpufleet.node.catalog import Catalog
 from gpufleet.packages.added import unsure
 from gpufleet.role.listing import node_roles
@@ -53,12 +53,12 @@ def parse_unfinished(lines: Iterable[str]) -> Unfinished:
     )
 
 
-def completed(left: Unfinished, facts: NodeFacts, catalog: Catalog) -> dict[str, Entry]:
+def completed(left: Unfinished, facts: NodeFacts, catalog: Catalog) -> dict[str, RoleEntry]:
     """The entries of the host's record by role, and those of roles that a run began but did not
     record."""
-    entries: dict[str, Entry] = {}
+    entries: dict[str, RoleEntry] = {}
     for role in node_roles():
-        entry: Entry = facts.provenance.entry(role.entry)
+        entry: RoleEntry = facts.provenance.entry(role.entry)
         if role.name in left.begun:
             entry = _begun(role, entry, left, facts, catalog)
         elif not entry.exists and role.began(left.written, left.images, catalog):
@@ -69,8 +69,8 @@ def completed(left: Unfinished, facts: NodeFacts, catalog: Catalog) -> dict[str,
 
 
 def _begun(
-    role: AnyRole, old: Entry, left: Unfinished, facts: NodeFacts, catalog: Catalog
-) -> Entry:
+    role: AnyRole, old: RoleEntry, left: Unfinished, facts: NodeFacts, catalog: Catalog
+) -> RoleEntry:
     came = left.added.get(role.name, ())
     there = {n: facts.packages[n] for n in left.begun[role.name] if n in facts.packages}
     main = role.main_packages(catalog)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from gpufleet.facts.model import NodeFacts
-from gpufleet.facts.record import AnyEntry, Entry
+from gpufleet.facts.record import AnyEntry, RoleEntry
 
 
-def carried(entry: AnyEntry, old: Entry) -> AnyEntry:
+def carried(entry: AnyEntry, old: RoleEntry) -> AnyEntry:
     """`entry` with the packages that earlier runs added, from `old`."""
     if not old.exists:
         return entry.model_copy(update={"added": [], "unsure": []})
@@ -16,7 +16,9 @@ def carried(entry: AnyEntry, old: Entry) -> AnyEntry:
     return entry.model_copy(update={"added": old.added, **there})
 
 
-def with_added(entry: AnyEntry, names: Collection[str], old: Entry, facts: NodeFacts) -> AnyEntry:
+def with_added(
+    entry: AnyEntry, names: Collection[str], old: RoleEntry, facts: NodeFacts
+) -> AnyEntry:
     """`entry` with `names`, which gpufleet installed; `facts` match `old`."""
     if not names:
         return entry
@@ -24,7 +26,7 @@ def with_added(entry: AnyEntry, names: Collection[str], old: Entry, facts: NodeF
     return entry.model_copy(update={"added": sorted({*entry.added, *names}), "unsure": left})
 
 
-def unsure(entry: Entry, facts: NodeFacts) -> tuple[str, ...]:
+def unsure(entry: RoleEntry, facts: NodeFacts) -> tuple[str, ...]:
     """Added packages that others may have installed meanwhile.
 
     Earlier versions of gpufleet counted every package that appeared during a run. Of their entries

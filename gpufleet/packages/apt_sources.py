@@ -16,7 +16,7 @@ _RENAMED = {"arch": "Architectures", "lang": "Languages", "target": "Targets"}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AptSource:
     """One binary source: an archive, a suite, its open components, and the source's options.
 
     `options`: deb822 fields, name and value; a value can have several lines.
@@ -33,12 +33,12 @@ class Entry:
         return next((value for key, value in self.options if key.lower() == name.lower()), "")
 
 
-def read_entries(files: Mapping[str, ManagedFile]) -> list[Entry]:
+def read_entries(files: Mapping[str, ManagedFile]) -> list[AptSource]:
     """The enabled binary sources of a host."""
     return [entry for file in files.values() for entry in _entries(file)]
 
 
-def _entries(file: ManagedFile) -> Iterator[Entry]:
+def _entries(file: ManagedFile) -> Iterator[AptSource]:
     if not file.path.startswith(FOLDER) or not file.content:
         return
     if file.path.endswith(".sources"):
@@ -49,7 +49,9 @@ def _entries(file: ManagedFile) -> Iterator[Entry]:
         words = line["words"].split()
         # a disc has blanks in its address and is not available over the network
         if len(words) >= 2 and not words[0].startswith("cdrom:"):
-            yield Entry(file.path, words[0], words[1], tuple(words[2:]), _options(line["options"]))
+            yield AptSource(
+                file.path, words[0], words[1], tuple(words[2:]), _options(line["options"])
+            )
 
 
 def _options(text: str | None) -> tuple[tuple[str, str], ...]:
@@ -78,7 +80,7 @@ def _fields(stanza: str) -> dict[str, str]:
     return fields
 
 
-def _stanza(path: str, fields: Mapping[str, str]) -> Iterator[Entry]:
+def _stanza(path: str, fields: Mapping[str, str]) -> Iterator[AptSource]:
     place = {name.lower(): value.split() for name, value in fields.items()}
     switch = " ".join(place.get("enabled", ["yes"])).lower()
     if switch in _OFF or "deb" not in place.get("types", []):
@@ -90,4 +92,4 @@ def _stanza(path: str, fields: Mapping[str, str]) -> Iterator[Entry]:
     )
     for url in place.get("uris", []):
         for suite in place.get("suites", []):
-            yield Entry(path, url, suite, tuple(place.get("components", ())), options)
+            yield AptSource(path, url, suite, tuple(place.get("components", ())), options)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from gpufleet.facts.model import NodeFacts, OsRelease
 from gpufleet.host.file_write import FileWrite
-from gpufleet.packages.apt_sources import Entry, read_entries
+from gpufleet.packages.apt_sources import AptSource, read_entries
 
 PATH = "/etc/apt/sources.list.d/gpufleet-components.sources"
 HEAD = "# Written by gpufleet: the driver's packages.\n"
@@ -26,13 +26,13 @@ def component_sources(
     `third_parties`: regular expressions of URLs that are never the distribution's.
     """
     entries = read_entries(facts.files)
-    stanzas: dict[tuple[Entry, tuple[str, ...]], list[str]] = {}
+    stanzas: dict[tuple[AptSource, tuple[str, ...]], list[str]] = {}
     for entry in entries:
         if not _is_own(entry, facts.os, third_parties):
             continue
         missing = tuple(name for name in wanted if name not in _open(entry, entries))
         if missing:
-            place = Entry("", entry.url, "", (), entry.options)
+            place = AptSource("", entry.url, "", (), entry.options)
             suites = stanzas.setdefault((place, missing), [])
             suites += [entry.suite] if entry.suite not in suites else []
     if not stanzas:
@@ -41,7 +41,7 @@ def component_sources(
     return FileWrite(PATH, HEAD + "\n".join(written))
 
 
-def _is_own(entry: Entry, os: OsRelease, third_parties: Sequence[str]) -> bool:
+def _is_own(entry: AptSource, os: OsRelease, third_parties: Sequence[str]) -> bool:
     """Whether it is the distribution's own main archive, by its file or its keyring."""
     suite = re.split("[-/]", entry.suite)[0]
     if "main" not in entry.components or suite not in (os.codename, *_MOVING):
@@ -52,7 +52,7 @@ def _is_own(entry: Entry, os: OsRelease, third_parties: Sequence[str]) -> bool:
     return any(re.fullmatch(own.replace("NAME", re.escape(os.id)), at) for own, at in places)
 
 
-def _open(entry: Entry, entries: Sequence[Entry]) -> set[str]:
+def _open(entry: AptSource, entries: Sequence[AptSource]) -> set[str]:
     """Components of the same archive and suite that any source enables."""
     return {
         component
@@ -62,7 +62,7 @@ def _open(entry: Entry, entries: Sequence[Entry]) -> set[str]:
     }
 
 
-def _stanza(place: Entry, suites: Sequence[str], components: Sequence[str]) -> str:
+def _stanza(place: AptSource, suites: Sequence[str], components: Sequence[str]) -> str:
     fields = [
         ("Types", "deb"),
         ("URIs", place.url),

@@ -12,7 +12,7 @@ from gpufleet.core.render import render
 from gpufleet.facts.model import Keyring, NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages import findings
-from gpufleet.packages.apt_sources import Entry, read_entries
+from gpufleet.packages.apt_sources import AptSource, read_entries
 from gpufleet.packages.models import CudaRepository
 
 _RPM_KEY = "gpg-pubkey-"  # rpm's package of a key
@@ -142,7 +142,7 @@ def _conflicts(repository: Repository, facts: NodeFacts) -> list[str]:
     return sorted({entry.path for entry in others if _names_otherwise(repository, entry)})
 
 
-def _names_otherwise(repository: Repository, entry: Entry) -> bool:
+def _names_otherwise(repository: Repository, entry: AptSource) -> bool:
     same_url = entry.url.rstrip("/") == repository.url.rstrip("/")
     return same_url and repository.keyring not in entry.option("Signed-By").split()
 

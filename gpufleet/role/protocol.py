@@ -11,14 +11,14 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.runtime_state import RuntimeState
 from gpufleet.core.settings import RoleSettings
 from gpufleet.facts.model import NodeFacts
-from gpufleet.facts.record import Entry
+from gpufleet.facts.record import RoleEntry
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.logins import Logins
 from gpufleet.packages.repository import RepositoryPlan
 
 SettingsOf = TypeVar("SettingsOf", bound=RoleSettings)
 PlanOf = TypeVar("PlanOf")
-EntryOf = TypeVar("EntryOf", bound=Entry)
+EntryOf = TypeVar("EntryOf", bound=RoleEntry)
 ASKED_LATER = " (the repository is asked in the run)"  # a plan reads none: that would change it
 
 

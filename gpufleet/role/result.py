@@ -9,7 +9,7 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.runtime_state import RuntimeState
-from gpufleet.facts.record import Entry
+from gpufleet.facts.record import RoleEntry
 from gpufleet.host.file_write import FileWrite
 
 
@@ -17,7 +17,7 @@ from gpufleet.host.file_write import FileWrite
 class RoleResult:
     """`files`: path -> sha256 of what the role wrote, now or in an earlier run."""
 
-    entry: Entry
+    entry: RoleEntry
     files: dict[str, str]
     version: str | None  # that is there now
     needs: tuple[str, ...] = ()  # what a person still has to do

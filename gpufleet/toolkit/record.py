@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pydantic import Field, ValidationError
 
 from gpufleet.facts.model import NodeFacts
-from gpufleet.facts.record import Entry, Part
+from gpufleet.facts.record import Part, RoleEntry
 from gpufleet.toolkit.config.model import Edit, Record
 
 
@@ -79,7 +79,7 @@ class PendingPart(Part):
     reason: str = ""
 
 
-class ToolkitEntry(Entry):
+class ToolkitEntry(RoleEntry):
     """The toolkit that gpufleet installed, and the runtimes that it configured."""
 
     role: ClassVar[str] = "toolkit"

@@ -18,7 +18,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.settings import RoleSettings
 from gpufleet.driver.findings import host as findings
 from gpufleet.facts.model import Package
-from gpufleet.facts.record import Entry
+from gpufleet.facts.record import RoleEntry
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations.provenance import merge
 from gpufleet.node.plan import describe, plan_node
@@ -40,7 +40,7 @@ class CopySettings(RoleSettings):
     enabled: bool = True
 
 
-class CopyEntry(Entry):
+class CopyEntry(RoleEntry):
     role: ClassVar[str] = "gdrcopy"
 
 
