@@ -8,7 +8,7 @@ from pyinfra import host
 
 from gpufleet.exporter import findings
 from gpufleet.exporter.model import ExporterPlan
-from gpufleet.host.files import HOME
+from gpufleet.facts.files import HOME
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import explain, script
 

@@ -17,7 +17,7 @@ from gpufleet.facts.sections import records
 
 HOME = "/var/lib/gpufleet"
 PROVENANCE = f"{HOME}/provenance.json"
-COPIES = f"{HOME}/backup"  # folder of what a run replaced
+BACKUPS = f"{HOME}/backup"  # folder of what a run replaced
 NOTES = f"{HOME}/runtimes"  # folder of a file for each runtime, as its part of the record
 # Names that a transaction of the driver role was about to install; gone once they are recorded.
 BEGUN = f"{HOME}/driver.before.begun"

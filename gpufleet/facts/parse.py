@@ -25,10 +25,8 @@ from gpufleet.facts.packages import (
     versionlocks,
 )
 from gpufleet.facts.script import CAPTURE_MARK
-from gpufleet.facts.sections import FactsError, Sections, records
+from gpufleet.facts.sections import Sections, records
 from gpufleet.facts.services import parse_gpu, parse_runtimes, parse_services, runs_kubelet
-
-__all__ = ["FactsError", "parse_node_facts"]
 
 _KEYRING_FOLDERS = (
     "/usr/share/keyrings/",

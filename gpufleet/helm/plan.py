@@ -16,7 +16,6 @@ from gpufleet.helm.models import HelmCatalog
 from gpufleet.helm.obstacles import missing_kinds, obstacles, taken_ports
 from gpufleet.helm.operands import awaited, operand_findings
 from gpufleet.helm.readiness import unready, without_pods
-from gpufleet.helm.recreate import recreated
 from gpufleet.helm.release import (
     OWNER_LABEL,
     STALE,
@@ -27,7 +26,8 @@ from gpufleet.helm.release import (
     ReleasePlan,
 )
 from gpufleet.helm.strategy import helm_strategy
-from gpufleet.kube.facts import ClusterFacts, HelmRelease
+from gpufleet.kube.facts import ClusterFacts, HelmRelease, Workload
+from gpufleet.kube.parse import object_ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,3 +210,21 @@ def _diff(wanted: Release, found: HelmRelease | None) -> tuple[str, ...]:
         return values_diff({}, wanted.values, "not installed", after)
     before = f"{found.chart} {found.chart_version}, revision {found.revision}"
     return values_diff(found.values, wanted.values, before, after)
+
+
+def recreated(
+    plan: ReleasePlan, objects: Sequence[Mapping[str, Any]], facts: ClusterFacts
+) -> Iterator[Workload]:
+    """Workloads of the release whose selector differs from the rendered object's.
+
+    spec.selector is immutable: the workload must be recreated.
+    """
+    there = {work.ref: work for work in facts.workloads_of(plan.release.ref)}
+    for item in objects:
+        work = there.get(object_ref(item, plan.release.namespace))
+        if work and dict(work.selector) != _selector(item):
+            yield work
+
+
+def _selector(item: Mapping[str, Any]) -> dict[str, str]:
+    return dict(((item.get("spec") or {}).get("selector") or {}).get("matchLabels") or {})

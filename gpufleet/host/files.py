@@ -13,15 +13,13 @@ import click
 from pyinfra import host, state
 
 from gpufleet.core.masks import file_difference
-from gpufleet.facts.files import COPIES, HOME
+from gpufleet.facts.files import BACKUPS, HOME
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import command, script, upload
 
 INCOMING = f"{HOME}/incoming"
-BACKUPS = COPIES
-__all__ = ["BACKUPS", "HOME", "INCOMING", "put", "show_diff", "stamp", "write"]
 
 
 def put(files: Sequence[FileWrite]) -> Commands:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpufleet.core.findings import Finding
-from gpufleet.facts.files import COPIES, PROVENANCE
+from gpufleet.facts.files import BACKUPS, PROVENANCE
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host import findings as access
 from gpufleet.role.listing import node_roles
@@ -16,4 +16,4 @@ def unusable(facts: NodeFacts) -> list[Finding]:
     problem = (file.error if file else "") or trouble
     if not problem:
         return []
-    return [access.RECORD_UNUSABLE(path=PROVENANCE, problem=problem, folder=COPIES)]
+    return [access.RECORD_UNUSABLE(path=PROVENANCE, problem=problem, folder=BACKUPS)]

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from pyinfra import host
 
-from gpufleet.facts.files import NOTES
+from gpufleet.facts.files import BACKUPS, HOME, NOTES
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.host.files import BACKUPS, HOME, INCOMING, show_diff, stamp
+from gpufleet.host.files import INCOMING, show_diff, stamp
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import command, explain, script, upload
 from gpufleet.toolkit.cdi import CdiPlan

@@ -14,7 +14,8 @@ from random import Random
 from typing import Any
 
 from gpufleet.core.openpgp import OpenPgpError, certificate
-from gpufleet.facts.parse import FactsError, parse_node_facts
+from gpufleet.facts.parse import parse_node_facts
+from gpufleet.facts.sections import FactsError
 from gpufleet.helm.chart import BrokenChart, parse_chart
 from gpufleet.helm.chart_index import BrokenIndex, parse_index
 from gpufleet.helm.output import error_line

@@ -9,10 +9,10 @@ from pyinfra import host, state
 from pyinfra.api.operation import OperationMeta
 
 from gpufleet.core.node_roles import NODE_ROLES
+from gpufleet.facts.files import BACKUPS, HOME
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host import lock as host_lock
 from gpufleet.host.asking import answer, framed
-from gpufleet.host.files import BACKUPS, HOME
 from gpufleet.host.groups import is_cluster
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.reading import read

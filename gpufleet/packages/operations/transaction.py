@@ -8,7 +8,8 @@ from pyinfra import host, state
 from pyinfra.api import StringCommand
 
 from gpufleet.core.findings import Finding
-from gpufleet.host.files import HOME, put
+from gpufleet.facts.files import HOME
+from gpufleet.host.files import put
 from gpufleet.host.findings import MODULE_NOT_BUILT
 from gpufleet.host.operation import Commands, Later, operation
 from gpufleet.host.reading import read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpufleet.helm.recreate import recreated
+from gpufleet.helm.plan import recreated
 from gpufleet.helm.release import ChartSource, Release, ReleasePlan
 from gpufleet.kube.facts import (
     ClusterFacts,

@@ -16,8 +16,8 @@ from gpufleet.facts import record as records
 from gpufleet.facts.files import PROVENANCE, parse_provenance
 from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.facts.record import read_record
-from gpufleet.node.record import unusable
 from gpufleet.node.operations.provenance import merge
+from gpufleet.node.record import unusable
 from gpufleet.packages.added import carried
 from gpufleet.role.listing import node_roles
 from gpufleet.role.result import RoleResult

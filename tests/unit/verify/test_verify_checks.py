@@ -11,7 +11,7 @@ from verify_exporter_faults import EXPORTER_FAULTS
 from verify_faults import FAULTS, OLD, no_provenance
 
 from gpufleet.core.findings import Kind
-from gpufleet.host.files import BACKUPS
+from gpufleet.facts.files import BACKUPS
 from gpufleet.verify.findings import hosts as kinds
 from gpufleet.verify.findings import runtimes
 from gpufleet.verify.probe import Output, Unreachable
