@@ -20,9 +20,9 @@ from gpufleet.toolkit.config.tables import (
     Wanted,
     base_runtime,
     is_ours,
-    merge_tables,
+    merge_settings,
     parsed,
-    unmerge_tables,
+    unmerge_settings,
     without_zeros,
 )
 from gpufleet.toolkit.findings import config as found
@@ -58,7 +58,7 @@ def merge(
     def wanted_of(data: Data) -> Wanted:
         return _wanted(data, outer, desired, done)
 
-    return merge_tables(text, skeleton, desired, done, wanted_of, "containerd")
+    return merge_settings(text, skeleton, desired, done, wanted_of, "containerd")
 
 
 def unmerge(
@@ -73,7 +73,7 @@ def unmerge(
     def needed_by(rest: Data, record: Record) -> dict[Path, str]:
         return _needed_by(rest, record, fills_maps)
 
-    return unmerge_tables(text, record, file, "containerd", needed_by)
+    return unmerge_settings(text, record, file, "containerd", needed_by)
 
 
 def _needed_by(rest: Data, record: Record, fills_maps: bool) -> dict[Path, str]:

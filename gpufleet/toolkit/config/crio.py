@@ -13,9 +13,9 @@ from gpufleet.toolkit.config.tables import (
     Wanted,
     base_runtime,
     is_ours,
-    merge_tables,
+    merge_settings,
     parsed,
-    unmerge_tables,
+    unmerge_settings,
     without_zeros,
 )
 from gpufleet.toolkit.findings import config as found
@@ -37,12 +37,13 @@ def merge(text: str | None, desired: DesiredRuntime, record: Record | None = Non
     def wanted_of(data: Data) -> Wanted:
         return _wanted(data, desired, done)
 
-    return merge_tables(text, "", desired, done, wanted_of, "CRI-O")
+    return merge_settings(text, "", desired, done, wanted_of, "CRI-O")
 
 
 def unmerge(text: str | None, record: Record, file: str = DROP_IN) -> Merged:
     """The drop-in without our recorded settings; None if we created it."""
-    return unmerge_tables(text, record, file, "CRI-O")
+    # needed by nothing: the file is parsed even where no setting is ours
+    return unmerge_settings(text, record, file, "CRI-O", lambda rest, record: {})
 
 
 def effective(texts: Iterable[str]) -> Data:

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from gpufleet.core.findings import Finding, Severity
-from gpufleet.toolkit.config.edits import (
-    Data,
-    NotUnderstood,
-    Refused,
-    has,
-    lookup,
-    retract,
-    same,
-    settle,
-)
+from gpufleet.toolkit.config.edits import Data, has, lookup
 from gpufleet.toolkit.config.json_text import JSON, duplicates
 from gpufleet.toolkit.config.model import DesiredRuntime, Merged, Path, Reads, Record
+from gpufleet.toolkit.config.tables import Wanted, is_ours, merge_settings, unmerge_settings
 from gpufleet.toolkit.findings import config as found
 
 DEFAULT: Path = ("default-runtime",)
@@ -34,28 +27,15 @@ def merge(text: str | None, desired: DesiredRuntime, record: Record | None = Non
     `record`: the changes of an earlier merge. A text that cannot be merged is returned unchanged,
     with a blocker among the notes.
     """
-    record = record or Record()
+    done = record or Record()
     mark, body = _split(text or "")
-    bom = mark if desired.reads.mark else ""
-    try:
-        data = JSON.parse(body)
-        wanted, notes = _wanted(data, body, desired, record)
-        if any(note.blocks for note in notes):
-            return Merged(text, False, notes, record)
-        settled = settle(body, wanted, record, JSON)
-    except NotUnderstood as error:
-        note = found.CONFIG_INVALID(
-            file=desired.file, language="JSON", reason=error, runtime="docker"
-        )
-        return Merged(text, False, (note,), record)
-    except Refused as error:
-        note = found.EDIT_REFUSED(file=desired.file, reason=error)
-        return Merged(text, False, (note,), record)
-    created = record.created or (text is None and bool(settled.record.edits))
-    new = bom + settled.text if settled.text or text is not None else None
-    notes = (*notes, *_dropped(mark, bom, desired.file))
-    done = Record(created, "", settled.record.edits)
-    return Merged(new, new != text, notes, done)
+
+    def wanted_of(data: Data) -> Wanted:
+        return Wanted(*_wanted(data, body, desired, done))
+
+    start = None if text is None else body
+    merged = merge_settings(start, "", desired, done, wanted_of, "docker", JSON)
+    return _marked(merged, text, mark, desired.reads, desired.file)
 
 
 def unmerge(
@@ -68,24 +48,23 @@ def unmerge(
     if text is None:
         return Merged(None, False)
     mark, body = _split(text)
+    merged = unmerge_settings(body, record, file, "docker", fmt=JSON)
+    if merged.text is not None and not merged.text.strip() and not reads.blank:
+        notes = (*merged.notes, found.BLANK_REPLACED(file=file))
+        merged = replace(merged, text=BLANK, notes=notes)
+    return _marked(merged, text, mark, reads, file)
+
+
+def _marked(merged: Merged, text: str | None, mark: str, reads: Reads, file: str) -> Merged:
+    """The result for the whole file `text`, which had `mark` before the merged part."""
+    if merged.blocked:
+        return replace(merged, text=text)
+    if merged.text is None:
+        return merged
     bom = mark if reads.mark else ""
-    try:
-        settled = retract(body, record, JSON)
-    except NotUnderstood as error:
-        note = found.CONFIG_INVALID(file=file, language="JSON", reason=error, runtime="docker")
-        return Merged(text, False, (note,), record)
-    notes = tuple(found.LEFT_CHANGED(setting=".".join(p), file=file) for p in settled.left)
-    if record.created and JSON.parse(settled.text) == {}:
-        return Merged(None, True, notes)
-    rest = settled.text
-    if not rest.strip() and not reads.blank:
-        rest, notes = BLANK, (*notes, found.BLANK_REPLACED(file=file))
-    notes = (*notes, *_dropped(mark, bom, file))
-    return Merged(bom + rest, bom + rest != text, notes)
-
-
-def _dropped(mark: str, kept: str, file: str) -> tuple[Finding, ...]:
-    return () if mark == kept else (found.MARK_DROPPED(file=file),)
+    notes = () if mark == bom else (found.MARK_DROPPED(file=file),)
+    new = bom + merged.text
+    return replace(merged, text=new, changed=new != text, notes=(*merged.notes, *notes))
 
 
 def data(text: str | None) -> Data:
@@ -106,26 +85,22 @@ def _wanted(
         return {}, tuple(notes)
     wanted: dict[Path, Any] = {}
     path = ("runtimes", desired.name)
-    if not has(data, path) or _is_ours(data, path, record):
+    if not has(data, path) or is_ours(data, path, record):
         wanted[path] = {"path": desired.binary}
     else:
         notes.append(_compare(lookup(data, path), desired))
     if desired.default:
         old = lookup(data, DEFAULT)
-        if old is None or old != desired.name or _is_ours(data, DEFAULT, record):
+        if old is None or old != desired.name or is_ours(data, DEFAULT, record):
             wanted[DEFAULT] = desired.name
         if old not in (None, desired.name):
             notes.append(found.DEFAULT_REPLACED(file=desired.file, old=old, name=desired.name))
     if desired.cdi:
-        if not has(data, CDI) or _is_ours(data, CDI, record):
+        if not has(data, CDI) or is_ours(data, CDI, record):
             wanted[CDI] = True
         elif lookup(data, CDI) is not True:
             notes.append(found.CDI_SWITCHED_OFF(file=desired.file, name="nvidia.com/gpu"))
     return wanted, tuple(notes)
-
-
-def _is_ours(data: Data, path: Path, record: Record) -> bool:
-    return path in record.values and same(lookup(data, path), record.values[path])
 
 
 def _shape(data: Data, body: str, desired: DesiredRuntime) -> list[Finding]:

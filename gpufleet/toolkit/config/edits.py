@@ -43,6 +43,7 @@ class Splice(NamedTuple):
 class Format:
     """A configuration language: its parser, and the candidate places of a setting."""
 
+    name: str  # TOML, JSON
     parse: Callable[[str], Data]  # raises NotUnderstood
     put: Callable[[str, Data, Path, Any], Iterable[Splice]]
     remove: Callable[[str, Path], Iterable[Splice]]

@@ -224,4 +224,4 @@ def remove(text: str, path: Path) -> Iterator[Splice]:
             return
 
 
-JSON = Format(parse, put, remove)
+JSON = Format("JSON", parse, put, remove)

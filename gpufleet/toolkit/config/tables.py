@@ -1,4 +1,4 @@
-"""Shared by containerd and CRI-O: runtimes as TOML tables that inherit from another."""
+"""Shared by docker, containerd and CRI-O: merge settings into a file, and remove them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from gpufleet.core.findings import Finding
 from gpufleet.toolkit.config.edits import (
     Data,
+    Format,
     NotUnderstood,
     Refused,
     lookup,
@@ -26,7 +27,7 @@ class Wanted(NamedTuple):
 
     settings: dict[Path, Any]
     notes: tuple[Finding, ...]
-    inherits: str
+    inherits: str = ""
 
 
 def is_ours(data: Data, path: Path, record: Record) -> bool:
@@ -34,13 +35,14 @@ def is_ours(data: Data, path: Path, record: Record) -> bool:
     return path in record.values and same(lookup(data, path), record.values[path])
 
 
-def merge_tables(
+def merge_settings(
     text: str | None,
     skeleton: str,
     desired: DesiredRuntime,
     record: Record,
     wanted_of: Callable[[Data], Wanted],
     runtime: str,
+    fmt: Format = TOML,
 ) -> Merged:
     """The text with the settings that `wanted_of` returns for its data; unchanged if blocked.
 
@@ -48,14 +50,13 @@ def merge_tables(
     """
     start = skeleton if text is None else text
     try:
-        data = TOML.parse(start)
-        wanted, notes, inherits = wanted_of(data)
+        wanted, notes, inherits = wanted_of(fmt.parse(start))
         if any(note.blocks for note in notes):
             return Merged(text, False, notes, record)
-        settled = settle(start, wanted, record, TOML)
+        settled = settle(start, wanted, record, fmt)
     except NotUnderstood as error:
         note = found.CONFIG_INVALID(
-            file=desired.file, language="TOML", reason=error, runtime=runtime
+            file=desired.file, language=fmt.name, reason=error, runtime=runtime
         )
         return Merged(text, False, (note,), record)
     except Refused as error:
@@ -71,12 +72,13 @@ def merge_tables(
     return Merged(settled.text, settled.text != text, notes, done)
 
 
-def unmerge_tables(
+def unmerge_settings(
     text: str | None,
     record: Record,
     file: str,
     runtime: str,
-    needed_by: Callable[[Data, Record], dict[Path, str]] = lambda rest, record: {},
+    needed_by: Callable[[Data, Record], dict[Path, str]] | None = None,
+    fmt: Format = TOML,
 ) -> Merged:
     """The text without our settings; None if we created it and nothing was added.
 
@@ -86,13 +88,13 @@ def unmerge_tables(
     if text is None:
         return Merged(None, False)
     try:
-        settled = retract(text, record, TOML)
-        needed = needed_by(TOML.parse(settled.text), record)
+        settled = retract(text, record, fmt)
+        needed = needed_by(fmt.parse(settled.text), record) if needed_by else {}
         if needed:
-            settled = retract(text, record, TOML, needed)
+            settled = retract(text, record, fmt, needed)
             settled = replace(settled, text=without_comment(settled.text))
     except NotUnderstood as error:
-        note = found.CONFIG_INVALID(file=file, language="TOML", reason=error, runtime=runtime)
+        note = found.CONFIG_INVALID(file=file, language=fmt.name, reason=error, runtime=runtime)
         return Merged(text, False, (note,), record)
     notes = (
         *(found.LEFT_CHANGED(setting=".".join(p), file=file) for p in settled.left),
@@ -101,7 +103,7 @@ def unmerge_tables(
             for edit in settled.record.edits
         ),
     )
-    if record.created and same(TOML.parse(settled.text), TOML.parse(record.skeleton)):
+    if record.created and same(fmt.parse(settled.text), fmt.parse(record.skeleton)):
         return Merged(None, True, notes)
     return Merged(settled.text, settled.text != text, notes)
 

@@ -176,4 +176,4 @@ def _difference(text: str, changed: str) -> Splice:
     return Splice(start, before, after)
 
 
-TOML = Format(parse, put, remove)
+TOML = Format("TOML", parse, put, remove)
