@@ -7,13 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from gpufleet.core.versions import version_tuple
+from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder
-from gpufleet.gpu_stack.findings import operator as findings
-from gpufleet.gpu_stack.findings.stack import (
-    EXPORTER_THERE,
-    OPERATOR_INSTALLS_DRIVERS,
-    PLUGIN_THERE,
-)
 from gpufleet.helm.builder import EXPORTER, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.chart_choice import has_feature
 from gpufleet.helm.release import Operands, Release
@@ -103,7 +98,7 @@ def _refuse_collisions(build: StackBuilder) -> None:
             )
     for work in _conflicting(build, *build.catalog.plugin_images.names):
         if work.release is None:
-            build.findings.append(PLUGIN_THERE(found=work.ref))
+            build.findings.append(findings.PLUGIN_THERE(found=work.ref))
 
 
 def _releases_of(build: StackBuilder, chart: str) -> list[ReleaseRef]:
@@ -138,7 +133,7 @@ def _installs_driver(
         return _enabled(policy.spec, "driver", default=True)
     have = [node.name for node in build.facts.nodes if node.name in hosts or _shows(build, node)]
     if not have:
-        build.findings.append(OPERATOR_INSTALLS_DRIVERS())
+        build.findings.append(findings.OPERATOR_INSTALLS_DRIVERS())
         return True
     lack = [name for name in build.gpu_nodes if name not in have]
     if lack:
@@ -183,7 +178,7 @@ def _enables_exporter(build: StackBuilder, version: str) -> bool | None:
             )
         return None
     if conflicting:
-        build.findings.append(EXPORTER_THERE(found=conflicting[0].ref))
+        build.findings.append(findings.EXPORTER_THERE(found=conflicting[0].ref))
     return not conflicting and wanted.enabled and wanted.exporter
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from gpufleet.core.findings import Finding
 from gpufleet.exporter.counters import load_counters
 from gpufleet.exporter.counters_file import collected, counters_csv, fields_of
+from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder, our_releases
-from gpufleet.gpu_stack.findings import stack as findings
 from gpufleet.gpu_stack.gpu_operator import plan_operator
 from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.gpu_stack.settings import ClusterSettings

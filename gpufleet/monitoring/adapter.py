@@ -6,9 +6,9 @@ from gpufleet.core.versions import version_tuple
 from gpufleet.helm.builder import ADAPTER, STACK, ReleaseBuilder, chart_values
 from gpufleet.helm.release import Release
 from gpufleet.kube.facts import ApiService
+from gpufleet.monitoring import findings
 from gpufleet.monitoring.autoscaling_models import load_autoscaling
 from gpufleet.monitoring.autoscaling_rules import custom_rules, external_rules
-from gpufleet.monitoring.findings import autoscaling as findings
 from gpufleet.monitoring.monitors import MonitorPlan
 from gpufleet.monitoring.settings import MonitoringSettings
 

@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from gpufleet.core.findings import Finding
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.kube.objects import ObjectSet
+from gpufleet.monitoring import findings
 from gpufleet.monitoring.alert_models import AlertCatalog, load_alerts
 from gpufleet.monitoring.alert_rules import missing_fields, prometheus_rule, rule_groups
-from gpufleet.monitoring.findings import alerting as findings
 from gpufleet.monitoring.monitors import MonitorPlan, match_labels, selects
 from gpufleet.monitoring.settings import MonitoringSettings
 

@@ -9,7 +9,7 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.core.render import TEMPLATES
 from gpufleet.kube.objects import ObjectSet
-from gpufleet.monitoring.findings.alerting import DASHBOARD_TOO_LARGE
+from gpufleet.monitoring.findings import DASHBOARD_TOO_LARGE
 from gpufleet.monitoring.models import load_grafana
 from gpufleet.monitoring.settings import MonitoringSettings
 

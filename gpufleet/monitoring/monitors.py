@@ -9,7 +9,7 @@ from typing import Any, Literal
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.kube.facts import ClusterFacts
-from gpufleet.monitoring.findings import monitors as findings
+from gpufleet.monitoring import findings
 from gpufleet.monitoring.models import load_scrape
 from gpufleet.monitoring.settings import MonitoringSettings
 

@@ -12,8 +12,8 @@ from typing import Any
 from gpufleet.core.render import TEMPLATES
 from gpufleet.helm.builder import DETECTOR, ReleaseBuilder, chart_values
 from gpufleet.helm.release import Release
+from gpufleet.monitoring import findings
 from gpufleet.monitoring.alert_models import load_alerts
-from gpufleet.monitoring.findings import node_problems as findings
 from gpufleet.monitoring.monitors import MonitorPlan
 from gpufleet.monitoring.node_problem_models import Check, NodeProblems, load_node_problems
 from gpufleet.monitoring.settings import MonitoringSettings

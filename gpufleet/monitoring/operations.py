@@ -24,7 +24,7 @@ from gpufleet.monitoring.alertmanager import (
     alertmanager_config,
     parse_receivers,
 )
-from gpufleet.monitoring.findings.alerting import RECEIVERS_WRONG
+from gpufleet.monitoring.findings import RECEIVERS_WRONG
 
 
 @cluster_operation

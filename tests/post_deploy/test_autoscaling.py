@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.monitoring.findings import autoscaling as kinds
+from gpufleet.monitoring import findings as kinds
 from gpufleet.verify.autoscaling import GROUPS, autoscalers, explain, unavailable
 from gpufleet.verify.cluster import Cluster
 

@@ -1,4 +1,4 @@
-"""Findings about what a cluster already has, and what the GPU stack would add."""
+"""The GPU stack of a cluster, and NVIDIA's GPU Operator."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ OPERATOR_THERE = blocker(
     "addition: both would advertise the same GPUs.",
     'Set cluster_stack = "gpu-operator", or remove the operator first.',
 )
+
 PLUGIN_THERE = blocker(
     "GF871",
     "Another device plugin exists",
     "{found} already runs the device plugin and is not managed by gpufleet.",
     "Remove it first, or keep it and disable the component.",
 )
+
 EXPORTER_THERE = warning(
     "GF872",
     "Another exporter exists",
@@ -24,6 +26,7 @@ EXPORTER_THERE = warning(
     "take the profiling counters. dcgm-exporter is skipped.",
     "Remove it and run again, or set monitoring_exporter = False and scrape it.",
 )
+
 NO_GPU_NODES = warning(
     "GF873",
     "No GPU node",
@@ -31,6 +34,7 @@ NO_GPU_NODES = warning(
     "{advice}",
     advice="Label the nodes, or let node-feature-discovery do so, as the finding says.",
 )
+
 COUNTERS_NOT_PASSED = warning(
     "GF877",
     "Chart does not support a list of counters",
@@ -38,15 +42,50 @@ COUNTERS_NOT_PASSED = warning(
     "added in {since}.",
     "Remove monitoring_counters, or use a newer chart where Kubernetes allows it.",
 )
+
 NFD_THERE = info(
     "GF878",
     "Another NFD exists",
     "{found} already labels the nodes; a second NFD would conflict with it.",
     "Check that it labels by vendor (feature.node.kubernetes.io/pci-10de.present).",
 )
+
 OPERATOR_INSTALLS_DRIVERS = warning(
     "GF879",
     "GPU Operator would install drivers",
     "No node has a driver yet, so the GPU Operator is configured to install drivers in containers.",
     "Run `gpufleet apply` on the nodes first, or set gpu_operator_driver.",
+)
+
+OPERATOR_COLLIDES = blocker(
+    "GF884",
+    "GPU Operator conflicts with an existing component",
+    "{found} already runs {chart}, and the GPU Operator installs its own: {why}.",
+    'Remove it first ({remove}), or use cluster_stack = "device-plugin".',
+)
+
+POLICY_THERE = blocker(
+    "GF885",
+    "Another ClusterPolicy exists",
+    "ClusterPolicy {policy} belongs to {owner}, not to release {release}. The operator reconciles "
+    "only the oldest one.",
+    "Remove that one with its operator first. That unloads the drivers it loaded: drain the nodes "
+    "before. If only the namespace differs, set gpu_operator_namespace.",
+)
+
+DRIVERS_NOT_EVERYWHERE = warning(
+    "GF886",
+    "GPU nodes without a driver",
+    "The GPU Operator is configured to install no drivers, because {have} have one; {lack} have "
+    "none.",
+    "Run `gpufleet apply` on those, or set gpu_operator_driver = True: nodes with a driver of "
+    "the host are not changed.",
+)
+
+NOT_FOR_OPERATOR = warning(
+    "GF887",
+    "Settings have no effect with the GPU Operator",
+    "{keys} apply to the device plugin and exporter releases; gpu-operator {version} does not use "
+    "them.",
+    "Set the operator's own values in gpu_operator_values.",
 )

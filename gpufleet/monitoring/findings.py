@@ -1,0 +1,113 @@
+"""Alerts, dashboards, autoscaling, monitors and node problems."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import blocker, info, warning
+
+METRIC_UNKNOWN = blocker(
+    "GF775",
+    "Autoscaler gets no metric",
+    "Expected {expected}; found {found}.",
+    "Use a metric name and labels that exist: kubectl get --raw "
+    "/apis/custom.metrics.k8s.io/v1beta1",
+    description="Each HorizontalPodAutoscaler on GPU metrics must read a value for its metric. "
+    "The check compares the names and labels it requests with those that the metrics API serves.",
+)
+
+METRICS_API_DOWN = blocker(
+    "GF776",
+    "Metrics API not available",
+    "Expected {expected}; found {found}.",
+    "Find out why prometheus-adapter does not respond: kubectl -n monitoring logs "
+    "deployment/prometheus-adapter",
+    description="The APIService of the custom or external metrics API must be available, and the "
+    "API must respond.",
+)
+
+NO_MONITOR_CRD = blocker(
+    "GF874",
+    "ServiceMonitor not served by the cluster",
+    "monitoring_scrape requests a ServiceMonitor, but the API does not serve that kind: no "
+    "Prometheus Operator is installed.",
+    'Set monitoring_prometheus = "install", or monitoring_scrape = "scrape-config" and add the '
+    "job to your Prometheus.",
+)
+
+NO_PROMETHEUS = blocker(
+    "GF875",
+    "No existing Prometheus",
+    'monitoring_prometheus = "existing", but the cluster has no Prometheus resource.',
+    'Set monitoring_prometheus = "install" or "none".',
+)
+
+MONITOR_NOT_SELECTED = warning(
+    "GF876",
+    "Prometheus does not select the exporter",
+    "Prometheus {prometheus} selects monitors by {selector}; the exporter's have {labels}.",
+    "Set monitoring_monitor_labels to labels that it selects.",
+)
+
+METRICS_API_TAKEN = warning(
+    "GF890",
+    "Metrics API already served",
+    "{api} is already served by {found}, which gpufleet does not manage, and a cluster has this "
+    "API only once; prometheus-adapter is skipped.",
+    "Add the rules of `gpufleet catalog autoscaling rules` to it, or remove it and run again.",
+)
+
+EXTERNAL_API_TAKEN = info(
+    "GF891",
+    "External metrics API already served",
+    "{api} is already served by {found} (KEDA requires it), so prometheus-adapter gets rules for "
+    "pod metrics only.",
+    "No action required, unless the adapter should serve external metrics: then remove the other "
+    "one.",
+)
+
+ADAPTER_WITHOUT_PROMETHEUS = blocker(
+    "GF892",
+    "Autoscaling requires a Prometheus",
+    "monitoring_autoscaling is set, but gpufleet neither installs a Prometheus nor knows one: "
+    "{why}.",
+    "Set monitoring_prometheus_url to the Prometheus that scrapes the exporter, as the cluster's "
+    "pods reach it.",
+)
+
+DETECTOR_THERE = warning(
+    "GF893",
+    "Another Node Problem Detector exists",
+    "{found} already monitors the nodes and is not managed by gpufleet; it was not changed, and "
+    "the GPU checks are not installed.",
+    "Add the monitor of `gpufleet catalog node-problems` to it, or remove it and run again.",
+)
+
+DASHBOARD_TOO_LARGE = blocker(
+    "GF895",
+    "Dashboard too large for a ConfigMap",
+    "{name} has {size} bytes; a ConfigMap holds at most {largest}.",
+    "Split it, or remove it from templates/monitoring/dashboards.",
+)
+
+RULES_NOT_SELECTED = warning(
+    "GF896",
+    "Prometheus does not select the alerts",
+    "Prometheus {prometheus} selects rules by {selector}; the GPU rules have {labels}.",
+    "Set monitoring_rule_labels to labels that it selects; a Prometheus that selects nothing "
+    "needs a ruleSelector.",
+)
+
+ALERTS_WITHOUT_FIELDS = warning(
+    "GF897",
+    "Alerts without metrics",
+    "The exporter does not collect the fields that these alerts use, so they never fire: {names}.",
+    "Use a dcgm-exporter from 3.6.0 to 4.8 (cluster_chart_versions), or list the fields in "
+    "monitoring_counters.",
+)
+
+RECEIVERS_WRONG = blocker(
+    "GF898",
+    "No receivers for alerts",
+    "monitoring_alert_receivers is the Secret {secret}, but {why}.",
+    "Put a list of Alertmanager receivers into its key receivers.yaml, one of them named default; "
+    "docs/monitoring.md has an example.",
+)
