@@ -39,7 +39,8 @@ def plan_exporter(
     There is no plan if the settings disable it, or if an obstacle prevents it: a blocker with
     exporter_enabled = True, at most a warning with "auto".
     """
-    facts, catalog = context.facts, context.catalog
+    facts = context.facts
+    catalog: ExporterCatalog = context.catalog
     if settings.enabled is False:
         return None, ()
     if settings.enabled == "auto" and facts.kubelet:
@@ -84,11 +85,12 @@ def _mode(
     settings: ExporterSettings, choice: ExporterChoice, context: RoleContext
 ) -> tuple[Mode, str, tuple[Finding, ...]]:
     """The exporter's mode, the reason, and findings."""
-    facts, packages = context.facts, context.catalog.exporter.packages
+    facts = context.facts
+    catalog: ExporterCatalog = context.catalog
     without = "" if context.branch.isdigit() else "there is no NVIDIA driver"
     refused = without or choice.no_packages or _no_repository(context)
     undockered = without or _undockered(context)
-    conflicts = [name for name in packages.conflicts if name in facts.packages]
+    conflicts = [name for name in catalog.exporter.packages.conflicts if name in facts.packages]
     if settings.mode == "systemd":
         if refused:
             or_else = "" if not undockered else f" (now {undockered})"
@@ -167,7 +169,8 @@ def _closed(settings: ExporterSettings) -> Iterator[Finding]:
 def _plan(
     settings: ExporterSettings, choice: ExporterChoice, mode: Mode, context: RoleContext
 ) -> ExporterPlan:
-    facts, catalog = context.facts, context.catalog
+    facts = context.facts
+    catalog: ExporterCatalog = context.catalog
     families = _families(settings, facts, choice) if mode == "systemd" else ()
     names = tuple(name for family in families for name in family.packages)
     moves = any(family.needed for family in families)

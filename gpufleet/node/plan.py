@@ -83,14 +83,14 @@ def plan_node(
         parts.append(RolePart(role, plan, notes))
         context = role.context_after(wanted, plan, context)
     first = context.logins.get(node_roles()[0].name, Logins())
-    wanted_parts = [part for part in parts if part.plan is not None]
-    archives = plan_archives(settings.host, facts, catalog, _lacking(wanted_parts), first)
+    planned = [part for part in parts if part.plan is not None]
+    archives = plan_archives(settings.host, facts, catalog, _lacking(planned), first)
     found = [
         *settings.findings,
         *inspect_host(facts, catalog, now),
         *parts[0].findings,
         *archives.findings,
-        *_edits(wanted_parts, archives, facts),
+        *_edits(planned, archives, facts),
     ]
     return NodePlan(tuple(dict.fromkeys(found)), tuple(parts), archives, context)
 
