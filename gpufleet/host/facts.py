@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pyinfra.api import Host, StringCommand
 
@@ -23,18 +24,22 @@ DOING = "while its facts were gathered"
 
 
 def read_facts(
-    host: Host, paths: Sequence[str] = (), ports: Sequence[int] = ()
+    host: Host,
+    paths: Sequence[str] = (),
+    ports: Sequence[int] = (),
+    how: Mapping[str, Any] | None = None,
 ) -> NodeFacts | Finding:
     """NodeFacts of a host, or the blocker that says why there are none; raises nothing.
 
     `paths` are further files to read, for example a containerd configuration that is not in its
-    usual place. `ports`: TCP ports whose listeners are reported.
+    usual place. `ports`: TCP ports whose listeners are reported. `how`: the
+    connector's arguments for this host, where they are known.
     """
     try:
         watch(host)
         command = StringCommand(gather_command(paths, ports, mark=MARK))
         # Never printed, not even at -vvv: whole files are in it, with their passwords.
-        ok, output = run(host, command, **arguments(host))
+        ok, output = run(host, command, **(arguments(host) if how is None else how))
         if not ok:
             return refusal(host, [*output.stderr_lines, *_outside(output.stdout_lines)], DOING)
         return _parse(host.name, output.stdout_lines)

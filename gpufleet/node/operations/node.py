@@ -147,14 +147,15 @@ def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
     if settings is None:
         report.block(host, problems)
         return None
-    if arguments(host).get("_su_user") and arguments(host).get("_su_password"):
+    how = arguments(host)
+    if how.get("_su_user") and how.get("_su_password"):
         report.block(host, [access.SU_PASSWORD()])
         return None
-    if "\n" in (arguments(host).get("_sudo_password") or ""):
+    if "\n" in (how.get("_sudo_password") or ""):
         report.block(host, [access.PRIVILEGES_REFUSED(cause=BROKEN_PASSWORD, remedy=CORRECT_IT)])
         return None
     began = time.monotonic()
-    facts = read_facts(host, _further_files(settings), ports=_ports(settings))
+    facts = read_facts(host, _further_files(settings), _ports(settings), how)
     part.seconds += time.monotonic() - began
     if isinstance(facts, Finding):
         report.block(host, [facts])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import tomlkit
@@ -36,8 +37,9 @@ _HEADER = re.compile(r"^([ \t]*)\[(?!\[)[^\n]*\][ \t]*(?:#[^\n]*?)?(?=\r?$)", re
 _VALUE = r"""(?P<value>"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|true|false)"""
 
 
+@lru_cache(maxsize=64)
 def parse(text: str) -> Data:
-    """The file's tables."""
+    """The file's tables, which nobody may change: hosts with the same file share them."""
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError

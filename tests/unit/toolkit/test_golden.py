@@ -7,6 +7,8 @@ import json
 import pytest
 from golden_cases import Case, cases
 
+from gpufleet.toolkit.config.edits import NotUnderstood
+from gpufleet.toolkit.config.toml_text import TOML
 from gpufleet.toolkit.record import ChangesPart
 
 every_case = pytest.mark.parametrize(
@@ -43,6 +45,24 @@ def test_removal(case: Case) -> None:
     if not merged.blocked:
         codes = [note.code for note in removed.notes]
         assert codes == case.settings.get("removal_findings", [])
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in cases() if case.runtime != "docker"],
+    ids=lambda case: f"{case.runtime}-{case.folder.name}",
+)
+def test_tables_that_hosts_share_stay_as_they_are(case: Case) -> None:
+    """A parsed file is kept for the next host with the same text."""
+    merged = case.merge(case.text("before"))
+    again = case.merge(merged.text, merged.record)
+    case.unmerge(again.text, again.record)
+    for text in filter(None, (case.text("before"), merged.text)):
+        try:
+            fresh = TOML.parse.__wrapped__(text)  # type: ignore[attr-defined]
+        except NotUnderstood:
+            continue
+        assert TOML.parse(text) == fresh
 
 
 @every_case
