@@ -116,7 +116,6 @@ class Copy:
         self.environment = {
             **os.environ,
             "PYTHONPATH": f"{self.root}{os.pathsep}{self.root / 'sandbox'}",
-            "PYTHONDONTWRITEBYTECODE": "1",
             "GPUFLEET_MUTANTS": str(self.reached),
             "GOGC": "400",
         }
@@ -203,6 +202,8 @@ def main(count: int, seed: int, only: str) -> None:
             sys.exit(f"the tests fail without a mutant: {first}")
         for path in {mutant.path for mutant in chosen}:
             copy.restore(path)
+        # the bytecode of unchanged modules is there now; that of a mutant must not stay
+        copy.environment["PYTHONDONTWRITEBYTECODE"] = "1"
         verdicts = []
         for mutant in chosen:
             verdicts.append(judge(copy, mutant))
