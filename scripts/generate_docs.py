@@ -16,13 +16,11 @@ import gpufleet
 import gpufleet_sandbox
 from gpufleet.core.findings import KINDS, Kind
 from gpufleet.core.settings import RoleSettings
-from gpufleet.driver.settings import DriverSettings
-from gpufleet.exporter.settings import ExporterSettings
 from gpufleet.gpu_stack.settings import DevicePluginSettings, GpuOperatorSettings
 from gpufleet.helm.settings import ClusterAccess
 from gpufleet.host.settings import HostSettings
 from gpufleet.monitoring.settings import MonitoringSettings
-from gpufleet.toolkit.settings import ToolkitSettings
+from gpufleet.role.listing import node_roles
 from scripts.draw_rooms import drawing
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,9 +40,7 @@ TOPICS = {
 }
 READMES: dict[str, type[RoleSettings]] = {
     "roles/README.md": HostSettings,
-    "roles/driver/README.md": DriverSettings,
-    "roles/container-toolkit/README.md": ToolkitSettings,
-    "roles/exporter/README.md": ExporterSettings,
+    **{f"roles/{role.folder or role.name}/README.md": role.settings for role in node_roles()},
     "docs/gpu-cluster.md": ClusterAccess,
     "roles/device-plugin/README.md": DevicePluginSettings,
     "roles/monitoring/README.md": MonitoringSettings,

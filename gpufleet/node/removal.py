@@ -71,7 +71,7 @@ class RemovalPlan:
     def steps(self) -> list[str]:
         """The steps as one sentence each; none if there is no record."""
         done: dict[str, object] = {}
-        for _, removal in self.parts:
+        for _, removal in reversed(self.parts):
             done |= removal.first()
         for _, removal in reversed(self.parts):
             done |= removal.before()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,8 @@ from gpufleet.node.catalog import load_catalog
 from gpufleet.node.removal import RemovalPlan, plan_removal
 from gpufleet.node.settings import load_settings
 from gpufleet.node.unfinished import NOTHING_LEFT, Unfinished
+from gpufleet.role.listing import node_roles
+from gpufleet.role.protocol import Removal
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from tests.unit.hosts import bare_host, record_of
 
@@ -77,6 +80,30 @@ def test_every_part_of_a_removal_is_a_step() -> None:
     for part in ("unload", "/etc/cdi/nvidia.yaml", "t, a, lib", MODPROBE_FILE, "the record"):
         assert part in text
     assert plan(host(provenance=NO_RECORD)).steps() == []
+
+
+class _Part(Removal):
+    """What a role removes, by name."""
+
+    findings = ()
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def first(self) -> Mapping[str, object]:
+        return {f"first of {self.name}": True}
+
+    def before(self) -> Mapping[str, object]:
+        return {f"before of {self.name}": True}
+
+
+def test_steps_are_in_the_order_of_the_removal() -> None:
+    """As roles/removal carries them out: what was installed last goes first."""
+    driver, toolkit = node_roles()[:2]
+    done = RemovalPlan(parts=((driver, _Part("driver")), (toolkit, _Part("toolkit"))))
+    assert [step.removeprefix("removal: ") for step in done.steps()] == [
+        "first of toolkit", "first of driver", "before of toolkit", "before of driver",
+    ]  # fmt: skip
 
 
 def test_a_driver_that_was_there_before_does_not_go() -> None:
