@@ -123,7 +123,7 @@ def test_pyinfra_and_every_other_command_work_in_the_folder(
     assert "recorded by gpufleet" in fleet.run("gpufleet", "doctor", inventory)
     assert "550" in fleet.run("gpufleet", "catalog", "driver", "--distro", "rhel7", "--gpu", "T4")
     assert "seriesQuery" in fleet.run("gpufleet", "catalog", "autoscaling", "rules")
-    assert "GF004" in fleet.run("gpufleet", "plan", inventory, "--limit", "nosuch", status=4)
+    assert "GF702" in fleet.run("gpufleet", "plan", inventory, "--limit", "nosuch", status=4)
     assert "GF702" in fleet.run("gpufleet", "verify", inventory, "--limit", "nosuch", status=4)
     assert "GF003" in fleet.run("gpufleet", "apply", "nosuch.py", "--yes", status=2)
     empty = Environment(installed.programs, installed.folder)
