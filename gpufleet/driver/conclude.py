@@ -11,6 +11,7 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.added import carried
 from gpufleet.packages.job import Found, versions_of
+from gpufleet.packages.transaction import still_held
 from gpufleet.role.result import RoleResult, digests
 
 PREREQUISITES = ("i2c_core", "ipmi_msghandler")  # modules of the kernel that load.sh loads
@@ -39,7 +40,7 @@ def conclude(
         repository=repository.url if repository else None,
         keyring=repository.keyring if repository else None,
         source_file=repository.file if repository else None,
-        held=settings.hold,
+        held=settings.hold or still_held(old, facts),
         fabric_manager=bool(facts.nvswitches),
     )
     return RoleResult(

@@ -10,6 +10,7 @@ from gpufleet.exporter.settings import ExporterSettings
 from gpufleet.facts.model import NodeFacts
 from gpufleet.packages.added import carried
 from gpufleet.packages.job import Found
+from gpufleet.packages.transaction import still_held
 from gpufleet.role.result import RoleResult, digests
 
 
@@ -44,7 +45,7 @@ def conclude(
         driver=driver,
         # packages of an exporter that is a container now stay until the removal
         packages=packages or old.packages,
-        held=settings.hold if packages else old.held,
+        held=bool(settings.hold and packages) or still_held(old, facts),
     )
     need = "run again after the reboot: the exporter is not started"
     files = digests(plan.wanted_files)  # all have gpufleet's name

@@ -74,9 +74,8 @@ def _begun(
     came = left.added.get(role.name, ())
     there = {n: facts.packages[n] for n in left.begun[role.name] if n in facts.packages}
     main = role.main_packages(catalog)
-    versions = [there[n].upstream for n in main if n in there]
-    versions = versions or [package.upstream for package in there.values()]
-    common = Counter(versions).most_common(1)
+    counted = [n for n in there if n in main or (not main and not _is_prerequisite(n, catalog))]
+    common = Counter(there[n].upstream for n in counted).most_common(1)
     return old.model_copy(
         update={
             "version": old.version or (common[0][0] if common else None),
@@ -85,3 +84,10 @@ def _begun(
             "unsure": [name for name in unsure(old, facts) if name not in came],
         }
     )
+
+
+def _is_prerequisite(name: str, catalog: Catalog) -> bool:
+    """Whether a transaction of a role has it for others: a compiler, headers, a version lock."""
+    known = {tool for place in catalog.distributions for tool in (*place.build, place.version_lock)}
+    headers = {h.partition("{")[0] for place in catalog.distributions for h in place.headers} - {""}
+    return name in known or name.startswith(tuple(headers))

@@ -10,6 +10,7 @@ from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
 from gpufleet.facts.distribution import distribution_of
 from gpufleet.facts.model import NodeFacts, Package
+from gpufleet.facts.record import RoleEntry
 from gpufleet.packages import findings
 from gpufleet.packages.catalog import PackageCatalog
 
@@ -147,6 +148,11 @@ def lock_plugin(facts: NodeFacts, catalog: PackageCatalog, *, hold: bool) -> tup
     distribution = distribution_of(facts.os, catalog.distributions)
     name = distribution.version_lock if distribution else ""
     return (name,) if hold and name and name not in facts.packages else ()
+
+
+def still_held(recorded: RoleEntry, facts: NodeFacts) -> bool:
+    """Whether holds of an earlier run are there, which a removal releases."""
+    return recorded.held and any(_is_held(name, facts) for name in recorded.packages)
 
 
 def _is_held(name: str, facts: NodeFacts) -> bool:

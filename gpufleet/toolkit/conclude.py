@@ -6,6 +6,7 @@ from gpufleet.core.runtime_state import RuntimeState
 from gpufleet.facts.model import NodeFacts
 from gpufleet.packages.added import carried
 from gpufleet.packages.job import Found, versions_of
+from gpufleet.packages.transaction import still_held
 from gpufleet.role.result import RoleResult, digests
 from gpufleet.toolkit.plan import ToolkitPlan
 from gpufleet.toolkit.record import ToolkitEntry
@@ -22,16 +23,17 @@ def conclude(
 ) -> RoleResult:
     """What the host has now. `driver`: the loaded version; None: a reboot must load it."""
     repository = plan.repository.repository
+    old = facts.provenance.entry(ToolkitEntry)
     entry = plan.record(driver, versions_of(plan.packages, facts, found)).model_copy(
         update={
             "repository": repository.url if repository else None,
             "keyring": repository.keyring if repository else None,
             "source_file": repository.file if repository else None,
-            "held": settings.hold,
+            "held": settings.hold or still_held(old, facts),
         }
     )
     return RoleResult(
-        carried(entry, facts.provenance.entry(ToolkitEntry)),
+        carried(entry, old),
         _files(facts, plan),
         plan.target,
         needs=tuple(f"restart {r.unit}: {r.reason}" for r in plan.runtimes if r.postponed),

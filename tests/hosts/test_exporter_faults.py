@@ -120,11 +120,11 @@ def test_an_exporter_that_does_not_start(host: Host) -> None:
 
 @pytest.mark.parametrize(
     "sentence",
-    ["Install DCGM", "Install dcgm-exporter", "Start it", "Record"],
+    ["Install DCGM", "Install dcgm-exporter", "Start the exporter", "Record"],
 )
 def test_the_run_after_a_killed_one_converges(host: Host, tmp_path: Path, sentence: str) -> None:
     """Killed at the start of an operation of the exporter, or shortly after."""
-    version = "4.8.2" if sentence in ("Install DCGM", "Start it") else "4.8.3"
+    version = "4.8.2" if sentence in ("Install DCGM", "Start the exporter") else "4.8.3"
     per_host = {host.name: {**SETTINGS, "exporter_version": version}}
     command = deploy_command("gpu_node", [host], tmp_path, per_host, {"exporter_enabled": True})
     with subprocess.Popen(

@@ -43,8 +43,9 @@ set -- $wanted
 # rpm leaves configuration folders that a package created but does not own; dpkg removes them
 folders=''
 [ "$manager" = apt ] || folders=$(rpm -ql "$@" 2>/dev/null | sed -n 's#^\(/etc/.*\)/[^/]*$#\1#p' | sort -ru)
+all=$(units "$@")
 enabled=''
-for unit in $(units "$@"); do
+for unit in $all; do
     systemctl is-enabled -q "$unit" 2>/dev/null || continue
     enabled="$enabled $unit"
     systemctl -q disable --now "$unit" 2>/dev/null
@@ -71,6 +72,9 @@ if [ -n "$purged" ]; then
     out=$why
 fi
 systemctl daemon-reload
+for unit in $all; do # one that failed half installed would count as failed for ever
+    systemctl cat "$unit" >/dev/null 2>&1 || systemctl reset-failed "$unit" 2>/dev/null
+done
 for unit in $enabled; do # of a package that stays
     if systemctl cat "$unit" >/dev/null 2>&1; then systemctl -q enable --now "$unit" 2>/dev/null; fi
 done

@@ -49,6 +49,15 @@ def test_a_driver_whose_installation_failed_goes() -> None:
     assert "remove the record" in done.steps()[-1]
 
 
+def test_prerequisites_alone_are_no_driver() -> None:
+    """The transaction of the driver itself never ran."""
+    there = ("dkms", "linux-headers-5.15.0-122-generic")
+    begun = Unfinished(True, {"driver": (*there, "drv")}, {"driver": there})
+    done = plan(bare(*there), begun)
+    assert set(done.packages) == set(there)
+    assert dict(done.roles)["driver"].movement.get("before") is None
+
+
 def test_a_driver_that_was_there_before_is_not_unloaded() -> None:
     left = replace(DRIVER_BEGUN, added={"driver": ()})
     done = plan(bare("drv", "drv-dkms"), left)
