@@ -40,7 +40,7 @@ def conclude(
         repository=repository.url if repository else None,
         keyring=repository.keyring if repository else None,
         source_file=repository.file if repository else None,
-        held=settings.hold or still_held(old, facts),
+        held=settings.hold or still_held(old, facts, moved=found is not None),
         fabric_manager=bool(facts.nvswitches),
     )
     return RoleResult(

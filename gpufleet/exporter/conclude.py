@@ -45,7 +45,7 @@ def conclude(
         driver=driver,
         # packages of an exporter that is a container now stay until the removal
         packages=packages or old.packages,
-        held=bool(settings.hold and packages) or still_held(old, facts),
+        held=bool(settings.hold and packages) or still_held(old, facts, moved=any(found)),
     )
     need = "run again after the reboot: the exporter is not started"
     files = digests(plan.wanted_files)  # all have gpufleet's name

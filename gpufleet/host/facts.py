@@ -32,8 +32,8 @@ def read_facts(
     """NodeFacts of a host, or the blocker that says why there are none; raises nothing.
 
     `paths` are further files to read, for example a containerd configuration that is not in its
-    usual place. `ports`: TCP ports whose listeners are reported. `how`: the
-    connector's arguments for this host, where they are known.
+    usual place. `ports`: TCP ports whose listeners are reported. `how`: the connector's arguments
+    for this host, where they are known.
     """
     try:
         watch(host)

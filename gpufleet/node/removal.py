@@ -71,15 +71,16 @@ class RemovalPlan:
     def steps(self) -> list[str]:
         """The steps as one sentence each; none if there is no record."""
         done: dict[str, object] = {}
-        for _, removal in reversed(self.parts):
+        parts = [removal for _, removal in reversed(self.parts)]
+        for removal in parts:
             done |= removal.first()
-        for _, removal in reversed(self.parts):
+        for removal in parts:
             done |= removal.before()
         done |= {
             f"release and remove the packages {', '.join(self.packages)}": self.packages,
             f"remove {', '.join(self.paths)}": self.paths,
         }
-        for _, removal in reversed(self.parts):
+        for removal in parts:
             done |= removal.after()
         done["remove the record"] = self.owns
         return [f"removal: {step}" for step, needed in done.items() if needed]

@@ -150,9 +150,13 @@ def lock_plugin(facts: NodeFacts, catalog: PackageCatalog, *, hold: bool) -> tup
     return (name,) if hold and name and name not in facts.packages else ()
 
 
-def still_held(recorded: RoleEntry, facts: NodeFacts) -> bool:
-    """Whether holds of an earlier run are there, which a removal releases."""
-    return recorded.held and any(_is_held(name, facts) for name in recorded.packages)
+def still_held(recorded: RoleEntry, facts: NodeFacts, *, moved: bool) -> bool:
+    """Whether holds of an earlier run are there, which a removal releases; a move has ended them.
+
+    `facts`: from before the run.
+    """
+    there = any(_is_held(name, facts) for name in recorded.packages)
+    return recorded.held and there and not moved
 
 
 def _is_held(name: str, facts: NodeFacts) -> bool:

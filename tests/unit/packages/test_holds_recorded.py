@@ -13,7 +13,8 @@ from gpufleet.facts.record import RoleEntry
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
 from gpufleet.node.settings import load_settings
-from gpufleet.packages.transaction import still_held
+from gpufleet.packages.job import Found
+from gpufleet.packages.transaction import Transaction, still_held
 from gpufleet.role.result import RoleResult
 from gpufleet.toolkit.conclude import conclude as conclude_toolkit
 from gpufleet.toolkit.role import ROLE as TOOLKIT
@@ -48,11 +49,12 @@ def test_a_hold_counts_where_it_is_recorded_and_there(
     recorded: bool, facts: NodeFacts, expected: bool
 ) -> None:
     entry = Held(held=recorded, packages={NAME: "3:550.163.01-1.el7"})
-    assert still_held(entry, facts) == expected
+    assert still_held(entry, facts, moved=False) == expected
+    assert not still_held(entry, facts, moved=True)
 
 
-def results(facts: NodeFacts) -> list[RoleResult]:
-    """What driver and toolkit record with holds switched off."""
+def results(facts: NodeFacts, found: Found | None = None) -> list[RoleResult]:
+    """What driver and toolkit record with holds switched off; `found`: a transaction that ran."""
     settings, problems = load_settings({"driver_hold": False, "toolkit_hold": False})
     assert settings is not None, problems
     node = plan_node(settings, facts, load_catalog(), facts.clock)
@@ -60,8 +62,8 @@ def results(facts: NodeFacts) -> list[RoleResult]:
     assert driver is not None
     assert toolkit is not None
     return [
-        conclude_driver(settings.of(DRIVER), facts, driver),
-        conclude_toolkit(settings.of(TOOLKIT), facts, toolkit, driver.target),
+        conclude_driver(settings.of(DRIVER), facts, driver, found),
+        conclude_toolkit(settings.of(TOOLKIT), facts, toolkit, driver.target, found),
     ]
 
 
@@ -71,3 +73,13 @@ def test_a_setting_that_changes_does_not_make_the_record_false(held: bool) -> No
     holds = frozenset({NAME}) if held else frozenset()
     facts = converged_host(provenance=record_of(driver=entry, toolkit=entry), holds=holds)
     assert [result.entry.held for result in results(facts)] == [held, held]
+
+
+def test_a_move_without_holds_ends_them() -> None:
+    """apt ends a hold, and a lock of yum is released, when the package moves."""
+    entry = {"packages": {NAME: "1"}, "held": True}
+    facts = converged_host(
+        provenance=record_of(driver=entry, toolkit=entry), holds=frozenset({NAME})
+    )
+    found = Found(Transaction("2", ((NAME, "2"),), (), ()))
+    assert [result.entry.held for result in results(facts, found)] == [False, False]
