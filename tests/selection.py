@@ -10,6 +10,11 @@ import pytest
 extended = True  # whether this run has the extended cases; conftest.py reads -m
 
 
+def examples(number: int) -> int:
+    """How many examples of a property a run tries: `make test` a third."""
+    return number if extended else number // 3
+
+
 def some(values: Iterable[Any], kept: Collection[Any]) -> list[Any]:
     """Parameters of which `make test` runs those that are `kept`."""
     found = list(values)

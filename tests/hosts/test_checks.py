@@ -112,7 +112,7 @@ def test_healthy_host_is_green_over_one_connection(host: Host, tmp_path: Path) -
     assert int(host.output(count)) - before == 1
 
 
-@pytest.mark.parametrize("breakage", some(BREAKAGES, BREAKAGES[::4]), ids=lambda one: one.name)
+@pytest.mark.parametrize("breakage", some(BREAKAGES, BREAKAGES[::6]), ids=lambda one: one.name)
 def test_breakage_is_found_by_its_own_check(
     host: Host, connections: Connections, breakage: Breakage
 ) -> None:

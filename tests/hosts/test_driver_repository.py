@@ -112,6 +112,7 @@ def test_a_wrong_key_is_not_trusted_and_other_hosts_continue(hosts: list[Host]) 
     assert_driver(debian, NEWEST["580"])
 
 
+@pytest.mark.extended
 def test_an_unreadable_archive_is_removed_again(hosts: list[Host]) -> None:
     """Every use of apt on the host would fail as long as the file is there."""
     host = hosts[0]

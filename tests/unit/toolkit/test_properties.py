@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from gpufleet.toolkit.config import containerd, crio, docker
 from gpufleet.toolkit.config.model import DesiredRuntime, Merged, Record
 from gpufleet.toolkit.dockerd import dockerd_options
+from tests.selection import examples
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -97,7 +98,7 @@ def _is_small(before: str, after: str) -> bool:
     return gone <= 5
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(daemon_json(), desired_runtimes)
 def test_docker_merge(text: str, desired: DesiredRuntime) -> None:
     merged = docker.merge(text, desired)
@@ -114,7 +115,7 @@ def test_docker_merge(text: str, desired: DesiredRuntime) -> None:
     assert docker.unmerge(merged.text, merged.record).text == text
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(daemon_json(), desired_runtimes, desired_runtimes)
 def test_docker_setting_can_change(
     text: str, first: DesiredRuntime, second: DesiredRuntime
@@ -126,7 +127,7 @@ def test_docker_setting_can_change(
     assert docker.unmerge(two.text, two.record).text == text
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     daemon_json(),
     desired_runtimes,
@@ -141,7 +142,7 @@ def test_docker_edits_of_the_user_stay(
     assert json.loads(removed.text or "") == json.loads(text) | more
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.text(string.printable, max_size=60), desired_runtimes)
 def test_docker_takes_any_text(text: str, desired: DesiredRuntime) -> None:
     merged = docker.merge(text, desired)
@@ -235,7 +236,7 @@ def _valid(text: str) -> bool:
     return True
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(containerd_toml(), desired_containerd)
 def test_containerd_merge(config: tuple[int, str], desired: DesiredRuntime) -> None:
     version, text = config
@@ -254,7 +255,7 @@ def test_containerd_merge(config: tuple[int, str], desired: DesiredRuntime) -> N
     assert containerd.unmerge(merged.text, merged.record).text == text
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(containerd_toml(), desired_containerd, desired_containerd)
 def test_containerd_setting_can_change(
     config: tuple[int, str], first: DesiredRuntime, second: DesiredRuntime
@@ -267,7 +268,7 @@ def test_containerd_setting_can_change(
     assert containerd.unmerge(two.text, two.record).text == text
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(containerd_toml(), desired_containerd, tables)
 def test_containerd_edits_of_the_user_stay(
     config: tuple[int, str], desired: DesiredRuntime, more: dict[str, Any]
@@ -281,7 +282,7 @@ def test_containerd_edits_of_the_user_stay(
     assert tomllib.loads(removed.text or "") == tomllib.loads(text) | {"users_own": more}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(tables, tables, st.booleans())
 def test_crio_drop_in(crun: dict[str, Any], runtime: dict[str, Any], default: bool) -> None:
     crun.pop("runtime_path", None)
