@@ -29,6 +29,7 @@ SIGNALS = {
     signal.SIGINT: (ExitStatus.INTERRUPTED, "Interrupted."),
     signal.SIGTERM: (ExitStatus.TERMINATED, "Terminated."),
 }
+AGAIN = 0.05  # seconds
 WIDTH = 140  # columns where there is no terminal to ask
 
 
@@ -74,7 +75,16 @@ class Run:
         self.interrupted, word = SIGNALS[signal.Signals(number)]
         print(word, file=sys.stderr)
         self.abandon()
+        sys.unraisablehook = self._swallowed
+        signal.signal(signal.SIGALRM, lambda *_: sys.exit(self.interrupted))
         sys.exit(self.interrupted)
+
+    def _swallowed(self, ignored: sys.UnraisableHookArgs) -> None:
+        """Python ignores what is raised in a finalizer, where a signal may arrive: exit later."""
+        if ignored.exc_type is SystemExit:
+            signal.setitimer(signal.ITIMER_REAL, AGAIN)
+        else:
+            sys.__unraisablehook__(ignored)
 
     def stop_early(self, error: PyinfraError) -> None:
         """End a run that cannot continue: the table says why, pyinfra would not."""

@@ -384,7 +384,7 @@ def test_doctor_does_not_ask_a_cluster_what_a_host_is(bench: Bench) -> None:
 def test_a_run_that_a_signal_ends_has_its_table_and_report(
     bench: Bench, number: signal.Signals, status: int
 ) -> None:
-    bench.hosts(one={"fake_delay": 30.0})
+    bench.hosts(one={"fake_delay": 600.0})
     with subprocess.Popen(
         bench.command("gpu_node", "-y"), cwd=ROOT, env=bench.environment(bench.report),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -392,7 +392,7 @@ def test_a_run_that_a_signal_ends_has_its_table_and_report(
         assert process.stdout
         output = _until(process.stdout, lambda line: "Loading: deploys" in line)
         process.send_signal(number)
-        rest, _ = process.communicate(timeout=20)
+        rest, _ = process.communicate(timeout=300)
     assert process.returncode == status, [*output, rest]
     report = bench.read(bench.report)
     assert report

@@ -1,0 +1,41 @@
+"""A signal ends a run wherever it arrives."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import os, signal, sys, time, weakref
+import pyinfra
+pyinfra.is_cli = True
+from gpufleet.run.lifecycle import Run
+
+class Thing: pass
+
+def finalizer(_):
+    os.kill(os.getpid(), signal.{name})  # its handler runs here, and what it raises is ignored
+    sum(range(1000))
+
+run = Run()
+run.at_end(lambda: print("closed"), lambda: print("abandoned"))
+thing = Thing()
+watched = weakref.ref(thing, finalizer)
+del thing
+print("still there", flush=True)
+while True:
+    time.sleep(1)
+"""
+
+
+@pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_also_where_python_ignores_exceptions(name: str, status: int) -> None:
+    program = PROGRAM.replace("{name}", name)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.returncode == status, done.stderr
+    assert done.stdout.split("\n")[:3] == ["abandoned", "still there", "closed"]
+    assert "ignored" not in done.stderr
