@@ -16,7 +16,7 @@ from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.core.runtime_state import RuntimeState
 
 SCHEMA = 1  # version of the JSON; increased when a field is removed or changes its meaning
-Movement = dict[str, str | None]  # before, after; {}: the host has no such part
+Movement = dict[str, str | None]  # before, after; {}: not planned on the host
 Status = Literal["converged", "changed", "planned", "failed", "not reached"]
 BAD: tuple[Status, ...] = ("failed", "not reached")  # what makes the run exit with 1
 INTERNAL = ("name", "seen", "examined", "leaves")  # fields that the JSON does not have
@@ -69,15 +69,21 @@ class HostReport:
             self.settle()
 
     def as_dict(self) -> dict[str, Any]:
+        """Its part of the JSON: every field of the schema, also of a host that was not read."""
         data: dict[str, Any] = {}
         for key, value in asdict(self).items():
-            of_roles = key == "roles"
-            data |= {n: value[n] for n in in_schema() if n in value} if of_roles else {key: value}
+            data |= self._of_roles() if key == "roles" else {key: value}
+        data["plan"].setdefault("steps", [])
         data["findings"] = [finding.as_dict() for finding in self.findings]
         data["seconds"] = round(self.seconds, 2)
         for name in INTERNAL:
             del data[name]
         return data
+
+    def _of_roles(self) -> dict[str, Movement]:
+        unknown: Movement = {"before": None, "after": None}
+        absent = unknown if self.kind == "node" else {}
+        return {name: dict(self.roles.get(name) or absent) for name in in_schema()}
 
 
 @cache

@@ -71,10 +71,11 @@ class RunReport(BaseStateCallback):
         return self.hosts[name]
 
     def block(self, host: Host, problems: list[Finding]) -> None:
-        """Stop one host before it is changed; other hosts continue."""
+        """Stop one host before it is changed: nothing is planned; other hosts continue."""
         part = self.host(host.name)
         part.findings += [problem for problem in problems if problem not in part.findings]
         part.failed = True
+        part.steps.clear()
         try:
             self.state.fail_hosts({self.state.inventory.get_host(host.name)})
         except PyinfraError as error:  # no hosts remain, or more failed than --fail-percent allows

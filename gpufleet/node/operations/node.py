@@ -96,6 +96,7 @@ def current_node(*, wait_until_idle: bool = True) -> Node | None:
         return None
     plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins)
     if wait_until_idle and is_busy(facts) and not plan.converged(facts.loaded_driver):
+        _fill_versions(part, plan, facts)
         known = facts_once_idle(settings, plan.all_findings)
         if known is None:
             return None
@@ -187,8 +188,15 @@ def _fill(part: HostReport, node: Node) -> None:
     part.findings += plan.all_findings
     part.plan = describe(plan)
     part.examined = True
+    _fill_versions(part, plan, node.facts)
+    for each in plan.wanted:
+        part.runtimes |= each.role.runtimes(each.plan, node.facts)
+
+
+def _fill_versions(part: HostReport, plan: NodePlan, facts: NodeFacts) -> None:
+    """Also before the run waits for another one: the wait may end it."""
+    part.roles = {role.name: {} for role in node_roles()}
     for each in plan.wanted:
         role = each.role
-        before, after = role.versions(each.plan, node.facts.provenance.entry(role.entry))
+        before, after = role.versions(each.plan, facts.provenance.entry(role.entry))
         part.roles[role.name] = {"before": before, "after": after}
-        part.runtimes |= role.runtimes(each.plan, node.facts)

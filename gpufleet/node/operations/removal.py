@@ -54,23 +54,23 @@ def removal_target() -> RemovalNode | None:
         return None
     settings, facts = known
     left = _left()
-    if is_busy(facts) and (facts.provenance.exists or left.there):
+    report = RunReport.of(state)
+    part = report.host(host.name)
+    part.leaves = True
+    plan = plan_removal(settings, facts, load_catalog(), left)
+    _fill_versions(part, plan)
+    if is_busy(facts) and plan.owns:
         known = facts_once_idle(settings)
         if known is None:
             return None
         (settings, facts), left = known, _left()
-    plan = plan_removal(settings, facts, load_catalog(), left)
-    report = RunReport.of(state)
-    part = report.host(host.name)
+        plan = plan_removal(settings, facts, load_catalog(), left)
+        _fill_versions(part, plan)
     part.findings += plan.findings
     part.plan = plan.describe()
-    part.examined = part.leaves = True
+    part.examined = True
     for role, removal in plan.parts:
         part.runtimes |= role.runtimes_left(removal)
-    movements = {role: recorded.movement for role, recorded in plan.roles}
-    for name, shown in NODE_ROLES.items():
-        nothing: dict[str, str | None] = {"before": None, "after": None}
-        part.roles[name] = movements.get(name, nothing if shown == "always" else {})
     part.seconds = time.monotonic() - began
     if plan.blockers:
         part.runtimes = {}
@@ -79,6 +79,12 @@ def removal_target() -> RemovalNode | None:
         return None
     host_lock.arm(host, facts)
     return RemovalNode(settings, facts, plan, part) if plan.owns else None
+
+
+def _fill_versions(part: HostReport, plan: RemovalPlan) -> None:
+    """Also before the run waits for another one: the wait may end it."""
+    movements = {role: recorded.movement for role, recorded in plan.roles}
+    part.roles = {name: movements.get(name, {}) for name in NODE_ROLES}
 
 
 def _left() -> Unfinished:

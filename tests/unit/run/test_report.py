@@ -75,9 +75,22 @@ def test_the_schema_refuses_what_it_does_not_know() -> None:
         report | {"news": 1},
         report | {"started": "yesterday"},
         report | {"hosts": {"a": report["hosts"]["gpu-01"] | {"status": "fine"}}},
+        report | {"hosts": {"a": report["hosts"]["gpu-01"] | {"driver": {}}}},
+        report | {"hosts": {"a": report["hosts"]["gpu-01"] | {"plan": {}}}},
     ):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(spoilt, SCHEMA)
+
+
+def test_a_host_that_was_not_read_has_every_key() -> None:
+    unread = [HostReport("gpu-01"), HostReport("lab", kind="cluster")]
+    report = json.loads(as_json(unread, RUN))
+    jsonschema.validate(report, SCHEMA)
+    node, cluster = report["hosts"]["gpu-01"], report["hosts"]["lab"]
+    assert (node["status"], node["plan"]) == ("not reached", {"steps": []})
+    for role in ("driver", "toolkit", "exporter"):
+        assert node[role] == {"before": None, "after": None}
+        assert cluster[role] == {}
 
 
 def test_runtimes_stand_as_schema_and_page_say() -> None:
