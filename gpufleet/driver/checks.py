@@ -12,6 +12,7 @@ from gpufleet.driver.findings import choice as kinds
 from gpufleet.driver.needs import names
 from gpufleet.driver.offers import Offer, branches_of, kernel_takes_open, offer, offers
 from gpufleet.driver.selection import Request, advice, best, is_over
+from gpufleet.driver.settings import DriverSettings
 
 SOURCE_TITLES = {
     "nvidia": "NVIDIA's repository",
@@ -149,9 +150,8 @@ def version(request: Request, found: Offer) -> Iterator[Finding]:
         )
 
 
-def contradiction(request: Request) -> Iterator[Finding]:
+def contradiction(settings: DriverSettings) -> Iterator[Finding]:
     """driver_version against driver_branch."""
-    settings = request.settings
     if settings.version and settings.branch and str(branch_of(settings.version)) != settings.branch:
         yield kinds.VERSION_AGAINST_BRANCH(version=settings.version, branch=settings.branch)
 

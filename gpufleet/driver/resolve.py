@@ -95,7 +95,7 @@ def _pick(request: Request) -> _Pick:
     if settings.source == "distro" and not request.distribution.archive:
         title = request.distribution.title
         return _Pick(findings=(kinds.NO_DISTRO_DRIVER(title=title),))
-    contradiction = tuple(checks.contradiction(request))
+    contradiction = tuple(checks.contradiction(settings))
     if settings.version:
         picked = _asked_for(request, branch_of(settings.version), "driver_version")
     elif settings.branch:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.findings import settings as settings_findings
+from gpufleet.driver.checks import contradiction
 from gpufleet.driver.plan import DriverPlan, plan_driver
 from gpufleet.driver.preflight import inspect_driver
 from gpufleet.driver.record import DriverEntry
@@ -34,16 +34,7 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
     entry = DriverEntry
 
     def contradictions(self, settings: DriverSettings) -> list[Finding]:
-        branch, version = settings.branch, settings.version
-        if not (branch and version) or version.startswith(branch + "."):
-            return []
-        return [
-            settings_findings.CONTRADICTION(
-                first=f'driver_branch = "{branch}"',
-                second=f'driver_version = "{version}"',
-                problem=f"{version} is not of branch {branch}",
-            )
-        ]
+        return list(contradiction(settings))
 
     def logins(self, settings: DriverSettings) -> tuple[str, str | None] | None:
         return "driver_repo_logins", settings.repo_logins

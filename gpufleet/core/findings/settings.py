@@ -29,6 +29,9 @@ CONTRADICTION = blocker(
     "Conflicting settings",
     "{first} conflicts with {second}: {problem}.",
     "Change or remove one of the two.",
+    description="Two keys exclude each other: a key under its present and its former name with "
+    "different values, or two sources of charts; the message shows both. A driver_version of "
+    "another driver_branch is GF118. Nothing was done.",
 )
 
 NEAR_MISS = warning(

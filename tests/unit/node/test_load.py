@@ -81,8 +81,9 @@ def test_a_branch_may_be_written_as_a_number() -> None:
 
 def test_branch_and_version_must_agree() -> None:
     (found,) = problems({"driver_branch": "550", "driver_version": "580.159.03"})
-    assert found.startswith("GF203")
-    assert "580.159.03 is not of branch 550" in found
+    assert found.startswith(
+        "GF118 driver_version = 580.159.03 does not belong to driver_branch = 550"
+    )
 
 
 def test_a_password_in_a_url_is_not_repeated() -> None:
