@@ -11,9 +11,11 @@ from pydantic import ValidationError
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.findings import settings as findings
+from gpufleet.core.known_secrets import KnownSecrets
 from gpufleet.core.masks import masked
 from gpufleet.core.redact import redact
 from gpufleet.core.settings import DIGITS_LOST, RoleSettings
+from gpufleet.core.visible import printed
 
 TYPES = {
     "bool_type": "True or False, without quotes",
@@ -80,7 +82,8 @@ def load_role(
         by_key: dict[str, list[Mapping[str, Any]]] = {}
         for detail in error.errors():
             by_key.setdefault(keys[str(detail["loc"][0])], []).append(detail)
-        problems += [_invalid(key, details) for key, details in by_key.items()]
+        known = KnownSecrets(data)
+        problems += [_invalid(key, details, known) for key, details in by_key.items()]
         return None
 
 
@@ -98,22 +101,25 @@ def renamed_keys(data: Mapping[str, Any], roles: Roles) -> list[Finding]:
     return found
 
 
-def _invalid(key: str, details: list[Mapping[str, Any]]) -> Finding:
+def _invalid(key: str, details: list[Mapping[str, Any]], known: KnownSecrets) -> Finding:
     """One finding per key, also where its value matches none of several types."""
     of_items = [detail for detail in details if any(type(part) is int for part in detail["loc"])]
     whole = [detail for detail in details if detail not in of_items]
-    problem = "; and ".join(map(_problem_of_item, of_items)) or "; or ".join(map(problem_of, whole))
+    items = (_problem_of_item(detail, known) for detail in of_items)
+    values = (known.hide_in(problem_of(detail), printed(detail["input"])) for detail in whole)
+    problem = "; and ".join(items) or "; or ".join(values)
     if details[0]["type"] == DIGITS_LOST:
         problem += f" (on the command line: --data '{key}=\"{details[0]['ctx']['example']}\"')"
-    value = _shown((whole or of_items)[0]["input"])
+    value = _shown((whole or of_items)[0]["input"], known)
     return findings.INVALID_VALUE(key=key, value=value, problem=problem)
 
 
-def _problem_of_item(detail: Mapping[str, Any]) -> str:
+def _problem_of_item(detail: Mapping[str, Any], known: KnownSecrets) -> str:
     """The problem of one item of a list, or of one entry of a mapping."""
     allowed = detail.get("ctx", {}).get("expected") if detail["type"] == "literal_error" else None
-    item = _shown(detail["input"])
-    return f"contains {item}, which {f'is not {allowed}' if allowed else problem_of(detail)}"
+    item = _shown(detail["input"], known)
+    problem = f"is not {allowed}" if allowed else problem_of(detail)
+    return f"contains {item}, which {known.hide_in(problem, printed(detail['input']))}"
 
 
 def problem_of(detail: Mapping[str, Any]) -> str:
@@ -121,14 +127,15 @@ def problem_of(detail: Mapping[str, Any]) -> str:
     if detail["type"] in TYPES:
         return f"must be {TYPES[detail['type']]}"
     message = str(detail["msg"]).removeprefix("Value error, ")
-    if message.startswith(("is ", "must ", "names ")):
+    if message.startswith(("is ", "has ", "must ", "names ")):
         return message
     return f"is not allowed: {message[0].lower()}{message[1:]}"
 
 
-def _shown(value: object) -> str:
-    """An invalid value for a message: short, and without secrets."""
-    text = redact(repr(masked(value) if isinstance(value, Mapping) else value))
+def _shown(value: object, known: KnownSecrets) -> str:
+    """An invalid value for a message: short, without secrets and without those of other keys."""
+    text = printed(masked(value) if isinstance(value, Mapping) else value)
+    text = redact(known.hide(text))
     if "://" in text and "@" in text:
         text = text.split("://")[0] + "://***@" + text.rsplit("@", 1)[1]
     if "://" in text:

@@ -6,12 +6,14 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from difflib import unified_diff
+from itertools import repeat
 from typing import Any
+from urllib.parse import quote, unquote
 
 import tomlkit
 
-from gpufleet.core.redact import redact
-from gpufleet.core.visible import one_line
+from gpufleet.core.redact import redact, secrets_in
+from gpufleet.core.visible import one_line, printed
 
 MASK, MASK_CHANGED = "***", "*** (changed)"
 SHORTEST = 5  # characters of a secret that is looked for in a text
@@ -19,6 +21,12 @@ MISSING = object()
 _SECRET = re.compile(
     r"pass(word|wd|phrase)?$|passw|secret|token|credential|api[_-]?key|access[_-]?key"
     r"|private[_-]?key|auth",
+    re.IGNORECASE,
+)
+# in an inventory these too: `masked`, whose result marks releases, shows no text below them anyway
+_SECRET_DATA = re.compile(
+    r"cookie|pwd(?![a-z])|psk(?![a-z])|webhook[_-]?ur[il]|slack_api_url"
+    r"|(routing|service|integration|signing|encryption|account|master|shared)[_-]?key",
     re.IGNORECASE,
 )
 # names of Secrets and fields, which are no secrets themselves
@@ -68,11 +76,11 @@ def masked(value: Any, other: Any = MISSING, *, keys: tuple[str, ...] = ()) -> A
     `other`: what it is compared with, to report a change. `keys`: the way to it from the top.
     """
     if isinstance(value, Mapping):
-        named = str(value.get("name", ""))  # an entry of a container's `env`
+        named = printed(value.get("name", ""), str)  # an entry of a container's `env`
         known = other if isinstance(other, Mapping) else {}
         return {
-            _shown(str(key), key if key in known else other): masked(
-                inner, known.get(key, MISSING), keys=(*keys, *_way(str(key), named))
+            _shown(printed(key, str), key if key in known else other): masked(
+                inner, known.get(key, MISSING), keys=(*keys, *_way(printed(key, str), named))
             )
             for key, inner in value.items()
         }
@@ -88,7 +96,7 @@ def masked(value: Any, other: Any = MISSING, *, keys: tuple[str, ...] = ()) -> A
         if isinstance(value, int | float):
             return value
         if _is_harmless(keys):
-            return _shown(str(value), other)
+            return _shown(printed(value, str), other)
     return MASK if other is MISSING or other == value else MASK_CHANGED
 
 
@@ -113,27 +121,33 @@ def without(text: str, values: Any) -> str:
 def guarded(value: Any, *, keys: tuple[str, ...] = ()) -> Any:
     """`value` with each text below a secret key as a Secret."""
     if isinstance(value, Mapping):
-        named = str(value.get("name", ""))
+        named = printed(value.get("name", ""), str)
         return {
-            key: guarded(inner, keys=(*keys, *_way(str(key), named)))
+            key: guarded(inner, keys=(*keys, *_way(printed(key, str), named)))
             for key, inner in value.items()
         }
     if isinstance(value, list):
         return [guarded(inner, keys=keys) for inner in value]
-    return Secret(value) if isinstance(value, str) and any(map(_is_secret, keys)) else value
+    return Secret(value) if isinstance(value, str) and any(map(_holds_secret, keys)) else value
 
 
-def secret_texts(values: Any) -> list[str]:
-    """What stands below secret keys, for `replaced`: every line as it is and as a repr has it."""
+def secret_texts(values: Any, shortest: int = SHORTEST) -> list[str]:
+    """What stands below secret keys, and the secrets within other texts, for `replaced`: every line
+    as it is, as a repr has it and as a URL has it; the longest first."""
     found = {
         piece
         for keys, leaf, _ in _leaves(values, values)
-        if any(map(_is_secret, keys)) and leaf not in ("None", "True", "False")
-        for line in (leaf, *leaf.splitlines())
-        for piece in (line.strip(), json.dumps(line.strip())[1:-1], repr(line.strip())[1:-1])
-        if len(piece) >= SHORTEST
+        for secret in ([leaf] if any(map(_holds_secret, keys)) else secrets_in(leaf))
+        if secret not in ("None", "True", "False")
+        for line in (secret, *secret.splitlines())
+        for piece in _spellings(line.strip())
+        if len(piece) >= shortest
     }
     return sorted(found, key=len, reverse=True)
+
+
+def _spellings(text: str) -> tuple[str, ...]:
+    return text, json.dumps(text)[1:-1], repr(text)[1:-1], quote(text, safe=""), unquote(text)
 
 
 def replaced(text: str, secrets: Iterable[str]) -> str:
@@ -148,14 +162,17 @@ def _leaves(
 ) -> Iterator[tuple[tuple[str, ...], str, Any]]:
     """Every leaf: the keys that lead to it, its text, and what `masked` makes of it."""
     if isinstance(value, Mapping):
-        named = str(value.get("name", ""))
+        named = printed(value.get("name", ""), str)
         for (key, inner), other in zip(value.items(), shown.values(), strict=False):
-            yield from _leaves(inner, other, (*keys, *_way(str(key), named)))
-    elif isinstance(value, list | tuple):
-        for inner, other in zip(value, shown, strict=False):
+            yield from _leaves(inner, other, (*keys, *_way(printed(key, str), named)))
+    elif isinstance(value, list | tuple | set | frozenset):
+        others = shown if isinstance(shown, type(value)) else repeat(shown)
+        for inner, other in zip(value, others, strict=False):
             yield from _leaves(inner, other, keys)
+    elif isinstance(value, bytes):
+        yield keys, value.decode("utf-8", "replace"), shown
     else:
-        yield keys, str(value), shown
+        yield keys, printed(value, str), shown
 
 
 def _shown(text: str, other: Any) -> str:
@@ -172,6 +189,13 @@ def _way(key: str, named: str) -> tuple[str, ...]:
 
 def _is_secret(key: str) -> bool:
     return bool(_SECRET.search(key)) and not _REFERENCE.search(key)
+
+
+def _holds_secret(key: str) -> bool:
+    """Of the data of a host or cluster."""
+    if _REFERENCE.search(key) or key.endswith("existing_secret"):
+        return False
+    return _is_secret(key) or bool(_SECRET_DATA.search(key))
 
 
 def _is_harmless(keys: tuple[str, ...]) -> bool:

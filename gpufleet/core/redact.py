@@ -64,6 +64,7 @@ _QUERY = re.compile(
 _KNOWN_FORM = re.compile(
     r"\b(?:(?:sk|hf|nvapi|gh[pos]|github_pat|glpat|xox[abprs])[-_](?=[\w-]{0,99}\d)[\w-]{16,}|AKIA[0-9A-Z]{16}\b)"
 )
+_TOKEN_FORM = re.compile(r"(?=\S*\d)\S{8,}")  # a name that is rather a token: `git` is none
 _PRIVATE_KEY = re.compile(
     r"(?P<head>-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?P<tail>-----END|\Z)", re.DOTALL
 )
@@ -80,6 +81,29 @@ def redact(text: str) -> str:
         text = form.sub(r"\g<head>***", text)
     text = _KNOWN_FORM.sub("***", text)
     return _SECRET.sub(_mask, text)
+
+
+def secrets_in(text: str) -> list[str]:
+    """What `redact` masks in a text; of a login the password, or a token in the place of both."""
+    first, *others = redact(text).split("***")
+    if not others:
+        return []
+    if not text.startswith(first):
+        return [text]
+    found: list[str] = []
+    rest = text[len(first) :]
+    for following in others:
+        end = rest.find(following) if following else len(rest)
+        if end < 0:
+            return [*found, rest]
+        name, colon, password = rest[:end].partition(":")
+        of_login = following.startswith("@")
+        if not of_login:
+            found.append(rest[:end])
+        elif colon or _TOKEN_FORM.search(name):
+            found.append(password or name)
+        rest = rest[end + len(following) :]
+    return found
 
 
 def redacted_lines(lines: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ Otherwise a value that gpufleet repeats could contain lines that look like gpufl
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 BAR = "  | "  # before each line of untrusted text
@@ -34,6 +34,14 @@ def barred(lines: Iterable[str]) -> list[str]:
 def each_line(text: str) -> str:
     """A text of several lines that gpufleet composed: each is one visible line."""
     return "\n".join(map(one_line, text.split("\n")))
+
+
+def printed(value: object, form: Callable[[object], str] = repr) -> str:
+    """The repr of a value of an inventory, or its str: an object's own may raise."""
+    try:
+        return form(value)
+    except Exception as error:  # noqa: BLE001 - of the user's own class
+        return f"<{type(value).__name__} whose {form.__name__} raises {type(error).__name__}>"
 
 
 def visible(value: object) -> Any:

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.findings import settings as findings
+from gpufleet.core.known_secrets import KnownSecrets
 from gpufleet.core.load_settings import load_role, unknown_keys
 from gpufleet.core.settings import RoleSettings
 from gpufleet.helm.settings import ClusterAccess, Name, Values
@@ -99,13 +100,22 @@ def load_cluster_settings(
     device_plugin = load_role(DevicePluginSettings, data, problems)
     monitoring = load_role(MonitoringSettings, data, problems)
     gpu_operator = load_role(GpuOperatorSettings, data, problems)
-    if cluster and cluster.chart_dir and isinstance(cluster.chart_repository, str):
-        problems.append(_two_places(cluster.chart_dir, cluster.chart_repository))
-    if cluster and not cluster.chart_plain_http:
-        problems += [_without_tls(url) for url in _repositories(cluster) if _is_plain(url)]
+    problems += _contradictions(cluster, KnownSecrets(data)) if cluster else []
     if problems or not (cluster and device_plugin and monitoring and gpu_operator):
         return None, problems
     return ClusterSettings(cluster, device_plugin, monitoring, gpu_operator), []
+
+
+def _contradictions(cluster: ClusterAccess, known: KnownSecrets) -> list[Finding]:
+    """Conflicting settings of the access to a cluster; secrets of other keys are not shown."""
+    found = []
+    folder, repository = cluster.chart_dir, cluster.chart_repository
+    if folder and isinstance(repository, str):
+        found.append(_two_places(known.hide(folder), known.hide(repository)))
+    if not cluster.chart_plain_http:
+        plain = filter(_is_plain, _repositories(cluster))
+        found += [_without_tls(known.hide(url)) for url in plain]
+    return found
 
 
 def _repositories(cluster: ClusterAccess) -> list[str]:

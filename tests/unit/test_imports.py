@@ -66,7 +66,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
 }
 # a role of a node that names no more stands on what every role stands on
 ROOMS |= {role: ("facts", "host", "packages", "role") for role in NODE_ROLES if role not in ROOMS}
-SHELL = ("pyinfra", "gevent", "paramiko", "socket", "subprocess", "urllib", "requests",
+SHELL = ("pyinfra", "gevent", "paramiko", "socket", "subprocess", "urllib.request", "requests",
          "kubernetes", "testinfra", "pytest")  # fmt: skip
 SHELL_ROOMS = ("run", "host", "verify", "cli")  # the others: in `operations` alone
 PURE_OF_THEM = ("gpufleet.host.file_write", "gpufleet.host.settings")
