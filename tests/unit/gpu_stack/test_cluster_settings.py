@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import date
+from pathlib import Path
+
+import pytest
+
 from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.node.settings import load_settings
 
@@ -84,3 +89,20 @@ def test_two_places_for_all_charts_contradict_each_other() -> None:
     assert "cluster_chart_repository" in message
     single = {"gpu-operator": repository}
     assert problems(cluster_chart_dir="/charts", cluster_chart_repository=single) == []
+
+
+@pytest.mark.parametrize(
+    "key", ["monitoring_values", "gpu_operator_values", "device_plugin_values"]
+)
+@pytest.mark.parametrize("value", [date(2026, 11, 22), Path("/a"), {"hunter2"}, object()])
+def test_values_of_a_chart_are_what_json_has(key: str, value: object) -> None:
+    (found,) = problems(**{key: {"grafana": {"password": ["a", value]}}})
+    kind = type(value).__name__
+    assert f"has a value of type {kind} in grafana.password; a chart takes text" in found
+    assert "hunter2" not in found
+    (found,) = problems(**{key: {"grafana": {b"a": 1}}})
+    assert "has a key of type bytes in grafana; a chart takes text" in found
+
+
+def test_any_data_of_json_are_values() -> None:
+    assert not problems(monitoring_values={"a": [{1: None, "b": (True, 1.5)}], "c": {2: {}}})

@@ -236,3 +236,21 @@ def test_a_list_may_come_from_the_command_line(value: object, expected: object) 
     settings, found = load_settings({"toolkit_runtimes": value})
     assert settings is not None, found
     assert settings.of(TOOLKIT).runtimes == expected
+
+
+class Odd:
+    """An object of the user's that cannot be printed."""
+
+    def __repr__(self) -> str:
+        raise LookupError("hunter2")
+
+    __str__ = __repr__
+
+
+@pytest.mark.parametrize("value", [Odd(), [Odd()], {"a": Odd()}, {Odd(): 1}, ("docker", Odd())])
+@pytest.mark.parametrize("key", ["driver_branch", "toolkit_runtimes", "node_lock_timeout"])
+def test_a_value_that_cannot_be_printed_is_a_wrong_one(key: str, value: object) -> None:
+    (found,) = problems({key: value, "my_own": Odd(), "my_token": [Odd()]})
+    assert found.startswith(f"GF202 {key} = ")
+    assert ("raises LookupError" in found) is not isinstance(value, dict)  # which is masked
+    assert "hunter2" not in found
