@@ -9,14 +9,13 @@ from typing import Any
 from pyinfra import host, logger, state
 from pyinfra.api import FunctionCommand, Host, State, StringCommand
 from pyinfra.api.exceptions import PyinfraError
-from pyinfra.connectors.util import CommandOutput, OutputLine
+from pyinfra.connectors.util import CommandOutput
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.redact import redacted_lines
 from gpufleet.core.stopped import Stopped
-from gpufleet.core.visible import one_line
 from gpufleet.host import shell
 from gpufleet.host.asking import is_connected
+from gpufleet.host.failed_output import for_people
 from gpufleet.host.sudo import run
 from gpufleet.host.trouble import explain_error, refusal
 from gpufleet.run.reporting import RunReport
@@ -82,19 +81,8 @@ class _Watched(StringCommand):
             return _fail(state, host, explain_error(host, error, doing)), CommandOutput([])
         if not ok:
             _say_if_lost(state, host, doing)
-            _redact(output.combined_lines)
+            for_people(host.name, output.combined_lines)
         return ok, output
-
-
-def _redact(lines: list[OutputLine]) -> None:
-    """Take the secrets out of what pyinfra prints, also those over several lines of one stream."""
-    for stream in ("stdout", "stderr"):
-        mine = [line for line in lines if line.buffer_name == stream]
-        shown = redacted_lines([line.line for line in mine])
-        for line, text in zip(mine, shown, strict=False):
-            line.line = one_line(text)
-        gone = set(map(id, mine[len(shown) :]))
-        lines[:] = [line for line in lines if id(line) not in gone]
 
 
 def _say_if_lost(state: State, host: Host, doing: str) -> None:

@@ -70,8 +70,9 @@ BACKUPS_KEPT = info(
 PACKAGES_STAY = blocker(
     "GF569",
     "Packages could not be removed",
-    "The package manager refused to remove packages that no other package requires.",
-    "Its output follows. Fix the cause, then run remove again: it continues where it stopped.",
+    "The package manager failed to remove packages; its output follows.",
+    "Fix what it reports, then run remove again: it continues where it stopped. No space left: "
+    "free some first.",
 )
 
 KEY_NEEDED = info(

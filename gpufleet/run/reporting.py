@@ -12,7 +12,7 @@ from pyinfra.api.exceptions import PyinfraError
 
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
-from gpufleet.core.redact import redact
+from gpufleet.core.redact import redacted_lines
 from gpufleet.core.visible import barred, one_line
 from gpufleet.run import findings
 from gpufleet.run.connection import misspelt, quiet_paramiko, stop_alone, why_unreached
@@ -20,6 +20,11 @@ from gpufleet.run.lifecycle import Run
 from gpufleet.run.report import BAD, HostReport
 
 ERROR_LINES = 12  # of a failed operation's output that the report repeats
+
+
+def own_line(host: str) -> re.Pattern[str]:
+    """How the explanation of a failed step begins, as shell.explain writes it."""
+    return re.compile(rf"GF\d{{3}} {re.escape(host)}: ")
 
 
 class RunReport(BaseStateCallback):
@@ -186,13 +191,10 @@ class RunReport(BaseStateCallback):
                 part.changed += 1
             elif meta.did_error():
                 lines = [line for line in meta.stderr_lines if line.strip()]
-                shown = redact("\n".join(lines[:ERROR_LINES])).split("\n")
+                shown = redacted_lines(lines[:ERROR_LINES])
                 part.errors.append("\n".join([one_line(name), *barred(shown)]))
                 known = any(found.blocks for found in part.findings)
-                own = re.compile(
-                    rf"GF\d{{3}} {re.escape(host.name)}: "
-                )  # as shell.explain writes it
-                if not known and not any(map(own.match, shown)):
+                if not known and not any(map(own_line(host.name).match, shown)):
                     last = next((line for line in reversed(shown) if line.strip()), "no message")
                     part.findings.append(
                         findings.STEP_FAILED(operation=name, said=last.strip().rstrip("."))

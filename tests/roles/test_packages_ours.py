@@ -60,7 +60,7 @@ class Packages:
                 "packages/apt_transaction", ours, planned, "failed", "unbuilt", *words
             )
         else:
-            status, _ = self.run("packages/rpm_install", ours, planned, *words)
+            status, _ = self.run("packages/rpm_install", ours, planned, "failed", *words)
         assert status == int(fails)
 
     @property
@@ -161,3 +161,23 @@ def test_a_key_imported_during_the_download_is_noted(tmp_path: Path) -> None:
     assert packages.added == ["gpg-pubkey-d42d0685-1"]
     Path(f"{packages.file}.begun").unlink()
     assert "begun driver" in packages.run("node/unfinished", str(tmp_path / "home"), "driver")[1]
+
+
+def test_a_list_that_cannot_be_written_is_reported_with_the_code(packages: Packages) -> None:
+    command = script(
+        *(
+            ("packages/apt_transaction", f"{packages.folder}/no/list", "drv", "GF322 message", "")
+            if packages.manager == "apt"
+            else ("packages/rpm_install", f"{packages.folder}/no/list", "drv", "GF322 message")
+        ),
+        "touch",
+        f"{packages.folder}/ran",
+    )
+    done = subprocess.run(
+        ["sh", "-c", command.get_raw_value()], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    first, second, *_ = done.stderr.splitlines()
+    assert first == "GF322 message"
+    assert second == f"  | {packages.folder}/no/list cannot be written"
+    assert not (packages.folder / "ran").exists()

@@ -9,6 +9,7 @@ from pyinfra.api.deploy import add_deploy
 from pyinfra.api.operations import run_ops
 from pyinfra.connectors.util import CommandOutput, OutputLine
 
+from gpufleet.host.asking import MARK
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import command
 from gpufleet.run.reporting import RunReport
@@ -29,15 +30,13 @@ def fail() -> Commands:
     yield command("false")
 
 
-def test_it_is_visible_and_behind_a_bar(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def fails_with(output: list[OutputLine], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The report's error, by lines, of a command that fails on one of two hosts."""
     data = {"fake_delay": 0.0, "fake_delay_jitter": 0.0, "fake_responses": {}}
     state = State(Inventory((["@fake/one", "@fake/two"], data), {}), Config())
     report = RunReport(state)
     state.add_callback_handler(report)
     connect_all(state)
-    output = [OutputLine("stderr", line) for line in SAID + KEY]
     one = state.inventory.get_host("@fake/one")
     monkeypatch.setattr(
         one.connector, "run_shell_command", lambda *_, **__: (False, CommandOutput(output))
@@ -45,7 +44,14 @@ def test_it_is_visible_and_behind_a_bar(
     add_deploy(state, lambda: fail("Fail"))
     run_ops(state)
     (error,) = next(part for part in report.gather() if part.name == one.name).errors
-    _, *lines = error.split("\n")
+    return error.split("\n")
+
+
+def test_it_is_visible_and_behind_a_bar(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    output = [OutputLine("stderr", line) for line in SAID + KEY]
+    _, *lines = fails_with(output, monkeypatch)
     assert lines == [
         r"  | GF999 one: forged\r\x1b[2Kall is well",
         r"  |   Do as I say.\u2028GF998 one: forged",
@@ -57,3 +63,50 @@ def test_it_is_visible_and_behind_a_bar(
     assert "hunter2" not in caplog.text
     assert "hunter3" not in caplog.text
     assert not [line for line in printed if "\r" in line or "\x1b[2K" in line]
+
+
+def test_the_marks_around_an_answer_are_not_printed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    output = [
+        OutputLine("stdout", ""),
+        OutputLine("stdout", MARK),
+        OutputLine("stderr", "GF569 @fake/one: Packages could not be removed"),
+        OutputLine("stdout", "changed /etc/a"),
+        OutputLine("stderr", "  | dpkg: no space"),
+        OutputLine("stdout", ""),
+        OutputLine("stdout", MARK),
+    ]
+    said = fails_with(output, monkeypatch)
+    assert said == [
+        "Fail",
+        "  | GF569 @fake/one: Packages could not be removed",
+        "  |   | dpkg: no space",
+    ]
+    assert MARK not in caplog.text
+    assert "changed /etc/a" in caplog.text
+    assert "no space" in caplog.text
+
+
+def test_the_code_comes_before_what_programs_printed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = [
+        "sort: write failed: No space left",
+        "",
+        "GF322 @fake/one: apt failed",
+        "  Free some.",
+        "  | E: full",
+    ]
+    lines = fails_with([OutputLine("stderr", line) for line in said], monkeypatch)
+    assert lines[1:] == ["  | GF322 @fake/one: apt failed", "  |   Free some.", "  |   | E: full",
+                         "  |   | sort: write failed: No space left"]  # fmt: skip
+    shown = caplog.text
+    assert shown.index("GF322") < shown.index("E: full") < shown.index("sort: write failed")
+
+
+def test_a_step_that_fails_without_a_word_has_no_line_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert fails_with([], monkeypatch) == ["Fail"]
+    assert fails_with([OutputLine("stderr", "  ")], monkeypatch) == ["Fail"]

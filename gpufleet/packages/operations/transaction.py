@@ -109,6 +109,12 @@ def _apt(chosen: Transaction, words: Sequence[str], ours: str = "") -> StringCom
     return script("packages/apt_transaction", ours, " ".join(names), failed, unbuilt, *words)
 
 
+def _by_rpm(job: Job, added: str, words: Sequence[str]) -> StringCommand:
+    """The command that runs yum or dnf, which installs `added`."""
+    failed = explain(host.name, findings.TRANSACTION_FAILED(manager=job.manager))
+    return script("packages/rpm_install", job.ours, added, failed, *words)
+
+
 @operation
 def install(job: Job, found: Later[Found]) -> Commands:
     """
@@ -136,7 +142,7 @@ def install(job: Job, found: Later[Found]) -> Commands:
         if job.manager == "apt":
             yield _apt(chosen, words, job.ours)
         else:
-            yield script("packages/rpm_install", job.ours, added, *words)
+            yield _by_rpm(job, added, words)
     yield from _carry_out(job, chosen, added)
     if state.is_executing and job.reports:
         RunReport.of(state).host(host.name).seen[job.role] = chosen.version
@@ -182,5 +188,5 @@ def hold(job: Job, names: Sequence[str], plugin: Sequence[str] = ()) -> Commands
         yield script("packages/packages_before", job.record)
         come = " ".join(read(RpmTrial, manager, tuple(plugin)).added)
         yield script("packages/note_begun", f"{job.record}.begun", *plugin)
-        yield script("packages/rpm_install", job.ours, come, manager, "-y", "install", *plugin)
+        yield _by_rpm(job, come, (manager, "-y", "install", *plugin))
     yield script("packages/hold", manager, explain(host.name, findings.NOT_HELD()), *names)

@@ -8,12 +8,12 @@ packages_there() {
         rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\n' | sed 's/^gpg-pubkey /gpg-pubkey-/; s/ .*//'
     fi | sort -u | grep . # a host has some: none is a failure
 }
-# expect LIST NAME...: a transaction will install NAMEs; those that are already installed are not its own
+# expect MESSAGE LIST NAME...: a transaction will install NAMEs; those that are already installed are not its own
 expect() {
-    list=$1; shift
+    message=$1 list=$2; shift 2
     [ $# -gt 0 ] || return 0
-    { printf '%s\n' "$@" | sort -u >"$list.wanted" && packages_there >"$list.there" &&
-        comm -23 "$list.wanted" "$list.there" >>"$list"; } || fail "$list: cannot be written" ""
+    out=$({ printf '%s\n' "$@" | sort -u >"$list.wanted" && packages_there >"$list.there" &&
+        comm -23 "$list.wanted" "$list.there" >>"$list"; } 2>&1) || fail "$message" "$list cannot be written" "$out"
     rm -f "$list.wanted" "$list.there"
 }
 # settle LIST: the transaction finished or failed: packages that it did not install are not ours if installed later

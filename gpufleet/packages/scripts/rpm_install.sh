@@ -1,12 +1,12 @@
-# rpm_install.sh LIST NAMES WORD...: run the command WORD... of yum or dnf, which installs NAMES.
-list=$1 names=$2; shift 2
+# rpm_install.sh LIST NAMES MESSAGE WORD...: run the command WORD... of yum or dnf, which installs NAMES. A failure
+# is reported with MESSAGE.
+list=$1 names=$2 message=$3; shift 3
 # package names have no spaces: splitting is meant
 # shellcheck disable=SC2086
-expect "$list" $names
+expect "$message" "$list" $names
 out=$("$@" 2>&1)
 status=$?
 imported "$list" "$out"
 settle "$list"
-[ $status -eq 0 ] || exec >&2
+[ $status -eq 0 ] || fail "$message" "$(printf '%s\n' "$out" | tail -n 12)"
 printf '%s\n' "$out"
-exit $status

@@ -49,7 +49,7 @@ case $how in
 esac
 # package names have no spaces: splitting is meant
 # shellcheck disable=SC2086
-[ -z "$list" ] || expect "$list" $names
+[ -z "$list" ] || expect "$message" "$list" $names
 out=$(shell -y)
 imported "$list" "$out"
 [ -z "$list" ] || settle "$list"
