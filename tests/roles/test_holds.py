@@ -13,8 +13,13 @@ from gpufleet.host.shell import script
 DPKG_QUERY = """#!/bin/sh
 echo 'install ok installed free'
 echo 'hold ok installed held:amd64'
+echo 'hold ok installed held:i386'
+echo 'hold ok installed plain'
 echo 'hold ok not-installed gone'
 exit 1
+"""
+DPKG = """#!/bin/sh
+echo amd64
 """
 APT_MARK = """#!/bin/sh
 echo "$*" >>{log}
@@ -33,7 +38,8 @@ def log(tmp_path: Path) -> Path:
     """The calls of the fake package managers."""
     log = tmp_path / "log"
     log.touch()
-    for name, text in {"dpkg-query": DPKG_QUERY, "apt-mark": APT_MARK, "yum": YUM}.items():
+    fakes = {"dpkg-query": DPKG_QUERY, "dpkg": DPKG, "apt-mark": APT_MARK, "yum": YUM}
+    for name, text in fakes.items():
         (tmp_path / name).write_text(text.format(log=log))
         (tmp_path / name).chmod(0o755)
     return log
@@ -49,7 +55,10 @@ def run(log: Path, name: str, *words: str, lists: Path | None = None) -> tuple[i
 
 def test_only_what_is_held_is_released(log: Path) -> None:
     assert run(log, "packages/release", "apt", "GF330 message", "free", "held", "gone") == (0, "")
-    assert log.read_text() == "unhold held:amd64\n"
+    assert log.read_text() == "unhold held:amd64 plain\n"
+    log.write_text("")
+    assert run(log, "packages/release", "apt", "GF330 message", "held:i386") == (0, "")
+    assert log.read_text() == "unhold held:amd64 held:i386 plain\n"
 
 
 def test_a_package_that_stays_held_has_a_code(log: Path) -> None:
@@ -98,4 +107,61 @@ def test_old_locks_are_taken_away_only_where_there_are_some(log: Path) -> None:
         log.write_text("")
     lists.write_text("# one\n3:nvidia-driver-550.144-1.el7.*\n")
     assert run(log, "packages/hold", "yum", "", "nvidia-driver", lists=lists) == (0, "")
-    assert log.read_text() == "-q versionlock delete *nvidia-driver-[0-9]*\n" + add
+    assert log.read_text() == "-q versionlock delete 3:nvidia-driver-550.144-1.el7.*\n" + add
+
+
+OURS = ["3:nvidia-driver-550.144-1.el7.*", "nvidia-driver-3:550.163-1.el8.*"]
+THEIRS = [
+    "0:mynvidia-driver-550.144-1.el7.*",
+    "my-nvidia-driver-0:550.144-1.el8.*",
+    "nvidia-driver-550-extra-0:1.0-1.el8.*",
+    "0:nvidia-driver-1x-1.0-1.el7.*",
+    "nvidia-driver-cuda-3:550.144-1.el8.*",
+    "!3:nvidia-driver-570.10-1.el7.*",
+    "!nvidia-driver-3:570.10-1.el8.*",
+    "# 3:nvidia-driver-570.10-1.el7.*",
+]
+TOML = """version = "1.0"
+
+[[packages]]
+name = "mynvidia-driver"
+comment = "name = nvidia-driver"
+[[packages.conditions]]
+key = "evr"
+comparator = "="
+value = "3:550.144-1.fc43"
+
+[[packages]]
+name = "nvidia-driver" # ours
+[[packages.conditions]]
+key = "evr"
+comparator = "="
+value = "3:550.144-1.fc43"
+"""
+DELETE = """#!/bin/sh
+echo "$*" >>{log}
+[ "$3" = delete ] || exit 0
+sed -i '/^3:nvidia-driver-550/d; /^nvidia-driver-3:550/d' {lists}
+"""
+
+
+@pytest.mark.parametrize("name", ["hold", "release"])
+def test_a_lock_of_another_package_with_a_like_name_stays(log: Path, name: str) -> None:
+    lists = log.parent / "versionlock.list"
+    lists.write_text("\n".join([*THEIRS, *OURS, ""]))
+    for program, text in {"rpm": RPM, "yum": DELETE.format(log=log, lists=lists)}.items():
+        (log.parent / program).write_text(text)
+        (log.parent / program).chmod(0o755)
+    assert run(log, f"packages/{name}", "yum", "message", "nvidia-driver", lists=lists) == (0, "")
+    assert log.read_text().splitlines()[0] == f"-q versionlock delete {' '.join(OURS)}"
+    assert lists.read_text().splitlines() == THEIRS
+    log.write_text("")
+    assert run(log, "packages/release", "yum", "message", "nvidia-driver", lists=lists) == (0, "")
+    assert log.read_text() == ""  # every call of yum costs seconds
+
+
+def test_a_lock_of_dnf_5_is_deleted_by_its_name(log: Path) -> None:
+    lists = log.parent / "versionlock.toml"
+    lists.write_text(TOML)
+    run(log, "packages/release", "yum", "message", "nvidia-driver", lists=lists)
+    assert log.read_text() == "-q versionlock delete nvidia-driver\n"

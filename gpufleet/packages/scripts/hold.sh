@@ -5,19 +5,16 @@ if [ "$manager" = apt ]; then
     exit 0
 fi
 # every call of yum takes seconds: one removes the old locks, if any; another adds the new ones
-old='' new=''
+new=''
 for name; do
     version=$(rpm -q --qf '%{VERSION}-%{RELEASE}' "$name") || fail "$message" "$version"
-    old="$old *$name-[0-9]*"
     new="$new $name-$version"
 done
-lists=$(sed -n 's/^[[:space:]]*locklist[[:space:]]*=[[:space:]]*//p' \
-    /etc/yum/pluginconf.d/versionlock.conf /etc/dnf/plugins/versionlock.conf 2>/dev/null)
-lists="$lists /etc/yum/pluginconf.d/versionlock.list /etc/dnf/plugins/versionlock.list /etc/dnf/versionlock.toml"
+old=$(version_locks "$@")
 set -f
 # package names and versions have no spaces: splitting is meant
 # shellcheck disable=SC2086
-if grep -qs '^[^#]' $lists; then yum -q versionlock delete $old >/dev/null 2>&1; fi
+if [ -n "$old" ]; then yum -q versionlock delete $old >/dev/null 2>&1; fi
 # shellcheck disable=SC2086
 out=$(yum -q versionlock add $new 2>&1) || fail "$message" "$out"
 exit 0

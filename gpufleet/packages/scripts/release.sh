@@ -2,8 +2,11 @@
 # be removed, and then the package manager may not know its name.
 manager=$1 message=$2; shift 2
 if [ "$manager" = apt ]; then
+    # a name stands for every architecture there, and gpufleet holds the host's own
     held=$(dpkg-query -W -f '${Status} ${binary:Package}\n' "$@" 2>/dev/null |
-        awk '$1 == "hold" && $3 != "not-installed" { print $4 }')
+        awk -v own=":$(dpkg --print-architecture)" -v names=" $* " '
+            $1 != "hold" || $3 == "not-installed" { next }
+            !/:/ || substr($4, index($4, ":")) == own || index(names, " " $4 " ") { print $4 }')
     [ -n "$held" ] || exit 0
     # package names have no spaces: splitting is meant
     # shellcheck disable=SC2086
@@ -11,21 +14,11 @@ if [ "$manager" = apt ]; then
     exit 0
 fi
 has yum || exit 0
-old=''
-for name; do old="$old *$name-[0-9]*"; done
+old=$(version_locks "$@")
+[ -n "$old" ] || exit 0
 set -f
 # shellcheck disable=SC2086
-out=$(yum -q versionlock delete $old 2>&1) # its exit status is 1 also where there was none to delete
-locked() { # the locks of NAMEs that are still there; yum 3 writes epoch:name-version, dnf name-epoch:version
-    for list in /etc/yum/pluginconf.d/versionlock.list /etc/dnf/plugins/versionlock.list; do
-        [ -e "$list" ] || continue
-        while IFS= read -r lock; do
-            for name; do
-                case $lock in "$name"-[0-9]* | [0-9]*:"$name"-[0-9]*) printf '%s: %s\n' "$list" "$lock" ;; esac
-            done
-        done <"$list"
-    done
-}
-left=$(locked "$@")
+out=$(yum -q versionlock delete $old 2>&1)
+left=$(version_locks "$@")
 [ -z "$left" ] || fail "$message" "$left" "$out"
 exit 0

@@ -18,7 +18,7 @@ CODE = "\n".join(path.read_text() for path in sorted(ROOT.glob("gpufleet/**/*.py
             "script",
             "scripts",
             ".sh",
-            {"host/prelude", "host/gpu_work", "packages/package_notes"},
+            {"host/prelude", "host/gpu_work", "packages/package_notes", "packages/version_locks"},
         ),  # parts of others
         (r"(?:read|loader)", "data", ".yaml", set()),
     ],
