@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from gpufleet.core.findings import Finding
 from gpufleet.facts.model import NodeFacts
-from gpufleet.host.file_write import edited
+from gpufleet.host.file_write import FileWrite, edited
 from gpufleet.node import findings
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.preflight import inspect_host
@@ -57,6 +57,12 @@ class NodePlan:
         return all(part.role.converged(part.plan, loaded) for part in self.wanted)
 
     @property
+    def files(self) -> tuple[FileWrite, ...]:
+        """The text files that change, for --diff: once each, in the order of the roles."""
+        edits = (file for part in self.wanted for file in part.role.edits(part.plan))
+        return tuple(dict.fromkeys((*_replaced(self.wanted, self.archives), *edits)))
+
+    @property
     def all_findings(self) -> tuple[Finding, ...]:
         later = (finding for part in self.parts[1:] for finding in part.findings)
         return (*self.findings, *later)
@@ -97,6 +103,12 @@ def plan_node(
 
 def _edits(parts: Sequence[RolePart], archives: ArchivesPlan, facts: NodeFacts) -> list[Finding]:
     """One finding for each file edited on the host that this run replaces."""
+    files = _replaced(parts, archives)
+    return [findings.FILE_EDITED(file=path) for path in edited(files, facts)]
+
+
+def _replaced(parts: Sequence[RolePart], archives: ArchivesPlan) -> list[FileWrite]:
+    """The files of gpufleet's own that are written."""
     files = list(archives.files)
     for part in parts:
         files += part.role.files(part.plan)
@@ -104,7 +116,7 @@ def _edits(parts: Sequence[RolePart], archives: ArchivesPlan, facts: NodeFacts) 
         repository = part.role.repository(part.plan)
         if repository and repository.needed and repository.source:
             files.append(repository.source)
-    return [findings.FILE_EDITED(file=path) for path in edited(files, facts)]
+    return files
 
 
 def _lacking(parts: Iterable[RolePart]) -> tuple[str, ...] | None:

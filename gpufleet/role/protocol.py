@@ -135,6 +135,10 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
         """Files that the role writes."""
         return ()
 
+    def edits(self, plan: PlanOf) -> tuple[FileWrite, ...]:
+        """Files of others that the role edits, as they are afterwards; empty if it removes one."""
+        return ()
+
     def repository(self, plan: PlanOf) -> RepositoryPlan | None:
         """The package repository that it adds."""
         return None

@@ -9,7 +9,6 @@ from pyinfra import host
 
 from gpufleet.facts.files import BACKUPS, HOME, NOTES
 from gpufleet.facts.model import NodeFacts
-from gpufleet.host.file_write import FileWrite
 from gpufleet.host.files import INCOMING, show_diff, stamp
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import command, explain, script, upload
@@ -29,6 +28,7 @@ def configure(facts: NodeFacts, plan: RuntimePlan | None) -> Commands:
     if plan is None or (not plan.changes and plan.activation == "none"):
         host.noop("the runtime is configured" if plan else "the host has no such runtime")
         return
+    show_diff(facts, [change.shown for change in plan.changes])
     mark = stamp()
     backups = {change.path: f"{BACKUPS}/{mark}{change.path}" for change in plan.changes}
     if plan.changes:
@@ -38,7 +38,6 @@ def configure(facts: NodeFacts, plan: RuntimePlan | None) -> Commands:
         backups[note] = f"{BACKUPS}/{mark}{note}"
         yield from _note(plan, note, mark, backups[note])
     for number, change in enumerate(plan.changes):
-        show_diff(facts, [change.write or FileWrite(change.path, "")])
         yield from _put(
             plan, change, f"{mark}-{number}", backups[change.path], (note, backups.get(note, ""))
         )

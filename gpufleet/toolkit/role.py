@@ -8,6 +8,7 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.core.runtime_state import RuntimeState
 from gpufleet.facts.model import NodeFacts
+from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.logins import Logins, with_login
 from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.role.protocol import (
@@ -56,6 +57,9 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
         if plan is None:
             return context
         return replace(context, served=frozenset(r.key for r in plan.runtimes if r.managed))
+
+    def edits(self, plan: ToolkitPlan) -> tuple[FileWrite, ...]:
+        return tuple(change.shown for runtime in plan.runtimes for change in runtime.changes)
 
     def converged(self, plan: ToolkitPlan, driver: str | None) -> bool:
         return plan.converged(driver)

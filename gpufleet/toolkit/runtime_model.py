@@ -51,6 +51,11 @@ class ConfigChange:
     def write(self) -> FileWrite | None:
         return None if self.after is None else FileWrite(self.path, self.after, self.mode)
 
+    @property
+    def shown(self) -> FileWrite:
+        """For the output of --diff, which takes a file that goes for an empty one."""
+        return self.write or FileWrite(self.path, "")
+
 
 @dataclass(frozen=True, slots=True)
 class RuntimePlan:

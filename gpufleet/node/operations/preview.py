@@ -8,6 +8,7 @@ from pyinfra import host, state
 
 from gpufleet.core.inventory import CLUSTERS
 from gpufleet.gpu_stack.operations.stack import Stack, current_stack
+from gpufleet.host.files import show_diff
 from gpufleet.host.groups import is_cluster
 from gpufleet.node.operations.node import current_node
 from gpufleet.run.reporting import RunReport
@@ -22,7 +23,9 @@ def preview(roles_of_clusters: Callable[[Stack], None]) -> None:
     report = RunReport.of(state)
     report.plan_only = True
     if not is_cluster(host):
-        current_node(wait_until_idle=False)  # reports what deploys/gpu_node.py would do
+        node = current_node(wait_until_idle=False)  # reports what deploys/gpu_node.py would do
+        if node:
+            show_diff(node.facts, node.plan.files)
     stack = current_stack(preview=True) if CLUSTERS in host.groups else None
     if stack is None:
         return

@@ -77,8 +77,8 @@ def open_components(facts: NodeFacts, source: FileWrite | None, lock_timeout: in
     if source is None:
         host.noop("the distribution's archive is enabled")
         return
-    yield wait_for_lock(lock_timeout)
     show_diff(facts, [source])
+    yield wait_for_lock(lock_timeout)
     yield script("packages/keep_files", KEPT, source.path)
     yield from put([source])
     message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=f"what {source.path} names"))
