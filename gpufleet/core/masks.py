@@ -54,6 +54,7 @@ _HARMLESS_BELOW: Mapping[str, Collection[str]] = {
     "matchExpressions": ("key", "operator", "values"),
     "metricRelabelings": _RELABELING,
     "metric_relabel_configs": _RELABELING,
+    "podAnnotations": ("gpufleet/counters",),
     "relabel_configs": _RELABELING,
     "relabelings": _RELABELING,
     "runtimes": ("path", "runtimeType"),

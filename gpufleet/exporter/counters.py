@@ -40,6 +40,16 @@ class Builtin(Sourced):
     fields: tuple[FieldName, ...]
 
 
+class Choosing(Sourced):
+    """How an exporter is given a list. See counters.yaml for the fields."""
+
+    folder: str
+    file_options: tuple[str, ...]
+    map_options: tuple[str, ...]
+    variables: tuple[str, ...]
+    tag: str
+
+
 class CounterCatalog(Sourced):
     """counters.yaml"""
 
@@ -47,6 +57,7 @@ class CounterCatalog(Sourced):
     first: ExporterVersion
     until: ExporterVersion
     builtin: Builtin
+    choosing: Choosing
     profiling: tuple[str, ...]
     topics: tuple[Topic, ...]
 

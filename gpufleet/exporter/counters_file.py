@@ -68,8 +68,25 @@ def collected(
     if has_list(catalog, version):
         found = _topics(catalog, version, generations)
         return frozenset(entry.field for _, fields in found for entry in fields)
+    return own_fields(catalog, version)
+
+
+def own_fields(catalog: CounterCatalog, version: str) -> frozenset[str]:
+    """The fields that an exporter of `version` collects without a list."""
     before = not renames(catalog, version)
     return frozenset(catalog.builtin.fields) if before else frozenset()
+
+
+def too_new(catalog: CounterCatalog, version: str, fields: Collection[str]) -> dict[str, str]:
+    """Those of `fields` that an exporter of `version` does not know yet, each with the version
+    that first does. Fields that the catalog lacks are not judged."""
+    number = version_tuple(version)
+    return {
+        entry.field: entry.since
+        for topic in catalog.topics
+        for entry in topic.fields
+        if entry.field in fields and entry.since and number < version_tuple(entry.since)
+    }
 
 
 def fields_of(csv: str) -> frozenset[str]:

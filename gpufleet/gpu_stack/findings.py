@@ -37,10 +37,18 @@ NO_GPU_NODES = warning(
 
 COUNTERS_NOT_PASSED = warning(
     "GF877",
-    "Chart does not support a list of counters",
-    "dcgm-exporter {version} does not support monitoring_counters: the value customMetrics was "
-    "added in {since}.",
-    "Remove monitoring_counters, or use a newer chart where Kubernetes allows it.",
+    "Exporter does not get the list of counters",
+    "dcgm-exporter {version} does not get monitoring_counters: {why}.",
+    "Remove monitoring_counters, or what prevents it.",
+)
+
+COUNTERS_UNKNOWN = blocker(
+    "GF910",
+    "Counters unknown to the exporter",
+    "dcgm-exporter {version} does not know these fields of its list, and does not start with "
+    "them: {names}.",
+    "Remove them from monitoring_counters, or use a newer dcgm-exporter (cluster_chart_versions, "
+    "or image.tag in monitoring_exporter_values).",
 )
 
 NFD_THERE = info(

@@ -6,15 +6,14 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from gpufleet.core.findings import Finding
-from gpufleet.exporter.counters import load_counters
-from gpufleet.exporter.counters_file import collected, counters_csv, fields_of
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder, our_releases
+from gpufleet.gpu_stack.exporter import ExporterPlan, plan_exporter
 from gpufleet.gpu_stack.gpu_operator import plan_operator
 from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.gpu_stack.settings import ClusterSettings
-from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, STACK, chart_values
-from gpufleet.helm.chart_choice import choose_charts, has_feature, memory_limit
+from gpufleet.helm.builder import NFD, OPERATOR, PLUGIN, STACK, chart_values
+from gpufleet.helm.chart_choice import choose_charts
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.helm.release import Release
 from gpufleet.kube.facts import ClusterFacts, ClusterNode
@@ -59,17 +58,22 @@ def plan_stack(
     monitors = plan_monitors(monitoring, facts)
     build.findings += monitors.findings
     parts = [_prometheus(build, monitors)]
+    exporter: ExporterPlan | None = None
     if access.stack == "gpu-operator":
         parts.append(plan_operator(build, monitors, named))
     else:
-        parts += [_nfd(build, bool(label_nodes)), _plugin(build), _exporter(build, monitors)]
+        parts += [_nfd(build, bool(label_nodes)), _plugin(build)]
+        exporter = plan_exporter(build, monitors)
+        parts.append(exporter.release if exporter else None)
     parts += [plan_adapter(build, monitoring, monitors), plan_detector(build, monitoring, monitors)]
     if not known:
         build.findings.append(_no_gpu_nodes(settings, catalog))
     label, value = next(iter(catalog.gpu_labels.labels.items()))
     secret = (settings.monitoring.namespace, GRAFANA_SECRET)
     dashboards, too_large = plan_dashboards(settings.monitoring, _has_grafana(settings, monitors))
-    alerts, unheard = plan_alerts(settings.monitoring, facts, monitors, _collected(build, parts))
+    alerts, unheard = plan_alerts(
+        settings.monitoring, facts, monitors, exporter.collected if exporter else None
+    )
     build.findings += [*too_large, *unheard]
     makes_secret = monitors.install and not settings.monitoring.grafana_existing_secret
     return StackPlan(
@@ -81,6 +85,8 @@ def plan_stack(
         secret=secret if makes_secret else None,
         dashboards=dashboards,
         alerts=alerts,
+        counters=exporter.counters if exporter else None,
+        exporter_monitor=exporter.monitor if exporter else None,
         receivers=_receivers(settings, monitors),
         findings=tuple(dict.fromkeys(build.findings)),
     )
@@ -143,60 +149,6 @@ def _plugin(build: StackBuilder) -> Release:
     return replace(release, ready=replace(release.ready, offering=tuple(build.gpu_nodes)))
 
 
-def _exporter(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
-    wanted = build.settings.monitoring
-    if not (wanted.enabled and wanted.exporter):
-        return None
-    catalog, version = build.catalog, build.charts[EXPORTER].version
-    images = catalog.exporter_images
-    others = build.others(*images.names, chart=EXPORTER)
-    others += [
-        work
-        for work in build.facts.on_host_port(images.port)
-        if work not in others and not build.is_ours(work, EXPORTER)
-    ]
-    if others:
-        build.findings.append(findings.EXPORTER_THERE(found=others[0].ref))
-        return None
-    takes_counters = has_feature(catalog, EXPORTER, version, "customMetrics")
-    if wanted.counters and not takes_counters:
-        since = catalog.charts[EXPORTER].features["customMetrics"]
-        build.findings.append(findings.COUNTERS_NOT_PASSED(version=version, since=since))
-    runtime = has_feature(catalog, EXPORTER, version, "runtimeClassName")
-    values = chart_values(
-        "monitoring/dcgm-exporter.yaml",
-        service_monitor=monitors.scrape == "service-monitor",
-        monitor_labels=dict(monitors.labels),
-        memory=wanted.exporter_memory or memory_limit(catalog, EXPORTER, _most_gpus(build)),
-        runtime_class=build.settings.device_plugin.runtime_class if runtime else None,
-        relabelings=has_feature(catalog, EXPORTER, version, "serviceMonitor.relabelings"),
-        counters=_counters(build) if takes_counters else None,
-        gpu_labels=catalog.gpu_labels.labels,
-    )
-    pods = {EXPORTER: len(build.gpu_nodes)} if build.gpu_nodes else {}
-    return build.release(
-        EXPORTER, wanted.namespace, values, wanted=wanted.exporter_values, pods=pods
-    )
-
-
-def _counters(build: StackBuilder) -> str | None:
-    """The list for the exporter's chart: the user's, else ours; None for the chart's own."""
-    version = build.charts[EXPORTER].version
-    return build.settings.monitoring.counters or counters_csv(load_counters(), version)
-
-
-def _collected(build: StackBuilder, parts: Collection[Release | None]) -> frozenset[str] | None:
-    """What our exporter collects; None where none of ours is among the releases."""
-    if not any(release and release.chart == EXPORTER for release in parts):
-        return None
-    version = build.charts[EXPORTER].version
-    takes = has_feature(build.catalog, EXPORTER, version, "customMetrics")
-    asked = build.settings.monitoring.counters
-    if takes and asked:
-        return fields_of(asked)
-    return collected(load_counters(), version)
-
-
 def _receivers(settings: ClusterSettings, monitors: MonitorPlan) -> tuple[str, str] | None:
     wanted = settings.monitoring
     if not monitors.install or not wanted.alert_receivers:
@@ -211,11 +163,6 @@ def _has_gpu(node: ClusterNode, catalog: ChartCatalog) -> bool:
         return True
     by_label = any(node.labels.get(name) == value for name, value in labels.labels.items())
     return by_label or any(node.labels.get(name) == "true" for name in labels.also)
-
-
-def _most_gpus(build: StackBuilder) -> int:
-    resource = build.catalog.resource
-    return max((node.capacity.get(resource, 0) for node in build.facts.nodes), default=0)
 
 
 def _unlabelled(

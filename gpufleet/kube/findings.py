@@ -99,6 +99,13 @@ WRONG_CLUSTER = blocker(
     "Select the context of the intended cluster. If it was rebuilt, set cluster_uid to: kubectl "
     "get namespace kube-system -o jsonpath={{.metadata.uid}}",
 )
+OBJECT_OF_OTHERS = blocker(
+    "GF900",
+    "Name taken by an object of others",
+    "{path} exists and was not created by gpufleet, which needs an object of that name. It was "
+    "not changed.",
+    "Rename or delete that object, then run again.",
+)
 WRITE_REFUSED = blocker(
     "GF880",
     "API server rejected a change",

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+MANAGER = "gpufleet"  # of the fields that we apply
 OURS = {"app.kubernetes.io/managed-by": "gpufleet"}
 Body = Mapping[str, Any]
 
@@ -66,6 +67,14 @@ def changes(wanted: ObjectSet, live: Iterable[Body]) -> tuple[ObjectChange, ...]
             found.append(ObjectChange("change", name, body))
     gone = sorted(set(there) - set(wanted.labelled()))
     return (*found, *(ObjectChange("delete", name, {}) for name in gone))
+
+
+def is_ours(live: Body) -> bool:
+    """Whether we wrote an object: it has our label, or fields that we applied."""
+    about = live.get("metadata") or {}
+    labels = about.get("labels") or {}
+    managers = {entry.get("manager") for entry in about.get("managedFields") or ()}
+    return OURS.items() <= labels.items() or MANAGER in managers
 
 
 def _has(live: Any, wanted: Any) -> bool:

@@ -62,5 +62,9 @@ def _silent(catalog: AlertCatalog, collected: Collection[str] | None) -> list[Fi
     """A finding where some alerts never fire because our exporter does not collect their fields."""
     if collected is None:
         return []
-    names = [alert.name for alert in catalog.alerts if missing_fields(catalog, alert, collected)]
+    names = [
+        f"{alert.name} ({', '.join(missing)})"
+        for alert in catalog.alerts
+        if (missing := missing_fields(catalog, alert, collected))
+    ]
     return [findings.ALERTS_WITHOUT_FIELDS(names=", ".join(names))] if names else []

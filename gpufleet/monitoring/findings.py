@@ -99,9 +99,10 @@ RULES_NOT_SELECTED = warning(
 ALERTS_WITHOUT_FIELDS = warning(
     "GF897",
     "Alerts without metrics",
-    "The exporter does not collect the fields that these alerts use, so they never fire: {names}.",
-    "Use a dcgm-exporter from 3.6.0 to 4.8 (cluster_chart_versions), or list the fields in "
-    "monitoring_counters.",
+    "The exporter does not collect fields that these alerts use, so they never fire: {names}.",
+    "Use a dcgm-exporter from 3.0.0 to 4.8: cluster_chart_versions, or image.tag in "
+    "monitoring_exporter_values where Kubernetes is too old for its chart. If the list is your "
+    "own (monitoring_counters), add the fields.",
 )
 
 RECEIVERS_WRONG = blocker(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpufleet.gpu_stack.operations import counters
 from gpufleet.gpu_stack.operations import stack as operations
 from gpufleet.gpu_stack.operations.stack import Stack
 from gpufleet.helm.builder import ADAPTER, DETECTOR, EXPORTER, STACK
@@ -27,8 +28,18 @@ def install_prometheus(stack: Stack) -> None:
 
 @role("Monitoring")
 def install_exporter(stack: Stack) -> None:
-    """Apply the plan of dcgm-exporter: one pod on every node with GPUs."""
+    """Apply the plan of dcgm-exporter: one pod on every node with GPUs.
+
+    A ConfigMap with its list of counters exists before pods mount it, and as long as they do.
+    """
+    wanted, api = stack.plan.counters, stack.run.cluster.api
+    if wanted and wanted.objects and not stack.run.report.failed:
+        counters.apply_list("Apply the list of counters", api, wanted, stack.daemonsets(EXPORTER))
     stack.apply("Install dcgm-exporter", EXPORTER)
+    if not stack.run.report.failed:
+        objects.apply_objects("Apply the exporter's monitor", api, stack.plan.exporter_monitor)
+    if wanted and not wanted.objects and not stack.run.report.failed:
+        objects.apply_objects("Remove the list of counters", api, wanted)
 
 
 @role("Monitoring")

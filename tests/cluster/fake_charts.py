@@ -201,7 +201,12 @@ def crd(kind: str, chart: FakeChart) -> dict[str, Any]:
     spec: dict[str, Any] = {"type": "object", "properties": {}}
     spec["properties"] = {
         name: {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-        for name in ("serviceMonitorSelector", "serviceMonitorNamespaceSelector", "selector")
+        for name in (
+            "serviceMonitorSelector",
+            "serviceMonitorNamespaceSelector",
+            "selector",
+            "namespaceSelector",
+        )
     }
     spec["properties"]["endpoints"] = {
         "type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},

@@ -25,11 +25,15 @@ SOUND = {"/version": VERSION, "/api/v1/namespaces/kube-system": SYSTEM}
 
 @contextmanager
 def api(answers: dict[str, Any]) -> Iterator[str]:
-    """An API server with these responses, by path, and SOUND ones otherwise; its URL."""
+    """An API server with these responses, by path, and SOUND ones otherwise; its URL. It has no
+    object of gpufleet's."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             path = self.path.split("?")[0]
+            if path.rsplit("/", 1)[1].startswith("gpufleet"):
+                self.send_error(404)
+                return
             answer = {**SOUND, **answers}.get(path, ITEMS)
             packed = isinstance(answer, bytes)
             body = answer if packed else json.dumps(answer).encode()

@@ -19,6 +19,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.responses import ResponseRefused
 from gpufleet.kube import findings
 from gpufleet.kube.kubeconfig import Kubeconfig
+from gpufleet.kube.objects import MANAGER
 from gpufleet.kube.operations.access import (
     ClusterProblem,
     KubeAccess,
@@ -151,7 +152,7 @@ class ClusterApi:
             path,
             body=body,
             content="application/apply-patch+yaml",
-            query={"fieldManager": "gpufleet", "force": "true"},
+            query={"fieldManager": MANAGER, "force": "true"},
         )
 
     def delete(self, path: str) -> dict[str, Any]:

@@ -5,23 +5,33 @@ from __future__ import annotations
 from functools import partial
 
 from pyinfra import host
+from pyinfra.api import FunctionCommand
 
 from gpufleet.host.operation import Commands
-from gpufleet.kube.objects import ObjectChange, ObjectSet, changes
+from gpufleet.kube.findings import OBJECT_OF_OTHERS
+from gpufleet.kube.objects import ObjectChange, ObjectSet, changes, is_ours
+from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.kube.operations.boundary import cluster_operation, write
 from gpufleet.kube.operations.namespaces import ensure_namespace
 
 
 def pending(api: ClusterApi, wanted: ObjectSet) -> tuple[ObjectChange, ...]:
-    """The writes that are needed. Raises ApiError if the API rejects the list."""
+    """The writes that are needed. Raises ApiError if the API rejects the list, and ClusterProblem
+    if the name of an object is taken by one that is not ours."""
     try:
         live = api.list(wanted.path, labelSelector=wanted.selector)
     except ApiError as error:
         if error.status != 404:  # a kind or group that the API does not serve
             raise
         live = []
-    return changes(wanted, live)
+    found = changes(wanted, live)
+    for change in found:
+        path = f"{wanted.path}/{change.name}"
+        there = api.find(path) if change.action == "create" else None
+        if there and not is_ours(there):
+            raise ClusterProblem(OBJECT_OF_OTHERS(path=path))
+    return found
 
 
 @cluster_operation
@@ -37,10 +47,15 @@ def apply_objects(api: ClusterApi, wanted: ObjectSet | None) -> Commands:
         host.noop("objects are up to date")
         return
     for change in found:
-        path = f"{wanted.path}/{change.name}"
-        deleted = partial(api.delete, path)
-        applied = partial(_apply, api, wanted.namespace, path, change)
-        yield write(f"{change.action} {path}", deleted if change.action == "delete" else applied)
+        yield written(api, wanted, change)
+
+
+def written(api: ClusterApi, wanted: ObjectSet, change: ObjectChange) -> FunctionCommand:
+    """The command of one change of a set."""
+    path = f"{wanted.path}/{change.name}"
+    deleted = partial(api.delete, path)
+    applied = partial(_apply, api, wanted.namespace, path, change)
+    return write(f"{change.action} {path}", deleted if change.action == "delete" else applied)
 
 
 def _apply(api: ClusterApi, namespace: str, path: str, change: ObjectChange) -> None:

@@ -96,6 +96,7 @@ RUNTIMES = {"runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}
             {"relabelings": [{"sourceLabels": ["a"], "targetLabel": "node"}]},
             "+relabelings[0].targetLabel: node",
         ),
+        ({"podAnnotations": {"gpufleet/counters": "x"}}, '+podAnnotations."gpufleet/counters": x'),
     ],
 )
 def test_what_gpufleet_sets_is_shown(values: dict[str, Any], line: str) -> None:

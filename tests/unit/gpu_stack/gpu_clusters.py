@@ -20,6 +20,7 @@ from gpufleet.kube.facts import (
     ServerVersion,
     Workload,
 )
+from gpufleet.kube.objects import ObjectSet
 
 CATALOG = load_charts()
 LABEL = {"nvidia.com/gpu.present": "true"}
@@ -89,3 +90,9 @@ def values(plan: StackPlan, name: str) -> Any:
 
 def codes(plan: StackPlan) -> set[str]:
     return {finding.code for finding in plan.findings}
+
+
+def exporter_monitor(plan: StackPlan) -> ObjectSet:
+    """The ServiceMonitor of the exporter that is not the chart's; raises if no exporter is ours."""
+    assert plan.exporter_monitor is not None
+    return plan.exporter_monitor

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.kube.objects import ObjectSet, changes
+from gpufleet.kube.objects import ObjectSet, changes, is_ours
 from gpufleet.monitoring.dashboards import FOLDER, plan_dashboards
 from gpufleet.monitoring.models import load_grafana
 from gpufleet.monitoring.settings import MonitoringSettings
@@ -53,6 +53,14 @@ def test_different_objects_are_updated(other: dict[str, Any]) -> None:
     assert [str(change) for change in changes(WANTED, [{**LIVE[0], **other}, LIVE[1]])] == [
         "change a"
     ]
+
+
+def test_an_object_without_our_label_and_fields_is_not_ours() -> None:
+    assert not is_ours(config_map("a"))
+    assert not is_ours({"metadata": {"name": "a", "managedFields": [{"manager": "kubectl"}]}})
+    assert is_ours(LIVE[0])
+    unlabelled = {"metadata": {"name": "a", "managedFields": [{"manager": "gpufleet"}]}}
+    assert is_ours(unlabelled), "its label was removed"
 
 
 def test_a_list_of_another_length_differs() -> None:
