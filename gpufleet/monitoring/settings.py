@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from gpufleet.core.settings import RoleSettings, Url, matching
 from gpufleet.exporter.settings import Counters
@@ -14,6 +15,47 @@ NodePort = Annotated[int, Field(ge=1, le=65535)]
 Quantity = Annotated[
     str, matching(r"[0-9]+(\.[0-9]+)?([kMGT]i?)?", "a quantity, such as 512Mi or 50Gi")
 ]
+
+_LIST = (list, tuple)
+# Entries of the exporter's values that gpufleet reads, outer ones first; * is every item of a list.
+_KINDS: Mapping[str, type | tuple[type, ...]] = {
+    "namespaceOverride": str,
+    "image": dict,
+    "customMetrics": str,
+    "arguments": _LIST,
+    **{
+        path: kind
+        for key in ("extraEnv", "extraConfigMapVolumes", "extraVolumeMounts")
+        for path, kind in ((key, _LIST), (f"{key}.*", dict))
+    },
+    "extraConfigMapVolumes.*.configMap": dict,
+    "serviceMonitor": dict,
+    "serviceMonitor.additionalLabels": dict,
+}
+_WORDS: Mapping[type | tuple[type, ...], str] = {str: "a text", _LIST: "a list", dict: "a mapping"}
+
+
+def _check_exporter_values(values: Values) -> Values:
+    """None is allowed everywhere but in lists: it removes an entry of the chart's."""
+    for path, kind in _KINDS.items():
+        for found in _at(values, path.split(".")):
+            if not isinstance(found, kind) and (found is not None or path.endswith("*")):
+                raise ValueError(f"must have {_WORDS[kind]} as {path.replace('.*', '[]')}")
+    return values
+
+
+def _at(value: Any, keys: Sequence[str]) -> Iterator[Any]:
+    """What stands at a path of keys."""
+    if not keys:
+        yield value
+    elif keys[0] == "*":
+        for item in value or ():
+            yield from _at(item, keys[1:])
+    elif isinstance(value, Mapping) and keys[0] in value:
+        yield from _at(value[keys[0]], keys[1:])
+
+
+ExporterValues = Annotated[Values, AfterValidator(_check_exporter_values)]
 
 
 class MonitoringSettings(RoleSettings):
@@ -100,7 +142,7 @@ class MonitoringSettings(RoleSettings):
     values: Values = Field(
         {}, description="Values of kube-prometheus-stack; they override the defaults."
     )
-    exporter_values: Values = Field(
+    exporter_values: ExporterValues = Field(
         {}, description="Values of dcgm-exporter; they override the defaults."
     )
     adapter_values: Values = Field(

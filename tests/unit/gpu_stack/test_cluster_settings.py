@@ -106,3 +106,34 @@ def test_values_of_a_chart_are_what_json_has(key: str, value: object) -> None:
 
 def test_any_data_of_json_are_values() -> None:
     assert not problems(monitoring_values={"a": [{1: None, "b": (True, 1.5)}], "c": {2: {}}})
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"serviceMonitor": {"additionalLabels": "x"}}, "a mapping as serviceMonitor.additional"),
+        ({"serviceMonitor": True}, "a mapping as serviceMonitor"),
+        ({"image": "registry.example/exporter:1"}, "a mapping as image"),
+        ({"arguments": "-f /mine.csv"}, "a list as arguments"),
+        ({"customMetrics": ["DCGM_FI_DEV_GPU_UTIL"]}, "a text as customMetrics"),
+        ({"namespaceOverride": 7}, "a text as namespaceOverride"),
+        ({"extraEnv": {"NAME": "x"}}, "a list as extraEnv"),
+        ({"extraVolumeMounts": ["/mine"]}, "a mapping as extraVolumeMounts[]"),
+        ({"extraVolumeMounts": [None]}, "a mapping as extraVolumeMounts[]"),
+        (
+            {"extraConfigMapVolumes": [{"name": "x", "configMap": "x"}]},
+            "a mapping as extraConfigMapVolumes[].configMap",
+        ),
+    ],
+)
+def test_values_of_the_exporter_have_the_kinds_that_its_chart_reads(
+    values: dict[str, object], problem: str
+) -> None:
+    (message,) = problems(monitoring_exporter_values=values)
+    assert message.startswith("monitoring_exporter_values = ")
+    assert f" must have {problem}" in message
+    assert problems(monitoring_exporter_values=dict.fromkeys(values)) == []
+
+
+def test_lists_of_the_exporters_values_may_be_tuples() -> None:
+    assert problems(monitoring_exporter_values={"arguments": ("-d", "g"), "extraEnv": ({},)}) == []
