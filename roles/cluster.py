@@ -26,6 +26,6 @@ def apply_roles(stack: Stack) -> None:
             gpu_operator.install(stack)
         else:
             device_plugin.install(stack)
-            install_exporter(stack)
+        install_exporter(stack)
         install_adapter(stack)
         install_detector(stack)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Literal
 
@@ -22,6 +23,7 @@ class CounterField(Entry):
     help: Annotated[str, StringConstraints(pattern=r'^[^,"\n]+$')]
     since: ExporterVersion | None = None
     until: ExporterVersion | None = None
+    gone: tuple[ExporterVersion, ExporterVersion] | None = None
     note: str = ""
 
 
@@ -44,6 +46,9 @@ class Choosing(Sourced):
     """How an exporter is given a list. See counters.yaml for the fields."""
 
     folder: str
+    own_files: Mapping[str, str]
+    own_map: str
+    own_volume: str
     file_options: tuple[str, ...]
     map_options: tuple[str, ...]
     variables: tuple[str, ...]

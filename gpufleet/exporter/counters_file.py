@@ -30,13 +30,13 @@ def _topics(
         having = catalog.profiling if topic.profiling else topic.generations
         if having and generations and not set(generations) & set(having):
             continue
-        known = tuple(field for field in topic.fields if _knows(version, field))
+        known = tuple(field for field in topic.fields if _lists(version, field))
         if known:
             yield topic, known
 
 
-def _knows(version: str, field: CounterField) -> bool:
-    """Whether an exporter of `version` supports the field."""
+def _lists(version: str, field: CounterField) -> bool:
+    """Whether our list for an exporter of `version` has the field."""
     since, until = version_tuple(field.since or "0"), version_tuple(field.until or "9999")
     return since <= version_tuple(version) < until
 
@@ -58,35 +58,27 @@ def counters_csv(
     return "\n".join(lines) + "\n"
 
 
-def collected(
-    catalog: CounterCatalog, version: str, generations: Collection[str] = ()
-) -> frozenset[str]:
-    """The fields that an exporter of `version` collects, with our list if there is one.
-
-    From `catalog.until` on, the exporter's own list has other names: returns none.
-    """
-    if has_list(catalog, version):
-        found = _topics(catalog, version, generations)
-        return frozenset(entry.field for _, fields in found for entry in fields)
-    return own_fields(catalog, version)
-
-
 def own_fields(catalog: CounterCatalog, version: str) -> frozenset[str]:
     """The fields that an exporter of `version` collects without a list."""
     before = not renames(catalog, version)
     return frozenset(catalog.builtin.fields) if before else frozenset()
 
 
-def too_new(catalog: CounterCatalog, version: str, fields: Collection[str]) -> dict[str, str]:
-    """Those of `fields` that an exporter of `version` does not know yet, each with the version
-    that first does. Fields that the catalog lacks are not judged."""
-    number = version_tuple(version)
-    return {
-        entry.field: entry.since
-        for topic in catalog.topics
-        for entry in topic.fields
-        if entry.field in fields and entry.since and number < version_tuple(entry.since)
-    }
+def unknown_fields(
+    catalog: CounterCatalog, version: str, fields: Collection[str]
+) -> dict[str, str]:
+    """Those of `fields` that an exporter of `version` does not know, each with the versions that
+    do. Fields that the catalog lacks are not judged."""
+    number, found = version_tuple(version), {}
+    for entry in [entry for topic in catalog.topics for entry in topic.fields]:
+        since, (gone, again) = entry.since or "0", entry.gone or ("9999", "9999")
+        if entry.field not in fields:
+            continue
+        if number < version_tuple(since):
+            found[entry.field] = f"{since} and newer"
+        elif version_tuple(gone) <= number < version_tuple(again):
+            found[entry.field] = f"before {gone}, and {again} and newer"
+    return found
 
 
 def fields_of(csv: str) -> frozenset[str]:

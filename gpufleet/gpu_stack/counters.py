@@ -1,7 +1,8 @@
 """Which counters dcgm-exporter collects in a cluster, and how it gets their list. Pure.
 
-A chart with the value customMetrics puts a list into a ConfigMap of its own and mounts it. An older
-one mounts ConfigMaps, but creates none with a list: gpufleet creates it.
+A chart with the value customMetrics puts a list into a ConfigMap of its own and mounts it. Where
+the chart is older, or the user's values change what it mounts or starts, gpufleet writes the
+ConfigMap: its name has the list's fingerprint, so that each revision of the release names its own.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.versions import version_tuple
 from gpufleet.exporter.counters import Choosing, CounterCatalog
-from gpufleet.exporter.counters_file import counters_csv, fields_of, own_fields, too_new
+from gpufleet.exporter.counters_file import counters_csv, fields_of, own_fields, unknown_fields
 from gpufleet.gpu_stack import findings
 from gpufleet.helm.builder import EXPORTER
 from gpufleet.helm.chart_choice import has_feature
@@ -23,36 +25,30 @@ from gpufleet.kube.objects import ObjectSet
 from gpufleet.monitoring.settings import MonitoringSettings
 
 PART = "exporter-counters"
-CONFIG_MAP = "gpufleet-exporter-counters"
+CONFIG_MAP = "gpufleet-exporter-counters"  # and the fingerprint; alone: the volume's name
 FOLDER, FILE = "/etc/gpufleet", "counters.csv"
 CHECKSUM = "gpufleet/counters"  # annotation of the exporter's pods: they restart with the list
 VALUE, VOLUMES, MOUNTS = "customMetrics", "extraConfigMapVolumes", "extraVolumeMounts"
 
 Values = Mapping[str, Any]
-Way = Literal["value", "config-map", "theirs", "none"]
 
 
 @dataclass(frozen=True, slots=True)
 class CounterPlan:
     """How the exporter gets its list of counters.
 
-    `values`: of the chart, below the user's. `lists`: values above the user's, whose entries they
+    `values`: of the chart, below the user's. `over`: values above the user's, whose entries they
     contain. `text`: of our ConfigMap, None if none is needed. `collected`: the fields, None if
-    unknown: the user's values name a list that gpufleet does not read.
+    unknown: the user's values name a list that gpufleet does not read. `prevented`: why the
+    exporter gets no list from gpufleet, "" if it does, or gpufleet has none.
     """
 
     collected: frozenset[str] | None
     values: Values = field(default_factory=dict)
-    lists: Values = field(default_factory=dict)
+    over: Values = field(default_factory=dict)
     text: str | None = None
+    prevented: str = ""
     findings: tuple[Finding, ...] = ()
-
-    def objects(self, wanted: MonitoringSettings) -> ObjectSet:
-        """Our ConfigMap, in the namespace of the chart's objects; none if none is needed."""
-        namespace = str(wanted.exporter_values.get("namespaceOverride") or wanted.namespace)
-        path = f"/api/v1/namespaces/{namespace}/configmaps"
-        maps = () if self.text is None else (_config_map(self.text),)
-        return ObjectSet(namespace, path, PART, maps)
 
 
 def plan_counters(
@@ -60,109 +56,131 @@ def plan_counters(
 ) -> CounterPlan:
     """The plan for `version` of the exporter's chart. The user's list and values win over ours."""
     theirs = wanted.exporter_values
-    exporter = _exporter_version(counters, version, theirs)
-    takes = has_feature(charts, EXPORTER, version, VALUE)
-    asked = theirs[VALUE] if takes and VALUE in theirs else wanted.counters
-    text = str(asked) if asked else counters_csv(counters, exporter)
-    way, why = _way(charts, counters.choosing, version, theirs)
-    if way == "value" and VALUE in theirs and not asked:
-        way, why = "none", f"{VALUE} in monitoring_exporter_values is empty"
-    if way == "theirs":
-        return CounterPlan(None, findings=_not_passed(version, wanted, why))
-    if way == "none" or text is None:
-        collected = own_fields(counters, exporter)
-        return CounterPlan(collected, findings=_not_passed(version, wanted, why))
-    plan = _passed(way, text, theirs)
-    unknown = too_new(counters, exporter, plan.collected or ()) if asked else {}
-    if not unknown:
-        return plan
-    names = ", ".join(f"{name} (since {since})" for name, since in unknown.items())
-    found = findings.COUNTERS_UNKNOWN(version=exporter, names=names)
-    return CounterPlan(plan.collected, plan.values, plan.lists, plan.text, (found,))
+    tag = (theirs.get("image") or {}).get("tag")
+    exporter = _exporter_version(counters.choosing, tag) if tag else version
+    by_value = has_feature(charts, EXPORTER, version, VALUE)
+    source, asked = "monitoring_counters", wanted.counters
+    if by_value and VALUE in theirs:
+        source, asked = f"{VALUE} in monitoring_exporter_values", theirs[VALUE]
+    prevented, unread = _obstacle(charts, counters.choosing, version, theirs)
+    if source != "monitoring_counters" and not asked:
+        prevented = prevented or f"the value {source} is empty"
+    text = asked or counters_csv(counters, exporter or version)
+    if prevented or not text:
+        collected = None if unread else own_fields(counters, exporter or version)
+        return CounterPlan(collected, prevented=prevented)
+    plan = _passed(counters.choosing, text, theirs, by_value=by_value)
+    doubts: list[Finding] = []
+    if not exporter:
+        doubts.append(findings.EXPORTER_VERSION_UNKNOWN(tag=tag, version=version))
+    elif unknown := unknown_fields(counters, exporter, plan.collected or ()):
+        names = ", ".join(f"{name} ({why})" for name, why in unknown.items())
+        doubts.append(findings.COUNTERS_UNKNOWN(version=exporter, source=source, names=names))
+    return replace(plan, findings=tuple(doubts))
 
 
-def _way(charts: ChartCatalog, choosing: Choosing, version: str, theirs: Values) -> tuple[Way, str]:
-    """How the list reaches the exporter, and why it does not."""
-    own = _list_of_theirs(choosing, theirs)
-    if own:
-        return "theirs", f"{own} in monitoring_exporter_values names another list"
-    mounting = VOLUMES in theirs or MOUNTS in theirs  # null too: it removes the chart's own
-    if has_feature(charts, EXPORTER, version, VALUE) and not mounting:
-        return "value", ""
+def list_objects(wanted: MonitoringSettings, text: str | None) -> ObjectSet:
+    """Our ConfigMap with a list, in the namespace of the chart's objects; none for None."""
+    namespace = exporter_namespace(wanted)
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    return ObjectSet(namespace, path, PART, () if text is None else (_config_map(text),))
+
+
+def exporter_namespace(wanted: MonitoringSettings) -> str:
+    """Where the chart puts its objects."""
+    return wanted.exporter_values.get("namespaceOverride") or wanted.namespace
+
+
+def _obstacle(
+    charts: ChartCatalog, choosing: Choosing, version: str, theirs: Values
+) -> tuple[str, bool]:
+    """Why the exporter cannot get a list of ours, "" if it can; and whether it then reads one of
+    the user's, which gpufleet does not know."""
+    key = _names_a_list(choosing, theirs)
+    if key:
+        return f"the value {key} in monitoring_exporter_values names another list", True
+    options, _ = _split(choosing, theirs)
+    others = [value for _, value in options if value != _own_file(choosing, version)]
+    if others:
+        file = f"{others[-1]} of the image"
+        return f"the value arguments in monitoring_exporter_values names {file}", False
     if not has_feature(charts, EXPORTER, version, VOLUMES):
         since = charts.charts[EXPORTER].features[VOLUMES]
-        return "none", f"its chart mounts ConfigMaps from {since} on"
-    if "arguments" in theirs:
-        return "none", "arguments in monitoring_exporter_values replace the one that names the list"
-    return "config-map", ""
+        return f"its chart mounts ConfigMaps from {since} on", False
+    return "", False
 
 
-def _passed(way: Way, text: str, theirs: Values) -> CounterPlan:
-    checksum = {"podAnnotations": {CHECKSUM: digest(text)}}
-    collected = fields_of(text)
-    if way == "value":
-        return CounterPlan(collected, {VALUE: text, **checksum})
-    volume = {"name": CONFIG_MAP, "configMap": {"name": CONFIG_MAP}}
-    mount = {"name": CONFIG_MAP, "mountPath": FOLDER, "readOnly": True}
-    lists = {
-        VOLUMES: [*(theirs.get(VOLUMES) or ()), volume],
-        MOUNTS: [*(theirs.get(MOUNTS) or ()), mount],
-    }
-    values = {"arguments": ["-f", f"{FOLDER}/{FILE}"], **checksum}
-    return CounterPlan(collected, values, lists, text)
-
-
-def _list_of_theirs(choosing: Choosing, theirs: Values) -> str:
+def _names_a_list(choosing: Choosing, theirs: Values) -> str:
     """The value by which the user names a list of their own; "" if none does."""
-    for key in ("arguments", "extraEnv", VOLUMES, MOUNTS):
-        if not isinstance(theirs.get(key) or [], list):
-            return key  # left as it is: helm reports it
-    if any(_names_a_list(choosing, word) for word in _options(theirs.get("arguments"))):
-        return "arguments"
     inside = f"{choosing.folder}/"
-    if any(f"{path}/".startswith(inside) for path in _all(theirs, MOUNTS, "mountPath")):
+    options, _ = _split(choosing, theirs)
+    for option, value in options:
+        if option in choosing.map_options or not value.startswith(inside):
+            return "arguments"
+    volumes, mounts = _of_theirs(choosing, theirs)
+    if any(f"{mount.get('mountPath')}/".startswith(inside) for mount in mounts):
         return MOUNTS
-    names = _all(theirs, "extraEnv", "name")
+    if MOUNTS not in theirs and any(each.get("name") == choosing.own_volume for each in volumes):
+        return VOLUMES  # in place of the one that the chart mounts
+    names = {each.get("name") for each in theirs.get("extraEnv") or ()}
     return "extraEnv" if names & set(choosing.variables) else ""
 
 
-def _all(theirs: Values, key: str, inner: str) -> set[Any]:
-    """The value of `inner` in every entry of a list."""
-    return {entry.get(inner) for entry in theirs.get(key) or () if isinstance(entry, Mapping)}
+def _split(choosing: Choosing, theirs: Values) -> tuple[list[tuple[str, str]], list[Any]]:
+    """The options of the user's arguments that choose a list, with their values, and the other
+    words: -f PATH, --collectors=PATH."""
+    words = iter(theirs.get("arguments") or ())
+    options, others = [], []
+    for word in words:
+        name, equals, value = str(word).partition("=")
+        option = name.lstrip("-") if name.startswith("-") else ""
+        if option in (*choosing.file_options, *choosing.map_options):
+            options.append((option, value if equals else str(next(words, ""))))
+        else:
+            others.append(word)
+    return options, others
 
 
-def _options(arguments: list[Any] | None) -> list[tuple[str, str]]:
-    """The options of a command line with their values: -f PATH, --collectors=PATH."""
-    words = [str(word) for word in arguments or ()]
-    found = []
-    for number, word in enumerate(words):
-        name, _, value = word.partition("=")
-        if name.startswith("-"):
-            after = words[number + 1] if number + 1 < len(words) else ""
-            found.append((name.lstrip("-"), value or after))
-    return found
+def _own_file(choosing: Choosing, version: str) -> str:
+    """The file with a list that the chart's own arguments name."""
+    number = version_tuple(version)
+    known = [file for first, file in choosing.own_files.items() if version_tuple(first) <= number]
+    return known[-1]
 
 
-def _names_a_list(choosing: Choosing, option: tuple[str, str]) -> bool:
-    """Whether an option names a list that neither the image nor the chart has."""
-    name, value = option
-    if name in choosing.map_options:
-        return True
-    return name in choosing.file_options and not value.startswith(f"{choosing.folder}/")
+def _of_theirs(choosing: Choosing, theirs: Values) -> tuple[list[Values], list[Values]]:
+    """The user's volumes and mounts, without those that repeat the chart's own list."""
+    given = list(theirs.get(VOLUMES) or ())
+    repeated = [
+        each for each in given if (each.get("configMap") or {}).get("name") == choosing.own_map
+    ]
+    names = {each.get("name") for each in repeated}
+    if VOLUMES not in theirs:
+        names.add(choosing.own_volume)
+    mounts = [each for each in theirs.get(MOUNTS) or () if each.get("name") not in names]
+    return [each for each in given if each not in repeated], mounts
 
 
-def _exporter_version(counters: CounterCatalog, chart: str, theirs: Values) -> str:
-    """The exporter's version: of the image that the user's values name, else the chart's."""
-    image = theirs.get("image")
-    tag = image.get("tag") if isinstance(image, Mapping) else None
-    found = re.match(counters.choosing.tag, str(tag or ""))
-    return found[1] if found else chart
+def _passed(choosing: Choosing, text: str, theirs: Values, *, by_value: bool) -> CounterPlan:
+    """By the chart's value where the user's values leave its mounts and arguments as they are, else
+    by our ConfigMap, beside what they mount and start."""
+    collected = fields_of(text)
+    if by_value and not {"arguments", VOLUMES, MOUNTS} & set(theirs):
+        return CounterPlan(collected, {VALUE: text, "podAnnotations": {CHECKSUM: digest(text)}})
+    volumes, mounts = _of_theirs(choosing, theirs)
+    _, words = _split(choosing, theirs)
+    over = {
+        VOLUMES: [*volumes, {"name": CONFIG_MAP, "configMap": {"name": config_map_name(text)}}],
+        MOUNTS: [*mounts, {"name": CONFIG_MAP, "mountPath": FOLDER, "readOnly": True}],
+        "arguments": [*words, "-f", f"{FOLDER}/{FILE}"],
+    }
+    return CounterPlan(collected, over=over, text=text)
 
 
-def _not_passed(version: str, wanted: MonitoringSettings, why: str) -> tuple[Finding, ...]:
-    if not (wanted.counters and why):
-        return ()
-    return (findings.COUNTERS_NOT_PASSED(version=version, why=why),)
+def _exporter_version(choosing: Choosing, tag: Any) -> str:
+    """The exporter's version that a tag names, "" if it names none."""
+    found = re.match(choosing.tag, str(tag))
+    return found[found.lastindex or 0] if found else ""
 
 
 def digest(text: str) -> str:
@@ -170,10 +188,15 @@ def digest(text: str) -> str:
     return f"sha256-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
+def config_map_name(text: str) -> str:
+    """The name of our ConfigMap with that list."""
+    return f"{CONFIG_MAP}-{digest(text)}"
+
+
 def _config_map(text: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": CONFIG_MAP, "annotations": {CHECKSUM: digest(text)}},
+        "metadata": {"name": config_map_name(text)},
         "data": {FILE: text},
     }

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gpufleet.core.findings import Finding
 from gpufleet.core.merge import merged
 from gpufleet.exporter.counters import load_counters
+from gpufleet.exporter.counters_file import own_fields
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder
-from gpufleet.gpu_stack.counters import plan_counters
+from gpufleet.gpu_stack.counters import (
+    CounterPlan,
+    exporter_namespace,
+    list_objects,
+    plan_counters,
+)
 from gpufleet.helm.builder import EXPORTER, chart_values
 from gpufleet.helm.chart_choice import has_feature, memory_limit
 from gpufleet.helm.release import Release
 from gpufleet.kube.objects import ObjectSet
+from gpufleet.monitoring.alert_models import load_alerts
+from gpufleet.monitoring.alerting import silent_alerts
 from gpufleet.monitoring.monitors import MonitorPlan
 from gpufleet.monitoring.settings import MonitoringSettings
 
@@ -24,20 +33,31 @@ PART = "exporter-monitor"
 
 @dataclass(frozen=True, slots=True)
 class ExporterPlan:
-    """The exporter's release. `collected`: the fields that it collects, None if unknown.
-    `counters`: the ConfigMap with its list. `monitor`: its ServiceMonitor, if not the chart's."""
+    """The exporter's release, None if there is none of ours, and the objects beside it.
 
-    release: Release
+    `collected`: the fields that it collects, None if unknown. `counters`: the ConfigMap with its
+    list. `monitor`: its ServiceMonitor, if not the chart's; None: what is there stays.
+    """
+
+    release: Release | None
     collected: frozenset[str] | None
     counters: ObjectSet
-    monitor: ObjectSet
+    monitor: ObjectSet | None
 
 
-def plan_exporter(build: StackBuilder, monitors: MonitorPlan) -> ExporterPlan | None:
-    """The plan of our exporter; None where it is disabled, or others run one."""
+def no_exporter(build: StackBuilder) -> ExporterPlan:
+    """Nothing is installed. Our objects stay as long as the release of an earlier run uses them."""
+    wanted = build.settings.monitoring
+    uses = build.facts.release(wanted.namespace, EXPORTER)
+    monitor = None if uses else _monitors(wanted, ())
+    return ExporterPlan(None, None, list_objects(wanted, None), monitor)
+
+
+def plan_exporter(build: StackBuilder, monitors: MonitorPlan) -> ExporterPlan:
+    """The plan of our exporter; without a release where it is disabled, or others run one."""
     wanted = build.settings.monitoring
     if not (wanted.enabled and wanted.exporter):
-        return None
+        return no_exporter(build)
     catalog, version = build.catalog, build.charts[EXPORTER].version
     images = catalog.exporter_images
     others = build.others(*images.names, chart=EXPORTER)
@@ -48,9 +68,9 @@ def plan_exporter(build: StackBuilder, monitors: MonitorPlan) -> ExporterPlan | 
     ]
     if others:
         build.findings.append(findings.EXPORTER_THERE(found=others[0].ref))
-        return None
+        return no_exporter(build)
     counters = plan_counters(catalog, load_counters(), version, wanted)
-    build.findings += counters.findings
+    build.findings += [*counters.findings, *_prevented(counters, version, wanted)]
     runtime = has_feature(catalog, EXPORTER, version, "runtimeClassName")
     values = chart_values(
         "monitoring/dcgm-exporter.yaml",
@@ -60,16 +80,17 @@ def plan_exporter(build: StackBuilder, monitors: MonitorPlan) -> ExporterPlan | 
         runtime_class=build.settings.device_plugin.runtime_class if runtime else None,
         gpu_labels=catalog.gpu_labels.labels,
     )
-    values, monitor = _monitored(build, values)
+    values, monitor = _monitored(build, monitors, values)
     pods = {EXPORTER: len(build.gpu_nodes)} if build.gpu_nodes else {}
     release = build.release(
         EXPORTER,
         wanted.namespace,
         merged(values, counters.values),
-        wanted=merged(wanted.exporter_values, counters.lists),
+        wanted=merged(wanted.exporter_values, counters.over),
         pods=pods,
     )
-    return ExporterPlan(release, counters.collected, counters.objects(wanted), monitor)
+    lists = list_objects(wanted, counters.text)
+    return ExporterPlan(release, counters.collected, lists, monitor)
 
 
 def _most_gpus(build: StackBuilder) -> int:
@@ -77,7 +98,27 @@ def _most_gpus(build: StackBuilder) -> int:
     return max((node.capacity.get(resource, 0) for node in build.facts.nodes), default=0)
 
 
-def _monitored(build: StackBuilder, values: dict[str, Any]) -> tuple[dict[str, Any], ObjectSet]:
+def _prevented(
+    counters: CounterPlan, version: str, wanted: MonitoringSettings
+) -> Iterator[Finding]:
+    """Why the exporter gets no list; GF897 names the alerts if the fields of its own are known."""
+    if not counters.prevented:
+        return
+    effect = ""
+    if counters.collected is None:
+        alerts = ", ".join(silent_alerts(load_alerts(), own_fields(load_counters(), version)))
+        effect = f" Unless that list has their fields, these alerts never fire: {alerts}."
+    yield findings.COUNTERS_NOT_PASSED(
+        version=version,
+        source="monitoring_counters" if wanted.counters else "gpufleet's list",
+        why=counters.prevented,
+        effect=effect,
+    )
+
+
+def _monitored(
+    build: StackBuilder, monitors: MonitorPlan, values: dict[str, Any]
+) -> tuple[dict[str, Any], ObjectSet]:
     """The chart's values, and a ServiceMonitor of ours where the chart's takes no relabelings.
 
     Without them no label names the node: exporters before 3.1.3 report the name of their pod.
@@ -89,10 +130,13 @@ def _monitored(build: StackBuilder, values: dict[str, Any]) -> tuple[dict[str, A
     ours = values["serviceMonitor"]
     plain = {key: value for key, value in ours.items() if key != "relabelings"}
     theirs = wanted.exporter_values.get("serviceMonitor", {})
-    if not plain["enabled"] or not isinstance(theirs, Mapping) or "enabled" in theirs:
+    if not plain["enabled"] or theirs is None or "enabled" in theirs:
         return {**values, "serviceMonitor": plain}, _monitors(wanted, ())
-    body = _service_monitor(merged(ours, theirs), wanted)
-    return {**values, "serviceMonitor": {**plain, "enabled": False}}, _monitors(wanted, (body,))
+    body = _service_monitor(merged(ours, theirs), monitors.labels, wanted)
+    objects = _monitors(wanted, (body,))
+    if not monitors.findings:
+        build.findings += monitors.not_selected(objects.labelled()[MONITOR]["metadata"]["labels"])
+    return {**values, "serviceMonitor": {**plain, "enabled": False}}, objects
 
 
 def _monitors(wanted: MonitoringSettings, objects: tuple[dict[str, Any], ...]) -> ObjectSet:
@@ -100,18 +144,21 @@ def _monitors(wanted: MonitoringSettings, objects: tuple[dict[str, Any], ...]) -
     return ObjectSet(wanted.namespace, path, PART, objects)
 
 
-def _service_monitor(chosen: Mapping[str, Any], wanted: MonitoringSettings) -> dict[str, Any]:
-    """The chart's monitor with relabelings. `chosen`: its values, the user's included."""
+def _service_monitor(
+    chosen: Mapping[str, Any], selected: Mapping[str, str], wanted: MonitoringSettings
+) -> dict[str, Any]:
+    """The chart's monitor with relabelings. `chosen`: its values, the user's included; `selected`:
+    labels by which Prometheus finds it, whatever the values have."""
     keys = ("interval", "honorLabels", "relabelings")
     endpoint = {key: chosen[key] for key in keys if chosen[key] is not None}
-    namespace = wanted.exporter_values.get("namespaceOverride") or wanted.namespace
+    labels = {**(chosen.get("additionalLabels") or {}), **selected}
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "ServiceMonitor",
-        "metadata": {"name": MONITOR, "labels": dict(chosen.get("additionalLabels") or {})},
+        "metadata": {"name": MONITOR, "labels": labels},
         "spec": {
             "selector": {"matchLabels": {"app.kubernetes.io/instance": EXPORTER}},
-            "namespaceSelector": {"matchNames": [namespace]},
+            "namespaceSelector": {"matchNames": [exporter_namespace(wanted)]},
             "endpoints": [{"port": "metrics", "path": "/metrics", **endpoint}],
         },
     }

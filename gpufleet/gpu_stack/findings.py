@@ -38,17 +38,27 @@ NO_GPU_NODES = warning(
 COUNTERS_NOT_PASSED = warning(
     "GF877",
     "Exporter does not get the list of counters",
-    "dcgm-exporter {version} does not get monitoring_counters: {why}.",
-    "Remove monitoring_counters, or what prevents it.",
+    "The pods of dcgm-exporter {version} do not get {source}: {why}.{effect}",
+    "To use that list, remove what prevents it, or use a newer chart, and run again. To keep "
+    "another one, add the fields that the alerts need; docs/monitoring.md names those alerts.",
 )
 
 COUNTERS_UNKNOWN = blocker(
     "GF910",
     "Counters unknown to the exporter",
-    "dcgm-exporter {version} does not know these fields of its list, and does not start with "
-    "them: {names}.",
-    "Remove them from monitoring_counters, or use a newer dcgm-exporter (cluster_chart_versions, "
-    "or image.tag in monitoring_exporter_values).",
+    "dcgm-exporter {version} does not start with the list in {source}: it does not know {names}.",
+    "Remove these lines from {source}, or use an exporter that knows them: cluster_chart_versions, "
+    "or image.tag in monitoring_exporter_values.",
+)
+
+EXPORTER_VERSION_UNKNOWN = warning(
+    "GF911",
+    "Version of the exporter unknown",
+    "The tag {tag} in monitoring_exporter_values does not name the version of dcgm-exporter, so "
+    "its pods get the list of counters for {version}, the chart's. An exporter that does not know "
+    "one of the fields does not start.",
+    "Tag the image as NVIDIA does (3.1.8-3.1.5-ubuntu20.04 is DCGM 3.1.8, exporter 3.1.5), or set "
+    "monitoring_counters to a list that it knows.",
 )
 
 NFD_THERE = info(

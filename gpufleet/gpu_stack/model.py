@@ -16,8 +16,8 @@ class StackPlan:
     `gpu_nodes`: nodes known to have GPUs. `label_nodes`: those that get `label`.
     `secret`: namespace and name of the Secret with Grafana's password, created if missing.
     `dashboards`: ConfigMaps with dashboards. `alerts`: the rules about GPUs. `counters`: the
-    ConfigMap with the exporter's list; `exporter_monitor`: its ServiceMonitor, where its chart has
-    none that suffices. Both None: no exporter of ours is planned.
+    ConfigMap with the exporter's list. `exporter_monitor`: its ServiceMonitor, where its chart has
+    none that suffices; None: what is there stays.
     `receivers`: namespace and name of the user's Secret with Alertmanager's receivers.
     """
 
@@ -29,7 +29,7 @@ class StackPlan:
     secret: tuple[str, str] | None
     dashboards: ObjectSet
     alerts: ObjectSet
-    counters: ObjectSet | None
+    counters: ObjectSet
     exporter_monitor: ObjectSet | None
     receivers: tuple[str, str] | None
     findings: tuple[Finding, ...]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from gpufleet.core.findings import Finding
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder, our_releases
-from gpufleet.gpu_stack.exporter import ExporterPlan, plan_exporter
+from gpufleet.gpu_stack.exporter import no_exporter, plan_exporter
 from gpufleet.gpu_stack.gpu_operator import plan_operator
 from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.gpu_stack.settings import ClusterSettings
@@ -58,22 +58,20 @@ def plan_stack(
     monitors = plan_monitors(monitoring, facts)
     build.findings += monitors.findings
     parts = [_prometheus(build, monitors)]
-    exporter: ExporterPlan | None = None
+    exporter = no_exporter(build)
     if access.stack == "gpu-operator":
         parts.append(plan_operator(build, monitors, named))
     else:
         parts += [_nfd(build, bool(label_nodes)), _plugin(build)]
         exporter = plan_exporter(build, monitors)
-        parts.append(exporter.release if exporter else None)
+        parts.append(exporter.release)
     parts += [plan_adapter(build, monitoring, monitors), plan_detector(build, monitoring, monitors)]
     if not known:
         build.findings.append(_no_gpu_nodes(settings, catalog))
     label, value = next(iter(catalog.gpu_labels.labels.items()))
     secret = (settings.monitoring.namespace, GRAFANA_SECRET)
     dashboards, too_large = plan_dashboards(settings.monitoring, _has_grafana(settings, monitors))
-    alerts, unheard = plan_alerts(
-        settings.monitoring, facts, monitors, exporter.collected if exporter else None
-    )
+    alerts, unheard = plan_alerts(settings.monitoring, facts, monitors, exporter.collected)
     build.findings += [*too_large, *unheard]
     makes_secret = monitors.install and not settings.monitoring.grafana_existing_secret
     return StackPlan(
@@ -85,8 +83,8 @@ def plan_stack(
         secret=secret if makes_secret else None,
         dashboards=dashboards,
         alerts=alerts,
-        counters=exporter.counters if exporter else None,
-        exporter_monitor=exporter.monitor if exporter else None,
+        counters=exporter.counters,
+        exporter_monitor=exporter.monitor,
         receivers=_receivers(settings, monitors),
         findings=tuple(dict.fromkeys(build.findings)),
     )

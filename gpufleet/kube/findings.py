@@ -102,9 +102,10 @@ WRONG_CLUSTER = blocker(
 OBJECT_OF_OTHERS = blocker(
     "GF900",
     "Name taken by an object of others",
-    "{path} exists and was not created by gpufleet, which needs an object of that name. It was "
-    "not changed.",
-    "Rename or delete that object, then run again.",
+    "{kind} {namespace}/{name} exists, but gpufleet did not create it. gpufleet needs an object of "
+    "that name, and did not change this one.",
+    "Find out who uses it: kubectl -n {namespace} get {kind} {name} -o yaml. Rename or delete it, "
+    "then run again.",
 )
 WRITE_REFUSED = blocker(
     "GF880",

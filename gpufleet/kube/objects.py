@@ -9,6 +9,7 @@ from typing import Any, Literal
 MANAGER = "gpufleet"  # of the fields that we apply
 OURS = {"app.kubernetes.io/managed-by": "gpufleet"}
 Body = Mapping[str, Any]
+Action = Literal["create", "change", "delete"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class ObjectSet:
 class ObjectChange:
     """One write. `body`: the whole object; empty for a deletion."""
 
-    action: Literal["create", "change", "delete"]
+    action: Action
     name: str
     body: Body
 

@@ -10,7 +10,13 @@ from gpufleet.kube.objects import ObjectSet
 from gpufleet.monitoring import findings
 from gpufleet.monitoring.alert_models import AlertCatalog, load_alerts
 from gpufleet.monitoring.alert_rules import missing_fields, prometheus_rule, rule_groups
-from gpufleet.monitoring.monitors import MonitorPlan, match_labels, selects
+from gpufleet.monitoring.monitors import (
+    MonitorPlan,
+    match_labels,
+    prometheus_name,
+    prometheus_selector,
+    selects,
+)
 from gpufleet.monitoring.settings import MonitoringSettings
 
 PART = "alerts"
@@ -43,15 +49,12 @@ def _labels(
     wanted: MonitoringSettings, facts: ClusterFacts, monitors: MonitorPlan
 ) -> tuple[Mapping[str, str], list[Finding]]:
     """The labels by which a Prometheus that is there takes rules, and whether it does."""
-    there = facts.prometheus
-    if monitors.install or there is None:
-        return wanted.rule_labels, []
-    selector = there.spec.get("ruleSelector")
+    selector = prometheus_selector(wanted, facts, "ruleSelector", install=monitors.install)
     labels = wanted.rule_labels or match_labels(selector)
     if selects(selector, labels):
         return labels, []
     not_selected = findings.RULES_NOT_SELECTED(
-        prometheus=f"{there.namespace}/{there.name}",
+        prometheus=prometheus_name(wanted, facts, install=monitors.install),
         selector=selector or "nothing",
         labels=labels or "none",
     )
@@ -60,11 +63,14 @@ def _labels(
 
 def _silent(catalog: AlertCatalog, collected: Collection[str] | None) -> list[Finding]:
     """A finding where some alerts never fire because our exporter does not collect their fields."""
-    if collected is None:
-        return []
-    names = [
+    names = [] if collected is None else silent_alerts(catalog, collected)
+    return [findings.ALERTS_WITHOUT_FIELDS(names=", ".join(names))] if names else []
+
+
+def silent_alerts(catalog: AlertCatalog, collected: Collection[str]) -> list[str]:
+    """The alerts that never fire where only these fields are collected, each with what it lacks."""
+    return [
         f"{alert.name} ({', '.join(missing)})"
         for alert in catalog.alerts
         if (missing := missing_fields(catalog, alert, collected))
     ]
-    return [findings.ALERTS_WITHOUT_FIELDS(names=", ".join(names))] if names else []

@@ -99,10 +99,11 @@ RULES_NOT_SELECTED = warning(
 ALERTS_WITHOUT_FIELDS = warning(
     "GF897",
     "Alerts without metrics",
-    "The exporter does not collect fields that these alerts use, so they never fire: {names}.",
-    "Use a dcgm-exporter from 3.0.0 to 4.8: cluster_chart_versions, or image.tag in "
-    "monitoring_exporter_values where Kubernetes is too old for its chart. If the list is your "
-    "own (monitoring_counters), add the fields.",
+    "These alerts never fire, because the cluster's dcgm-exporter does not collect the fields in "
+    "brackets: {names}.",
+    "Add the fields to monitoring_counters if it is set. Otherwise use a dcgm-exporter from 3.0.0 "
+    "to 4.8 that gets gpufleet's list: cluster_chart_versions, or image.tag in "
+    "monitoring_exporter_values where Kubernetes is too old for its chart.",
 )
 
 RECEIVERS_WRONG = blocker(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from gpufleet.core.findings import Finding
@@ -21,14 +21,28 @@ MONITOR_CRD = "servicemonitors.monitoring.coreos.com"
 class MonitorPlan:
     """`install`: whether kube-prometheus-stack is ours to install. `labels`: of a ServiceMonitor.
 
-    `discovery`: the role by which Prometheus' own job finds the exporter.
+    `prometheus`, `selector`: the one that is to select it; None selects nothing. `discovery`: the
+    role by which Prometheus' own job finds the exporter.
     """
 
     install: bool
     scrape: Literal["service-monitor", "scrape-config", "none"]
     discovery: Literal["endpoints", "endpointslice"]
     labels: Mapping[str, str]
+    prometheus: str
+    selector: Mapping[str, Any] | None
     findings: tuple[Finding, ...] = ()
+
+    def not_selected(self, labels: Mapping[str, str]) -> tuple[Finding, ...]:
+        """A finding if a ServiceMonitor with these labels is not selected."""
+        if self.scrape != "service-monitor" or selects(self.selector, labels):
+            return ()
+        found = findings.MONITOR_NOT_SELECTED(
+            prometheus=self.prometheus,
+            selector=self.selector or "nothing",
+            labels=dict(labels) or "none",
+        )
+        return (found,)
 
 
 def plan_monitors(wanted: MonitoringSettings, facts: ClusterFacts) -> MonitorPlan:
@@ -48,19 +62,36 @@ def plan_monitors(wanted: MonitoringSettings, facts: ClusterFacts) -> MonitorPla
     if wanted.scrape == "service-monitor" and not has_crd:
         problems.append(findings.NO_MONITOR_CRD())
     scrape = _scrape(wanted, has_crd, install)
+    selector = prometheus_selector(wanted, facts, "serviceMonitorSelector", install=install)
     labels = dict(wanted.monitor_labels)
-    if scrape == "service-monitor" and not install and there:
-        selector = there.spec.get("serviceMonitorSelector")
+    if scrape == "service-monitor":
         labels = labels or match_labels(selector)
-        if not selects(selector, labels):
-            problems.append(
-                findings.MONITOR_NOT_SELECTED(
-                    prometheus=f"{there.namespace}/{there.name}",
-                    selector=selector,
-                    labels=labels or "none",
-                )
-            )
-    return MonitorPlan(install, scrape, discovery, labels, tuple(problems))
+    name = prometheus_name(wanted, facts, install=install)
+    plan = MonitorPlan(install, scrape, discovery, labels, name, selector)
+    return replace(plan, findings=(*problems, *plan.not_selected(labels)))
+
+
+def prometheus_name(wanted: MonitoringSettings, facts: ClusterFacts, *, install: bool) -> str:
+    """Namespace and name of the Prometheus that is there, or of the release that installs it."""
+    if install or not facts.prometheus:
+        return f"{wanted.namespace}/{CHART}"
+    return f"{facts.prometheus.namespace}/{facts.prometheus.name}"
+
+
+def prometheus_selector(
+    wanted: MonitoringSettings, facts: ClusterFacts, key: str, *, install: bool
+) -> Mapping[str, Any] | None:
+    """A selector of the Prometheus that is there, or of the one to install, by the user's values of
+    its chart; None selects nothing."""
+    if not install:
+        return facts.prometheus.spec.get(key) if facts.prometheus else {}
+    values: Any = wanted.values
+    for part in ("prometheus", "prometheusSpec"):
+        values = values.get(part) if isinstance(values, Mapping) else None
+    if not isinstance(values, Mapping):
+        return {}
+    by_release = values.get(f"{key}NilUsesHelmValues")
+    return values.get(key) or ({"matchLabels": {"release": CHART}} if by_release else {})
 
 
 def _scrape(
@@ -74,11 +105,26 @@ def _scrape(
 
 
 def match_labels(selector: Mapping[str, Any] | None) -> dict[str, str]:
-    """The labels that a selector of a Prometheus asks for."""
-    return dict((selector or {}).get("matchLabels") or {})
+    """Labels that a selector of a Prometheus asks for."""
+    found = dict((selector or {}).get("matchLabels") or {})
+    for each in (selector or {}).get("matchExpressions") or ():
+        if each["operator"] in ("In", "Exists"):
+            found.setdefault(each["key"], (each.get("values") or ["true"])[0])
+    return found
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
-    """Whether an object with these labels is selected, by matchLabels alone; None selects
-    nothing."""
-    return selector is not None and match_labels(selector).items() <= dict(labels).items()
+    """Whether an object with these labels is selected; None selects nothing."""
+    if selector is None:
+        return False
+    wanted = dict(selector.get("matchLabels") or {})
+    return wanted.items() <= dict(labels).items() and all(
+        _fits(each, labels) for each in selector.get("matchExpressions") or ()
+    )
+
+
+def _fits(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Whether labels fit an expression of a selector: In, NotIn, Exists or DoesNotExist."""
+    value, values = labels.get(expression["key"]), expression.get("values")
+    found = value in values if values else value is not None
+    return found == (expression["operator"] in ("In", "Exists"))

@@ -7,6 +7,7 @@ from gpufleet.gpu_stack.operations import stack as operations
 from gpufleet.gpu_stack.operations.stack import Stack
 from gpufleet.helm.builder import ADAPTER, DETECTOR, EXPORTER, STACK
 from gpufleet.host.operation import role
+from gpufleet.kube.facts import ReleaseRef
 from gpufleet.kube.operations import objects
 from gpufleet.monitoring import operations as alertmanager
 
@@ -30,16 +31,21 @@ def install_prometheus(stack: Stack) -> None:
 def install_exporter(stack: Stack) -> None:
     """Apply the plan of dcgm-exporter: one pod on every node with GPUs.
 
-    A ConfigMap with its list of counters exists before pods mount it, and as long as they do.
+    What it needs beside its release is there before, so that a release that fails leaves neither
+    pods without their list nor exporters without a scrape; what it no longer needs goes after.
     """
-    wanted, api = stack.plan.counters, stack.run.cluster.api
-    if wanted and wanted.objects and not stack.run.report.failed:
-        counters.apply_list("Apply the list of counters", api, wanted, stack.daemonsets(EXPORTER))
+    plan, api = stack.plan, stack.run.cluster.api
+    if stack.run.report.failed:
+        return
+    exporters = stack.daemonsets(EXPORTER)
+    counters.apply_list("Apply the list of counters", api, plan.counters, exporters)
+    monitor = plan.exporter_monitor
+    objects.apply_objects("Apply the exporter's monitor", api, monitor, objects.NEEDED)
     stack.apply("Install dcgm-exporter", EXPORTER)
     if not stack.run.report.failed:
-        objects.apply_objects("Apply the exporter's monitor", api, stack.plan.exporter_monitor)
-    if wanted and not wanted.objects and not stack.run.report.failed:
-        objects.apply_objects("Remove the list of counters", api, wanted)
+        release = ReleaseRef(stack.run.settings.monitoring.namespace, EXPORTER)
+        objects.apply_objects("Remove the exporter's monitor", api, monitor, objects.STALE)
+        counters.remove_lists("Remove lists of counters", api, plan.counters, release)
 
 
 @role("Monitoring")

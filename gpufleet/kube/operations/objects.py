@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 
 from pyinfra import host
@@ -9,40 +10,53 @@ from pyinfra.api import FunctionCommand
 
 from gpufleet.host.operation import Commands
 from gpufleet.kube.findings import OBJECT_OF_OTHERS
-from gpufleet.kube.objects import ObjectChange, ObjectSet, changes, is_ours
+from gpufleet.kube.objects import Action, Body, ObjectChange, ObjectSet, changes, is_ours
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.kube.operations.boundary import cluster_operation, write
 from gpufleet.kube.operations.namespaces import ensure_namespace
 
+NEEDED: tuple[Action, ...] = ("create", "change")
+STALE: tuple[Action, ...] = ("delete",)
 
-def pending(api: ClusterApi, wanted: ObjectSet) -> tuple[ObjectChange, ...]:
-    """The writes that are needed. Raises ApiError if the API rejects the list, and ClusterProblem
-    if the name of an object is taken by one that is not ours."""
+
+def live_objects(api: ClusterApi, wanted: ObjectSet) -> list[Body]:
+    """The objects of the set that are in the cluster. Raises ApiError if the API rejects it."""
     try:
-        live = api.list(wanted.path, labelSelector=wanted.selector)
+        return api.list(wanted.path, labelSelector=wanted.selector)
     except ApiError as error:
         if error.status != 404:  # a kind or group that the API does not serve
             raise
-        live = []
-    found = changes(wanted, live)
+        return []
+
+
+def pending(
+    api: ClusterApi, wanted: ObjectSet, live: list[Body], actions: Collection[Action]
+) -> tuple[ObjectChange, ...]:
+    """The writes of these kinds that are needed. Raises ClusterProblem if the name of an object is
+    taken by one that is not ours."""
+    found = [change for change in changes(wanted, live) if change.action in actions]
     for change in found:
-        path = f"{wanted.path}/{change.name}"
-        there = api.find(path) if change.action == "create" else None
+        there = api.find(f"{wanted.path}/{change.name}") if change.action == "create" else None
         if there and not is_ours(there):
-            raise ClusterProblem(OBJECT_OF_OTHERS(path=path))
-    return found
+            kind = change.body["kind"]
+            about = OBJECT_OF_OTHERS(kind=kind, namespace=wanted.namespace, name=change.name)
+            raise ClusterProblem(about)
+    return tuple(found)
 
 
 @cluster_operation
-def apply_objects(api: ClusterApi, wanted: ObjectSet | None) -> Commands:
+def apply_objects(
+    api: ClusterApi, wanted: ObjectSet | None, actions: Collection[Action] = (*NEEDED, *STALE)
+) -> Commands:
     """
     Create, update and delete the objects of a set.
 
     + api: of the cluster
     + wanted: the set; None for no change
+    + actions: NEEDED or STALE alone, where the others are an operation of their own
     """
-    found = pending(api, wanted) if wanted else ()
+    found = pending(api, wanted, live_objects(api, wanted), actions) if wanted else ()
     if not wanted or not found:
         host.noop("objects are up to date")
         return

@@ -9,13 +9,12 @@ import pytest
 
 from gpufleet.exporter.counters import load_counters
 from gpufleet.exporter.counters_file import (
-    collected,
     counters_csv,
     fields_of,
     has_list,
     own_fields,
     renames,
-    too_new,
+    unknown_fields,
 )
 from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.chart_choice import load_charts
@@ -43,6 +42,11 @@ UNKNOWN = {
     "3.1.5": set(),
     "3.4.0": set(),
 }  # fmt: skip
+
+
+def collected(version: str) -> frozenset[str]:
+    """The fields of our list for an exporter of that version, on every GPU."""
+    return fields_of(counters_csv(COUNTERS, version) or "")
 
 
 def rows(text: str) -> list[list[str]]:
@@ -79,7 +83,7 @@ def test_profiling_and_remapping_are_for_gpus_that_have_them() -> None:
 
 
 def test_names_follow_the_version() -> None:
-    new, old = collected(COUNTERS, "4.8.2"), collected(COUNTERS, "3.6.1")
+    new, old = collected("4.8.2"), collected("3.6.1")
     assert "DCGM_FI_DEV_CLOCKS_EVENT_REASONS" in new
     assert "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS" not in new
     assert "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS" in old
@@ -93,7 +97,7 @@ def test_generations_are_those_of_the_catalog() -> None:
 
 @pytest.mark.parametrize("version", OURS)
 def test_alerts_use_only_what_our_list_collects(version: str) -> None:
-    there = collected(COUNTERS, version)
+    there = collected(version)
     assert {a.name for a in ALERTS.alerts if missing_fields(ALERTS, a, there)} == (
         NEED_A_NEWER_EXPORTER if version == "2.6.10" else set()
     )
@@ -104,9 +108,18 @@ def test_a_list_has_no_field_that_the_exporter_does_not_know(version: str) -> No
     new = {"DCGM_FI_DEV_CLOCKS_EVENT_REASONS"}  # from 4.0.1 on; before it, another name
     new |= {"DCGM_EXP_XID_ERRORS_COUNT"} if version != "3.4.0" else set()
     everything = {field.field for topic in COUNTERS.topics for field in topic.fields}
-    assert everything - collected(COUNTERS, version) == UNKNOWN[version] | new
-    assert set(too_new(COUNTERS, version, everything)) == UNKNOWN[version] | new
-    assert too_new(COUNTERS, version, collected(COUNTERS, version)) == {}
+    assert everything - collected(version) == UNKNOWN[version] | new
+    assert set(unknown_fields(COUNTERS, version, everything)) == UNKNOWN[version] | new
+    assert unknown_fields(COUNTERS, version, collected(version)) == {}
+
+
+def test_a_field_that_some_newer_exporters_lack_is_unknown_to_them() -> None:
+    old = "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS"
+    known = "before 4.7.1, and 4.8.2 and newer"
+    for version in ("4.7.1", "4.8.0", "4.8.1"):
+        assert unknown_fields(COUNTERS, version, [old]) == {old: known}
+    for version in ("2.6.10", "3.6.1", "4.0.1", "4.7.0", "4.8.2"):  # our list has one of its names
+        assert unknown_fields(COUNTERS, version, [old]) == {}
 
 
 def test_what_does_not_work_without_our_list_is_known() -> None:

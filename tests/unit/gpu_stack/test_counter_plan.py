@@ -28,7 +28,6 @@ def exporter(plan: StackPlan) -> Any:
 
 
 def list_of(plan: StackPlan) -> ObjectSet:
-    assert plan.counters is not None
     return plan.counters
 
 
@@ -42,16 +41,15 @@ def test_a_chart_without_the_value_mounts_our_config_map() -> None:
     plan = stack(OLD)
     [config_map] = list_of(plan).objects
     assert list_of(plan).namespace == "monitoring"
-    assert config_map["metadata"]["name"] == CONFIG_MAP
+    name = config_map["metadata"]["name"]
+    assert name.startswith(f"{CONFIG_MAP}-")
+    assert len(name) <= 63
     assert config_map["data"] == {FILE: counters_csv(COUNTERS, "2.6.10")}
     given = exporter(plan)
     assert given["arguments"] == ["-f", PATH]
-    assert given["extraConfigMapVolumes"] == [
-        {"name": CONFIG_MAP, "configMap": {"name": CONFIG_MAP}}
-    ]
+    assert given["extraConfigMapVolumes"] == [{"name": CONFIG_MAP, "configMap": {"name": name}}]
     [mount] = given["extraVolumeMounts"]
     assert (mount["name"], mount["mountPath"]) == (CONFIG_MAP, "/etc/gpufleet")
-    assert given["podAnnotations"] == {CHECKSUM: config_map["metadata"]["annotations"][CHECKSUM]}
     assert "customMetrics" not in given
     assert silent(plan) == UNKNOWN
 
@@ -74,14 +72,18 @@ def test_a_chart_with_the_value_needs_no_config_map_of_ours() -> None:
     assert silent(plan) == set()
 
 
-def test_another_list_restarts_the_pods_of_every_chart() -> None:
-    for plans in (
-        [stack(), stack(monitoring_counters=ALSO)],
-        [stack(OLD), stack(OLD, monitoring_counters=ALSO)],
-    ):
-        first, second = (exporter(plan)["podAnnotations"][CHECKSUM] for plan in plans)
-        assert first != second
-        assert not re.fullmatch(r"[0-9.eE+-]+", first), "YAML would read a number"
+def test_another_list_restarts_the_pods_of_a_chart_that_writes_it() -> None:
+    plans = [stack(), stack(monitoring_counters=ALSO)]
+    first, second = (exporter(plan)["podAnnotations"][CHECKSUM] for plan in plans)
+    assert first != second
+    assert not re.fullmatch(r"[0-9.eE+-]+", first), "YAML would read a number"
+
+
+def test_each_revision_names_the_list_that_it_was_made_with() -> None:
+    plans = [stack(OLD), stack(OLD, monitoring_counters=ALSO)]
+    [first], [second] = (exporter(plan)["extraConfigMapVolumes"] for plan in plans)
+    assert first["configMap"] != second["configMap"], "helm rollback finds the older one"
+    assert exporter(stack(OLD))["extraConfigMapVolumes"] == [first]
 
 
 def test_a_list_of_the_user_reaches_old_charts() -> None:
@@ -93,9 +95,13 @@ def test_a_list_of_the_user_reaches_old_charts() -> None:
     assert "GpuPcieNarrow" in silent(plan)
 
 
-def test_no_list_is_passed_without_our_exporter() -> None:
-    assert stack(OLD, monitoring_exporter=False).counters is None
-    assert stack(OLD, cluster_stack="gpu-operator").counters is None
+@pytest.mark.parametrize(
+    "settings", [{"monitoring_exporter": False}, {"cluster_stack": "gpu-operator"}]
+)
+def test_no_list_is_passed_without_our_exporter(settings: dict[str, Any]) -> None:
+    plan = stack(OLD, **settings)
+    assert list_of(plan).objects == (), "those of an earlier run go with its release"
+    assert "GF897" not in codes(plan)
 
 
 def test_an_exporter_that_knows_no_labels_gets_the_users_list_alone() -> None:
@@ -135,39 +141,97 @@ THEIRS: dict[str, dict[str, Any]] = {
     },
     "folder": {"extraVolumeMounts": [{**MOUNT, "mountPath": "/etc/dcgm-exporter"}]},
     "variable": {"extraEnv": [{"name": "DCGM_EXPORTER_COLLECTORS", "value": "/mine/list.csv"}]},
-    "no list": {"arguments": "-f /mine/list.csv"},
 }
 
 
 @pytest.mark.parametrize("facts", [{"facts": OLD}, {}], ids=["old", "new"])
 @pytest.mark.parametrize("theirs", THEIRS.values(), ids=list(THEIRS))
-def test_a_list_that_the_users_values_name_wins(
+def test_a_list_that_the_users_values_name_wins_and_what_may_be_silent_is_said(
     theirs: dict[str, Any], facts: dict[str, Any]
 ) -> None:
-    plan = stack(**facts, monitoring_exporter_values=theirs, monitoring_counters=ALSO)
-    given = exporter(plan)
-    assert {key: given[key] for key in theirs} == theirs
-    assert not {"customMetrics", "podAnnotations"} & set(given)
-    assert list_of(plan).objects == ()
-    assert codes(plan) == {"GF877"}, "which alerts lack fields is unknown"
-    assert codes(stack(**facts, monitoring_exporter_values=theirs)) == set()
+    for counters in ({}, {"monitoring_counters": ALSO}):
+        plan = stack(**facts, monitoring_exporter_values=theirs, **counters)
+        given = exporter(plan)
+        assert {key: given[key] for key in theirs} == theirs
+        assert not {"customMetrics", "podAnnotations"} & set(given)
+        assert list_of(plan).objects == ()
+        [found] = plan.findings
+        assert found.code == "GF877"
+        assert f"{next(iter(theirs))} in monitoring_exporter_values" in found.message
+        assert "GpuEccUncorrectable (DCGM_FI_DEV_ECC_DBE_VOL_TOTAL)" in found.message
+
+
+def test_a_volume_in_place_of_the_one_that_the_chart_mounts_is_a_list_of_the_user() -> None:
+    theirs = {"extraConfigMapVolumes": [{**VOLUME, "name": "exporter-metrics-volume"}]}
+    plan = stack(monitoring_exporter_values=theirs)
+    assert exporter(plan)["extraConfigMapVolumes"] == theirs["extraConfigMapVolumes"]
+    assert codes(plan) == {"GF877"}
+
+
+def of_the_chart(file: str) -> dict[str, Any]:
+    """What the chart's own values have: people copy them into theirs."""
+    path, name = f"/etc/dcgm-exporter/{file}", "exporter-metrics-volume"
+    source = {"name": "exporter-metrics-config-map", "items": [{"key": "metrics", "path": file}]}
+    return {
+        "extraConfigMapVolumes": [{"name": name, "configMap": source}],
+        "extraVolumeMounts": [{"name": name, "mountPath": path, "subPath": file}],
+        "arguments": ["-f", path],
+    }
 
 
 @pytest.mark.parametrize(
-    "words", [["-d", "g"], ["-f", "/etc/dcgm-exporter/default-counters.csv"], None]
+    ("facts", "file"),
+    [({"facts": OLD}, "dcp-metrics-included.csv"), ({}, "default-counters.csv")],
+    ids=["old", "new"],
 )
-def test_other_arguments_of_the_user_win_and_what_is_silent_is_said(
-    words: list[str] | None,
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ["extraConfigMapVolumes", "extraVolumeMounts", "arguments"],
+        ["extraConfigMapVolumes", "extraVolumeMounts"],
+        ["extraVolumeMounts"],
+        ["arguments"],
+    ],
+    ids="-".join,
+)
+def test_values_that_repeat_the_charts_own_do_not_lose_the_list(
+    facts: dict[str, Any], file: str, keys: list[str]
 ) -> None:
-    theirs = {"arguments": words}
-    plan = stack(OLD, monitoring_exporter_values=theirs, monitoring_counters=ALSO)
+    repeated = of_the_chart(file)
+    plan = stack(**facts, monitoring_exporter_values={key: repeated[key] for key in keys})
+    given = exporter(plan)
+    assert given["arguments"] == ["-f", PATH]
+    assert [one["name"] for one in given["extraConfigMapVolumes"]] == [CONFIG_MAP]
+    assert [one["name"] for one in given["extraVolumeMounts"]] == [CONFIG_MAP]
+    assert silent(plan) == (UNKNOWN if facts else set())
+    assert "GF877" not in codes(plan)
+
+
+@pytest.mark.parametrize("facts", [{"facts": OLD}, {}], ids=["old", "new"])
+@pytest.mark.parametrize("words", [["-d", "g"], ["-r", "host:5555", "-c=15000"], [], None])
+def test_arguments_that_name_no_list_stay_beside_ours(
+    words: list[str] | None, facts: dict[str, Any]
+) -> None:
+    plan = stack(**facts, monitoring_exporter_values={"arguments": words})
+    assert exporter(plan)["arguments"] == [*(words or []), "-f", PATH]
+    assert len(list_of(plan).objects) == 1
+    assert silent(plan) == (UNKNOWN if facts else set())
+
+
+@pytest.mark.parametrize(
+    ("facts", "file"),
+    [({"facts": OLD}, "default-counters.csv"), ({}, "dcp-metrics-included.csv")],
+    ids=["old", "new"],
+)
+def test_another_list_of_the_image_wins_and_what_is_silent_is_said(
+    facts: dict[str, Any], file: str
+) -> None:
+    words = [f"--collectors=/etc/dcgm-exporter/{file}"]
+    plan = stack(**facts, monitoring_exporter_values={"arguments": words})
     assert exporter(plan)["arguments"] == words
     assert list_of(plan).objects == ()
     assert codes(plan) == {"GF877", "GF897"}
     assert silent(plan) > UNKNOWN
-    new = stack(monitoring_exporter_values=theirs)
-    assert "customMetrics" in exporter(new), "the chart mounts it over the file of the image"
-    assert codes(new) == set()
 
 
 def test_the_users_value_of_the_chart_is_what_alerts_are_compared_with() -> None:
@@ -178,25 +242,6 @@ def test_the_users_value_of_the_chart_is_what_alerts_are_compared_with() -> None
     assert exporter(stack(**none))["customMetrics"] is None
     assert "GpuEccUncorrectable" in silent(stack(**none)), "the chart's own list applies"
     assert "GF877" in codes(stack(**none, monitoring_counters=ALSO))
-
-
-def test_fields_that_an_old_exporter_does_not_know_are_refused() -> None:
-    text = "DCGM_FI_DEV_ROW_REMAP_PENDING, gauge, pending\nDCGM_FI_MY_OWN, gauge, unknown to us\n"
-    plan = stack(OLD, monitoring_counters=text)
-    [blocker] = plan.blockers
-    assert blocker.code == "GF910"
-    assert "DCGM_FI_DEV_ROW_REMAP_PENDING (since 3.0.0)." in blocker.message
-    assert stack(monitoring_counters=text).blockers == ()
-
-
-def test_the_users_image_decides_which_fields_are_known() -> None:
-    image = {"image": {"tag": "3.1.8-3.1.5-ubuntu20.04"}}
-    plan = stack(OLD, monitoring_exporter_values=image)
-    [config_map] = list_of(plan).objects
-    assert config_map["data"][FILE] == counters_csv(COUNTERS, "3.1.5")
-    assert codes(plan) == set()
-    mine = stack(OLD, monitoring_exporter_values={"image": {"tag": "mine"}})
-    assert silent(mine) == UNKNOWN, "an unknown tag is taken for the chart's version"
 
 
 def test_the_config_map_is_where_the_chart_puts_its_pods() -> None:
