@@ -8,6 +8,8 @@ from gpufleet.core.findings import Finding
 from gpufleet.helm.release import Release
 from gpufleet.kube.objects import ObjectSet
 
+NODE_MARK = "gpufleet-labelled"  # annotation of a node; its value: the label that gpufleet set
+
 
 @dataclass(frozen=True, slots=True)
 class StackPlan:

@@ -16,6 +16,7 @@ from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.models import HelmCatalog
 from gpufleet.helm.release import CrdStep, Release
 from gpufleet.kube.facts import ClusterFacts, Crd
+from gpufleet.kube.objects import OURS
 
 Manifest = Mapping[str, Any]
 
@@ -58,10 +59,20 @@ def plan_crds(
                     method="replace" if replaced else "apply",
                     before=theirs,
                     after=ours,
-                    manifest=manifest,
+                    manifest=_marked(manifest, live.get(name)),
                 )
             )
     return steps, kept
+
+
+def _marked(manifest: Manifest, live: Manifest | None) -> Manifest:
+    """The CRD with the label of what gpufleet created, where it is new or has that label."""
+    there = ((live or {}).get("metadata") or {}).get("labels") or {}
+    if live is not None and any(there.get(key) != value for key, value in OURS.items()):
+        return manifest
+    metadata = manifest["metadata"]
+    labels = {**(metadata.get("labels") or {}), **OURS}
+    return {**manifest, "metadata": {**metadata, "labels": labels}}
 
 
 def crds_behind(wanted: Release, app_version: str, facts: ClusterFacts) -> list[str]:

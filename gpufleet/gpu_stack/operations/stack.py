@@ -12,7 +12,7 @@ from pyinfra import host, state
 from pyinfra.api.exceptions import NoGroupError
 
 from gpufleet.core.inventory import CLUSTERS, NODES, cluster_named_twice
-from gpufleet.gpu_stack.model import StackPlan
+from gpufleet.gpu_stack.model import NODE_MARK, StackPlan
 from gpufleet.gpu_stack.operations.releases import ClusterRun, apply_release, current_cluster
 from gpufleet.gpu_stack.plan import plan_stack
 from gpufleet.helm.chart_choice import cluster_findings, load_charts
@@ -20,6 +20,7 @@ from gpufleet.helm.release import Release
 from gpufleet.host.operation import Commands
 from gpufleet.kube.facts import ObjectRef, ServerVersion
 from gpufleet.kube.findings import NAMED_TWICE
+from gpufleet.kube.objects import OURS
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.boundary import cluster_boundary, cluster_operation, write
 from gpufleet.kube.operations.namespaces import ensure_namespace
@@ -73,9 +74,7 @@ def current_stack(*, preview: bool = False) -> Stack | None:
 
 def _stack(*, preview: bool) -> Stack | None:
     report = RunReport.of(state)
-    if cluster_named_twice(host.name, host.groups):
-        report.host(host.name).kind = "cluster"
-        report.block(host, [NAMED_TWICE(name=host.name)])
+    if is_named_twice():
         return None
     catalog = load_charts()
     major, minor = next(iter(catalog.kubernetes)).split(".")
@@ -89,6 +88,16 @@ def _stack(*, preview: bool) -> Stack | None:
         report.block(host, [])
         return None
     return Stack(run, plan)
+
+
+def is_named_twice() -> bool:
+    """Whether the inventory has the cluster of this deploy twice, which stops it."""
+    if not cluster_named_twice(host.name, host.groups):
+        return False
+    report = RunReport.of(state)
+    report.host(host.name).kind = "cluster"
+    report.block(host, [NAMED_TWICE(name=host.name)])
+    return True
 
 
 def _node_names() -> list[str]:
@@ -116,7 +125,8 @@ def label_nodes(api: ClusterApi, names: Sequence[str], label: str, value: str) -
 
     def label_all() -> None:
         for name in names:
-            api.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": {label: value}}})
+            metadata = {"labels": {label: value}, "annotations": {NODE_MARK: label}}
+            api.merge(f"/api/v1/nodes/{name}", {"metadata": metadata})
 
     yield write("label nodes", label_all)
 
@@ -138,8 +148,11 @@ def ensure_runtime_class(api: ClusterApi, name: str | None) -> Commands:
         host.noop(f"RuntimeClass {name} exists")
         return
     body = {
-        "apiVersion": group, "kind": "RuntimeClass", "metadata": {"name": name}, "handler": name,
-    }  # fmt: skip
+        "apiVersion": group,
+        "kind": "RuntimeClass",
+        "metadata": {"name": name, "labels": OURS},
+        "handler": name,
+    }
     yield write(f"create RuntimeClass {name}", partial(api.create, classes, body))
 
 
@@ -160,7 +173,7 @@ def ensure_password(api: ClusterApi, secret: tuple[str, str] | None) -> Commands
 
 def _create_password(api: ClusterApi, namespace: str, name: str) -> None:
     body = {
-        "metadata": {"name": name},
+        "metadata": {"name": name, "labels": OURS},
         "stringData": {"admin-user": USER, "admin-password": secrets.token_urlsafe(24)},
     }
     ensure_namespace(api, namespace)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from gpufleet.kube.objects import OURS
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.kube.parse import POD_SECURITY
 
-LABELS = {f"{POD_SECURITY}enforce": "privileged"}  # host ports, host network, device nodes
+# host ports, host network, device nodes; and by which a removal knows its own
+LABELS = {f"{POD_SECURITY}enforce": "privileged", **OURS}
 
 
 def ensure_namespace(api: ClusterApi, name: str) -> None:

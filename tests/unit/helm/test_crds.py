@@ -13,6 +13,7 @@ from gpufleet.helm.crds import plan_crds
 from gpufleet.helm.models import helm_catalog
 from gpufleet.helm.release import ChartSource, Release
 from gpufleet.kube.facts import ClusterFacts, Crd, ReleaseRef, ServerVersion
+from gpufleet.kube.objects import OURS
 
 NOTE = "example.com/version"
 NAME = "things.example.com"
@@ -126,3 +127,22 @@ def test_whether_a_server_uses_a_schema(
 ) -> None:
     version = manifest(**json.loads(json.dumps(properties)))["spec"]["versions"][0]
     assert published(definitions, "example.com", "Thing", version) is known
+
+
+def labels(live: dict[str, Any] | None) -> dict[str, str]:
+    """Of the CRD that is written; `live`: the one in the cluster."""
+    chart = manifest("0.10")
+    chart["metadata"]["labels"] = {"own": "label"}
+    known = {NAME: Crd(NAME, "Thing", ("v1",), {NOTE: "0.9"})} if live else {}
+    facts = ClusterFacts("c", ServerVersion(1, 36), crds=known)
+    content = ChartContent("tiny", "1.0.0", "", {}, (chart,))
+    (step,), _ = plan_crds(RELEASE, content, facts, {NAME: live} if live else {}, helm_catalog())
+    found: dict[str, str] = step.manifest["metadata"]["labels"]
+    return found
+
+
+def test_a_crd_that_gpufleet_creates_is_labelled_and_stays_so() -> None:
+    ours = manifest("0.9")
+    ours["metadata"]["labels"] = OURS
+    assert labels(None) == labels(ours) == {"own": "label", **OURS}
+    assert labels(manifest("0.9")) == {"own": "label"}  # another user's

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.kube.objects import ObjectChange
+from gpufleet.kube.objects import OURS, ObjectChange
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError
 from gpufleet.kube.operations.boundary import write
@@ -39,7 +39,8 @@ def test_every_namespace_allows_what_gpu_pods_need() -> None:
     ensure_namespace(api, "space")  # type: ignore[arg-type]
     _apply(other, "space", "/x", ObjectChange("create", "x", {}))  # type: ignore[arg-type]
     assert api.made == other.made
-    assert api.made == [{"metadata": {"name": "space", "labels": {ENFORCE: "privileged"}}}]
+    labels = {ENFORCE: "privileged", **OURS}
+    assert api.made == [{"metadata": {"name": "space", "labels": labels}}]
 
 
 def test_an_existing_namespace_is_no_error_and_a_rejection_is_one() -> None:
