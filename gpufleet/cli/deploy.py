@@ -20,7 +20,7 @@ CONFIG = "config.py"
 SUCCESS = {
     "plan": "no host or cluster has a blocker",
     "apply": "every host and cluster is converged",
-    "remove": "the removal is complete on every host",
+    "remove": "the removal is complete on every host and cluster",
 }
 EPILOG = (
     "Exit status: 0 {success}; 1 one was stopped, failed or is "
@@ -70,10 +70,10 @@ def apply(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str,
 @YES
 @OPTIONS
 def remove(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str, ...]) -> None:
-    """Remove from hosts what gpufleet installed.
+    """Remove what gpufleet installed on hosts and clusters.
 
-    What it did not install stays. Nothing is removed from a cluster: where INVENTORY has one, limit
-    the run to hosts.
+    What it did not install stays, and so does what others need: CRDs with objects of users,
+    PersistentVolumeClaims, namespaces with other objects. They are named.
     """
     run(inventory, lambda _: ["remove"], limit, options, yes=yes)
 

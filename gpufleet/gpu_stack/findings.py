@@ -100,6 +100,90 @@ DRIVERS_NOT_EVERYWHERE = warning(
     "the host are not changed.",
 )
 
+PODS_USE_GPUS = blocker(
+    "GF970",
+    "Pods use GPUs",
+    "{count} pods use GPUs that {release} advertises, such as {pods}. Nothing was removed.",
+    "Wait until they have ended, or delete them. To remove it anyway, set cluster_allow_disruption "
+    "= True: they keep their GPUs until they restart, and then wait for a node that advertises "
+    "some.",
+)
+
+RELEASE_STAYS = warning(
+    "GF971",
+    "Release not installed by gpufleet",
+    "Release {release} ({chart}) stays: {why}.",
+    "If you do not need it: helm uninstall {name} -n {namespace}",
+)
+
+RELEASE_ELSEWHERE = warning(
+    "GF972",
+    "Release in another namespace",
+    "Release {release} has the label of gpufleet's releases, and stays: the inventory names "
+    "another namespace.",
+    "If gpufleet installed it, set the namespace in the inventory and run again "
+    "(monitoring_namespace, device_plugin_namespace, device_plugin_nfd_namespace, "
+    "gpu_operator_namespace). Manually: helm uninstall {name} -n {namespace}",
+)
+
+CRD_STAYS = warning(
+    "GF973",
+    "CRD stays",
+    "CRD {crd} stays: {why}.",
+    "Delete it when nothing needs it, and with it every object of its kind: kubectl delete crd "
+    "{crd}",
+)
+
+CLAIMS_STAY = warning(
+    "GF974",
+    "PersistentVolumeClaims stay",
+    "{count} PersistentVolumeClaims in the namespaces of the releases stay, with their data: "
+    "{claims}.",
+    "Delete those whose data you do not need: kubectl delete pvc NAME -n NAMESPACE",
+)
+
+NAMESPACE_STAYS = warning(
+    "GF975",
+    "Namespace stays",
+    "Namespace {namespace} stays: {why}.",
+    "Delete it when nothing in it is needed: kubectl delete namespace {namespace}",
+)
+
+OBJECT_STAYS = warning(
+    "GF976",
+    "Object stays",
+    "{object} stays: {why}.",
+    "Delete it if nothing needs it: kubectl delete {target}",
+    description="A RuntimeClass that other pods select, or a Secret under gpufleet's name without "
+    "its label, stays in the cluster. The message has the object and the reason.",
+)
+
+CLAIM_OF_RELEASE = blocker(
+    "GF977",
+    "Uninstalling would delete data",
+    "PersistentVolumeClaim {claim} is part of release {release}: helm would delete it with its "
+    "data. Nothing was removed.",
+    "Delete it yourself if you do not need the data: kubectl delete pvc {name} -n {namespace}. To "
+    "keep it, give it the annotation helm.sh/resource-policy: keep in the values of the release "
+    "(grafana.persistence.annotations), run gpu_cluster, then run again.",
+)
+
+CRD_OF_RELEASE = blocker(
+    "GF978",
+    "Uninstalling would delete objects of others",
+    "CRD {crd} is part of release {release}: helm would delete it, and with it {count} objects "
+    "that gpufleet did not create, such as {objects}. Nothing was removed.",
+    "Delete these objects, or move them to another cluster, then run again.",
+)
+
+NOT_GONE = blocker(
+    "GF979",
+    "Object is not deleted yet",
+    "{object} was deleted and is still there after {seconds} s{why}.",
+    "Find out what its finalizers wait for, then run again: the removal continues where it "
+    "stopped.",
+)
+
 NOT_FOR_OPERATOR = warning(
     "GF887",
     "Settings have no effect with the GPU Operator",

@@ -57,6 +57,7 @@ class Chart(Sourced):
     features: dict[str, ChartVersion] = Field(default_factory=dict)
     memory: tuple[Memory, ...] = ()
     may_be_empty: tuple[str, ...] = ()
+    crd_groups: tuple[str, ...] = ()
     installed: dict[ChartVersion, dict[Minor, Annotated[str, Field(pattern=r"^\d+/\d+$")]]]
 
 

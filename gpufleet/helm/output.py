@@ -14,7 +14,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.helm.findings import charts
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.release import STALE, Release
-from gpufleet.kube.facts import ClusterFacts
+from gpufleet.kube.facts import ClusterFacts, ReleaseRef
 from gpufleet.kube.permissions import missing_permissions, speaks_of_permissions
 
 SHOWN = 800  # characters of an error in a finding
@@ -42,6 +42,11 @@ _NO_LOGIN = re.compile(r"basic credential not found|status code 40[13]|unauthori
 _NOT_OFFERED = re.compile(r": not found$")
 _OTHER_CONTENT = re.compile(r"mismatch(?:ed)? (?:digest|Content-Length)")
 _NO_TLS = re.compile(r"server gave HTTP response to HTTPS client")
+_GONE = re.compile(r"release: not found$")
+_KEPT = re.compile(r"^failed to delete release: ")
+_NOT_DELETED = re.compile(
+    r'Failed to delete release(?:: |" error=")\[(?P<why>.+?)\]"?$', re.DOTALL | re.MULTILINE
+)
 _BUSY = re.compile(r"another operation \(install/upgrade/rollback\) is in progress")
 
 
@@ -108,6 +113,38 @@ def explain_failure(failure: Failure, release: Release, facts: ClusterFacts) -> 
     if _REFUSED.search(error):
         return findings.FIELD_REFUSED(**of, server=facts.server)
     return findings.HELM_FAILED(**of, state=failure.state)
+
+
+def is_gone(stderr: str) -> bool:
+    """Whether helm could not uninstall a release because it does not exist."""
+    return bool(_GONE.search(_last_error(stderr)))
+
+
+def is_kept(stderr: str) -> bool:
+    """Whether helm could not delete an object of a release, and therefore kept its record."""
+    return bool(_KEPT.search(_last_error(stderr)))
+
+
+def explain_uninstall(stderr: str, release: ReleaseRef, context: str) -> Finding:
+    """The most specific finding for a failed removal. `stderr`: with helm's debug output, which
+    alone says which object could not be deleted. `context`: of the kubeconfig."""
+    why = _NOT_DELETED.search(stderr)
+    text = why["why"].replace('\\"', '"').replace("\\n", " ") if why else _last_error(stderr)
+    error = _middle_out(" ".join(text.split()))
+    if speaks_of_permissions(error):
+        return missing_permissions(context, [error])
+    return findings.UNINSTALL_FAILED(
+        release=release,
+        error=error or "helm printed no error",
+        name=release.name,
+        namespace=release.namespace,
+    )
+
+
+def _last_error(stderr: str) -> str:
+    """The last line that begins with `Error:`; debug output follows it."""
+    lines = [line for line in stderr.splitlines() if line.startswith("Error:")]
+    return lines[-1].removeprefix("Error:").strip() if lines else error_line(stderr)
 
 
 def explain_pull(stderr: str, release: Release) -> Finding:

@@ -15,6 +15,7 @@ Action = Literal[
 ]
 OWNER_LABEL = "gpufleet"  # on the Secrets of our releases; its value: the machine that ran helm
 VALUES_LABEL = "gpufleet-values"  # also there: the hash of the values that gpufleet set
+ADOPTED_LABEL = "gpufleet-adopted"  # also there, of a release that was there before gpufleet
 STALE = 15 * 60  # seconds after which a pending release counts as interrupted
 
 

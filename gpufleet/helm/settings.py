@@ -152,6 +152,11 @@ class ClusterAccess(RoleSettings):
     force_conflicts: bool = Field(
         False, description="Overwrite fields that another manager changed (helm 4)."
     )
+    allow_disruption: bool = Field(
+        False,
+        description="Let a removal take the device plugin or the GPU Operator away while pods use "
+        "GPUs.",
+    )
     adopt_releases: bool = Field(
         False,
         description="Take over releases with gpufleet's names and charts that it did not create, "

@@ -104,6 +104,7 @@ class HelmRelease:
     created: int = 0  # of the Secret, by the server's clock: seconds since 1970; 0 if unknown
     history: tuple[Revision, ...] = ()  # every stored revision, oldest first
     workloads: tuple[ObjectRef, ...] = ()  # DaemonSets, Deployments, StatefulSets of its manifest
+    claims: tuple[ObjectRef, ...] = ()  # PersistentVolumeClaims that Helm would delete with it
 
     @property
     def ref(self) -> ReleaseRef:

@@ -29,7 +29,9 @@ RELEASE_TYPE = "helm.sh/release.v1"
 LARGEST = 32 * 2**20  # bytes of an unpacked release: a Secret of 1 MiB may unpack to 1 GiB
 _SECRET = re.compile(r"sh\.helm\.release\.v1\.([a-z0-9](?:[-.a-z0-9]*[a-z0-9])?)\.v([1-9]\d{0,8})")
 _HELMS_LABELS = ("name", "owner", "status", "version", "createdAt", "modifiedAt")
-_WORKLOADS = re.compile(r"^kind:\s*[\"']?(DaemonSet|Deployment|StatefulSet)\b", re.MULTILINE)
+_CLAIM = "PersistentVolumeClaim"
+_READ = re.compile(rf"^kind:\s*[\"']?(DaemonSet|Deployment|StatefulSet|{_CLAIM})\b", re.MULTILINE)
+_POLICY = "helm.sh/resource-policy"  # annotation; `keep`: Helm does not delete the object
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
@@ -128,6 +130,7 @@ def _release(data: Any) -> HelmRelease:
     info = _of(dict, data, "info")
     chart = _of(dict, _of(dict, data, "chart"), "metadata")
     namespace = _of(str, data, "namespace")
+    workloads, claims = objects_in(str(data.get("manifest") or ""), namespace)
     return HelmRelease(
         name=_of(str, data, "name"),
         namespace=namespace,
@@ -138,7 +141,8 @@ def _release(data: Any) -> HelmRelease:
         app_version=str(chart.get("appVersion") or ""),
         values=_of(dict, data, "config") if data.get("config") else {},
         apply_method=str(data.get("apply_method") or ""),
-        workloads=workloads_in(str(data.get("manifest") or ""), namespace),
+        workloads=workloads,
+        claims=claims,
     )
 
 
@@ -161,12 +165,27 @@ def _seconds(text: str) -> int:
         return 0
 
 
-def workloads_in(manifest: str, namespace: str) -> tuple[ObjectRef, ...]:
-    """DaemonSets, Deployments and StatefulSets of a manifest. Only their documents are parsed, as
-    a manifest may have hundreds of kilobytes. Raises YAMLError."""
-    found = []
+def objects_in(
+    manifest: str, namespace: str
+) -> tuple[tuple[ObjectRef, ...], tuple[ObjectRef, ...]]:
+    """Workloads of a manifest (DaemonSets, Deployments, StatefulSets), and the
+    PersistentVolumeClaims without Helm's policy `keep`. Only their documents are parsed, as a
+    manifest may have hundreds of kilobytes. Raises YAMLError."""
+    workloads, claims = [], []
     for document in re.split(r"^---\s*$", manifest, flags=re.MULTILINE):
-        if _WORKLOADS.search(document):
-            contents = [found for found in load_manifests(document) if isinstance(found, dict)]
-            found += [object_ref(content, namespace) for content in contents]
-    return tuple(found)
+        if not _READ.search(document):
+            continue
+        for content in load_manifests(document):
+            if not isinstance(content, dict):
+                continue
+            ref = object_ref(content, namespace)
+            if ref.kind != _CLAIM:
+                workloads.append(ref)
+            elif not _is_kept(content):
+                claims.append(ref)
+    return tuple(workloads), tuple(claims)
+
+
+def _is_kept(content: Answer) -> bool:
+    annotations = (content.get("metadata") or {}).get("annotations") or {}
+    return str(annotations.get(_POLICY)).strip().lower() == "keep"

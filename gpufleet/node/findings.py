@@ -83,15 +83,6 @@ KEY_NEEDED = info(
     "No action required; remove it together with that source.",
 )
 
-CLUSTER_STAYS = blocker(
-    "GF571",
-    "Removal does not apply to clusters",
-    "This is a cluster, and deploys/remove.py removes only what was installed on hosts; the "
-    "cluster was not changed.",
-    "Run it with --limit gpu_nodes. `helm list -A` lists gpufleet's releases, and `helm uninstall "
-    "RELEASE -n NAMESPACE` removes one; custom resource definitions stay.",
-)
-
 NOT_ENDED = info(
     "GF572",
     "Removal of an incomplete installation",

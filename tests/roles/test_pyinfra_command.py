@@ -231,11 +231,33 @@ def test_a_run_of_two_deploys_reports_the_hosts_of_either(bench: Bench) -> None:
     }
 
 
-def test_a_removal_says_that_a_cluster_stays(bench: Bench) -> None:
-    bench.inventory.write_text("gpu_cluster = ['@fake/a']\n")
+def test_a_removal_is_of_hosts_and_clusters(bench: Bench) -> None:
+    bench.hosts(one=BAD)
+    missing = {"cluster_kubeconfig": str(bench.folder / "nosuch")}
+    with bench.inventory.open("a") as file:
+        file.write(f"gpu_cluster = [('@fake/lab', {missing!r})]\n")
     done = bench.run("remove", "-y")
-    assert (done.status, done.statuses()) == (1, {"@fake/a": "failed"})
-    assert "GF571" in done.output
+    assert (done.status, done.statuses()) == (1, {"@fake/one": "failed", "@fake/lab": "failed"})
+    assert "GF860" in done.output
+    assert done.report
+    hosts = done.report["hosts"]
+    assert {name: part["kind"] for name, part in hosts.items()} == {
+        "@fake/one": "node",
+        "@fake/lab": "cluster",
+    }
+    assert [found["code"] for found in hosts["@fake/lab"]["findings"]] == ["GF860"]
+    assert "GF860" not in str(hosts["@fake/one"])
+
+
+def test_a_removal_of_a_host_that_is_a_cluster_too_stops_with_it(bench: Bench) -> None:
+    missing = QUICK | {"cluster_kubeconfig": str(bench.folder / "nosuch")}
+    host = ("@fake/both", missing)
+    bench.inventory.write_text(f"gpu_nodes = [{host!r}]\ngpu_cluster = ['@fake/both']\n")
+    done = bench.run("remove", "-y")
+    assert (done.status, done.statuses()) == (1, {"@fake/both": "failed"})
+    assert done.report
+    found = done.report["hosts"]["@fake/both"]["findings"]
+    assert [each["code"] for each in found] == ["GF860"]
 
 
 def doctor(*words: str) -> subprocess.CompletedProcess[str]:

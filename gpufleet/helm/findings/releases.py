@@ -217,6 +217,13 @@ NEWER_INSTALLED = warning(
     "changed.",
     "Pin version {version} to downgrade, or {newer} to stay on it.",
 )
+UNINSTALL_FAILED = blocker(
+    "GF807",
+    "Release could not be uninstalled",
+    "Release {release} could not be uninstalled: {error}",
+    "Fix the cause and run again: the removal continues where it stopped. Manually: helm uninstall "
+    "{name} -n {namespace} --debug",
+)
 RELEASE_UNREADABLE = blocker(
     "GF820",
     "Helm's release record is unreadable",

@@ -17,7 +17,14 @@ from gpufleet.core.masks import without
 from gpufleet.helm.chart_values import values_mark
 from gpufleet.helm.operations.process import GRACE, Result, Tick, run_program
 from gpufleet.helm.operations.program import HelmProgram
-from gpufleet.helm.release import OWNER_LABEL, VALUES_LABEL, HelmStrategy, Release
+from gpufleet.helm.release import (
+    ADOPTED_LABEL,
+    OWNER_LABEL,
+    VALUES_LABEL,
+    HelmStrategy,
+    Release,
+)
+from gpufleet.kube.facts import ReleaseRef
 from gpufleet.kube.kubeconfig import Kubeconfig, private_folder
 from gpufleet.kube.operations.lease import HeldLease
 
@@ -35,12 +42,21 @@ class Helm:
     lease: HeldLease | None = None
 
     def upgrade(
-        self, release: Release, archive: Path, strategy: HelmStrategy, timeout: int, tick: Tick
+        self,
+        release: Release,
+        archive: Path,
+        strategy: HelmStrategy,
+        timeout: int,
+        tick: Tick,
+        *,
+        adopted: bool = False,
     ) -> Result:
-        """Install or upgrade. helm waits only for hooks: gpufleet waits for readiness."""
+        """Install or upgrade. helm waits only for hooks: gpufleet waits for readiness. `adopted`:
+        the release was there before gpufleet; helm passes the label on to later revisions."""
         labels = (
             f"{OWNER_LABEL}={self.controller}",
             f"{VALUES_LABEL}={values_mark(release.values)}",
+            *([f"{ADOPTED_LABEL}=true"] if adopted else []),
         )
         words = [
             *("upgrade", release.name, str(archive), "--install"),
@@ -59,6 +75,18 @@ class Helm:
             *("--timeout", f"{timeout}s", *strategy.flags),
         ]
         return self._in_cluster(words, strategy, timeout, tick, {})
+
+    def uninstall(
+        self, ref: ReleaseRef, strategy: HelmStrategy, timeout: int, *, debug: bool = False
+    ) -> Result:
+        """Uninstall a release, and wait until its objects are gone. `debug`: only then helm says
+        which object it could not delete."""
+        words = [
+            *("uninstall", ref.name, "--namespace", ref.namespace),
+            *("--cascade", "foreground", "--wait", "--timeout", f"{timeout}s"),
+            *(["--debug"] if debug else []),
+        ]
+        return self._in_cluster(words, strategy, timeout, lambda _: None, {})
 
     def _in_cluster(
         self,

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gpufleet.core.findings import Finding
 from gpufleet.core.paths import cache_dir
+from gpufleet.helm.findings.releases import HELM_HANGS
 from gpufleet.helm.models import helm_catalog
 from gpufleet.helm.obstacles import apis_of
 from gpufleet.helm.operations.calls import Helm
@@ -17,10 +19,18 @@ from gpufleet.helm.operations.charts import chart_archive, read_chart
 from gpufleet.helm.operations.crds import live_crds
 from gpufleet.helm.operations.program import find_helm
 from gpufleet.helm.operations.release_run import Outcome, ReleaseRun
-from gpufleet.helm.output import Failure, explain_failure
+from gpufleet.helm.output import (
+    Failure,
+    error_line,
+    explain_failure,
+    explain_uninstall,
+    is_gone,
+    is_kept,
+)
 from gpufleet.helm.plan import Controller, plan_release, with_chart, with_objects
 from gpufleet.helm.release import Release, ReleasePlan
-from gpufleet.kube.facts import ClusterFacts, ReleaseRef, ServerVersion
+from gpufleet.helm.strategy import helm_strategy
+from gpufleet.kube.facts import ClusterFacts, HelmRelease, ReleaseRef, ServerVersion
 from gpufleet.kube.findings import WRONG_CLUSTER
 from gpufleet.kube.manifests import load_manifests
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
@@ -92,6 +102,26 @@ class Cluster:
         """Apply the plan of a release; raises nothing."""
         run = ReleaseRun(planned.plan, planned.archive, self.api, self.helm, self.facts, say)
         return run.carry_out()
+
+    def uninstall(self, release: HelmRelease, timeout: int) -> Finding | None:
+        """Uninstall a release, and wait until its objects are gone; the finding of a failure. A
+        release that does not exist is none. `timeout`: seconds."""
+        catalog = helm_catalog()
+        strategy = helm_strategy(self.controller.helm, self.facts.server, catalog, release)
+        result = self.helm.uninstall(release.ref, strategy, timeout)
+        if is_kept(result.stderr):  # again: helm says why only with its debug output
+            result = self.helm.uninstall(release.ref, strategy, timeout, debug=True)
+        if result.ok or is_gone(result.stderr):
+            return None
+        if result.code is None:
+            return HELM_HANGS(
+                what="Removal",
+                release=release.ref,
+                seconds=timeout,
+                reasons=error_line(result.stderr),
+                state="Fix the cause and run again: the removal continues where it stopped.",
+            )
+        return explain_uninstall(result.stderr, release.ref, self.facts.context)
 
 
 def open_cluster(

@@ -13,7 +13,7 @@ from gpufleet.helm.operations.crds import write_crds
 from gpufleet.helm.operations.process import Result
 from gpufleet.helm.operations.release_watch import Say, WaitResult, Watch
 from gpufleet.helm.output import Failure, dropped_fields, error_line, explain_failure
-from gpufleet.helm.release import ReleasePlan
+from gpufleet.helm.release import OWNER_LABEL, ReleasePlan
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError, ClusterApi
@@ -122,7 +122,12 @@ class ReleaseRun:
         assert self.archive is not None, "a plan that changes something has its chart"
         wanted = self.plan.release
         result = self.helm.upgrade(
-            wanted, self.archive, self.plan.strategy, HELM_TIMEOUT, watch.during_helm
+            wanted,
+            self.archive,
+            self.plan.strategy,
+            HELM_TIMEOUT,
+            watch.during_helm,
+            adopted=self._adopts,
         )
         if result.ok:
             outcome.findings += dropped_fields(result.stderr, wanted)
@@ -130,6 +135,12 @@ class ReleaseRun:
         outcome.fail(self._explained(result, watch))
         self._go_back(outcome, watch)
         return False
+
+    @property
+    def _adopts(self) -> bool:
+        """Whether the release is there and was not created by gpufleet."""
+        before = self.plan.before
+        return before is not None and OWNER_LABEL not in before.labels
 
     def _explained(self, result: Result, watch: Watch) -> Finding:
         wanted = self.plan.release

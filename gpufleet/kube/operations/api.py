@@ -155,8 +155,9 @@ class ClusterApi:
             query={"fieldManager": MANAGER, "force": "true"},
         )
 
-    def delete(self, path: str) -> dict[str, Any]:
-        return self._request("DELETE", path)
+    def delete(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """`body`: DeleteOptions, as with preconditions."""
+        return self._request("DELETE", path, body=body)
 
     def close(self) -> None:
         self._client.close()

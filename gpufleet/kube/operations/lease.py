@@ -20,6 +20,7 @@ from gpufleet.core.identity import new_identity
 from gpufleet.core.visible import one_line
 from gpufleet.kube import findings
 from gpufleet.kube.kubeconfig import private_folder
+from gpufleet.kube.objects import only
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.kube.operations.lease_keeper import RENEW, Keeper
@@ -32,7 +33,7 @@ POLL = 1.0  # seconds between two reads of another run's Lease
 GAP = 10.0  # seconds between two reads after which observation restarts: the API was unavailable
 REPORT = 10.0  # seconds between two lines of progress
 TRIES = 5  # of a renewal that conflicts with another one of the same run
-_CONFLICT = 409
+_FORBIDDEN, _MISSING, _CONFLICT = 403, 404, 409
 SHOWN = 200  # characters of a holder's name
 
 
@@ -134,6 +135,21 @@ class Lease:
             if lease is None or holder_of(lease) != self.identity or self._write(lease, None):
                 return
 
+    def delete(self) -> None:
+        """Delete it, if it is still ours; release it where this user may not delete Leases."""
+        for _ in range(TRIES):
+            lease = self.read()
+            if lease is None or holder_of(lease) != self.identity:
+                return
+            try:
+                self.api.delete(f"{LEASES}/{NAME}", only(lease["metadata"]))
+            except ApiError as error:
+                if error.status == _FORBIDDEN:
+                    self.give_back()
+                    return
+                if error.status not in (_CONFLICT, _MISSING):
+                    raise
+
     def read(self) -> dict[str, Any] | None:
         """The Lease in the API; None if there is none."""
         return self.api.find(f"{LEASES}/{NAME}")
@@ -181,6 +197,7 @@ class HeldLease:
 
     lease: Lease
     keeper: Keeper
+    deletes: bool = False  # at the end, the Lease is deleted: nothing of gpufleet is to stay
 
     @property
     def lifeline(self) -> int:
@@ -195,7 +212,10 @@ class HeldLease:
     def give_back(self) -> None:
         """End of the run. If the API is unavailable, the keeper retries for a moment."""
         try:
-            self.lease.give_back()
+            if self.deletes:
+                self.lease.delete()
+            else:
+                self.lease.give_back()
         except ClusterProblem:
             self.keeper.dismiss()
         else:

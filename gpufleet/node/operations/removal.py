@@ -45,9 +45,8 @@ class RemovalNode:
 def removal_target() -> RemovalNode | None:
     """The host of this deploy; None if a blocker stops it or if nothing of ours exists."""
     began = time.monotonic()
-    if is_cluster(host):
-        RunReport.of(state).host(host.name).kind = "cluster"
-        RunReport.of(state).block(host, [findings.CLUSTER_STAYS()])
+    known_part = RunReport.of(state).hosts.get(host.name)
+    if is_cluster(host) or (known_part and known_part.failed):
         return None
     known = settings_and_facts()
     if known is None:
@@ -67,7 +66,9 @@ def removal_target() -> RemovalNode | None:
         plan = plan_removal(settings, facts, load_catalog(), left)
         _fill_versions(part, plan)
     part.findings += plan.findings
-    part.plan = plan.describe()
+    described = plan.describe()
+    part.steps.extend(described.pop("steps"))  # after those of a host that is a cluster too
+    part.plan |= described
     part.examined = True
     for role, removal in plan.parts:
         part.runtimes |= role.runtimes_left(removal)

@@ -11,7 +11,13 @@ import yaml
 
 from gpufleet.helm.operations.calls import Helm
 from gpufleet.helm.operations.program import HelmProgram
-from gpufleet.helm.release import ChartSource, HelmStrategy, HelmVersion, Release
+from gpufleet.helm.release import (
+    ADOPTED_LABEL,
+    ChartSource,
+    HelmStrategy,
+    HelmVersion,
+    Release,
+)
 from gpufleet.kube.kubeconfig import Kubeconfig, private_folder, read_kubeconfig
 
 RELEASE = Release("one", "space", "tiny", "1.0.0", ChartSource("archive", "/tiny.tgz"))
@@ -53,7 +59,7 @@ def helm(folder: Path, opened: Kubeconfig, code: int = 0) -> Helm:
     return Helm(HelmProgram(path, HelmVersion(3, 22)), opened, "me")
 
 
-@pytest.mark.parametrize("what", ["upgrade", "rollback"])
+@pytest.mark.parametrize("what", ["upgrade", "rollback", "uninstall"])
 @pytest.mark.parametrize("code", [0, 1])
 def test_helm_uses_only_the_opened_context(
     what: str, code: int, tmp_path: Path, opened: Kubeconfig
@@ -63,6 +69,8 @@ def test_helm_uses_only_the_opened_context(
     if what == "upgrade":
         archive = tmp_path / "tiny.tgz"
         result = called.upgrade(RELEASE, archive, strategy, 10, lambda spent: None)
+    elif what == "uninstall":
+        result = called.uninstall(RELEASE.ref, strategy, 10)
     else:
         result = called.rollback(RELEASE, 1, strategy, 10, lambda spent: None)
     assert result.code == code
@@ -83,3 +91,26 @@ def test_helm_that_needs_no_cluster_knows_none(tmp_path: Path, opened: Kubeconfi
     environment = (tmp_path / "environment").read_text()
     assert "KUBECONFIG=/dev/null" in environment
     assert "HELM_KUBE" not in environment
+
+
+@pytest.mark.parametrize("adopted", [False, True])
+def test_a_release_that_was_there_before_is_labelled(
+    adopted: bool, tmp_path: Path, opened: Kubeconfig
+) -> None:
+    called = helm(tmp_path, opened)
+    archive = tmp_path / "tiny.tgz"
+    called.upgrade(RELEASE, archive, HelmStrategy(), 10, lambda spent: None, adopted=adopted)
+    words = (tmp_path / "words").read_text()
+    assert "--labels gpufleet=me,gpufleet-values=" in words
+    assert (f",{ADOPTED_LABEL}=true" in words) is adopted
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_an_uninstall_waits_until_the_objects_are_gone(
+    debug: bool, tmp_path: Path, opened: Kubeconfig
+) -> None:
+    helm(tmp_path, opened).uninstall(RELEASE.ref, HelmStrategy(), 10, debug=debug)
+    words = (tmp_path / "words").read_text().split()
+    assert words[:4] == ["uninstall", "one", "--namespace", "space"]
+    assert words[4:9] == ["--cascade", "foreground", "--wait", "--timeout", "10s"]
+    assert ("--debug" in words) is debug

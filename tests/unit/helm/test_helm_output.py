@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from gpufleet.core.findings import Finding
-from gpufleet.helm.output import SHOWN, Failure, dropped_fields, error_line, explain_failure
+from gpufleet.helm.output import (
+    SHOWN,
+    Failure,
+    dropped_fields,
+    error_line,
+    explain_failure,
+    explain_uninstall,
+    is_gone,
+    is_kept,
+)
 from gpufleet.helm.release import ChartSource, Release
 from gpufleet.kube.facts import ClusterFacts, NodePort, ServerVersion
 
@@ -100,3 +109,41 @@ def test_what_is_not_known_is_quoted() -> None:
 def test_other_warnings_are_not_findings() -> None:
     noise = "W1121 warnings.go:70] policy/v1beta1 PodSecurityPolicy is deprecated in v1.21+\n"
     assert dropped_fields(noise, RELEASE) == []
+
+
+def uninstall_output(helm: str, case: str) -> str:
+    folder = Path(__file__).parent / "uninstall_output"
+    return (folder / f"{helm}-1.36-{case}.txt").read_text()
+
+
+@pytest.mark.parametrize("helm", ["helm3", "helm4"])
+def test_a_failed_uninstall_is_explained_by_helms_debug_output(helm: str) -> None:
+    found = explain_uninstall(uninstall_output(helm, "debug"), RELEASE.ref, "sandbox")
+    assert found.code == "GF807"
+    assert found.message == (
+        "Release space/one could not be uninstalled: unable to build kubernetes objects for delete:"
+        ' resource mapping not found for name: "one" namespace: "" from "": no matches for kind'
+        ' "Thing" in version "example.com/v1" ensure CRDs are installed first'
+    )
+    assert "helm uninstall one -n space" in found.remedy
+
+
+@pytest.mark.parametrize("helm", ["helm3", "helm4"])
+@pytest.mark.parametrize(("case", "states"), [("kept", (True, False)), ("gone", (False, True))])
+def test_helm_says_whether_the_release_is_left(
+    helm: str, case: str, states: tuple[bool, bool]
+) -> None:
+    text = uninstall_output(helm, case)
+    assert (is_kept(text), is_gone(text)) == states
+
+
+def test_permissions_that_an_uninstall_lacks_are_named() -> None:
+    forbidden = (
+        'secrets "x" is forbidden: User "ada" cannot delete resource "secrets" in API group "" '
+        'in the namespace "space"'
+    )
+    found = explain_uninstall(f"Error: {forbidden}", RELEASE.ref, "sandbox")
+    assert (found.code, "delete secrets in namespace space" in found.message) == ("GF866", True)
+    hook = "Error: uninstallation completed with 1 error(s): timed out waiting for the condition"
+    found = explain_uninstall(hook, RELEASE.ref, "sandbox")
+    assert (found.code, "timed out waiting" in found.message) == ("GF807", True)

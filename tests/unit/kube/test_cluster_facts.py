@@ -29,7 +29,7 @@ from gpufleet.kube.facts import (
     ServerVersion,
     Workload,
 )
-from gpufleet.kube.helm_releases import workloads_in
+from gpufleet.kube.helm_releases import objects_in
 from gpufleet.kube.parse import parse_node, parse_version, parse_workload
 
 CAPTURES = sorted((Path(__file__).parent / "captures").glob("cluster-*.answers.json"))
@@ -177,4 +177,19 @@ def test_any_manifest_is_read_for_its_workloads(before: str, after: str) -> None
     document = "kind: DaemonSet\nmetadata:\n  name: d\n"
     around = [part.replace("kind:", "").replace("-", "") for part in (before, after)]
     manifest = f"# {around[0]!a}\n---\n{document}---\n# {around[1]!a}\n"
-    assert workloads_in(manifest, "n") == (ObjectRef("DaemonSet", "n", "d"),)
+    assert objects_in(manifest, "n") == ((ObjectRef("DaemonSet", "n", "d"),), ())
+
+
+def claim(name: str, policy: str | None = None) -> str:
+    about = f'\n  annotations: {{helm.sh/resource-policy: "{policy}"}}' if policy else ""
+    return f"---\nkind: PersistentVolumeClaim\nmetadata:\n  name: {name}{about}\n"
+
+
+def test_claims_that_helm_would_delete_are_read_from_a_manifest() -> None:
+    manifest = claim("data") + claim("kept", " Keep ") + claim("other", "delete")
+    workloads, claims = objects_in(manifest, "n")
+    assert workloads == ()
+    assert [str(ref) for ref in claims] == [
+        "PersistentVolumeClaim n/data",
+        "PersistentVolumeClaim n/other",
+    ]

@@ -20,6 +20,7 @@ class Api:
         self.writes = 0
         self.before: Any = None
         self.status = 0
+        self.status_of_delete = 0
 
     def find(self, path: str) -> dict[str, Any] | None:
         if self.status:
@@ -39,6 +40,16 @@ class Api:
             raise ApiError(f"PUT {path}", 409, {}, "test")
         return self._put(body)
 
+    def delete(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        self._meet()
+        assert self.lease
+        if self.status_of_delete:
+            raise ApiError(f"DELETE {path}", self.status_of_delete, {}, "test")
+        if body["preconditions"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
+            raise ApiError(f"DELETE {path}", 409, {}, "test")
+        self.lease = None
+        return {}
+
     def _meet(self) -> None:
         meeting, self.before = self.before, None
         if meeting:
@@ -46,7 +57,7 @@ class Api:
 
     def _put(self, body: dict[str, Any]) -> dict[str, Any]:
         self.writes += 1
-        metadata = {**body["metadata"], "resourceVersion": str(self.writes)}
+        metadata = {**body["metadata"], "uid": "1", "resourceVersion": str(self.writes)}
         self.lease = {**body, "metadata": metadata}
         return self.lease
 
@@ -198,3 +209,24 @@ def test_the_holder_is_reported_without_a_write() -> None:
 
 def test_a_holders_name_is_shown_as_one_short_line() -> None:
     assert shown("ada\n\x1b[31m" + "x" * 500) == r"ada\n\x1b[31m" + "x" * 187
+
+
+def test_at_the_end_of_a_removal_it_is_deleted_unless_another_run_holds_it(clock: Clock) -> None:
+    api = Api()
+    ada = lease(api, "ada")
+    ada.take(0, nobody_listens)
+    api.before = ada.renew  # by its keeper, meanwhile
+    ada.delete()
+    assert api.lease is None
+    lease(api, "grace").take(0, nobody_listens)
+    ada.delete()
+    assert api.holder == "grace"
+
+
+def test_a_lease_that_may_not_be_deleted_is_released(clock: Clock) -> None:
+    api = Api()
+    ada = lease(api, "ada")
+    ada.take(0, nobody_listens)
+    api.status_of_delete = 403
+    ada.delete()
+    assert (api.lease is not None, api.holder) == (True, "")

@@ -11,7 +11,7 @@ import yaml
 from gpufleet.core.yaml_events import DEEPEST
 from gpufleet.helm.chart import BrokenChart, parse_chart
 from gpufleet.helm.chart_index import BrokenIndex, parse_index
-from gpufleet.kube.helm_releases import workloads_in
+from gpufleet.kube.helm_releases import objects_in
 from gpufleet.kube.manifests import load_manifests
 
 DEEP = "[" * 60_000  # more than PyYAML's C code can handle
@@ -29,7 +29,7 @@ def test_too_deep_or_too_large_is_rejected(text: str) -> None:
     with pytest.raises(yaml.YAMLError, match="more than"):
         load_manifests(text)
     with pytest.raises(yaml.YAMLError):
-        workloads_in(f"kind: Deployment\n{text}", "default")
+        objects_in(f"kind: Deployment\n{text}", "default")
     with pytest.raises(BrokenChart):
         parse_chart({"Chart.yaml": b"name: x\nversion: 1.0.0\n", "values.yaml": text.encode()})
 

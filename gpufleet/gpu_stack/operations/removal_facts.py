@@ -1,0 +1,164 @@
+"""Reads what gpufleet created in a cluster, and who uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpufleet.core.allowance import all_lists
+from gpufleet.gpu_stack.builder import our_releases
+from gpufleet.gpu_stack.plan import GRAFANA_SECRET
+from gpufleet.gpu_stack.remains import (
+    ChartCrd,
+    Remains,
+    gpu_pods,
+    is_ours,
+    marked_nodes,
+    owned,
+    ref_of,
+    runtime_classes,
+    users_of,
+)
+from gpufleet.gpu_stack.settings import ClusterSettings
+from gpufleet.helm.chart_models import ChartCatalog
+from gpufleet.helm.release import OWNER_LABEL
+from gpufleet.kube.facts import ClusterFacts, ObjectRef, ReleaseRef
+from gpufleet.kube.helm_releases import RELEASE_TYPE, revision_of
+from gpufleet.kube.operations.api import METADATA_ONLY, ClusterApi
+from gpufleet.kube.operations.gather import Ask, ask_all
+from gpufleet.kube.parse import release_of
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+NAMESPACES = "/api/v1/namespaces"
+
+
+def gather_remains(
+    api: ClusterApi, facts: ClusterFacts, settings: ClusterSettings, catalog: ChartCatalog
+) -> Remains:
+    """What gpufleet created, beside the releases in `facts`. Raises ClusterProblem."""
+    space = settings.monitoring.namespace
+    paths = {
+        "ConfigMap": f"/api/v1/namespaces/{space}/configmaps",
+        "PrometheusRule": f"/apis/monitoring.coreos.com/v1/namespaces/{space}/prometheusrules",
+        "Secret": f"/api/v1/namespaces/{space}/secrets",
+        "RuntimeClass": f"{_runtime_api(facts)}/runtimeclasses",
+    }
+    allowance = all_lists()
+    found = ask_all(api, _asks(paths), allowance)
+    refs = our_releases(settings)
+    crds = [item for item in found["crds"] if _concerns(item, refs, catalog)]
+    objects = ask_all(api, _object_asks(crds, facts), allowance)
+    secrets = [ref_of(item, "Secret") for item in found["Secret"] if not is_ours(item)]
+    return Remains(
+        objects=tuple(
+            one for kind, path in paths.items() for one in owned(kind, path, found[kind])
+        ),
+        unmarked=tuple(ref for ref in secrets if ref.name == GRAFANA_SECRET),
+        nodes=marked_nodes(found["nodes"]),
+        namespaces=owned("Namespace", NAMESPACES, found["namespaces"]),
+        crds=tuple(_crd(item, objects, facts, refs) for item in crds),
+        pods=gpu_pods(found["pods"], catalog.resource),
+        classes=runtime_classes(found["pods"]),
+        claims=tuple(ref_of(item, "PersistentVolumeClaim") for item in found["claims"]),
+        elsewhere=_elsewhere(found["releases"], refs),
+    )
+
+
+def _runtime_api(facts: ClusterFacts) -> str:
+    """The newest version of the API that this cluster serves."""
+    version = "v1" if facts.serves_api("node.k8s.io/v1") else "v1beta1"
+    return f"/apis/node.k8s.io/{version}"
+
+
+def _asks(paths: Mapping[str, str]) -> dict[str, Ask]:
+    """`paths`: kind -> path of its list."""
+    lists = {
+        "nodes": "/api/v1/nodes",
+        "namespaces": NAMESPACES,
+        "claims": "/api/v1/persistentvolumeclaims",
+        "crds": CRDS,
+    }
+    asks = {name: Ask(path, accept=METADATA_ONLY) for name, path in lists.items()}
+    asks |= {name: Ask(path, accept=METADATA_ONLY, optional=True) for name, path in paths.items()}
+    labelled = {"labelSelector": f"owner=helm,{OWNER_LABEL}"}
+    query = {**labelled, "fieldSelector": f"type={RELEASE_TYPE}"}
+    asks["releases"] = Ask("/api/v1/secrets", accept=METADATA_ONLY, query=query)
+    asks["pods"] = Ask("/api/v1/pods")
+    return asks
+
+
+def _concerns(item: Any, refs: Sequence[ReleaseRef], catalog: ChartCatalog) -> bool:
+    """Whether a CRD is gpufleet's, one of its releases', or of the group of one of the charts."""
+    group = str(item["metadata"]["name"]).split(".", 1)[-1]
+    groups = {group for chart in catalog.charts.values() for group in chart.crd_groups}
+    return is_ours(item) or release_of(item) in refs or group in groups
+
+
+def _object_asks(crds: Sequence[Any], facts: ClusterFacts) -> dict[str, Ask]:
+    """CRD -> the list of its objects in all namespaces, for those that are served."""
+    paths = {item["metadata"]["name"]: _objects(item, facts) for item in crds}
+    return {
+        name: Ask(path, accept=METADATA_ONLY, optional=True) for name, path in paths.items() if path
+    }
+
+
+def _objects(item: Any, facts: ClusterFacts) -> str:
+    name = str(item["metadata"]["name"])
+    known = facts.crds.get(name)
+    plural, _, group = name.partition(".")
+    return f"/apis/{group}/{known.versions[0]}/{plural}" if known and known.versions else ""
+
+
+def _crd(
+    item: Any, objects: Mapping[str, Any], facts: ClusterFacts, refs: Sequence[ReleaseRef]
+) -> ChartCrd:
+    name = str(item["metadata"]["name"])
+    kind = facts.crds[name].kind if name in facts.crds else name
+    return ChartCrd(
+        name=name,
+        path=f"{CRDS}/{name}",
+        ours=is_ours(item),
+        objects=_objects(item, facts),
+        users=users_of(kind, objects.get(name) or (), refs),
+        release=release_of(item),
+    )
+
+
+def _elsewhere(secrets: Sequence[Any], refs: Sequence[ReleaseRef]) -> tuple[ReleaseRef, ...]:
+    """Releases with gpufleet's label that the settings do not name."""
+    known = [revision_of(item) for item in secrets]
+    return tuple(sorted({one[0] for one in known if one and one[0] not in refs}))
+
+
+def namespaced(api: ClusterApi) -> tuple[dict[str, str], list[str]]:
+    """Kinds of objects that namespaces have: "group/version/plural" -> kind; and the API groups
+    that do not respond."""
+    groups = [one["preferredVersion"]["groupVersion"] for one in api.get("/apis")["groups"]]
+    asks = {name: Ask(f"/apis/{name}", many=False, optional=True) for name in groups}
+    asks["v1"] = Ask("/api/v1", many=False)
+    found = ask_all(api, asks, all_lists())
+    kinds = {
+        f"{'/api/v1' if name == 'v1' else f'/apis/{name}'}/{{}}{resource['name']}": resource["kind"]
+        for name, answer in found.items()
+        for resource in answer.get("resources") or ()
+        if resource["namespaced"] and _is_stored(resource)
+    }
+    return kinds, [name for name, answer in found.items() if not answer]
+
+
+def _is_stored(resource: Mapping[str, Any]) -> bool:
+    """Whether it is a kind of objects that can be listed and deleted; metrics cannot be."""
+    verbs = resource.get("verbs") or ()
+    return "/" not in resource["name"] and "list" in verbs and "delete" in verbs
+
+
+def contents(
+    api: ClusterApi, namespace: str, kinds: Mapping[str, str]
+) -> dict[ObjectRef, Mapping[str, Any]]:
+    """The objects of a namespace. `kinds`: as `namespaced` returns them."""
+    asks = {
+        path: Ask(path.format(f"namespaces/{namespace}/"), accept=METADATA_ONLY, optional=True)
+        for path in kinds
+    }
+    found = ask_all(api, asks, all_lists())
+    return {ref_of(item, kind): item for path, kind in kinds.items() for item in found[path]}
