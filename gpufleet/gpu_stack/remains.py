@@ -16,6 +16,8 @@ from gpufleet.kube.parse import release_of
 
 Item = Mapping[str, Any]
 
+# label of what a release leaves behind; set before the release goes
+LEFT = {"gpufleet-left-behind": "true"}
 # Kubernetes creates these in every namespace, or removes them after what they belong to.
 _AUTOMATIC = {
     ("ServiceAccount", "default"),
@@ -59,14 +61,17 @@ class PodUse:
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """What is there. `unmarked`: objects under gpufleet's names without its label. `classes`:
-    RuntimeClass -> pods that select it. `elsewhere`: releases with gpufleet's label in namespaces
-    that the settings do not name."""
+    """What is there. `left`: chart -> objects that helm would not delete with its release.
+    `unmarked`: objects under gpufleet's names without its label. `filled`: namespace of gpufleet's
+    without a release -> its objects. `classes`: RuntimeClass -> pods that select it. `elsewhere`:
+    releases with gpufleet's label in namespaces that the settings do not name."""
 
     objects: tuple[Owned, ...] = ()
+    left: Mapping[str, tuple[Owned, ...]] = field(default_factory=dict)
     unmarked: tuple[ObjectRef, ...] = ()
     nodes: Mapping[str, str] = field(default_factory=dict)  # node -> label that gpufleet set
     namespaces: tuple[Owned, ...] = ()
+    filled: Mapping[str, tuple[ObjectRef, ...]] = field(default_factory=dict)
     crds: tuple[ChartCrd, ...] = ()
     pods: tuple[PodUse, ...] = ()  # that have GPUs
     classes: Mapping[str, tuple[PodUse, ...]] = field(default_factory=dict)
@@ -91,8 +96,11 @@ def owned(kind: str, collection: str, items: Iterable[Item]) -> tuple[Owned, ...
 
 
 def is_ours(item: Item) -> bool:
+    """Whether gpufleet created it, or one of its releases left it behind."""
     labels = item["metadata"].get("labels") or {}
-    return all(labels.get(key) == value for key, value in OURS.items())
+    return any(
+        all(labels.get(key) == value for key, value in mark.items()) for mark in (OURS, LEFT)
+    )
 
 
 def users_of(

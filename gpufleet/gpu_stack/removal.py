@@ -26,14 +26,17 @@ SYSTEM = ("default", "kube-system", "kube-public", "kube-node-lease")
 class StackRemoval:
     """What gpufleet installed in a cluster. `foreign`: releases under its names that it did not
     install; they stay. Of `crds` and `namespaces` those go that nothing of others needs by then.
+    `emptied`: namespaces that are empty, or from which this removal takes something.
     """
 
     releases: tuple[HelmRelease, ...] = ()  # in the order of their removal
     foreign: tuple[HelmRelease, ...] = ()
     objects: tuple[Owned, ...] = ()
+    left: tuple[Owned, ...] = ()  # of them, those that the releases leave behind
     nodes: tuple[tuple[str, str], ...] = ()  # node, label that gpufleet set
     crds: tuple[ChartCrd, ...] = ()
     namespaces: tuple[Owned, ...] = ()
+    emptied: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
 
     def release(self, name: str) -> HelmRelease | None:
@@ -78,14 +81,8 @@ class StackRemoval:
             *(f"delete {found.ref}" for found in self.objects),
             *([f"remove gpufleet's label from nodes {nodes}"] if nodes else []),
             *(f"delete CRD {one.name}" for one in self.crds),
-            *(f"delete namespace {one.ref.name} if it is empty" for one in self._emptied()),
+            *(f"delete namespace {name} if it is empty" for name in self.emptied),
         ]
-
-    def _emptied(self) -> Iterator[Owned]:
-        """Namespaces that this removal may leave empty: a preview does not list their content."""
-        touched = {found.namespace for found in self.releases}
-        touched |= {found.ref.namespace for found in self.objects}
-        yield from (found for found in self.namespaces if found.ref.name in touched)
 
 
 def plan_stack_removal(
@@ -102,7 +99,10 @@ def plan_stack_removal(
         for name, pods in remains.classes.items()
         if (others := [pod.ref for pod in pods if pod.owner not in going])
     }
-    objects = tuple(one for one in remains.objects if one.ref not in kept)
+    left = tuple(one for release in releases for one in _left_by(release, facts, remains))
+    objects = tuple(dict.fromkeys(one for one in (*remains.objects, *left) if one.ref not in kept))
+    touched = {one.namespace for one in releases} | {one.ref.namespace for one in objects}
+    stay = {name: found for name, found in remains.filled.items() if name not in touched}
     notes = [
         *_unreadable(facts),
         *_disrupted(settings, releases, remains, catalog),
@@ -114,16 +114,33 @@ def plan_stack_removal(
         *_crds_stay(releases, remains, catalog),
         *_claims_stay(remains, releases),
         *_namespaces_stay(releases, remains),
+        *(namespace_stays(name, found) for name, found in sorted(stay.items()) if found),
     ]
     return StackRemoval(
         releases=releases,
         foreign=foreign,
         objects=objects,
+        left=left,
         nodes=tuple(sorted(remains.nodes.items())),
         crds=tuple(one for one in remains.crds if one.ours and not one.release and not one.users),
         namespaces=remains.namespaces,
+        emptied=tuple(
+            one.ref.name
+            for one in remains.namespaces
+            if one.ref.name in touched or not remains.filled.get(one.ref.name)
+        ),
         findings=tuple(dict.fromkeys(notes)),
     )
+
+
+def _left_by(release: HelmRelease, facts: ClusterFacts, remains: Remains) -> Iterator[Owned]:
+    """What a release leaves behind; outside its namespace only if no other release has its name,
+    which may have created it too."""
+    names = {work.release for work in facts.workloads if work.release}
+    alone = all(ref == release.ref for ref in names if ref.name == release.name)
+    for one in remains.left.get(release.chart, ()):
+        if alone or one.ref.namespace == release.namespace:
+            yield one
 
 
 def _chart(found: HelmRelease) -> str:
@@ -258,3 +275,14 @@ def _namespaces_stay(releases: Collection[HelmRelease], remains: Remains) -> Ite
         yield findings.NAMESPACE_STAYS(
             namespace=name, why="it does not have the label of gpufleet's objects"
         )
+
+
+def namespace_stays(
+    name: str, objects: Collection[ObjectRef], silent: Collection[str] = ()
+) -> Finding:
+    """`objects`: what it has; `silent`: APIs that do not say what it has of theirs."""
+    why = f"these APIs do not respond, and may have objects in it: {', '.join(silent)}"
+    if objects:
+        shown = some(sorted(objects), 3)
+        why = f"it has {len(objects)} objects that gpufleet did not create, such as {shown}"
+    return findings.NAMESPACE_STAYS(namespace=name, why=why)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -47,6 +47,15 @@ class Memory(Entry):
     limit: str
 
 
+class LeftBehind(Sourced):
+    """An object that a release's programs or hooks create, and that helm does not delete.
+    `namespace`: "" for the release's."""
+
+    kind: Literal["Secret", "Service"]
+    namespace: str = ""
+    name: str
+
+
 class Chart(Sourced):
     """One chart. See charts.yaml for the fields."""
 
@@ -58,6 +67,7 @@ class Chart(Sourced):
     memory: tuple[Memory, ...] = ()
     may_be_empty: tuple[str, ...] = ()
     crd_groups: tuple[str, ...] = ()
+    left_behind: tuple[LeftBehind, ...] = ()
     installed: dict[ChartVersion, dict[Minor, Annotated[str, Field(pattern=r"^\d+/\d+$")]]]
 
 

@@ -16,19 +16,23 @@ from gpufleet.core.inventory import CLUSTERS
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.model import NODE_MARK
 from gpufleet.gpu_stack.operations.releases import ClusterRun, current_cluster
-from gpufleet.gpu_stack.operations.removal_facts import contents, gather_remains, namespaced
+from gpufleet.gpu_stack.operations.removal_facts import gather_remains, namespaced, objects_in
 from gpufleet.gpu_stack.operations.stack import is_named_twice
 from gpufleet.gpu_stack.remains import (
+    LEFT,
     ChartCrd,
     Item,
     Owned,
-    is_automatic,
     is_leaving,
     is_ours,
     ref_of,
-    some,
 )
-from gpufleet.gpu_stack.removal import StackRemoval, crd_stays, plan_stack_removal
+from gpufleet.gpu_stack.removal import (
+    StackRemoval,
+    crd_stays,
+    namespace_stays,
+    plan_stack_removal,
+)
 from gpufleet.helm.chart_choice import load_charts
 from gpufleet.host.operation import Commands
 from gpufleet.kube.facts import HelmRelease, ObjectRef
@@ -119,6 +123,23 @@ def _uninstall(state: State, host: Host, removal: ClusterRemoval, release: HelmR
 
 
 @cluster_operation
+def mark_left(removal: ClusterRemoval) -> Commands:
+    """
+    Label what the releases will leave behind: a later run knows by it what to delete.
+
+    + removal: of the cluster
+    """
+    there = [(found, removal.api.find(found.path)) for found in removal.plan.left]
+    unmarked = [found for found, item in there if item and not is_ours(item)]
+    if not unmarked:
+        host.noop("the releases leave nothing behind")
+        return
+    for found in unmarked:
+        call = partial(removal.api.merge, found.path, {"metadata": {"labels": LEFT}})
+        yield write(f"label {found.ref}", call, secret=found.ref.kind == "Secret")
+
+
+@cluster_operation
 def delete(removal: ClusterRemoval, objects: Sequence[Owned]) -> Commands:
     """
     Delete objects that gpufleet created.
@@ -206,25 +227,14 @@ def delete_namespaces(removal: ClusterRemoval) -> Commands:
         item = removal.api.find(space.path)
         if item is None or not is_ours(item):
             continue
-        objects = _settled(removal, partial(_objects_in, removal.api, space.ref.name, kinds))
-        why = f"these APIs do not respond, and may have objects in it: {', '.join(silent)}"
-        if objects:
-            shown = some(sorted(objects), 3)
-            why = f"it has {len(objects)} objects that gpufleet did not create, such as {shown}"
+        objects = _settled(removal, partial(objects_in, removal.api, space.ref.name, kinds))
         if objects or silent:
-            stays = findings.NAMESPACE_STAYS(namespace=space.ref.name, why=why)
-            removal.note(stays)
+            removal.note(namespace_stays(space.ref.name, objects, silent))
             continue
         kept = False
         yield _deletion(removal, space.ref, space.path, item)
     if kept:
         host.noop("no namespace of gpufleet is empty")
-
-
-def _objects_in(api: ClusterApi, namespace: str, kinds: Mapping[str, str]) -> dict[ObjectRef, Item]:
-    """The objects of a namespace, without those that Kubernetes creates in each."""
-    found = contents(api, namespace, kinds)
-    return {ref: item for ref, item in found.items() if not is_automatic(ref.kind, item)}
 
 
 def _settled(

@@ -10,8 +10,10 @@ from gpufleet.gpu_stack.builder import our_releases
 from gpufleet.gpu_stack.plan import GRAFANA_SECRET
 from gpufleet.gpu_stack.remains import (
     ChartCrd,
+    Owned,
     Remains,
     gpu_pods,
+    is_automatic,
     is_ours,
     marked_nodes,
     owned,
@@ -42,12 +44,14 @@ def gather_remains(
         "PrometheusRule": f"/apis/monitoring.coreos.com/v1/namespaces/{space}/prometheusrules",
         "Secret": f"/api/v1/namespaces/{space}/secrets",
         "RuntimeClass": f"{_runtime_api(facts)}/runtimeclasses",
+        "Service": "/api/v1/namespaces/kube-system/services",
     }
     allowance = all_lists()
     found = ask_all(api, _asks(paths), allowance)
     refs = our_releases(settings)
     crds = [item for item in found["crds"] if _concerns(item, refs, catalog)]
     objects = ask_all(api, _object_asks(crds, facts), allowance)
+    namespaces = owned("Namespace", NAMESPACES, found["namespaces"])
     secrets = [ref_of(item, "Secret") for item in found["Secret"] if not is_ours(item)]
     return Remains(
         objects=tuple(
@@ -55,13 +59,50 @@ def gather_remains(
         ),
         unmarked=tuple(ref for ref in secrets if ref.name == GRAFANA_SECRET),
         nodes=marked_nodes(found["nodes"]),
-        namespaces=owned("Namespace", NAMESPACES, found["namespaces"]),
+        left={
+            name: left
+            for name in catalog.charts
+            if (left := _left(name, found, paths, refs, catalog))
+        },
+        namespaces=namespaces,
+        filled=_filled(api, namespaces, facts),
         crds=tuple(_crd(item, objects, facts, refs) for item in crds),
         pods=gpu_pods(found["pods"], catalog.resource),
         classes=runtime_classes(found["pods"]),
         claims=tuple(ref_of(item, "PersistentVolumeClaim") for item in found["claims"]),
         elsewhere=_elsewhere(found["releases"], refs),
     )
+
+
+def _left(
+    chart: str,
+    found: Mapping[str, Any],
+    paths: Mapping[str, str],
+    refs: Sequence[ReleaseRef],
+    catalog: ChartCatalog,
+) -> tuple[Owned, ...]:
+    """What the release of a chart leaves behind, as far as it is there. `paths`: kind -> path of
+    its list, whose items are in `found`."""
+    spaces = {ref.name: ref.namespace for ref in refs}
+    wanted = {
+        ObjectRef(one.kind, one.namespace or spaces[chart], one.name)
+        for one in catalog.charts[chart].left_behind
+    }
+    return tuple(
+        Owned(ref, f"{paths[ref.kind]}/{ref.name}")
+        for ref in sorted(wanted)
+        if ref in {ref_of(item, ref.kind) for item in found[ref.kind]}
+    )
+
+
+def _filled(
+    api: ClusterApi, namespaces: Sequence[Owned], facts: ClusterFacts
+) -> dict[str, tuple[ObjectRef, ...]]:
+    """The objects of gpufleet's namespaces without a release: others lose theirs first."""
+    full = {release.namespace for release in facts.releases}
+    names = [one.ref.name for one in namespaces if one.ref.name not in full]
+    kinds, _ = namespaced(api) if names else ({}, [])
+    return {name: tuple(sorted(objects_in(api, name, kinds))) for name in names}
 
 
 def _runtime_api(facts: ClusterFacts) -> str:
@@ -152,13 +193,19 @@ def _is_stored(resource: Mapping[str, Any]) -> bool:
     return "/" not in resource["name"] and "list" in verbs and "delete" in verbs
 
 
-def contents(
+def objects_in(
     api: ClusterApi, namespace: str, kinds: Mapping[str, str]
 ) -> dict[ObjectRef, Mapping[str, Any]]:
-    """The objects of a namespace. `kinds`: as `namespaced` returns them."""
+    """The objects of a namespace, without those that Kubernetes creates in each. `kinds`: as
+    `namespaced` returns them."""
     asks = {
         path: Ask(path.format(f"namespaces/{namespace}/"), accept=METADATA_ONLY, optional=True)
         for path in kinds
     }
     found = ask_all(api, asks, all_lists())
-    return {ref_of(item, kind): item for path, kind in kinds.items() for item in found[path]}
+    return {
+        ref_of(item, kind): item
+        for path, kind in kinds.items()
+        for item in found[path]
+        if not is_automatic(kind, item)
+    }

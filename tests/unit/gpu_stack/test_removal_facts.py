@@ -9,14 +9,14 @@ import pytest
 
 from gpufleet.gpu_stack.operations.removal_facts import (
     CRDS,
-    contents,
     gather_remains,
     namespaced,
+    objects_in,
 )
-from gpufleet.gpu_stack.remains import Remains
+from gpufleet.gpu_stack.remains import LEFT, Remains
 from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.release import OWNER_LABEL
-from gpufleet.kube.facts import Crd, ObjectRef, ReleaseRef
+from gpufleet.kube.facts import Crd, HelmRelease, ObjectRef, ReleaseRef
 from gpufleet.kube.objects import OURS
 from gpufleet.kube.operations.api import ApiError
 from tests.unit.gpu_stack.gpu_clusters import CATALOG, FACTS
@@ -64,6 +64,7 @@ def test_a_bare_cluster_has_nothing_of_gpufleet() -> None:
 def test_objects_with_the_label_are_found_in_their_namespaces() -> None:
     secrets = [item("gpufleet-grafana", "monitoring"), item("x", "monitoring", labels=OURS)]
     found, _ = gathered(
+        **DISCOVERY,
         **{
             f"{SPACE}/secrets": secrets,
             f"{SPACE}/configmaps": [item("map", "monitoring", labels=OURS)],
@@ -115,6 +116,27 @@ def test_releases_in_other_namespaces_are_found_by_their_label() -> None:
     assert api.asked["/api/v1/secrets"]["labelSelector"] == f"owner=helm,{OWNER_LABEL}"
 
 
+def test_what_a_release_leaves_behind_is_found_where_it_is() -> None:
+    services = "/api/v1/namespaces/kube-system/services"
+    name = "kube-prometheus-stack-kubelet"
+    found, _ = gathered(**{services: [item(name, "kube-system"), item("dns", "kube-system")]})
+    (left,) = found.left["kube-prometheus-stack"]
+    assert (left.path, set(found.left)) == (f"{services}/{name}", {"kube-prometheus-stack"})
+    assert found.objects == ()
+    marked = item(name, "kube-system", labels=LEFT)  # by a removal that was killed
+    assert [one.path for one in gathered(**{services: [marked]})[0].objects] == [left.path]
+
+
+def test_a_namespace_without_a_release_is_looked_into() -> None:
+    spaces = {"/api/v1/namespaces": [item("monitoring", labels=OURS)]}
+    pods = {f"{SPACE}/pods": [item("web", "monitoring")]}
+    found, _ = gathered(**DISCOVERY, **spaces, **pods)
+    assert found.filled == {"monitoring": (ObjectRef("Pod", "monitoring", "web"),)}
+    record = HelmRelease("x", "monitoring", 1, "deployed", "x", "1.0.0", "1", {})
+    found, _ = gathered(replace(FACTS, releases=(record,)), **DISCOVERY, **spaces, **pods)
+    assert found.filled == {}
+
+
 VERBS = ["list", "delete"]
 DISCOVERY = {
     "/apis": {
@@ -151,5 +173,5 @@ def test_the_content_of_a_namespace_is_listed() -> None:
     path = "/apis/apps/v1/namespaces/monitoring/deployments"
     api = Api(**{path: [item("web", "monitoring")]})
     kinds = {"/api/v1/{}pods": "Pod", "/apis/apps/v1/{}deployments": "Deployment"}
-    found = contents(api, "monitoring", kinds)  # type: ignore[arg-type]
+    found = objects_in(api, "monitoring", kinds)  # type: ignore[arg-type]
     assert list(found) == [ObjectRef("Deployment", "monitoring", "web")]

@@ -208,6 +208,29 @@ def test_namespaces_that_gpufleet_did_not_create_stay() -> None:
     assert "delete namespace monitoring if it is empty" in plan.steps()
 
 
+def test_an_empty_namespace_of_a_removal_that_was_killed_goes() -> None:
+    spaces = (made("Namespace", "monitoring"),)
+    plan = removal(FACTS, Remains(namespaces=spaces, filled={"monitoring": ()}))
+    assert plan.steps() == ["delete namespace monitoring if it is empty"]
+    web = ObjectRef("Pod", "monitoring", "web")
+    plan = removal(FACTS, Remains(namespaces=spaces, filled={"monitoring": (web,)}))
+    assert plan.steps() == []
+    assert "1 objects that gpufleet did not create, such as Pod monitoring/web" in (
+        message(plan, "GF975")
+    )
+
+
+def test_what_a_release_leaves_behind_goes_with_it() -> None:
+    left = (made("Service", "kubelet", "kube-system"), made("Secret", "admission", "monitoring"))
+    remains = Remains(left={STACK: left})
+    plan = removal(cluster(release(STACK)), remains)
+    assert plan.left == plan.objects == left
+    assert removal(FACTS, remains).objects == ()  # not without the release
+    theirs = replace(work("operator", "operator"), release=ReleaseRef("team", STACK))
+    plan = removal(cluster(release(STACK), workloads=(theirs,)), remains)
+    assert plan.objects == left[1:]  # theirs may have created the other
+
+
 def test_labels_of_nodes_go() -> None:
     plan = removal(FACTS, Remains(nodes={"b": "x/y", "a": "x/y"}))
     assert plan.nodes == (("a", "x/y"), ("b", "x/y"))
