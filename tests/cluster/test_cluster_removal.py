@@ -17,6 +17,7 @@ from gpufleet.helm.chart_choice import choose_charts, load_charts
 from gpufleet_sandbox.cluster.snapshot import HEARTBEATS
 from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.conftest import KUBERNETES
+from tests.cluster.fake_operator import FakeOperator
 from tests.cluster.pods import SECONDS, pod
 from tests.cluster.pool import Pool
 from tests.cluster.stacking import STACK, Bench, Outcome
@@ -244,3 +245,15 @@ def test_the_reason_of_a_failed_uninstall_is_reported(current: Bench) -> None:
     assert list(current.releases()) == ["kube-prometheus-stack"]
     assert current.deploy().returncode == 0  # a run restores it
     assert remove(current).returncode == 0
+
+
+@pytest.mark.extended
+def test_the_gpu_operator_goes_with_its_operands(current: Bench) -> None:
+    before = objects(current)
+    data: dict[str, Any] = {"cluster_stack": "gpu-operator", "monitoring_prometheus": "none"}
+    with FakeOperator(current.cluster):
+        installed = current.deploy(**data)
+        assert installed.returncode == 0, installed.output
+    done = remove(current, **data)
+    assert (done.returncode, done.codes) == (0, set()), done.output
+    assert objects(current) == before

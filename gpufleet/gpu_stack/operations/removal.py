@@ -43,6 +43,7 @@ from gpufleet.kube.operations.boundary import cluster_boundary, cluster_operatio
 from gpufleet.run.reporting import RunReport
 
 PATIENCE = 120.0  # seconds to wait until deleted objects are gone
+GLANCE = 10.0  # the same for those that an earlier run deleted
 LOOK_EVERY = 0.5  # seconds
 _MISSING = 404
 
@@ -188,10 +189,10 @@ def delete_crds(removal: ClusterRemoval) -> Commands:
     """
     kept = True
     for crd in removal.plan.crds:
+        objects = _settled(removal, partial(_objects_of, removal.api, crd))
         item = removal.api.find(crd.path)
         if item is None or not is_ours(item):
             continue
-        objects = _settled(removal, partial(_objects_of, removal.api, crd))
         if objects:
             removal.note(crd_stays(crd.name, objects))
             continue
@@ -224,10 +225,10 @@ def delete_namespaces(removal: ClusterRemoval) -> Commands:
     kept = True
     kinds, silent = namespaced(removal.api) if removal.plan.namespaces else ({}, [])
     for space in removal.plan.namespaces:
+        objects = _settled(removal, partial(objects_in, removal.api, space.ref.name, kinds))
         item = removal.api.find(space.path)
         if item is None or not is_ours(item):
             continue
-        objects = _settled(removal, partial(objects_in, removal.api, space.ref.name, kinds))
         if objects or silent:
             removal.note(namespace_stays(space.ref.name, objects, silent))
             continue
@@ -240,12 +241,12 @@ def delete_namespaces(removal: ClusterRemoval) -> Commands:
 def _settled(
     removal: ClusterRemoval, look: Callable[[], dict[ObjectRef, Item]]
 ) -> dict[ObjectRef, Item]:
-    """What stays of the objects that `look` returns. After a change of this run, those that go
-    with their owner are waited for."""
+    """What stays of the objects that `look` returns, once those that go with their owner are
+    gone."""
     began = time.monotonic()
     found = look()
-    while state.is_executing and removal.acted and found:
-        late = time.monotonic() - began > PATIENCE
+    while state.is_executing and found:
+        late = time.monotonic() - began > (PATIENCE if removal.acted else GLANCE)
         if late or not all(is_leaving(item) for item in found.values()):
             break
         time.sleep(LOOK_EVERY)
@@ -255,7 +256,9 @@ def _settled(
 
 def _deletion(removal: ClusterRemoval, ref: ObjectRef, path: str, item: Item) -> FunctionCommand:
     """The command that deletes an object as it was read, and waits until it is gone."""
-    call = partial(_delete, removal, ref, path, item["metadata"])
+    known = ("uid", "resourceVersion", "deletionTimestamp")  # nothing that may hold a secret
+    about = {key: item["metadata"].get(key) for key in known}
+    call = partial(_delete, removal, ref, path, about)
     return write(f"delete {ref}", call, secret=ref.kind == "Secret")
 
 

@@ -69,7 +69,7 @@ def test_objects_with_the_label_are_found_in_their_namespaces() -> None:
             f"{SPACE}/secrets": secrets,
             f"{SPACE}/configmaps": [item("map", "monitoring", labels=OURS)],
             "/api/v1/namespaces": [item("monitoring", labels=OURS), item("default")],
-        }
+        },
     )
     assert {one.path for one in found.objects} == {
         f"{SPACE}/secrets/x",

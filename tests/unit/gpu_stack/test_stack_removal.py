@@ -159,11 +159,12 @@ def test_crds_with_objects_of_others_stay_and_are_named_with_their_number() -> N
     assert "PrometheusRule team/theirs" in message(plan, "GF973")
 
 
-def test_crds_of_another_user_stay_and_are_named_with_their_charts_release() -> None:
-    remains = Remains(crds=(crd(ours=False, users=(RULE,)),))
+@pytest.mark.parametrize("users", [(), (RULE,)])
+def test_crds_of_another_user_stay_and_are_named_with_their_charts_release(users: Any) -> None:
+    remains = Remains(crds=(crd(ours=False, users=users),))
     plan = removal(cluster(release(STACK)), remains)
     assert plan.crds == ()
-    assert "1 objects of others" in message(plan, "GF973")
+    assert ("1 objects of others" in message(plan, "GF973")) is bool(users)
     assert codes(removal(cluster(release(PLUGIN)), remains)) == []
 
 
