@@ -72,7 +72,7 @@ def test_an_object_is_deleted_as_it_was_read_and_waited_for(clock: list[float]) 
     assert clock[0] > 0
 
 
-def test_an_object_that_is_gone_or_created_anew_is_not_waited_for(clock: list[float]) -> None:
+def test_an_object_that_is_gone_or_recreated_is_not_waited_for(clock: list[float]) -> None:
     delete(Api(None, status=404))
     delete(Api(item("2")))
     assert clock[0] == 0
