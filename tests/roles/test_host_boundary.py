@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +16,11 @@ from paramiko import SSHException
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api.connect import connect_all
 from pyinfra.api.deploy import add_deploy
+from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.operations import run_ops
 
 from gpufleet.facts.files import PROVENANCE
+from gpufleet.host import boundary
 from gpufleet.host.boundary import one_host
 from gpufleet.host.lock import HostLock
 from gpufleet.host.operation import Commands, operation
@@ -52,6 +57,13 @@ def deploy() -> None:
 def free(monkeypatch: pytest.MonkeyPatch) -> None:
     """The lock on every host is free; test_host_lock.py tests the lock."""
     monkeypatch.setattr(HostLock, "take", lambda *_: None)
+
+
+@dataclass(frozen=True)
+class Named:
+    """A host of which only the name counts."""
+
+    name: str
 
 
 class Raising(dict[str, Any]):
@@ -242,3 +254,21 @@ def test_any_other_exception_stops_its_host_alone(
     assert finding.code == "GF503"
     assert "gpufleet.node.operations.node line" in finding.message
     assert SECRET not in finding.message
+
+
+@pytest.mark.parametrize("error", [PyinfraError("no hosts remain"), KeyError("x")], ids=str)
+@pytest.mark.parametrize("failed", [True, False])
+def test_only_pyinfras_own_end_of_the_run_ends_it(
+    error: Exception, failed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It raises its error where its limit of failures is exceeded, after it failed the host."""
+    one, blocked = Named("gpu-1"), list[str]()
+    report = SimpleNamespace(block=lambda host, _: blocked.append(host.name))
+    monkeypatch.setattr(boundary, "host", one)
+    monkeypatch.setattr(boundary, "state", SimpleNamespace(failed_hosts={one} if failed else set()))
+    monkeypatch.setattr(boundary, "RunReport", SimpleNamespace(of=lambda _: report))
+    monkeypatch.setattr(boundary, "findings_of", lambda *_: [])
+    ends = failed and isinstance(error, PyinfraError)
+    with pytest.raises(PyinfraError) if ends else nullcontext(), one_host():
+        raise error
+    assert blocked == ([] if ends else ["gpu-1"])

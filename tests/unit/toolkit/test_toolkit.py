@@ -18,6 +18,7 @@ from gpufleet.facts.model import (
     Service,
 )
 from gpufleet.node.catalog import load_catalog
+from gpufleet.toolkit.config.containerd import file_version
 from gpufleet.toolkit.plan import ToolkitPlan, plan_toolkit
 from gpufleet.toolkit.runtime_removal import plan_runtime_removal
 from gpufleet.toolkit.settings import ToolkitSettings
@@ -342,3 +343,10 @@ def docker_service(started: str) -> dict[str, Service]:
     return {
         "docker.service": Service("docker.service", "loaded", "active", "enabled", started=started)
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "version"), [("", 1), ("version = 2\n", 2), ('version = "3"\n', 1)]
+)
+def test_the_version_that_containerd_assumes_for_a_file(text: str, version: int) -> None:
+    assert file_version(text) == version

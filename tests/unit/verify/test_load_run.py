@@ -1,0 +1,83 @@
+"""Load tests of a cluster: what is read of a Job without a pod, and of Prometheus."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from gpufleet.verify.cluster import Cluster
+from gpufleet.verify.load_models import PodLabels
+from gpufleet.verify.load_run import Run, _look, read_series
+
+LABELS = [
+    PodLabels(namespace="namespace", pod="pod", source="a test"),
+    PodLabels(namespace="exported_namespace", pod="exported_pod", source="a test"),
+]
+
+
+class FakeCluster:
+    """Answers of an API server with one Job and no pod, and of its Prometheus."""
+
+    def __init__(self, job: Any = None, events: tuple[str, ...] = (), series: Any = ()) -> None:
+        self.queries: list[str] = []
+        self.series = series
+        messages = [SimpleNamespace(message=text) for text in events]
+        self.core = SimpleNamespace(
+            list_namespaced_pod=lambda *_, **__: SimpleNamespace(items=[]),
+            list_namespaced_event=lambda *_, **__: SimpleNamespace(items=messages),
+        )
+        self.batch = SimpleNamespace(read_namespaced_job=lambda *_: job)
+
+    def ask(self, call: Any, *words: Any, **options: Any) -> Any:
+        return call(*words, **options)
+
+    def prometheus(self, query: str) -> Any:
+        self.queries.append(query)
+        return self.series if "exported_pod" in query or isinstance(self.series, str) else ()
+
+
+def job(*conditions: tuple[str, str, str]) -> Any:
+    listed = [
+        SimpleNamespace(type=kind, status=status, message=message, reason="")
+        for kind, status, message in conditions
+    ]
+    return SimpleNamespace(status=SimpleNamespace(conditions=listed))
+
+
+@pytest.mark.parametrize(
+    ("found", "events", "phase", "trouble"),
+    [
+        (None, (), "Failed", "the Job was removed"),
+        (job(("Failed", "True", "deadline exceeded")), (), "Failed", "deadline exceeded"),
+        (job(("Failed", "False", "no")), ("quota", "forbidden"), "", "forbidden"),
+        (job(), (), "", ""),
+    ],
+    ids=["removed", "failed", "no pod may be created", "it waits"],
+)
+def test_a_job_without_a_pod(found: Any, events: Any, phase: str, trouble: str) -> None:
+    run = Run(cast("Any", None), "load")
+    _look(cast("Cluster", FakeCluster(found, events)), run)
+    assert (run.phase, run.trouble) == (phase, trouble)
+
+
+def test_series_are_those_since_the_container_started() -> None:
+    began = datetime.now(timezone.utc) - timedelta(seconds=90)
+    run = Run(cast("Any", None), "load", pod="load-x", began=began)
+    cluster = FakeCluster(series=["one"])
+    assert read_series(cast("Cluster", cluster), run, ["A", "B"], LABELS) == ""
+    assert cast("Any", run.series) == ["one"]
+    assert len(cluster.queries) == 2  # the first labels have no series
+    assert '__name__=~"A|B"' in cluster.queries[1]
+    assert 'exported_pod="load-x"' in cluster.queries[1]
+    assert int(cluster.queries[1].rsplit("[", 1)[1].removesuffix("s]")) in range(90, 120)
+
+
+@pytest.mark.parametrize("answer", ["no Service selects it", ()])
+def test_without_a_container_prometheus_is_asked_whether_it_answers(answer: Any) -> None:
+    cluster = FakeCluster(series=answer)
+    run = Run(cast("Any", None), "load")
+    found = read_series(cast("Cluster", cluster), run, ["A"], LABELS)
+    assert (found, cluster.queries, run.series) == (answer or "", ["up"], [])
