@@ -24,6 +24,8 @@ def remove_stack(removal: ClusterRemoval) -> None:
         operations.unlabel_nodes("Remove the label of the GPU nodes", removal)
         operations.delete("Delete the dashboards", removal, plan.of_kind("ConfigMap"))
         operations.delete("Delete the alert rules", removal, plan.of_kind("PrometheusRule"))
+        monitors = plan.of_kind("ServiceMonitor")
+        operations.delete("Delete the monitor of the exporter", removal, monitors)
         operations.mark_left("Label what Prometheus' operator leaves behind", removal)
         operations.uninstall("Uninstall Prometheus and Grafana", removal, STACK)
         operations.delete("Delete the Service of kubelets", removal, plan.of_kind("Service"))

@@ -60,7 +60,7 @@ def host(bare_host: HostFactory) -> Host:
     found = bare_host("debian12")
     done = run_deploy("gpu_node", [found])
     assert done.returncode == 0, done.output
-    assert done.report[found.name]["exporter"] == {}
+    assert done.report[found.name]["exporter"] == {"before": None, "after": None}
     import_exporter(found)
     found.put("/root/counters.csv", "DCGM_FI_DEV_GPU_TEMP, gauge, Temperature\n")
     found.run("apt-get install -y -q datacenter-gpu-manager-4-core", timeout=120)

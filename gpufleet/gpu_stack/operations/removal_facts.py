@@ -7,6 +7,7 @@ from typing import Any
 
 from gpufleet.core.allowance import all_lists
 from gpufleet.gpu_stack.builder import our_releases
+from gpufleet.gpu_stack.counters import exporter_namespace
 from gpufleet.gpu_stack.plan import GRAFANA_SECRET
 from gpufleet.gpu_stack.remains import (
     ChartCrd,
@@ -32,6 +33,7 @@ from gpufleet.kube.parse import release_of
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NAMESPACES = "/api/v1/namespaces"
+MONITORING = "/apis/monitoring.coreos.com/v1/namespaces"
 
 
 def gather_remains(
@@ -39,9 +41,11 @@ def gather_remains(
 ) -> Remains:
     """What gpufleet created, beside the releases in `facts`. Raises ClusterProblem."""
     space = settings.monitoring.namespace
+    exporter_space = exporter_namespace(settings.monitoring)
     paths = {
         "ConfigMap": f"/api/v1/namespaces/{space}/configmaps",
-        "PrometheusRule": f"/apis/monitoring.coreos.com/v1/namespaces/{space}/prometheusrules",
+        "PrometheusRule": f"{MONITORING}/{space}/prometheusrules",
+        "ServiceMonitor": f"{MONITORING}/{exporter_space}/servicemonitors",
         "Secret": f"/api/v1/namespaces/{space}/secrets",
         "RuntimeClass": f"{_runtime_api(facts)}/runtimeclasses",
         "Service": "/api/v1/namespaces/kube-system/services",
