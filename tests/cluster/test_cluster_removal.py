@@ -234,20 +234,6 @@ def test_a_release_that_gpufleet_took_over_stays(current: Bench) -> None:
 
 
 @pytest.mark.extended
-def test_the_reason_of_a_failed_uninstall_is_reported(current: Bench) -> None:
-    """helm cannot delete objects whose CRD is gone."""
-    assert current.deploy().returncode == 0
-    api: Any = client.ApiextensionsV1Api(current.cluster.api)
-    api.delete_custom_resource_definition("prometheuses.monitoring.coreos.com")
-    done = remove(current)
-    assert done.returncode == 1
-    assert 'no matches for kind "Prometheus"' in message(done, "GF807")
-    assert list(current.releases()) == ["kube-prometheus-stack"]
-    assert current.deploy().returncode == 0  # a run restores it
-    assert remove(current).returncode == 0
-
-
-@pytest.mark.extended
 def test_the_gpu_operator_goes_with_its_operands(current: Bench) -> None:
     before = objects(current)
     data: dict[str, Any] = {"cluster_stack": "gpu-operator", "monitoring_prometheus": "none"}
