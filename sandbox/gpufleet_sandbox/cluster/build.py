@@ -13,7 +13,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.visible import Lines
 from gpufleet_sandbox.cluster import official
 from gpufleet_sandbox.cluster.cached import is_verified, mark_verified
-from gpufleet_sandbox.cluster.kubernetes_source import repair, replacements
+from gpufleet_sandbox.cluster.kubernetes_source import edit, repair, replacements
 from gpufleet_sandbox.cluster.modules import OwnModule
 from gpufleet_sandbox.cluster.official import Binary, NotFetched, WrongChecksum
 from gpufleet_sandbox.cluster.openapi import generate_definitions
@@ -160,7 +160,11 @@ def _stamp(version: str) -> str:
 
 
 def _build_program(wanted: Program, target: Path, module: OwnModule) -> None:
+    if wanted.static:
+        module = replace(module, environment={**module.environment, "CGO_ENABLED": "0"})
     module.create([wanted.package], f"{wanted.module}@{wanted.version}", {})
+    if wanted.edits:
+        edit(module, wanted.module, wanted.edits)
     stamp = f" -X {wanted.stamp}={wanted.version}" if wanted.stamp else ""
     flags = f"-s -w {wanted.linker}{stamp}"
     packages = {target.name: wanted.package}

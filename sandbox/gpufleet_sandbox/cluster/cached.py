@@ -9,7 +9,12 @@ from gpufleet_sandbox.errors import SandboxError, kinds
 from gpufleet_sandbox.process import run
 
 SECONDS = 60.0
-VERSION_ARGUMENTS = {"helm": ("version", "--short"), "helm4": ("version", "--short")}
+VERSION_ARGUMENTS = {
+    "helm": ("version", "--short"),
+    "helm4": ("version", "--short"),
+    "kubeadm": ("version", "-o", "short"),
+    "kubectl": ("version", "--client"),
+}
 
 
 def is_verified(path: Path, official: str = "") -> bool:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpufleet_sandbox.cluster.modules import OwnModule
-from gpufleet_sandbox.cluster.versions import minor_of, versions
+from gpufleet_sandbox.cluster.versions import Edit, minor_of, versions
 from gpufleet_sandbox.errors import SandboxError, kinds
 
 UNVERSIONED = "v0.0.0"
@@ -70,6 +70,22 @@ def repair(module: OwnModule, version: str) -> None:
         text, found = re.subn(one.find, one.use, (source / one.file).read_text())
         if found:
             (copied(module, one.module, source) / one.file).write_text(text)
+
+
+def edit(module: OwnModule, name: str, edits: Sequence[Edit]) -> None:
+    """Build a module from an edited copy. SandboxError GF602 if an edit finds nothing."""
+    source = module.folder_of(name)
+    assert source, f"{name} is required by the module that is built"
+    copy = copied(module, name, source)
+    for one in edits:
+        text, found = re.subn(one.find, one.use, (copy / one.file).read_text(), flags=re.MULTILINE)
+        if not found:
+            output = f"{one.file} has nothing that matches {one.find}"
+            raise SandboxError(
+                kinds.COMMAND_FAILED(command=f"editing {name}", status=1, output=output)
+            )
+        (copy / one.file).write_text(text)
+    module.run("mod", "tidy", "-e")  # without what only the removed lines needed
 
 
 def copied(module: OwnModule, name: str, source: Path) -> Path:

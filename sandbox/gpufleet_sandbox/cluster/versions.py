@@ -104,8 +104,22 @@ class Kubernetes(_Entry):
         }
 
 
+class Edit(BaseModel):
+    """A change in a file of the program's module: `find` (a regular expression) becomes `use`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    file: str
+    find: str
+    use: str = ""
+    why: str
+
+
 class Program(_Entry):
-    """A Go program at one version; `prints`: the version in the output of the program."""
+    """A Go program at one version; `prints`: the version in the output of the program.
+
+    `static`: linked without libc, so that an image needs nothing else.
+    """
 
     module: str
     version: str
@@ -114,6 +128,8 @@ class Program(_Entry):
     stamp: str = ""
     linker: str = ""
     tags: str = ""
+    static: bool = False
+    edits: tuple[Edit, ...] = ()
 
 
 class Versions(BaseModel):

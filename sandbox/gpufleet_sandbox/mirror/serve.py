@@ -102,6 +102,12 @@ class Handler(SimpleHTTPRequestHandler):
                 return other
         return super().translate_path(path)
 
+    def guess_type(self, path: str) -> str:  # type: ignore[override]
+        """A client takes a manifest of an image by its type."""
+        if "/manifests/" in str(path):
+            return "application/vnd.oci.image.manifest.v1+json"
+        return super().guess_type(path)
+
     def address_string(self) -> str:
         return str(self.client_address[0])
 
