@@ -14,7 +14,8 @@ Description=Package mirror of the sandbox
 After=network.target
 
 [Service]
-ExecStart=/usr/bin/python3 /srv/serve.py /srv/mirror/tree --port 80 --faults /etc/sim/faults.json
+ExecStart=/usr/bin/python3 /srv/serve.py /srv/mirror/tree --also /srv/mirror/kubernetes \\
+    --port 80 --faults /etc/sim/faults.json
 Restart=on-failure
 
 [Install]

@@ -59,7 +59,7 @@ class Repository:
     format: Literal["deb", "rpm"]
     packages: tuple[Package, ...]
     label: str  # apt: Release's Label and Origin
-    key: Literal["vendor", "archive"]  # in place of NVIDIA's, or of the distribution's
+    key: Literal["vendor", "archive", "kubernetes"]  # in place of NVIDIA's, of the distribution's
     key_file: str  # the public key's name in the repository: 3bf863cc.pub
     extra: Mapping[str, str] = field(default_factory=dict)  # additional files: name -> text
     sign_packages: bool = False  # rpm: gpgcheck

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """HTTP server of the mirror. It runs standalone on a host and uses only the standard library.
 
-    python3 serve.py ROOT --port 80 --faults FILE
+    python3 serve.py ROOT --also FOLDER --port 80 --faults FILE
+
+Files that ROOT lacks are served from FOLDER.
 
 FILE, read again at each request, holds one fault or a list of faults as JSON:
 {"mode": "404", "path": "ubuntu2204", "delay": 2}. `path` is a regular expression searched in the
@@ -57,8 +59,10 @@ class Handler(SimpleHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "gpufleet-mirror"
 
-    def __init__(self, *args: object, faults: Path | None = None, **kwargs: object) -> None:
-        self.faults = faults
+    def __init__(
+        self, *args: object, faults: Path | None = None, also: Path | None = None, **kwargs: object
+    ) -> None:
+        self.faults, self.also = faults, also
         self.alternative = self.other_file = ""
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
 
@@ -100,7 +104,10 @@ class Handler(SimpleHTTPRequestHandler):
             other = super().translate_path(f"/{ALTERNATIVES}/{self.alternative}{path}")
             if Path(other).is_file():
                 return other
-        return super().translate_path(path)
+        found = super().translate_path(path)
+        if self.also and not Path(found).exists():
+            return str(self.also / Path(found).relative_to(self.directory))
+        return found
 
     def guess_type(self, path: str) -> str:  # type: ignore[override]
         """A client takes a manifest of an image by its type."""
@@ -123,8 +130,11 @@ def main() -> None:
     parser.add_argument("--bind", default="")
     parser.add_argument("--port", type=int, default=80)
     parser.add_argument("--faults", type=Path)
+    parser.add_argument("--also", type=Path)
     options = parser.parse_args()
-    handler = partial(Handler, directory=str(options.root.resolve()), faults=options.faults)
+    handler = partial(
+        Handler, directory=str(options.root.resolve()), faults=options.faults, also=options.also
+    )
     with Server((options.bind, options.port), handler) as server:
         print(f"serving {options.root} on port {server.server_address[1]}", flush=True)
         server.serve_forever()

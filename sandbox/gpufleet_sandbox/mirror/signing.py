@@ -17,6 +17,7 @@ BORN, SIGNED, EXPIRES = "20240101T000000!", "20240201T000000!", "2024-03-01"
 NAMES = {
     "vendor": "gpufleet sandbox vendor <vendor@localhost>",
     "archive": "gpufleet sandbox archive <archive@localhost>",
+    "kubernetes": "gpufleet sandbox kubernetes <kubernetes@localhost>",
     "other": "gpufleet sandbox stranger <stranger@localhost>",
 }
 
@@ -84,6 +85,8 @@ def key_ring(home: Path) -> KeyRing:
         (home / "ready").touch()
     keys = {}
     for name, identity in NAMES.items():
+        if not _fingerprints(home, identity):  # a home that is older than this name
+            _make(home, name, identity)
         primary, *subkeys = _fingerprints(home, identity)
         keys[name] = Key(primary, f"{primary}!")
         if subkeys:
@@ -102,8 +105,17 @@ def _make(home: Path, name: str, identity: str) -> None:
 
 
 def _fingerprints(home: Path, identity: str) -> list[str]:
-    """The primary key's fingerprint, then those of its subkeys."""
-    listed = _gpg(home, "--with-colons", "--list-keys", f"={identity}")
+    """The primary key's fingerprint, then those of its subkeys; none without such a key."""
+    words: list[str | Path] = [
+        "gpg",
+        "--homedir",
+        home,
+        "--batch",
+        "--with-colons",
+        "--list-keys",
+        f"={identity}",
+    ]
+    listed = run(words, check=False).stdout
     return [line.split(":")[9] for line in listed.splitlines() if line.startswith("fpr:")]
 
 

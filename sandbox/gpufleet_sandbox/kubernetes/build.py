@@ -1,0 +1,88 @@
+"""Write packages and images of a Kubernetes release into the folder that the mirror serves too."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from gpufleet_sandbox.cluster.build import kubernetes_servers, program
+from gpufleet_sandbox.cluster.versions import versions
+from gpufleet_sandbox.debian import unpacked
+from gpufleet_sandbox.kubernetes import images
+from gpufleet_sandbox.kubernetes.packages import packages
+from gpufleet_sandbox.locks import exclusive
+from gpufleet_sandbox.mirror import debs, repositories
+from gpufleet_sandbox.mirror.model import Repository
+from gpufleet_sandbox.mirror.signing import KeyRing, key_ring
+from gpufleet_sandbox.registry.images import write_image
+
+FOLDER = "kubernetes"  # beside the mirror's tree
+COMMANDS = ("kubeadm", "kubectl", "kubelet", "kube-proxy")
+PAUSE = "registry.k8s.io/pause:3.10.2"
+Progress = Callable[[str], None]
+
+
+def build(cache: Path, release: str, progress: Progress) -> Path:
+    """The folder with the repository `core:/stable:/vMINOR/deb` and the images below v2/.
+
+    Built once for each release (1.36.3). SandboxError GF654 if a program cannot be built.
+    """
+    home = cache / "mirror"
+    target = home / FOLDER
+    done = target / f".{release}"
+    with exclusive(home, FOLDER, progress):
+        if not done.exists():
+            programs = _programs(cache, release, progress)
+            progress(f"writing packages and images of Kubernetes {release}")
+            ring = key_ring(home / "gnupg")
+            try:
+                _write_packages(target, release, programs, ring)
+            finally:
+                ring.close()
+            _write_images(target / "v2", _images(release, programs))
+            done.touch()
+    return target
+
+
+def _programs(cache: Path, release: str, progress: Progress) -> Mapping[str, Path]:
+    home = cache / "go"
+    names = (*images.CONTROL_PLANE, *COMMANDS)
+    built = kubernetes_servers(names, release, home, progress)
+    others = ("etcd", "coredns", "flanneld", "flannel")
+    return {**built, **{name: program(name, home, progress) for name in others}}
+
+
+def _write_packages(
+    target: Path, release: str, programs: Mapping[str, Path], ring: KeyRing
+) -> None:
+    plugins = unpacked("containernetworking-plugins") / "usr" / "lib" / "cni"
+    minor = release.rpartition(".")[0]
+    found = tuple(packages(release, programs, plugins))
+    path = f"core:/stable:/v{minor}/deb"
+    repository = Repository(path, "deb", found, "isv:kubernetes", "kubernetes", "Release.key")
+    with TemporaryDirectory(dir=target.parent, prefix="kubernetes-") as name:
+        work = Path(name)
+        built = [debs.write(package, work) for package in found]
+        shutil.rmtree(target / path, ignore_errors=True)
+        repositories.write(repository, target, ring, built)
+
+
+def _images(release: str, programs: Mapping[str, Path]) -> list[images.Image]:
+    known = versions().programs
+    return [
+        *images.control_plane(release, programs),
+        images.etcd(programs["etcd"], f"{known['etcd'].version.removeprefix('v')}-0"),
+        images.coredns(programs["coredns"], known["coredns"].version),
+        images.flannel(programs["flanneld"], known["flanneld"].version),
+        images.pause(PAUSE),
+    ]
+
+
+def _write_images(registry: Path, wanted: Iterable[images.Image]) -> None:
+    for image in wanted:
+        with TemporaryDirectory(prefix="gpufleet-image-") as name:
+            root = Path(name)
+            image.fill(root)
+            write_image(registry, image.name, root, image.command, image.environment)

@@ -1,0 +1,102 @@
+"""The images that kubeadm and a GPU node pull, under their real names."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpufleet_sandbox.debian import unpacked
+
+CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+NETWORK_TOOLS = ("iptables", "nftables", "kmod", "conntrack", "busybox-static")
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One image. `fill` writes its files into an empty folder."""
+
+    name: str
+    fill: Callable[[Path], None]
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def control_plane(release: str, programs: Mapping[str, Path]) -> list[Image]:
+    """API server, controller manager, scheduler and kube-proxy of a release (1.36.3)."""
+    found = [
+        Image(f"registry.k8s.io/{name}:v{release}", _linked(programs[name]), (name,))
+        for name in CONTROL_PLANE
+    ]
+    proxy = programs["kube-proxy"]
+    return [*found, Image(f"registry.k8s.io/kube-proxy:v{release}", _networked(proxy), ())]
+
+
+def etcd(program: Path, tag: str) -> Image:
+    """etcd, under the tag in kubeadm's configuration."""
+    return Image(f"registry.k8s.io/etcd:{tag}", _linked(program), ("etcd",))
+
+
+def coredns(program: Path, version: str) -> Image:
+    """CoreDNS, which its Deployment starts with arguments only."""
+    name = f"registry.k8s.io/coredns/coredns:{version}"
+    return Image(name, _single(program, "/coredns"), ("/coredns",))
+
+
+def flannel(program: Path, version: str) -> Image:
+    """flannel, with the programs that it sets routes and rules with."""
+    name = f"ghcr.io/flannel-io/flannel:{version}"
+    return Image(name, _networked(program, "/opt/bin"), ("/opt/bin/flanneld",))
+
+
+def _single(program: Path, place: str) -> Callable[[Path], None]:
+    def fill(root: Path) -> None:
+        _put(program, root, place)
+
+    return fill
+
+
+def _linked(program: Path) -> Callable[[Path], None]:
+    """A program that is linked to libc."""
+
+    def fill(root: Path) -> None:
+        _unpack("libc6", root)
+        _put(program, root, f"/usr/local/bin/{program.name}")
+
+    return fill
+
+
+def _networked(program: Path, folder: str = "/usr/local/bin") -> Callable[[Path], None]:
+    """A program that calls iptables and others."""
+
+    def fill(root: Path) -> None:
+        for package in ("libc6", *NETWORK_TOOLS):
+            _unpack(package, root)
+        _put(program, root, f"{folder}/{program.name}")
+        (root / "tmp").mkdir(mode=0o1777)
+
+    return fill
+
+
+def _unpack(package: str, root: Path) -> None:
+    """A package of this machine's distribution without its documentation."""
+    ignore = shutil.ignore_patterns("doc", "man", "lintian", "locale")
+    shutil.copytree(unpacked(package), root, symlinks=True, dirs_exist_ok=True, ignore=ignore)
+
+
+def _put(program: Path, root: Path, place: str) -> None:
+    target = root / place.lstrip("/")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(program, target)
+
+
+def pause(name: str) -> Image:
+    """The image that holds the namespaces of a pod."""
+
+    def fill(root: Path) -> None:
+        _put(unpacked("busybox-static") / "bin" / "busybox", root, "/bin/busybox")
+        (root / "bin" / "sh").symlink_to("busybox")
+
+    # a first process that ends at once when it is asked to
+    return Image(name, fill, ("/bin/sh", "-c", "trap exit TERM INT; sleep infinity & wait"))
