@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpufleet_sandbox.cluster.versions import versions
 from gpufleet_sandbox.kinds import KINDS, MIRROR
 from gpufleet_sandbox.paths import cache_dir
 from gpufleet_sandbox.state import HostState, load_state
+
+NEWEST = "1.36"
 
 
 def nodes(sandbox: str) -> list[tuple[str, dict[str, Any]]]:
@@ -41,3 +44,31 @@ def group_data() -> dict[str, Any]:
         key = fingerprint.read_text().strip()
         data |= {"driver_repo_key_fingerprint": key, "toolkit_repo_key_fingerprint": key}
     return data
+
+
+def cluster_data() -> dict[str, Any]:
+    """Settings of Kubernetes on sandbox hosts: the mirror's packages and images, and what a
+    container on control groups of version 1 needs."""
+    release = versions().kubernetes.releases[NEWEST]
+    names = ("registry.k8s.io", "ghcr.io", "nvcr.io", "docker.io")
+    fingerprint = cache_dir() / "mirror" / "kubernetes" / "fingerprint"
+    return {
+        "kubernetes_enabled": True,
+        "kubernetes_version": release,
+        "kubernetes_repo_url": f"http://{MIRROR}",
+        "kubernetes_repo_key_fingerprint": fingerprint.read_text().strip(),
+        "kubernetes_registry_mirrors": {name: f"http://{MIRROR}/v2/{name}" for name in names},
+        "kubernetes_etcd_tag": f"{versions().programs['etcd'].version.removeprefix('v')}-0",
+        "kubernetes_kubelet": {
+            "cgroupDriver": "cgroupfs",
+            "failCgroupV1": False,
+            "failSwapOn": False,
+            "enforceNodeAllocatable": [],
+            "evictionHard": {
+                "memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%",
+            },
+            "shutdownGracePeriod": "20s",
+            "shutdownGracePeriodCriticalPods": "5s",
+        },
+        "kubernetes_kube_proxy": {"mode": "iptables", "conntrack": {"maxPerCore": 0, "min": None}},
+    }  # fmt: skip

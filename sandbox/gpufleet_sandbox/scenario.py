@@ -21,6 +21,14 @@ Restart=on-failure
 [Install]
 WantedBy=multi-user.target
 """
+KUBELET = """\
+[Service]
+ExecStartPre=/bin/ln -sf /dev/null /dev/kmsg
+"""
+OLD_GROUPS = """\
+Environment=KUBELET_EXTRA_ARGS=--cgroup-root=/node-%H
+ExecStartPre=/bin/sh -c 'for f in /sys/fs/cgroup/*/tasks; do mkdir -p $${f%%/*}/node-%H; done'
+"""
 ARCHIVE_KEY = "/usr/share/keyrings/distribution-archive-keyring"
 
 
@@ -35,6 +43,8 @@ def write_scenario(folder: Path, kind: HostKind, mirror_home: Path | None) -> No
         (folder / name).mkdir(parents=True)
     for device in kind.devices:
         write_device(folder / "pci", device)
+    if kind.devices:
+        _kubelet(folder / "root")
     if kind.efi:
         (folder / "secure-boot").write_text("0")
     if kind.name == MIRROR:
@@ -56,6 +66,17 @@ def _mirror_unit(root: Path) -> None:
     wants = root / "etc/systemd/system/multi-user.target.wants"
     wants.mkdir()
     (wants / "mirror.service").symlink_to("../mirror.service")
+
+
+def _kubelet(root: Path) -> None:
+    """What a kubelet needs in a container: no kernel messages, and control groups of its own, which
+    podman does not give hosts on version 1 in every hierarchy."""
+    unified = Path("/sys/fs/cgroup/cgroup.controllers").exists()
+    text = KUBELET if unified else KUBELET + OLD_GROUPS
+    _put(root, "/etc/systemd/system/kubelet.service.d/sandbox.conf", text)
+    runc = root / "usr/local/sbin/runc"  # first on systemd's PATH: its containers see the GPUs
+    runc.parent.mkdir(parents=True)
+    runc.symlink_to("/usr/lib/sim/runc")
 
 
 def _apt_source(root: Path, kind: HostKind, mirror_home: Path) -> None:

@@ -21,6 +21,9 @@ from gpufleet_sandbox.registry.images import write_image
 FOLDER = "kubernetes"  # beside the mirror's tree
 COMMANDS = ("kubeadm", "kubectl", "kubelet", "kube-proxy")
 PAUSE = "registry.k8s.io/pause:3.10.2"
+FLANNEL_PLUGIN = "ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel1"
+PROBE = "docker.io/library/busybox:1"
+PLUGIN = "nvidia-device-plugin"
 Progress = Callable[[str], None]
 
 
@@ -38,6 +41,8 @@ def build(cache: Path, release: str, progress: Progress) -> Path:
             progress(f"writing packages and images of Kubernetes {release}")
             ring = key_ring(home / "gnupg")
             try:
+                target.mkdir(parents=True, exist_ok=True)
+                (target / "fingerprint").write_text(f"{ring.keys['kubernetes'].fingerprint}\n")
                 _write_packages(target, release, programs, ring)
             finally:
                 ring.close()
@@ -50,7 +55,7 @@ def _programs(cache: Path, release: str, progress: Progress) -> Mapping[str, Pat
     home = cache / "go"
     names = (*images.CONTROL_PLANE, *COMMANDS)
     built = kubernetes_servers(names, release, home, progress)
-    others = ("etcd", "coredns", "flanneld", "flannel")
+    others = ("etcd", "coredns", "flanneld", "flannel", PLUGIN)
     return {**built, **{name: program(name, home, progress) for name in others}}
 
 
@@ -76,6 +81,11 @@ def _images(release: str, programs: Mapping[str, Path]) -> list[images.Image]:
         images.etcd(programs["etcd"], f"{known['etcd'].version.removeprefix('v')}-0"),
         images.coredns(programs["coredns"], known["coredns"].version),
         images.flannel(programs["flanneld"], known["flanneld"].version),
+        images.flannel_plugin(programs["flannel"], FLANNEL_PLUGIN),
+        images.device_plugin(
+            programs["nvidia-device-plugin"], known["nvidia-device-plugin"].version
+        ),
+        images.probe(PROBE),
         images.pause(PAUSE),
     ]
 

@@ -10,7 +10,14 @@ from pathlib import Path
 from gpufleet_sandbox.debian import unpacked
 
 CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
-NETWORK_TOOLS = ("iptables", "nftables", "kmod", "conntrack", "busybox-static")
+APPLETS = ("sh", "cp", "ls", "cat", "env", "sleep", "nc", "wget", "nslookup", "httpd", "hostname")
+IPTABLES = tuple(
+    f"{tool}{part}" for tool in ("iptables", "ip6tables") for part in ("", "-save", "-restore")
+)
+NETWORK_TOOLS = (
+    "iptables", "conntrack", "busybox-static", "libxtables12", "libip4tc2", "libip6tc2", "libmnl0",
+    "libnftnl11", "libnfnetlink0", "libnetfilter-conntrack3",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,39 @@ def flannel(program: Path, version: str) -> Image:
     return Image(name, _networked(program, "/opt/bin"), ("/opt/bin/flanneld",))
 
 
+def flannel_plugin(program: Path, name: str) -> Image:
+    """flannel's CNI program, which an init container copies to the host."""
+
+    def fill(root: Path) -> None:
+        _shell(root)
+        _put(program, root, "/flannel")
+
+    return Image(name, fill, ("/bin/sh",))
+
+
+def device_plugin(program: Path, version: str) -> Image:
+    """NVIDIA's device plugin, under the name in its chart."""
+
+    def fill(root: Path) -> None:
+        _unpack("libc6", root)
+        _put(program, root, "/usr/bin/nvidia-device-plugin")
+
+    wanted = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "utility"}
+    name = f"nvcr.io/nvidia/k8s-device-plugin:{version}"
+    return Image(name, fill, ("/usr/bin/nvidia-device-plugin",), wanted)
+
+
+def probe(name: str) -> Image:
+    """A shell, for pods of people and tests."""
+    return Image(name, _shell, ("/bin/sh",))
+
+
+def _shell(root: Path) -> None:
+    _put(unpacked("busybox-static") / "bin" / "busybox", root, "/bin/busybox")
+    for name in APPLETS:
+        (root / "bin" / name).symlink_to("busybox")
+
+
 def _single(program: Path, place: str) -> Callable[[Path], None]:
     def fill(root: Path) -> None:
         _put(program, root, place)
@@ -74,6 +114,12 @@ def _networked(program: Path, folder: str = "/usr/local/bin") -> Callable[[Path]
         for package in ("libc6", *NETWORK_TOOLS):
             _unpack(package, root)
         _put(program, root, f"{folder}/{program.name}")
+        for name in IPTABLES:  # Debian's alternatives, which the package's script would set
+            (root / "usr" / "sbin" / name).symlink_to("xtables-nft-multi")
+        for name in APPLETS:
+            link = root / "bin" / name
+            if not link.exists():
+                link.symlink_to("busybox")
         (root / "tmp").mkdir(mode=0o1777)
 
     return fill
@@ -95,8 +141,7 @@ def pause(name: str) -> Image:
     """The image that holds the namespaces of a pod."""
 
     def fill(root: Path) -> None:
-        _put(unpacked("busybox-static") / "bin" / "busybox", root, "/bin/busybox")
-        (root / "bin" / "sh").symlink_to("busybox")
+        _shell(root)
 
     # a first process that ends at once when it is asked to
     return Image(name, fill, ("/bin/sh", "-c", "trap exit TERM INT; sleep infinity & wait"))
