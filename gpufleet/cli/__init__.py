@@ -13,6 +13,7 @@ from gpufleet.cli.lazy import LazyGroup
 COMMANDS = {
     "apply": "gpufleet.cli.deploy:apply",
     "catalog": "gpufleet.cli.catalog:catalog",
+    "cluster": "gpufleet.cli.cluster:cluster",
     "doctor": "gpufleet.cli.doctor:doctor",
     "init": "gpufleet.cli.init:init",
     "plan": "gpufleet.cli.deploy:plan",

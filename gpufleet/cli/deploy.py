@@ -86,7 +86,7 @@ def needed(targets: Iterable[Target]) -> list[str]:
     return [*(["gpu_node"] if hosts else []), *(["gpu_cluster"] if clusters else [])]
 
 
-def _targets(inventory: str, limit: Sequence[str]) -> list[Target]:
+def targets_of(inventory: str, limit: Sequence[str]) -> list[Target]:
     """The inventory's targets, or those that the limit names; ends the process with the reason
     where the inventory cannot be loaded, or where one of the limits matches nothing."""
     try:
@@ -111,6 +111,15 @@ def run(
     `deploys`: the names of those to run for the chosen targets. Before that, wrong options and an
     inventory that cannot be loaded end the process with status 2, an unmatched limit with 4.
     """
+    confirmed(yes, options)
+    files = [deploy_file(name) for name in deploys(targets_of(inventory, limit))]
+    words = arguments(inventory, files, limit, options, yes=yes)
+    click.echo(f"Running {' and '.join(map(str, files))}", err=True)  # options may hold secrets
+    os.execv(sys.executable, [*python_module("pyinfra"), *words])
+
+
+def confirmed(yes: bool, options: Sequence[str]) -> None:
+    """Raises click.UsageError for a run that cannot be confirmed, and for wrong options."""
     if options and not options[0].startswith("-"):
         raise click.UsageError(f"Got unexpected extra argument ({options[0]})")
     if not yes and not sys.stdin.isatty():
@@ -118,10 +127,6 @@ def run(
             "The changes need a confirmation, and standard input is not a terminal. "
             "Add --yes to skip it."
         )
-    files = [deploy_file(name) for name in deploys(_targets(inventory, limit))]
-    words = arguments(inventory, files, limit, options, yes=yes)
-    click.echo(f"Running {' and '.join(map(str, files))}", err=True)  # options may hold secrets
-    os.execv(sys.executable, [*python_module("pyinfra"), *words])
 
 
 def deploy_file(name: str) -> Path:
