@@ -6,5 +6,5 @@ from gpufleet.roles.node import install_roles
 
 with one_host():  # a problem of one host stops only this host
     node = current_node()  # settings validated, one fact gathered
-    if node and node.has_gpu:
+    if node and node.has_work:
         install_roles(node)  # gpufleet/core/node_roles.py lists them; their steps are in roles/

@@ -8,6 +8,7 @@ from pathlib import Path
 
 CLUSTERS = "gpu_cluster"  # each host of it is a cluster, reached from this machine
 NODES = "gpu_nodes"
+CONTROL_PLANE = "control_plane"  # hosts that Kubernetes' servers run on
 NEAR = 0.8  # similarity of two names that differ by a typo: 1 is equal
 
 

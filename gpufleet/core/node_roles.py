@@ -13,4 +13,5 @@ NODE_ROLES: dict[str, Shown] = {
     "driver": "always",
     "toolkit": "always",
     "exporter": "when wanted",
+    "kubernetes": "when wanted",
 }

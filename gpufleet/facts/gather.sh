@@ -179,7 +179,7 @@ section packages
 families='nvidia|^cuda-(drivers|keyring|repo|compat)|^lib(cuda|nvcuvid|nvoptix|nvsdm|xnvctrl)'
 families="$families|^(dkms|gcc(-[0-9.]+)?|libc6-dev|make|mokutil|epel-release|elfutils-libelf-devel|dpkg|rpm)\$"
 families="$families|^(linux|kernel)-(image|headers|modules|devel)|^kernel(-uek|-core)?\$"
-families="$families|^(docker|containerd|cri-o|moby|runc|crun|podman|kubelet|datacenter-gpu)"
+families="$families|^(docker|containerd|cri-(o|tools)|moby|runc|crun|podman|kube(let|adm|ctl|rnetes-cni)|datacenter-gpu)"
 families="$families|unattended-upgrades|dnf-automatic|yum-cron|versionlock|modules-extra"
 say "format $format"
 for path in apt-get dnf yum zypper; do have "$path" && say "tool $path"; done
@@ -525,6 +525,29 @@ fi
 fi
 IFS=$blank
 set +f
+
+section kubernetes
+# What kubeadm asks before it starts; no process is needed for it.
+line /proc/sys/kernel/hostname
+say "name $line"
+text=1
+[ -e /sys/fs/cgroup/cgroup.controllers ] && text=2
+say "cgroups $text"
+count /sys/devices/system/cpu/cpu[0-9]*
+say "processors $total"
+while read -r key text; do
+[ "$key" = MemTotal: ] && say "memory ${text%% *}" && break
+done </proc/meminfo
+while read -r key text; do
+[ "$key" = Filename ] || say "swap $key"
+done </proc/swaps
+for path in /sys/class/net/*/device; do
+[ -e "$path" ] && line "${path%/device}/address" && say "mac $line"
+done
+for path in /etc/kubernetes/admin.conf /etc/kubernetes/kubelet.conf /etc/kubernetes/manifests/* \
+/var/lib/etcd/member /etc/cni/net.d/* /var/lib/gpufleet/kubernetes.*; do
+[ -e "$path" ] && say "path $path"
+done
 
 section end
 date '+clock %s'

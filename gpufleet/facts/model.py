@@ -199,6 +199,19 @@ class CdiSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterHost:
+    """What kubeadm requires of a host, and what there is of a cluster."""
+
+    name: str = ""  # the host's, as the kernel has it
+    cgroups: int = 2  # version of the control groups
+    processors: int = 0  # 0: unknown
+    memory: int = 0  # KiB; 0: unknown
+    swap: tuple[str, ...] = ()  # devices and files in use
+    macs: tuple[str, ...] = ()  # of network cards; none in a container
+    paths: frozenset[str] = frozenset()  # files of kubeadm, static pods, etcd and CNI
+
+
+@dataclass(frozen=True, slots=True)
 class NodeFacts:
     """Everything that the roles, preflight and the reports need to know of one host."""
 
@@ -224,6 +237,8 @@ class NodeFacts:
     gpu_processes: tuple[GpuProcess, ...] = ()
     collectors: tuple[Daemon, ...] = ()  # processes that collect metrics of the GPUs
     listeners: tuple[Listener, ...] = ()  # on the ports that were asked for
+    machine_id: str = ""
+    cluster_host: ClusterHost = ClusterHost()
     kubelet: bool = False  # a kubelet (or k3s, RKE2) runs here
     gpu_pods: int = 0  # pods on this host that use a GPU device, as far as the host shows
     provenance: HostRecord = NO_RECORD  # /var/lib/gpufleet/provenance.json

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from gpufleet.facts.cluster_host import parse_cluster_host
 from gpufleet.facts.collectors import parse_collectors
 from gpufleet.facts.files import PROVENANCE, parse_cdi, parse_files, parse_notes, parse_provenance
 from gpufleet.facts.hardware import (
@@ -91,6 +92,8 @@ def parse_node_facts(
         gpu_processes=processes,
         collectors=collectors,
         listeners=listeners,
+        machine_id=identity.get("machine", ""),
+        cluster_host=sections.parse("kubernetes", parse_cluster_host),
         kubelet=runs_kubelet(services),
         gpu_pods=pods,
         provenance=provenance,

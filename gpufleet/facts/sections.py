@@ -26,6 +26,7 @@ SECTIONS = (
     "oddities",
     "cdi",
     "files",
+    "kubernetes",
     "end",
 )
 T = TypeVar("T")

@@ -7,10 +7,10 @@ from functools import lru_cache
 from gpufleet.core.data import read
 from gpufleet.core.distributions import load_distributions
 from gpufleet.exporter.models import ExporterCatalog
-from gpufleet.toolkit.models import ToolkitCatalog
+from gpufleet.kubernetes.models import KubernetesCatalog
 
 
-class Catalog(ToolkitCatalog, ExporterCatalog):
+class Catalog(KubernetesCatalog, ExporterCatalog):
     """The catalog for all roles of a node."""
 
 
@@ -30,5 +30,6 @@ def load_catalog() -> Catalog:
             "toolkit": read("toolkit/toolkit"),
             "runtimes": read("toolkit/runtimes"),
             "exporter": read("exporter/exporter"),
+            "kubernetes": read("kubernetes/kubernetes"),
         }
     )

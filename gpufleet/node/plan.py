@@ -29,6 +29,17 @@ class RolePart:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a host stands in its inventory."""
+
+    groups: frozenset[str] = frozenset()
+    control_planes: tuple[str, ...] = ()  # hosts of the group control_plane
+
+
+NO_PLACE = Place()
+
+
+@dataclass(frozen=True, slots=True)
 class NodePlan:
     """The plan of one host."""
 
@@ -74,22 +85,31 @@ def plan_node(
     catalog: Catalog,
     now: int,
     logins: Mapping[str, Logins] | None = None,
+    place: Place = NO_PLACE,
 ) -> NodePlan:
     """The plan of a host. `now`: seconds since 1970 on this machine; `logins`: of package mirrors,
     by role."""
-    if not facts.gpus:
-        return NodePlan((*settings.findings, findings.NO_GPU()))
-    context = RoleContext(facts, catalog, logins or {})
+    context = RoleContext(
+        facts,
+        catalog,
+        logins or {},
+        groups=place.groups,
+        control_planes=place.control_planes,
+    )
     spared = (role.spared(context) for role in node_roles())
     context = replace(context, spared=frozenset().union(*spared))
     parts = []
     for role in node_roles():
+        if role.needs_gpu and not facts.gpus:
+            continue
         wanted = settings.of(role)
         plan, notes = role.plan(wanted, context)
         parts.append(RolePart(role, plan, notes))
         context = role.context_after(wanted, plan, context)
     first = context.logins.get(node_roles()[0].name, Logins())
     planned = [part for part in parts if part.plan is not None]
+    if not facts.gpus and not planned and not any(part.findings for part in parts):
+        return NodePlan((*settings.findings, findings.NO_GPU()))
     archives = plan_archives(settings.host, facts, catalog, _lacking(planned), first)
     found = [
         *settings.findings,

@@ -35,6 +35,9 @@ class RoleContext:
     installs: str | None = None  # version or branch of the driver, where a role looks after it
     repository: RepositoryPlan | None = None  # NVIDIA's, where the host has it by then
     served: frozenset[str] = frozenset()  # runtimes that have the runtime nvidia by then
+    texts: Mapping[str, str] = field(default_factory=dict)  # files that roles change, by then
+    groups: frozenset[str] = frozenset()  # of the inventory, with this host
+    control_planes: tuple[str, ...] = ()  # hosts of the group control_plane, in its order
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
 
     name: ClassVar[str]  # of its room, its entry in the record and its column in the report
     folder: ClassVar[str] = ""  # in roles/, where it is not the name
+    needs_gpu: ClassVar[bool] = True  # it does nothing on a host without GPUs
     settings: type[SettingsOf]
     entry: type[EntryOf]
 

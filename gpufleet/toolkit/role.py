@@ -56,7 +56,9 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
     ) -> RoleContext:
         if plan is None:
             return context
-        return replace(context, served=frozenset(r.key for r in plan.runtimes if r.managed))
+        served = frozenset(r.key for r in plan.runtimes if r.managed)
+        texts = {file.path: file.data.decode() for file in plan.files}
+        return replace(context, served=served, texts={**context.texts, **texts})
 
     def edits(self, plan: ToolkitPlan) -> tuple[FileWrite, ...]:
         return tuple(change.shown for runtime in plan.runtimes for change in runtime.changes)

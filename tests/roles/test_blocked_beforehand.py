@@ -30,7 +30,7 @@ def deploy() -> None:
     """The steps of deploys/gpu_node.py."""
     with one_host():
         node = current_node()
-        if node and node.has_gpu:
+        if node and node.has_work:
             install_roles(node)
 
 

@@ -1,0 +1,29 @@
+"""What kubeadm requires of a host, from the section `kubernetes` of gather.sh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpufleet.facts.model import ClusterHost
+from gpufleet.facts.sections import records
+
+
+def parse_cluster_host(lines: Sequence[str]) -> ClusterHost:
+    """Raises ValueError for a number that is none."""
+    name = ""
+    numbers: dict[str, int] = {}
+    listed: dict[str, list[str]] = {"swap": [], "mac": [], "path": []}
+    for word, rest in records(lines):
+        if word in listed:
+            listed[word].append(rest)
+        elif word == "name":
+            name = rest
+        elif word in ("cgroups", "processors", "memory"):
+            numbers[word] = int(rest)
+    return ClusterHost(
+        name=name,
+        **numbers,
+        swap=tuple(listed["swap"]),
+        macs=tuple(listed["mac"]),
+        paths=frozenset(listed["path"]),
+    )

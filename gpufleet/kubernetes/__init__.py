@@ -1,0 +1,1 @@
+"""Kubernetes on hosts: kubeadm, its packages, the network between pods."""

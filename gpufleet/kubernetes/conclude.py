@@ -1,0 +1,34 @@
+"""Results of the kubernetes role for the record on the host and for the report."""
+
+from __future__ import annotations
+
+from gpufleet.facts.model import NodeFacts
+from gpufleet.kubernetes.plan import KubernetesPlan
+from gpufleet.kubernetes.record import KubernetesEntry
+from gpufleet.kubernetes.settings import KubernetesSettings
+from gpufleet.packages.added import carried
+from gpufleet.packages.job import Found, versions_of
+from gpufleet.role.result import RoleResult, digests
+from gpufleet.toolkit.record import ChangesPart, FilePart
+
+
+def conclude(
+    settings: KubernetesSettings, facts: NodeFacts, plan: KubernetesPlan, found: Found | None
+) -> RoleResult:
+    """What the host has now. `found`: the transaction, if one ran."""
+    old = facts.provenance.entry(KubernetesEntry)
+    version = found.transaction.version if found else plan.before
+    containerd = plan.containerd
+    part = (
+        FilePart(config=containerd.config, changes=ChangesPart.of(containerd.record))
+        if (containerd)
+        else old.containerd
+    )
+    entry = KubernetesEntry(
+        version=version,
+        part=plan.part,
+        containerd=part,
+        packages=versions_of(plan.family.packages, facts, found),
+        held=settings.hold,
+    )
+    return RoleResult(carried(entry, old), digests(plan.wanted_files), version)

@@ -1,0 +1,147 @@
+"""Findings of Kubernetes on hosts."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import blocker, warning
+
+NO_PACKAGES = blocker(
+    "GF930",
+    "No Kubernetes packages for this distribution",
+    "The Kubernetes project has no packages that run on {distribution}.",
+    "Use a newer distribution for this host, or leave kubernetes_enabled at False.",
+)
+VERSION_UNKNOWN = blocker(
+    "GF931",
+    "Kubernetes version not supported",
+    "Kubernetes {version} is outside the catalog of {date}: {oldest} to {newest}.",
+    "Set kubernetes_version to one of these minors.",
+)
+CGROUPS_V1 = blocker(
+    "GF932",
+    "Control groups are version 1",
+    "The kubelet of Kubernetes {version} does not start with control groups of version 1.",
+    "Boot the host with systemd.unified_cgroup_hierarchy=1, set kubernetes_version to 1.34 or "
+    'older, or accept version 1: kubernetes_kubelet = {{"failCgroupV1": False}}.',
+)
+CGROUPS_V1_ACCEPTED = warning(
+    "GF933",
+    "Control groups of version 1 are accepted",
+    "kubernetes_kubelet sets failCgroupV1 = False; Kubernetes {version} supports this no longer.",
+    "Move the host to control groups of version 2 before the next minor.",
+)
+NO_CONTAINERD = blocker(
+    "GF934",
+    "containerd is not installed",
+    "Kubernetes requires containerd on this host, and there is none.",
+    "Install the package containerd (or containerd.io) first.",
+)
+CONTAINERD_TOO_OLD = blocker(
+    "GF935",
+    "containerd is too old",
+    "Kubernetes {version} requires containerd 2.0 or newer; the host has {installed}.",
+    "Upgrade containerd, or set kubernetes_version to an older minor.",
+)
+SWAP_ON = blocker(
+    "GF936",
+    "Swap is on",
+    "The kubelet does not start while swap is on: {devices}.",
+    "Turn it off (swapoff -a) and remove it from /etc/fstab, or allow it: "
+    'kubernetes_kubelet = {{"failSwapOn": False}}.',
+)
+PORT_TAKEN = blocker(
+    "GF937",
+    "A port of Kubernetes is in use",
+    "Port {port} is in use by {who}.",
+    "Stop that process, or leave kubernetes_enabled at False for this host.",
+)
+TOO_SMALL = blocker(
+    "GF938",
+    "Host is too small for a control plane",
+    "The host has {found}; a control plane requires {required}.",
+    "Choose another host for the group control_plane.",
+)
+NO_DNS_NAME = blocker(
+    "GF939",
+    "Host name is not a DNS name",
+    "The host is called {name}, which cannot be the name of a node.",
+    "Rename it with hostnamectl: lower-case letters, digits, hyphens and dots.",
+)
+LEFTOVERS = blocker(
+    "GF940",
+    "Another cluster's files on the host",
+    "{paths}: gpufleet did not create these.",
+    "Check that no cluster uses this host, then run `kubeadm reset` there and remove the files.",
+)
+FOREIGN_NODE = blocker(
+    "GF941",
+    "Host is a node of another cluster",
+    "A kubelet runs here that gpufleet did not install.",
+    "Leave kubernetes_enabled at False for this host, or take it out of its cluster first.",
+)
+UPGRADE_REFUSED = blocker(
+    "GF942",
+    "Kubernetes is not upgraded",
+    "The node runs Kubernetes {installed}, {wanted} is requested. gpufleet does not upgrade a "
+    "running cluster.",
+    "Set kubernetes_version to {installed}, and upgrade with `kubeadm upgrade`.",
+)
+NO_CONTROL_PLANE = blocker(
+    "GF943",
+    "No control plane in the inventory",
+    "{reason}",
+    "Put one host into the group control_plane.",
+)
+CONTROL_PLANE_MISSING = blocker(
+    "GF944",
+    "Control plane is not part of the run",
+    "To join, the host needs a token from {control_plane}, which {reason}.",
+    "Run again with --limit {control_plane} in addition.",
+)
+CRI_DISABLED = blocker(
+    "GF945",
+    "containerd's CRI plugin is disabled",
+    "{file} disables the CRI plugin, as docker's containerd.io package does.",
+    "Write a full configuration: `containerd config default > {file}`.",
+)
+INIT_FAILED = blocker(
+    "GF946",
+    "kubeadm init failed",
+    "The control plane did not start. kubeadm's output and the logs of its pods follow.",
+    "Correct the cause and run again: the host is reset first.",
+)
+JOIN_FAILED = blocker(
+    "GF947",
+    "kubeadm join failed",
+    "The host did not join the cluster. kubeadm's output follows.",
+    "Correct the cause and run again: the host is reset first.",
+)
+NETWORK_FAILED = blocker(
+    "GF948",
+    "Network of the pods not installed",
+    "The API server refused the objects of {network}. Its answer follows.",
+    "Correct the cause and run again.",
+)
+NOT_READY = blocker(
+    "GF949",
+    "Node is not Ready",
+    "The node joined and is not Ready after {seconds} s. Its condition follows.",
+    'See `journalctl -u kubelet` on the host; with kubernetes_network = "none", install a network.',
+)
+DUPLICATE_MACHINE = blocker(
+    "GF950",
+    "Two hosts with one machine id",
+    "{others} has the same {what} ({value}): these are clones, and Kubernetes confuses them.",
+    "Give this host its own: rm /etc/machine-id && systemd-machine-id-setup, then reboot.",
+)
+PREPARE_FAILED = blocker(
+    "GF951",
+    "Kernel not prepared for Kubernetes",
+    "Modules or settings that Kubernetes needs are not available. The output follows.",
+    "Install the kernel's module package, or correct the setting that is refused.",
+)
+RESET_FAILED = blocker(
+    "GF952",
+    "kubeadm reset failed",
+    "The host could not be taken out of its cluster. The output follows.",
+    "Correct the cause and run again.",
+)

@@ -1,0 +1,93 @@
+"""kubeadm's configuration files, as data and as text.
+
+Source: https://kubernetes.io/docs/reference/config-api/kubeadm-config.v1beta4/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from gpufleet.core.merge import merged
+from gpufleet.kubernetes.settings import KubernetesSettings
+
+API = "kubeadm.k8s.io/v1beta4"
+SOCKET = "unix:///run/containerd/containerd.sock"
+SLOW = {"kubernetesAPICall": "4m0s", "controlPlaneComponentHealthCheck": "8m0s"}
+
+
+@dataclass(frozen=True, slots=True)
+class JoinToken:
+    """What a host joins a cluster with; valid for minutes."""
+
+    endpoint: str  # address:port of the API server
+    token: str = field(repr=False)
+    hash: str  # sha256:… of the cluster's certificate authority
+
+
+def init_configuration(settings: KubernetesSettings, version: str) -> str:
+    """The file of `kubeadm init` for a version such as 1.36.3."""
+    init: dict[str, Any] = {
+        "apiVersion": API,
+        "kind": "InitConfiguration",
+        "bootstrapTokens": [],
+        "timeouts": SLOW,
+        "nodeRegistration": {"criSocket": SOCKET},
+    }
+    if settings.control_plane_pods:
+        init["nodeRegistration"]["taints"] = []
+    cluster: dict[str, Any] = {
+        "apiVersion": API,
+        "kind": "ClusterConfiguration",
+        "kubernetesVersion": f"v{version}",
+        "networking": {
+            "podSubnet": settings.pod_subnet,
+            "serviceSubnet": settings.service_subnet,
+        },
+    }
+    if settings.etcd_tag:
+        cluster["etcd"] = {"local": {"imageTag": settings.etcd_tag}}
+    return _text(
+        init,
+        cluster,
+        _component("kubelet", "Kubelet", settings.kubelet),
+        _component("kubeproxy", "KubeProxy", settings.kube_proxy, "v1alpha1"),
+    )
+
+
+def join_configuration(token: JoinToken) -> str:
+    """The file of `kubeadm join`. It contains the token."""
+    return _text(
+        {
+            "apiVersion": API,
+            "kind": "JoinConfiguration",
+            "discovery": {
+                "bootstrapToken": {
+                    "apiServerEndpoint": token.endpoint,
+                    "token": token.token,
+                    "caCertHashes": [token.hash],
+                }
+            },
+            "timeouts": SLOW,
+            "nodeRegistration": {"criSocket": SOCKET},
+        }
+    )
+
+
+def cgroup_driver(settings: KubernetesSettings) -> str:
+    """The kubelet's: systemd or cgroupfs."""
+    return str(settings.kubelet.get("cgroupDriver", "systemd"))
+
+
+def _component(
+    group: str, kind: str, fields: Mapping[str, Any], version: str = "v1beta1"
+) -> dict[str, Any]:
+    head = {"apiVersion": f"{group}.config.k8s.io/{version}", "kind": f"{kind}Configuration"}
+    return merged(dict(fields), head)
+
+
+def _text(*documents: Mapping[str, Any]) -> str:
+    return yaml.safe_dump_all(documents, sort_keys=False)

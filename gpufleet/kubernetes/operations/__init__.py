@@ -1,0 +1,1 @@
+"""What is carried out on hosts and on the control plane."""

@@ -1,0 +1,174 @@
+"""A control plane is started, hosts join it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pyinfra import host, state
+from pyinfra.api import FunctionCommand, Host, State, StringCommand
+
+from gpufleet.core.private_file import write_private
+from gpufleet.core.stopped import Stopped
+from gpufleet.facts.files import HOME
+from gpufleet.host.asking import answer, arguments, framed
+from gpufleet.host.boundary import step
+from gpufleet.host.files import INCOMING, stamp
+from gpufleet.host.operation import Commands, operation
+from gpufleet.host.shell import command, explain, script, stop, upload
+from gpufleet.host.sudo import run
+from gpufleet.host.trouble import refusal
+from gpufleet.kubernetes import findings as found
+from gpufleet.kubernetes.kubeadm import JoinToken, init_configuration, join_configuration
+from gpufleet.kubernetes.plan import BEGUN, JOINED, MODULES, SYSCTLS, KubernetesPlan
+from gpufleet.kubernetes.settings import KubernetesSettings
+
+ADMIN = "/etc/kubernetes/admin.conf"
+TOKEN_MINUTES = 15
+READY_SECONDS = 180
+
+
+@operation
+def prepare(plan: KubernetesPlan) -> Commands:
+    """
+    Load the kernel's modules and settings, enable the kubelet.
+
+    + plan: of the host
+    """
+    if plan.joined and not plan.files:
+        host.noop("the kernel is prepared")
+        return
+    message = explain(host.name, found.PREPARE_FAILED())
+    yield script("kubernetes/prepare", message, MODULES, SYSCTLS)
+
+
+@operation
+def start(
+    plan: KubernetesPlan, settings: KubernetesSettings, version: Callable[[], str | None]
+) -> Commands:
+    """
+    Start the control plane, unless the host is a worker.
+
+    + plan: of the host
+    + settings: of the role
+    + version: installed version, known when the step runs
+    """
+    if plan.part != "control-plane" or plan.joined:
+        host.noop("the control plane runs" if plan.joined else "the host is a worker")
+        return
+    text = init_configuration(settings, version() or plan.version)
+    yield from _kubeadm("init", text, plan, explain(host.name, found.INIT_FAILED()))
+
+
+@operation
+def join(plan: KubernetesPlan) -> Commands:
+    """
+    Join the cluster of the control plane, with a token that lives for minutes.
+
+    + plan: of the host
+    """
+    if plan.part != "worker" or plan.joined:
+        host.noop("the host is a node")
+        return
+    there = state.inventory.get_host(plan.control_plane)
+    failed = there in state.failed_hosts or there not in state.activated_hosts
+    if failed or not there.connected:
+        reason = "failed" if there in state.failed_hosts else "is not part of this run"
+        problem = found.CONTROL_PLANE_MISSING(control_plane=there.name, reason=reason)
+        yield stop(host.name, problem)
+        return
+    token = _token(plan.control_plane)
+    message = explain(host.name, found.JOIN_FAILED())
+    yield from _kubeadm("join", join_configuration(token), plan, message)
+
+
+@operation
+def install_network(plan: KubernetesPlan, manifest: str) -> Commands:
+    """
+    Install the network between pods, from the control plane.
+
+    + plan: of the host
+    + manifest: Kubernetes objects; "" for none
+    """
+    if plan.part != "control-plane" or not manifest or plan.joined:
+        host.noop("the network is installed")
+        return
+    path = f"{INCOMING}/{stamp()}.yaml"
+    yield upload(manifest.encode(), path)
+    message = explain(host.name, found.NETWORK_FAILED(network="flannel"))
+    yield script("kubernetes/apply", message, path)
+
+
+@operation
+def wait_ready(plan: KubernetesPlan, networked: bool) -> Commands:
+    """
+    Wait until the host's node is Ready.
+
+    + plan: of the host
+    + networked: whether gpufleet installs the network, without which no node is Ready
+    """
+    if plan.joined or not networked:
+        host.noop("the node is Ready")
+        return
+    message = explain(host.name, found.NOT_READY(seconds=READY_SECONDS))
+    yield script("kubernetes/ready", message, str(READY_SECONDS))
+
+
+@operation
+def fetch_access(plan: KubernetesPlan, path: str | None) -> Commands:
+    """
+    Write the administrator's kubeconfig on this machine, readable by its owner alone.
+
+    + plan: of the host
+    + path: of the file; None: it is not wanted
+    """
+    if path is None or plan.part != "control-plane":
+        host.noop("no kubeconfig is wanted of this host")
+        return
+    yield FunctionCommand(_fetch, (path,), {})
+
+
+def _fetch(state: State, host: Host, path: str) -> bool:
+    """Write it if it differs. Never printed, not even at -vvv."""
+    text = _ask(host, framed(command("cat", ADMIN)))
+    write_private(Path(path).expanduser(), text)
+    return True
+
+
+@operation
+def reset(needed: bool) -> Commands:
+    """
+    Take the host out of its cluster, with all that kubeadm's reset leaves.
+
+    + needed: gpufleet made it a node, or began to
+    """
+    if not needed:
+        host.noop("the host is no node of gpufleet's")
+        return
+    yield script("kubernetes/reset", explain(host.name, found.RESET_FAILED()), BEGUN, JOINED)
+
+
+def _kubeadm(verb: str, text: str, plan: KubernetesPlan, message: str) -> Commands:
+    if plan.reset:
+        yield script("kubernetes/reset", explain(host.name, found.RESET_FAILED()), BEGUN, JOINED)
+    path = f"{INCOMING}/{stamp()}.yaml"
+    yield command("install", "-d", "-m", "700", HOME, INCOMING)
+    yield upload(text.encode(), path)  # for root alone: it may contain a token
+    yield script("kubernetes/kubeadm", message, BEGUN, JOINED, verb, path, ",".join(plan.ignored))
+
+
+def _token(control_plane: str) -> JoinToken:
+    """A token made on the control plane for this run. Never printed, not even at -vvv."""
+    there = state.inventory.get_host(control_plane)
+    asked = framed(script("kubernetes/token", str(TOKEN_MINUTES)))
+    words = dict(line.partition(" ")[::2] for line in _ask(there, asked).splitlines())
+    return JoinToken(words["endpoint"], words["token"], words["hash"])
+
+
+def _ask(there: Host, asked: StringCommand) -> str:
+    """What a host answers, without printing it. Raises Stopped where it does not."""
+    ok, output = run(there, asked, **arguments(there))
+    lines = answer(output.stdout_lines) if ok else None
+    if not lines:
+        raise Stopped(refusal(there, output.stderr_lines, step(state, there)))
+    return "\n".join(lines) + "\n"

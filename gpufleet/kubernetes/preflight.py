@@ -1,0 +1,78 @@
+"""What stands in the way of Kubernetes on a host. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.versions import version_tuple
+from gpufleet.facts.model import NodeFacts
+from gpufleet.kubernetes import findings as found
+from gpufleet.kubernetes.models import Kubernetes
+from gpufleet.kubernetes.settings import KubernetesSettings
+
+PORTS = {"control-plane": (6443, 2379, 2380, 10250, 10257, 10259), "worker": (10250,)}
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def obstacles(
+    settings: KubernetesSettings,
+    facts: NodeFacts,
+    known: Kubernetes,
+    minor: str,
+    controls: bool,
+    *,
+    ours: bool,
+) -> Iterator[Finding]:
+    """Findings before anything is changed. `controls`: the host is to be a control plane; `ours`:
+    gpufleet made it a node, or began to."""
+    host = facts.cluster_host
+    if host.cgroups == 1 and known.requires("cgroups-v2", minor):
+        accepted = settings.kubelet.get("failCgroupV1") is False
+        kind = found.CGROUPS_V1_ACCEPTED if accepted else found.CGROUPS_V1
+        yield kind(version=minor)
+    yield from _runtime(facts, known, minor)
+    if host.swap and settings.kubelet.get("failSwapOn") is not False:
+        yield found.SWAP_ON(devices=", ".join(host.swap))
+    if not _NAME.fullmatch(host.name.lower()) or len(host.name) > 253:
+        yield found.NO_DNS_NAME(name=host.name)
+    if not ours:
+        yield from _others(facts, controls)
+    if controls:
+        yield from _size(facts, known)
+
+
+def _runtime(facts: NodeFacts, known: Kubernetes, minor: str) -> Iterator[Finding]:
+    runtime = facts.runtimes.get("containerd")
+    if runtime is None:
+        yield found.NO_CONTAINERD()
+    elif known.requires("containerd-2", minor) and version_tuple(runtime.version)[:1] < (2,):
+        yield found.CONTAINERD_TOO_OLD(version=minor, installed=runtime.version)
+
+
+def _others(facts: NodeFacts, controls: bool) -> Iterator[Finding]:
+    """What is there of a cluster that is not ours."""
+    if facts.kubelet:
+        yield found.FOREIGN_NODE()
+        return
+    left = sorted(path for path in facts.cluster_host.paths if path.startswith("/etc/kubernetes/"))
+    left += sorted(path for path in facts.cluster_host.paths if path.startswith("/var/lib/etcd/"))
+    if left:
+        yield found.LEFTOVERS(paths=", ".join(left))
+    ports = PORTS["control-plane" if controls else "worker"]
+    for listener in facts.listeners:
+        if listener.port in ports:
+            daemon = listener.daemon
+            who = f"{daemon.command} ({daemon.pid})" if daemon else "an unknown process"
+            yield found.PORT_TAKEN(port=listener.port, who=who)
+
+
+def _size(facts: NodeFacts, known: Kubernetes) -> Iterator[Finding]:
+    host, least = facts.cluster_host, known.hosts
+    if 0 < host.processors < least.processors:
+        processors = f"{least.processors} processors"
+        yield found.TOO_SMALL(found=f"{host.processors} processor", required=processors)
+    if 0 < host.memory < least.memory:
+        required = f"{least.memory // 1024} MiB"
+        yield found.TOO_SMALL(found=f"{host.memory // 1024} MiB of memory", required=required)

@@ -1,0 +1,17 @@
+"""Kubernetes in the host's record."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from gpufleet.facts.record import RoleEntry
+from gpufleet.toolkit.record import FilePart
+
+
+class KubernetesEntry(RoleEntry):
+    """The node that gpufleet made of the host."""
+
+    role: ClassVar[str] = "kubernetes"
+
+    part: str = ""  # control-plane or worker
+    containerd: FilePart = FilePart()

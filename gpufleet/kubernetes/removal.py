@@ -1,0 +1,42 @@
+"""Removal plan of Kubernetes: kubeadm's reset, containerd's settings. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.kubernetes.containerd import plan_without
+from gpufleet.kubernetes.plan import BEGUN, JOINED
+from gpufleet.kubernetes.record import KubernetesEntry
+from gpufleet.role.protocol import Removal, RemovalContext
+from gpufleet.toolkit.config.model import Record
+from gpufleet.toolkit.runtime_model import RuntimePlan
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesRemoval(Removal):
+    """What is removed besides packages and files."""
+
+    reset: bool = False
+    containerd: RuntimePlan | None = None
+    findings: tuple[Finding, ...] = ()
+
+    def first(self) -> Mapping[str, object]:
+        return {"take the host out of its cluster (kubeadm reset)": self.reset}
+
+    def before(self) -> Mapping[str, object]:
+        change = self.containerd and self.containerd.change
+        return {"take Kubernetes' settings out of containerd's configuration": change}
+
+    def describe(self) -> dict[str, Any]:
+        return {"kubernetes": self.reset}
+
+
+def plan_kubernetes_removal(context: RemovalContext[KubernetesEntry]) -> KubernetesRemoval:
+    """The reset of a node that gpufleet made, also of one that it only began to make."""
+    facts, part = context.facts, context.entry.containerd
+    ours = bool({JOINED, BEGUN} & facts.cluster_host.paths)
+    record = part.changes.record if part.changes else Record()
+    return KubernetesRemoval(ours, plan_without(facts, record, part.config))

@@ -1,0 +1,87 @@
+"""Kubernetes as a role of a node. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.host.file_write import FileWrite
+from gpufleet.kubernetes.models import KubernetesCatalog
+from gpufleet.kubernetes.plan import KubernetesPlan, host_files, plan_kubernetes
+from gpufleet.kubernetes.preflight import PORTS
+from gpufleet.kubernetes.record import KubernetesEntry
+from gpufleet.kubernetes.removal import KubernetesRemoval, plan_kubernetes_removal
+from gpufleet.kubernetes.settings import KubernetesSettings
+from gpufleet.packages.repository import RepositoryPlan
+from gpufleet.role.protocol import (
+    ASKED_LATER,
+    RemovalContext,
+    Role,
+    RoleContext,
+    named,
+    repository_name,
+)
+
+
+class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
+    """A node of a Kubernetes cluster, by kubeadm."""
+
+    name = "kubernetes"
+    needs_gpu = False
+    settings = KubernetesSettings
+    entry = KubernetesEntry
+
+    def ports(self, settings: KubernetesSettings) -> tuple[int, ...]:
+        return PORTS["control-plane"] if settings.enabled else ()
+
+    def paths(self, settings: KubernetesSettings) -> tuple[str, ...]:
+        return tuple(file.path for file in host_files(settings)) if settings.enabled else ()
+
+    def plan(
+        self, settings: KubernetesSettings, context: RoleContext
+    ) -> tuple[KubernetesPlan | None, tuple[Finding, ...]]:
+        return plan_kubernetes(settings, context.catalog, context)
+
+    def converged(self, plan: KubernetesPlan, driver: str | None) -> bool:
+        return plan.converged
+
+    def steps(self, plan: KubernetesPlan, context: RoleContext) -> list[str]:
+        verb = "start the control plane" if plan.part == "control-plane" else "join the cluster"
+        where = "" if plan.part == "control-plane" else f" of {plan.control_plane}"
+        listed = ", ".join(plan.family.packages)
+        done: dict[str, object] = {
+            f"trust the repository {repository_name(plan.repository)}": plan.repository.needed,
+            f"install {listed}: {plan.version}{ASKED_LATER}": plan.needed,
+            "hold the packages": plan.hold,
+            f"write {', '.join(file.path for file in plan.files)}": plan.files,
+            "restart containerd with its new configuration": plan.containerd
+            and plan.containerd.change,
+            "reset what an earlier run left": plan.reset,
+            f"{verb}{where}": not plan.joined,
+        }
+        return named(self.name, done)
+
+    def describe(self, plan: KubernetesPlan) -> dict[str, Any]:
+        return plan.describe()
+
+    def versions(
+        self, plan: KubernetesPlan, entry: KubernetesEntry
+    ) -> tuple[str | None, str | None]:
+        return plan.before, plan.version if plan.needed else plan.before
+
+    def files(self, plan: KubernetesPlan) -> tuple[FileWrite, ...]:
+        return plan.files
+
+    def repository(self, plan: KubernetesPlan) -> RepositoryPlan | None:
+        return plan.repository
+
+    def removal(
+        self, settings: KubernetesSettings, context: RemovalContext[KubernetesEntry]
+    ) -> KubernetesRemoval | None:
+        return plan_kubernetes_removal(context)
+
+    def main_packages(self, catalog: KubernetesCatalog) -> tuple[str, ...]:
+        return ("kubelet",)
+
+
+ROLE = KubernetesRole()

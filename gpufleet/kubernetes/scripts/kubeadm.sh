@@ -1,0 +1,19 @@
+# kubeadm.sh MESSAGE BEGUN JOINED init|join CONFIG IGNORED: run kubeadm with a configuration that is removed
+# in any case. The file BEGUN exists until it has succeeded, then JOINED.
+message=$1 begun=$2 joined=$3 verb=$4 config=$5 ignored=$6
+trap 'rm -f "$config"' EXIT
+: >"$begun"
+set --
+[ "$verb" = init ] && set -- --skip-token-print
+[ -n "$ignored" ] && set -- "$@" "--ignore-preflight-errors=$ignored"
+if out=$(kubeadm "$verb" --config "$config" "$@" 2>&1 </dev/null); then
+    mv "$begun" "$joined"
+    exit 0
+fi
+logs=$(for log in /var/log/pods/kube-system_*/*/*.log; do
+    [ -e "$log" ] && printf '%s\n' "$log" && tail -n 2 "$log"
+done)
+# what kept pods from starting; the kubelet's last lines are about an API server that does not answer yet
+kubelet=$(journalctl -u kubelet --no-pager -o cat 2>/dev/null | grep -E 'StartContainer|CreatePodSandbox|ErrImage' |
+    tail -n 1 | cut -c 1-1000)
+fail "$message" "$(printf '%s\n' "$out" | grep -vi token | tail -n 5)" "$kubelet" "$logs"

@@ -1,0 +1,80 @@
+"""Settings of the kubernetes role: data keys `kubernetes_*`."""
+
+from __future__ import annotations
+
+from ipaddress import ip_network
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from gpufleet.core.settings import Fingerprint, RoleSettings, Url, matching
+
+_VERSION = r"[0-9]+\.[0-9]+(\.[0-9]+)?"
+
+
+def _quoted(value: Any) -> Any:
+    if isinstance(value, float):
+        raise ValueError('must be in quotes, as in "1.36": numbers lose their last zeros')
+    return value
+
+
+def _network(value: str) -> str:
+    try:
+        return str(ip_network(value))
+    except ValueError as error:
+        raise ValueError("must be a network, such as 10.244.0.0/16") from error
+
+
+Version = Annotated[
+    str, BeforeValidator(_quoted), matching(_VERSION, "a minor or a version: 1.36 or 1.36.3")
+]
+Network = Annotated[str, AfterValidator(_network)]
+
+
+class KubernetesSettings(RoleSettings):
+    """Kubernetes on this host, by kubeadm. Disabled by default."""
+
+    prefix = "kubernetes_"
+
+    enabled: bool = Field(
+        False,
+        description="Make the host a node of a Kubernetes cluster: a control plane if it is in the "
+        "group `control_plane`, else a worker.",
+    )
+    version: Version | None = Field(
+        None, description='Minor or exact version, for example "1.36". Default: the catalog\'s.'
+    )
+    network: Literal["flannel", "none"] = Field(
+        "flannel", description="Network between pods. `none`: you install one."
+    )
+    pod_subnet: Network = Field("10.244.0.0/16", description="Addresses of pods.")
+    service_subnet: Network = Field("10.96.0.0/12", description="Addresses of services.")
+    control_plane_pods: bool = Field(
+        False, description="Let ordinary pods run on the control plane."
+    )
+    kubelet: dict[str, Any] = Field(
+        default_factory=dict, description="Further fields of KubeletConfiguration."
+    )
+    kube_proxy: dict[str, Any] = Field(
+        default_factory=dict, description="Further fields of KubeProxyConfiguration."
+    )
+    etcd_tag: str | None = Field(
+        None, description="Tag of etcd's image. Default: the one of kubeadm."
+    )
+    registry_mirrors: dict[str, Url] = Field(
+        default_factory=dict,
+        description="Mirrors of container registries, by the registry's name: "
+        '{"registry.k8s.io": "https://mirror.example.com/v2/registry.k8s.io"}.',
+    )
+    kubeconfig: str | None = Field(
+        None,
+        description="Path on the controller where the administrator's kubeconfig is written; only "
+        "its owner may read it. The cluster's `cluster_kubeconfig` names the same file.",
+    )
+    repo_url: Url | None = Field(
+        None, description="URL of a mirror of the packages, up to what precedes `core:/stable:`."
+    )
+    repo_key_fingerprint: Fingerprint | None = Field(
+        None, description="Fingerprint of the mirror's signing key, if it is not Kubernetes'."
+    )
+    hold: bool = Field(True, description="Hold the packages at the installed version.")

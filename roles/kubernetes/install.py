@@ -1,0 +1,62 @@
+"""Kubernetes on one host: what is carried out, in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpufleet.core.render import render
+from gpufleet.host import files
+from gpufleet.host.operation import role
+from gpufleet.kubernetes.conclude import conclude
+from gpufleet.kubernetes.job import kubernetes_job
+from gpufleet.kubernetes.operations import joining
+from gpufleet.kubernetes.role import ROLE as KUBERNETES
+from gpufleet.node.catalog import load_catalog
+from gpufleet.node.operations import provenance
+from gpufleet.node.operations.node import Node
+from gpufleet.packages.operations import repository
+from gpufleet.packages.operations import transaction as packages
+from gpufleet.role.result import RoleResult
+from gpufleet.toolkit import operations as runtimes
+
+
+@role("Kubernetes")
+def install(node: Node) -> None:
+    """Apply the Kubernetes plan to `node`; does nothing where it is not enabled."""
+    plan, settings = node.plan.of(KUBERNETES), node.settings.of(KUBERNETES)
+    if plan is None:
+        return
+    timeout = node.settings.host.lock_timeout
+    job = kubernetes_job(node.facts, plan, timeout)
+
+    lacks = settings.kubeconfig and not Path(settings.kubeconfig).expanduser().is_file()
+    if (
+        plan.converged
+        and not lacks
+        and provenance.is_current(node, conclude(settings, node.facts, plan, None))
+    ):
+        return  # steps that have nothing to do cost more than asking the host
+    flannel = settings.network == "flannel"
+    known = load_catalog().kubernetes.flannel
+    manifest = render("kubernetes/flannel.yaml", flannel=known, network=settings.pod_subnet)
+
+    repository.trust("Trust the Kubernetes repository", plan.repository, "kubernetes", timeout)
+    found = packages.resolve_and_download("Resolve and download the Kubernetes packages", job)
+    packages.install("Install kubelet, kubeadm and kubectl", job, found)
+    packages.hold("Hold the packages", job, plan.hold)
+    files.write("Write settings of the kernel and registries", node.facts, plan.files)
+    joining.prepare("Prepare the kernel", plan)
+    runtimes.configure("Configure containerd for the kubelet", node.facts, plan.containerd)
+
+    def installed() -> str | None:
+        return found.value.transaction.version if found.value else plan.before
+
+    def result() -> RoleResult:
+        return conclude(settings, node.facts, plan, found.value)
+
+    joining.start("Start the control plane", plan, settings, installed)
+    joining.install_network("Install the network of the pods", plan, manifest if flannel else "")
+    joining.join("Join the cluster", plan)
+    joining.wait_ready("Wait until the node is Ready", plan, flannel)
+    joining.fetch_access("Write the kubeconfig", plan, settings.kubeconfig)
+    provenance.record("Record what was installed", node, result)

@@ -1,0 +1,247 @@
+"""The Kubernetes plan of a host: its part, its packages, its files, and what stands in the way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+
+from gpufleet.facts.model import (
+    ClusterHost,
+    Daemon,
+    Listener,
+    ManagedFile,
+    NodeFacts,
+    OsRelease,
+    Package,
+    Runtime,
+    Service,
+)
+from gpufleet.kubernetes.kubeadm import JoinToken, init_configuration, join_configuration
+from gpufleet.kubernetes.plan import BEGUN, JOINED, KubernetesPlan
+from gpufleet.kubernetes.role import ROLE
+from gpufleet.node.catalog import load_catalog
+from gpufleet.node.plan import NodePlan, Place, plan_node, steps
+from gpufleet.node.settings import load_settings
+from tests.unit.hosts import bare_host
+
+CONFIG = "/etc/containerd/config.toml"
+CONTAINERD = Runtime("containerd", "1.7.24", "containerd.service", CONFIG, running=True)
+ROOM = ClusterHost(name="gpu-01", cgroups=2, processors=16, memory=64 * 2**20)
+PLANE = Place(frozenset({"control_plane", "gpu_nodes"}), ("gpu-01",))
+WORKER = Place(frozenset({"gpu_nodes"}), ("cp-01",))
+PACKAGES = ("kubelet", "kubeadm", "kubectl")
+
+
+def host(**changes: Any) -> NodeFacts:
+    """A host with containerd, and nothing of Kubernetes."""
+    usual: dict[str, Any] = {
+        "runtimes": {"containerd": CONTAINERD},
+        "files": {CONFIG: ManagedFile(CONFIG, "version = 2\n")},
+        "cluster_host": ROOM,
+    }
+    return bare_host(**{**usual, **changes})
+
+
+def node_of(facts: NodeFacts, place: Place = WORKER, **data: Any) -> NodePlan:
+    keys = {f"kubernetes_{key}": value for key, value in data.items()}
+    settings, problems = load_settings({"kubernetes_enabled": True, **keys})
+    assert settings is not None, problems
+    return plan_node(settings, facts, load_catalog(), facts.clock, place=place)
+
+
+def plan_of(facts: NodeFacts, place: Place = WORKER, **data: Any) -> KubernetesPlan:
+    plan = node_of(facts, place, **data).of(ROLE)
+    assert plan is not None
+    return plan
+
+
+def codes(plan: NodePlan) -> list[str]:
+    found = (each for part in plan.parts if part.role is ROLE for each in part.findings)
+    return [each.code for each in found]
+
+
+def joined(version: str = "1.36.3", **changes: Any) -> NodeFacts:
+    packages = {name: Package(name, f"{version}-1.1", "amd64") for name in PACKAGES}
+    room = replace(ROOM, paths=frozenset({JOINED, "/etc/kubernetes/kubelet.conf"}))
+    unit = Service("kubelet.service", "loaded", "active", "enabled")
+    return host(
+        packages=packages, cluster_host=room, kubelet=True, services={unit.name: unit}, **changes
+    )
+
+
+def test_the_group_decides_whether_a_host_is_a_control_plane() -> None:
+    assert plan_of(host(), PLANE).part == "control-plane"
+    assert plan_of(host(), WORKER).part == "worker"
+    assert plan_of(host(), WORKER).control_plane == "cp-01"
+
+
+def test_a_host_without_gpus_becomes_a_node_too() -> None:
+    node = node_of(host(pci=()), PLANE)
+    assert node.of(ROLE) is not None
+    assert [part.role.name for part in node.parts] == ["kubernetes"]
+    assert not node.blockers
+
+
+def test_a_host_without_gpus_and_without_kubernetes_has_no_plan() -> None:
+    settings, _ = load_settings({})
+    assert settings is not None
+    found = plan_node(settings, host(pci=()), load_catalog(), 0)
+    assert not found.parts
+    assert len(found.findings) == 1
+
+
+def test_disabled_it_does_nothing() -> None:
+    assert node_of(host(), enabled=False).of(ROLE) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted", "exact"), [(None, "1.36", False), ("1.35.2", "1.35.2", True)]
+)
+def test_the_version_is_a_minor_or_exact(version: str | None, wanted: str, exact: bool) -> None:
+    plan = plan_of(host(), version=version)
+    assert (plan.version, plan.family.exact, plan.needed) == (wanted, exact, True)
+    minor = ".".join(wanted.split(".")[:2])
+    assert plan.repository.repository is not None
+    assert plan.repository.repository.url == f"https://pkgs.k8s.io/core:/stable:/v{minor}/deb/"
+
+
+GATES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"cluster_host": replace(ROOM, cgroups=1)}, {}, "GF932"),
+    ({"cluster_host": replace(ROOM, cgroups=1)}, {"version": "1.34"}, ""),
+    ({"cluster_host": replace(ROOM, cgroups=1)}, {"kubelet": {"failCgroupV1": False}}, "GF933"),
+    ({"runtimes": {}}, {}, "GF934"),
+    ({"cluster_host": replace(ROOM, swap=("/dev/sda2",))}, {}, "GF936"),
+    (
+        {"cluster_host": replace(ROOM, swap=("/dev/sda2",))},
+        {"kubelet": {"failSwapOn": False}},
+        "",
+    ),
+    ({"listeners": (Listener("::", 10250, Daemon(7, "agent")),)}, {}, "GF937"),
+    ({"cluster_host": replace(ROOM, name="gpu_01")}, {}, "GF939"),
+    ({"cluster_host": replace(ROOM, name="GPU-01")}, {}, ""),
+    (
+        {"cluster_host": replace(ROOM, paths=frozenset({"/etc/kubernetes/admin.conf"}))},
+        {},
+        "GF940",
+    ),
+    ({"kubelet": True}, {}, "GF941"),
+    ({"files": {CONFIG: ManagedFile(CONFIG, 'disabled_plugins = ["cri"]\n')}}, {}, "GF945"),
+    ({}, {"version": "1.29"}, "GF931"),
+    ({"os": OsRelease("centos", "7", ("rhel",), "", ""), "package_manager": "yum"}, {}, "GF930"),
+]
+
+
+@pytest.mark.parametrize(("facts", "data", "code"), GATES, ids=str)
+def test_gates(facts: dict[str, Any], data: dict[str, Any], code: str) -> None:
+    assert codes(node_of(host(**facts), **data)) == ([code] if code else [])
+
+
+def test_a_control_plane_needs_memory_and_processors() -> None:
+    small = host(cluster_host=replace(ROOM, processors=1, memory=2**20))
+    assert codes(node_of(small, PLANE)) == ["GF938", "GF938"]
+    assert codes(node_of(small, WORKER)) == []
+
+
+@pytest.mark.parametrize("planes", [(), ("one", "two")])
+def test_there_is_one_control_plane(planes: tuple[str, ...]) -> None:
+    assert codes(node_of(host(), Place(frozenset(), planes))) == ["GF943"]
+
+
+def test_a_node_of_ours_has_no_obstacles_of_its_own_making() -> None:
+    facts = joined(listeners=(Listener("::", 10250, Daemon(7, "kubelet")),))
+    assert codes(node_of(facts)) == []
+    plan = plan_of(facts)
+    assert plan.joined
+    assert not plan.needed
+
+
+@pytest.mark.parametrize(("wanted", "refused"), [("1.36", False), ("1.36.2", True), ("1.35", True)])
+def test_an_upgrade_is_refused(wanted: str, refused: bool) -> None:
+    assert codes(node_of(joined(), version=wanted)) == (["GF942"] if refused else [])
+
+
+def test_a_node_stays_at_its_minor_where_none_is_requested() -> None:
+    assert plan_of(joined("1.35.1")).version == "1.35.1"
+
+
+def test_a_broken_off_start_is_reset_first() -> None:
+    room = replace(ROOM, paths=frozenset({BEGUN, "/etc/kubernetes/manifests/etcd.yaml"}))
+    facts = host(cluster_host=room)
+    assert codes(node_of(facts)) == []
+    assert plan_of(facts).reset
+    assert not plan_of(facts).joined
+
+
+@pytest.mark.parametrize("text", ["", "version = 2\n", "version = 3\n"])
+@pytest.mark.parametrize("driver", ["systemd", "cgroupfs"])
+def test_containerd_gets_what_the_kubelet_requires(text: str, driver: str) -> None:
+    facts = host(files={CONFIG: ManagedFile(CONFIG, text)})
+    plan = plan_of(facts, kubelet={"cgroupDriver": driver}).containerd
+    assert plan is not None
+    assert plan.change is not None
+    assert plan.change.after is not None
+    assert ("SystemdCgroup = true" in plan.change.after) == (driver == "systemd")
+    assert "/etc/containerd/certs.d" in plan.change.after
+    assert "registry.k8s.io/pause:3.10.2" in plan.change.after
+    again = host(files={CONFIG: ManagedFile(CONFIG, plan.change.after)})
+    second = plan_of(again, kubelet={"cgroupDriver": driver}).containerd
+    assert second is not None
+    assert second.change is None
+
+
+def test_containerd_gets_settings_of_the_toolkit_and_of_the_kubelet() -> None:
+    """Both roles write the file in one run: the second on top of the first."""
+    node = node_of(host())
+    plan = node.of(ROLE)
+    assert plan is not None
+    assert plan.containerd is not None
+    assert plan.containerd.change is not None
+    text = plan.containerd.change.after or ""
+    assert "nvidia-container-runtime" in text
+    assert "certs.d" in text
+    assert text.count("SystemdCgroup = true") == 2
+
+
+def test_mirrors_are_files_of_containerd() -> None:
+    url = "http://mirror/v2/registry.k8s.io"
+    mirrors = {"registry.k8s.io": url, "../../etc/x": url}
+    files = {file.path: file.content for file in plan_of(host(), registry_mirrors=mirrors).files}
+    assert f'server = "{url}"' in str(files["/etc/containerd/certs.d/registry.k8s.io/hosts.toml"])
+    assert all(".." not in path.split("/") for path in files)
+
+
+def test_steps_name_the_part() -> None:
+    listed = "\n".join(steps(node_of(host(), PLANE)))
+    assert "kubernetes: start the control plane" in listed
+    listed = "\n".join(steps(node_of(host(), WORKER)))
+    assert "kubernetes: join the cluster of cp-01" in listed
+
+
+def test_the_file_of_init() -> None:
+    settings, _ = load_settings(
+        {
+            "kubernetes_enabled": True,
+            "kubernetes_kubelet": {"cgroupDriver": "cgroupfs", "kind": "Other"},
+            "kubernetes_etcd_tag": "3.7.2-0",
+        }
+    )
+    assert settings is not None
+    text = init_configuration(settings.of(ROLE), "1.36.3")
+    documents = {each["kind"]: each for each in yaml.safe_load_all(text)}
+    assert documents["ClusterConfiguration"]["kubernetesVersion"] == "v1.36.3"
+    assert documents["ClusterConfiguration"]["etcd"]["local"]["imageTag"] == "3.7.2-0"
+    assert documents["KubeletConfiguration"]["cgroupDriver"] == "cgroupfs"
+    assert documents["InitConfiguration"]["bootstrapTokens"] == []
+    assert "taints" not in documents["InitConfiguration"]["nodeRegistration"]
+
+
+def test_the_token_is_in_the_file_of_join_and_nowhere_else() -> None:
+    token = JoinToken("10.0.0.1:6443", "abcdef.0123456789abcdef", "sha256:" + "0" * 64)
+    found = yaml.safe_load(join_configuration(token))["discovery"]["bootstrapToken"]
+    assert found["token"] == token.token
+    assert found["caCertHashes"] == [token.hash]
+    assert "unsafeSkipCAVerification" not in found
+    assert token.token not in repr(token)
