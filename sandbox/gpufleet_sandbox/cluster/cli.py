@@ -22,6 +22,7 @@ from gpufleet_sandbox.cluster.programs import OTHER_PROGRAMS, SERVERS, Choice, c
 from gpufleet_sandbox.cluster.real_node import join
 from gpufleet_sandbox.cluster.versions import versions
 from gpufleet_sandbox.errors import SandboxError, kinds
+from gpufleet_sandbox.kubernetes import cluster as real_cluster
 from gpufleet_sandbox.notices import collected
 from gpufleet_sandbox.paths import cache_dir
 from gpufleet_sandbox.state import DEFAULT
@@ -89,16 +90,24 @@ def cluster() -> None:
     help="Join this sandbox host with a real kubelet; starts the host if it is not up.",
 )
 @click.option(
+    "--real",
+    is_flag=True,
+    help="Make sandbox hosts a kubeadm cluster; --nodes is their number, the first is the control "
+    "plane.",
+)
+@click.option(
     "--sandbox", default=DEFAULT, envvar="GPUFLEET_SANDBOX", show_default=True,
     help="Sandbox of the real node.",
 )  # fmt: skip
 @_named
 def up(
     name: str, kubernetes: str, nodes: int, gpus: int, labels: bool,
-    real_node: str | None, sandbox: str,
+    real_node: str | None, real: bool, sandbox: str,
 ) -> None:  # fmt: skip
     """Start a control plane; the first run fetches or builds its programs."""
     progress = _progress()
+    if real:
+        raise SystemExit(real_cluster.up(Sandbox(sandbox, progress), kubernetes, nodes, progress))
     host = Sandbox(sandbox, progress).up([real_node]).host(real_node) if real_node else None
     address = host.gateway if host else LOOPBACK
     found = Cluster.up(name, kubernetes, nodes, gpus, labels, progress, address)

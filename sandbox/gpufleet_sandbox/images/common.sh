@@ -40,6 +40,11 @@ ExecStart=/usr/sbin/dockerd --default-cgroupns-mode=private --iptables=false --i
 END
 fi
 
+# A container may not lower the OOM score of its processes below its own.
+if [ -f /etc/containerd/config.toml ]; then
+    sed -i 's|^\( *\)\[plugins."io.containerd.grpc.v1.cri"\]$|&\n\1  restrict_oom_score_adj = true|' /etc/containerd/config.toml
+fi
+
 # The initramfs contains nouveau if the kernel has it, as with a splash screen. It omits what only a real
 # boot needs: a container does not boot from it, and each rebuild takes a second.
 sed -i 's/^COMPRESS=.*/COMPRESS=gzip/' /etc/initramfs-tools/initramfs.conf
