@@ -1,7 +1,7 @@
 """Hosts of the sandbox as a Kubernetes cluster: the first one is the control plane.
 
 `gpufleet sandbox cluster up --real` starts them. GPUFLEET_SANDBOX names another sandbox than
-`default`.
+`default`, GPUFLEET_CHARTS a folder of chart archives: with it, the GPU stack is installed too.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import os
 from typing import Any
 
 from gpufleet_sandbox.errors import SandboxError
-from gpufleet_sandbox.inventory import cluster_data, group_data, nodes
+from gpufleet_sandbox.inventory import cluster_data, group_data, nodes, stack_data
 from gpufleet_sandbox.state import DEFAULT
 
+_sandbox = os.environ.get("GPUFLEET_SANDBOX", DEFAULT)
 try:
-    _nodes = nodes(os.environ.get("GPUFLEET_SANDBOX", DEFAULT))
-    _cluster = cluster_data()
+    _nodes = nodes(_sandbox)
+    _cluster = cluster_data(_sandbox)
 except SandboxError as error:
     raise SystemExit(str(error)) from error
 
@@ -24,3 +25,6 @@ gpu_nodes: tuple[list[tuple[str, dict[str, Any]]], dict[str, Any]] = (
     {**group_data(), **_cluster, "node_reboot": "if_needed", "kubernetes_control_plane_pods": True},
 )
 control_plane = [_nodes[0]]
+
+if _charts := os.environ.get("GPUFLEET_CHARTS"):
+    gpu_cluster: tuple[list[str], dict[str, Any]] = (["@local"], stack_data(_sandbox, _charts))

@@ -124,13 +124,13 @@ NETWORK_FAILED = blocker(
 NOT_READY = blocker(
     "GF949",
     "Node is not Ready",
-    "The node joined and is not Ready after {seconds} s. Its condition follows.",
+    "The node, or the network of its pods, is not Ready after {seconds} s. Its condition follows.",
     'See `journalctl -u kubelet` on the host; with kubernetes_network = "none", install a network.',
 )
 DUPLICATE_MACHINE = blocker(
     "GF950",
     "Two hosts with one machine id",
-    "{others} has the same {what} ({value}): these are clones, and Kubernetes confuses them.",
+    "{others} has the same {what} ({value}): Kubernetes takes clones for one node.",
     "Give this host its own: rm /etc/machine-id && systemd-machine-id-setup, then reboot.",
 )
 PREPARE_FAILED = blocker(
@@ -138,6 +138,37 @@ PREPARE_FAILED = blocker(
     "Kernel not prepared for Kubernetes",
     "Modules or settings that Kubernetes needs are not available. The output follows.",
     "Install the kernel's module package, or correct the setting that is refused.",
+)
+CLOCK_APART = blocker(
+    "GF953",
+    "Clock too far off for Kubernetes",
+    "The host's clock differs by {seconds} seconds from this machine's: certificates and tokens "
+    "are refused.",
+    "Set the clock: timedatectl set-ntp true, or chronyc makestep.",
+)
+KUBECONFIG_OTHERS = blocker(
+    "GF954",
+    "Kubeconfig file belongs to something else",
+    "{path} on this machine is not the access to this cluster alone, and is not replaced.",
+    "Move the file, or set kubernetes_kubeconfig to another path. The cluster itself is up.",
+)
+GPU_PODS_RUN = blocker(
+    "GF955",
+    "Pods use GPUs",
+    "{count} pods use GPUs of this cluster: {names}.",
+    "Let them end or delete them, or add --ignore-gpu-pods.",
+)
+GPU_PODS_UNKNOWN = blocker(
+    "GF956",
+    "Unknown whether pods use GPUs",
+    "The cluster cannot be asked for pods that use GPUs. {reason}",
+    "Make the cluster reachable, or add --ignore-gpu-pods.",
+)
+NO_KUBECONFIG = blocker(
+    "GF957",
+    "No kubeconfig in the inventory",
+    "No host of the group control_plane sets {key}.",
+    "Set {key} to the path where the cluster's access is written.",
 )
 RESET_FAILED = blocker(
     "GF952",

@@ -16,6 +16,7 @@ from gpufleet.kubernetes.settings import KubernetesSettings
 
 API = "kubeadm.k8s.io/v1beta4"
 SOCKET = "unix:///run/containerd/containerd.sock"
+CONTROL_PLANE_TAINT = "node-role.kubernetes.io/control-plane"
 SLOW = {"kubernetesAPICall": "4m0s", "controlPlaneComponentHealthCheck": "8m0s"}
 
 
@@ -35,10 +36,8 @@ def init_configuration(settings: KubernetesSettings, version: str) -> str:
         "kind": "InitConfiguration",
         "bootstrapTokens": [],
         "timeouts": SLOW,
-        "nodeRegistration": {"criSocket": SOCKET},
+        "nodeRegistration": _registration(settings, controls=True),
     }
-    if settings.control_plane_pods:
-        init["nodeRegistration"]["taints"] = []
     cluster: dict[str, Any] = {
         "apiVersion": API,
         "kind": "ClusterConfiguration",
@@ -58,7 +57,7 @@ def init_configuration(settings: KubernetesSettings, version: str) -> str:
     )
 
 
-def join_configuration(token: JoinToken) -> str:
+def join_configuration(settings: KubernetesSettings, token: JoinToken) -> str:
     """The file of `kubeadm join`. It contains the token."""
     return _text(
         {
@@ -72,14 +71,53 @@ def join_configuration(token: JoinToken) -> str:
                 }
             },
             "timeouts": SLOW,
-            "nodeRegistration": {"criSocket": SOCKET},
+            "nodeRegistration": _registration(settings, controls=False),
         }
     )
+
+
+def may_replace(there: str, new: str) -> bool:
+    """Whether the text of a kubeconfig file is empty, or has access to the same server and to no
+    other."""
+    if not there.strip():
+        return True
+    servers = _servers(there)
+    return len(servers) == 1 and servers == _servers(new)
+
+
+def _servers(text: str) -> list[str]:
+    """The servers that a kubeconfig names; [] if the text is none."""
+    try:
+        data = yaml.safe_load(text)
+        return [str(each["cluster"]["server"]) for each in data["clusters"]]
+    except (yaml.YAMLError, KeyError, TypeError):
+        return []
 
 
 def cgroup_driver(settings: KubernetesSettings) -> str:
     """The kubelet's: systemd or cgroupfs."""
     return str(settings.kubelet.get("cgroupDriver", "systemd"))
+
+
+def _registration(settings: KubernetesSettings, *, controls: bool) -> dict[str, Any]:
+    """kubeadm taints a control plane itself where it is given no list of taints."""
+    taints = [_taint(each) for each in settings.taints]
+    open_to_pods = settings.control_plane_pods or not controls
+    if taints and not open_to_pods:
+        taints = [{"key": CONTROL_PLANE_TAINT, "effect": "NoSchedule"}, *taints]
+    registration: dict[str, Any] = {"criSocket": SOCKET}
+    if taints or (controls and open_to_pods):
+        registration["taints"] = taints
+    if settings.labels:
+        listed = ",".join(f"{name}={value}" for name, value in sorted(settings.labels.items()))
+        registration["kubeletExtraArgs"] = [{"name": "node-labels", "value": listed}]
+    return registration
+
+
+def _taint(text: str) -> dict[str, str]:
+    name, _, effect = text.rpartition(":")
+    key, _, value = name.partition("=")
+    return {"key": key, **({"value": value} if value else {}), "effect": effect}
 
 
 def _component(

@@ -18,7 +18,7 @@ from gpufleet.kubernetes import findings as found
 from gpufleet.kubernetes.containerd import CERTS, Required, plan_containerd
 from gpufleet.kubernetes.kubeadm import cgroup_driver
 from gpufleet.kubernetes.models import KubernetesCatalog
-from gpufleet.kubernetes.preflight import obstacles
+from gpufleet.kubernetes.preflight import apart, obstacles
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.packages.repository import Repository, RepositoryPlan, plan_repository
 from gpufleet.packages.transaction import Family, to_hold
@@ -79,8 +79,8 @@ def plan_kubernetes(
     """The Kubernetes plan of one host, and findings. Never raises."""
     if not settings.enabled:
         return None, ()
-    facts, known = context.facts, catalog.kubernetes
-    part: Part = "control-plane" if CONTROL_PLANE in context.groups else "worker"
+    facts, known, planes = context.facts, catalog.kubernetes, context.place.control_planes
+    part: Part = "control-plane" if CONTROL_PLANE in context.place.groups else "worker"
     joined = JOINED in facts.cluster_host.paths
     before = _installed(facts)
     version = settings.version or (before if joined and before else known.newest)
@@ -91,6 +91,7 @@ def plan_kubernetes(
         return None, tuple(problems)
     ours = joined or BEGUN in facts.cluster_host.paths
     problems += obstacles(settings, facts, known, minor, part == "control-plane", ours=ours)
+    problems += apart(context)
     problems += _roster(context)
     needed = before is None or not _fits(before, version)
     if needed and joined and before:
@@ -116,7 +117,7 @@ def plan_kubernetes(
         containerd=containerd,
         joined=joined,
         reset=BEGUN in facts.cluster_host.paths,
-        control_plane=context.control_planes[0] if context.control_planes else "",
+        control_plane=planes[0] if planes else "",
         ignored=("SystemVerification",) if settings.kubelet.get("failCgroupV1") is False else (),
     )
     return plan, (*problems, *notes, *repository.findings)
@@ -160,12 +161,12 @@ def _problems(
 
 def _roster(context: RoleContext) -> Iterator[Finding]:
     """What the inventory must say."""
-    count = len(context.control_planes)
+    count = len(context.place.control_planes)
     if count == 0:
         reason = f"The group {CONTROL_PLANE} is missing or empty, and a cluster begins there."
         yield found.NO_CONTROL_PLANE(reason=reason)
     elif count > 1:
-        listed = ", ".join(context.control_planes)
+        listed = ", ".join(context.place.control_planes)
         yield found.NO_CONTROL_PLANE(reason=f"{listed}: more than one is not supported.")
 
 

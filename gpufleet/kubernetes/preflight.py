@@ -11,8 +11,10 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.kubernetes import findings as found
 from gpufleet.kubernetes.models import Kubernetes
 from gpufleet.kubernetes.settings import KubernetesSettings
+from gpufleet.role.protocol import RoleContext
 
 PORTS = {"control-plane": (6443, 2379, 2380, 10250, 10257, 10259), "worker": (10250,)}
+CLOCK_TOLERANCE = 60  # seconds; a token lives minutes
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
@@ -41,6 +43,14 @@ def obstacles(
         yield from _others(facts, controls)
     if controls:
         yield from _size(facts, known)
+
+
+def apart(context: RoleContext) -> Iterator[Finding]:
+    """What a host must not share with others, and what it must: its identity, the time."""
+    for twin in context.place.twins:
+        yield found.DUPLICATE_MACHINE(others=twin.name, what=twin.what, value=twin.value)
+    if abs(context.skew) > CLOCK_TOLERANCE:
+        yield found.CLOCK_APART(seconds=abs(context.skew))
 
 
 def _runtime(facts: NodeFacts, known: Kubernetes, minor: str) -> Iterator[Finding]:

@@ -6,8 +6,15 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.host.file_write import FileWrite
+from gpufleet.kubernetes.containerd import CERTS
 from gpufleet.kubernetes.models import KubernetesCatalog
-from gpufleet.kubernetes.plan import KubernetesPlan, host_files, plan_kubernetes
+from gpufleet.kubernetes.plan import (
+    MODULES,
+    SYSCTLS,
+    KubernetesPlan,
+    host_files,
+    plan_kubernetes,
+)
 from gpufleet.kubernetes.preflight import PORTS
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.removal import KubernetesRemoval, plan_kubernetes_removal
@@ -74,6 +81,11 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
 
     def repository(self, plan: KubernetesPlan) -> RepositoryPlan | None:
         return plan.repository
+
+    def writes(self, path: str, catalog: KubernetesCatalog) -> bool:
+        layouts = catalog.kubernetes.repository.layouts
+        sources = {name for each in layouts for name in (each.file, each.keyring)}
+        return path in {MODULES, SYSCTLS, *sources} or path.startswith(f"{CERTS}/")
 
     def removal(
         self, settings: KubernetesSettings, context: RemovalContext[KubernetesEntry]

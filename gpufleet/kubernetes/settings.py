@@ -31,6 +31,36 @@ Version = Annotated[
 Network = Annotated[str, AfterValidator(_network)]
 
 
+_PREFIX = r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?"
+_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_OURS = ("kubelet.kubernetes.io", "node.kubernetes.io")
+
+
+def _own_label(value: str) -> str:
+    """A kubelet labels its node within limits.
+
+    Source: https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction
+    """
+    domain = value.partition("/")[0] if "/" in value else ""
+    reserved = domain.endswith(("kubernetes.io", "k8s.io"))
+    if reserved and not any(domain == own or domain.endswith(f".{own}") for own in _OURS):
+        raise ValueError("is reserved: a kubelet must not set labels of kubernetes.io and k8s.io")
+    return value
+
+
+Label = Annotated[
+    str, matching(f"{_PREFIX}{_NAME}", "the name of a label"), AfterValidator(_own_label)
+]
+LabelValue = Annotated[str, matching(f"({_NAME})?", "the value of a label")]
+Taint = Annotated[
+    str,
+    matching(
+        rf"{_PREFIX}{_NAME}(=({_NAME})?)?:(NoSchedule|PreferNoSchedule|NoExecute)",
+        "a taint: key=value:NoSchedule, key:NoExecute",
+    ),
+]
+
+
 class KubernetesSettings(RoleSettings):
     """Kubernetes on this host, by kubeadm. Disabled by default."""
 
@@ -51,6 +81,13 @@ class KubernetesSettings(RoleSettings):
     service_subnet: Network = Field("10.96.0.0/12", description="Addresses of services.")
     control_plane_pods: bool = Field(
         False, description="Let ordinary pods run on the control plane."
+    )
+    labels: dict[Label, LabelValue] = Field(
+        default_factory=dict, description="Labels that the node has from its start."
+    )
+    taints: list[Taint] = Field(
+        default_factory=list,
+        description="Taints that the node has from its start, as `key=value:NoSchedule`.",
     )
     kubelet: dict[str, Any] = Field(
         default_factory=dict, description="Further fields of KubeletConfiguration."

@@ -16,6 +16,7 @@ from gpufleet.node.settings import NodeSettings
 from gpufleet.packages.archives import NO_ARCHIVES, ArchivesPlan, plan_archives
 from gpufleet.packages.logins import Logins
 from gpufleet.role.listing import node_roles
+from gpufleet.role.place import NO_PLACE, Place
 from gpufleet.role.protocol import AnyRole, PlanOf, Role, RoleContext
 
 
@@ -26,17 +27,6 @@ class RolePart:
     role: AnyRole
     plan: Any
     findings: tuple[Finding, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a host stands in its inventory."""
-
-    groups: frozenset[str] = frozenset()
-    control_planes: tuple[str, ...] = ()  # hosts of the group control_plane
-
-
-NO_PLACE = Place()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +78,8 @@ def plan_node(
     place: Place = NO_PLACE,
 ) -> NodePlan:
     """The plan of a host. `now`: seconds since 1970 on this machine; `logins`: of package mirrors,
-    by role."""
-    context = RoleContext(
-        facts,
-        catalog,
-        logins or {},
-        groups=place.groups,
-        control_planes=place.control_planes,
-    )
+    by role; `place`: in the inventory."""
+    context = RoleContext(facts, catalog, logins or {}, place=place, skew=facts.clock - now)
     spared = (role.spared(context) for role in node_roles())
     context = replace(context, spared=frozenset().union(*spared))
     parts = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,7 @@ class RemovalPlan:
     written: tuple[str, ...] = ()  # further files, with the sha256 noted on the host
     findings: tuple[Finding, ...] = ()
     roles: tuple[tuple[str, Recorded], ...] = ()  # by name
+    only: str = ""  # the one role that is removed; the record keeps the others'
 
     def of(self, role: AnyRole) -> Any:
         """What one role removes besides packages and files; None if nothing."""
@@ -82,26 +83,36 @@ class RemovalPlan:
         }
         for removal in parts:
             done |= removal.after()
-        done["remove the record"] = self.owns
+        what = f"remove {self.only} from the record" if self.only else "remove the record"
+        done[what] = self.owns
         return [f"removal: {step}" for step, needed in done.items() if needed]
 
 
 def plan_removal(
-    settings: NodeSettings, facts: NodeFacts, catalog: Catalog, left: Unfinished = NOTHING_LEFT
+    settings: NodeSettings,
+    facts: NodeFacts,
+    catalog: Catalog,
+    left: Unfinished = NOTHING_LEFT,
+    only: AnyRole | None = None,
 ) -> RemovalPlan:
-    """The removal of what the host's record lists and unfinished runs began."""
-    if not (facts.provenance.exists or left.there):
-        return RemovalPlan(findings=(findings.NO_RECORD(),))
-    entries = completed(left, facts, catalog)
-    files = _files(facts)
+    """The removal of what the host's record lists and unfinished runs began. `only`: of one role;
+    everything of the others stays."""
+    left = left.of(only, catalog) if only else left
+    roles = [role for role in node_roles() if only in (None, role)]
+    known = completed(left, facts, catalog)
+    entries = {role.name: known[role.name] for role in roles if role.name in known}
+    if not (facts.provenance.exists if only is None else entries) and not left.there:
+        return RemovalPlan(findings=(findings.NO_RECORD(),), only=only.name if only else "")
+    files = _files(facts, catalog, roles)
     added, kept, doubtful = _packages(entries, facts)
     changed = [path for path, digest in files if _differs(facts, path, digest)]
     written = (*(path for path, _ in files), *left.written)
     parts = _parts(settings, facts, catalog, entries, written)
+    parts = tuple((role, removal) for role, removal in parts if role in roles)
     return RemovalPlan(
         owns=True,
         parts=parts,
-        held=_held(left, facts),
+        held=_held(left, facts, roles),
         packages=added,
         files=files,
         written=left.written,
@@ -111,13 +122,14 @@ def plan_removal(
             *(findings.FILE_CHANGED(path=path) for path in changed),
             *((findings.THERE_BEFORE(packages=", ".join(kept)),) if kept else ()),
             *((findings.MAY_BE_ANOTHERS(packages=", ".join(doubtful)),) if doubtful else ()),
-            *_began(entries, facts, left),
+            *(() if only else _began(entries, facts, left)),
         ),
         roles=tuple(
             (role.name, _recorded(role, entries[role.name], facts))
             for role in reversed(node_roles())
             if role.name in entries
         ),
+        only=only.name if only else "",
     )
 
 
@@ -169,9 +181,9 @@ def _recorded(role: AnyRole, entry: RoleEntry, facts: NodeFacts) -> Recorded:
     return Recorded(entry.version or None if there else None, bool(packages) and not entry.added)
 
 
-def _held(left: Unfinished, facts: NodeFacts) -> tuple[str, ...]:
+def _held(left: Unfinished, facts: NodeFacts, roles: Sequence[AnyRole]) -> tuple[str, ...]:
     """Packages held by roles; those of begun transactions exclude what was held before."""
-    recorded = [facts.provenance.entry(role.entry) for role in reversed(node_roles())]
+    recorded = [facts.provenance.entry(role.entry) for role in reversed(roles)]
     names = [name for entry in recorded if entry.held for name in entry.packages]
     names += [name for begun in left.begun.values() for name in begun if name in facts.packages]
     return tuple(dict.fromkeys(names))
@@ -197,10 +209,15 @@ def _without(names: Iterable[str], others: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(names) if name not in others)
 
 
-def _files(facts: NodeFacts) -> tuple[tuple[str, str], ...]:
-    """Path and sha256 of the files that gpufleet wrote, including repository keys."""
+def _files(
+    facts: NodeFacts, catalog: Catalog, roles: Sequence[AnyRole]
+) -> tuple[tuple[str, str], ...]:
+    """Path and sha256 of the files that these roles wrote, including repository keys."""
     files = dict(facts.provenance.files)
-    for role in node_roles():
+    if len(roles) < len(node_roles()):
+        wrote = {path for role in roles for path in files if role.writes(path, catalog)}
+        files = {path: digest for path, digest in files.items() if path in wrote}
+    for role in roles:
         files |= role.own_files(facts)
     return tuple(files.items())
 

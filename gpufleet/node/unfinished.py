@@ -33,6 +33,15 @@ class Unfinished:
         """The same, with the packages that the transactions of a role installed."""
         return replace(self, added={**self.added, role: tuple(names)})
 
+    def of(self, role: AnyRole, catalog: Catalog) -> Unfinished:
+        """What one role left."""
+        return Unfinished(
+            there=role.name in self.begun,
+            begun={name: names for name, names in self.begun.items() if name == role.name},
+            added={name: names for name, names in self.added.items() if name == role.name},
+            written=tuple(path for path in self.written if role.writes(path, catalog)),
+        )
+
 
 NOTHING_LEFT = Unfinished()
 

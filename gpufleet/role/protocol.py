@@ -15,6 +15,7 @@ from gpufleet.facts.record import RoleEntry
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.logins import Logins
 from gpufleet.packages.repository import RepositoryPlan
+from gpufleet.role.place import NO_PLACE, Place
 
 SettingsOf = TypeVar("SettingsOf", bound=RoleSettings)
 PlanOf = TypeVar("PlanOf")
@@ -36,8 +37,8 @@ class RoleContext:
     repository: RepositoryPlan | None = None  # NVIDIA's, where the host has it by then
     served: frozenset[str] = frozenset()  # runtimes that have the runtime nvidia by then
     texts: Mapping[str, str] = field(default_factory=dict)  # files that roles change, by then
-    groups: frozenset[str] = frozenset()  # of the inventory, with this host
-    control_planes: tuple[str, ...] = ()  # hosts of the group control_plane, in its order
+    place: Place = NO_PLACE  # in the inventory
+    skew: int = 0  # seconds by which the host's clock is ahead of this machine's
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +170,10 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
     # The removal. Packages and files of the role's entry in the record go without its help.
 
     left_by_users: ClassVar[tuple[str, ...]] = ()  # codes of findings: a user's change stays
+
+    def writes(self, path: str, catalog: Any) -> bool:
+        """Whether a file is one that the role writes; asked where it is removed alone."""
+        return False
 
     def own_files(self, facts: NodeFacts) -> dict[str, str]:
         """Path -> sha256 of files that its steps write without a record."""

@@ -56,7 +56,7 @@ def install(node: Node) -> None:
 
     joining.start("Start the control plane", plan, settings, installed)
     joining.install_network("Install the network of the pods", plan, manifest if flannel else "")
-    joining.join("Join the cluster", plan)
+    joining.join("Join the cluster", plan, settings)
     joining.wait_ready("Wait until the node is Ready", plan, flannel)
     joining.fetch_access("Write the kubeconfig", plan, settings.kubeconfig)
     provenance.record("Record what was installed", node, result)

@@ -10,13 +10,10 @@ from gpufleet.toolkit import operations as runtimes
 
 def first(node: RemovalNode) -> None:
     """Take the host out of its cluster."""
-    plan = node.plan.of(KUBERNETES)
-    joining.reset("Take the host out of its cluster", plan is not None and plan.reset)
+    joining.reset("Take the host out of its cluster", node.plan.of(KUBERNETES).reset)
 
 
 def before(node: RemovalNode) -> None:
     """Take the kubelet's settings out of containerd's configuration."""
-    plan = node.plan.of(KUBERNETES)
-    runtimes.configure(
-        "Restore containerd's configuration", node.facts, plan.containerd if plan else None
-    )
+    containerd = node.plan.of(KUBERNETES).containerd
+    runtimes.configure("Restore containerd's configuration", node.facts, containerd)

@@ -13,9 +13,13 @@ from gpufleet.node.operations import removal
 from gpufleet.node.operations.removal import RemovalNode
 from gpufleet.role.listing import node_roles
 
-FOLDERS = [f"gpufleet.roles.{each.folder or each.name}" for each in reversed(node_roles())]
+FOLDERS = {each.name: f"gpufleet.roles.{each.folder or each.name}" for each in node_roles()}
 # a role of packages and files alone has no steps of its own
-STEPS = [import_module(f"{name}.remove") for name in FOLDERS if find_spec(f"{name}.remove")]
+STEPS = {
+    name: import_module(f"{folder}.remove")
+    for name, folder in reversed(FOLDERS.items())
+    if find_spec(f"{folder}.remove")
+}
 
 
 @role("Removal")
@@ -31,7 +35,8 @@ def remove(node: RemovalNode) -> None:
 
 
 def _leave(stage: Literal["first", "before", "after"], node: RemovalNode) -> list[OperationMeta]:
-    """Run a stage of every role, last installed first; returns the operations that report what
-    stays."""
-    done = [getattr(steps, stage)(node) for steps in STEPS if hasattr(steps, stage)]
+    """Run a stage of every role that goes, last installed first; returns the operations that report
+    what stays."""
+    leaving = [steps for name, steps in STEPS.items() if node.plan.only in ("", name)]
+    done = [getattr(steps, stage)(node) for steps in leaving if hasattr(steps, stage)]
     return [operation for operation in done if operation is not None]

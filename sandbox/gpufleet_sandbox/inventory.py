@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from gpufleet_sandbox.cluster.programs import helm
 from gpufleet_sandbox.cluster.versions import versions
 from gpufleet_sandbox.kinds import KINDS, MIRROR
-from gpufleet_sandbox.paths import cache_dir
+from gpufleet_sandbox.kubernetes.images import GPU_PROBE
+from gpufleet_sandbox.paths import cache_dir, state_dir
 from gpufleet_sandbox.state import HostState, load_state
 
 NEWEST = "1.36"
@@ -46,7 +49,29 @@ def group_data() -> dict[str, Any]:
     return data
 
 
-def cluster_data() -> dict[str, Any]:
+def kubeconfig(sandbox: str) -> Path:
+    """Where the access to the cluster of a sandbox's hosts is written."""
+    return state_dir(sandbox) / "kubeconfig"
+
+
+def stack_data(sandbox: str, charts: str) -> dict[str, Any]:
+    """Settings of the GPU stack on that cluster. `charts`: a folder of chart archives; of
+    monitoring, the sandbox has no images."""
+    plugin = versions().programs["nvidia-device-plugin"].version.removeprefix("v")
+    return {
+        "cluster_kubeconfig": str(kubeconfig(sandbox)),
+        "cluster_helm": str(helm(3, lambda _: None)),
+        "cluster_chart_dir": charts,
+        "cluster_chart_versions": {"nvidia-device-plugin": plugin},
+        "device_plugin_label_nodes": True,
+        "device_plugin_runtime_class": "nvidia",
+        "device_plugin_gfd": False,
+        "monitoring_enabled": False,
+        "verify_gpu_image": GPU_PROBE,  # CUDA's own sample cannot be had
+    }
+
+
+def cluster_data(sandbox: str) -> dict[str, Any]:
     """Settings of Kubernetes on sandbox hosts: the mirror's packages and images, and what a
     container on control groups of version 1 needs."""
     release = versions().kubernetes.releases[NEWEST]
@@ -58,6 +83,7 @@ def cluster_data() -> dict[str, Any]:
         "kubernetes_repo_url": f"http://{MIRROR}",
         "kubernetes_repo_key_fingerprint": fingerprint.read_text().strip(),
         "kubernetes_registry_mirrors": {name: f"http://{MIRROR}/v2/{name}" for name in names},
+        "kubernetes_kubeconfig": str(kubeconfig(sandbox)),
         "kubernetes_etcd_tag": f"{versions().programs['etcd'].version.removeprefix('v')}-0",
         "kubernetes_kubelet": {
             "cgroupDriver": "cgroupfs",

@@ -147,6 +147,8 @@ def test_a_pod_with_a_gpu_finishes(cluster: Cluster, gpu_pod: Any) -> None:
 def test_vectors_are_added_on_the_gpu(cluster: Cluster, gpu_pod: Any) -> None:
     """The log of that pod reports that the GPU computed."""
     cluster.need(gpu_pod and gpu_pod.status.phase == "Succeeded", "the pod did not finish (GF795)")
+    image = str(cluster.data.get("verify_gpu_image") or VECTOR_ADD)
+    cluster.need("vectoradd" in image, "verify_gpu_image is not the sample that adds vectors")
     try:
         text = str(cluster.core.read_namespaced_pod_log(gpu_pod.metadata.name, "default"))
     except ApiException as error:

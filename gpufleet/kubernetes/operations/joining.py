@@ -19,13 +19,19 @@ from gpufleet.host.shell import command, explain, script, stop, upload
 from gpufleet.host.sudo import run
 from gpufleet.host.trouble import refusal
 from gpufleet.kubernetes import findings as found
-from gpufleet.kubernetes.kubeadm import JoinToken, init_configuration, join_configuration
+from gpufleet.kubernetes.kubeadm import (
+    JoinToken,
+    init_configuration,
+    join_configuration,
+    may_replace,
+)
 from gpufleet.kubernetes.plan import BEGUN, JOINED, MODULES, SYSCTLS, KubernetesPlan
 from gpufleet.kubernetes.settings import KubernetesSettings
 
 ADMIN = "/etc/kubernetes/admin.conf"
 TOKEN_MINUTES = 15
 READY_SECONDS = 180
+NETWORK = "kube-flannel"  # namespace of templates/kubernetes/flannel.yaml.j2
 
 
 @operation
@@ -61,11 +67,12 @@ def start(
 
 
 @operation
-def join(plan: KubernetesPlan) -> Commands:
+def join(plan: KubernetesPlan, settings: KubernetesSettings) -> Commands:
     """
     Join the cluster of the control plane, with a token that lives for minutes.
 
     + plan: of the host
+    + settings: of the role
     """
     if plan.part != "worker" or plan.joined:
         host.noop("the host is a node")
@@ -79,7 +86,7 @@ def join(plan: KubernetesPlan) -> Commands:
         return
     token = _token(plan.control_plane)
     message = explain(host.name, found.JOIN_FAILED())
-    yield from _kubeadm("join", join_configuration(token), plan, message)
+    yield from _kubeadm("join", join_configuration(settings, token), plan, message)
 
 
 @operation
@@ -102,7 +109,7 @@ def install_network(plan: KubernetesPlan, manifest: str) -> Commands:
 @operation
 def wait_ready(plan: KubernetesPlan, networked: bool) -> Commands:
     """
-    Wait until the host's node is Ready.
+    Wait until the host's node is Ready and the network of its pods runs.
 
     + plan: of the host
     + networked: whether gpufleet installs the network, without which no node is Ready
@@ -111,7 +118,7 @@ def wait_ready(plan: KubernetesPlan, networked: bool) -> Commands:
         host.noop("the node is Ready")
         return
     message = explain(host.name, found.NOT_READY(seconds=READY_SECONDS))
-    yield script("kubernetes/ready", message, str(READY_SECONDS))
+    yield script("kubernetes/ready", message, str(READY_SECONDS), NETWORK)
 
 
 @operation
@@ -131,7 +138,11 @@ def fetch_access(plan: KubernetesPlan, path: str | None) -> Commands:
 def _fetch(state: State, host: Host, path: str) -> bool:
     """Write it if it differs. Never printed, not even at -vvv."""
     text = _ask(host, framed(command("cat", ADMIN)))
-    write_private(Path(path).expanduser(), text)
+    file = Path(path).expanduser()
+    there = file.read_text("utf-8") if file.is_file() else ""
+    if not may_replace(there, text):
+        raise Stopped(found.KUBECONFIG_OTHERS(path=path))
+    write_private(file, text)
     return True
 
 

@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyinfra import host, state
-from pyinfra.api.exceptions import NoGroupError
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.findings.settings import MISSPELT_GROUP
-from gpufleet.core.inventory import CONTROL_PLANE, misspelt_cluster_group
+from gpufleet.core.inventory import misspelt_cluster_group
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.record import NO_RECORD, HostRecord
 from gpufleet.host import findings as access
@@ -20,7 +19,8 @@ from gpufleet.host.asking import arguments
 from gpufleet.host.facts import read_facts
 from gpufleet.host.groups import is_cluster
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.plan import NodePlan, Place, describe, plan_node
+from gpufleet.node.operations.place import place_of
+from gpufleet.node.plan import NodePlan, describe, plan_node
 from gpufleet.node.record import unusable
 from gpufleet.node.settings import NodeSettings, load_settings
 from gpufleet.packages.operations.locks import wait_before_planning
@@ -96,14 +96,15 @@ def current_node(*, wait_until_idle: bool = True) -> Node | None:
     if problems:
         report.block(host, problems)
         return None
-    plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins, _place())
+    place = place_of(state, host, facts)
+    plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins, place)
     if wait_until_idle and is_busy(facts) and not plan.converged(facts.loaded_driver):
         _fill_versions(part, plan, facts)
         known = facts_once_idle(settings, plan.all_findings)
         if known is None:
             return None
         settings, facts = known
-        plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins, _place())
+        plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins, place)
     node = Node(host.name, settings, facts, plan, part, record=facts.provenance)
     node.driver = lambda: plan.context.driver if plan.context else facts.loaded_driver
     _fill(part, node)
@@ -183,15 +184,6 @@ def _further_files(settings: NodeSettings) -> tuple[str, ...]:
 def _ports(settings: NodeSettings) -> tuple[int, ...]:
     """Ports whose listeners the facts must include."""
     return tuple(port for role in node_roles() for port in role.ports(settings.of(role)))
-
-
-def _place() -> Place:
-    """Where the host of this deploy stands in the inventory."""
-    try:
-        planes = state.inventory.get_group(CONTROL_PLANE)
-    except NoGroupError:
-        planes = []
-    return Place(frozenset(host.groups), tuple(each.name for each in planes))
 
 
 def _fill(part: HostReport, node: Node) -> None:

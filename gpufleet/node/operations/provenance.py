@@ -125,18 +125,39 @@ def record(node: Node, conclude: Callable[[], RoleResult], notes: Collection[str
     if merged is None:
         yield command("rm", "-f", *noted)
         return
-    moved = found.RECORD_MOVED(file=PATH)
     content = read(RecordOnHost, PATH)  # the facts are older than this run's changes
     try:
         merged = combined(parse(content).as_json(), known, merged)
     except ValueError:
-        yield stop(host.name, moved)
+        yield stop(host.name, found.RECORD_MOVED(file=PATH))
         return
+    yield from _put(merged, content)
+    yield command("rm", "-f", before, f"{before}.begun", f"{before}.ours", *noted)
+    node.record = HostRecord.model_validate(merged)
+
+
+def drop(role: str, paths: Collection[str]) -> Commands:
+    """Take a role and these files out of the record, and remove the notes of its runs. What
+    another run has written since stays."""
+    content = read(RecordOnHost, PATH)
+    before = f"{HOME}/{role}.before"
+    try:
+        there = parse(content).as_json()
+    except ValueError:
+        yield stop(host.name, found.RECORD_MOVED(file=PATH))
+        return
+    files = {path: digest for path, digest in there.get("files", {}).items() if path not in paths}
+    if role in there or files != there.get("files", {}):
+        yield from _put({**{k: v for k, v in there.items() if k != role}, "files": files}, content)
+    yield command("rm", "-f", before, f"{before}.begun", f"{before}.ours")
+
+
+def _put(record: dict[str, Any], content: bytes) -> Commands:
+    """Write the record whose bytes were `content`; it fails where it has others by now."""
     staged = f"{INCOMING}/{stamp()}"
-    text = json.dumps(merged, indent=2, sort_keys=True) + "\n"
+    text = json.dumps(record, indent=2, sort_keys=True) + "\n"
     yield command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS)
     yield upload(text.encode(), staged)
     digest = hashlib.sha256(content).hexdigest() if content else ""
-    yield script("node/put_record", staged, PATH, digest, explain(host.name, moved))
-    yield command("rm", "-f", before, f"{before}.begun", f"{before}.ours", *noted)
-    node.record = HostRecord.model_validate(merged)
+    message = explain(host.name, found.RECORD_MOVED(file=PATH))
+    yield script("node/put_record", staged, PATH, digest, message)

@@ -19,6 +19,7 @@ from gpufleet.host.reading import read
 from gpufleet.host.shell import command, explain, script
 from gpufleet.node import findings
 from gpufleet.node.catalog import load_catalog
+from gpufleet.node.operations import provenance
 from gpufleet.node.operations.node import facts_once_idle, is_busy, settings_and_facts
 from gpufleet.node.operations.reading import LeftUnfinished
 from gpufleet.node.removal import RemovalPlan, plan_removal
@@ -28,6 +29,7 @@ from gpufleet.packages import findings as package_findings
 from gpufleet.packages.operations.locks import wait_for_lock
 from gpufleet.packages.operations.reading import AddedPackages
 from gpufleet.role.listing import node_roles
+from gpufleet.role.protocol import AnyRole
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
 
@@ -42,8 +44,9 @@ class RemovalNode:
     report: HostReport
 
 
-def removal_target() -> RemovalNode | None:
-    """The host of this deploy; None if a blocker stops it or if nothing of ours exists."""
+def removal_target(only: AnyRole | None = None) -> RemovalNode | None:
+    """The host of this deploy; None if a blocker stops it or if nothing of ours exists. `only`: the
+    role to remove, all others stay."""
     began = time.monotonic()
     known_part = RunReport.of(state).hosts.get(host.name)
     if is_cluster(host) or (known_part and known_part.failed):
@@ -56,14 +59,14 @@ def removal_target() -> RemovalNode | None:
     report = RunReport.of(state)
     part = report.host(host.name)
     part.leaves = True
-    plan = plan_removal(settings, facts, load_catalog(), left)
+    plan = plan_removal(settings, facts, load_catalog(), left, only)
     _fill_versions(part, plan)
     if is_busy(facts) and plan.owns:
         known = facts_once_idle(settings)
         if known is None:
             return None
         (settings, facts), left = known, _left()
-        plan = plan_removal(settings, facts, load_catalog(), left)
+        plan = plan_removal(settings, facts, load_catalog(), left, only)
         _fill_versions(part, plan)
     part.findings += plan.findings
     described = plan.describe()
@@ -137,8 +140,10 @@ def files(plan: RemovalPlan) -> Commands:
 
     + plan: what is removed
     """
-    pairs = (word for pair in plan.files for word in pair)
-    yield framed(script("node/remove_files", HOME, *pairs))
+    pairs = [word for pair in plan.files for word in pair]
+    if plan.only:
+        pairs += [word for path in plan.written for word in (path, "")]
+    yield framed(script("node/remove_files", HOME, "listed" if plan.only else "all", *pairs))
 
 
 @operation
@@ -167,7 +172,9 @@ def forget(node: RemovalNode, *steps: OperationMeta) -> Commands:
     # without -y this runs twice: to show the changes, and to make them
     node.report.findings += [finding for finding in notes if finding not in node.report.findings]
     node.report.needs += [need for need in needs if need not in node.report.needs]
-    if stays:
+    if node.plan.only:
+        yield from provenance.drop(node.plan.only, node.plan.paths)
+    elif stays:
         yield command("find", HOME, "-mindepth", "1", "-not", "-path", f"{BACKUPS}*", "-delete")
     else:
         yield command("rm", "-rf", HOME)

@@ -1,13 +1,17 @@
-# remove_files.sh HOME [PATH SHA256]...: remove the files that gpufleet wrote: these, and those in
-# HOME/written. A file that they replaced is restored from HOME/backup.
+# remove_files.sh HOME all|listed [PATH SHA256]...: remove the files that gpufleet wrote: these, and with
+# `all` every other one in HOME/written, which also has what they replaced. A file that they replaced is restored from HOME/backup.
 # A file that was changed since stays: `changed PATH`. So does a repository key that a remaining source
 # names: `needed PATH`.
-home=$1; shift
+home=$1 scope=$2; shift 2
 tab=$(printf '\t')
 list=$(mktemp) || exit 1
 trap 'rm -f "$list"' EXIT
 while [ $# -gt 1 ]; do printf '%s\t\t%s\n' "$1" "$2"; shift 2; done >"$list"
-[ ! -e "$home/written" ] || cat "$home/written" >>"$list"
+if [ -e "$home/written" ]; then
+    [ "$scope" = all ] || noted=$(awk -F"$tab" 'NR == FNR { wanted[$1]; next } $1 in wanted' "$list" "$home/written")
+    [ "$scope" = listed ] || noted=$(cat "$home/written")
+    printf '%s\n' "$noted" >>"$list"
+fi
 
 # put_back PATH TARGET SHA256: restore the copy with this content, with its mode and owner. It is
 # stored under the name of TARGET, to which PATH, possibly a symbolic link, leads.

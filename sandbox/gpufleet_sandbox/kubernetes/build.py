@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -22,7 +23,6 @@ FOLDER = "kubernetes"  # beside the mirror's tree
 COMMANDS = ("kubeadm", "kubectl", "kubelet", "kube-proxy")
 PAUSE = "registry.k8s.io/pause:3.10.2"
 FLANNEL_PLUGIN = "ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel1"
-PROBE = "docker.io/library/busybox:1"
 PLUGIN = "nvidia-device-plugin"
 Progress = Callable[[str], None]
 
@@ -34,7 +34,7 @@ def build(cache: Path, release: str, progress: Progress) -> Path:
     """
     home = cache / "mirror"
     target = home / FOLDER
-    done = target / f".{release}"
+    done = target / f".{release}-{_recipe()}"
     with exclusive(home, FOLDER, progress):
         if not done.exists():
             programs = _programs(cache, release, progress)
@@ -49,6 +49,12 @@ def build(cache: Path, release: str, progress: Progress) -> Path:
             _write_images(target / "v2", _images(release, programs))
             done.touch()
     return target
+
+
+def _recipe() -> str:
+    """Changes when packages or images are written in another way."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
 
 def _programs(cache: Path, release: str, progress: Progress) -> Mapping[str, Path]:
@@ -85,7 +91,8 @@ def _images(release: str, programs: Mapping[str, Path]) -> list[images.Image]:
         images.device_plugin(
             programs["nvidia-device-plugin"], known["nvidia-device-plugin"].version
         ),
-        images.probe(PROBE),
+        images.probe(images.PROBE),
+        images.gpu_probe(images.GPU_PROBE),
         images.pause(PAUSE),
     ]
 

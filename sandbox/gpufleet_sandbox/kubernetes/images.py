@@ -9,8 +9,23 @@ from pathlib import Path
 
 from gpufleet_sandbox.debian import unpacked
 
+PROBE = "docker.io/library/busybox:1"
+GPU_PROBE = "docker.io/gpufleet/nvidia-smi:1"
 CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
-APPLETS = ("sh", "cp", "ls", "cat", "env", "sleep", "nc", "wget", "nslookup", "httpd", "hostname")
+APPLETS = (
+    "sh",
+    "cp",
+    "ls",
+    "cat",
+    "env",
+    "grep",
+    "sleep",
+    "nc",
+    "wget",
+    "nslookup",
+    "httpd",
+    "hostname",
+)
 IPTABLES = tuple(
     f"{tool}{part}" for tool in ("iptables", "ip6tables") for part in ("", "-save", "-restore")
 )
@@ -82,6 +97,16 @@ def device_plugin(program: Path, version: str) -> Image:
 def probe(name: str) -> Image:
     """A shell, for pods of people and tests."""
     return Image(name, _shell, ("/bin/sh",))
+
+
+def gpu_probe(name: str) -> Image:
+    """A pod that ends well if it sees a GPU: nvidia-smi comes from the host's driver."""
+
+    def fill(root: Path) -> None:
+        _unpack("libc6", root)
+        _shell(root)
+
+    return Image(name, fill, ("/bin/sh", "-c", "nvidia-smi -L | grep GPU-"))
 
 
 def _shell(root: Path) -> None:

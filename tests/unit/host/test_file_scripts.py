@@ -64,8 +64,8 @@ def put(run: Run, tmp_path: Path, path: Path, content: str, wanted: int) -> None
     assert not archive.exists()
 
 
-def remove(run: Run, tmp_path: Path) -> list[str]:
-    done = run("node/remove_files", str(tmp_path / "home"))
+def remove(run: Run, tmp_path: Path, scope: str = "all", *pairs: str) -> list[str]:
+    done = run("node/remove_files", str(tmp_path / "home"), scope, *pairs)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 
@@ -147,6 +147,19 @@ class TestSymbolicLinks:
         assert remove(run, tmp_path) == []
         assert link.is_symlink()
         assert not file.exists()
+
+
+def test_of_one_role_only_its_own_files_go(run: Run, tmp_path: Path) -> None:
+    """What they replaced is put back; the files of other roles stay."""
+    ours, others = tmp_path / "etc/ours.list", tmp_path / "etc/others.list"
+    ours.parent.mkdir()
+    ours.write_text("theirs")
+    for path in (ours, others):
+        put(run, tmp_path, path, "of gpufleet", 0o644)
+    assert remove(run, tmp_path, "listed", str(ours), "") == []
+    assert (ours.read_text(), others.read_text()) == ("theirs", "of gpufleet")
+    assert remove(run, tmp_path) == []
+    assert (ours.read_text(), others.exists()) == ("theirs", False)
 
 
 def test_the_errors_of_a_fetch_are_nowhere_that_others_can_write(run: Run, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import yaml
 
 from gpufleet.facts.model import (
     ClusterHost,
@@ -19,12 +18,12 @@ from gpufleet.facts.model import (
     Runtime,
     Service,
 )
-from gpufleet.kubernetes.kubeadm import JoinToken, init_configuration, join_configuration
 from gpufleet.kubernetes.plan import BEGUN, JOINED, KubernetesPlan
 from gpufleet.kubernetes.role import ROLE
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.plan import NodePlan, Place, plan_node, steps
+from gpufleet.node.plan import NodePlan, plan_node, steps
 from gpufleet.node.settings import load_settings
+from gpufleet.role.place import Place, Twin
 from tests.unit.hosts import bare_host
 
 CONFIG = "/etc/containerd/config.toml"
@@ -150,6 +149,23 @@ def test_there_is_one_control_plane(planes: tuple[str, ...]) -> None:
     assert codes(node_of(host(), Place(frozenset(), planes))) == ["GF943"]
 
 
+@pytest.mark.parametrize("what", ["machine id", "MAC address"])
+def test_clones_are_refused(what: str) -> None:
+    place = replace(WORKER, twins=(Twin("gpu-02", what, "one and the same"),))
+    node = node_of(host(), place)
+    assert codes(node) == ["GF950"]
+    assert "gpu-02" in node.parts[-1].findings[0].message
+
+
+@pytest.mark.parametrize(("ahead", "found"), [(59, []), (61, ["GF953"]), (-61, ["GF953"])])
+def test_the_time_is_the_controllers(ahead: int, found: list[str]) -> None:
+    settings, _ = load_settings({"kubernetes_enabled": True})
+    assert settings is not None
+    facts = host()
+    node = plan_node(settings, facts, load_catalog(), facts.clock - ahead, place=WORKER)
+    assert codes(node) == found
+
+
 def test_a_node_of_ours_has_no_obstacles_of_its_own_making() -> None:
     facts = joined(listeners=(Listener("::", 10250, Daemon(7, "kubelet")),))
     assert codes(node_of(facts)) == []
@@ -218,30 +234,3 @@ def test_steps_name_the_part() -> None:
     assert "kubernetes: start the control plane" in listed
     listed = "\n".join(steps(node_of(host(), WORKER)))
     assert "kubernetes: join the cluster of cp-01" in listed
-
-
-def test_the_file_of_init() -> None:
-    settings, _ = load_settings(
-        {
-            "kubernetes_enabled": True,
-            "kubernetes_kubelet": {"cgroupDriver": "cgroupfs", "kind": "Other"},
-            "kubernetes_etcd_tag": "3.7.2-0",
-        }
-    )
-    assert settings is not None
-    text = init_configuration(settings.of(ROLE), "1.36.3")
-    documents = {each["kind"]: each for each in yaml.safe_load_all(text)}
-    assert documents["ClusterConfiguration"]["kubernetesVersion"] == "v1.36.3"
-    assert documents["ClusterConfiguration"]["etcd"]["local"]["imageTag"] == "3.7.2-0"
-    assert documents["KubeletConfiguration"]["cgroupDriver"] == "cgroupfs"
-    assert documents["InitConfiguration"]["bootstrapTokens"] == []
-    assert "taints" not in documents["InitConfiguration"]["nodeRegistration"]
-
-
-def test_the_token_is_in_the_file_of_join_and_nowhere_else() -> None:
-    token = JoinToken("10.0.0.1:6443", "abcdef.0123456789abcdef", "sha256:" + "0" * 64)
-    found = yaml.safe_load(join_configuration(token))["discovery"]["bootstrapToken"]
-    assert found["token"] == token.token
-    assert found["caCertHashes"] == [token.hash]
-    assert "unsafeSkipCAVerification" not in found
-    assert token.token not in repr(token)

@@ -1,0 +1,132 @@
+"""Phases of one command: each a process; their results as one JSON report and one JUnit file."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from xml.etree import ElementTree
+
+import click
+
+from gpufleet import __version__
+from gpufleet.core.exit_status import ExitStatus
+
+SCHEMA = 1
+SUITE = "gpufleet.cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One process. `checks`: it is `gpufleet verify`, which takes its reports as options."""
+
+    name: str
+    words: Sequence[str]
+    checks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of a phase; `status` None: not reached."""
+
+    name: str
+    status: int | None
+    seconds: float
+    report: dict[str, Any] | None
+
+    def as_dict(self) -> dict[str, Any]:
+        result = "not reached" if self.status is None else "failed" if self.status else "passed"
+        return {
+            "name": self.name,
+            "result": result,
+            "status": self.status,
+            "seconds": round(self.seconds, 1),
+            "report": self.report,
+        }
+
+
+def carry_out(phases: Sequence[Phase], json_path: str | None, junit: str | None) -> int:
+    """Run the phases up to the first that fails; returns its exit status, else 0. The reports have
+    those that were not reached too."""
+    done: list[Done] = []
+    status = 0
+    with TemporaryDirectory(prefix="gpufleet-cluster-") as folder:
+        results = Path(folder, "checks.xml")
+        for phase in phases:
+            if status:
+                done.append(Done(phase.name, None, 0.0, None))
+                continue
+            click.echo(f"== {phase.name}", err=True)
+            done.append(_run(phase, Path(folder), results))
+            status = done[-1].status or 0
+            if status:
+                rest = "; nothing after it was started" if phase is not phases[-1] else ""
+                click.echo(f"{phase.name}: failed{rest}", err=True)
+        if junit:
+            Path(junit).write_text(as_junit(done, results), "utf-8")
+    if json_path:
+        text = json.dumps(as_report(done), indent=2) + "\n"
+        Path(json_path).write_text(text, "utf-8")
+    known = {int(each) for each in ExitStatus}
+    return status if status in known else int(ExitStatus.FAILED)
+
+
+def as_report(done: Iterable[Done]) -> dict[str, Any]:
+    """The JSON report: schema, version, phases in their order."""
+    return {
+        "schema": SCHEMA,
+        "gpufleet": __version__,
+        "phases": [each.as_dict() for each in done],
+    }
+
+
+def as_junit(done: Sequence[Done], checks: Path) -> str:
+    """Each phase is a test case, with the cases of the checks behind them."""
+    root = ElementTree.Element("testsuites")
+    failed = [each for each in done if each.status]
+    counts = {"tests": len(done), "failures": len(failed), "errors": 0}
+    counts["skipped"] = len([each for each in done if each.status is None])
+    head = {"name": SUITE, "time": f"{sum(each.seconds for each in done):.1f}"}
+    suite = ElementTree.SubElement(root, "testsuite", head)
+    suite.attrib.update({name: str(number) for name, number in counts.items()})
+    for each in done:
+        words = {"classname": SUITE, "name": each.name, "time": f"{each.seconds:.1f}"}
+        case = ElementTree.SubElement(suite, "testcase", words)
+        if each.status is None:
+            ElementTree.SubElement(case, "skipped", message="not reached")
+        elif each.status:
+            text = f"exit status {each.status}"
+            ElementTree.SubElement(case, "failure", message=text).text = _errors(each.report)
+    if checks.is_file() and checks.stat().st_size:
+        root.extend(ElementTree.parse(checks).getroot().iter("testsuite"))
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _run(phase: Phase, folder: Path, results: Path) -> Done:
+    report = folder / f"{len(list(folder.iterdir()))}.json"
+    words, environment = list(phase.words), dict(os.environ)
+    if phase.checks:
+        words += ["--json", str(report), "--junit", str(results)]
+    else:
+        environment["GPUFLEET_REPORT"] = str(report)
+    began = time.monotonic()
+    status = subprocess.run(words, env=environment, check=False).returncode
+    seconds = time.monotonic() - began
+    found = json.loads(report.read_text("utf-8")) if report.is_file() else None
+    return Done(phase.name, status, seconds, found)
+
+
+def _errors(report: dict[str, Any] | None) -> str:
+    """Blockers and errors of each host, as text."""
+    lines = []
+    for name, host in ((report or {}).get("hosts") or {}).items():
+        blockers = [each for each in host.get("findings", ()) if each.get("severity") == "blocker"]
+        lines += [f"{name}: {each['code']} {each['message']}" for each in blockers]
+        lines += [f"{name}: {error}" for error in host.get("errors", ())]
+    return "\n".join(lines)

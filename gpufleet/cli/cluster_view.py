@@ -1,0 +1,108 @@
+"""What `gpufleet cluster` shows of a cluster, and why one is not destroyed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpufleet.core.inventory import CONTROL_PLANE
+from gpufleet.core.stopped import Stopped
+from gpufleet.kube.operations.access import KubeAccess
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kubernetes import findings as found
+from gpufleet.kubernetes.members import Member, gpu_pods, members, unready_pods
+from gpufleet.verify.inventory import Target
+
+KEY = "kubernetes_kubeconfig"
+SYSTEM = ("kube-system", "kube-flannel")  # namespaces of the cluster's own pods
+CREATED = {"destroy_cluster": "Kubernetes", "remove": "Driver and container toolkit"}
+SHOWN = 5  # pods in a sentence
+
+
+class Unknown(Exception):
+    """The cluster cannot be read; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A cluster's nodes, and pods of its own that do not run."""
+
+    version: str
+    members: tuple[Member, ...]
+    troubled: tuple[str, ...]  # namespace/name
+
+    @property
+    def ready(self) -> bool:
+        """Whether every node is Ready, and there is one."""
+        return bool(self.members) and all(each.ready for each in self.members)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "kubernetes": self.version,
+            "ready": self.ready,
+            "nodes": [each.as_dict() for each in self.members],
+            "pods_not_ready": list(self.troubled),
+        }
+
+    def table(self) -> str:
+        """For a terminal of 80 columns."""
+        rows = [("NODE", "STATUS", "ROLE", "VERSION", "GPUS USED")]
+        rows += [_row(each) for each in self.members]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        lines += [f"{each.name}: {each.reason}" for each in self.members if not each.ready]
+        lines += [f"pod not ready: {name}" for name in self.troubled]
+        return "\n".join(lines)
+
+
+def _row(member: Member) -> tuple[str, str, str, str, str]:
+    state = "Ready" if member.ready else "NotReady"
+    state += ",cordoned" if member.cordoned else ""
+    used = f"{member.used} of {member.gpus}" if member.gpus else "none"
+    return member.name, state, member.part, member.version, used
+
+
+def kubeconfig_of(targets: Sequence[Target]) -> str:
+    """The path that the control plane's data set; "" for none."""
+    planes = [target for target in targets if CONTROL_PLANE in target.groups]
+    return str(next((plane.data[KEY] for plane in planes if plane.data.get(KEY)), ""))
+
+
+def read_cluster(kubeconfig: str) -> View:
+    """Read nodes and pods. Raises Unknown."""
+    version, nodes, pods = _asked(kubeconfig)
+    return View(version, tuple(members(nodes, pods)), tuple(unready_pods(pods, SYSTEM)))
+
+
+def why_not_destroy(kubeconfig: str) -> str:
+    """ "" if no pod uses a GPU, or if no cluster was created; else a finding as text."""
+    if kubeconfig and not Path(kubeconfig).expanduser().exists():
+        return ""
+    try:
+        _, _, pods = _asked(kubeconfig)
+    except Unknown as error:
+        return _text(found.GPU_PODS_UNKNOWN(reason=str(error)))
+    names = gpu_pods(pods)
+    if not names:
+        return ""
+    listed = ", ".join(names[:SHOWN])
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return _text(found.GPU_PODS_RUN(count=len(names), names=f"{listed}{more}"))
+
+
+def _asked(kubeconfig: str) -> tuple[str, list[Any], list[Any]]:
+    """Version, nodes and pods of the cluster."""
+    if not kubeconfig:
+        raise Unknown(_text(found.NO_KUBECONFIG(key=KEY)))
+    try:
+        api = ClusterApi(KubeAccess(str(Path(kubeconfig).expanduser())))
+        version = str(api.get("/version").get("gitVersion") or "")
+        return version, api.list("/api/v1/nodes"), api.list("/api/v1/pods")
+    except Stopped as error:
+        raise Unknown("\n".join(_text(each) for each in error.findings)) from error
+
+
+def _text(finding: Any) -> str:
+    return f"{finding.code} {finding.message}\n  {finding.remedy}"

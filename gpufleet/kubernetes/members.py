@@ -1,0 +1,97 @@
+"""The nodes of a cluster and the pods on their GPUs, from answers of its API. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gpufleet.kube.parse import Answer, condition, parse_node
+
+ROLE_LABEL = "node-role.kubernetes.io/"
+GPU = ("nvidia.com/gpu", "nvidia.com/mig-")
+ENDED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One node; `gpus`: how many pods may use, `used`: how many pods hold."""
+
+    name: str
+    ready: bool
+    reason: str  # why it is not Ready; ""
+    part: str  # control-plane or worker
+    version: str
+    gpus: int
+    used: int
+    cordoned: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def members(nodes: Iterable[Answer], pods: Sequence[Answer]) -> list[Member]:
+    """The nodes of a cluster, sorted by name."""
+    used = Counter[str]()
+    for pod in pods:
+        used[_spec(pod).get("nodeName") or ""] += _requested(pod)
+    return sorted((_member(node, used) for node in nodes), key=lambda each: each.name)
+
+
+def gpu_pods(pods: Iterable[Answer]) -> list[str]:
+    """namespace/name of the pods that hold GPUs on a node."""
+    return sorted(_name(pod) for pod in pods if _spec(pod).get("nodeName") and _requested(pod))
+
+
+def unready_pods(pods: Iterable[Answer], namespaces: Sequence[str]) -> list[str]:
+    """namespace/name of the pods of these namespaces that are neither Ready nor have ended."""
+    return sorted(
+        _name(pod)
+        for pod in pods
+        if pod["metadata"].get("namespace") in namespaces
+        and not _ended(pod)
+        and not condition(pod, "Ready")
+    )
+
+
+def _member(node: Answer, used: Mapping[str, int]) -> Member:
+    parsed = parse_node(node)
+    status = node.get("status") or {}
+    ready = bool(condition(node, "Ready"))
+    told = [each for each in status.get("conditions") or () if each.get("type") == "Ready"]
+    message = str(told[0].get("message") or "") if told else ""
+    reason = "" if ready else message or "it has not reported"
+    return Member(
+        name=parsed.name,
+        ready=ready,
+        reason=reason,
+        part="control-plane" if f"{ROLE_LABEL}control-plane" in parsed.labels else "worker",
+        version=str((status.get("nodeInfo") or {}).get("kubeletVersion") or ""),
+        gpus=sum(count for name, count in parsed.allocatable.items() if name.startswith(GPU)),
+        used=used[parsed.name],
+        cordoned=bool((node.get("spec") or {}).get("unschedulable")),
+    )
+
+
+def _requested(pod: Answer) -> int:
+    """GPUs that a pod holds; 0 once it has ended."""
+    if _ended(pod):
+        return 0
+    found = 0
+    for container in _spec(pod).get("containers") or ():
+        limits = (container.get("resources") or {}).get("limits") or {}
+        found += sum(int(count) for name, count in limits.items() if name.startswith(GPU))
+    return found
+
+
+def _ended(pod: Answer) -> bool:
+    return (pod.get("status") or {}).get("phase") in ENDED
+
+
+def _spec(pod: Answer) -> Mapping[str, Any]:
+    return pod.get("spec") or {}
+
+
+def _name(pod: Answer) -> str:
+    return f"{pod['metadata'].get('namespace', '')}/{pod['metadata']['name']}"

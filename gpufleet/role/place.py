@@ -1,0 +1,26 @@
+"""Where a host stands among those of its run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """Another host of the run with an identity that must be unique."""
+
+    name: str
+    what: str  # "machine id" or "MAC address"
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A host's groups and neighbours."""
+
+    groups: frozenset[str] = frozenset()
+    control_planes: tuple[str, ...] = ()  # hosts of the group control_plane, in its order
+    twins: tuple[Twin, ...] = ()  # of hosts read before this one
+
+
+NO_PLACE = Place()

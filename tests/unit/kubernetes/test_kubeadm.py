@@ -1,0 +1,107 @@
+"""kubeadm's configuration files: what users set is in them, secrets are nowhere else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from gpufleet.kubernetes.kubeadm import JoinToken, init_configuration, join_configuration
+from gpufleet.kubernetes.role import ROLE
+from gpufleet.kubernetes.settings import KubernetesSettings
+from gpufleet.node.settings import load_settings
+
+TOKEN = JoinToken("10.0.0.1:6443", "abcdef.0123456789abcdef", "sha256:" + "0" * 64)
+CONTROL_PLANE = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
+
+
+def settings_of(**data: Any) -> KubernetesSettings:
+    keys = {f"kubernetes_{key}": value for key, value in data.items()}
+    settings, problems = load_settings({"kubernetes_enabled": True, **keys})
+    assert settings is not None, problems
+    return settings.of(ROLE)
+
+
+def documents(text: str) -> dict[str, Any]:
+    return {each["kind"]: each for each in yaml.safe_load_all(text)}
+
+
+def test_the_file_of_init() -> None:
+    kubelet = {"cgroupDriver": "cgroupfs", "kind": "Other"}
+    text = init_configuration(settings_of(kubelet=kubelet, etcd_tag="3.7.2-0"), "1.36.3")
+    found = documents(text)
+    assert found["ClusterConfiguration"]["kubernetesVersion"] == "v1.36.3"
+    assert found["ClusterConfiguration"]["etcd"]["local"]["imageTag"] == "3.7.2-0"
+    assert found["KubeletConfiguration"]["cgroupDriver"] == "cgroupfs"
+    assert found["InitConfiguration"]["bootstrapTokens"] == []
+
+
+def test_the_token_is_in_the_file_of_join_and_nowhere_else() -> None:
+    found = yaml.safe_load(join_configuration(settings_of(), TOKEN))["discovery"]["bootstrapToken"]
+    assert found["token"] == TOKEN.token
+    assert found["caCertHashes"] == [TOKEN.hash]
+    assert "unsafeSkipCAVerification" not in found
+    assert TOKEN.token not in repr(TOKEN)
+
+
+def registration(part: str, **data: Any) -> dict[str, Any]:
+    settings = settings_of(**data)
+    if part == "worker":
+        text = join_configuration(settings, TOKEN)
+    else:
+        text = init_configuration(settings, "1.36.3")
+    found: dict[str, Any] = next(iter(documents(text).values()))["nodeRegistration"]
+    return found
+
+
+OWN = {"key": "gpu", "value": "h100", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("part", "data", "taints"),
+    [
+        ("control-plane", {}, None),  # kubeadm's own taint
+        ("control-plane", {"control_plane_pods": True}, []),
+        ("control-plane", {"taints": ["gpu=h100:NoSchedule"]}, [CONTROL_PLANE, OWN]),
+        ("control-plane", {"control_plane_pods": True, "taints": ["gpu=h100:NoSchedule"]}, [OWN]),
+        ("worker", {"control_plane_pods": True}, None),
+        ("worker", {"taints": ["gpu=h100:NoSchedule"]}, [OWN]),
+        ("worker", {"taints": ["gpu:NoExecute"]}, [{"key": "gpu", "effect": "NoExecute"}]),
+    ],
+    ids=str,
+)
+def test_taints(part: str, data: dict[str, Any], taints: list[dict[str, str]] | None) -> None:
+    found = registration(part, **data).get("taints")
+    if part == "worker" and taints is None:
+        assert not found
+    else:
+        assert found == taints
+
+
+def test_labels_are_of_the_nodes_start() -> None:
+    found = registration("worker", labels={"rack": "r7", "example.com/zone": "b"})
+    assert found["kubeletExtraArgs"] == [
+        {"name": "node-labels", "value": "example.com/zone=b,rack=r7"}
+    ]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"labels": {"node-role.kubernetes.io/gpu": ""}},
+        {"labels": {"topology.k8s.io/zone": "a"}},
+        {"labels": {"rack": "a,b=c"}},
+        {"labels": {"rack one": "a"}},
+        {"taints": ["gpu"]},
+        {"taints": ["gpu=a:Never"]},
+        {"version": 1.36},
+        {"pod_subnet": "10.244"},
+    ],
+    ids=str,
+)
+def test_what_a_kubelet_would_refuse_is_refused_here(data: dict[str, Any]) -> None:
+    keys = {f"kubernetes_{key}": value for key, value in data.items()}
+    settings, problems = load_settings(keys)
+    assert settings is None
+    assert [each.message for each in problems if f"kubernetes_{next(iter(data))}" in each.message]
