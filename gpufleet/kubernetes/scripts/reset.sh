@@ -5,6 +5,7 @@ message=$1 begun=$2 joined=$3
 rm -f "$joined"
 out=$(kubeadm reset -f --cri-socket unix:///run/containerd/containerd.sock 2>&1 </dev/null) || fail "$message" "$out"
 systemctl disable -q --now kubelet
+rm -f /opt/cni/bin/flannel # of flannel's pod; the package has the others
 rm -rf /etc/cni/net.d/10-flannel.conflist /var/lib/cni /run/flannel /var/log/pods/* /var/log/containers/* \
     /etc/kubernetes /var/lib/etcd /var/lib/kubelet
 for link in cni0 flannel.1; do

@@ -54,6 +54,7 @@ named() {
             rmdir "$(dirname "$path")" 2>/dev/null
             systemctl daemon-reload ;;
         /etc/systemd/system/gpufleet-*.service) systemctl daemon-reload ;;
+        /etc/containerd/certs.d/*) rmdir "${path%/*}" /etc/containerd/certs.d 2>/dev/null ;;
         */nvidia-container-runtime/* | */dcgm-exporter/* | /etc/cdi/*) rmdir "$(dirname "$path")" 2>/dev/null ;;
     esac
 done || fail 'a file could not be removed'
