@@ -23,6 +23,7 @@ from gpufleet_sandbox.cluster.real_node import join
 from gpufleet_sandbox.cluster.versions import versions
 from gpufleet_sandbox.errors import SandboxError, kinds
 from gpufleet_sandbox.kubernetes import cluster as real_cluster
+from gpufleet_sandbox.kubernetes.build import COMMANDS
 from gpufleet_sandbox.notices import collected
 from gpufleet_sandbox.paths import cache_dir
 from gpufleet_sandbox.state import DEFAULT
@@ -130,21 +131,25 @@ def up(
     is_flag=True,
     help="Include all programs that this project's tests use, and the kubelet.",
 )
+@click.option("--real", is_flag=True, help="Include what `up --real` needs.")
 @click.option(
     "--check",
     is_flag=True,
     help="Print missing programs without building them; exit status 1 if any is missing.",
 )
-def build(minors: tuple[str, ...], for_tests: bool, check: bool) -> None:
+def build(minors: tuple[str, ...], for_tests: bool, real: bool, check: bool) -> None:
     """Fetch or build the programs of clusters before `up`.
 
     Fetches official binaries with known checksums if available, and builds the other programs from
     their Go modules, which takes minutes.
     """
     home, progress = cache_dir() / "go", _progress()
-    names = list(versions().programs) if for_tests else [*OTHER_PROGRAMS, "helm"]
+    known = versions().programs
+    names = [name for name in known if not known[name].kubeadm]
+    names = names if for_tests else [*OTHER_PROGRAMS, "helm"]
+    names += [name for name in known if known[name].kubeadm and real]
     with _reporting():
-        servers = dict(_servers(choose(minor, progress), for_tests) for minor in minors)
+        servers = dict(_servers(choose(minor, progress), for_tests, real) for minor in minors)
         if check:
             missing = [name for name in names if not have_program(name, home)]
             missing += [
@@ -161,11 +166,13 @@ def build(minors: tuple[str, ...], for_tests: bool, check: bool) -> None:
             program(name, home, progress)
 
 
-def _servers(choice: Choice, for_tests: bool) -> tuple[str, list[str]]:
-    """Version, and the servers not in KUBEBUILDER_ASSETS; for tests also the kubelet."""
-    minor = choice.version.rpartition(".")[0]
-    real = for_tests and minor in versions().kubernetes.real_nodes
-    wanted = [*SERVERS, "kubelet"] if real else SERVERS
+def _servers(choice: Choice, for_tests: bool, real: bool) -> tuple[str, list[str]]:
+    """Version, and the servers not in KUBEBUILDER_ASSETS; for tests also the kubelet, for `real`
+    all that kubeadm installs."""
+    wanted = list(SERVERS)
+    if choice.version.rpartition(".")[0] in versions().kubernetes.real_nodes:
+        wanted += ["kubelet"] if for_tests or real else []
+        wanted += [name for name in COMMANDS if name != "kubelet" and real]
     return choice.version, [name for name in wanted if name not in choice.given]
 
 

@@ -118,7 +118,8 @@ class Edit(BaseModel):
 class Program(_Entry):
     """A Go program at one version; `prints`: the version in the output of the program.
 
-    `static`: linked without libc, so that an image needs nothing else.
+    `static`: linked without libc, so that an image needs nothing else; `kubeadm`: only kubeadm
+    clusters of sandbox hosts need it.
     """
 
     module: str
@@ -129,6 +130,7 @@ class Program(_Entry):
     linker: str = ""
     tags: str = ""
     static: bool = False
+    kubeadm: bool = False
     edits: tuple[Edit, ...] = ()
 
 

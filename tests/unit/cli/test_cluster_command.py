@@ -1,59 +1,149 @@
-"""`gpufleet cluster create`: its phases, and where it stops."""
+"""`gpufleet cluster`: its phases, what it shows, and what it refuses."""
 
 from __future__ import annotations
 
-import subprocess
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
-from gpufleet.cli import cluster
+from gpufleet.cli import cluster, cluster_view
+from gpufleet.cli.cluster_phases import Phase
 from gpufleet.verify.inventory import Target
+from tests.unit.kubernetes.test_members import PODS, node
 
-PLANE = Target("cp-1", ("control_plane",), {})
-STACK = Target("@cluster/prod", ("gpu_cluster",), {})
-Run = Callable[..., list[list[str]]]
+STACK = Target("@local", ("gpu_cluster",), {})
+Invoke = Callable[..., Result]
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs the command with targets and statuses of its phases; returns what it started."""
+def access(tmp_path: Path) -> Path:
+    path = tmp_path / "kubeconfig"
+    path.write_text("there")
+    return path
 
-    def run(targets: list[Target], statuses: dict[int, int], expected: int) -> list[list[str]]:
-        calls: list[list[str]] = []
 
-        def fake(words: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-            calls.append(words)
-            return subprocess.CompletedProcess(words, statuses.get(len(calls), 0))
+@pytest.fixture
+def plane(access: Path) -> Target:
+    return Target("cp-1", ("control_plane",), {"kubernetes_kubeconfig": str(access)})
+
+
+@pytest.fixture
+def started() -> list[Phase]:
+    return []
+
+
+@pytest.fixture
+def invoke(monkeypatch: pytest.MonkeyPatch, started: list[Phase]) -> Invoke:
+    """Runs the command on targets; phases are noted in `started` and pass."""
+
+    def run(targets: list[Target], *words: str, pods: Any = (), nodes: Any = ()) -> Result:
+        def carry_out(phases: list[Phase], *_: Any) -> int:
+            started.extend(phases)
+            return 0
+
+        def asked(kubeconfig: str) -> tuple[str, Any, Any]:
+            if pods is None:
+                raise cluster_view.Unknown("GF000 no route")
+            return "v1.36.3", nodes, pods
 
         monkeypatch.setattr(cluster, "targets_of", lambda inventory, limit: targets)
-        monkeypatch.setattr(subprocess, "run", fake)
-        done = CliRunner().invoke(
-            cluster.cluster, ["create", "inv.py", "--yes", "--junit", "r.xml"]
-        )
-        assert done.exit_code == expected, done.output
-        return calls
+        monkeypatch.setattr(cluster, "carry_out", carry_out)
+        monkeypatch.setattr(cluster_view, "_asked", asked)
+        return CliRunner().invoke(cluster.cluster, [words[0], "inv.py", *words[1:]])
 
     return run
 
 
-def test_hosts_then_stack_then_checks(started: Run) -> None:
-    hosts, stack, checks = started([PLANE, STACK], {}, 0)
-    assert hosts[-1].endswith("gpu_node.py")
-    assert stack[-1].endswith("gpu_cluster.py")
-    assert checks[-4:] == ["verify", "inv.py", "--junit", "r.xml"]
+def test_hosts_then_stack_then_checks(invoke: Invoke, plane: Target, started: list[Phase]) -> None:
+    assert invoke([plane, STACK], "create", "--yes").exit_code == 0
+    assert [each.name for each in started] == ["Preflight", "Hosts", "GPU stack", "Checks"]
+    deploys = [Path(str(each.words[-1])).name for each in started[:3]]
+    assert deploys == ["preflight.py", "gpu_node.py", "gpu_cluster.py"]
+    for each in started[:2]:
+        assert each.words[each.words.index("--limit") + 1] == "cp-1"  # the API is not there yet
+    assert list(started[3].words[-2:]) == ["verify", "inv.py"]
+    assert started[3].checks
 
 
-def test_without_a_cluster_in_the_inventory_there_is_no_stack(started: Run) -> None:
-    assert len(started([PLANE], {}, 0)) == 2
+def test_without_a_cluster_in_the_inventory_there_is_no_stack(
+    invoke: Invoke, plane: Target, started: list[Phase]
+) -> None:
+    assert invoke([plane], "create", "--yes").exit_code == 0
+    assert [each.name for each in started] == ["Preflight", "Hosts", "Checks"]
+    assert all("--limit" not in each.words for each in started)
 
 
-def test_a_failed_phase_ends_it(started: Run) -> None:
-    assert len(started([PLANE, STACK], {1: 1}, 1)) == 1
-    assert len(started([PLANE, STACK], {2: 130}, 130)) == 2
+@pytest.mark.parametrize("words", [("create", "--yes"), ("destroy", "--yes"), ("status",)])
+def test_a_control_plane_is_needed(
+    invoke: Invoke, words: tuple[str, ...], started: list[Phase]
+) -> None:
+    done = invoke([STACK], *words)
+    assert (done.exit_code, started) == (2, [])
+    assert "no host in the group control_plane" in done.output
 
 
-def test_a_control_plane_is_needed(started: Run) -> None:
-    assert started([STACK], {}, 2) == []
+class TestDestroy:
+    @pytest.mark.parametrize(("words", "names"), [
+        ((), ["destroy_cluster.py"]),
+        (("--all",), ["destroy_cluster.py", "remove.py"]),
+    ])  # fmt: skip
+    def test_the_access_goes_too(
+        self, invoke: Invoke, plane: Target, started: list[Phase], access: Path,
+        words: tuple[str, ...], names: list[str],
+    ) -> None:  # fmt: skip
+        assert invoke([plane], "destroy", "--yes", *words).exit_code == 0
+        assert [Path(str(each.words[-1])).name for each in started] == names
+        assert not access.exists()
+
+    @pytest.mark.parametrize(("pods", "code"), [(PODS, "GF955"), (None, "GF956")])
+    def test_gpu_work_needs_a_word(
+        self, invoke: Invoke, plane: Target, started: list[Phase], access: Path, pods: Any,
+        code: str,
+    ) -> None:  # fmt: skip
+        done = invoke([plane], "destroy", "--yes", pods=pods)
+        assert (done.exit_code, started, access.exists()) == (1, [], True)
+        assert code in done.output
+        assert "--ignore-gpu-pods" in done.output
+        done = invoke([plane], "destroy", "--yes", "--ignore-gpu-pods", pods=pods)
+        assert (done.exit_code, len(started)) == (0, 1)
+
+    def test_twice(self, invoke: Invoke, plane: Target, started: list[Phase], access: Path) -> None:
+        access.unlink()
+        assert invoke([plane], "destroy", "--yes", pods=None).exit_code == 0
+        assert len(started) == 1
+
+
+class TestStatus:
+    def test_a_table_of_the_nodes(self, invoke: Invoke, plane: Target) -> None:
+        done = invoke([plane], "status", pods=PODS, nodes=[node("gpu-1", gpus=8)])
+        assert done.exit_code == 0
+        assert done.output.splitlines() == [
+            "NODE   STATUS  ROLE    VERSION  GPUS USED",
+            "gpu-1  Ready   worker  v1.36.3  3 of 8",
+            "pod not ready: kube-system/dns",
+        ]
+
+    def test_a_node_that_is_not_ready_is_a_failure(self, invoke: Invoke, plane: Target) -> None:
+        done = invoke([plane], "status", nodes=[node("gpu-1", "Unknown")])
+        assert done.exit_code == 1
+        assert "gpu-1: runtime is down" in done.output
+
+    def test_json(self, invoke: Invoke, plane: Target) -> None:
+        done = invoke([plane], "status", "--json", nodes=[node("gpu-1", gpus=8)])
+        data = json.loads(done.output)
+        assert data["ready"] is True
+        assert data["nodes"][0]["gpus"] == 8
+
+    @pytest.mark.parametrize("nodes", [[], None])
+    def test_no_answer_is_a_failure(self, invoke: Invoke, plane: Target, nodes: Any) -> None:
+        done = invoke([plane], "status", nodes=nodes, pods=None if nodes is None else ())
+        assert done.exit_code == 1
+
+
+def test_without_a_path_the_access_is_unknown() -> None:
+    assert cluster_view.kubeconfig_of([Target("cp-1", ("control_plane",), {})]) == ""
+    assert "GF957" in cluster_view.why_not_destroy("")

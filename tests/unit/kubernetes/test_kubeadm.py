@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from gpufleet.kubernetes.kubeadm import JoinToken, init_configuration, join_configuration
+from gpufleet.kubernetes.kubeadm import (
+    JoinToken,
+    init_configuration,
+    join_configuration,
+    may_replace,
+)
 from gpufleet.kubernetes.role import ROLE
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.node.settings import load_settings
@@ -105,3 +110,22 @@ def test_what_a_kubelet_would_refuse_is_refused_here(data: dict[str, Any]) -> No
     settings, problems = load_settings(keys)
     assert settings is None
     assert [each.message for each in problems if f"kubernetes_{next(iter(data))}" in each.message]
+
+
+def access(*servers: str) -> str:
+    return yaml.safe_dump({"clusters": [{"cluster": {"server": server}} for server in servers]})
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        ("", True),
+        (access("https://a:6443"), True),  # its certificates were renewed
+        (access("https://b:6443"), False),
+        (access("https://a:6443", "https://b:6443"), False),
+        ("a note of the user's", False),
+        ("{", False),
+    ],
+)
+def test_only_the_access_to_this_cluster_is_replaced(there: str, expected: bool) -> None:
+    assert may_replace(there, access("https://a:6443")) is expected

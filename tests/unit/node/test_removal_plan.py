@@ -11,6 +11,8 @@ from gpufleet.driver.files import MODPROBE_FILE
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import GpuProcess, ManagedFile, NodeFacts, Package, Runtime
 from gpufleet.facts.record import NO_RECORD
+from gpufleet.kubernetes.plan import MODULES
+from gpufleet.kubernetes.role import ROLE as KUBERNETES
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.removal import RemovalPlan, plan_removal
 from gpufleet.node.settings import load_settings
@@ -170,3 +172,47 @@ def test_a_record_of_an_earlier_version_takes_only_what_is_surely_ours() -> None
     exact = plan(host(provenance=record_of(driver={**old, "unsure": []}), packages=packages))
     assert exact.packages == ("a", "lib", "dkms", "customers-db")
     assert "GF573" not in codes(exact)
+
+
+class TestOfOneRole:
+    """`gpufleet cluster destroy`: driver and toolkit stay."""
+
+    def host(self, **changes: Any) -> NodeFacts:
+        names = ("kubelet", "a", "b", "lib", "t")
+        entry = {"packages": {"kubelet": "1"}, "added": ["kubelet"], "unsure": [], "held": True}
+        files = {**RECORD["files"], MODULES: "x", "/etc/containerd/certs.d/ghcr.io/hosts.toml": "y"}
+        packages = {name: Package(name, "1", "amd64") for name in names}
+        record = record_of(**{**RECORD, "kubernetes": entry, "files": files})
+        return replace(host(), provenance=record, packages=packages, **changes)
+
+    def plan(self, facts: NodeFacts, left: Unfinished = NOTHING_LEFT) -> RemovalPlan:
+        settings, _ = load_settings({})
+        assert settings is not None
+        return plan_removal(settings, facts, load_catalog(), left, KUBERNETES)
+
+    def test_its_packages_and_files_go_and_no_others(self) -> None:
+        done = self.plan(self.host())
+        assert (done.packages, done.held) == (("kubelet",), ("kubelet",))
+        assert set(done.paths) == {MODULES, "/etc/containerd/certs.d/ghcr.io/hosts.toml"}
+        assert [role.name for role, _ in done.parts] == ["kubernetes"]
+        assert done.steps()[-1] == "removal: remove kubernetes from the record"
+
+    def test_work_on_the_gpus_does_not_concern_it(self) -> None:
+        busy = self.host(gpu_processes=(GpuProcess(7, "python"),))
+        assert not self.plan(busy).blockers
+
+    def test_what_runs_of_other_roles_left_stays(self) -> None:
+        left = Unfinished(there=True, begun={"driver": ("a",)}, written=(MODULES, "/etc/other"))
+        done = self.plan(self.host(), left)
+        assert done.written == (MODULES,)
+        assert "a" not in (*done.packages, *done.held)
+
+    def test_a_host_without_it_is_done(self) -> None:
+        assert not self.plan(host()).owns
+
+    def test_one_that_was_only_begun_goes(self) -> None:
+        left = Unfinished(there=True, begun={"kubernetes": ("kubelet",)})
+        left = left.with_added("kubernetes", ("kubelet",))
+        record = record_of(**RECORD)
+        done = self.plan(replace(self.host(), provenance=record), left)
+        assert done.packages == ("kubelet",)

@@ -1,0 +1,71 @@
+"""Phases of `gpufleet cluster`: where they stop, and one report of all."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from gpufleet.cli.cluster_phases import Phase, carry_out
+
+REPORT = """
+import json, os, sys
+hosts = {"gpu-1": {"errors": ["it broke"], "findings": [
+    {"severity": "blocker", "code": "GF936", "message": "Swap is on"}]}}
+with open(os.environ["GPUFLEET_REPORT"], "w") as file:
+    json.dump({"hosts": hosts}, file)
+sys.exit(STATUS)
+"""
+CHECKS = """
+import sys
+with open(sys.argv[sys.argv.index("--junit") + 1], "w") as file:
+    file.write('<testsuites><testsuite name="checks"><testcase name="c"/></testsuite></testsuites>')
+with open(sys.argv[sys.argv.index("--json") + 1], "w") as file:
+    file.write('{"hosts": {}}')
+"""
+
+
+def phase(name: str, status: int = 0) -> Phase:
+    return Phase(name, [sys.executable, "-c", REPORT.replace("STATUS", str(status))])
+
+
+LAST = Phase("Checks", [sys.executable, "-c", CHECKS], checks=True)
+
+
+def test_all_phases_in_one_report_and_one_junit_file(tmp_path: Path) -> None:
+    report, junit = tmp_path / "r.json", tmp_path / "r.xml"
+    assert carry_out([phase("Hosts"), LAST], str(report), str(junit)) == 0
+    data = json.loads(report.read_text())
+    assert [(each["name"], each["result"]) for each in data["phases"]] == [
+        ("Hosts", "passed"), ("Checks", "passed"),
+    ]  # fmt: skip
+    assert data["phases"][0]["report"]["hosts"]["gpu-1"]["errors"] == ["it broke"]
+    suites = ElementTree.parse(junit).getroot().findall("testsuite")
+    assert [suite.get("name") for suite in suites] == ["gpufleet.cluster", "checks"]
+    assert [case.get("name") for case in suites[0]] == ["Hosts", "Checks"]
+
+
+def test_after_a_failure_the_rest_is_not_reached(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report, junit = tmp_path / "r.json", tmp_path / "r.xml"
+    assert carry_out([phase("Hosts", 1), LAST], str(report), str(junit)) == 1
+    results = [each["result"] for each in json.loads(report.read_text())["phases"]]
+    assert results == ["failed", "not reached"]
+    (suite,) = ElementTree.parse(junit).getroot()
+    failed, later = suite
+    failure = failed.find("failure")
+    assert failure is not None
+    assert "gpu-1: GF936 Swap is on" in (failure.text or "")
+    assert "gpu-1: it broke" in (failure.text or "")
+    assert later.find("skipped") is not None
+    assert suite.get("failures") == suite.get("skipped") == "1"
+    assert "Hosts: failed; nothing after it was started" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("status", "expected"), [(0, 0), (4, 4), (130, 130), (77, 1)])
+def test_the_exit_status_is_one_of_gpufleets(status: int, expected: int) -> None:
+    assert carry_out([phase("Hosts", status)], None, None) == expected

@@ -1,0 +1,62 @@
+"""Nodes and the pods on their GPUs, from answers of the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpufleet.kubernetes.members import gpu_pods, members, unready_pods
+
+
+def node(name: str, ready: str = "True", gpus: int = 0, **more: Any) -> dict[str, Any]:
+    condition = {"type": "Ready", "status": ready, "message": "runtime is down"}
+    return {
+        "metadata": {"name": name, "labels": more.pop("labels", {})},
+        "spec": more,
+        "status": {
+            "conditions": [condition],
+            "nodeInfo": {"kubeletVersion": "v1.36.3"},
+            "allocatable": {"cpu": "4", "nvidia.com/gpu": str(gpus)},
+        },
+    }
+
+
+def pod(name: str, on: str = "", gpus: int = 0, phase: str = "Running") -> dict[str, Any]:
+    limits = {"nvidia.com/gpu": str(gpus)} if gpus else {}
+    return {
+        "metadata": {"name": name, "namespace": "kube-system" if name == "dns" else "jobs"},
+        "spec": {"nodeName": on, "containers": [{"resources": {"limits": limits}}, {}]},
+        "status": {"phase": phase, "conditions": [{"type": "Ready", "status": "False"}]},
+    }
+
+
+PODS = [
+    pod("a", "gpu-1", 2),
+    pod("b", "gpu-1", 1),
+    pod("ended", "gpu-1", 4, phase="Succeeded"),
+    pod("waits", "", 8, phase="Pending"),
+    pod("dns", "cp-1"),
+]
+
+
+def test_each_node_with_its_gpus() -> None:
+    plane = {"node-role.kubernetes.io/control-plane": ""}
+    nodes = [node("gpu-1", gpus=8, unschedulable=True), node("cp-1", "False", labels=plane)]
+    control, worker = members(nodes, PODS)
+    assert (control.name, control.part, control.ready) == ("cp-1", "control-plane", False)
+    assert (control.reason, control.gpus) == ("runtime is down", 0)
+    assert (worker.part, worker.ready, worker.reason) == ("worker", True, "")
+    assert (worker.gpus, worker.used, worker.cordoned) == (8, 3, True)
+    assert worker.version == "v1.36.3"
+
+
+def test_a_node_that_never_reported_says_so() -> None:
+    (found,) = members([{"metadata": {"name": "new"}}], [])
+    assert (found.ready, found.reason) == (False, "it has not reported")
+
+
+def test_pods_that_hold_gpus() -> None:
+    assert gpu_pods(PODS) == ["jobs/a", "jobs/b"]
+
+
+def test_the_clusters_own_pods_that_do_not_run() -> None:
+    assert unready_pods(PODS, ["kube-system"]) == ["kube-system/dns"]
