@@ -22,6 +22,7 @@ from gpufleet_sandbox.cluster.programs import OTHER_PROGRAMS, SERVERS, Choice, c
 from gpufleet_sandbox.cluster.real_node import join
 from gpufleet_sandbox.cluster.versions import versions
 from gpufleet_sandbox.errors import SandboxError, kinds
+from gpufleet_sandbox.inventory import kubeconfig
 from gpufleet_sandbox.kubernetes import cluster as real_cluster
 from gpufleet_sandbox.kubernetes.build import COMMANDS
 from gpufleet_sandbox.notices import collected
@@ -108,7 +109,10 @@ def up(
     """Start a control plane; the first run fetches or builds its programs."""
     progress = _progress()
     if real:
-        raise SystemExit(real_cluster.up(Sandbox(sandbox, progress), kubernetes, nodes, progress))
+        status = real_cluster.up(Sandbox(sandbox, progress), kubernetes, max(nodes, 1), progress)
+        if status == 0:
+            click.echo(f"export KUBECONFIG={kubeconfig(sandbox)}")
+        raise SystemExit(status)
     host = Sandbox(sandbox, progress).up([real_node]).host(real_node) if real_node else None
     address = host.gateway if host else LOOPBACK
     found = Cluster.up(name, kubernetes, nodes, gpus, labels, progress, address)

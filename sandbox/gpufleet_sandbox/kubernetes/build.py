@@ -51,6 +51,11 @@ def build(cache: Path, release: str, progress: Progress) -> Path:
     return target
 
 
+def plugin_image() -> str:
+    """Name of the device plugin's image, as in its chart."""
+    return f"nvcr.io/nvidia/k8s-device-plugin:{versions().programs[PLUGIN].version}"
+
+
 def _recipe() -> str:
     """Changes when packages or images are written in another way."""
     sources = sorted(Path(__file__).parent.glob("*.py"))
@@ -88,9 +93,7 @@ def _images(release: str, programs: Mapping[str, Path]) -> list[images.Image]:
         images.coredns(programs["coredns"], known["coredns"].version),
         images.flannel(programs["flanneld"], known["flanneld"].version),
         images.flannel_plugin(programs["flannel"], FLANNEL_PLUGIN),
-        images.device_plugin(
-            programs["nvidia-device-plugin"], known["nvidia-device-plugin"].version
-        ),
+        images.device_plugin(programs[PLUGIN], plugin_image()),
         images.probe(images.PROBE),
         images.gpu_probe(images.GPU_PROBE),
         images.pause(PAUSE),

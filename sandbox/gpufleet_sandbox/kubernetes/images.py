@@ -82,7 +82,7 @@ def flannel_plugin(program: Path, name: str) -> Image:
     return Image(name, fill, ("/bin/sh",))
 
 
-def device_plugin(program: Path, version: str) -> Image:
+def device_plugin(program: Path, name: str) -> Image:
     """NVIDIA's device plugin, under the name in its chart."""
 
     def fill(root: Path) -> None:
@@ -90,7 +90,6 @@ def device_plugin(program: Path, version: str) -> Image:
         _put(program, root, "/usr/bin/nvidia-device-plugin")
 
     wanted = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "utility"}
-    name = f"nvcr.io/nvidia/k8s-device-plugin:{version}"
     return Image(name, fill, ("/usr/bin/nvidia-device-plugin",), wanted)
 
 

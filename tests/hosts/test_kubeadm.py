@@ -1,0 +1,283 @@
+"""Three bare hosts become a cluster, and hosts again: kubelets, network and pods are real."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from kubernetes import client, config
+from snapshots import differences, snapshot
+
+from gpufleet_sandbox import Host, Sandbox
+from gpufleet_sandbox.kubernetes.cluster import inventory, prepare
+from gpufleet_sandbox.kubernetes.images import GPU_PROBE, PROBE
+from gpufleet_sandbox.waiting import wait_until
+from tests.cluster.fake_charts import write_charts
+from tests.naming import RUN
+
+pytestmark = [pytest.mark.hosts, pytest.mark.extended]
+
+HOSTS = ("ubuntu2404", "ubuntu2404-2", "debian12")  # H100, H100, L40S; the first controls
+GPUFLEET = [sys.executable, "-c", "from gpufleet.cli import main; main(prog_name='gpufleet')"]
+SECONDS = 600
+KILLS = 6
+SEED = 20261123
+# what a removal leaves: docs/removal.md
+LEFT = ("/boot/initr", "/etc/machine-id")
+WEB = "mkdir /www; hostname >/www/index.html; exec httpd -f -p 80 -h /www"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The hosts, their inventory's environment, and a folder for reports."""
+
+    box: Sandbox
+    environment: dict[str, str]
+    folder: Path
+
+    @property
+    def hosts(self) -> list[Host]:
+        return [self.box.host(name) for name in HOSTS]
+
+    @property
+    def words(self) -> list[str]:
+        return [*GPUFLEET, "cluster"]
+
+    def run(self, verb: str, *options: str) -> subprocess.CompletedProcess[str]:
+        """`gpufleet cluster VERB` on the inventory."""
+        return subprocess.run(
+            [*self.words, verb, str(inventory()), *options],
+            env=self.environment, capture_output=True, text=True, check=False, timeout=1800,
+        )  # fmt: skip
+
+    def create(self) -> dict[str, Any]:
+        """Create the cluster; its JSON report."""
+        report, junit = self.folder / "create.json", self.folder / "create.xml"
+        done = self.run("create", "--yes", "--json", str(report), "--junit", str(junit))
+        assert done.returncode == 0, done.stdout + done.stderr
+        failures = ElementTree.parse(junit).getroot().iter("failure")
+        assert not [failure.get("message") for failure in failures]
+        found: dict[str, Any] = json.loads(report.read_text())
+        return found
+
+    def nodes(self) -> list[dict[str, Any]]:
+        """Nodes as `gpufleet cluster status` has them."""
+        done = self.run("status", "--json")
+        found: list[dict[str, Any]] = json.loads(done.stdout)["nodes"] if done.stdout else []
+        return found
+
+    def is_whole(self) -> bool:
+        """Whether all nodes are Ready with their GPUs."""
+        return sum(each["ready"] and each["gpus"] == 1 for each in self.nodes()) == len(HOSTS)
+
+    @property
+    def core(self) -> Any:
+        return client.CoreV1Api(self._api)
+
+    @property
+    def apps(self) -> Any:
+        return client.AppsV1Api(self._api)
+
+    @property
+    def _api(self) -> Any:
+        path = self.box.folder / "kubeconfig"
+        return config.new_client_from_config(str(path))
+
+
+@pytest.fixture(scope="module")
+def site(worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    name = f"{RUN}-kubeadm-{worker_id}"
+    box = Sandbox(name, progress=print, images="imitation")
+    box.down()
+    prepare("1.36", print)
+    box.up(["ubuntu2404"], copies=2)
+    box.up(["debian12"])
+    folder = tmp_path_factory.mktemp("kubeadm")
+    write_charts(folder / "charts")
+    environment = {**os.environ, "GPUFLEET_SANDBOX": name, "GPUFLEET_CHARTS": f"{folder}/charts"}
+    yield Site(box, environment, folder)
+    if os.environ.get("GPUFLEET_KEEP_SANDBOX") != "1":
+        box.down()
+
+
+@pytest.fixture(scope="module")
+def before(site: Site) -> dict[str, dict[str, list[str]]]:
+    return {host.name: snapshot(host, *LEFT) for host in site.hosts}
+
+
+@pytest.fixture(scope="module")
+def created(site: Site, before: Any) -> dict[str, Any]:
+    return site.create()
+
+
+def test_bare_hosts_become_a_verified_cluster(site: Site, created: dict[str, Any]) -> None:
+    phases = {each["name"]: each["result"] for each in created["phases"]}
+    assert phases == dict.fromkeys(("Preflight", "Hosts", "GPU stack", "Checks"), "passed")
+    assert [each["name"] for each in site.nodes()] == sorted(HOSTS)
+    assert all(each["ready"] and each["gpus"] == 1 for each in site.nodes())
+    secret = (site.box.folder / "kubeconfig").stat().st_mode & 0o777
+    assert secret == 0o600
+
+
+def test_a_second_run_changes_nothing(site: Site, created: dict[str, Any]) -> None:
+    again = site.create()
+    for phase in again["phases"][1:3]:
+        statuses = {name: host["status"] for name, host in phase["report"]["hosts"].items()}
+        assert set(statuses.values()) == {"converged"}, statuses
+
+
+def test_nothing_of_the_join_is_left_on_the_hosts(site: Site, created: dict[str, Any]) -> None:
+    """Tokens live minutes, files with them moments."""
+    plane, *workers = site.hosts
+    kubectl = "kubectl --kubeconfig /etc/kubernetes/admin.conf"
+    tokens = plane.output(f"{kubectl} -n kube-system get secrets -o name | grep bootstrap-token; :")
+    for host in (plane, *workers):
+        found = host.output(
+            "ls /var/lib/gpufleet/incoming; grep -rlE '[a-z0-9]{6}[.][a-z0-9]{16}' "
+            "/var/lib/gpufleet /etc/kubernetes /tmp /var/log/auth.log 2>/dev/null; :"
+        )
+        assert found == "", (host.name, tokens)
+
+
+def test_a_deployment_gets_the_gpus_of_both_models(site: Site, created: dict[str, Any]) -> None:
+    deployment(site, "gpu", GPU_PROBE, "nvidia-smi -L; exec sleep 100000", len(HOSTS), gpus=1)
+    pods = ready_pods(site, "gpu", len(HOSTS))
+    assert {pod.spec.node_name for pod in pods} == set(HOSTS)
+    logs = [site.core.read_namespaced_pod_log(pod.metadata.name, "default") for pod in pods]
+    assert sum("H100" in log for log in logs) == 2
+    assert sum("L40S" in log for log in logs) == 1
+    assert [each["used"] for each in site.nodes()] == [1, 1, 1]
+
+
+def test_gpu_pods_stop_destroy(site: Site, created: dict[str, Any]) -> None:
+    done = site.run("destroy", "--yes")
+    assert done.returncode == 1
+    assert "GF955 3 pods use GPUs" in done.stderr
+    site.apps.delete_namespaced_deployment("gpu", "default")
+    assert wait_until(lambda: not pods_of(site, "gpu"), SECONDS)
+
+
+def test_services_and_names_reach_across_nodes(site: Site, created: dict[str, Any]) -> None:
+    deployment(site, "web", PROBE, WEB, len(HOSTS), spread=True)
+    deployment(site, "client", PROBE, "exec sleep 100000", len(HOSTS), spread=True)
+    port = client.V1ServicePort(port=80)
+    spec = client.V1ServiceSpec(selector={"app": "web"}, ports=[port])
+    body = client.V1Service(metadata=client.V1ObjectMeta(name="web"), spec=spec)
+    site.core.create_namespaced_service("default", body)
+    web = {pod.metadata.name for pod in ready_pods(site, "web", len(HOSTS))}
+    for pod in ready_pods(site, "client", len(HOSTS)):
+        host = site.box.host(pod.spec.node_name)
+        address = "http://web.default.svc.cluster.local/"
+        words = f"for n in $(seq 30); do wget -qO- {address}; done | sort -u"
+
+        exec_in = f"crictl exec $(crictl ps -q --label io.kubernetes.pod.name={pod.metadata.name})"
+        command = f"{exec_in} sh -c '{words}'"
+
+        def answers(host: Host = host, command: str = command) -> set[str]:
+            return set(host.run(command, check=False).stdout.split())
+
+        assert wait_until(lambda ask=answers: ask() == web, SECONDS), (pod.spec.node_name, web)
+
+
+def test_every_host_comes_back_from_a_reboot(site: Site, created: dict[str, Any]) -> None:
+    for name in reversed(HOSTS):
+        site.box.host(name).reboot(seconds=SECONDS)
+        assert wait_until(site.is_whole, SECONDS), (name, site.nodes())
+    again = site.create()
+    assert [each["result"] for each in again["phases"]] == ["passed"] * 4
+
+
+def test_destroy_leaves_the_hosts_as_before(
+    site: Site, created: dict[str, Any], before: dict[str, dict[str, list[str]]]
+) -> None:
+    done = site.run("destroy", "--yes", "--all", "--ignore-gpu-pods")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not (site.box.folder / "kubeconfig").exists()
+    found = {
+        host.name: differences(before[host.name], snapshot(host, *LEFT)) for host in site.hosts
+    }
+    assert found == {name: {} for name in HOSTS}
+    links = "ip -br link | grep -E 'cni0|flannel|veth'; iptables-save | grep -E 'KUBE|FLANNEL'; :"
+    assert [host.output(links) for host in site.hosts] == ["", "", ""]
+    again = site.run("destroy", "--yes")
+    assert again.returncode == 0, again.stdout + again.stderr
+
+
+def test_the_run_after_a_killed_one_goes_on(site: Site) -> None:
+    """SIGKILL to the controller at random moments of a creation, then of a destruction."""
+    moments = random.Random(SEED)
+    for _ in range(KILLS):
+        kill(site, "create", moments.uniform(5, 60))
+    assert [each["result"] for each in site.create()["phases"]] == ["passed"] * 4
+    kill(site, "destroy", moments.uniform(2, 8))
+    done = site.run("destroy", "--yes", "--ignore-gpu-pods")
+    assert done.returncode == 0, done.stdout + done.stderr
+    status = [host.run("test -e /etc/kubernetes", check=False).returncode for host in site.hosts]
+    assert status == [1, 1, 1]
+
+
+def kill(site: Site, verb: str, seconds: float) -> None:
+    """Kill a run and all of its processes after some seconds."""
+    words = [*site.words, verb, str(inventory()), "--yes"]
+    words += ["--ignore-gpu-pods"] if verb == "destroy" else []
+    with subprocess.Popen(
+        words, env=site.environment, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def deployment(
+    site: Site, name: str, image: str, script: str, replicas: int, gpus: int = 0, *,
+    spread: bool = False,
+) -> None:  # fmt: skip
+    """Create a Deployment; `spread`: one pod on each node."""
+    container: dict[str, Any] = {"name": name, "image": image, "command": ["/bin/sh", "-c", script]}
+    spec: dict[str, Any] = {"containers": [container], "terminationGracePeriodSeconds": 1}
+    if gpus:
+        container["resources"] = {"limits": {"nvidia.com/gpu": str(gpus)}}
+        spec["runtimeClassName"] = "nvidia"
+    labels = {"app": name}
+    if spread:
+        term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
+        rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        spec["affinity"] = {"podAntiAffinity": rule}
+    template = {"metadata": {"labels": labels}, "spec": spec}
+    body = {
+        "metadata": {"name": name},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template},
+    }
+    site.apps.create_namespaced_deployment("default", body)
+
+
+def pods_of(site: Site, name: str) -> list[Any]:
+    found: list[Any] = site.core.list_namespaced_pod("default", label_selector=f"app={name}").items
+    return found
+
+
+def ready_pods(site: Site, name: str, count: int) -> list[Any]:
+    """The pods of a Deployment, once that many are Ready."""
+
+    def ready() -> bool:
+        return sum(_is_ready(pod) for pod in pods_of(site, name)) == count
+
+    assert wait_until(ready, SECONDS), [pod.status for pod in pods_of(site, name)]
+    return pods_of(site, name)
+
+
+def _is_ready(pod: Any) -> bool:
+    conditions = pod.status.conditions or ()
+    return any(each.type == "Ready" and each.status == "True" for each in conditions)
