@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Create or destroy the cluster of a CI job.
+# GPUFLEET_COMMAND: create or destroy. GPUFLEET_INVENTORY, or GPUFLEET_HOSTS_JSON with the hosts as JSON.
+# GPUFLEET_WORK: folder for the kubeconfig and the reports cluster.json and cluster.xml.
+set -euo pipefail
+work=${GPUFLEET_WORK:-$PWD/gpufleet}
+mkdir -p "$work"
+export GPUFLEET_KUBECONFIG=${GPUFLEET_KUBECONFIG:-$work/kubeconfig}
+inventory=${GPUFLEET_INVENTORY:-}
+if [ -z "$inventory" ]; then
+    [ -n "${GPUFLEET_HOSTS_JSON:-}" ] || { echo "set an inventory, or the hosts as JSON" >&2 && exit 2; }
+    export GPUFLEET_HOSTS=$work/hosts.json
+    printf '%s\n' "$GPUFLEET_HOSTS_JSON" >"$GPUFLEET_HOSTS"
+    inventory=$(dirname "$0")/../inventories/hosts_json.py
+fi
+if [ -n "${GITHUB_OUTPUT:-}" ]; then
+    printf 'kubeconfig=%s\njunit=%s\n' "$GPUFLEET_KUBECONFIG" "$work/cluster.xml" >>"$GITHUB_OUTPUT"
+fi
+case ${GPUFLEET_COMMAND:-create} in
+create) gpufleet cluster create "$inventory" --yes --json "$work/cluster.json" --junit "$work/cluster.xml" ;;
+destroy) gpufleet cluster destroy "$inventory" --yes --ignore-gpu-pods --json "$work/destroyed.json" ;;
+*) echo "create or destroy, not $GPUFLEET_COMMAND" >&2 && exit 2 ;;
+esac
