@@ -59,8 +59,8 @@ def _member(node: Answer, used: Mapping[str, int]) -> Member:
     parsed = parse_node(node)
     status = node.get("status") or {}
     ready = bool(condition(node, "Ready"))
-    told = [each for each in status.get("conditions") or () if each.get("type") == "Ready"]
-    message = str(told[0].get("message") or "") if told else ""
+    reported = [each for each in status.get("conditions") or () if each.get("type") == "Ready"]
+    message = str(reported[0].get("message") or "") if reported else ""
     reason = "" if ready else message or "it has not reported"
     return Member(
         name=parsed.name,

@@ -23,8 +23,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "driver": ("facts", "host", "packages", "role"),
     "toolkit": ("facts", "host", "packages", "role", "driver"),
     "exporter": ("facts", "host", "packages", "role", "driver", "toolkit"),
-    "kubernetes": ("facts", "host", "packages", "role", "toolkit"),
     "kube": ("run", "host"),
+    "kubernetes": ("facts", "host", "packages", "role", "toolkit", "kube"),
     "helm": ("packages", "kube"),
     "monitoring": ("host", "exporter", "kube", "helm"),
     "gpu_stack": (
@@ -59,6 +59,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "driver",
         "toolkit",
         "exporter",
+        "kube",
+        "kubernetes",
         "helm",
         "monitoring",
         "gpu_stack",
