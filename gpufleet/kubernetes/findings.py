@@ -88,8 +88,14 @@ UPGRADE_REFUSED = blocker(
 NO_CONTROL_PLANE = blocker(
     "GF943",
     "No control plane in the inventory",
-    "{reason}",
+    "The group control_plane is missing or empty, and a cluster begins there.",
     "Put one host into the group control_plane.",
+)
+SEVERAL_CONTROL_PLANES = blocker(
+    "GF958",
+    "Several control planes",
+    "The group control_plane has {names}; more than one is not supported.",
+    "Leave one host in the group control_plane.",
 )
 CONTROL_PLANE_MISSING = blocker(
     "GF944",
@@ -105,14 +111,14 @@ CRI_DISABLED = blocker(
 )
 INIT_FAILED = blocker(
     "GF946",
-    "kubeadm init failed",
-    "The control plane did not start. kubeadm's output and the logs of its pods follow.",
+    "Control plane did not start",
+    "The command kubeadm init failed. Its output and the logs of its pods follow.",
     "Correct the cause and run again: the host is reset first.",
 )
 JOIN_FAILED = blocker(
     "GF947",
-    "kubeadm join failed",
-    "The host did not join the cluster. kubeadm's output follows.",
+    "Host did not join the cluster",
+    "The command kubeadm join failed. Its output follows.",
     "Correct the cause and run again: the host is reset first.",
 )
 NETWORK_FAILED = blocker(
@@ -172,7 +178,7 @@ NO_KUBECONFIG = blocker(
 )
 RESET_FAILED = blocker(
     "GF952",
-    "kubeadm reset failed",
-    "The host could not be taken out of its cluster. The output follows.",
+    "Host still in its cluster",
+    "The command kubeadm reset failed. Its output follows.",
     "Correct the cause and run again.",
 )

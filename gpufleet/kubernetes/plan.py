@@ -161,13 +161,11 @@ def _problems(
 
 def _roster(context: RoleContext) -> Iterator[Finding]:
     """What the inventory must say."""
-    count = len(context.place.control_planes)
-    if count == 0:
-        reason = f"The group {CONTROL_PLANE} is missing or empty, and a cluster begins there."
-        yield found.NO_CONTROL_PLANE(reason=reason)
-    elif count > 1:
-        listed = ", ".join(context.place.control_planes)
-        yield found.NO_CONTROL_PLANE(reason=f"{listed}: more than one is not supported.")
+    planes = context.place.control_planes
+    if not planes:
+        yield found.NO_CONTROL_PLANE()
+    elif len(planes) > 1:
+        yield found.SEVERAL_CONTROL_PLANES(names=", ".join(planes))
 
 
 def _repository(
