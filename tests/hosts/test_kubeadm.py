@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 
 import pytest
 from kubernetes import client, config
+from kubernetes.stream import stream
 from snapshots import differences, snapshot
 
 from gpufleet_sandbox import Host, Sandbox
@@ -176,17 +177,9 @@ def test_services_and_names_reach_across_nodes(site: Site, created: dict[str, An
     site.core.create_namespaced_service("default", body)
     web = {pod.metadata.name for pod in ready_pods(site, "web", len(HOSTS))}
     for pod in ready_pods(site, "client", len(HOSTS)):
-        host = site.box.host(pod.spec.node_name)
-        address = "http://web.default.svc.cluster.local/"
-        words = f"for n in $(seq 30); do wget -qO- {address}; done | sort -u"
-
-        exec_in = f"crictl exec $(crictl ps -q --label io.kubernetes.pod.name={pod.metadata.name})"
-        command = f"{exec_in} sh -c '{words}'"
-
-        def answers(host: Host = host, command: str = command) -> set[str]:
-            return set(host.run(command, check=False).stdout.split())
-
-        assert wait_until(lambda ask=answers: ask() == web, SECONDS), (pod.spec.node_name, web)
+        name = pod.metadata.name
+        found = wait_until(lambda name=name: set(answers(site, name)) == web, SECONDS)
+        assert found, (pod.spec.node_name, answers(site, name), web)
 
 
 def test_every_host_comes_back_from_a_reboot(site: Site, created: dict[str, Any]) -> None:
@@ -224,6 +217,16 @@ def test_the_run_after_a_killed_one_goes_on(site: Site) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     status = [host.run("test -e /etc/kubernetes", check=False).returncode for host in site.hosts]
     assert status == [1, 1, 1]
+
+
+def answers(site: Site, pod: str) -> list[str]:
+    """The pods of the Service `web` that answer 10 requests of a pod, by their names."""
+    script = "for n in 0 1 2 3 4 5 6 7 8 9; do wget -qO- http://web.default.svc.cluster.local/; done"
+    done = stream(
+        site.core.connect_get_namespaced_pod_exec, pod, "default",
+        command=["/bin/sh", "-c", script], stdout=True, stderr=False, stdin=False, tty=False,
+    )  # fmt: skip
+    return str(done).split()
 
 
 def kill(site: Site, verb: str, seconds: float) -> None:
