@@ -8,6 +8,12 @@ systemctl disable -q --now kubelet
 rm -f /opt/cni/bin/flannel # of flannel's pod; the package has the others
 rm -rf /etc/cni/net.d/10-flannel.conflist /var/lib/cni /run/flannel /var/log/pods/* /var/log/containers/* \
     /etc/kubernetes /var/lib/etcd /var/lib/kubelet
+kubelet=/etc/systemd/logind.conf.d/99-kubelet.conf # how long a shutdown waits for it
+if [ -e "$kubelet" ]; then
+    rm -f "$kubelet"
+    rmdir "${kubelet%/*}" 2>/dev/null
+    systemctl reload-or-restart systemd-logind
+fi
 for link in cni0 flannel.1; do
     [ -e "/sys/class/net/$link" ] && ip link delete "$link"
 done
