@@ -223,7 +223,9 @@ def test_the_run_after_a_killed_one_goes_on(site: Site) -> None:
 
 def answers(site: Site, pod: str) -> list[str]:
     """The pods of the Service `web` that answer 10 requests of a pod, by their names."""
-    script = "for n in 0 1 2 3 4 5 6 7 8 9; do wget -qO- http://web.default.svc.cluster.local/; done"
+    script = (
+        "for n in 0 1 2 3 4 5 6 7 8 9; do wget -qO- http://web.default.svc.cluster.local/; done"
+    )
     done = stream(
         site.core.connect_get_namespaced_pod_exec, pod, "default",
         command=["/bin/sh", "-c", script], stdout=True, stderr=False, stdin=False, tty=False,
