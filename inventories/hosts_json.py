@@ -43,6 +43,8 @@ def _group(name: str) -> tuple[list[tuple[str, dict[str, Any]]], dict[str, Any]]
 
 
 for _host in _hosts:
+    if _host["name"].startswith(("@", "-")):  # pyinfra's connectors, and options
+        raise SystemExit(f"{_host['name']}: not a name of a host")
     if unknown := set(_host["groups"]) - set(_GROUPS):
         raise SystemExit(f"{_host['name']}: unknown group {', '.join(sorted(unknown))}")
 control_plane, gpu_nodes, cpu_nodes = (_group(name) for name in _GROUPS)

@@ -98,7 +98,7 @@ def keys_table(model: type[RoleSettings]) -> str:
     rows = ["| key | default | values | what it does |", "|---|---|---|---|"]
     for name, field in model.model_fields.items():
         values = _values(field.annotation).replace("|", "\\|")
-        default = repr(field.default).replace("'", '"')
+        default = repr(field.get_default(call_default_factory=True)).replace("'", '"')
         rows.append(f"| `{model.prefix}{name}` | `{default}` | {values} | {field.description} |")
     return "\n".join(rows)
 
@@ -114,7 +114,7 @@ def _values(annotation: Any) -> str:
         return _values(parts[0])
     if origin is dict:
         return "a mapping"
-    if origin is tuple:
+    if origin in (tuple, list):
         return f"a list of {_values(parts[0])}"
     words = [_values(part) for part in parts if part is not type(None)]
     return " or ".join(dict.fromkeys(words))

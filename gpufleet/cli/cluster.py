@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
-from gpufleet.cli.cluster_phases import Phase, carry_out
+from gpufleet.cli.cluster_phases import Phase, carry_out, nodes_of
 from gpufleet.cli.cluster_view import (
-    CREATED,
+    REMOVED,
     Unknown,
     kubeconfig_of,
+    not_one_cluster,
     read_cluster,
     why_not_destroy,
 )
@@ -62,8 +62,12 @@ def create(
     runs the checks. May be repeated: what is there stays.
     """
     confirmed(yes, options)
-    targets = _members(inventory)
-    sys.exit(carry_out(creation(inventory, targets, options, yes=yes), json_path, junit))
+    targets = _members(inventory, options)
+    if reason := not_one_cluster(targets):
+        raise click.UsageError(reason)
+    if not yes:
+        _ask("Make these hosts a cluster", targets)
+    sys.exit(carry_out(creation(inventory, targets, options), json_path, junit))
 
 
 @cluster.command(
@@ -75,7 +79,7 @@ def create(
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(inventory: str, as_json: bool) -> None:
     """Show the nodes of the cluster of INVENTORY and their GPUs."""
-    targets = _members(inventory)
+    targets = _members(inventory, ())
     try:
         view = read_cluster(kubeconfig_of(targets))
     except Unknown as error:
@@ -113,56 +117,56 @@ def destroy(
 ) -> None:
     """Take the hosts of INVENTORY out of their cluster.
 
-    Resets every node, removes Kubernetes' packages and files and the kubeconfig. Driver and
-    container toolkit stay unless --all is given. Refused while pods use GPUs.
+    Resets every node, removes Kubernetes' packages and files, and the kubeconfig if it leads to
+    this cluster alone. Driver and container toolkit stay unless --all is given. Refused while pods
+    use GPUs.
     """
     confirmed(yes, options)
-    targets = _members(inventory)
-    access = kubeconfig_of(targets)
-    if not ignore_gpu_pods and (reason := why_not_destroy(access)):
-        click.echo(reason, err=True)
-        sys.exit(ExitStatus.FAILED)
+    targets = _members(inventory, options)
+    if not ignore_gpu_pods:
+        dry = [*_on_hosts(inventory, targets, "destroy_cluster", options), "--dry"]
+        if reason := why_not_destroy(kubeconfig_of(targets), lambda: nodes_of(dry)):
+            click.echo(reason, err=True)
+            sys.exit(ExitStatus.FAILED)
+    if not yes:
+        _ask("Destroy the cluster of these hosts", targets)
     names = ["destroy_cluster", *(["remove"] if everything else [])]
-    phases = [
-        Phase(CREATED[name], _on_hosts(inventory, targets, name, options, yes=yes))
-        for name in names
-    ]
-    code = carry_out(phases, json_path, None)
-    if code == ExitStatus.CONVERGED and access:
-        Path(access).expanduser().unlink(missing_ok=True)
-    sys.exit(code)
+    phases = [Phase(REMOVED[name], _on_hosts(inventory, targets, name, options)) for name in names]
+    sys.exit(carry_out(phases, json_path, None))
 
 
-def creation(
-    inventory: str, targets: Sequence[Target], options: Sequence[str], *, yes: bool
-) -> list[Phase]:
+def creation(inventory: str, targets: Sequence[Target], options: Sequence[str]) -> list[Phase]:
     """The phases of `create`: the API is there once the hosts are nodes."""
-
-    def on_hosts(name: str, *, sure: bool) -> list[str]:
-        return _on_hosts(inventory, targets, name, options, yes=sure)
-
     phases = [
-        Phase("Preflight", on_hosts("preflight", sure=True)),
-        Phase("Hosts", on_hosts("gpu_node", sure=yes)),
+        Phase("Preflight", _on_hosts(inventory, targets, "preflight", options)),
+        Phase("Hosts", _on_hosts(inventory, targets, "gpu_node", options)),
     ]
     if any(CLUSTERS in target.groups for target in targets):
-        words = arguments(inventory, [deploy_file("gpu_cluster")], [CLUSTERS], options, yes=yes)
+        words = arguments(inventory, [deploy_file("gpu_cluster")], [CLUSTERS], options, yes=True)
         phases.append(Phase("GPU stack", [*python_module("pyinfra"), *words]))
     checks = [*python_code(VERIFY), "verify", inventory]
     return [*phases, Phase("Checks", checks, checks=True)]
 
 
 def _on_hosts(
-    inventory: str, targets: Sequence[Target], name: str, options: Sequence[str], *, yes: bool
+    inventory: str, targets: Sequence[Target], name: str, options: Sequence[str]
 ) -> list[str]:
     """pyinfra's command for a deploy on the hosts, without the clusters of the inventory."""
     hosts = [target.name for target in targets if not target.is_cluster]
     limit = hosts if len(hosts) < len(targets) else []
-    words = arguments(inventory, [deploy_file(name)], limit, options, yes=yes)
+    words = arguments(inventory, [deploy_file(name)], limit, options, yes=True)
     return [*python_module("pyinfra"), *words]
 
 
-def _members(inventory: str) -> list[Target]:
+def _ask(question: str, targets: Sequence[Target]) -> None:
+    """Ends the process with status 1 unless the answer is yes."""
+    names = ", ".join(target.name for target in targets if not target.is_cluster)
+    click.confirm(f"{question}: {names}?", abort=True, err=True)
+
+
+def _members(inventory: str, options: Sequence[str]) -> list[Target]:
+    if any(option.partition("=")[0] == "--limit" for option in options):
+        raise click.UsageError("A cluster is created and destroyed whole: --limit is not possible.")
     targets = targets_of(inventory, ())
     if not any(CONTROL_PLANE in target.groups for target in targets):
         raise click.UsageError(f"{inventory} has no host in the group {CONTROL_PLANE}.")

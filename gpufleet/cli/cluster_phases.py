@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +16,10 @@ from xml.etree import ElementTree
 import click
 
 from gpufleet import __version__
+from gpufleet.cli.child import run_child
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.visible import one_line
+from gpufleet.run.report_file import ReportFile, is_junit
 
 SCHEMA = 1
 SUITE = "gpufleet.cluster"
@@ -53,7 +56,9 @@ class Done:
 
 def carry_out(phases: Sequence[Phase], json_path: str | None, junit: str | None) -> int:
     """Run the phases up to the first that fails; returns its exit status, else 0. The reports have
-    those that were not reached too."""
+    those that were not reached too. Before that, click.UsageError for a report that cannot be
+    written."""
+    reports = _prepared(json_path, _is_ours), _prepared(junit, is_junit)
     done: list[Done] = []
     status = 0
     with TemporaryDirectory(prefix="gpufleet-cluster-") as folder:
@@ -68,13 +73,46 @@ def carry_out(phases: Sequence[Phase], json_path: str | None, junit: str | None)
             if status:
                 rest = "; nothing after it was started" if phase is not phases[-1] else ""
                 click.echo(f"{phase.name}: failed{rest}", err=True)
-        if junit:
-            Path(junit).write_text(as_junit(done, results), "utf-8")
-    if json_path:
-        text = json.dumps(as_report(done), indent=2) + "\n"
-        Path(json_path).write_text(text, "utf-8")
+        if reports[1]:
+            reports[1].write(as_junit(done, results))
+    if reports[0]:
+        reports[0].write(json.dumps(as_report(done), indent=2) + "\n")
     known = {int(each) for each in ExitStatus}
     return status if status in known else int(ExitStatus.FAILED)
+
+
+def nodes_of(dry: Sequence[str]) -> list[str]:
+    """The hosts that a dry run of the destruction would reset; those it cannot read count too."""
+    with TemporaryDirectory(prefix="gpufleet-cluster-") as folder:
+        report = Path(folder, "report.json")
+        environment = {**os.environ, "GPUFLEET_REPORT": str(report)}
+        subprocess.run(dry, env=environment, check=False, capture_output=True)
+        data = json.loads(report.read_text("utf-8")) if report.is_file() else {"hosts": {}}
+    hosts: dict[str, Any] = data["hosts"]
+    return [
+        name
+        for name, host in hosts.items()
+        if host["failed"] or (host.get("kubernetes") or {}).get("before")
+    ]
+
+
+def _prepared(path: str | None, ours: Callable[[bytes], bool]) -> ReportFile | None:
+    file = ReportFile(Path(path), ours) if path else None
+    try:
+        if file:
+            file.prepare()
+    except OSError as error:
+        raise click.UsageError(f"Cannot write {path}: {error.strerror or error}") from error
+    return file
+
+
+def _is_ours(text: bytes) -> bool:
+    """Whether a file is empty or a report of phases."""
+    try:
+        data = json.loads(text) if text.strip() else {"phases": []}
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(data, dict) and isinstance(data.get("phases"), list)
 
 
 def as_report(done: Iterable[Done]) -> dict[str, Any]:
@@ -116,7 +154,7 @@ def _run(phase: Phase, folder: Path, results: Path) -> Done:
     else:
         environment["GPUFLEET_REPORT"] = str(report)
     began = time.monotonic()
-    status = subprocess.run(words, env=environment, check=False).returncode
+    status = run_child(words, environment)
     seconds = time.monotonic() - began
     found = json.loads(report.read_text("utf-8")) if report.is_file() else None
     return Done(phase.name, status, seconds, found)
@@ -129,4 +167,4 @@ def _errors(report: dict[str, Any] | None) -> str:
         blockers = [each for each in host.get("findings", ()) if each.get("severity") == "blocker"]
         lines += [f"{name}: {each['code']} {each['message']}" for each in blockers]
         lines += [f"{name}: {error}" for error in host.get("errors", ())]
-    return "\n".join(lines)
+    return "\n".join(one_line(line) for text in lines for line in text.splitlines())

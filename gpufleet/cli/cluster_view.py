@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from gpufleet.verify.inventory import Target
 
 KEY = "kubernetes_kubeconfig"
 SYSTEM = ("kube-system", "kube-flannel")  # namespaces of the cluster's own pods
-CREATED = {"destroy_cluster": "Kubernetes", "remove": "Driver and container toolkit"}
+REMOVED = {"destroy_cluster": "Kubernetes", "remove": "Driver and container toolkit"}
 SHOWN = 5  # pods in a sentence
 
 
@@ -76,14 +76,28 @@ def read_cluster(kubeconfig: str) -> View:
     return View(version, tuple(members(nodes, pods)), tuple(unready_pods(pods, SYSTEM)))
 
 
-def why_not_destroy(kubeconfig: str) -> str:
-    """ "" if no pod uses a GPU, or if no cluster was created; else a finding as text."""
-    if kubeconfig and not Path(kubeconfig).expanduser().exists():
-        return ""
+def not_one_cluster(targets: Sequence[Target]) -> str:
+    """Why the inventory's cluster is not the one of its hosts; "" if it is, or if it has none."""
+    created = kubeconfig_of(targets)
+    for target in targets:
+        used = str(target.data.get("cluster_kubeconfig") or "")
+        if target.is_cluster and (not created or _file(used) != _file(created)):
+            return (
+                f"cluster_kubeconfig of {target.name} ({used or 'not set'}) must be {KEY} of the "
+                f"control plane ({created or 'not set'}): the GPU stack goes to the new cluster."
+            )
+    return ""
+
+
+def why_not_destroy(kubeconfig: str, nodes: Callable[[], Sequence[str]]) -> str:
+    """The finding as text that pods use GPUs, or that this is unknown; "" if none does. `nodes`:
+    returns the hosts that are nodes, asked for where the cluster cannot be."""
     try:
         _, _, pods = _asked(kubeconfig)
     except Unknown as error:
-        return _text(found.GPU_PODS_UNKNOWN(reason=str(error)))
+        there = nodes()
+        reason = f"{error} These hosts are nodes: {', '.join(there)}."
+        return _text(found.GPU_PODS_UNKNOWN(reason=reason)) if there else ""
     names = gpu_pods(pods)
     if not names:
         return ""
@@ -95,13 +109,17 @@ def why_not_destroy(kubeconfig: str) -> str:
 def _asked(kubeconfig: str) -> tuple[str, list[Any], list[Any]]:
     """Version, nodes and pods of the cluster."""
     if not kubeconfig:
-        raise Unknown(_text(found.NO_KUBECONFIG(key=KEY)))
+        raise Unknown(found.NO_KUBECONFIG(key=KEY).message)
     try:
         api = ClusterApi(KubeAccess(str(Path(kubeconfig).expanduser())))
         version = str(api.get("/version").get("gitVersion") or "")
         return version, api.list("/api/v1/nodes"), api.list("/api/v1/pods")
     except Stopped as error:
-        raise Unknown("\n".join(_text(each) for each in error.findings)) from error
+        raise Unknown(" ".join(f"{each.code} {each.message}" for each in error.findings)) from error
+
+
+def _file(path: str) -> Path:
+    return Path(path).expanduser().absolute()
 
 
 def _text(finding: Any) -> str:

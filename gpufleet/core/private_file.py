@@ -15,7 +15,8 @@ def write_private(path: Path, text: str) -> bool:
     """
     if path.is_file() and not path.stat().st_mode & 0o077 and path.read_text("utf-8") == text:
         return False
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for folder in reversed([each for each in path.parents if not each.exists()]):
+        folder.mkdir(mode=0o700, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

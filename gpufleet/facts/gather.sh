@@ -544,8 +544,8 @@ done </proc/swaps
 for path in /sys/class/net/*/device; do
 [ -e "$path" ] && line "${path%/device}/address" && say "mac $line"
 done
-for path in /etc/kubernetes/admin.conf /etc/kubernetes/kubelet.conf /etc/kubernetes/manifests/* \
-/var/lib/etcd/member /etc/cni/net.d/* /var/lib/gpufleet/kubernetes.*; do
+for path in /etc/kubernetes/*.conf /etc/kubernetes/manifests/* /etc/kubernetes/pki/* \
+/var/lib/kubelet/config* /var/lib/etcd/member /etc/cni/net.d/* /var/lib/gpufleet/kubernetes.*; do
 [ -e "$path" ] && say "path $path"
 done
 

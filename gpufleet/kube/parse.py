@@ -64,13 +64,13 @@ def parse_node(answer: Answer) -> ClusterNode:
 
 def _extended(resources: Mapping[str, str]) -> dict[str, int]:
     return {
-        name: _count(quantity)
+        name: count_of(quantity)
         for name, quantity in resources.items()
         if "/" in name and not name.startswith(_OWN_DOMAINS)
     }
 
 
-def _count(quantity: str) -> int:
+def count_of(quantity: str) -> int:
     """The count of an extended resource; the API may write it with a suffix."""
     match = _QUANTITY.fullmatch(str(quantity))
     if match is None:

@@ -21,12 +21,13 @@ def conclude(
     containerd = plan.containerd
     part = (
         FilePart(config=containerd.config, changes=ChangesPart.of(containerd.record))
-        if (containerd)
+        if containerd
         else old.containerd
     )
     entry = KubernetesEntry(
         version=version,
         part=plan.part,
+        network=plan.network,
         containerd=part,
         packages=versions_of(plan.family.packages, facts, found),
         held=settings.hold,

@@ -32,13 +32,13 @@ CGROUPS_V1_ACCEPTED = warning(
 NO_CONTAINERD = blocker(
     "GF934",
     "containerd is not installed",
-    "Kubernetes requires containerd on this host, and there is none.",
+    "Kubernetes requires containerd on this host, which has none.",
     "Install the package containerd (or containerd.io) first.",
 )
 CONTAINERD_TOO_OLD = blocker(
     "GF935",
     "containerd is too old",
-    "Kubernetes {version} requires containerd 2.0 or newer; the host has {installed}.",
+    "Kubernetes {version} requires containerd {minimum} or newer; the host has {installed}.",
     "Upgrade containerd, or set kubernetes_version to an older minor.",
 )
 SWAP_ON = blocker(
@@ -100,8 +100,33 @@ SEVERAL_CONTROL_PLANES = blocker(
 CONTROL_PLANE_MISSING = blocker(
     "GF944",
     "Control plane is not part of the run",
-    "To join, the host needs a token from {control_plane}, which {reason}.",
+    "To join, the host needs a token from {control_plane}, which is not part of this run.",
     "Run again with --limit {control_plane} in addition.",
+)
+CONTROL_PLANE_FAILED = blocker(
+    "GF959",
+    "Control plane failed",
+    "To join, the host needs a token from {control_plane}, which failed in this run.",
+    "Correct the errors of {control_plane} and run again.",
+)
+CLUSTER_DIFFERS = blocker(
+    "GF960",
+    "Setting of the cluster differs between hosts",
+    "{key} of this host is not that of the control plane {control_plane}, and a cluster has one.",
+    "Set {key} once for all hosts of the cluster.",
+)
+VERSION_AHEAD = blocker(
+    "GF961",
+    "Host is newer than its control plane",
+    "The kubelet has version {installed}, the control plane {cluster}: a newer kubelet must not "
+    "join.",
+    "Set kubernetes_version to {cluster} and run again.",
+)
+PART_CHANGED = blocker(
+    "GF962",
+    "Node has another role in its cluster",
+    "The host joined as {before} and is {wanted} in the inventory.",
+    "Put it back into its group, or take it out of the cluster first: gpufleet cluster destroy.",
 )
 CRI_DISABLED = blocker(
     "GF945",
@@ -131,13 +156,14 @@ NOT_READY = blocker(
     "GF949",
     "Node is not Ready",
     "The node, or the network of its pods, is not Ready after {seconds} s. Its condition follows.",
-    'See `journalctl -u kubelet` on the host; with kubernetes_network = "none", install a network.',
+    "See `journalctl -u kubelet` on the host, correct the cause and run again.",
 )
 DUPLICATE_MACHINE = blocker(
     "GF950",
-    "Two hosts with one machine id",
+    "Two hosts with one identity",
     "{others} has the same {what} ({value}): Kubernetes takes clones for one node.",
-    "Give this host its own: rm /etc/machine-id && systemd-machine-id-setup, then reboot.",
+    "Give this host its own. For a machine id: rm /etc/machine-id && systemd-machine-id-setup, "
+    "then reboot.",
 )
 PREPARE_FAILED = blocker(
     "GF951",
@@ -151,6 +177,20 @@ CLOCK_APART = blocker(
     "The host's clock differs by {seconds} seconds from this machine's: certificates and tokens "
     "are refused.",
     "Set the clock: timedatectl set-ntp true, or chronyc makestep.",
+)
+OTHER_CLUSTER = blocker(
+    "GF963",
+    "Host is a node of another cluster by now",
+    "The certificate authority on the host is not that of the cluster that gpufleet made it a node "
+    "of, so it is not reset.",
+    "If that cluster may go, run `kubeadm reset` on the host and remove "
+    "/var/lib/gpufleet/kubernetes.*.",
+)
+ACCESS_UNUSABLE = blocker(
+    "GF964",
+    "Kubeconfig of the control plane is not usable",
+    "/etc/kubernetes/admin.conf on the host is not one that kubeadm writes: {problem}.",
+    "Look at the file: gpufleet copies certificates and a server, and nothing that runs programs.",
 )
 KUBECONFIG_OTHERS = blocker(
     "GF954",
@@ -167,7 +207,7 @@ GPU_PODS_RUN = blocker(
 GPU_PODS_UNKNOWN = blocker(
     "GF956",
     "Unknown whether pods use GPUs",
-    "The cluster cannot be asked for pods that use GPUs. {reason}",
+    "The cluster cannot be asked for pods that use GPUs: {reason}",
     "Make the cluster reachable, or add --ignore-gpu-pods.",
 )
 NO_KUBECONFIG = blocker(

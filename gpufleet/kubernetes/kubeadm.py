@@ -27,6 +27,7 @@ class JoinToken:
     endpoint: str  # address:port of the API server
     token: str = field(repr=False)
     hash: str  # sha256:… of the cluster's certificate authority
+    version: str  # of the control plane's kubelet, as 1.36.3
 
 
 def init_configuration(settings: KubernetesSettings, version: str) -> str:
@@ -34,7 +35,7 @@ def init_configuration(settings: KubernetesSettings, version: str) -> str:
     init: dict[str, Any] = {
         "apiVersion": API,
         "kind": "InitConfiguration",
-        "bootstrapTokens": [],
+        "bootstrapTokens": [{"ttl": "1m0s"}],  # without one, kubeadm makes one for a day
         "timeouts": SLOW,
         "nodeRegistration": _registration(settings, controls=True),
     }
@@ -74,24 +75,6 @@ def join_configuration(settings: KubernetesSettings, token: JoinToken) -> str:
             "nodeRegistration": _registration(settings, controls=False),
         }
     )
-
-
-def may_replace(there: str, new: str) -> bool:
-    """Whether the text of a kubeconfig file is empty, or has access to the same server and to no
-    other."""
-    if not there.strip():
-        return True
-    servers = _servers(there)
-    return len(servers) == 1 and servers == _servers(new)
-
-
-def _servers(text: str) -> list[str]:
-    """The servers that a kubeconfig names; [] if the text is none."""
-    try:
-        data = yaml.safe_load(text)
-        return [str(each["cluster"]["server"]) for each in data["clusters"]]
-    except (yaml.YAMLError, KeyError, TypeError):
-        return []
 
 
 def cgroup_driver(settings: KubernetesSettings) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from gpufleet.kube.parse import Answer, condition, parse_node
+from gpufleet.core.visible import one_line
+from gpufleet.kube.parse import Answer, condition, count_of, parse_node
 
 ROLE_LABEL = "node-role.kubernetes.io/"
 GPU = ("nvidia.com/gpu", "nvidia.com/mig-")
@@ -63,11 +64,11 @@ def _member(node: Answer, used: Mapping[str, int]) -> Member:
     message = str(reported[0].get("message") or "") if reported else ""
     reason = "" if ready else message or "it has not reported"
     return Member(
-        name=parsed.name,
+        name=one_line(parsed.name),
         ready=ready,
-        reason=reason,
+        reason=one_line(reason),
         part="control-plane" if f"{ROLE_LABEL}control-plane" in parsed.labels else "worker",
-        version=str((status.get("nodeInfo") or {}).get("kubeletVersion") or ""),
+        version=one_line(str((status.get("nodeInfo") or {}).get("kubeletVersion") or "")),
         gpus=sum(count for name, count in parsed.allocatable.items() if name.startswith(GPU)),
         used=used[parsed.name],
         cordoned=bool((node.get("spec") or {}).get("unschedulable")),
@@ -75,13 +76,14 @@ def _member(node: Answer, used: Mapping[str, int]) -> Member:
 
 
 def _requested(pod: Answer) -> int:
-    """GPUs that a pod holds; 0 once it has ended."""
+    """GPUs that a pod holds, of all its containers; 0 once it has ended."""
     if _ended(pod):
         return 0
     found = 0
-    for container in _spec(pod).get("containers") or ():
+    spec = _spec(pod)
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
         limits = (container.get("resources") or {}).get("limits") or {}
-        found += sum(int(count) for name, count in limits.items() if name.startswith(GPU))
+        found += sum(count_of(str(count)) for name, count in limits.items() if name.startswith(GPU))
     return found
 
 
@@ -94,4 +96,4 @@ def _spec(pod: Answer) -> Mapping[str, Any]:
 
 
 def _name(pod: Answer) -> str:
-    return f"{pod['metadata'].get('namespace', '')}/{pod['metadata']['name']}"
+    return one_line(f"{pod['metadata'].get('namespace', '')}/{pod['metadata']['name']}")

@@ -26,6 +26,13 @@ class Requirement(Sourced):
     since: str
 
 
+class ContainerdLimit(Sourced):
+    """The oldest containerd of a minor and those after it."""
+
+    since: str
+    minimum: str
+
+
 class HostLimits(Sourced):
     """The least that a control plane has."""
 
@@ -57,6 +64,7 @@ class Kubernetes(Sourced):
     packages: tuple[str, ...]
     repository: KubernetesRepository
     requirements: tuple[Requirement, ...]
+    containerds: tuple[ContainerdLimit, ...]
     hosts: HostLimits
     pause: tuple[PauseImage, ...]
     flannel: Flannel
@@ -65,6 +73,12 @@ class Kubernetes(Sourced):
         """Whether a minor (1.36) has a requirement."""
         since = next(each.since for each in self.requirements if each.name == name)
         return version_tuple(minor) >= version_tuple(since)
+
+    def containerd(self, minor: str) -> str:
+        """The oldest containerd that a minor runs on."""
+        wanted = version_tuple(minor)
+        fitting = [each for each in self.containerds if version_tuple(each.since) <= wanted]
+        return max(fitting, key=lambda each: version_tuple(each.since)).minimum
 
     def pause_image(self, minor: str) -> str:
         """ "" for a minor whose image the catalog does not list: containerd's own is used."""

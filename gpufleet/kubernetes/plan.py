@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from gpufleet.core.distributions import Distribution
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.distribution import distribution_of
+from gpufleet.facts.files import HOME
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.kubernetes import findings as found
@@ -19,17 +20,20 @@ from gpufleet.kubernetes.containerd import CERTS, Required, plan_containerd
 from gpufleet.kubernetes.kubeadm import cgroup_driver
 from gpufleet.kubernetes.models import KubernetesCatalog
 from gpufleet.kubernetes.preflight import apart, obstacles
+from gpufleet.kubernetes.roster import Part, roster
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.packages.repository import Repository, RepositoryPlan, plan_repository
 from gpufleet.packages.transaction import Family, to_hold
 from gpufleet.role.protocol import RoleContext
 from gpufleet.toolkit.runtime_model import RuntimePlan
 
-JOINED = "/var/lib/gpufleet/kubernetes.joined"
-BEGUN = "/var/lib/gpufleet/kubernetes.begun"
+JOINED = f"{HOME}/kubernetes.joined"  # it is a node
+BEGUN = f"{HOME}/kubernetes.begun"  # kubeadm did not succeed yet, or a reset did not
+NETWORKED = f"{HOME}/kubernetes.network"  # the network's objects were applied
+READY = f"{HOME}/kubernetes.ready"  # the node was Ready, with its network
+INSTALLING = (f"{HOME}/kubernetes.before", f"{HOME}/kubernetes.before.begun")  # packages
 MODULES = "/etc/modules-load.d/gpufleet-kubernetes.conf"
 SYSCTLS = "/etc/sysctl.d/90-gpufleet-kubernetes.conf"
-Part = Literal["control-plane", "worker"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,9 @@ class KubernetesPlan:
     files: tuple[FileWrite, ...]  # those that differ on the host
     containerd: RuntimePlan | None
     joined: bool  # the host is a node of the cluster
+    network: str  # flannel or none
+    networks: bool  # the network's objects are to be applied
+    waits: bool  # the node is to become Ready
     reset: bool  # an earlier run broke off while it joined
     control_plane: str  # name of the host that the others join by
     ignored: tuple[str, ...]  # checks of kubeadm that the settings accept to fail
@@ -53,7 +60,8 @@ class KubernetesPlan:
     @property
     def converged(self) -> bool:
         changes = self.containerd is not None and bool(self.containerd.changes)
-        return self.joined and not (self.needed or self.hold or self.files or changes)
+        steps = self.needed or self.hold or self.files or changes
+        return self.joined and not (steps or self.networks or self.waits)
 
     @property
     def needed(self) -> bool:
@@ -81,20 +89,23 @@ def plan_kubernetes(
         return None, ()
     facts, known, planes = context.facts, catalog.kubernetes, context.place.control_planes
     part: Part = "control-plane" if CONTROL_PLANE in context.place.groups else "worker"
-    joined = JOINED in facts.cluster_host.paths
+    paths = facts.cluster_host.paths
+    joined = JOINED in paths
     before = _installed(facts)
-    version = settings.version or (before if joined and before else known.newest)
+    stays = before if joined and settings.version is None else None
+    version = settings.version or stays or known.newest
     minor = ".".join(version.split(".")[:2])
-    place = distribution_of(facts.os, catalog.distributions)
-    problems = list(_problems(version, minor, place, catalog))
-    if place is None or problems:
+    system = distribution_of(facts.os, catalog.distributions)
+    problems = list(_problems(version, minor, system, catalog, chosen=not stays))
+    if system is None or problems:
         return None, tuple(problems)
-    ours = joined or BEGUN in facts.cluster_host.paths
+    ours = joined or not paths.isdisjoint((BEGUN, *INSTALLING))
     problems += obstacles(settings, facts, known, minor, part == "control-plane", ours=ours)
     problems += apart(context)
-    problems += _roster(context)
-    needed = before is None or not _fits(before, version)
-    if needed and joined and before:
+    problems += roster(settings, context, part, joined=joined)
+    missing = any(not _is_installed(facts, name) for name in known.packages)
+    needed = before is None or missing or not _fits(before, version)
+    if joined and before and not _fits(before, version):
         problems.append(found.UPGRADE_REFUSED(installed=before, wanted=version))
     if "containerd" not in facts.runtimes:
         return None, tuple(problems)
@@ -103,8 +114,10 @@ def plan_kubernetes(
     file = facts.files.get(path)
     text = context.texts.get(path, file.content if file else None)
     containerd, notes = plan_containerd(facts, catalog, required, text)
-    repository = plan_repository(_repository(settings, catalog, place, minor), facts, wanted=needed)
+    source = _repository(settings, catalog, system, minor)
+    repository = plan_repository(source, facts, wanted=needed)
     wanted = tuple(host_files(settings))
+    networked = settings.network == "flannel"
     plan = KubernetesPlan(
         part=part,
         version=version,
@@ -116,7 +129,10 @@ def plan_kubernetes(
         files=tuple(file for file in wanted if not file.is_on(facts)),
         containerd=containerd,
         joined=joined,
-        reset=BEGUN in facts.cluster_host.paths,
+        network=settings.network,
+        networks=networked and part == "control-plane" and NETWORKED not in paths,
+        waits=networked and READY not in paths,
+        reset=BEGUN in paths,
         control_plane=planes[0] if planes else "",
         ignored=("SystemVerification",) if settings.kubelet.get("failCgroupV1") is False else (),
     )
@@ -136,8 +152,11 @@ def _family(packages: tuple[str, ...], version: str, facts: NodeFacts, needed: b
 
 
 def _installed(facts: NodeFacts) -> str | None:
-    package = facts.packages.get("kubelet")
-    return package.upstream if package and package.state == "installed" else None
+    return facts.packages["kubelet"].upstream if _is_installed(facts, "kubelet") else None
+
+
+def _is_installed(facts: NodeFacts, name: str) -> bool:
+    return name in facts.packages and facts.packages[name].state == "installed"
 
 
 def _fits(installed: str, version: str) -> bool:
@@ -145,39 +164,37 @@ def _fits(installed: str, version: str) -> bool:
 
 
 def _problems(
-    version: str, minor: str, place: Distribution | None, catalog: KubernetesCatalog
+    version: str,
+    minor: str,
+    system: Distribution | None,
+    catalog: KubernetesCatalog,
+    *,
+    chosen: bool,
 ) -> Iterator[Finding]:
-    """Why no plan can be made at all."""
+    """Why no plan can be made at all. `chosen`: the version is not what a node has anyway."""
     known = catalog.kubernetes
     managers = {name for layout in known.repository.layouts for name in layout.managers}
-    if place is None or place.manager not in managers:
-        title = place.title if place else "this distribution"
+    if system is None or system.manager not in managers:
+        title = system.title if system else "this distribution"
         yield found.NO_PACKAGES(distribution=title)
-    if not version_tuple(known.oldest) <= version_tuple(minor) <= version_tuple(known.newest):
+    if chosen and not version_tuple(known.oldest) <= version_tuple(minor) <= version_tuple(
+        known.newest
+    ):
         yield found.VERSION_UNKNOWN(
             version=version, date=known.as_of, oldest=known.oldest, newest=known.newest
         )
 
 
-def _roster(context: RoleContext) -> Iterator[Finding]:
-    """What the inventory must say."""
-    planes = context.place.control_planes
-    if not planes:
-        yield found.NO_CONTROL_PLANE()
-    elif len(planes) > 1:
-        yield found.SEVERAL_CONTROL_PLANES(names=", ".join(planes))
-
-
 def _repository(
-    settings: KubernetesSettings, catalog: KubernetesCatalog, place: Distribution, minor: str
+    settings: KubernetesSettings, catalog: KubernetesCatalog, system: Distribution, minor: str
 ) -> Repository:
     source = catalog.kubernetes.repository
     own = settings.repo_key_fingerprint
-    layout = next(each for each in source.layouts if place.manager in each.managers)
-    url = f"{settings.repo_url or source.base}/{source.paths[place.style].format(minor=minor)}"
+    layout = next(each for each in source.layouts if system.manager in each.managers)
+    url = f"{settings.repo_url or source.base}/{source.paths[system.style].format(minor=minor)}"
     return Repository(
         name=layout.name,
-        manager=place.manager,
+        manager=system.manager,
         url=url,
         key_url=f"{url}{source.key.file}",
         key_fingerprints=(own,) if own else source.key.fingerprints,

@@ -57,8 +57,11 @@ def _runtime(facts: NodeFacts, known: Kubernetes, minor: str) -> Iterator[Findin
     runtime = facts.runtimes.get("containerd")
     if runtime is None:
         yield found.NO_CONTAINERD()
-    elif known.requires("containerd-2", minor) and version_tuple(runtime.version)[:1] < (2,):
-        yield found.CONTAINERD_TOO_OLD(version=minor, installed=runtime.version)
+        return
+    minimum = known.containerd(minor)
+    if version_tuple(runtime.version) < version_tuple(minimum):
+        there = runtime.version
+        yield found.CONTAINERD_TOO_OLD(version=minor, minimum=minimum, installed=there)
 
 
 def _others(facts: NodeFacts, controls: bool) -> Iterator[Finding]:
@@ -67,7 +70,8 @@ def _others(facts: NodeFacts, controls: bool) -> Iterator[Finding]:
         yield found.FOREIGN_NODE()
         return
     left = sorted(path for path in facts.cluster_host.paths if path.startswith("/etc/kubernetes/"))
-    left += sorted(path for path in facts.cluster_host.paths if path.startswith("/var/lib/etcd/"))
+    places = ("/var/lib/etcd/", "/var/lib/kubelet/")
+    left += sorted(path for path in facts.cluster_host.paths if path.startswith(places))
     if left:
         yield found.LEFTOVERS(paths=", ".join(left))
     ports = PORTS["control-plane" if controls else "worker"]

@@ -14,4 +14,5 @@ class KubernetesEntry(RoleEntry):
     role: ClassVar[str] = "kubernetes"
 
     part: str = ""  # control-plane or worker
+    network: str = ""  # flannel or none
     containerd: FilePart = FilePart()

@@ -10,6 +10,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.kubernetes.containerd import plan_without
 from gpufleet.kubernetes.plan import BEGUN, JOINED
 from gpufleet.kubernetes.record import KubernetesEntry
+from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.role.protocol import Removal, RemovalContext
 from gpufleet.toolkit.config.model import Record
 from gpufleet.toolkit.runtime_model import RuntimePlan
@@ -20,6 +21,8 @@ class KubernetesRemoval(Removal):
     """What is removed besides packages and files."""
 
     reset: bool = False
+    network: str = ""  # flannel or none
+    kubeconfig: str | None = None  # file on this machine that goes with the cluster
     containerd: RuntimePlan | None = None
     findings: tuple[Finding, ...] = ()
 
@@ -34,9 +37,16 @@ class KubernetesRemoval(Removal):
         return {"kubernetes": self.reset}
 
 
-def plan_kubernetes_removal(context: RemovalContext[KubernetesEntry]) -> KubernetesRemoval:
+def plan_kubernetes_removal(
+    settings: KubernetesSettings, context: RemovalContext[KubernetesEntry]
+) -> KubernetesRemoval:
     """The reset of a node that gpufleet made, also of one that it only began to make."""
     facts, part = context.facts, context.entry.containerd
     ours = bool({JOINED, BEGUN} & facts.cluster_host.paths)
     record = part.changes.record if part.changes else Record()
-    return KubernetesRemoval(ours, plan_without(facts, record, part.config))
+    return KubernetesRemoval(
+        reset=ours,
+        network=context.entry.network or settings.network,
+        kubeconfig=settings.kubeconfig if context.entry.part != "worker" else None,
+        containerd=plan_without(facts, record, part.config),
+    )

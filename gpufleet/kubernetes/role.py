@@ -65,6 +65,8 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
             and plan.containerd.change,
             "reset what an earlier run left": plan.reset,
             f"{verb}{where}": not plan.joined,
+            "install the network of the pods": plan.networks,
+            "wait until the node is Ready": plan.waits,
         }
         return named(self.name, done)
 
@@ -90,7 +92,7 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
     def removal(
         self, settings: KubernetesSettings, context: RemovalContext[KubernetesEntry]
     ) -> KubernetesRemoval | None:
-        return plan_kubernetes_removal(context)
+        return plan_kubernetes_removal(settings, context)
 
     def main_packages(self, catalog: KubernetesCatalog) -> tuple[str, ...]:
         return ("kubelet",)

@@ -34,6 +34,7 @@ Network = Annotated[str, AfterValidator(_network)]
 _PREFIX = r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?"
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _OURS = ("kubelet.kubernetes.io", "node.kubernetes.io")
+_KNOWN = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 
 
 def _own_label(value: str) -> str:
@@ -42,10 +43,14 @@ def _own_label(value: str) -> str:
     Source: https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction
     """
     domain = value.partition("/")[0] if "/" in value else ""
-    reserved = domain.endswith(("kubernetes.io", "k8s.io"))
-    if reserved and not any(domain == own or domain.endswith(f".{own}") for own in _OURS):
+    reserved = _below(domain, "kubernetes.io") or _below(domain, "k8s.io")
+    if reserved and value not in _KNOWN and not any(_below(domain, own) for own in _OURS):
         raise ValueError("is reserved: a kubelet must not set labels of kubernetes.io and k8s.io")
     return value
+
+
+def _below(domain: str, parent: str) -> bool:
+    return domain == parent or domain.endswith(f".{parent}")
 
 
 Label = Annotated[
@@ -80,14 +85,14 @@ class KubernetesSettings(RoleSettings):
     pod_subnet: Network = Field("10.244.0.0/16", description="Addresses of pods.")
     service_subnet: Network = Field("10.96.0.0/12", description="Addresses of services.")
     control_plane_pods: bool = Field(
-        False, description="Let ordinary pods run on the control plane."
+        False, description="Allow scheduling of pods on the control plane."
     )
     labels: dict[Label, LabelValue] = Field(
-        default_factory=dict, description="Labels that the node has from its start."
+        default_factory=dict, description="Labels that the node gets when it joins."
     )
     taints: list[Taint] = Field(
         default_factory=list,
-        description="Taints that the node has from its start, as `key=value:NoSchedule`.",
+        description="Taints that the node gets when it joins, as `key=value:NoSchedule`.",
     )
     kubelet: dict[str, Any] = Field(
         default_factory=dict, description="Further fields of KubeletConfiguration."

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,8 @@ class Place:
 
     groups: frozenset[str] = frozenset()
     control_planes: tuple[str, ...] = ()  # hosts of the group control_plane, in its order
+    plane: Mapping[str, Any] = field(default_factory=dict)  # data of the first control plane
+    plane_runs: bool = True  # it is part of the run
     twins: tuple[Twin, ...] = ()  # of hosts read before this one
 
 

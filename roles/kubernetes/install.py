@@ -36,7 +36,6 @@ def install(node: Node) -> None:
         and provenance.is_current(node, conclude(settings, node.facts, plan, None))
     ):
         return  # steps that have nothing to do cost more than asking the host
-    flannel = settings.network == "flannel"
     known = load_catalog().kubernetes.flannel
     manifest = render("kubernetes/flannel.yaml", flannel=known, network=settings.pod_subnet)
 
@@ -55,8 +54,8 @@ def install(node: Node) -> None:
         return conclude(settings, node.facts, plan, found.value)
 
     joining.start("Start the control plane", plan, settings, installed)
-    joining.install_network("Install the network of the pods", plan, manifest if flannel else "")
-    joining.join("Join the cluster", plan, settings)
-    joining.wait_ready("Wait until the node is Ready", plan, flannel)
+    joining.install_network("Install the network of the pods", plan, manifest)
+    joining.join("Join the cluster", plan, settings, installed)
+    joining.wait_ready("Wait until the node is Ready", plan)
     joining.fetch_access("Write the kubeconfig", plan, settings.kubeconfig)
     provenance.record("Record what was installed", node, result)

@@ -10,7 +10,9 @@ from gpufleet.toolkit import operations as runtimes
 
 def first(node: RemovalNode) -> None:
     """Take the host out of its cluster."""
-    joining.reset("Take the host out of its cluster", node.plan.of(KUBERNETES).reset)
+    plan = node.plan.of(KUBERNETES)
+    joining.forget_access("Remove the kubeconfig", plan.kubeconfig if plan.reset else None)
+    joining.reset("Take the host out of its cluster", plan.reset, plan.network)
 
 
 def before(node: RemovalNode) -> None:

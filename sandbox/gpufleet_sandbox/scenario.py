@@ -24,6 +24,9 @@ WantedBy=multi-user.target
 KUBELET = """\
 [Service]
 ExecStartPre=/bin/ln -sf /dev/null /dev/kmsg
+# first on systemd's PATH: containers of pods see the GPUs
+ExecStartPre=/bin/ln -sf /usr/lib/sim/runc /usr/local/sbin/runc
+ExecStopPost=/bin/rm -f /usr/local/sbin/runc
 """
 OLD_GROUPS = """\
 Environment=KUBELET_EXTRA_ARGS=--cgroup-root=/node-%H
@@ -74,9 +77,6 @@ def _kubelet(root: Path) -> None:
     unified = Path("/sys/fs/cgroup/cgroup.controllers").exists()
     text = KUBELET if unified else KUBELET + OLD_GROUPS
     _put(root, "/etc/systemd/system/kubelet.service.d/sandbox.conf", text)
-    runc = root / "usr/local/sbin/runc"  # first on systemd's PATH: its containers see the GPUs
-    runc.parent.mkdir(parents=True)
-    runc.symlink_to("/usr/lib/sim/runc")
 
 
 def _apt_source(root: Path, kind: HostKind, mirror_home: Path) -> None:

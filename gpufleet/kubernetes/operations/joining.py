@@ -10,6 +10,7 @@ from pyinfra.api import FunctionCommand, Host, State, StringCommand
 
 from gpufleet.core.private_file import write_private
 from gpufleet.core.stopped import Stopped
+from gpufleet.core.versions import version_tuple
 from gpufleet.facts.files import HOME
 from gpufleet.host.asking import answer, arguments, framed
 from gpufleet.host.boundary import step
@@ -19,13 +20,21 @@ from gpufleet.host.shell import command, explain, script, stop, upload
 from gpufleet.host.sudo import run
 from gpufleet.host.trouble import refusal
 from gpufleet.kubernetes import findings as found
+from gpufleet.kubernetes.access import administrator, may_replace
 from gpufleet.kubernetes.kubeadm import (
     JoinToken,
     init_configuration,
     join_configuration,
-    may_replace,
 )
-from gpufleet.kubernetes.plan import BEGUN, JOINED, MODULES, SYSCTLS, KubernetesPlan
+from gpufleet.kubernetes.plan import (
+    BEGUN,
+    JOINED,
+    MODULES,
+    NETWORKED,
+    READY,
+    SYSCTLS,
+    KubernetesPlan,
+)
 from gpufleet.kubernetes.settings import KubernetesSettings
 
 ADMIN = "/etc/kubernetes/admin.conf"
@@ -37,7 +46,7 @@ NETWORK = "kube-flannel"  # namespace of templates/kubernetes/flannel.yaml.j2
 @operation
 def prepare(plan: KubernetesPlan) -> Commands:
     """
-    Load the kernel's modules and settings, enable the kubelet.
+    Load the kernel's modules and settings.
 
     + plan: of the host
     """
@@ -67,24 +76,29 @@ def start(
 
 
 @operation
-def join(plan: KubernetesPlan, settings: KubernetesSettings) -> Commands:
+def join(
+    plan: KubernetesPlan, settings: KubernetesSettings, version: Callable[[], str | None]
+) -> Commands:
     """
     Join the cluster of the control plane, with a token that lives for minutes.
 
     + plan: of the host
     + settings: of the role
+    + version: installed version, known when the step runs
     """
     if plan.part != "worker" or plan.joined:
         host.noop("the host is a node")
         return
     there = state.inventory.get_host(plan.control_plane)
-    failed = there in state.failed_hosts or there not in state.activated_hosts
-    if failed or not there.connected:
-        reason = "failed" if there in state.failed_hosts else "is not part of this run"
-        problem = found.CONTROL_PLANE_MISSING(control_plane=there.name, reason=reason)
-        yield stop(host.name, problem)
+    if there in state.failed_hosts or not there.connected:
+        yield stop(host.name, found.CONTROL_PLANE_FAILED(control_plane=there.name))
         return
     token = _token(plan.control_plane)
+    installed = version() or plan.version
+    if version_tuple(installed)[:2] > version_tuple(token.version)[:2]:
+        problem = found.VERSION_AHEAD(installed=installed, cluster=token.version)
+        yield stop(host.name, problem)
+        return
     message = explain(host.name, found.JOIN_FAILED())
     yield from _kubeadm("join", join_configuration(settings, token), plan, message)
 
@@ -95,30 +109,29 @@ def install_network(plan: KubernetesPlan, manifest: str) -> Commands:
     Install the network between pods, from the control plane.
 
     + plan: of the host
-    + manifest: Kubernetes objects; "" for none
+    + manifest: Kubernetes objects
     """
-    if plan.part != "control-plane" or not manifest or plan.joined:
-        host.noop("the network is installed")
+    if not plan.networks:
+        host.noop("the network is installed, or not gpufleet's to install here")
         return
     path = f"{INCOMING}/{stamp()}.yaml"
     yield upload(manifest.encode(), path)
     message = explain(host.name, found.NETWORK_FAILED(network="flannel"))
-    yield script("kubernetes/apply", message, path)
+    yield script("kubernetes/apply", message, path, NETWORKED)
 
 
 @operation
-def wait_ready(plan: KubernetesPlan, networked: bool) -> Commands:
+def wait_ready(plan: KubernetesPlan) -> Commands:
     """
     Wait until the host's node is Ready and the network of its pods runs.
 
     + plan: of the host
-    + networked: whether gpufleet installs the network, without which no node is Ready
     """
-    if plan.joined or not networked:
-        host.noop("the node is Ready")
+    if not plan.waits:
+        host.noop("the node was Ready, or its network is not gpufleet's")
         return
     message = explain(host.name, found.NOT_READY(seconds=READY_SECONDS))
-    yield script("kubernetes/ready", message, str(READY_SECONDS), NETWORK)
+    yield script("kubernetes/ready", message, str(READY_SECONDS), NETWORK, READY)
 
 
 @operation
@@ -137,7 +150,7 @@ def fetch_access(plan: KubernetesPlan, path: str | None) -> Commands:
 
 def _fetch(state: State, host: Host, path: str) -> bool:
     """Write it if it differs. Never printed, not even at -vvv."""
-    text = _ask(host, framed(command("cat", ADMIN)))
+    text = _access(host)
     file = Path(path).expanduser()
     there = file.read_text("utf-8") if file.is_file() else ""
     if not may_replace(there, text):
@@ -146,22 +159,66 @@ def _fetch(state: State, host: Host, path: str) -> bool:
     return True
 
 
+def _access(host: Host) -> str:
+    """The administrator's kubeconfig of a control plane: certificates and a server, nothing that
+    runs programs or reads other files here. Raises Stopped."""
+    try:
+        return administrator(_ask(host, framed(command("cat", ADMIN))))
+    except ValueError as error:
+        raise Stopped(found.ACCESS_UNUSABLE(problem=str(error))) from error
+
+
 @operation
-def reset(needed: bool) -> Commands:
+def forget_access(path: str | None) -> Commands:
+    """
+    Remove the kubeconfig on this machine if it leads to this control plane's cluster alone.
+
+    + path: of the file; None: the host has none to remove
+    """
+    if path is None:
+        host.noop("no kubeconfig is removed with this host")
+        return
+    yield FunctionCommand(_forget, (path,), {})
+
+
+def _forget(state: State, host: Host, path: str) -> bool:
+    """A worker, and a control plane that was reset before, have no access to compare with: the
+    file stays."""
+    file = Path(path).expanduser()
+    if not file.is_file():
+        return True
+    text = _ask(host, framed(command("sh", "-c", f"cat {ADMIN} 2>/dev/null || echo none")))
+    try:
+        ours = text.strip() != "none" and may_replace(file.read_text("utf-8"), administrator(text))
+    except ValueError:
+        ours = False
+    if ours:
+        file.unlink()
+    return True
+
+
+@operation
+def reset(needed: bool, network: str) -> Commands:
     """
     Take the host out of its cluster, with all that kubeadm's reset leaves.
 
     + needed: gpufleet made it a node, or began to
+    + network: flannel, or none
     """
     if not needed:
         host.noop("the host is no node of gpufleet's")
         return
-    yield script("kubernetes/reset", explain(host.name, found.RESET_FAILED()), BEGUN, JOINED)
+    yield _reset(network)
+
+
+def _reset(network: str) -> StringCommand:
+    messages = (explain(host.name, each()) for each in (found.RESET_FAILED, found.OTHER_CLUSTER))
+    return script("kubernetes/reset", *messages, BEGUN, JOINED, network, NETWORKED, READY)
 
 
 def _kubeadm(verb: str, text: str, plan: KubernetesPlan, message: str) -> Commands:
     if plan.reset:
-        yield script("kubernetes/reset", explain(host.name, found.RESET_FAILED()), BEGUN, JOINED)
+        yield _reset(plan.network)
     path = f"{INCOMING}/{stamp()}.yaml"
     yield command("install", "-d", "-m", "700", HOME, INCOMING)
     yield upload(text.encode(), path)  # for root alone: it may contain a token
@@ -173,7 +230,7 @@ def _token(control_plane: str) -> JoinToken:
     there = state.inventory.get_host(control_plane)
     asked = framed(script("kubernetes/token", str(TOKEN_MINUTES)))
     words = dict(line.partition(" ")[::2] for line in _ask(there, asked).splitlines())
-    return JoinToken(words["endpoint"], words["token"], words["hash"])
+    return JoinToken(words["endpoint"], words["token"], words["hash"], words["version"])
 
 
 def _ask(there: Host, asked: StringCommand) -> str:

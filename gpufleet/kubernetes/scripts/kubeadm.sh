@@ -1,15 +1,18 @@
 # kubeadm.sh MESSAGE BEGUN JOINED init|join CONFIG IGNORED: run kubeadm with a configuration that is removed
-# in any case. The file BEGUN exists until it has succeeded, then JOINED.
+# in any case. The file BEGUN exists until it has succeeded, then JOINED; both name the cluster once it is known.
 message=$1 begun=$2 joined=$3 verb=$4 config=$5 ignored=$6
 trap 'rm -f "$config"' EXIT
 : >"$begun"
+systemctl enable -q kubelet
 set --
 [ "$verb" = init ] && set -- --skip-token-print
 [ -n "$ignored" ] && set -- "$@" "--ignore-preflight-errors=$ignored"
 if out=$(kubeadm "$verb" --config "$config" "$@" 2>&1 </dev/null); then
+    identity >"$begun"
     mv "$begun" "$joined"
     exit 0
 fi
+identity >"$begun"
 logs=$(for log in /var/log/pods/kube-system_*/*/*.log; do
     [ -e "$log" ] && printf '%s\n' "$log" && tail -n 2 "$log"
 done)

@@ -1,6 +1,7 @@
-# ready.sh MESSAGE SECONDS NAMESPACE: wait until this host's node is Ready and its pods of NAMESPACE, the
+# ready.sh MESSAGE SECONDS NAMESPACE DONE: wait until this host's node is Ready and its pods of NAMESPACE, the
 # network between pods, are: a node is Ready before its network runs. By the kubelet's own access.
-message=$1 left=$2 namespace=$3
+# DONE exists afterwards.
+message=$1 left=$2 namespace=$3 done=$4
 export KUBECONFIG=/etc/kubernetes/kubelet.conf
 name=$(hostname | tr '[:upper:]' '[:lower:]')
 node='{range .status.conditions[?(@.type=="Ready")]}{.status} {.message}{end}'
@@ -17,3 +18,4 @@ until ready; do
     [ "$left" -gt 0 ] || fail "$message" "$seen"
     sleep 1
 done
+: >"$done"

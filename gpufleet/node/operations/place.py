@@ -26,4 +26,11 @@ def place_of(state: State, host: Host, facts: NodeFacts) -> Place:
     values += [("MAC address", mac) for mac in facts.cluster_host.macs]
     firsts = [(key, seen.setdefault(key, host.name)) for key in values if key[1]]
     twins = tuple(Twin(name, *key) for key, name in firsts if name != host.name)
-    return Place(frozenset(host.groups), tuple(each.name for each in planes), twins)
+    first = planes[0] if planes else host
+    return Place(
+        groups=frozenset(host.groups),
+        control_planes=tuple(each.name for each in planes),
+        plane=first.data.dict() if planes else {},
+        plane_runs=state.is_host_in_limit(first),
+        twins=twins,
+    )

@@ -22,7 +22,7 @@ from gpufleet_sandbox.cluster.programs import OTHER_PROGRAMS, SERVERS, Choice, c
 from gpufleet_sandbox.cluster.real_node import join
 from gpufleet_sandbox.cluster.versions import versions
 from gpufleet_sandbox.errors import SandboxError, kinds
-from gpufleet_sandbox.inventory import kubeconfig
+from gpufleet_sandbox.inventory import NEWEST, kubeconfig
 from gpufleet_sandbox.kubernetes import cluster as real_cluster
 from gpufleet_sandbox.kubernetes.build import COMMANDS
 from gpufleet_sandbox.notices import collected
@@ -108,6 +108,8 @@ def up(
 ) -> None:  # fmt: skip
     """Start a control plane; the first run fetches or builds its programs."""
     progress = _progress()
+    if real and kubernetes != NEWEST:
+        raise click.UsageError(f"--real has Kubernetes {NEWEST} alone.")
     if real:
         status = real_cluster.up(Sandbox(sandbox, progress), kubernetes, max(nodes, 1), progress)
         if status == 0:

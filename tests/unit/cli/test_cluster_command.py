@@ -15,7 +15,6 @@ from gpufleet.cli.cluster_phases import Phase
 from gpufleet.verify.inventory import Target
 from tests.unit.kubernetes.test_members import PODS, node
 
-STACK = Target("@local", ("gpu_cluster",), {})
 Invoke = Callable[..., Result]
 
 
@@ -32,6 +31,11 @@ def plane(access: Path) -> Target:
 
 
 @pytest.fixture
+def stack(access: Path) -> Target:
+    return Target("@local", ("gpu_cluster",), {"cluster_kubeconfig": str(access)})
+
+
+@pytest.fixture
 def started() -> list[Phase]:
     return []
 
@@ -40,7 +44,10 @@ def started() -> list[Phase]:
 def invoke(monkeypatch: pytest.MonkeyPatch, started: list[Phase]) -> Invoke:
     """Runs the command on targets; phases are noted in `started` and pass."""
 
-    def run(targets: list[Target], *words: str, pods: Any = (), nodes: Any = ()) -> Result:
+    def run(
+        targets: list[Target], *words: str, pods: Any = (), nodes: Any = (),
+        joined: tuple[str, ...] = ("cp-1",), answer: str = "",
+    ) -> Result:  # fmt: skip
         def carry_out(phases: list[Phase], *_: Any) -> int:
             started.extend(phases)
             return 0
@@ -53,13 +60,19 @@ def invoke(monkeypatch: pytest.MonkeyPatch, started: list[Phase]) -> Invoke:
         monkeypatch.setattr(cluster, "targets_of", lambda inventory, limit: targets)
         monkeypatch.setattr(cluster, "carry_out", carry_out)
         monkeypatch.setattr(cluster_view, "_asked", asked)
-        return CliRunner().invoke(cluster.cluster, [words[0], "inv.py", *words[1:]])
+        monkeypatch.setattr(cluster, "nodes_of", lambda _: joined)
+        if answer:
+            monkeypatch.setattr(cluster, "confirmed", lambda *_: None)
+        words = (words[0], "inv.py", *words[1:])
+        return CliRunner().invoke(cluster.cluster, words, input=answer)
 
     return run
 
 
-def test_hosts_then_stack_then_checks(invoke: Invoke, plane: Target, started: list[Phase]) -> None:
-    assert invoke([plane, STACK], "create", "--yes").exit_code == 0
+def test_hosts_then_stack_then_checks(
+    invoke: Invoke, plane: Target, stack: Target, started: list[Phase]
+) -> None:
+    assert invoke([plane, stack], "create", "--yes").exit_code == 0
     assert [each.name for each in started] == ["Preflight", "Hosts", "GPU stack", "Checks"]
     deploys = [Path(str(each.words[-1])).name for each in started[:3]]
     assert deploys == ["preflight.py", "gpu_node.py", "gpu_cluster.py"]
@@ -81,9 +94,37 @@ def test_without_a_cluster_in_the_inventory_there_is_no_stack(
 def test_a_control_plane_is_needed(
     invoke: Invoke, words: tuple[str, ...], started: list[Phase]
 ) -> None:
-    done = invoke([STACK], *words)
+    done = invoke([Target("@local", ("gpu_cluster",), {})], *words)
     assert (done.exit_code, started) == (2, [])
     assert "no host in the group control_plane" in done.output
+
+
+@pytest.mark.parametrize("verb", ["create", "destroy"])
+def test_a_cluster_is_created_and_destroyed_whole(
+    invoke: Invoke, plane: Target, started: list[Phase], verb: str
+) -> None:
+    for option in (["--limit", "gpu-3"], ["--limit=gpu-3"]):
+        done = invoke([plane], verb, "--yes", "--", *option)
+        assert (done.exit_code, started) == (2, [])
+        assert "--limit is not possible" in done.output
+
+
+@pytest.mark.parametrize(("answer", "phases"), [("y\n", 3), ("n\n", 0), ("\n", 0)])
+def test_nothing_is_done_without_a_yes(
+    invoke: Invoke, plane: Target, started: list[Phase], answer: str, phases: int
+) -> None:
+    done = invoke([plane], "create", answer=answer)
+    assert (done.exit_code, len(started)) == (0 if phases else 1, phases)
+    assert "cp-1?" in done.output
+
+
+@pytest.mark.parametrize("used", [{}, {"cluster_kubeconfig": "~/.kube/config"}])
+def test_the_stack_goes_to_no_other_cluster(
+    invoke: Invoke, plane: Target, started: list[Phase], used: dict[str, str]
+) -> None:
+    done = invoke([plane, Target("@local", ("gpu_cluster",), used)], "create", "--yes")
+    assert (done.exit_code, started) == (2, [])
+    assert "cluster_kubeconfig of @local" in done.output
 
 
 class TestDestroy:
@@ -91,29 +132,29 @@ class TestDestroy:
         ((), ["destroy_cluster.py"]),
         (("--all",), ["destroy_cluster.py", "remove.py"]),
     ])  # fmt: skip
-    def test_the_access_goes_too(
+    def test_hosts_are_reset_and_this_machines_files_stay(
         self, invoke: Invoke, plane: Target, started: list[Phase], access: Path,
         words: tuple[str, ...], names: list[str],
     ) -> None:  # fmt: skip
+        """The run removes the kubeconfig, by what the control plane has: a dry run does not."""
         assert invoke([plane], "destroy", "--yes", *words).exit_code == 0
         assert [Path(str(each.words[-1])).name for each in started] == names
-        assert not access.exists()
+        assert access.exists()
 
     @pytest.mark.parametrize(("pods", "code"), [(PODS, "GF955"), (None, "GF956")])
     def test_gpu_work_needs_a_word(
-        self, invoke: Invoke, plane: Target, started: list[Phase], access: Path, pods: Any,
-        code: str,
-    ) -> None:  # fmt: skip
+        self, invoke: Invoke, plane: Target, started: list[Phase], pods: Any, code: str
+    ) -> None:
         done = invoke([plane], "destroy", "--yes", pods=pods)
-        assert (done.exit_code, started, access.exists()) == (1, [], True)
+        assert (done.exit_code, started) == (1, [])
         assert code in done.output
         assert "--ignore-gpu-pods" in done.output
         done = invoke([plane], "destroy", "--yes", "--ignore-gpu-pods", pods=pods)
         assert (done.exit_code, len(started)) == (0, 1)
 
-    def test_twice(self, invoke: Invoke, plane: Target, started: list[Phase], access: Path) -> None:
-        access.unlink()
-        assert invoke([plane], "destroy", "--yes", pods=None).exit_code == 0
+    def test_twice(self, invoke: Invoke, plane: Target, started: list[Phase]) -> None:
+        """No host is a node any more: there is nothing to ask."""
+        assert invoke([plane], "destroy", "--yes", pods=None, joined=()).exit_code == 0
         assert len(started) == 1
 
 
@@ -146,4 +187,6 @@ class TestStatus:
 
 def test_without_a_path_the_access_is_unknown() -> None:
     assert cluster_view.kubeconfig_of([Target("cp-1", ("control_plane",), {})]) == ""
-    assert "GF957" in cluster_view.why_not_destroy("")
+    found = cluster_view.why_not_destroy("", lambda: ["cp-1"])
+    assert "GF956" in found
+    assert "sets kubernetes_kubeconfig. These hosts are nodes: cp-1." in found

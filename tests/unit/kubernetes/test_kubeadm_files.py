@@ -7,17 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
-from gpufleet.kubernetes.kubeadm import (
-    JoinToken,
-    init_configuration,
-    join_configuration,
-    may_replace,
-)
+from gpufleet.kubernetes.access import administrator, may_replace
+from gpufleet.kubernetes.kubeadm import JoinToken, init_configuration, join_configuration
 from gpufleet.kubernetes.role import ROLE
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.node.settings import load_settings
 
-TOKEN = JoinToken("10.0.0.1:6443", "abcdef.0123456789abcdef", "sha256:" + "0" * 64)
+TOKEN = JoinToken("10.0.0.1:6443", "abcdef.0123456789abcdef", "sha256:" + "0" * 64, "1.36.3")
 CONTROL_PLANE = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
 
 
@@ -39,7 +35,8 @@ def test_the_file_of_init() -> None:
     assert found["ClusterConfiguration"]["kubernetesVersion"] == "v1.36.3"
     assert found["ClusterConfiguration"]["etcd"]["local"]["imageTag"] == "3.7.2-0"
     assert found["KubeletConfiguration"]["cgroupDriver"] == "cgroupfs"
-    assert found["InitConfiguration"]["bootstrapTokens"] == []
+    (token,) = found["InitConfiguration"]["bootstrapTokens"]
+    assert token == {"ttl": "1m0s"}  # an empty list would be a token for a day
 
 
 def test_the_token_is_in_the_file_of_join_and_nowhere_else() -> None:
@@ -86,6 +83,8 @@ def test_taints(part: str, data: dict[str, Any], taints: list[dict[str, str]] | 
 
 def test_labels_are_of_the_nodes_start() -> None:
     found = registration("worker", labels={"rack": "r7", "example.com/zone": "b"})
+    for allowed in ("topology.kubernetes.io/zone", "x.node.kubernetes.io/a", "mykubernetes.io/a"):
+        assert settings_of(labels={allowed: "a"}).labels
     assert found["kubeletExtraArgs"] == [
         {"name": "node-labels", "value": "example.com/zone=b,rack=r7"}
     ]
@@ -96,6 +95,7 @@ def test_labels_are_of_the_nodes_start() -> None:
     [
         {"labels": {"node-role.kubernetes.io/gpu": ""}},
         {"labels": {"topology.k8s.io/zone": "a"}},
+        {"labels": {"kubernetes.io/role": "gpu"}},
         {"labels": {"rack": "a,b=c"}},
         {"labels": {"rack one": "a"}},
         {"taints": ["gpu"]},
@@ -129,3 +129,49 @@ def access(*servers: str) -> str:
 )
 def test_only_the_access_to_this_cluster_is_replaced(there: str, expected: bool) -> None:
     assert may_replace(there, access("https://a:6443")) is expected
+
+
+ADMIN: dict[str, Any] = {
+    "clusters": [
+        {"name": "c", "cluster": {
+            "server": "https://a:6443", "certificate-authority-data": "Q0E="}},
+    ],
+    "users": [
+        {"name": "u", "user": {"client-certificate-data": "Q0E=", "client-key-data": "S0VZ"}},
+    ],
+}  # fmt: skip
+
+
+def test_the_access_has_certificates_and_a_server() -> None:
+    found = yaml.safe_load(administrator(yaml.safe_dump({**ADMIN, "preferences": {"a": 1}})))
+    assert found["clusters"][0]["cluster"] == ADMIN["clusters"][0]["cluster"]
+    assert found["users"][0]["user"] == ADMIN["users"][0]["user"]
+    assert "preferences" not in found
+    assert administrator(yaml.safe_dump(found)) == yaml.safe_dump(found, sort_keys=False)
+
+
+def changed(part: str, **entries: Any) -> str:
+    kind, name = ("users", "user") if part == "user" else ("clusters", "cluster")
+    inner = {**ADMIN[kind][0][name], **entries}
+    return yaml.safe_dump({**ADMIN, kind: [{"name": "x", name: inner}]})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        changed("user", exec={"command": "sh", "apiVersion": "client.authentication.k8s.io/v1"}),
+        changed("user", tokenFile="/root/.ssh/id_ed25519"),
+        changed("user", **{"client-key-data": "no base64"}),
+        changed("cluster", **{"proxy-url": "http://x"}),
+        changed("cluster", server="http://a:6443"),
+        yaml.safe_dump({**ADMIN, "users": ADMIN["users"] * 2}),
+        "",
+        "- 1",
+        "{",
+        "x" * 200_000,
+    ],
+    ids=lambda text: text[:20],
+)
+def test_a_host_names_no_program_and_no_file_of_this_machine(text: str) -> None:
+    with pytest.raises(ValueError, match="^(it|its|client-key-data) "):
+        administrator(text)

@@ -18,19 +18,34 @@ from gpufleet.facts.model import (
     Runtime,
     Service,
 )
-from gpufleet.kubernetes.plan import BEGUN, JOINED, KubernetesPlan
+from gpufleet.kubernetes.plan import (
+    BEGUN,
+    INSTALLING,
+    JOINED,
+    NETWORKED,
+    READY,
+    KubernetesPlan,
+)
 from gpufleet.kubernetes.role import ROLE
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node, steps
 from gpufleet.node.settings import load_settings
 from gpufleet.role.place import Place, Twin
-from tests.unit.hosts import bare_host
+from tests.unit.hosts import bare_host, record_of
 
 CONFIG = "/etc/containerd/config.toml"
 CONTAINERD = Runtime("containerd", "1.7.24", "containerd.service", CONFIG, running=True)
 ROOM = ClusterHost(name="gpu-01", cgroups=2, processors=16, memory=64 * 2**20)
 PLANE = Place(frozenset({"control_plane", "gpu_nodes"}), ("gpu-01",))
 WORKER = Place(frozenset({"gpu_nodes"}), ("cp-01",))
+
+
+def beside(**data: Any) -> Place:
+    """A worker whose control plane has these settings."""
+    keys = {f"kubernetes_{key}": value for key, value in data.items()}
+    return replace(WORKER, plane={"kubernetes_enabled": True, **keys})
+
+
 PACKAGES = ("kubelet", "kubeadm", "kubectl")
 
 
@@ -46,6 +61,8 @@ def host(**changes: Any) -> NodeFacts:
 
 def node_of(facts: NodeFacts, place: Place = WORKER, **data: Any) -> NodePlan:
     keys = {f"kubernetes_{key}": value for key, value in data.items()}
+    if place.groups == WORKER.groups and not place.plane:  # as an inventory has it: for all hosts
+        place = replace(place, plane={"kubernetes_enabled": True, **keys})
     settings, problems = load_settings({"kubernetes_enabled": True, **keys})
     assert settings is not None, problems
     return plan_node(settings, facts, load_catalog(), facts.clock, place=place)
@@ -62,9 +79,12 @@ def codes(plan: NodePlan) -> list[str]:
     return [each.code for each in found]
 
 
+DONE = frozenset({JOINED, NETWORKED, READY, "/etc/kubernetes/kubelet.conf"})
+
+
 def joined(version: str = "1.36.3", **changes: Any) -> NodeFacts:
     packages = {name: Package(name, f"{version}-1.1", "amd64") for name in PACKAGES}
-    room = replace(ROOM, paths=frozenset({JOINED, "/etc/kubernetes/kubelet.conf"}))
+    room = replace(ROOM, paths=DONE)
     unit = Service("kubelet.service", "loaded", "active", "enabled")
     return host(
         packages=packages, cluster_host=room, kubelet=True, services={unit.name: unit}, **changes
@@ -112,6 +132,8 @@ GATES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"cluster_host": replace(ROOM, cgroups=1)}, {"version": "1.34"}, ""),
     ({"cluster_host": replace(ROOM, cgroups=1)}, {"kubelet": {"failCgroupV1": False}}, "GF933"),
     ({"runtimes": {}}, {}, "GF934"),
+    ({"runtimes": {"containerd": replace(CONTAINERD, version="1.4.13")}}, {}, "GF935"),
+    ({"cluster_host": replace(ROOM, paths=frozenset({"/etc/kubernetes/pki/ca.crt"}))}, {}, "GF940"),
     ({"cluster_host": replace(ROOM, swap=("/dev/sda2",))}, {}, "GF936"),
     (
         {"cluster_host": replace(ROOM, swap=("/dev/sda2",))},
@@ -162,7 +184,7 @@ def test_the_time_is_the_controllers(ahead: int, found: list[str]) -> None:
     settings, _ = load_settings({"kubernetes_enabled": True})
     assert settings is not None
     facts = host()
-    node = plan_node(settings, facts, load_catalog(), facts.clock - ahead, place=WORKER)
+    node = plan_node(settings, facts, load_catalog(), facts.clock - ahead, place=beside())
     assert codes(node) == found
 
 
@@ -177,6 +199,80 @@ def test_a_node_of_ours_has_no_obstacles_of_its_own_making() -> None:
 @pytest.mark.parametrize(("wanted", "refused"), [("1.36", False), ("1.36.2", True), ("1.35", True)])
 def test_an_upgrade_is_refused(wanted: str, refused: bool) -> None:
     assert codes(node_of(joined(), version=wanted)) == (["GF942"] if refused else [])
+
+
+def without(*paths: str) -> NodeFacts:
+    return replace(joined(), cluster_host=replace(ROOM, paths=DONE - set(paths)))
+
+
+@pytest.mark.parametrize(
+    ("paths", "place", "networks", "waits"),
+    [
+        ((), PLANE, False, False),
+        ((NETWORKED, READY), PLANE, True, True),
+        ((NETWORKED, READY), WORKER, False, True),
+        ((READY,), PLANE, False, True),
+    ],
+    ids=str,
+)
+def test_a_node_whose_network_was_not_finished_gets_it(
+    paths: tuple[str, ...], place: Place, networks: bool, waits: bool
+) -> None:
+    """The run was killed, or failed, after kubeadm had succeeded."""
+    plan = plan_of(without(*paths), place)
+    assert (plan.networks, plan.waits) == (networks, waits)
+    plan = plan_of(without(*paths), place, network="none")
+    assert (plan.networks, plan.waits) == (False, False)
+
+
+def test_missing_packages_of_a_node_are_installed() -> None:
+    facts = joined()
+    packages = {name: each for name, each in facts.packages.items() if name != "kubeadm"}
+    assert plan_of(replace(facts, packages=packages)).needed
+    assert codes(node_of(replace(facts, packages=packages))) == []
+
+
+def test_a_node_newer_than_the_catalog_stays() -> None:
+    facts = joined("1.99.1", runtimes={"containerd": replace(CONTAINERD, version="2.1.0")})
+    assert codes(node_of(facts)) == []
+    assert codes(node_of(facts, version="1.99.1")) == ["GF931"]
+
+
+@pytest.mark.parametrize(
+    ("plane", "data", "key"),
+    [
+        ({"kubelet": {"failSwapOn": False}}, {}, "kubernetes_kubelet"),
+        ({}, {"version": "1.35"}, "kubernetes_version"),
+        ({"pod_subnet": "10.8.0.0/16"}, {}, "kubernetes_pod_subnet"),
+        ({"enabled": False}, {}, "kubernetes_enabled"),
+        ({"labels": {"a": "b"}, "hold": False}, {}, ""),
+    ],
+    ids=str,
+)
+def test_settings_of_the_cluster_are_those_of_its_control_plane(
+    plane: dict[str, Any], data: dict[str, Any], key: str
+) -> None:
+    node = node_of(host(), beside(**plane), **data)
+    assert codes(node) == (["GF960"] if key else [])
+    if key:
+        assert key in node.parts[-1].findings[0].message
+
+
+def test_a_worker_needs_its_control_plane_in_the_run() -> None:
+    alone = replace(WORKER, plane_runs=False)
+    assert codes(node_of(host(), alone)) == ["GF944"]
+    assert codes(node_of(joined(), alone)) == []
+
+
+def test_a_node_does_not_change_sides() -> None:
+    record = record_of(kubernetes={"part": "worker", "version": "1.36.3"})
+    assert codes(node_of(joined(provenance=record), PLANE)) == ["GF962"]
+    assert codes(node_of(joined(provenance=record), WORKER)) == []
+
+
+def test_a_run_that_ended_between_packages_and_kubeadm_goes_on() -> None:
+    room = replace(ROOM, paths=frozenset({INSTALLING[0]}))
+    assert codes(node_of(host(kubelet=True, cluster_host=room))) == []
 
 
 def test_a_node_stays_at_its_minor_where_none_is_requested() -> None:

@@ -34,6 +34,8 @@ PODS = [
     pod("b", "gpu-1", 1),
     pod("ended", "gpu-1", 4, phase="Succeeded"),
     pod("waits", "", 8, phase="Pending"),
+    pod("absurd", "", 0, phase="Pending")
+    | {"spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "1k"}}}]}},
     pod("dns", "cp-1"),
 ]
 
@@ -60,3 +62,16 @@ def test_pods_that_hold_gpus() -> None:
 
 def test_the_clusters_own_pods_that_do_not_run() -> None:
     assert unready_pods(PODS, ["kube-system"]) == ["kube-system/dns"]
+
+
+def test_a_sidecar_with_a_gpu_holds_it() -> None:
+    sidecar = pod("side", "gpu-1")
+    sidecar["spec"]["initContainers"] = [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]
+    assert gpu_pods([sidecar]) == ["jobs/side"]
+
+
+def test_what_a_kubelet_says_forges_no_line() -> None:
+    broken = node("gpu-1", "False")
+    broken["status"]["conditions"][0]["message"] = "x\x1b[2J\ngpu-9  Ready"
+    (found,) = members([broken], [])
+    assert found.reason == r"x\x1b[2J\ngpu-9  Ready"

@@ -1,0 +1,76 @@
+"""The administrator's kubeconfig of a cluster, as text. Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+LONGEST = 100_000  # characters; kubeadm's has some 5,600
+CLUSTER = ("server", "certificate-authority-data")
+USER = ("client-certificate-data", "client-key-data")
+
+
+def administrator(text: str) -> str:
+    """A kubeconfig of the one cluster and user in what kubeadm wrote on a host.
+
+    It has a server and inline certificates alone: a host must not name programs to run or files to
+    read on this machine. Raises ValueError, which says what is wrong with the text.
+    """
+    if len(text) > LONGEST:
+        raise ValueError(f"it is longer than {LONGEST} characters")
+    try:
+        data = yaml.safe_load(text)
+        cluster, user = data["clusters"][0]["cluster"], data["users"][0]["user"]
+        alone = len(data["clusters"]) == len(data["users"]) == 1
+        server = str(cluster["server"])
+    except (yaml.YAMLError, KeyError, TypeError, IndexError, RecursionError) as error:
+        raise ValueError("it has not one cluster and one user") from error
+    if not alone:
+        raise ValueError("it has more than one cluster or user")
+    if not server.startswith("https://"):
+        raise ValueError("its server has no https:// address")
+    name, context = "kubernetes-admin", "kubernetes-admin@kubernetes"
+    made = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "kubernetes", "cluster": _only(cluster, CLUSTER)}],
+        "users": [{"name": name, "user": _only(user, USER)}],
+        "contexts": [{"name": context, "context": {"cluster": "kubernetes", "user": name}}],
+        "current-context": context,
+    }
+    return yaml.safe_dump(made, sort_keys=False)
+
+
+def may_replace(there: str, new: str) -> bool:
+    """Whether the text of a kubeconfig file is empty, or has access to the same server and to no
+    other."""
+    if not there.strip():
+        return True
+    servers = _servers(there)
+    return len(servers) == 1 and servers == _servers(new)
+
+
+def _only(part: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, str]:
+    """These entries of a part, and no others. Raises ValueError."""
+    if set(part) != set(names):
+        raise ValueError(f"it must have {' and '.join(names)} alone")
+    for name in names:
+        if name.endswith("-data"):
+            try:
+                base64.b64decode(str(part[name]), validate=True)
+            except binascii.Error as error:
+                raise ValueError(f"{name} is not base64") from error
+    return {name: str(part[name]) for name in names}
+
+
+def _servers(text: str) -> list[str]:
+    """The servers that a kubeconfig names; [] if the text is none."""
+    try:
+        data = yaml.safe_load(text)
+        return [str(each["cluster"]["server"]) for each in data["clusters"]]
+    except (yaml.YAMLError, KeyError, TypeError, RecursionError):
+        return []
