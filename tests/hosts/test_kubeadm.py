@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import random
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -35,6 +37,7 @@ KILLS = 6
 SEED = 20261123
 # what a removal leaves: docs/removal.md
 LEFT = ("/boot/initr", "/etc/machine-id")
+RULE = '-A INPUT -p tcp -m tcp --dport 9999 -m comment --comment "no -j KUBE-API" -j DROP'
 WEB = "mkdir /www; hostname >/www/index.html; exec httpd -f -p 80 -h /www"
 
 
@@ -113,6 +116,9 @@ def site(worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 @pytest.fixture(scope="module")
 def before(site: Site) -> dict[str, dict[str, list[str]]]:
+    """Hosts with a rule of the user's, whose comment names a chain of Kubernetes."""
+    for host in site.hosts:
+        host.run(f"iptables {RULE}")
     return {host.name: snapshot(host, *LEFT) for host in site.hosts}
 
 
@@ -139,15 +145,17 @@ def test_a_second_run_changes_nothing(site: Site, created: dict[str, Any]) -> No
 
 def test_nothing_of_the_join_is_left_on_the_hosts(site: Site, created: dict[str, Any]) -> None:
     """Tokens live minutes, files with them moments."""
-    plane, *workers = site.hosts
-    kubectl = "kubectl --kubeconfig /etc/kubernetes/admin.conf"
-    tokens = plane.output(f"{kubectl} -n kube-system get secrets -o name | grep bootstrap-token; :")
-    for host in (plane, *workers):
+    secrets = site.core.list_namespaced_secret("kube-system").items
+    tokens = [each for each in secrets if each.type == "bootstrap.kubernetes.io/token"]
+    latest = datetime.now(timezone.utc) + timedelta(minutes=16)
+    ends = [base64.b64decode(each.data["expiration"]).decode() for each in tokens]
+    assert all(datetime.fromisoformat(end.replace("Z", "+00:00")) < latest for end in ends), ends
+    for host in site.hosts:
         found = host.output(
             "ls /var/lib/gpufleet/incoming; grep -rlE '[a-z0-9]{6}[.][a-z0-9]{16}' "
             "/var/lib/gpufleet /etc/kubernetes /tmp /var/log/auth.log 2>/dev/null; :"
         )
-        assert found == "", (host.name, tokens)
+        assert found == "", host.name
 
 
 def test_a_deployment_gets_the_gpus_of_both_models(site: Site, created: dict[str, Any]) -> None:
@@ -203,7 +211,7 @@ def test_destroy_leaves_the_hosts_as_before(
         changed.pop("modules", None)  # nouveau returns with the next boot
     assert found == {name: {} for name in HOSTS}
     links = "ip -br link | grep -E 'cni0|flannel|veth'; iptables-save | grep -E 'KUBE|FLANNEL'; :"
-    assert [host.output(links) for host in site.hosts] == ["", "", ""]
+    assert [host.output(links) for host in site.hosts] == [RULE] * len(HOSTS)
     again = site.run("destroy", "--yes")
     assert again.returncode == 0, again.stdout + again.stderr
 
