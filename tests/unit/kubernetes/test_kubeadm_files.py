@@ -173,5 +173,5 @@ def changed(part: str, **entries: Any) -> str:
     ids=lambda text: text[:20],
 )
 def test_a_host_names_no_program_and_no_file_of_this_machine(text: str) -> None:
-    with pytest.raises(ValueError, match="^(it|its|client-key-data) "):
+    with pytest.raises(ValueError, match=r"^(it|its|client-key-data) "):
         administrator(text)
