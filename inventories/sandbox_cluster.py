@@ -11,12 +11,12 @@ from typing import Any
 
 from gpufleet_sandbox.errors import SandboxError
 from gpufleet_sandbox.inventory import cluster_data, group_data, nodes, stack_data
-from gpufleet_sandbox.kubernetes.cluster import KINDS
+from gpufleet_sandbox.kubernetes.cluster import KINDS as _kinds
 from gpufleet_sandbox.state import DEFAULT
 
 _sandbox = os.environ.get("GPUFLEET_SANDBOX", DEFAULT)
 try:
-    _nodes = [node for node in nodes(_sandbox) if node[0].partition("-")[0] in KINDS]
+    _nodes = [node for node in nodes(_sandbox) if node[0].partition("-")[0] in _kinds]
     _cluster = cluster_data(_sandbox)
 except SandboxError as error:
     raise SystemExit(str(error)) from error
