@@ -213,7 +213,7 @@ def without(*paths: str) -> NodeFacts:
         ((NETWORKED, READY), WORKER, False, True),
         ((READY,), PLANE, False, True),
     ],
-    ids=str,
+    ids=["all done", "control plane", "worker", "only not Ready"],
 )
 def test_a_node_whose_network_was_not_finished_gets_it(
     paths: tuple[str, ...], place: Place, networks: bool, waits: bool
