@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from gpufleet.host.shell import SHARED
+
 ROOT = Path(__file__).resolve().parents[3]
 CODE = "\n".join(path.read_text() for path in sorted(ROOT.glob("gpufleet/**/*.py")))
 
@@ -18,7 +20,7 @@ CODE = "\n".join(path.read_text() for path in sorted(ROOT.glob("gpufleet/**/*.py
             "script",
             "scripts",
             ".sh",
-            {"host/prelude", "host/gpu_work", "packages/package_notes", "packages/version_locks"},
+            {"host/prelude", *SHARED},
         ),  # parts of others
         (r"(?:read|loader)", "data", ".yaml", set()),
     ],
