@@ -125,7 +125,8 @@ def destroy(
     targets = _members(inventory, options)
     if not ignore_gpu_pods:
         dry = [*_on_hosts(inventory, targets, "destroy_cluster", options), "--dry"]
-        if reason := why_not_destroy(kubeconfig_of(targets), lambda: nodes_of(dry)):
+        hosts = [target.name for target in targets if not target.is_cluster]
+        if reason := why_not_destroy(kubeconfig_of(targets), lambda: nodes_of(dry, hosts)):
             click.echo(reason, err=True)
             sys.exit(ExitStatus.FAILED)
     if not yes:

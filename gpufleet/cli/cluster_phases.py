@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +19,7 @@ from gpufleet import __version__
 from gpufleet.cli.child import run_child
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.visible import one_line
+from gpufleet.run.report import BAD
 from gpufleet.run.report_file import ReportFile, is_junit
 
 SCHEMA = 1
@@ -81,19 +82,19 @@ def carry_out(phases: Sequence[Phase], json_path: str | None, junit: str | None)
     return status if status in known else int(ExitStatus.FAILED)
 
 
-def nodes_of(dry: Sequence[str]) -> list[str]:
-    """The hosts that a dry run of the destruction would reset; those it cannot read count too."""
+def nodes_of(dry: Sequence[str], hosts: Sequence[str]) -> list[str]:
+    """Those of the hosts that a dry run of the destruction would reset, or could not read."""
     with TemporaryDirectory(prefix="gpufleet-cluster-") as folder:
         report = Path(folder, "report.json")
         environment = {**os.environ, "GPUFLEET_REPORT": str(report)}
         subprocess.run(dry, env=environment, check=False, capture_output=True)
-        data = json.loads(report.read_text("utf-8")) if report.is_file() else {"hosts": {}}
-    hosts: dict[str, Any] = data["hosts"]
-    return [
-        name
-        for name, host in hosts.items()
-        if host["failed"] or (host.get("kubernetes") or {}).get("before")
-    ]
+        data = json.loads(report.read_text("utf-8")) if report.is_file() else {}
+    found: dict[str, Any] = data.get("hosts") or {}
+    return [name for name in hosts if name not in found or _resets(found[name])]
+
+
+def _resets(host: Mapping[str, Any]) -> bool:
+    return host["status"] in BAD or bool(host["plan"].get("kubernetes"))
 
 
 def _prepared(path: str | None, ours: Callable[[bytes], bool]) -> ReportFile | None:

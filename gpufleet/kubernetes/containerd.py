@@ -43,7 +43,7 @@ def plan_containerd(
         return None, (found.CRI_DISABLED(file=path),)
     entry = facts.provenance.entry(KubernetesEntry).containerd
     record = entry.changes.record if entry.changes and entry.config == path else Record()
-    desired = DesiredRuntime(file=path, new_version=_new_version(runtime, catalog))
+    desired = DesiredRuntime(file=path, new_version=_new_version(runtime))
 
     def wanted_of(data: Data) -> Wanted:
         return Wanted(_wanted(data, required, desired.new_version), (), "")
@@ -91,7 +91,7 @@ def _wanted(data: Data, required: Required, new_version: int) -> dict[Path, Any]
     return {**wanted, registries: CERTS, programs: CNI}
 
 
-def _new_version(runtime: Runtime, catalog: ToolkitCatalog) -> int:
+def _new_version(runtime: Runtime) -> int:
     return 3 if runtime.version.startswith("2") else 2
 
 

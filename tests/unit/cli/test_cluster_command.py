@@ -60,7 +60,7 @@ def invoke(monkeypatch: pytest.MonkeyPatch, started: list[Phase]) -> Invoke:
         monkeypatch.setattr(cluster, "targets_of", lambda inventory, limit: targets)
         monkeypatch.setattr(cluster, "carry_out", carry_out)
         monkeypatch.setattr(cluster_view, "_asked", asked)
-        monkeypatch.setattr(cluster, "nodes_of", lambda _: joined)
+        monkeypatch.setattr(cluster, "nodes_of", lambda *_: joined)
         if answer:
             monkeypatch.setattr(cluster, "confirmed", lambda *_: None)
         words = (words[0], "inv.py", *words[1:])

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gpufleet.cli.cluster_phases import Phase, carry_out
+from gpufleet.cli.cluster_phases import Phase, carry_out, nodes_of
 
 REPORT = """
 import json, os, sys
@@ -69,3 +69,27 @@ def test_after_a_failure_the_rest_is_not_reached(
 @pytest.mark.parametrize(("status", "expected"), [(0, 0), (4, 4), (130, 130), (77, 1)])
 def test_the_exit_status_is_one_of_gpufleets(status: int, expected: int) -> None:
     assert carry_out([phase("Hosts", status)], None, None) == expected
+
+
+HOSTS = """
+import json, os
+hosts = {
+    "node": {"status": "planned", "plan": {"kubernetes": True}},
+    "begun": {"status": "changed", "plan": {"kubernetes": True}},
+    "none": {"status": "converged", "plan": {"kubernetes": False}},
+    "bare": {"status": "converged", "plan": {}},
+    "stopped": {"status": "failed", "plan": {}},
+    "away": {"status": "not reached", "plan": {}},
+}
+with open(os.environ["GPUFLEET_REPORT"], "w") as file:
+    json.dump({"hosts": hosts}, file)
+"""
+
+
+@pytest.mark.parametrize(("program", "nodes"), [
+    (HOSTS, ["node", "begun", "stopped", "away", "unnamed"]),
+    ("", ["node", "begun", "none", "bare", "stopped", "away", "unnamed"]),
+])  # fmt: skip
+def test_a_host_that_was_not_read_may_be_a_node(program: str, nodes: list[str]) -> None:
+    hosts = ["node", "begun", "none", "bare", "stopped", "away", "unnamed"]
+    assert nodes_of([sys.executable, "-c", program], hosts) == nodes

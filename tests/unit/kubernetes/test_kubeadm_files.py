@@ -160,7 +160,7 @@ def changed(part: str, **entries: Any) -> str:
     "text",
     [
         changed("user", exec={"command": "sh", "apiVersion": "client.authentication.k8s.io/v1"}),
-        changed("user", tokenFile="/root/.ssh/id_ed25519"),
+        changed("user", tokenFile="/etc/hostname"),
         changed("user", **{"client-key-data": "no base64"}),
         changed("cluster", **{"proxy-url": "http://x"}),
         changed("cluster", server="http://a:6443"),
