@@ -122,6 +122,13 @@ def test_a_field_that_some_newer_exporters_lack_is_unknown_to_them() -> None:
         assert unknown_fields(COUNTERS, version, [old]) == {}
 
 
+@pytest.mark.parametrize(("version", "new"), [
+    ("2.6.10", False), ("4.8.99", False), ("4.9.0", True), ("9.0.0", True),
+])  # fmt: skip
+def test_exporters_from_the_end_of_our_lists_on_use_other_names(version: str, new: bool) -> None:
+    assert renames(COUNTERS, version) is new
+
+
 def test_what_does_not_work_without_our_list_is_known() -> None:
     for version in {*HOSTS, *CHARTS}:
         there = own_fields(COUNTERS, version)

@@ -142,6 +142,8 @@ GATES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ),
     ({"listeners": (Listener("::", 10250, Daemon(7, "agent")),)}, {}, "GF937"),
     ({"cluster_host": replace(ROOM, name="gpu_01")}, {}, "GF939"),
+    ({"cluster_host": replace(ROOM, name="n" * 254)}, {}, "GF939"),
+    ({"cluster_host": replace(ROOM, name="n" * 253)}, {}, ""),
     ({"cluster_host": replace(ROOM, name="GPU-01")}, {}, ""),
     (
         {"cluster_host": replace(ROOM, paths=frozenset({"/etc/kubernetes/admin.conf"}))},
