@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import cluster, converged, first, real_driver
+from benchmarks import cluster, converged, creation, first, real_driver
 from benchmarks.ansible_runs import Ansible
 from benchmarks.budget import verdicts
 from benchmarks.fleet import Fleet
@@ -70,7 +70,11 @@ def _measure(options: argparse.Namespace, fleet: Fleet, words: Sequence[str]) ->
     clusters = []
     if not options.no_cluster:
         clusters.append(cluster.measure(f"{options.name}-cluster", fleet.work, fleet.progress))
-    judged = verdicts(rows, firsts, clusters)
+    creations = []
+    if not options.no_creation:
+        name = f"{options.name}-creation"
+        creations.append(creation.measure(name, fleet.work, fleet.progress))
+    judged = verdicts(rows, firsts, clusters, creations)
     about = Circumstances(
         command=shlex.join(["python", "-m", "benchmarks", *words]),
         date=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
@@ -78,7 +82,7 @@ def _measure(options: argparse.Namespace, fleet: Fleet, words: Sequence[str]) ->
         versions=_versions(ansible),
         load=(load, os.getloadavg()[0]),
     )
-    text = page(about, rows, firsts, judged, clusters)
+    text = page(about, rows, firsts, judged, clusters, creations)
     print(text)
     options.page.write_text(text)
     return 0 if all(verdict.kept for verdict in judged) else 1
@@ -104,6 +108,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--no-first", action="store_true", help="without first installations")
     parser.add_argument("--no-real-driver", action="store_true", help="without DKMS's minutes")
     parser.add_argument("--no-cluster", action="store_true", help="without the control plane")
+    parser.add_argument("--no-creation", action="store_true", help="without a kubeadm cluster")
     parser.add_argument("--page", type=Path, default=PAGE, help="the file to write")
     return parser.parse_args(words)
 

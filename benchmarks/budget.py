@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from benchmarks.cluster import ConvergedCluster
 from benchmarks.converged import Converged
+from benchmarks.creation import Creation
 from benchmarks.first import First
 from benchmarks.stats import Verdict, at_most, growth
 
@@ -18,6 +19,8 @@ MEMORY_PER_HOST = 0.2  # MiB
 REAL_TIMES = 1.0
 OWN_SECONDS = 5.0
 CLUSTER_SECONDS = 2.0
+TYPED_TIMES = 1.3
+AGAIN_TIMES = 3.0
 IMITATION = "the sandbox's"  # compiles in a second
 
 PROFILE = (
@@ -30,6 +33,7 @@ def verdicts(
     converged: Sequence[Converged],
     first: Sequence[First],
     clusters: Sequence[ConvergedCluster] = (),
+    creations: Sequence[Creation] = (),
 ) -> list[Verdict]:
     """Every line of the budget that these measurements can say something about."""
     lines = [_commands(row) for row in converged]
@@ -42,7 +46,8 @@ def verdicts(
             lines.append(_real(each))
         elif each.hosts == 1:
             lines.append(_own(each))
-    return lines + [_cluster(row) for row in clusters]
+    lines += [_cluster(row) for row in clusters]
+    return lines + [verdict for row in creations for verdict in _creation(row)]
 
 
 def _commands(row: Converged) -> Verdict:
@@ -99,3 +104,18 @@ def _cluster(row: ConvergedCluster) -> Verdict:
     budget = f"converged cluster, {row.nodes} nodes, within {CLUSTER_SECONDS:.0f} s"
     look = f"Profile it: {PROFILE}."
     return at_most(budget, row.ours.middle, CLUSTER_SECONDS, "s", look)
+
+
+def _creation(row: Creation) -> list[Verdict]:
+    again = f"converged cluster of {row.hosts} hosts, phases that may change it"
+    look = "The seconds of its phases above say where the time goes."
+    return [
+        at_most(
+            f"gpufleet cluster create, {row.hosts} bare hosts, within {TYPED_TIMES}x a script",
+            row.ours, TYPED_TIMES * row.typed, "s", look,
+        ),
+        at_most(
+            f"{again}, within {AGAIN_TIMES:.0f}x the floor and one read of all pods",
+            row.again, AGAIN_TIMES * row.floor, "s", look,
+        ),
+    ]  # fmt: skip

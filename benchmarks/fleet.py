@@ -19,10 +19,11 @@ KIND = "ubuntu2204"
 AT_ONCE = 4
 HISTORY = "/var/log/apt/history.log"
 RECORD = "/var/lib/gpufleet/provenance.json"
+S = TypeVar("S")
 T = TypeVar("T")
 
 
-def each(hosts: Iterable[Host], work: Callable[[Host], T], at_once: int = AT_ONCE) -> list[T]:
+def each(hosts: Iterable[S], work: Callable[[S], T], at_once: int = AT_ONCE) -> list[T]:
     """`work` on every host, some at once; the results in order."""
     with ThreadPoolExecutor(at_once) as pool:
         return list(pool.map(work, hosts))

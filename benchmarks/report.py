@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.cluster import ConvergedCluster
 from benchmarks.converged import Converged
+from benchmarks.creation import Creation
 from benchmarks.first import First
 from benchmarks.stats import Summary, Verdict, digits, growth
 
@@ -34,6 +35,7 @@ def page(
     first: Sequence[First],
     verdicts: Sequence[Verdict],
     clusters: Sequence[ConvergedCluster] = (),
+    creations: Sequence[Creation] = (),
 ) -> str:
     """docs/benchmarks.md, whole."""
     parts = [
@@ -58,6 +60,11 @@ def page(
             CLUSTER,
             table(_CLUSTER_HEAD, [_cluster(c) for c in clusters]),
         ]
+    for creation in creations:
+        head = ("phase", "s")
+        rows = [*creation.phases, ("together", creation.ours), ("script", creation.typed)]
+        lines = [(name, digits(seconds)) for name, seconds in rows]
+        parts += [f"## Cluster on {creation.hosts} bare hosts", CREATION, table(head, lines)]
     parts += ["## Budget", "```\n" + "\n".join(str(verdict) for verdict in verdicts) + "\n```"]
     return "\n\n".join(parts) + "\n"
 
@@ -87,6 +94,11 @@ _RATIO_HEAD = (
 CLUSTER = """\
 `pyinfra -y inventories/cluster.py deploys/gpu_cluster.py` on a real control plane with nodes
 simulated by kwok; charts are fakes. Seconds of wall time, minimum / median / maximum."""
+CREATION = """\
+`gpufleet cluster create` on bare hosts, packages and images in the sandbox's mirror: preflight,
+driver, toolkit, Kubernetes, device plugin, checks. The script (`benchmarks/creation.py`) types
+what changes the hosts and nothing else: apt's commands by its own log, the files that gpufleet
+wrote, the same reboot, kubeadm, flannel, helm."""
 _CLUSTER_HEAD = ("Kubernetes", "nodes", "gpu_cluster, nothing to change", "first installation")
 SHOWN_SECONDS = 0.1
 _FIRST_HEAD = ("driver", "hosts", "gpufleet, s", "apt alone, s", "ratio", "difference, s")

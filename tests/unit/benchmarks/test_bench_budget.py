@@ -10,6 +10,7 @@ from benchmarks.ansible_runs import managed_files, require_converged, variables
 from benchmarks.budget import verdicts
 from benchmarks.cluster import ConvergedCluster
 from benchmarks.converged import Converged
+from benchmarks.creation import Creation
 from benchmarks.first import First, sources
 from benchmarks.ours import AFTER, BEFORE, by_operation, require
 from benchmarks.report import Circumstances, page
@@ -100,13 +101,23 @@ def test_a_converged_cluster_may_take_two_seconds() -> None:
     assert not verdicts([], [], [replace(row, ours=seconds(2.1))])[0].kept
 
 
+CREATION = Creation(3, (("Hosts", 60.0), ("Checks", 5.0)), 65.0, 50.0, 6.0, 2.0)
+
+
+def test_a_cluster_is_created_nearly_as_fast_as_by_a_script() -> None:
+    kept = verdicts([], [], [], [CREATION])
+    assert [verdict.kept for verdict in kept] == [True, True]
+    slow = verdicts([], [], [], [replace(CREATION, typed=49.9, again=6.1)])
+    assert [verdict.kept for verdict in slow] == [False, False]
+
+
 def test_the_page_has_ratios_and_the_command_that_made_it() -> None:
     few = {"ours": seconds(6.3), "ours_cpu": seconds(3.0), "floor_cpu": seconds(1.0)}
     rows = [replace(ROW, hosts=1, memory=81.0), replace(ROW, memory=120.0, **few)]
     about = Circumstances("make bench", "2026-11-21", "2 cores", "Python 3", (0.1, 2.0))
     first = [First(1, seconds(11.0, 12.0), seconds(10.0), SPENT)]
     cluster = ConvergedCluster("1.36.3", 8, 10.0, seconds(1.1, 1.2, 1.3))
-    text = page(about, rows, first, verdicts(rows, first), [cluster])
+    text = page(about, rows, first, verdicts(rows, first), [cluster], [CREATION])
     assert "Written by `make bench`" in text
     assert "| 40 | 3.15 | 3.00 | 95.2 | 3.00 | 1.00 | 120 |" in text
     assert "grows by 1.00 MiB with each host" in text
@@ -116,6 +127,7 @@ def test_the_page_has_ratios_and_the_command_that_made_it() -> None:
     assert "| 1.36.3 | 8 | 1.10 / 1.20 / 1.30 (3 runs) | 10.0 |" in text
     assert "| the other 2 | 0.05 |" in text
     assert "pass  memory at 40 hosts" in text
+    assert "| Checks | 5.00 |\n| together | 65.0 |\n| script | 50.0 |" in text
 
 
 RECAP = "h{} : ok=11 changed={} unreachable=0 failed={} skipped=1 rescued=0 ignored=0\n"
