@@ -177,6 +177,7 @@ def kill_later(bench: Bench, folder: Path, until: Any) -> None:
     process.communicate()
 
 
+@pytest.mark.extended
 def test_the_removal_after_a_killed_one_continues(current: Bench, tmp_path: Path) -> None:
     before = objects(current)
     assert current.deploy().returncode == 0

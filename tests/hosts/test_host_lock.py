@@ -111,6 +111,7 @@ def test_the_lock_ends_with_a_killed_run(
         assert wait_until(lambda: host.output(FREE), 10) == "free"
 
 
+@pytest.mark.extended
 def test_the_next_run_waits_for_the_step_of_a_killed_run(
     bare_host: HostFactory, tmp_path: Path
 ) -> None:

@@ -217,6 +217,7 @@ def test_the_cdi_spec_follows_the_driver(fleet: dict[str, Host], installed: Outc
     assert default_runtime(fleet["el7"]) == "runc", "the setting was reverted"
 
 
+@pytest.mark.extended
 def test_restarts_are_left_to_the_user_if_configured(
     fleet: dict[str, Host], installed: Outcome
 ) -> None:
