@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -22,7 +23,7 @@ TYPES = {
     "int_type": "a whole number, without quotes",
     "string_type": "text, in quotes",
 }
-Roles = Sequence[type[RoleSettings]]
+Roles = tuple[type[RoleSettings], ...]
 RoleModel = TypeVar("RoleModel", bound=RoleSettings)
 NEAR = 0.92  # similarity of two keys that differ by a typo: 1 is equal
 _QUERY = re.compile(r"(?P<mark>[?#])[^\s'\"]+")
@@ -43,6 +44,7 @@ def unknown_keys(data: Mapping[str, Any], roles: Roles) -> list[Finding]:
     return [_unknown(key, roles) for key in sorted(key for key in data if _is_unknown(key, roles))]
 
 
+@lru_cache(maxsize=4096)  # hosts have the same keys, and comparing words takes long
 def _is_unknown(key: object, roles: Roles) -> bool:
     """Whether a key has a role's prefix, or nearly a role's name, and no role reads it."""
     if not isinstance(key, str) or key in (*known_keys(roles), *_old_keys(roles)):

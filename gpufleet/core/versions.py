@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 
+@lru_cache(maxsize=4096)
 def version_tuple(version: str) -> tuple[int, ...]:
     """The leading numbers of a version: "580.159.03" -> (580, 159, 3), "v1.27-rc" -> (1, 27).
 
