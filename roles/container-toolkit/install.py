@@ -6,7 +6,7 @@ from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.host.operation import role
 from gpufleet.node.operations import provenance
 from gpufleet.node.operations.node import Node
-from gpufleet.packages.archives import NO_ARCHIVES
+from gpufleet.packages.archives import NO_ARCHIVES, ArchivesPlan
 from gpufleet.packages.job import Found
 from gpufleet.packages.operations import archives, repository
 from gpufleet.packages.operations import transaction as packages
@@ -18,27 +18,40 @@ from gpufleet.toolkit.plan import ToolkitPlan
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 
 
-@role("Container toolkit")
 def install(node: Node) -> None:
-    """Apply the plan of the toolkit and the runtimes to `node`."""
-    plan, settings = node.plan.of(TOOLKIT), node.settings.of(TOOLKIT)
-    if plan is None:
-        return
+    """Apply the plan of the toolkit and the runtimes; a converged host does not change."""
+    plan = node.plan.of(TOOLKIT)
+    if plan and not _settled(node, plan):
+        _apply(node, plan)
+
+
+def _settled(node: Node, plan: ToolkitPlan) -> bool:
+    """Whether no step has anything to do, whatever the driver role does before it: such steps cost
+    more than asking the host."""
+    driver = node.plan.of(DRIVER)
+    if _archives(node).needed or (driver and not driver.converged):
+        return False
+    return plan.converged(node.driver_version) and provenance.is_current(node, _result(node, plan))
+
+
+def _archives(node: Node) -> ArchivesPlan:
+    """With a driver to look after, its role has switched to them already."""
+    return node.plan.archives if node.plan.of(DRIVER) is None else NO_ARCHIVES
+
+
+def _result(node: Node, plan: ToolkitPlan, found: Found | None = None) -> RoleResult:
+    return conclude(node.settings.of(TOOLKIT), node.facts, plan, node.driver_version, found)
+
+
+@role("Container toolkit")
+def _apply(node: Node, plan: ToolkitPlan) -> None:
     job = toolkit_job(node.facts, plan, node.settings.host.lock_timeout)
-    # with a driver to look after, its role has done this already
-    gone = node.plan.archives if node.plan.of(DRIVER) is None else NO_ARCHIVES
-
-    def result(found: Found | None = None) -> RoleResult:
-        return conclude(settings, node.facts, plan, node.driver_version, found)
-
-    if not gone.needed and _settled(node, plan) and provenance.is_current(node, result()):
-        return  # steps that have nothing to do cost more than asking the host
     by_key = {runtime.key: runtime for runtime in plan.runtimes}
 
     archives.use(
         "Switch discontinued repositories to their archives",
         node.facts,
-        gone,
+        _archives(node),
         node.settings.host.lock_timeout,
     )
     repository.trust("Trust the toolkit's repository", plan.repository, "toolkit", job.lock_timeout)
@@ -58,12 +71,6 @@ def install(node: Node) -> None:
     provenance.record(
         "Record what was installed",
         node,
-        lambda: result(found.value),
+        lambda: _result(node, plan, found.value),
         sorted(written | set(node.facts.noted_runtimes)),
     )
-
-
-def _settled(node: Node, plan: ToolkitPlan) -> bool:
-    """Whether no step of this role has anything to do, whatever the driver role does before it."""
-    driver = node.plan.of(DRIVER)
-    return not (driver and not driver.converged) and plan.converged(node.driver_version)

@@ -6,6 +6,7 @@ from gpufleet.driver.conclude import conclude
 from gpufleet.driver.files import MODPROBE_FILE, RIVALS
 from gpufleet.driver.job import driver_job
 from gpufleet.driver.operations import modules, services
+from gpufleet.driver.plan import DriverPlan
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.host import files, reboot
 from gpufleet.host.operation import role
@@ -16,23 +17,30 @@ from gpufleet.packages.operations import transaction as packages
 from gpufleet.role.result import RoleResult
 
 
-@role("NVIDIA driver")
 def install(node: Node) -> None:
     """Apply the driver's plan to `node`; a converged host does not change."""
-    plan, settings, general = node.plan.of(DRIVER), node.settings.of(DRIVER), node.settings.host
-    if plan is None:
-        return
+    plan = node.plan.of(DRIVER)
+    if plan and not _settled(node, plan):
+        _apply(node, plan)
+
+
+def _settled(node: Node, plan: DriverPlan) -> bool:
+    """Whether no step has anything to do: such steps cost more than asking the host."""
+    if not plan.converged or node.plan.archives.needed:
+        return False
+    return provenance.is_current(node, conclude(node.settings.of(DRIVER), node.facts, plan))
+
+
+@role("NVIDIA driver")
+def _apply(node: Node, plan: DriverPlan) -> None:
+    settings, general = node.settings.of(DRIVER), node.settings.host
     job = driver_job(settings, node.facts, plan, general.lock_timeout)
-    gone = node.plan.archives
-    settled = plan.converged and not gone.needed
-    if settled and provenance.is_current(node, conclude(settings, node.facts, plan)):
-        return  # steps that have nothing to do cost more than asking the host
     load = job.needed or plan.load
 
     archives.use(
         "Switch discontinued repositories to their archives",
         node.facts,
-        gone,
+        node.plan.archives,
         job.lock_timeout,
     )
     repository.open_components(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.exporter import operations as exporter
 from gpufleet.exporter.conclude import conclude
 from gpufleet.exporter.job import exporter_jobs
+from gpufleet.exporter.model import ExporterPlan
 from gpufleet.exporter.role import ROLE as EXPORTER
 from gpufleet.host import files
 from gpufleet.host.operation import Later, role
@@ -17,25 +20,35 @@ from gpufleet.packages.operations import transaction as packages
 from gpufleet.role.result import RoleResult
 
 
-@role("Exporter")
 def install(node: Node) -> None:
     """Apply the exporter's plan to `node`; does nothing where no exporter is enabled."""
-    plan, settings = node.plan.of(EXPORTER), node.settings.of(EXPORTER)
-    if plan is None:
-        return
-    jobs = exporter_jobs(node.facts, plan, load_catalog(), node.settings.host.lock_timeout)
+    plan = node.plan.of(EXPORTER)
+    if plan and not _settled(node, plan):
+        _apply(node, plan)
+
+
+def _settled(node: Node, plan: ExporterPlan) -> bool:
+    """Whether no step has anything to do: such steps cost more than asking the host."""
+    if not plan.converged or _driver_moves(node):
+        return False
+    return provenance.is_current(node, _result(node, plan, ()))
+
+
+def _driver_moves(node: Node) -> bool:
     driver = node.plan.of(DRIVER)
-    moves = driver is not None and not driver.converged
+    return driver is not None and not driver.converged
+
+
+def _result(node: Node, plan: ExporterPlan, found: Sequence[Later[Found]]) -> RoleResult:
+    asked = [each.value for each in found]
+    version, waits = node.driver_version, node.waits_for_reboot
+    return conclude(node.settings.of(EXPORTER), node.facts, plan, version, waits, asked)
+
+
+@role("Exporter")
+def _apply(node: Node, plan: ExporterPlan) -> None:
+    jobs = exporter_jobs(node.facts, plan, load_catalog(), node.settings.host.lock_timeout)
     found: list[Later[Found]] = []
-
-    def result() -> RoleResult:
-        asked = [each.value for each in found]
-        version, waits = node.driver_version, node.waits_for_reboot
-        return conclude(settings, node.facts, plan, version, waits, asked)
-
-    settled = plan.converged and not moves
-    if settled and provenance.is_current(node, result()):
-        return  # steps that have nothing to do cost more than asking the host
 
     exporter.fetch_image("Pull the exporter's image", plan)
     files.write("Configure the exporter", node.facts, plan.files)
@@ -50,7 +63,7 @@ def install(node: Node) -> None:
         "Start the exporter and check its metrics",
         plan,
         len(node.facts.gpus),
-        plan.restart or plan.changes_packages or bool(plan.files) or moves,
+        plan.restart or plan.changes_packages or bool(plan.files) or _driver_moves(node),
         lambda: not node.waits_for_reboot,
     )
-    provenance.record("Record what was installed", node, result)
+    provenance.record("Record what was installed", node, lambda: _result(node, plan, found))

@@ -10,6 +10,7 @@ from gpufleet.host.operation import role
 from gpufleet.kubernetes.conclude import conclude
 from gpufleet.kubernetes.job import kubernetes_job
 from gpufleet.kubernetes.operations import joining
+from gpufleet.kubernetes.plan import KubernetesPlan
 from gpufleet.kubernetes.role import ROLE as KUBERNETES
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations import provenance
@@ -20,22 +21,26 @@ from gpufleet.role.result import RoleResult
 from gpufleet.toolkit import operations as runtimes
 
 
-@role("Kubernetes")
 def install(node: Node) -> None:
     """Apply the Kubernetes plan to `node`; does nothing where it is not enabled."""
-    plan, settings = node.plan.of(KUBERNETES), node.settings.of(KUBERNETES)
-    if plan is None:
-        return
-    timeout = node.settings.host.lock_timeout
-    job = kubernetes_job(node.facts, plan, timeout)
+    plan = node.plan.of(KUBERNETES)
+    if plan and not _settled(node, plan):
+        _apply(node, plan)
 
+
+def _settled(node: Node, plan: KubernetesPlan) -> bool:
+    """Whether no step has anything to do: such steps cost more than asking the host."""
+    settings = node.settings.of(KUBERNETES)
     lacks = settings.kubeconfig and not Path(settings.kubeconfig).expanduser().is_file()
-    if (
-        plan.converged
-        and not lacks
-        and provenance.is_current(node, conclude(settings, node.facts, plan, None))
-    ):
-        return  # steps that have nothing to do cost more than asking the host
+    if not plan.converged or lacks:
+        return False
+    return provenance.is_current(node, conclude(settings, node.facts, plan, None))
+
+
+@role("Kubernetes")
+def _apply(node: Node, plan: KubernetesPlan) -> None:
+    settings, timeout = node.settings.of(KUBERNETES), node.settings.host.lock_timeout
+    job = kubernetes_job(node.facts, plan, timeout)
     known = load_catalog().kubernetes.flannel
     manifest = render("kubernetes/flannel.yaml", flannel=known, network=settings.pod_subnet)
 
