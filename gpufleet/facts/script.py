@@ -10,6 +10,7 @@ from importlib.resources import files
 from gpufleet.core.distributions import load_families
 
 MAX_ARGUMENT = 128 * 1024  # MAX_ARG_STRLEN of Linux: the longest argument of a command
+LINE_END = "\36"  # of the lines that gather.sh prints, which are one line for pyinfra
 CAPTURE_MARK = "@@"  # in output stored in a file; each run has a random one
 
 

@@ -12,7 +12,7 @@ from pyinfra.api import Host, StringCommand
 from gpufleet.core.findings import Finding
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.parse import parse_node_facts
-from gpufleet.facts.script import gather_command
+from gpufleet.facts.script import LINE_END, gather_command
 from gpufleet.facts.sections import FactsError
 from gpufleet.host.asking import MARK, arguments
 from gpufleet.host.findings import FACTS_UNREADABLE
@@ -40,9 +40,10 @@ def read_facts(
         command = StringCommand(gather_command(paths, ports, mark=MARK))
         # Never printed, not even at -vvv: whole files are in it, with their passwords.
         ok, output = run(host, command, **(arguments(host) if how is None else how))
+        lines = [line for part in output.stdout_lines for line in part.split(LINE_END)]
         if not ok:
-            return refusal(host, [*output.stderr_lines, *_outside(output.stdout_lines)], DOING)
-        return _parse(host.name, output.stdout_lines)
+            return refusal(host, [*output.stderr_lines, *_outside(lines)], DOING)
+        return _parse(host.name, lines)
     except Exception as error:  # noqa: BLE001 - the boundary
         return explain_error(host, error, DOING)
 

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api.connect import connect_all
+from pyinfra.connectors.util import CommandOutput, OutputLine
 
 from gpufleet.core.findings import Finding
 from gpufleet.facts.model import NodeFacts
+from gpufleet.facts.script import LINE_END
 from gpufleet.host import facts as module
 from gpufleet.host.facts import read_facts
 from tests.roles.answers import facts_of
@@ -40,6 +42,14 @@ def test_facts_of_a_host() -> None:
     assert isinstance(facts, NodeFacts)
     assert facts.kernel.release
     assert len(hosts["good"].connector.executed_commands) == 1
+
+
+def test_the_lines_come_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, hosts = answers(good="")
+    said = OutputLine("stdout", facts_of(CAPTURE).replace("\n", LINE_END))
+    run = lambda *_, **__: (True, CommandOutput([said]))  # noqa: E731
+    monkeypatch.setattr(hosts["good"].connector, "run_shell_command", run)
+    assert isinstance(read_facts(hosts["good"]), NodeFacts)
 
 
 def test_the_command_runs_with_the_privileges_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from gpufleet.core.distributions import load_distributions
 from gpufleet.facts.distribution import code_of
 from gpufleet.facts.model import NodeFacts, PciDevice
 from gpufleet.facts.parse import parse_node_facts
-from gpufleet.facts.script import MAX_ARGUMENT, gather_command
+from gpufleet.facts.script import LINE_END, MAX_ARGUMENT, gather_command
 from gpufleet.facts.sections import FactsError
 from gpufleet.node.catalog import load_catalog
 from gpufleet.toolkit.record import recorded_runtimes
@@ -39,6 +39,12 @@ def test_script_writes_nothing_on_stderr_and_ends_well() -> None:
     done = subprocess.run(["sh", "-c", gather_command()], capture_output=True, check=True)
     assert done.stderr == b""
     assert parse_node_facts(done.stdout.decode("ascii").splitlines()).kernel.release
+
+
+def test_the_lines_are_one_line_for_pyinfra() -> None:
+    done = subprocess.run(["sh", "-c", gather_command()], capture_output=True, check=True)
+    assert b"\n" not in done.stdout
+    assert parse_node_facts(done.stdout.decode("ascii").split(LINE_END)).kernel.release
 
 
 def test_bare_host(host: FakeHost, shell: tuple[str, ...]) -> None:
