@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import io
+import socket
 
 import pytest
 from pyinfra.api import Config, Inventory, State
@@ -28,3 +29,13 @@ def test_a_key_whose_passphrase_nobody_can_type_in(monkeypatch: pytest.MonkeyPat
     host.connect()
     assert not host.connected
     assert "set ssh_key_password" in connection.why_unreached(host)
+
+
+def test_a_silent_connection_seldom_wakes_up() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as sock,
+    ):
+        connection.nodelay_transport(sock)
+        assert sock.gettimeout() == 1
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
