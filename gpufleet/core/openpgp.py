@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import takewhile
 
 from gpufleet.core.openpgp_bindings import binds
@@ -91,6 +92,7 @@ def fingerprints(data: bytes) -> tuple[str, ...]:
     return tuple(_fingerprint(body) for body in primaries if len(body) > 5 and body[0] == 4)
 
 
+@lru_cache(maxsize=64)  # hosts have the same keyrings, and a signature takes long
 def keyring_fingerprints(data: bytes) -> tuple[str, ...]:
     """Fingerprints of the keys in a keyring; UNKNOWN among them where it holds anything else.
 

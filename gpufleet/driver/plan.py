@@ -153,11 +153,13 @@ def _third_parties(facts: NodeFacts, catalog: DriverCatalog) -> tuple[str, ...]:
 
 def _family(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
     """Installed packages of an NVIDIA driver, of any branch and source."""
-    patterns = [re.compile(pattern) for pattern in choice.packages.family]
+    family = re.compile("|".join(f"(?:{pattern})" for pattern in choice.packages.family) or "(?!)")
     return tuple(
-        name
-        for name, package in sorted(facts.packages.items())
-        if package.state != "config-files" and any(pattern.fullmatch(name) for pattern in patterns)
+        sorted(
+            name
+            for name, package in facts.packages.items()
+            if package.state != "config-files" and family.fullmatch(name)
+        )
     )
 
 

@@ -13,7 +13,8 @@ _PROGRAMS: dict[PackageManager, str] = {"apt": "apt-get"}  # others have their m
 
 def distribution_of(os: OsRelease, known: Sequence[Distribution]) -> Distribution | None:
     """The entry of a host's distribution; None where there is none for it."""
-    return next((entry for entry in known if _is(os, entry)), None)
+    parts = os.version_id.split(".")
+    return next((entry for entry in known if os.id in entry.os.ids and _fits(parts, entry)), None)
 
 
 def code_of(os: OsRelease, known: Sequence[Distribution]) -> str:
@@ -46,9 +47,9 @@ def manager_of(
     return next((name for name in wanted if _PROGRAMS.get(name, name) in programs), None)
 
 
-def _is(os: OsRelease, entry: Distribution) -> bool:
-    parts, wanted = os.version_id.split("."), entry.os.version.split(".")
-    return os.id in entry.os.ids and parts[: len(wanted)] == wanted
+def _fits(parts: Sequence[str], entry: Distribution) -> bool:
+    wanted = entry.os.version.split(".")
+    return parts[: len(wanted)] == wanted
 
 
 def _family(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gpufleet.facts.model import ManagedFile
 
@@ -35,23 +36,29 @@ class AptSource:
 
 def read_entries(files: Mapping[str, ManagedFile]) -> list[AptSource]:
     """The enabled binary sources of a host."""
-    return [entry for file in files.values() for entry in _entries(file)]
+    return [
+        entry
+        for path, file in files.items()
+        if path.startswith(FOLDER) and file.content
+        for entry in _entries(path, file.content)
+    ]
 
 
-def _entries(file: ManagedFile) -> Iterator[AptSource]:
-    if not file.path.startswith(FOLDER) or not file.content:
+@lru_cache(maxsize=256)  # hosts have the same files
+def _entries(path: str, content: str) -> tuple[AptSource, ...]:
+    return tuple(_parsed(path, content))
+
+
+def _parsed(path: str, content: str) -> Iterator[AptSource]:
+    if path.endswith(".sources"):
+        for stanza in re.split(r"\n[ \t]*\n", content):
+            yield from _stanza(path, _fields(stanza))
         return
-    if file.path.endswith(".sources"):
-        for stanza in re.split(r"\n[ \t]*\n", file.content):
-            yield from _stanza(file.path, _fields(stanza))
-        return
-    for line in filter(None, map(_LINE.match, file.content.split("\n"))):
+    for line in filter(None, map(_LINE.match, content.split("\n"))):
         words = line["words"].split()
         # a disc has blanks in its address and is not available over the network
         if len(words) >= 2 and not words[0].startswith("cdrom:"):
-            yield AptSource(
-                file.path, words[0], words[1], tuple(words[2:]), _options(line["options"])
-            )
+            yield AptSource(path, words[0], words[1], tuple(words[2:]), _options(line["options"]))
 
 
 def _options(text: str | None) -> tuple[tuple[str, str], ...]:

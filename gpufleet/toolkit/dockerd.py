@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from functools import cached_property
 from typing import Literal
 
 from gpufleet.core.entries import Entry, loader
@@ -24,6 +25,7 @@ class DockerdOptions(Entry):
     source: str
     keys: tuple[DockerdKey, ...]
 
+    @cached_property
     def exclusive_flags(self) -> dict[str, tuple[str, ...]]:
         """Flag -> the keys of daemon.json that conflict with it."""
         found: dict[str, tuple[str, ...]] = {}

@@ -59,7 +59,7 @@ def _docker(path: str, context: Context) -> Target:
     desired = replace(_desired(path, context), reads=context.reads)
     merged = docker.merge(text, desired, record)
     if not merged.blocked:
-        flags = dockerd_options().exclusive_flags()
+        flags = dockerd_options().exclusive_flags
         both = docker.conflicts(merged.text, context.service.exec_start, flags)
         if both:
             unit = context.runtime.unit

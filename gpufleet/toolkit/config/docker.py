@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from gpufleet.core.findings import Finding, Severity
@@ -168,7 +169,7 @@ def flag_values(exec_start: str, flag: str) -> list[str]:
     """The values of a long flag on the unit's command line, in order."""
     values = []
     words = _words(exec_start)
-    for word, after in zip(words, [*words[1:], ""], strict=False):
+    for word, after in zip(words, (*words[1:], ""), strict=False):
         name, equals, value = word.partition("=")
         if name == flag:
             values.append(value if equals else after)
@@ -187,8 +188,9 @@ def conflicts(
     return tuple(sorted({f"{used[key]} ({key})" for key in used if key in there}))
 
 
-def _words(command: str) -> list[str]:
+@lru_cache(maxsize=256)  # hosts have the same units
+def _words(command: str) -> tuple[str, ...]:
     try:
-        return shlex.split(command)
+        return tuple(shlex.split(command))
     except ValueError:  # systemd's quoting differs from a shell's
-        return command.split()
+        return tuple(command.split())
