@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
@@ -71,13 +71,11 @@ class HostReport:
     def as_dict(self) -> dict[str, Any]:
         """Its part of the JSON: every field of the schema, also of a host that was not read."""
         data: dict[str, Any] = {}
-        for key, value in asdict(self).items():
-            data |= self._of_roles() if key == "roles" else {key: value}
-        data["plan"].setdefault("steps", [])
+        for name in (each.name for each in fields(self) if each.name not in INTERNAL):
+            data |= self._of_roles() if name == "roles" else {name: getattr(self, name)}
+        data["plan"] = {**self.plan, "steps": self.steps}
         data["findings"] = [finding.as_dict() for finding in self.findings]
         data["seconds"] = round(self.seconds, 2)
-        for name in INTERNAL:
-            del data[name]
         return data
 
     def _of_roles(self) -> dict[str, Movement]:
