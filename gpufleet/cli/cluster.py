@@ -126,7 +126,7 @@ def destroy(
     if not ignore_gpu_pods:
         dry = [*_on_hosts(inventory, targets, "destroy_cluster", options), "--dry"]
         hosts = [target.name for target in targets if not target.is_cluster]
-        if reason := why_not_destroy(kubeconfig_of(targets), lambda: nodes_of(dry, hosts)):
+        if reason := why_not_destroy(kubeconfig_of(targets), nodes_of(dry, hosts)):
             click.echo(reason, err=True)
             sys.exit(ExitStatus.FAILED)
     if not yes:

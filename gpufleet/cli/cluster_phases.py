@@ -82,15 +82,18 @@ def carry_out(phases: Sequence[Phase], json_path: str | None, junit: str | None)
     return status if status in known else int(ExitStatus.FAILED)
 
 
-def nodes_of(dry: Sequence[str], hosts: Sequence[str]) -> list[str]:
-    """Those of the hosts that a dry run of the destruction would reset, or could not read."""
+def nodes_of(dry: Sequence[str], hosts: Sequence[str]) -> dict[str, frozenset[str]]:
+    """Those of the hosts that a dry run of the destruction would reset, or could not read, and the
+    certificate authorities of their cluster."""
     with TemporaryDirectory(prefix="gpufleet-cluster-") as folder:
         report = Path(folder, "report.json")
         environment = {**os.environ, "GPUFLEET_REPORT": str(report)}
         subprocess.run(dry, env=environment, check=False, capture_output=True)
         data = json.loads(report.read_text("utf-8")) if report.is_file() else {}
     found: dict[str, Any] = data.get("hosts") or {}
-    return [name for name in hosts if name not in found or _resets(found[name])]
+    nodes = [name for name in hosts if name not in found or _resets(found[name])]
+    plans = {name: found.get(name, {}).get("plan", {}) for name in nodes}
+    return {name: frozenset(plan.get("authorities", ())) for name, plan in plans.items()}
 
 
 def _resets(host: Mapping[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kubernetes import findings as found
+from gpufleet.kubernetes.access import authorities
 from gpufleet.kubernetes.members import Member, gpu_pods, members, unready_pods
 from gpufleet.verify.inventory import Target
 
@@ -89,15 +90,19 @@ def not_one_cluster(targets: Sequence[Target]) -> str:
     return ""
 
 
-def why_not_destroy(kubeconfig: str, nodes: Callable[[], Sequence[str]]) -> str:
+def why_not_destroy(kubeconfig: str, nodes: Mapping[str, frozenset[str]]) -> str:
     """The finding as text that pods use GPUs, or that this is unknown; "" if none does. `nodes`:
-    returns the hosts that are nodes, asked for where the cluster cannot be."""
+    the hosts that are nodes, and the certificate authorities of their cluster."""
     try:
         _, _, pods = _asked(kubeconfig)
     except Unknown as error:
-        there = nodes()
-        reason = f"{error} These hosts are nodes: {', '.join(there)}."
-        return _text(found.GPU_PODS_UNKNOWN(reason=reason)) if there else ""
+        reason = f"{error} These hosts are nodes: {', '.join(nodes)}."
+        return _text(found.GPU_PODS_UNKNOWN(reason=reason)) if nodes else ""
+    ours = authorities(_file(kubeconfig).read_text("utf-8", "replace"))
+    others = [name for name, own in nodes.items() if own and ours and own.isdisjoint(ours)]
+    if others:
+        reason = f"{kubeconfig} leads to another cluster than that of {', '.join(others)}."
+        return _text(found.GPU_PODS_UNKNOWN(reason=reason))
     names = gpu_pods(pods)
     if not names:
         return ""

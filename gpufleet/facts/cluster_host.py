@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 from gpufleet.facts.model import ClusterHost
@@ -12,7 +13,7 @@ def parse_cluster_host(lines: Sequence[str]) -> ClusterHost:
     """Raises ValueError for a number that is none."""
     name = ""
     numbers: dict[str, int] = {}
-    listed: dict[str, list[str]] = {"swap": [], "mac": [], "path": []}
+    listed: dict[str, list[str]] = {"swap": [], "mac": [], "path": [], "authority": []}
     for word, rest in records(lines):
         if word in listed:
             listed[word].append(rest)
@@ -26,4 +27,10 @@ def parse_cluster_host(lines: Sequence[str]) -> ClusterHost:
         swap=tuple(listed["swap"]),
         macs=tuple(listed["mac"]),
         paths=frozenset(listed["path"]),
+        authorities=frozenset(map(digest, listed["authority"])),
     )
+
+
+def digest(certificate: str) -> str:
+    """The sha256 of a certificate as PEM has it: base64, without line breaks."""
+    return hashlib.sha256(certificate.encode()).hexdigest()

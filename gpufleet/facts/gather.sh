@@ -546,9 +546,17 @@ for path in /sys/class/net/*/device; do
 [ -e "$path" ] && line "${path%/device}/address" && say "mac $line"
 done
 for path in /etc/kubernetes/*.conf /etc/kubernetes/manifests/* /etc/kubernetes/pki/* \
-/var/lib/kubelet/config* /var/lib/etcd/member /etc/cni/net.d/* /var/lib/gpufleet/kubernetes.*; do
+/var/lib/kubelet/config* /var/lib/etcd/member /etc/cni/net.d/* /var/lib/gpufleet/kubernetes.* \
+/sys/class/net/cni0 /sys/class/net/flannel.1; do
 [ -e "$path" ] && say "path $path"
 done
+while read -r text; do
+case $text in
+-----BEGIN*) line= ;;
+-----END*) say "authority $line" ;;
+*) line=$line$text ;;
+esac
+done </etc/kubernetes/pki/ca.crt
 
 section end
 date '+clock %s'

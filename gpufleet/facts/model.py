@@ -208,7 +208,8 @@ class ClusterHost:
     memory: int = 0  # KiB; 0: unknown
     swap: tuple[str, ...] = ()  # devices and files in use
     macs: tuple[str, ...] = ()  # of network cards; none in a container
-    paths: frozenset[str] = frozenset()  # files of kubeadm, static pods, etcd and CNI
+    paths: frozenset[str] = frozenset()  # of kubeadm, static pods, etcd, CNI and its links
+    authorities: frozenset[str] = frozenset()  # of its cluster: digests of certificates
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import yaml
+
+from gpufleet.facts.cluster_host import digest
 
 LONGEST = 100_000  # characters; kubeadm's has some 5,600
 CLUSTER = ("server", "certificate-authority-data")
@@ -43,6 +46,18 @@ def administrator(text: str) -> str:
         "current-context": context,
     }
     return yaml.safe_dump(made, sort_keys=False)
+
+
+def authorities(text: str) -> frozenset[str]:
+    """Digests of the certificate authorities that a kubeconfig of one cluster trusts, as a host's
+    facts have them; none where it has no such certificates in it."""
+    try:
+        cluster = yaml.safe_load(text)["clusters"][0]["cluster"]
+        pem = base64.b64decode(str(cluster["certificate-authority-data"])).decode()
+    except (yaml.YAMLError, KeyError, TypeError, IndexError, RecursionError, ValueError):
+        return frozenset()
+    bodies = re.findall(r"-----BEGIN [^\n]*-----\n(.*?)-----END", pem, re.DOTALL)
+    return frozenset(digest("".join(body.split())) for body in bodies)
 
 
 def may_replace(there: str, new: str) -> bool:

@@ -186,6 +186,14 @@ OTHER_CLUSTER = blocker(
     "If that cluster may go, run `kubeadm reset` on the host and remove "
     "/var/lib/gpufleet/kubernetes.*.",
 )
+NODE_ELSEWHERE = blocker(
+    "GF999",
+    "Node of another cluster than the inventory's",
+    "gpufleet made the host a node of a cluster whose control plane is not {control_plane}, or "
+    "whose control plane was destroyed since.",
+    "Take the host out of that cluster first: gpufleet cluster destroy, with the inventory of that "
+    "cluster where there is one.",
+)
 ACCESS_UNUSABLE = blocker(
     "GF964",
     "Kubeconfig of the control plane is not usable",

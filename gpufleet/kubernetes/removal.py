@@ -21,6 +21,7 @@ class KubernetesRemoval(Removal):
     """What is removed besides packages and files."""
 
     reset: bool = False
+    authorities: tuple[str, ...] = ()  # of the cluster that the host is taken out of
     network: str = ""  # flannel or none
     kubeconfig: str | None = None  # file on this machine that goes with the cluster
     containerd: RuntimePlan | None = None
@@ -34,7 +35,7 @@ class KubernetesRemoval(Removal):
         return {"take Kubernetes' settings out of containerd's configuration": change}
 
     def describe(self) -> dict[str, Any]:
-        return {"kubernetes": self.reset}
+        return {"kubernetes": self.reset, "authorities": list(self.authorities)}
 
 
 def plan_kubernetes_removal(
@@ -46,6 +47,7 @@ def plan_kubernetes_removal(
     record = part.changes.record if part.changes else Record()
     return KubernetesRemoval(
         reset=ours,
+        authorities=tuple(sorted(facts.cluster_host.authorities)) if ours else (),
         network=context.entry.network or settings.network,
         kubeconfig=settings.kubeconfig if context.entry.part != "worker" else None,
         containerd=plan_without(facts, record, part.config),

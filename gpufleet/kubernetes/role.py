@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.kubernetes.containerd import CERTS
+from gpufleet.kubernetes.identity import elsewhere
 from gpufleet.kubernetes.models import KubernetesCatalog
 from gpufleet.kubernetes.plan import (
     MODULES,
@@ -48,6 +51,11 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
         self, settings: KubernetesSettings, context: RoleContext
     ) -> tuple[KubernetesPlan | None, tuple[Finding, ...]]:
         return plan_kubernetes(settings, context.catalog, context)
+
+    def beside(
+        self, settings: KubernetesSettings, facts: NodeFacts, plane: NodeFacts
+    ) -> Iterable[Finding]:
+        return elsewhere(facts.cluster_host, plane.cluster_host) if settings.enabled else ()
 
     def converged(self, plan: KubernetesPlan, driver: str | None) -> bool:
         return plan.converged

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -113,6 +113,10 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
         self, settings: SettingsOf, context: RoleContext
     ) -> tuple[PlanOf | None, tuple[Finding, ...]]:
         """The plan; None if nothing is requested or possible. Raises nothing."""
+
+    def beside(self, settings: SettingsOf, facts: NodeFacts, plane: NodeFacts) -> Iterable[Finding]:
+        """Findings about a host that the facts of the first control plane bring up."""
+        return ()
 
     def context_after(
         self, settings: SettingsOf, plan: PlanOf | None, context: RoleContext

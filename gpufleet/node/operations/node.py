@@ -19,7 +19,7 @@ from gpufleet.host.asking import arguments
 from gpufleet.host.facts import read_facts
 from gpufleet.host.groups import is_cluster
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.operations.place import place_of
+from gpufleet.node.operations.place import beside_plane, place_of
 from gpufleet.node.plan import NodePlan, describe, plan_node
 from gpufleet.node.record import unusable
 from gpufleet.node.settings import NodeSettings, load_settings
@@ -108,7 +108,11 @@ def current_node(*, wait_until_idle: bool = True) -> Node | None:
     node = Node(host.name, settings, facts, plan, part, record=facts.provenance)
     node.driver = lambda: plan.context.driver if plan.context else facts.loaded_driver
     _fill(part, node)
-    if plan.blockers:
+    beside = beside_plane(state, host, settings, facts)
+    for name, problems in beside.items():
+        if problems:
+            report.block(state.inventory.get_host(name), problems)
+    if plan.blockers or beside.get(host.name):
         report.block(host, [])
         return None
     if wait_until_idle:

@@ -60,7 +60,9 @@ def invoke(monkeypatch: pytest.MonkeyPatch, started: list[Phase]) -> Invoke:
         monkeypatch.setattr(cluster, "targets_of", lambda inventory, limit: targets)
         monkeypatch.setattr(cluster, "carry_out", carry_out)
         monkeypatch.setattr(cluster_view, "_asked", asked)
-        monkeypatch.setattr(cluster, "nodes_of", lambda *_: joined)
+        monkeypatch.setattr(
+            cluster, "nodes_of", lambda *_: dict.fromkeys(joined, frozenset(("aa",)))
+        )
         if answer:
             monkeypatch.setattr(cluster, "confirmed", lambda *_: None)
         words = (words[0], "inv.py", *words[1:])
@@ -152,6 +154,18 @@ class TestDestroy:
         done = invoke([plane], "destroy", "--yes", "--ignore-gpu-pods", pods=pods)
         assert (done.exit_code, len(started)) == (0, 1)
 
+    @pytest.mark.parametrize(("trusted", "status"), [("aa", 0), ("bb", 1), ("", 0)])
+    def test_pods_of_another_cluster_say_nothing(
+        self, invoke: Invoke, plane: Target, started: list[Phase], trusted: str, status: int,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:  # fmt: skip
+        """A second inventory on the same hosts, or the kubeconfig of another cluster."""
+        known = frozenset((trusted,)) if trusted else frozenset[str]()
+        monkeypatch.setattr(cluster_view, "authorities", lambda _: known)
+        done = invoke([plane], "destroy", "--yes")
+        assert (done.exit_code, len(started)) == (status, 1 - status)
+        assert ("leads to another cluster than that of cp-1" in done.output) == bool(status)
+
     def test_twice(self, invoke: Invoke, plane: Target, started: list[Phase]) -> None:
         """No host is a node any more: there is nothing to ask."""
         assert invoke([plane], "destroy", "--yes", pods=None, joined=()).exit_code == 0
@@ -187,6 +201,6 @@ class TestStatus:
 
 def test_without_a_path_the_access_is_unknown() -> None:
     assert cluster_view.kubeconfig_of([Target("cp-1", ("control_plane",), {})]) == ""
-    found = cluster_view.why_not_destroy("", lambda: ["cp-1"])
+    found = cluster_view.why_not_destroy("", {"cp-1": frozenset()})
     assert "GF956" in found
     assert "sets kubernetes_kubeconfig. These hosts are nodes: cp-1." in found

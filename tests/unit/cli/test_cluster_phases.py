@@ -74,7 +74,7 @@ def test_the_exit_status_is_one_of_gpufleets(status: int, expected: int) -> None
 HOSTS = """
 import json, os
 hosts = {
-    "node": {"status": "planned", "plan": {"kubernetes": True}},
+    "node": {"status": "planned", "plan": {"kubernetes": True, "authorities": ["aa"]}},
     "begun": {"status": "changed", "plan": {"kubernetes": True}},
     "none": {"status": "converged", "plan": {"kubernetes": False}},
     "bare": {"status": "converged", "plan": {}},
@@ -92,4 +92,6 @@ with open(os.environ["GPUFLEET_REPORT"], "w") as file:
 ])  # fmt: skip
 def test_a_host_that_was_not_read_may_be_a_node(program: str, nodes: list[str]) -> None:
     hosts = ["node", "begun", "none", "bare", "stopped", "away", "unnamed"]
-    assert nodes_of([sys.executable, "-c", program], hosts) == nodes
+    found = nodes_of([sys.executable, "-c", program], hosts)
+    assert list(found) == nodes
+    assert found["node"] == (frozenset(("aa",)) if program else frozenset())

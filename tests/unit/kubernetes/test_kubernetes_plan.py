@@ -272,6 +272,32 @@ def test_a_node_does_not_change_sides() -> None:
     assert codes(node_of(joined(provenance=record), WORKER)) == []
 
 
+@pytest.mark.parametrize(("own", "cluster", "found"), [
+    ({"a"}, {"a"}, []),
+    ({"a", "new"}, {"old", "a"}, []),
+    ({"a"}, {"b"}, ["GF999"]),
+    ({"a"}, None, ["GF999"]),  # destroyed by a run that was killed, or another control plane
+    ({"a"}, set(), []),
+    (set(), {"b"}, []),
+])  # fmt: skip
+def test_a_worker_of_another_cluster_is_none_of_this_one(
+    own: set[str], cluster: set[str] | None, found: list[str]
+) -> None:
+    """`cluster`: None for a control plane without one."""
+    node = replace(ROOM, paths=DONE, authorities=frozenset(own))
+    plane = replace(ROOM, paths=DONE if cluster is not None else frozenset({BEGUN}))
+    plane = replace(plane, name="cp-01", authorities=frozenset(cluster or ()))
+    settings, _ = load_settings({"kubernetes_enabled": True})
+    assert settings is not None
+    hosts = host(cluster_host=node), host(cluster_host=plane)
+    assert [each.code for each in ROLE.beside(settings.of(ROLE), *hosts)] == found
+    settings, _ = load_settings({})
+    assert settings is not None
+    assert not list(ROLE.beside(settings.of(ROLE), *hosts))
+    bare = host(cluster_host=replace(node, paths=frozenset()))
+    assert not list(ROLE.beside(settings.of(ROLE), bare, hosts[1]))
+
+
 def test_a_run_that_ended_between_packages_and_kubeadm_goes_on() -> None:
     room = replace(ROOM, paths=frozenset({INSTALLING[0]}))
     assert codes(node_of(host(kubelet=True, cluster_host=room))) == []

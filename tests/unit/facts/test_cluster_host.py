@@ -1,0 +1,52 @@
+"""What kubeadm requires of a host, and what there is of a cluster, as gather.sh reads it."""
+
+from __future__ import annotations
+
+import base64
+
+from fakehost import FakeHost
+
+from gpufleet.facts.cluster_host import digest
+from gpufleet.facts.parse import parse_node_facts
+from gpufleet.kubernetes.access import authorities
+
+BODY = base64.b64encode(bytes(range(90))).decode()
+OTHER = base64.b64encode(bytes(range(90, 180))).decode()
+
+
+def pem(body: str) -> str:
+    lines = "\n".join(body[start : start + 64] for start in range(0, len(body), 64))
+    return f"text before\n-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n"
+
+
+def kubeconfig(text: str) -> str:
+    data = base64.b64encode(text.encode()).decode()
+    return f"clusters: [{{cluster: {{certificate-authority-data: {data}}}}}]"
+
+
+def test_the_authorities_of_a_node_are_those_of_its_kubeconfig(
+    host: FakeHost, shell: tuple[str, ...]
+) -> None:
+    """Two while a cluster's authority is replaced."""
+    host.file("/etc/kubernetes/pki/ca.crt", pem(BODY) + pem(OTHER))
+    found = parse_node_facts(host.gather(shell)).cluster_host
+    assert found.authorities == {digest(BODY), digest(OTHER)}
+    assert authorities(kubeconfig(pem(BODY) + pem(OTHER))) == found.authorities
+    assert authorities(kubeconfig(pem(BODY))) < found.authorities
+
+
+def test_text_without_a_certificate_names_no_authority(
+    host: FakeHost, shell: tuple[str, ...]
+) -> None:
+    host.file("/etc/kubernetes/pki/ca.crt", "none\n")
+    assert parse_node_facts(host.gather(shell)).cluster_host.authorities == frozenset()
+    for text in ("", "[", "{}", "clusters: []", kubeconfig("none"), "clusters: [{cluster: {}}]"):
+        assert authorities(text) == frozenset()
+
+
+def test_files_and_links_of_clusters(host: FakeHost, shell: tuple[str, ...]) -> None:
+    there = {"/etc/kubernetes/kubelet.conf", "/sys/class/net/cni0/address", "/etc/cni/net.d/a.conf"}
+    for path in there:
+        host.file(path, "")
+    found = parse_node_facts(host.gather(shell)).cluster_host.paths
+    assert {path.removesuffix("/address") for path in there} == found
