@@ -16,7 +16,8 @@ identity >"$begun"
 logs=$(for log in /var/log/pods/kube-system_*/*/*.log; do
     [ -e "$log" ] && printf '%s\n' "$log" && tail -n 2 "$log"
 done)
-# what kept pods from starting; the kubelet's last lines are about an API server that does not answer yet
-kubelet=$(journalctl -u kubelet --no-pager -o cat 2>/dev/null | grep -E 'StartContainer|CreatePodSandbox|ErrImage' |
-    tail -n 1 | cut -c 1-1000)
+# what kept pods from starting; the last lines of a kubelet that runs are about an API server that does not answer yet
+cause='StartContainer|CreatePodSandbox|ErrImage'
+systemctl is-active -q kubelet || cause='^[EF][0-9]|err='
+kubelet=$(journalctl -u kubelet --no-pager -o cat 2>/dev/null | grep -E "$cause" | tail -n 1 | cut -c 1-1000)
 fail "$message" "$(printf '%s\n' "$out" | grep -vi token | tail -n 5)" "$kubelet" "$logs"

@@ -1,0 +1,67 @@
+"""Scripts that start and await nodes, with fake programs of Kubernetes."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from gpufleet.host.shell import script
+
+NOT_READY = """#!/bin/sh
+printf "%s\\n" "$1" >>{folder}/asked
+sleep 1
+case "$*" in
+    *'get pods -A'*) printf '\\nimage a is not found\\n\\nimage a is not found\\n' ;;
+    *'get node'*) printf 'False the network is not ready' ;;
+esac
+"""
+KUBEADM = "#!/bin/sh\necho 'error: the kubelet is not healthy' >&2\nexit 1\n"
+JOURNAL = """#!/bin/sh
+echo 'E0101 kubelet.go:1] StartContainer failed'
+echo 'E0102 run.go:72] "command failed" err="no such cgroup driver"'
+"""
+
+
+def run(folder: Path, command: str, **programs: str) -> subprocess.CompletedProcess[str]:
+    for name, text in programs.items():
+        (folder / name).write_text(text.format(folder=folder))
+        (folder / name).chmod(0o755)
+    command = command.replace("\nPATH=", f"\nPATH={folder}:", 1)
+    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+
+
+def test_waiting_for_a_node_ends_in_time_and_says_what_its_pods_wait_for(tmp_path: Path) -> None:
+    """However long each answer takes: a control plane that is away keeps kubectl waiting."""
+    done = tmp_path / "ready"
+    command = script("kubernetes/ready", "GF949 late", "3", "kube-flannel", str(done))
+    began = time.monotonic()
+    found = run(tmp_path, command.get_raw_value(), kubectl=NOT_READY)
+    assert 2 < time.monotonic() - began < 20
+    assert found.returncode == 1
+    assert found.stderr.splitlines() == [
+        "GF949 late", "  | False the network is not ready", "  | image a is not found",
+    ]  # fmt: skip
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert all(line == "--request-timeout=10s" for line in asked)
+    assert not done.exists()
+
+
+@pytest.mark.parametrize(("status", "said"), [(0, "StartContainer"), (3, "no such cgroup driver")])
+def test_why_a_kubelet_does_not_start_is_said(tmp_path: Path, status: int, said: str) -> None:
+    """A kubelet that runs logs much that is not the cause."""
+    config = tmp_path / "join.yaml"
+    config.write_text("token: abc")
+    words = (str(tmp_path / "begun"), str(tmp_path / "joined"), "join", str(config), "")
+    command = script("kubernetes/kubeadm", "GF947 failed", *words)
+    unit = f'#!/bin/sh\n[ "$1" != is-active ] || exit {status}\n'
+    found = run(
+        tmp_path, command.get_raw_value(), kubeadm=KUBEADM, journalctl=JOURNAL, systemctl=unit
+    )
+    assert found.returncode == 1
+    assert "the kubelet is not healthy" in found.stderr
+    assert said in found.stderr
+    assert ((tmp_path / "begun").exists(), (tmp_path / "joined").exists()) == (True, False)
+    assert not config.exists()
