@@ -49,15 +49,22 @@ def administrator(text: str) -> str:
 
 
 def authorities(text: str) -> frozenset[str]:
-    """Digests of the certificate authorities that a kubeconfig of one cluster trusts, as a host's
-    facts have them; none where it has no such certificates in it."""
+    """Digests of the certificate authorities that a kubeconfig trusts, as a host's facts have them;
+    none where it has no certificates in it."""
     try:
-        cluster = yaml.safe_load(text)["clusters"][0]["cluster"]
-        pem = base64.b64decode(str(cluster["certificate-authority-data"])).decode()
-    except (yaml.YAMLError, KeyError, TypeError, IndexError, RecursionError, ValueError):
+        clusters = [each["cluster"] for each in yaml.safe_load(text)["clusters"]]
+        data = [str(each.get("certificate-authority-data", "")) for each in clusters]
+        pem = "".join(base64.b64decode(each).decode() for each in data)
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError, RecursionError, ValueError):
         return frozenset()
     bodies = re.findall(r"-----BEGIN [^\n]*-----\n(.*?)-----END", pem, re.DOTALL)
     return frozenset(digest("".join(body.split())) for body in bodies)
+
+
+def leads_elsewhere(text: str, known: frozenset[str]) -> bool:
+    """Whether a kubeconfig trusts authorities, and none of those `known` of a cluster."""
+    trusted = authorities(text)
+    return bool(known and trusted) and trusted.isdisjoint(known)
 
 
 def may_replace(there: str, new: str) -> bool:

@@ -35,6 +35,12 @@ NO_CONTAINERD = blocker(
     "Kubernetes requires containerd on this host, which has none.",
     "Install the package containerd (or containerd.io) first.",
 )
+CONTAINERD_STOPPED = blocker(
+    "GF291",
+    "containerd is not running",
+    "Kubernetes requires containerd, which is installed on this host and does not run.",
+    "Start it: systemctl enable --now containerd. If it stops again: journalctl -u containerd.",
+)
 CONTAINERD_TOO_OLD = blocker(
     "GF935",
     "containerd is too old",
@@ -64,13 +70,14 @@ NO_DNS_NAME = blocker(
     "GF939",
     "Host name is not a DNS name",
     "The host is called {name}, which cannot be the name of a node.",
-    "Rename it with hostnamectl: lower-case letters, digits, hyphens and dots.",
+    "Rename it with hostnamectl: lower-case letters, digits, hyphens and dots, at most 63 in all.",
 )
 LEFTOVERS = blocker(
     "GF940",
     "Another cluster's files on the host",
     "{paths}: gpufleet did not create these.",
-    "Check that no cluster uses this host, then run `kubeadm reset` there and remove the files.",
+    "Check that no cluster uses this host, then run `kubeadm reset` there and remove the files. A "
+    "link in /sys/class/net goes with `ip link delete NAME`.",
 )
 FOREIGN_NODE = blocker(
     "GF941",
@@ -109,6 +116,12 @@ CONTROL_PLANE_FAILED = blocker(
     "To join, the host needs a token from {control_plane}, which failed in this run.",
     "Correct the errors of {control_plane} and run again.",
 )
+NO_TOKEN = blocker(
+    "GF294",
+    "Control plane gives no token",
+    "To join, the host needs a token, and {control_plane} made none: {answer}.",
+    "See on {control_plane} whether its API server runs (journalctl -u kubelet), and run again.",
+)
 CLUSTER_DIFFERS = blocker(
     "GF960",
     "Setting of the cluster differs between hosts",
@@ -127,6 +140,14 @@ PART_CHANGED = blocker(
     "Node has another role in its cluster",
     "The host joined as {before} and is {wanted} in the inventory.",
     "Put it back into its group, or take it out of the cluster first: gpufleet cluster destroy.",
+)
+PLANE_RESET = blocker(
+    "GF292",
+    "Control plane was reset outside of gpufleet",
+    "The host was the control plane, and /etc/kubernetes/kubelet.conf is missing: its cluster is "
+    "gone.",
+    "Restore /etc/kubernetes from a backup, or destroy what is left and begin again: gpufleet "
+    "cluster destroy.",
 )
 CRI_DISABLED = blocker(
     "GF945",
@@ -163,7 +184,7 @@ DUPLICATE_MACHINE = blocker(
     "Two hosts with one identity",
     "{others} has the same {what} ({value}): Kubernetes takes clones for one node.",
     "Give this host its own. For a machine id: rm /etc/machine-id && systemd-machine-id-setup, "
-    "then reboot.",
+    "then reboot; for a name: hostnamectl.",
 )
 PREPARE_FAILED = blocker(
     "GF951",
@@ -187,7 +208,7 @@ OTHER_CLUSTER = blocker(
     "/var/lib/gpufleet/kubernetes.*.",
 )
 NODE_ELSEWHERE = blocker(
-    "GF999",
+    "GF290",
     "Node of another cluster than the inventory's",
     "gpufleet made the host a node of a cluster whose control plane is not {control_plane}, or "
     "whose control plane was destroyed since.",
@@ -199,6 +220,13 @@ ACCESS_UNUSABLE = blocker(
     "Kubeconfig of the control plane is not usable",
     "/etc/kubernetes/admin.conf on the host is not one that kubeadm writes: {problem}.",
     "Look at the file: gpufleet copies certificates and a server, and nothing that runs programs.",
+)
+KUBECONFIG_NOT_WRITTEN = blocker(
+    "GF293",
+    "Kubeconfig not written",
+    "{path} on this machine cannot be written: {problem}.",
+    "Correct the path or its permissions, or set kubernetes_kubeconfig to another one, and run "
+    "again. The cluster itself is up.",
 )
 KUBECONFIG_OTHERS = blocker(
     "GF954",

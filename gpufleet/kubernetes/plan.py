@@ -29,6 +29,7 @@ from gpufleet.toolkit.runtime_model import RuntimePlan
 
 JOINED = f"{HOME}/kubernetes.joined"  # it is a node
 BEGUN = f"{HOME}/kubernetes.begun"  # kubeadm did not succeed yet, or a reset did not
+KUBELET = "/etc/kubernetes/kubelet.conf"  # a node has it until it is reset
 NETWORKED = f"{HOME}/kubernetes.network"  # the network's objects were applied
 READY = f"{HOME}/kubernetes.ready"  # the node was Ready, with its network
 INSTALLING = (f"{HOME}/kubernetes.before", f"{HOME}/kubernetes.before.begun")  # packages
@@ -90,19 +91,22 @@ def plan_kubernetes(
     facts, known, planes = context.facts, catalog.kubernetes, context.place.control_planes
     part: Part = "control-plane" if CONTROL_PLANE in context.place.groups else "worker"
     paths = facts.cluster_host.paths
-    joined = JOINED in paths
+    joined = {JOINED, KUBELET} <= paths
     before = _installed(facts)
-    stays = before if joined and settings.version is None else None
+    stays = before if JOINED in paths and settings.version is None else None
     version = settings.version or stays or known.newest
     minor = ".".join(version.split(".")[:2])
     system = distribution_of(facts.os, catalog.distributions)
     problems = list(_problems(version, minor, system, catalog, chosen=not stays))
     if system is None or problems:
         return None, tuple(problems)
-    ours = joined or not paths.isdisjoint((BEGUN, *INSTALLING))
+    reset = BEGUN in paths or (JOINED in paths and not joined)
+    ours = joined or reset or not paths.isdisjoint(INSTALLING)
     problems += obstacles(settings, facts, known, minor, part == "control-plane", ours=ours)
     problems += apart(context)
     problems += roster(settings, context, part, joined=joined)
+    if part == "control-plane" and JOINED in paths and not joined:
+        problems.append(found.PLANE_RESET())
     missing = any(not _is_installed(facts, name) for name in known.packages)
     needed = before is None or missing or not _fits(before, version)
     if joined and before and not _fits(before, version):
@@ -130,9 +134,9 @@ def plan_kubernetes(
         containerd=containerd,
         joined=joined,
         network=settings.network,
-        networks=networked and part == "control-plane" and NETWORKED not in paths,
-        waits=networked and READY not in paths,
-        reset=BEGUN in paths,
+        networks=networked and part == "control-plane" and (NETWORKED not in paths or reset),
+        waits=networked and (READY not in paths or reset),
+        reset=reset,
         control_plane=planes[0] if planes else "",
         ignored=("SystemVerification",) if settings.kubelet.get("failCgroupV1") is False else (),
     )

@@ -15,6 +15,13 @@ from gpufleet.role.protocol import RoleContext
 
 PORTS = {"control-plane": (6443, 2379, 2380, 10250, 10257, 10259), "worker": (10250,)}
 CLOCK_TOLERANCE = 60  # seconds; a token lives minutes
+# A kubelet makes the name the value of the label kubernetes.io/hostname. Source:
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
+LONGEST_NAME = 63
+LINKS = "/sys/class/net/"  # flannel takes no bridge that has another cluster's address
+# containerd reads one file of the folder (max_conf_num), the first by name. Source:
+# https://github.com/containerd/containerd/blob/main/docs/cri/config.md
+CNI, FLANNEL = "/etc/cni/net.d", "10-flannel.conflist"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
@@ -37,10 +44,10 @@ def obstacles(
     yield from _runtime(facts, known, minor)
     if host.swap and settings.kubelet.get("failSwapOn") is not False:
         yield found.SWAP_ON(devices=", ".join(host.swap))
-    if not _NAME.fullmatch(host.name.lower()) or len(host.name) > 253:
+    if not _NAME.fullmatch(host.name.lower()) or len(host.name) > LONGEST_NAME:
         yield found.NO_DNS_NAME(name=host.name)
     if not ours:
-        yield from _others(facts, controls)
+        yield from _others(facts, controls, settings.network)
     if controls:
         yield from _size(facts, known)
 
@@ -58,20 +65,26 @@ def _runtime(facts: NodeFacts, known: Kubernetes, minor: str) -> Iterator[Findin
     if runtime is None:
         yield found.NO_CONTAINERD()
         return
+    if not runtime.running:
+        yield found.CONTAINERD_STOPPED()
     minimum = known.containerd(minor)
     if version_tuple(runtime.version) < version_tuple(minimum):
         there = runtime.version
         yield found.CONTAINERD_TOO_OLD(version=minor, minimum=minimum, installed=there)
 
 
-def _others(facts: NodeFacts, controls: bool) -> Iterator[Finding]:
+def _others(facts: NodeFacts, controls: bool, network: str) -> Iterator[Finding]:
     """What is there of a cluster that is not ours."""
     if facts.kubelet:
         yield found.FOREIGN_NODE()
         return
-    left = sorted(path for path in facts.cluster_host.paths if path.startswith("/etc/kubernetes/"))
-    places = ("/var/lib/etcd/", "/var/lib/kubelet/")
-    left += sorted(path for path in facts.cluster_host.paths if path.startswith(places))
+    paths = facts.cluster_host.paths
+    left = sorted(path for path in paths if path.startswith("/etc/kubernetes/"))
+    left += sorted(
+        path for path in paths if path.startswith(("/var/lib/etcd/", "/var/lib/kubelet/"))
+    )
+    if network == "flannel":
+        left += sorted(path for path in paths if path.startswith(LINKS) or _precedes(path))
     if left:
         yield found.LEFTOVERS(paths=", ".join(left))
     ports = PORTS["control-plane" if controls else "worker"]
@@ -80,6 +93,12 @@ def _others(facts: NodeFacts, controls: bool) -> Iterator[Finding]:
             daemon = listener.daemon
             who = f"{daemon.command} ({daemon.pid})" if daemon else "an unknown process"
             yield found.PORT_TAKEN(port=listener.port, who=who)
+
+
+def _precedes(path: str) -> bool:
+    """Whether containerd takes a network's file instead of flannel's: the first one by name."""
+    folder, _, name = path.rpartition("/")
+    return folder == CNI and name.endswith((".conf", ".conflist", ".json")) and name < FLANNEL
 
 
 def _size(facts: NodeFacts, known: Kubernetes) -> Iterator[Finding]:

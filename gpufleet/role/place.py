@@ -12,7 +12,7 @@ class Twin:
     """Another host of the run with an identity that must be unique."""
 
     name: str
-    what: str  # "machine id" or "MAC address"
+    what: str  # "machine id", "host name" or "MAC address"
     value: str
 
 

@@ -115,7 +115,7 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
         """The plan; None if nothing is requested or possible. Raises nothing."""
 
     def beside(self, settings: SettingsOf, facts: NodeFacts, plane: NodeFacts) -> Iterable[Finding]:
-        """Findings about a host that the facts of the first control plane bring up."""
+        """Findings about a host, by the facts of the first control plane."""
         return ()
 
     def context_after(

@@ -7,6 +7,7 @@ from pathlib import Path
 from gpufleet.core.render import render
 from gpufleet.host import files
 from gpufleet.host.operation import role
+from gpufleet.kubernetes.access import leads_elsewhere
 from gpufleet.kubernetes.conclude import conclude
 from gpufleet.kubernetes.job import kubernetes_job
 from gpufleet.kubernetes.operations import joining
@@ -31,8 +32,8 @@ def install(node: Node) -> None:
 def _settled(node: Node, plan: KubernetesPlan) -> bool:
     """Whether no step has anything to do: such steps cost more than asking the host."""
     settings = node.settings.of(KUBERNETES)
-    lacks = settings.kubeconfig and not Path(settings.kubeconfig).expanduser().is_file()
-    if not plan.converged or lacks:
+    lacks = _lacks_access(settings.kubeconfig, node.facts.cluster_host.authorities)
+    if not plan.converged or (lacks and plan.part == "control-plane"):
         return False
     return provenance.is_current(node, conclude(settings, node.facts, plan, None))
 
@@ -64,3 +65,11 @@ def _apply(node: Node, plan: KubernetesPlan) -> None:
     joining.wait_ready("Wait until the node is Ready", plan)
     joining.fetch_access("Write the kubeconfig", plan, settings.kubeconfig)
     provenance.record("Record what was installed", node, result)
+
+
+def _lacks_access(path: str | None, authorities: frozenset[str]) -> bool:
+    """Whether the kubeconfig is wanted and is not there, or is one of another cluster."""
+    if path is None:
+        return False
+    file = Path(path).expanduser()
+    return not file.is_file() or leads_elsewhere(file.read_text("utf-8", "replace"), authorities)

@@ -9,16 +9,17 @@ from pyinfra import host, state
 from pyinfra.api import FunctionCommand, Host, State, StringCommand
 
 from gpufleet.core.private_file import write_private
+from gpufleet.core.redact import redact
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.files import HOME
-from gpufleet.host.asking import answer, arguments, framed
+from gpufleet.host.asking import answer, arguments, framed, is_connected
 from gpufleet.host.boundary import step
 from gpufleet.host.files import INCOMING, stamp
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import command, explain, script, stop, upload
 from gpufleet.host.sudo import run
-from gpufleet.host.trouble import refusal
+from gpufleet.host.trouble import SHOWN, refusal
 from gpufleet.kubernetes import findings as found
 from gpufleet.kubernetes.access import administrator, may_replace
 from gpufleet.kubernetes.kubeadm import (
@@ -39,6 +40,7 @@ from gpufleet.kubernetes.settings import KubernetesSettings
 
 ADMIN = "/etc/kubernetes/admin.conf"
 TOKEN_MINUTES = 15
+TOKEN_PARTS = {"endpoint", "token", "hash", "version"}
 READY_SECONDS = 180
 NETWORK = "kube-flannel"  # namespace of templates/kubernetes/flannel.yaml.j2
 
@@ -152,10 +154,14 @@ def _fetch(state: State, host: Host, path: str) -> bool:
     """Write it if it differs. Never printed, not even at -vvv."""
     text = _access(host)
     file = Path(path).expanduser()
-    there = file.read_text("utf-8") if file.is_file() else ""
-    if not may_replace(there, text):
-        raise Stopped(found.KUBECONFIG_OTHERS(path=path))
-    write_private(file, text)
+    try:
+        there = file.read_text("utf-8", "replace") if file.is_file() else ""
+        if not may_replace(there, text):
+            raise Stopped(found.KUBECONFIG_OTHERS(path=path))
+        write_private(file, text)
+    except OSError as error:
+        problem = error.strerror or str(error)
+        raise Stopped(found.KUBECONFIG_NOT_WRITTEN(path=path, problem=problem)) from error
     return True
 
 
@@ -229,7 +235,15 @@ def _token(control_plane: str) -> JoinToken:
     """A token made on the control plane for this run. Never printed, not even at -vvv."""
     there = state.inventory.get_host(control_plane)
     asked = framed(script("kubernetes/token", str(TOKEN_MINUTES)))
-    words = dict(line.partition(" ")[::2] for line in _ask(there, asked).splitlines())
+    ok, output = run(there, asked, **arguments(there))
+    lines = answer(output.stdout_lines) if ok else None
+    if not lines and not is_connected(there):
+        raise Stopped(found.CONTROL_PLANE_FAILED(control_plane=control_plane))
+    words = dict(line.partition(" ")[::2] for line in lines or ())
+    if not words.keys() >= TOKEN_PARTS:
+        said = redact(" / ".join(line.strip() for line in output.stderr_lines if line.strip()))
+        problem = said[:SHOWN].rstrip(".") or "it printed nothing"
+        raise Stopped(found.NO_TOKEN(control_plane=control_plane, answer=problem))
     return JoinToken(words["endpoint"], words["token"], words["hash"], words["version"])
 
 

@@ -31,7 +31,7 @@ def place_of(state: State, host: Host, facts: NodeFacts) -> Place:
     """Groups, control planes, and hosts read before that have this one's identity."""
     planes = _planes(state)
     seen = _SEEN.setdefault(state, _Seen())
-    values = [("machine id", facts.machine_id)]
+    values = [("machine id", facts.machine_id), ("host name", facts.cluster_host.name.lower())]
     values += [("MAC address", mac) for mac in facts.cluster_host.macs]
     firsts = [(key, seen.firsts.setdefault(key, host.name)) for key in values if key[1]]
     twins = tuple(Twin(name, *key) for key, name in firsts if name != host.name)

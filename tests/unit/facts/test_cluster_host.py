@@ -8,7 +8,7 @@ from fakehost import FakeHost
 
 from gpufleet.facts.cluster_host import digest
 from gpufleet.facts.parse import parse_node_facts
-from gpufleet.kubernetes.access import authorities
+from gpufleet.kubernetes.access import authorities, leads_elsewhere
 
 BODY = base64.b64encode(bytes(range(90))).decode()
 OTHER = base64.b64encode(bytes(range(90, 180))).decode()
@@ -50,3 +50,14 @@ def test_files_and_links_of_clusters(host: FakeHost, shell: tuple[str, ...]) -> 
         host.file(path, "")
     found = parse_node_facts(host.gather(shell)).cluster_host.paths
     assert {path.removesuffix("/address") for path in there} == found
+
+
+def test_a_kubeconfig_of_another_cluster_leads_elsewhere() -> None:
+    own, other = frozenset((digest(BODY),)), kubeconfig(pem(OTHER))
+    assert leads_elsewhere(other, own)
+    assert not leads_elsewhere(kubeconfig(pem(BODY)), own)
+    assert not leads_elsewhere(other, frozenset())  # the host's are unknown
+    both = other.replace("]", f", {kubeconfig(pem(BODY)).removeprefix('clusters: [')}", 1)
+    assert not leads_elsewhere(both, own)  # a user has merged files
+    for text in ("", "clusters: [{cluster: {certificate-authority: /ca.crt}}]"):
+        assert not leads_elsewhere(text, own)

@@ -142,14 +142,24 @@ GATES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ),
     ({"listeners": (Listener("::", 10250, Daemon(7, "agent")),)}, {}, "GF937"),
     ({"cluster_host": replace(ROOM, name="gpu_01")}, {}, "GF939"),
-    ({"cluster_host": replace(ROOM, name="n" * 254)}, {}, "GF939"),
-    ({"cluster_host": replace(ROOM, name="n" * 253)}, {}, ""),
+    ({"cluster_host": replace(ROOM, name="n" * 64)}, {}, "GF939"),
+    ({"cluster_host": replace(ROOM, name="n" * 63)}, {}, ""),
     ({"cluster_host": replace(ROOM, name="GPU-01")}, {}, ""),
     (
         {"cluster_host": replace(ROOM, paths=frozenset({"/etc/kubernetes/admin.conf"}))},
         {},
         "GF940",
     ),
+    ({"cluster_host": replace(ROOM, paths=frozenset({"/etc/cni/net.d/10-a.conf"}))}, {}, "GF940"),
+    ({"cluster_host": replace(ROOM, paths=frozenset({"/etc/cni/net.d/87-a.conf"}))}, {}, ""),
+    ({"cluster_host": replace(ROOM, paths=frozenset({"/etc/cni/net.d/.keep"}))}, {}, ""),
+    ({"cluster_host": replace(ROOM, paths=frozenset({"/sys/class/net/cni0"}))}, {}, "GF940"),
+    (
+        {"cluster_host": replace(ROOM, paths=frozenset({"/sys/class/net/cni0"}))},
+        {"network": "none"},
+        "",
+    ),
+    ({"runtimes": {"containerd": replace(CONTAINERD, running=False)}}, {}, "GF291"),
     ({"kubelet": True}, {}, "GF941"),
     ({"files": {CONFIG: ManagedFile(CONFIG, 'disabled_plugins = ["cri"]\n')}}, {}, "GF945"),
     ({}, {"version": "1.29"}, "GF931"),
@@ -173,7 +183,7 @@ def test_there_is_one_control_plane(planes: tuple[str, ...], code: str) -> None:
     assert codes(node_of(host(), Place(frozenset(), planes))) == [code]
 
 
-@pytest.mark.parametrize("what", ["machine id", "MAC address"])
+@pytest.mark.parametrize("what", ["machine id", "host name", "MAC address"])
 def test_clones_are_refused(what: str) -> None:
     place = replace(WORKER, twins=(Twin("gpu-02", what, "one and the same"),))
     node = node_of(host(), place)
@@ -227,6 +237,26 @@ def test_a_node_whose_network_was_not_finished_gets_it(
     assert (plan.networks, plan.waits) == (False, False)
 
 
+def test_a_worker_that_was_reset_by_hand_joins_again() -> None:
+    """`kubeadm reset` leaves gpufleet's notes."""
+    facts = without("/etc/kubernetes/kubelet.conf")
+    plan = plan_of(facts)
+    assert (plan.joined, plan.reset, plan.waits, plan.converged) == (False, True, True, False)
+    assert (plan.needed, plan.version) == (False, "1.36.3")
+    assert codes(node_of(facts)) == []
+
+
+def test_a_control_plane_that_was_reset_by_hand_is_not_begun_again_unasked() -> None:
+    assert codes(node_of(without("/etc/kubernetes/kubelet.conf"), PLANE)) == ["GF292"]
+
+
+def test_a_reset_takes_what_was_finished_before() -> None:
+    """A destruction was killed before it removed its notes."""
+    room = replace(ROOM, paths=DONE - {JOINED} | {BEGUN})
+    plan = plan_of(replace(joined(), cluster_host=room), PLANE)
+    assert (plan.reset, plan.networks, plan.waits) == (True, True, True)
+
+
 def test_missing_packages_of_a_node_are_installed() -> None:
     facts = joined()
     packages = {name: each for name, each in facts.packages.items() if name != "kubeadm"}
@@ -275,8 +305,8 @@ def test_a_node_does_not_change_sides() -> None:
 @pytest.mark.parametrize(("own", "cluster", "found"), [
     ({"a"}, {"a"}, []),
     ({"a", "new"}, {"old", "a"}, []),
-    ({"a"}, {"b"}, ["GF999"]),
-    ({"a"}, None, ["GF999"]),  # destroyed by a run that was killed, or another control plane
+    ({"a"}, {"b"}, ["GF290"]),
+    ({"a"}, None, ["GF290"]),  # destroyed by a run that was killed, or another control plane
     ({"a"}, set(), []),
     (set(), {"b"}, []),
 ])  # fmt: skip

@@ -1,0 +1,66 @@
+"""A host that gets no token to join with says why; the kubeconfig that is not written too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpufleet.core.stopped import Stopped
+from gpufleet.kubernetes.operations import joining
+
+PARTS = ["endpoint 10.0.0.1:6443", "version 1.36.3", "token abc", "hash sha256:1"]
+
+
+@pytest.fixture
+def plane(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The control plane answers `lines`, fails with `errors`, or has gone away."""
+
+    def set_up(lines: list[str] | None, errors: list[str], connected: bool = True) -> None:
+        output = SimpleNamespace(stdout_lines=lines, stderr_lines=errors)
+        inventory = SimpleNamespace(get_host=lambda name: SimpleNamespace(name=name))
+        monkeypatch.setattr(joining, "state", SimpleNamespace(inventory=inventory))
+        monkeypatch.setattr(joining, "arguments", lambda _: {})
+        monkeypatch.setattr(joining, "answer", lambda found: found)
+        monkeypatch.setattr(joining, "is_connected", lambda _: connected)
+        monkeypatch.setattr(joining, "run", lambda *_, **__: (lines is not None, output))
+
+    return set_up
+
+
+@pytest.mark.parametrize(("lines", "errors", "connected", "code", "said"), [
+    (None, ["connection refused"], True, "GF294", "made none: connection refused."),
+    (None, [], True, "GF294", "made none: it printed nothing."),
+    (PARTS[:2], [], True, "GF294", "cp-01"),
+    (None, [], False, "GF959", "cp-01"),
+])  # fmt: skip
+def test_why_there_is_no_token(
+    plane: Any, lines: list[str] | None, errors: list[str], connected: bool, code: str, said: str
+) -> None:
+    plane(lines, errors, connected)
+    with pytest.raises(Stopped) as stopped:
+        joining._token("cp-01")
+    (finding,) = stopped.value.findings
+    assert finding.code == code
+    assert said in finding.message
+
+
+def test_a_token_is_not_shown(plane: Any) -> None:
+    plane(PARTS, [])
+    found = joining._token("cp-01")
+    assert (found.endpoint, found.token, found.hash) == ("10.0.0.1:6443", "abc", "sha256:1")
+    assert "abc" not in repr(found)
+
+
+def test_a_kubeconfig_that_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(joining, "_access", lambda _: "new")
+    for path in (tmp_path / "folder", tmp_path / "file" / "kubeconfig"):
+        with pytest.raises(Stopped) as stopped:
+            joining._fetch(None, None, str(path))  # type: ignore[arg-type]
+        assert [each.code for each in stopped.value.findings] == ["GF293"]
