@@ -12,9 +12,9 @@ from gpufleet.cli.cluster_phases import Phase, carry_out, nodes_of
 from gpufleet.cli.cluster_view import (
     REMOVED,
     Unknown,
+    await_cluster,
     kubeconfig_of,
     not_one_cluster,
-    read_cluster,
     why_not_destroy,
 )
 from gpufleet.cli.deploy import (
@@ -32,6 +32,7 @@ from gpufleet.core.python import python_code, python_module
 from gpufleet.verify.inventory import Target
 
 VERIFY = "from gpufleet.cli import main; main(prog_name='gpufleet')"
+NODE_SECONDS = "120"  # a node that was NotReady says so for some 50 s after it is back
 STATUSES = "Exit status: 0 {success}; 1 {failure}; 2 usage error; 130 interrupted."
 JSON = click.option("--json", "json_path", metavar="FILE", help="Write the report of all phases.")
 
@@ -58,8 +59,8 @@ def create(
     """Make the hosts of INVENTORY a GPU cluster.
 
     Checks all hosts first and changes none if one is blocked. Then installs driver, container
-    toolkit and Kubernetes on the hosts, the GPU stack on the cluster of the group gpu_cluster, and
-    runs the checks. May be repeated: what is there stays.
+    toolkit and Kubernetes on the hosts, waits until all are Ready nodes, installs the GPU stack on
+    the cluster of the group gpu_cluster, and runs the checks. May be repeated: what is there stays.
     """
     confirmed(yes, options)
     targets = _members(inventory, options)
@@ -72,16 +73,17 @@ def create(
 
 @cluster.command(
     epilog=STATUSES.format(
-        success="every node is Ready", failure="a node is not, or the cluster does not answer"
+        success="every host is a node and Ready", failure="one is not, or the cluster is silent"
     )
 )
 @INVENTORY
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def status(inventory: str, as_json: bool) -> None:
+@click.option("--wait", default=0.0, metavar="SECONDS", help="Wait until every node is Ready.")
+def status(inventory: str, as_json: bool, wait: float) -> None:
     """Show the nodes of the cluster of INVENTORY and their GPUs."""
     targets = _members(inventory, ())
     try:
-        view = read_cluster(kubeconfig_of(targets))
+        view = await_cluster(targets, wait)
     except Unknown as error:
         click.echo(str(error), err=True)
         sys.exit(ExitStatus.FAILED)
@@ -142,11 +144,19 @@ def creation(inventory: str, targets: Sequence[Target], options: Sequence[str]) 
         Phase("Preflight", _on_hosts(inventory, targets, "preflight", options)),
         Phase("Hosts", _on_hosts(inventory, targets, "gpu_node", options)),
     ]
+    if kubeconfig_of(targets) and not _own_network(targets):
+        shown = [*python_code(VERIFY), "cluster", "status", inventory, "--wait", NODE_SECONDS]
+        phases.append(Phase("Nodes", shown))
     if any(CLUSTERS in target.groups for target in targets):
         words = arguments(inventory, [deploy_file("gpu_cluster")], [CLUSTERS], options, yes=True)
         phases.append(Phase("GPU stack", [*python_module("pyinfra"), *words]))
     checks = [*python_code(VERIFY), "verify", inventory]
     return [*phases, Phase("Checks", checks, checks=True)]
+
+
+def _own_network(targets: Sequence[Target]) -> bool:
+    """Whether nodes become Ready only once the user has installed a network."""
+    return any(target.data.get("kubernetes_network") == "none" for target in targets)
 
 
 def _on_hosts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +14,20 @@ from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kubernetes import findings as found
 from gpufleet.kubernetes.access import authorities
-from gpufleet.kubernetes.members import Member, gpu_pods, members, unready_pods
+from gpufleet.kubernetes.members import (
+    Member,
+    gpu_pods,
+    members,
+    unknown_hosts,
+    unready_pods,
+)
 from gpufleet.verify.inventory import Target
 
 KEY = "kubernetes_kubeconfig"
 SYSTEM = ("kube-system", "kube-flannel")  # namespaces of the cluster's own pods
 REMOVED = {"destroy_cluster": "Kubernetes", "remove": "Driver and container toolkit"}
 SHOWN = 5  # pods in a sentence
+AGAIN = 1.0  # seconds between two looks at a cluster
 
 
 class Unknown(Exception):
@@ -33,11 +41,13 @@ class View:
     version: str
     members: tuple[Member, ...]
     troubled: tuple[str, ...]  # namespace/name
+    missing: str = ""  # the finding as text about hosts that are no nodes
 
     @property
     def ready(self) -> bool:
-        """Whether every node is Ready, and there is one."""
-        return bool(self.members) and all(each.ready for each in self.members)
+        """Whether every host is a node, every node Ready, and there is one."""
+        whole = bool(self.members) and not self.missing
+        return whole and all(each.ready for each in self.members)
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -45,6 +55,7 @@ class View:
             "ready": self.ready,
             "nodes": [each.as_dict() for each in self.members],
             "pods_not_ready": list(self.troubled),
+            "missing": self.missing,
         }
 
     def table(self) -> str:
@@ -55,6 +66,7 @@ class View:
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         lines += [f"{each.name}: {each.reason}" for each in self.members if not each.ready]
         lines += [f"pod not ready: {name}" for name in self.troubled]
+        lines += [self.missing] if self.missing else []
         return "\n".join(lines)
 
 
@@ -71,10 +83,35 @@ def kubeconfig_of(targets: Sequence[Target]) -> str:
     return str(next((plane.data[KEY] for plane in planes if plane.data.get(KEY)), ""))
 
 
-def read_cluster(kubeconfig: str) -> View:
-    """Read nodes and pods. Raises Unknown."""
-    version, nodes, pods = _asked(kubeconfig)
-    return View(version, tuple(members(nodes, pods)), tuple(unready_pods(pods, SYSTEM)))
+def read_cluster(targets: Sequence[Target]) -> View:
+    """Read nodes and pods of the hosts' cluster. Raises Unknown."""
+    version, nodes, pods = _asked(kubeconfig_of(targets))
+    hosts = {
+        target.name: str(target.data.get("ssh_hostname") or "").lower()
+        for target in targets
+        if not target.is_cluster and target.data.get("kubernetes_enabled")
+    }
+    unknown = unknown_hosts(nodes, hosts)
+    names = ", ".join(unknown) or "some"
+    finding = found.NOT_NODES(nodes=len(nodes), hosts=len(hosts), names=names)
+    missing = _text(finding) if len(nodes) < len(hosts) else ""
+    troubled = tuple(unready_pods(pods, SYSTEM))
+    return View(version, tuple(members(nodes, pods)), troubled, missing)
+
+
+def await_cluster(targets: Sequence[Target], seconds: float) -> View:
+    """The same once every node is Ready, or as it is after some seconds, or where one is missing:
+    none comes by itself. Raises Unknown."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            view = read_cluster(targets)
+            if view.ready or view.missing or time.monotonic() >= end:
+                return view
+        except Unknown:
+            if time.monotonic() >= end:
+                raise
+        time.sleep(AGAIN)
 
 
 def not_one_cluster(targets: Sequence[Target]) -> str:

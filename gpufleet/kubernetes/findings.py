@@ -246,6 +246,13 @@ GPU_PODS_UNKNOWN = blocker(
     "The cluster cannot be asked for pods that use GPUs: {reason}",
     "Make the cluster reachable, or add --ignore-gpu-pods.",
 )
+NOT_NODES = blocker(
+    "GF295",
+    "Hosts are missing from their cluster",
+    "The cluster has {nodes} nodes for {hosts} hosts; it knows no name or address of {names}.",
+    "If the node was deleted by hand: systemctl restart kubelet on the host registers it. Else "
+    "run gpufleet cluster create.",
+)
 NO_KUBECONFIG = blocker(
     "GF957",
     "No kubeconfig in the inventory",

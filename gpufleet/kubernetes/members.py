@@ -40,6 +40,19 @@ def members(nodes: Iterable[Answer], pods: Sequence[Answer]) -> list[Member]:
     return sorted((_member(node, used) for node in nodes), key=lambda each: each.name)
 
 
+def unknown_hosts(nodes: Iterable[Answer], hosts: Mapping[str, str]) -> list[str]:
+    """Names of the hosts that are no nodes; [] where there are as many nodes as hosts, whatever
+    they are called. `hosts`: their names in the inventory, and addresses."""
+    listed = list(nodes)
+    if len(listed) >= len(hosts):
+        return []
+    known = {str(node["metadata"]["name"]).lower() for node in listed}
+    for node in listed:
+        addresses = (node.get("status") or {}).get("addresses") or ()
+        known |= {str(each.get("address")).lower() for each in addresses}
+    return [name for name, address in hosts.items() if known.isdisjoint((name.lower(), address))]
+
+
 def gpu_pods(pods: Iterable[Answer]) -> list[str]:
     """namespace/name of the pods that hold GPUs on a node."""
     return sorted(_name(pod) for pod in pods if _spec(pod).get("nodeName") and _requested(pod))

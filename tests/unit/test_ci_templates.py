@@ -80,7 +80,8 @@ class TestGitHub:
         )
         assert set(outputs) == set(action["outputs"])
         suite = ElementTree.parse(outputs["junit"]).getroot()[0]
-        assert [case.get("name") for case in suite] == ["Preflight", "Hosts", "GPU stack", "Checks"]
+        phases = ["Preflight", "Hosts", "Nodes", "GPU stack", "Checks"]
+        assert [case.get("name") for case in suite] == phases
         assert suite.get("failures") == "1"
         assert outputs["kubeconfig"] == f"{tmp_path}/gpufleet/kubeconfig"
 

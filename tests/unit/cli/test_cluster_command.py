@@ -75,21 +75,30 @@ def test_hosts_then_stack_then_checks(
     invoke: Invoke, plane: Target, stack: Target, started: list[Phase]
 ) -> None:
     assert invoke([plane, stack], "create", "--yes").exit_code == 0
-    assert [each.name for each in started] == ["Preflight", "Hosts", "GPU stack", "Checks"]
-    deploys = [Path(str(each.words[-1])).name for each in started[:3]]
+    assert [each.name for each in started] == ["Preflight", "Hosts", "Nodes", "GPU stack", "Checks"]
+    deploys = [Path(str(started[number].words[-1])).name for number in (0, 1, 3)]
     assert deploys == ["preflight.py", "gpu_node.py", "gpu_cluster.py"]
     for each in started[:2]:
         assert each.words[each.words.index("--limit") + 1] == "cp-1"  # the API is not there yet
-    assert list(started[3].words[-2:]) == ["verify", "inv.py"]
-    assert started[3].checks
+    assert list(started[2].words[-5:]) == ["cluster", "status", "inv.py", "--wait", "120"]
+    assert list(started[4].words[-2:]) == ["verify", "inv.py"]
+    assert started[4].checks
 
 
 def test_without_a_cluster_in_the_inventory_there_is_no_stack(
     invoke: Invoke, plane: Target, started: list[Phase]
 ) -> None:
     assert invoke([plane], "create", "--yes").exit_code == 0
-    assert [each.name for each in started] == ["Preflight", "Hosts", "Checks"]
+    assert [each.name for each in started] == ["Preflight", "Hosts", "Nodes", "Checks"]
     assert all("--limit" not in each.words for each in started)
+
+
+def test_nodes_are_not_awaited_where_the_network_is_the_users(
+    invoke: Invoke, plane: Target, started: list[Phase]
+) -> None:
+    plane.data["kubernetes_network"] = "none"
+    assert invoke([plane], "create", "--yes").exit_code == 0
+    assert [each.name for each in started] == ["Preflight", "Hosts", "Checks"]
 
 
 @pytest.mark.parametrize("words", [("create", "--yes"), ("destroy", "--yes"), ("status",)])
@@ -111,7 +120,7 @@ def test_a_cluster_is_created_and_destroyed_whole(
         assert "--limit is not possible" in done.output
 
 
-@pytest.mark.parametrize(("answer", "phases"), [("y\n", 3), ("n\n", 0), ("\n", 0)])
+@pytest.mark.parametrize(("answer", "phases"), [("y\n", 4), ("n\n", 0), ("\n", 0)])
 def test_nothing_is_done_without_a_yes(
     invoke: Invoke, plane: Target, started: list[Phase], answer: str, phases: int
 ) -> None:
@@ -186,6 +195,41 @@ class TestStatus:
         done = invoke([plane], "status", nodes=[node("gpu-1", "Unknown")])
         assert done.exit_code == 1
         assert "gpu-1: runtime is down" in done.output
+
+    @pytest.mark.parametrize(
+        ("known", "status"), [(("gpu-1", "10.0.0.7"), 0), (("gpu-1",), 1), ((), 1)]
+    )
+    def test_a_host_that_is_no_node_is_a_failure(
+        self, invoke: Invoke, known: tuple[str, ...], status: int
+    ) -> None:
+        """It was deleted by hand: its kubelet does not register again by itself."""
+        data = {"kubernetes_enabled": True, "kubernetes_kubeconfig": "k"}
+        hosts = [Target("GPU-1", ("control_plane",), data)]
+        hosts += [Target("gpu-2", (), {**data, "ssh_hostname": "10.0.0.7"})]
+        hosts += [Target("other", (), {})]
+        nodes = [node(name) for name in known]
+        for each in nodes:
+            each["status"]["addresses"] = [{"address": each["metadata"]["name"]}]
+        done = invoke(hosts, "status", nodes=nodes)
+        assert done.exit_code == status
+        if status:
+            assert f"GF295 The cluster has {len(known)} nodes for 2 hosts" in done.output
+            assert "gpu-2" in done.output
+            assert ("of GPU-1, gpu-2." in done.output) == (not known)
+
+    def test_waiting_ends_with_a_ready_cluster_or_in_time(
+        self, invoke: Invoke, plane: Target, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(cluster_view, "AGAIN", 0.01)
+        late = node("gpu-1", "False")
+
+        def settle(_: float) -> None:
+            late["status"]["conditions"][0]["status"] = "True"
+
+        assert invoke([plane], "status", "--wait", "0.05", nodes=[late]).exit_code == 1
+        assert invoke([plane], "status", "--wait", "0.05", pods=None).exit_code == 1
+        monkeypatch.setattr(cluster_view.time, "sleep", settle)
+        assert invoke([plane], "status", "--wait", "60", nodes=[late]).exit_code == 0
 
     def test_json(self, invoke: Invoke, plane: Target) -> None:
         done = invoke([plane], "status", "--json", nodes=[node("gpu-1", gpus=8)])
