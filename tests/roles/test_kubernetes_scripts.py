@@ -65,3 +65,14 @@ def test_why_a_kubelet_does_not_start_is_said(tmp_path: Path, status: int, said:
     assert said in found.stderr
     assert ((tmp_path / "begun").exists(), (tmp_path / "joined").exists()) == (True, False)
     assert not config.exists()
+
+
+def test_a_full_disk_is_no_failure_without_a_word(tmp_path: Path) -> None:
+    config = tmp_path / "join.yaml"
+    config.touch()
+    words = (str(tmp_path / "gone" / "begun"), str(tmp_path / "joined"), "join", str(config), "")
+    command = script("kubernetes/kubeadm", "GF947 failed", *words)
+    found = run(tmp_path, command.get_raw_value(), kubeadm=KUBEADM, systemctl="#!/bin/sh\n")
+    assert found.stderr.startswith("GF947 failed\n  | ")
+    assert "begun" in found.stderr
+    assert not config.exists()

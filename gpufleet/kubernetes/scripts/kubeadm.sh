@@ -2,7 +2,7 @@
 # in any case. The file BEGUN exists until it has succeeded, then JOINED; both name the cluster once it is known.
 message=$1 begun=$2 joined=$3 verb=$4 config=$5 ignored=$6
 trap 'rm -f "$config"' EXIT
-: >"$begun"
+out=$( (printf '' >"$begun") 2>&1) || fail "$message" "$out" # a full disk
 systemctl enable -q kubelet
 set --
 [ "$verb" = init ] && set -- --skip-token-print
