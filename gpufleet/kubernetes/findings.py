@@ -131,8 +131,8 @@ CLUSTER_DIFFERS = blocker(
 VERSION_AHEAD = blocker(
     "GF961",
     "Host is newer than its control plane",
-    "The kubelet has version {installed}, the control plane {cluster}: a newer kubelet must not "
-    "join.",
+    "The host has or would get Kubernetes {installed}, its control plane has {cluster}: a newer "
+    "kubelet must not join.",
     "Set kubernetes_version to {cluster} and run again.",
 )
 PART_CHANGED = blocker(

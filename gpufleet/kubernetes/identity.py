@@ -1,11 +1,12 @@
-"""Which cluster a node is in: by the certificate authorities that it trusts. Pure."""
+"""Whether a host fits the cluster of the first control plane. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from gpufleet.core.findings import Finding
-from gpufleet.facts.model import ClusterHost
+from gpufleet.core.versions import version_tuple
+from gpufleet.facts.model import ClusterHost, NodeFacts
 from gpufleet.kubernetes import findings as found
 from gpufleet.kubernetes.plan import JOINED
 
@@ -19,3 +20,12 @@ def elsewhere(host: ClusterHost, plane: ClusterHost) -> Iterator[Finding]:
     unknown = JOINED in plane.paths and not known
     if not unknown and host.authorities.isdisjoint(known):
         yield found.NODE_ELSEWHERE(control_plane=plane.name)
+
+
+def newer(version: str, plane: NodeFacts) -> Iterator[Finding]:
+    """Whether a host is to get a newer minor than the control plane of its cluster has."""
+    kubelet = plane.packages.get("kubelet")
+    if kubelet is None or JOINED not in plane.cluster_host.paths:
+        return
+    if version_tuple(version)[:2] > version_tuple(kubelet.upstream)[:2]:
+        yield found.VERSION_AHEAD(installed=version, cluster=kubelet.upstream)

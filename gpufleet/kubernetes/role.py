@@ -9,7 +9,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.kubernetes.containerd import CERTS
-from gpufleet.kubernetes.identity import elsewhere
+from gpufleet.kubernetes.identity import elsewhere, newer
 from gpufleet.kubernetes.models import KubernetesCatalog
 from gpufleet.kubernetes.plan import (
     MODULES,
@@ -53,9 +53,16 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
         return plan_kubernetes(settings, context.catalog, context)
 
     def beside(
-        self, settings: KubernetesSettings, facts: NodeFacts, plane: NodeFacts
+        self,
+        plan: KubernetesPlan | None,
+        settings: KubernetesSettings,
+        facts: NodeFacts,
+        plane: NodeFacts,
     ) -> Iterable[Finding]:
-        return elsewhere(facts.cluster_host, plane.cluster_host) if settings.enabled else ()
+        if settings.enabled:
+            yield from elsewhere(facts.cluster_host, plane.cluster_host)
+        if plan and not plan.joined:
+            yield from newer(plan.version, plane)
 
     def converged(self, plan: KubernetesPlan, driver: str | None) -> bool:
         return plan.converged

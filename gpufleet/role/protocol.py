@@ -114,7 +114,9 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
     ) -> tuple[PlanOf | None, tuple[Finding, ...]]:
         """The plan; None if nothing is requested or possible. Raises nothing."""
 
-    def beside(self, settings: SettingsOf, facts: NodeFacts, plane: NodeFacts) -> Iterable[Finding]:
+    def beside(
+        self, plan: PlanOf | None, settings: SettingsOf, facts: NodeFacts, plane: NodeFacts
+    ) -> Iterable[Finding]:
         """Findings about a host, by the facts of the first control plane."""
         return ()
 

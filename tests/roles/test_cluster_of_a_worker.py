@@ -8,6 +8,7 @@ from pyinfra.api import Config, Inventory, State
 from gpufleet.facts.model import ClusterHost
 from gpufleet.kubernetes.plan import JOINED
 from gpufleet.node.operations.place import beside_plane
+from gpufleet.node.plan import NodePlan
 from gpufleet.node.settings import load_settings
 from tests.unit.hosts import bare_host
 
@@ -26,7 +27,8 @@ def test_a_worker_of_another_cluster_is_stopped(order: tuple[str, ...]) -> None:
         authorities = frozenset((AUTHORITIES[name],))
         room = ClusterHost(name=name, paths=frozenset({JOINED}), authorities=authorities)
         host = state.inventory.get_host(f"@fake/{name}")
-        problems = beside_plane(state, host, settings, bare_host(cluster_host=room))
+        facts = bare_host(cluster_host=room)
+        problems = beside_plane(state, host, NodePlan(()), settings, facts)
         found.update({each: [one.code for one in list_] for each, list_ in problems.items()})
     assert found == {"@fake/ours": [], "@fake/theirs": ["GF290"]}
 
@@ -35,4 +37,5 @@ def test_without_a_control_plane_there_is_nothing_to_compare() -> None:
     state = State(Inventory((["@fake/a"], {})), Config())
     settings, _ = load_settings({"kubernetes_enabled": True})
     assert settings is not None
-    assert beside_plane(state, state.inventory.get_host("@fake/a"), settings, bare_host()) == {}
+    host = state.inventory.get_host("@fake/a")
+    assert beside_plane(state, host, NodePlan(()), settings, bare_host()) == {}

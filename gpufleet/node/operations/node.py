@@ -108,7 +108,7 @@ def current_node(*, wait_until_idle: bool = True) -> Node | None:
     node = Node(host.name, settings, facts, plan, part, record=facts.provenance)
     node.driver = lambda: plan.context.driver if plan.context else facts.loaded_driver
     _fill(part, node)
-    beside = beside_plane(state, host, settings, facts)
+    beside = beside_plane(state, host, plan, settings, facts)
     for name, problems in beside.items():
         if problems:
             report.block(state.inventory.get_host(name), problems)

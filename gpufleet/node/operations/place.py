@@ -11,6 +11,7 @@ from pyinfra.api.exceptions import NoGroupError
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.facts.model import NodeFacts
+from gpufleet.node.plan import NodePlan
 from gpufleet.node.settings import NodeSettings
 from gpufleet.role.listing import node_roles
 from gpufleet.role.place import Place, Twin
@@ -21,7 +22,7 @@ class _Seen:
     """What was read of the hosts of a run so far; they are read in no order."""
 
     firsts: dict[tuple[str, str], str] = field(default_factory=dict)  # identity -> first host
-    hosts: dict[str, tuple[NodeSettings, NodeFacts]] = field(default_factory=dict)
+    plans: dict[str, tuple[NodePlan, NodeSettings, NodeFacts]] = field(default_factory=dict)
 
 
 _SEEN: WeakKeyDictionary[State, _Seen] = WeakKeyDictionary()
@@ -46,25 +47,31 @@ def place_of(state: State, host: Host, facts: NodeFacts) -> Place:
 
 
 def beside_plane(
-    state: State, host: Host, settings: NodeSettings, facts: NodeFacts
+    state: State, host: Host, plan: NodePlan, settings: NodeSettings, facts: NodeFacts
 ) -> dict[str, list[Finding]]:
     """Findings by host that need the facts of the first control plane too: of this host, or, once
     that one is read, of those read before it."""
     planes = _planes(state)
     if not planes:
         return {}
-    seen = _SEEN.setdefault(state, _Seen()).hosts
-    seen[host.name] = settings, facts
+    seen = _SEEN.setdefault(state, _Seen()).plans
+    seen[host.name] = plan, settings, facts
     first = planes[0].name
     if first not in seen:
         return {}
     names = seen if host.name == first else (host.name,)
-    plane = seen[first][1]
+    plane = seen[first][2]
     return {name: _beside(*seen[name], plane) for name in names if name != first}
 
 
-def _beside(settings: NodeSettings, facts: NodeFacts, plane: NodeFacts) -> list[Finding]:
-    return [each for role in node_roles() for each in role.beside(settings.of(role), facts, plane)]
+def _beside(
+    plan: NodePlan, settings: NodeSettings, facts: NodeFacts, plane: NodeFacts
+) -> list[Finding]:
+    return [
+        each
+        for role in node_roles()
+        for each in role.beside(plan.of(role), settings.of(role), facts, plane)
+    ]
 
 
 def _planes(state: State) -> list[Host]:

@@ -320,12 +320,29 @@ def test_a_worker_of_another_cluster_is_none_of_this_one(
     settings, _ = load_settings({"kubernetes_enabled": True})
     assert settings is not None
     hosts = host(cluster_host=node), host(cluster_host=plane)
-    assert [each.code for each in ROLE.beside(settings.of(ROLE), *hosts)] == found
+    assert [each.code for each in ROLE.beside(None, settings.of(ROLE), *hosts)] == found
     settings, _ = load_settings({})
     assert settings is not None
-    assert not list(ROLE.beside(settings.of(ROLE), *hosts))
+    assert not list(ROLE.beside(None, settings.of(ROLE), *hosts))
     bare = host(cluster_host=replace(node, paths=frozenset()))
-    assert not list(ROLE.beside(settings.of(ROLE), bare, hosts[1]))
+    assert not list(ROLE.beside(None, settings.of(ROLE), bare, hosts[1]))
+
+
+@pytest.mark.parametrize(("plane", "version", "found"), [
+    ("1.36.3", None, []),
+    ("1.35.1", None, ["GF961"]),  # the catalog has gone on since the cluster was created
+    ("1.35.1", "1.36", ["GF961"]),
+    ("1.35.1", "1.35", []),
+    ("1.36.3", "1.35", []),
+])  # fmt: skip
+def test_a_host_does_not_get_a_newer_minor_than_its_control_plane(
+    plane: str, version: str | None, found: list[str]
+) -> None:
+    settings, _ = load_settings({"kubernetes_enabled": True})
+    assert settings is not None
+    plan, own = plan_of(host(), version=version), settings.of(ROLE)
+    assert [each.code for each in ROLE.beside(plan, own, host(), joined(plane))] == found
+    assert not list(ROLE.beside(plan, own, host(), host()))
 
 
 def test_a_run_that_ended_between_packages_and_kubeadm_goes_on() -> None:
