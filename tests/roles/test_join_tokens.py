@@ -11,6 +11,7 @@ import pytest
 from gpufleet.core.stopped import Stopped
 from gpufleet.kubernetes.operations import joining
 
+NAMED = "failed to create or update bootstrap token"
 PARTS = ["endpoint 10.0.0.1:6443", "version 1.36.3", "token abc", "hash sha256:1"]
 
 
@@ -32,6 +33,11 @@ def plane(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.parametrize(("lines", "errors", "connected", "code", "said"), [
     (None, ["connection refused"], True, "GF294", "made none: connection refused."),
+    (
+        None,
+        [f"error: {NAMED} with name bootstrap-token-c6ixcy: refused"],
+        True, "GF294", "made none: error: refused.",
+    ),
     (None, [], True, "GF294", "made none: it printed nothing."),
     (PARTS[:2], [], True, "GF294", "cp-01"),
     (None, [], False, "GF959", "cp-01"),

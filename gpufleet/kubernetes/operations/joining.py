@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,6 +41,7 @@ from gpufleet.kubernetes.settings import KubernetesSettings
 
 ADMIN = "/etc/kubernetes/admin.conf"
 TOKEN_MINUTES = 15
+NAMES_TOKEN = re.compile(r"failed to create or update bootstrap token with name \S+: ")
 TOKEN_PARTS = {"endpoint", "token", "hash", "version"}
 READY_SECONDS = 180
 NETWORK = "kube-flannel"  # namespace of templates/kubernetes/flannel.yaml.j2
@@ -241,7 +243,8 @@ def _token(control_plane: str) -> JoinToken:
         raise Stopped(found.CONTROL_PLANE_FAILED(control_plane=control_plane))
     words = dict(line.partition(" ")[::2] for line in lines or ())
     if not words.keys() >= TOKEN_PARTS:
-        said = redact(" / ".join(line.strip() for line in output.stderr_lines if line.strip()))
+        text = " / ".join(line.strip() for line in output.stderr_lines if line.strip())
+        said = redact(NAMES_TOKEN.sub("", text))
         problem = said[:SHOWN].rstrip(".") or "it printed nothing"
         raise Stopped(found.NO_TOKEN(control_plane=control_plane, answer=problem))
     return JoinToken(words["endpoint"], words["token"], words["hash"], words["version"])
