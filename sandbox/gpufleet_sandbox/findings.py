@@ -93,7 +93,7 @@ OTHER_KUBERNETES = Kind(
     Severity.BLOCKER,
     "Cluster runs another version",
     "The cluster {name!r} runs Kubernetes {found}, not {wanted}.",
-    "Take it down first, or use another --name for the new one.",
+    "Take it down first, or use another name for the new one.",
 )
 NOT_BUILT = Kind(
     "GF654",
@@ -152,4 +152,11 @@ CLUSTER_SILENT = Kind(
     "Cluster of a kubeconfig does not respond",
     "The cluster of {kubeconfig} does not respond: {reason}",
     "Check it with `kubectl --kubeconfig {kubeconfig} version`.",
+)
+OTHER_GPUS = Kind(
+    "GF662",
+    Severity.BLOCKER,
+    "Sandbox host has other GPUs",
+    "{host} is up with {found}, not with {wanted}.",
+    "Take the sandbox down first: `gpufleet sandbox down --name {name}`.",
 )

@@ -13,6 +13,7 @@ from gpufleet_sandbox import faults
 from gpufleet_sandbox.addresses import gateway
 from gpufleet_sandbox.engine import Engine
 from gpufleet_sandbox.errors import SandboxError, kinds
+from gpufleet_sandbox.gpus import with_gpus
 from gpufleet_sandbox.kinds import KINDS, HostKind
 from gpufleet_sandbox.paths import state_dir
 from gpufleet_sandbox.process import run
@@ -39,7 +40,7 @@ class Host:
 
     @property
     def kind(self) -> HostKind:
-        return KINDS[self.state.kind]
+        return with_gpus(KINDS[self.state.kind], self.state.gpus)
 
     @property
     def address(self) -> str:

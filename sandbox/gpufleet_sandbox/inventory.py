@@ -74,7 +74,7 @@ def stack_data(sandbox: str, charts: str) -> dict[str, Any]:
 def cluster_data(sandbox: str) -> dict[str, Any]:
     """Settings of Kubernetes on sandbox hosts: the mirror's packages and images, and what a
     container on control groups of version 1 needs."""
-    release = versions().kubernetes.releases[NEWEST]
+    release = load_state(sandbox).kubernetes or versions().kubernetes.releases[NEWEST]
     names = ("registry.k8s.io", "ghcr.io", "nvcr.io", "docker.io")
     fingerprint = cache_dir() / "mirror" / "kubernetes" / "fingerprint"
     return {

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpufleet_sandbox import machine, mirror
 from gpufleet_sandbox.addresses import free_address, hardware_address
 from gpufleet_sandbox.engine import LABEL, Engine, find_engine
 from gpufleet_sandbox.errors import SandboxError, kinds
+from gpufleet_sandbox.gpus import Gpus, with_gpus
 from gpufleet_sandbox.host import Host
 from gpufleet_sandbox.images import Image, ImageStore, Progress, build_base
 from gpufleet_sandbox.inotify import raise_limit, restore_limit
@@ -78,11 +79,17 @@ class Sandbox:
     # -- up ------------------------------------------------------------------------------------
 
     def up(
-        self, wanted: Sequence[str] = GPU_KINDS, copies: int = 1, *, with_mirror: bool = True
+        self,
+        wanted: Sequence[str] = GPU_KINDS,
+        copies: int = 1,
+        *,
+        with_mirror: bool = True,
+        gpus: Mapping[str, Gpus] | None = None,
     ) -> Sandbox:
         """Start `copies` hosts of each kind, and the mirror; running hosts do not change.
 
-        Returns when every host responds over SSH and systemd has started all units.
+        `gpus`: host -> GPUs instead of those of its kind; GF662 if it is up with others. Returns
+        when every host responds over SSH and systemd has started all units.
         """
         for kind in wanted:
             if kind not in KINDS:
@@ -90,21 +97,33 @@ class Sandbox:
         with exclusive(self.folder, "up", self.progress):
             raise_limit(cache_dir())
             state = self._ready_state()
+            self.check_gpus(state, gpus or {})
             names = {MIRROR: MIRROR} if with_mirror else {}
             for kind in wanted:
-                names |= {_copy_name(kind, number): kind for number in range(copies)}
+                names |= {copy_name(kind, number): kind for number in range(copies)}
             images = self._prepare({KINDS[kind] for kind in names.values()}, with_mirror)
             is_real = any(image.is_real for image in images.values())
             state.images = "real" if is_real else "imitation"
             for name, kind in names.items():
                 if name not in state.hosts:
-                    state.hosts[name] = self._new_host(state, name, KINDS[kind], images)
+                    host = self._new_host(state, name, KINDS[kind], images)
+                    state.hosts[name] = replace(host, gpus=str((gpus or {}).get(name, "")))
             self._write_known_hosts(state)
             state.save()
             self._start_all([state.hosts[name] for name in names])
             if with_mirror:
                 self.wait_for_mirror()
         return self
+
+    def check_gpus(self, state: SandboxState, gpus: Mapping[str, Gpus]) -> None:
+        """SandboxError GF662 if a host that is up has other GPUs."""
+        for name, wanted in gpus.items():
+            host = state.hosts.get(name)
+            if host and host.gpus != str(wanted):
+                found = host.gpus or KINDS[host.kind].summary
+                raise SandboxError(
+                    kinds.OTHER_GPUS(host=name, found=found, wanted=wanted, name=self.name)
+                )
 
     def _ready_state(self) -> SandboxState:
         if self.is_up:
@@ -181,7 +200,7 @@ class Sandbox:
 
     def _create(self, host: HostState) -> None:
         """Create the container of a bare host, with the address and keys in `host`."""
-        kind = KINDS[host.kind]
+        kind = with_gpus(KINDS[host.kind], host.gpus)
         scenario = self.folder / "hosts" / host.name
         mirror_home = cache_dir() / "mirror"
         known = mirror_home if (mirror_home / "archive-key.gpg").exists() else None
@@ -253,5 +272,6 @@ def every_sandbox() -> list[Sandbox]:
     return [Sandbox(name) for name in names]
 
 
-def _copy_name(kind: str, number: int) -> str:
+def copy_name(kind: str, number: int) -> str:
+    """The name of the host 0, 1, … of a kind."""
     return kind if number == 0 else f"{kind}-{number + 1}"

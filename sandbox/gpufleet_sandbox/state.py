@@ -14,7 +14,10 @@ DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """One host and its connection data. `key` and `known_hosts` are files on this machine."""
+    """One host and its connection data. `key` and `known_hosts` are files on this machine.
+
+    `gpus`: instead of those of its kind, as h100:8.
+    """
 
     name: str
     kind: str
@@ -24,11 +27,15 @@ class HostState:
     key: str
     known_hosts: str
     user: str
+    gpus: str = ""
 
 
 @dataclass(slots=True)
 class SandboxState:
-    """The persistent state: hosts by name, their network, and the source of their images."""
+    """The persistent state: hosts by name, their network, and the source of their images.
+
+    `kubernetes`: the release that `cluster up --real` made them a cluster of, as 1.36.3.
+    """
 
     name: str
     engine: str
@@ -36,6 +43,7 @@ class SandboxState:
     network: str
     subnet: str
     hosts: dict[str, HostState] = field(default_factory=dict)
+    kubernetes: str = ""
 
     def save(self) -> None:
         path = state_file(self.name)

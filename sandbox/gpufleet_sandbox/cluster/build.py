@@ -162,7 +162,7 @@ def _stamp(version: str) -> str:
 def _build_program(wanted: Program, target: Path, module: OwnModule) -> None:
     if wanted.static:
         module = replace(module, environment={**module.environment, "CGO_ENABLED": "0"})
-    module.create([wanted.package], f"{wanted.module}@{wanted.version}", {})
+    module.create([wanted.package], f"{wanted.module}@{wanted.version}", wanted.replace)
     if wanted.edits:
         edit(module, wanted.module, wanted.edits)
     stamp = f" -X {wanted.stamp}={wanted.version}" if wanted.stamp else ""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import click
 from kubernetes.client.exceptions import ApiException
@@ -22,7 +22,8 @@ from gpufleet_sandbox.cluster.programs import OTHER_PROGRAMS, SERVERS, Choice, c
 from gpufleet_sandbox.cluster.real_node import join
 from gpufleet_sandbox.cluster.versions import versions
 from gpufleet_sandbox.errors import SandboxError, kinds
-from gpufleet_sandbox.inventory import NEWEST, kubeconfig
+from gpufleet_sandbox.gpus import MODELS, MOST
+from gpufleet_sandbox.inventory import kubeconfig
 from gpufleet_sandbox.kubernetes import cluster as real_cluster
 from gpufleet_sandbox.kubernetes.build import COMMANDS
 from gpufleet_sandbox.notices import collected
@@ -79,7 +80,11 @@ def cluster() -> None:
 @click.option(
     "--nodes", default=3, show_default=True, type=click.IntRange(0, 500), help="Simulated nodes."
 )
-@click.option("--gpus", default=8, show_default=True, type=click.IntRange(0, 16), help="Per node.")
+@click.option(
+    "--gpus", metavar="NUMBER|LIST",
+    help="Per node: 0 to 16, default 8. With --real the models and numbers of the first node, the "
+    f"second, …, as h100:8,a100:4; further nodes have the last. Models: {', '.join(MODELS)}.",
+)  # fmt: skip
 @click.option(
     "--labels/--no-labels",
     default=True,
@@ -103,21 +108,17 @@ def cluster() -> None:
 )  # fmt: skip
 @_named
 def up(
-    name: str, kubernetes: str, nodes: int, gpus: int, labels: bool,
+    name: str, kubernetes: str, nodes: int, gpus: str | None, labels: bool,
     real_node: str | None, real: bool, sandbox: str,
 ) -> None:  # fmt: skip
     """Start a control plane; the first run fetches or builds its programs."""
     progress = _progress()
-    if real and kubernetes != NEWEST:
-        raise click.UsageError(f"--real has Kubernetes {NEWEST} alone.")
     if real:
-        status = real_cluster.up(Sandbox(sandbox, progress), kubernetes, max(nodes, 1), progress)
-        if status == 0:
-            click.echo(f"export KUBECONFIG={kubeconfig(sandbox)}")
-        raise SystemExit(status)
+        _up_real(Sandbox(sandbox, progress), kubernetes, max(nodes, 1), gpus or "")
+    number = _number(gpus)
     host = Sandbox(sandbox, progress).up([real_node]).host(real_node) if real_node else None
     address = host.gateway if host else LOOPBACK
-    found = Cluster.up(name, kubernetes, nodes, gpus, labels, progress, address)
+    found = Cluster.up(name, kubernetes, nodes, number, labels, progress, address)
     if host:
         join(found, host, progress)
         for image in (probe(), device_plugin(progress)):
@@ -125,6 +126,29 @@ def up(
             progress(f"loaded the image {image.name} on {host.name}")
     progress(f"Kubernetes {found.version} is up with {nodes} simulated nodes")
     click.echo(f"export KUBECONFIG={found.kubeconfig}")
+
+
+def _up_real(box: Sandbox, kubernetes: str, nodes: int, gpus: str) -> NoReturn:
+    """Make hosts a kubeadm cluster; ends with the exit status of `gpufleet cluster create`."""
+    known = versions().kubernetes.kubeadm
+    if kubernetes not in known:
+        raise click.UsageError(f"--real has Kubernetes {' and '.join(known)}, not {kubernetes}.")
+    try:
+        status = real_cluster.up(box, kubernetes, nodes, box.progress, gpus)
+    except ValueError as error:
+        raise click.UsageError(f"--gpus {error}.") from error
+    if status == 0:
+        click.echo(f"export KUBECONFIG={kubeconfig(box.name)}")
+    raise SystemExit(status)
+
+
+def _number(gpus: str | None) -> int:
+    """GPUs of each simulated node."""
+    if gpus is not None and not (gpus.isdecimal() and int(gpus) <= MOST):
+        raise click.UsageError(
+            f"--gpus {gpus!r}: simulated nodes have 0 to {MOST}; models need --real."
+        )
+    return 8 if gpus is None else int(gpus)
 
 
 @cluster.command()
@@ -138,12 +162,13 @@ def up(
     help="Include all programs that this project's tests use, and the kubelet.",
 )
 @click.option("--real", is_flag=True, help="Include what `up --real` needs.")
+@click.option("--stack", is_flag=True, help="Include the programs in the images of the GPU stack.")
 @click.option(
     "--check",
     is_flag=True,
     help="Print missing programs without building them; exit status 1 if any is missing.",
 )
-def build(minors: tuple[str, ...], for_tests: bool, real: bool, check: bool) -> None:
+def build(minors: tuple[str, ...], for_tests: bool, real: bool, stack: bool, check: bool) -> None:
     """Fetch or build the programs of clusters before `up`.
 
     Fetches official binaries with known checksums if available, and builds the other programs from
@@ -151,9 +176,10 @@ def build(minors: tuple[str, ...], for_tests: bool, real: bool, check: bool) -> 
     """
     home, progress = cache_dir() / "go", _progress()
     known = versions().programs
-    names = [name for name in known if not known[name].kubeadm]
+    names = [name for name in known if not known[name].needed_by]
     names = names if for_tests else [*OTHER_PROGRAMS, "helm"]
-    names += [name for name in known if known[name].kubeadm and real]
+    asked = {"kubeadm": real, "stack": stack}
+    names += [name for name in known if asked.get(known[name].needed_by)]
     with _reporting():
         servers = dict(_servers(choose(minor, progress), for_tests, real) for minor in minors)
         if check:
@@ -175,10 +201,12 @@ def build(minors: tuple[str, ...], for_tests: bool, real: bool, check: bool) -> 
 def _servers(choice: Choice, for_tests: bool, real: bool) -> tuple[str, list[str]]:
     """Version, and the servers not in KUBEBUILDER_ASSETS; for tests also the kubelet, for `real`
     all that kubeadm installs."""
+    minor, known = choice.version.rpartition(".")[0], versions().kubernetes
     wanted = list(SERVERS)
-    if choice.version.rpartition(".")[0] in versions().kubernetes.real_nodes:
-        wanted += ["kubelet"] if for_tests or real else []
-        wanted += [name for name in COMMANDS if name != "kubelet" and real]
+    if real and minor in known.kubeadm:
+        wanted += COMMANDS
+    elif for_tests and minor in known.real_nodes:
+        wanted += ["kubelet"]
     return choice.version, [name for name in wanted if name not in choice.given]
 
 

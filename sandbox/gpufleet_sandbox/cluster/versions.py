@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import resources
+from typing import Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict
@@ -65,12 +66,20 @@ class KubeletSetting(_Entry):
     why: str
 
 
+class KubeadmTags(_Entry):
+    """Tags of images that the kubeadm of a minor asks for."""
+
+    coredns: str
+    pause: str
+
+
 class Kubernetes(_Entry):
     """`releases`: minor -> release, as in 1.36 -> 1.36.3; `real_nodes`: minors, as 1.36."""
 
     module: str
     releases: dict[str, str]
     real_nodes: tuple[str, ...]
+    kubeadm: dict[str, KubeadmTags]
     kubelet: tuple[KubeletSetting, ...]
     pins: tuple[Pin, ...]
     repairs: tuple[Repair, ...]
@@ -118,8 +127,8 @@ class Edit(BaseModel):
 class Program(_Entry):
     """A Go program at one version; `prints`: the version in the output of the program.
 
-    `static`: linked without libc, so that an image needs nothing else; `kubeadm`: only kubeadm
-    clusters of sandbox hosts need it.
+    `static`: linked without libc, so that an image needs nothing else; `needed_by`: "" for all
+    clusters, else those of sandbox hosts alone: kubeadm or stack, for the GPU stack's images.
     """
 
     module: str
@@ -130,7 +139,8 @@ class Program(_Entry):
     linker: str = ""
     tags: str = ""
     static: bool = False
-    kubeadm: bool = False
+    needed_by: Literal["", "kubeadm", "stack"] = ""
+    replace: dict[str, str] = {}
     edits: tuple[Edit, ...] = ()
 
 

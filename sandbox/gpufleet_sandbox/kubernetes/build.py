@@ -21,7 +21,6 @@ from gpufleet_sandbox.registry.images import write_image
 
 FOLDER = "kubernetes"  # beside the mirror's tree
 COMMANDS = ("kubeadm", "kubectl", "kubelet", "kube-proxy")
-PAUSE = "registry.k8s.io/pause:3.10.2"
 FLANNEL_PLUGIN = "ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel1"
 PLUGIN = "nvidia-device-plugin"
 Progress = Callable[[str], None]
@@ -87,16 +86,17 @@ def _write_packages(
 
 def _images(release: str, programs: Mapping[str, Path]) -> list[images.Image]:
     known = versions().programs
+    tags = versions().kubernetes.kubeadm[release.rpartition(".")[0]]
     return [
         *images.control_plane(release, programs),
         images.etcd(programs["etcd"], f"{known['etcd'].version.removeprefix('v')}-0"),
-        images.coredns(programs["coredns"], known["coredns"].version),
+        images.coredns(programs["coredns"], tags.coredns),
         images.flannel(programs["flanneld"], known["flanneld"].version),
         images.flannel_plugin(programs["flannel"], FLANNEL_PLUGIN),
         images.device_plugin(programs[PLUGIN], plugin_image()),
         images.probe(images.PROBE),
         images.gpu_probe(images.GPU_PROBE),
-        images.pause(PAUSE),
+        images.pause(f"registry.k8s.io/pause:{tags.pause}"),
     ]
 
 

@@ -10,26 +10,39 @@ from pathlib import Path
 from gpufleet.core.paths import shipped
 from gpufleet.core.python import python_code
 from gpufleet_sandbox.cluster.versions import versions
+from gpufleet_sandbox.errors import SandboxError, kinds
+from gpufleet_sandbox.gpus import Gpus, of_node, parse_list
 from gpufleet_sandbox.kubernetes.build import build, plugin_image
 from gpufleet_sandbox.paths import cache_dir
-from gpufleet_sandbox.sandbox import Sandbox
+from gpufleet_sandbox.sandbox import Sandbox, copy_name
 
-KINDS = ("ubuntu2404", "debian12")  # H100 and L40S, in turn
+KINDS = ("ubuntu2404", "debian12")  # H100 and L40S, in turn, unless --gpus says otherwise
 COMMAND = "from gpufleet.cli import main; main(prog_name='gpufleet')"
 PLUGIN = Path(__file__).with_name("plugin.yaml")
 
 
-def up(box: Sandbox, minor: str, nodes: int, progress: Callable[[str], None]) -> int:
+def up(
+    box: Sandbox, minor: str, nodes: int, progress: Callable[[str], None], gpus: str = ""
+) -> int:
     """Start hosts and make them a cluster with `gpufleet cluster create`; returns its exit status.
 
-    The first host is the control plane. The first call for a minor builds its programs. Without
-    GPUFLEET_CHARTS the device plugin comes from a manifest. SandboxError as of Sandbox.up, or GF654
-    if a program cannot be built.
+    The first host is the control plane. The first call for a minor builds its programs. `gpus`: of
+    the first node, of the second, as h100:8,a100:4. Without GPUFLEET_CHARTS the device plugin comes
+    from a manifest. ValueError for unusable `gpus`; SandboxError as of Sandbox.up, GF653 if the
+    hosts are a cluster of another release, GF654 if a program cannot be built.
     """
+    release = versions().kubernetes.release(minor)
+    gpus_of = placed(nodes, gpus)
+    if box.is_up and box.state.kubernetes not in ("", release):
+        found = box.state.kubernetes
+        raise SandboxError(kinds.OTHER_KUBERNETES(name=box.name, found=found, wanted=release))
     prepare(minor, progress)
     for number, kind in enumerate(KINDS):
         if copies := len(range(number, nodes, len(KINDS))):
-            box.up([kind], copies=copies)
+            box.up([kind], copies=copies, gpus=gpus_of)
+    state = box.state
+    state.kubernetes = release
+    state.save()
     words = [*python_code(COMMAND), "cluster", "create", str(inventory()), "--yes"]
     environment = {**os.environ, "GPUFLEET_SANDBOX": box.name}
     status = subprocess.run(words, env=environment, check=False).returncode
@@ -39,9 +52,20 @@ def up(box: Sandbox, minor: str, nodes: int, progress: Callable[[str], None]) ->
     return status
 
 
+def placed(nodes: int, text: str) -> dict[str, Gpus]:
+    """Host -> its GPUs, in the order of the nodes; {} where each has those of its kind. Pure."""
+    if not text:
+        return {}
+    listed = parse_list(text)
+    if len(listed) > nodes:
+        raise ValueError(f"{text!r} has GPUs of {len(listed)} nodes, and there are {nodes}")
+    kinds_in_turn = (copy_name(KINDS[n % len(KINDS)], n // len(KINDS)) for n in range(nodes))
+    return {name: of_node(listed, number) for number, name in enumerate(kinds_in_turn)}
+
+
 def prepare(minor: str, progress: Callable[[str], None]) -> None:
     """Write packages and images of a minor for the mirror; builds its programs on first use."""
-    build(cache_dir(), versions().kubernetes.releases[minor], progress)
+    build(cache_dir(), versions().kubernetes.release(minor), progress)
 
 
 def install_plugin(box: Sandbox) -> None:
