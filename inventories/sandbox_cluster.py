@@ -1,7 +1,8 @@
 """Hosts of the sandbox as a Kubernetes cluster: the first one is the control plane.
 
 `gpufleet sandbox cluster up --real` starts them. GPUFLEET_SANDBOX names another sandbox than
-`default`, GPUFLEET_CHARTS a folder of chart archives: with it, the GPU stack is installed too.
+`default`, GPUFLEET_CHARTS a folder of chart archives: with it, the GPU stack is installed too, and
+with GPUFLEET_MONITORING=1 Prometheus, prometheus-adapter and Node Problem Detector as well.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 from gpufleet_sandbox.errors import SandboxError
 from gpufleet_sandbox.inventory import cluster_data, group_data, nodes, stack_data
 from gpufleet_sandbox.kubernetes.cluster import KINDS as _kinds
+from gpufleet_sandbox.stack import monitoring_data
 from gpufleet_sandbox.state import DEFAULT
 
 _sandbox = os.environ.get("GPUFLEET_SANDBOX", DEFAULT)
@@ -28,4 +30,7 @@ gpu_nodes: tuple[list[tuple[str, dict[str, Any]]], dict[str, Any]] = (
 control_plane = [_nodes[0]]
 
 if _charts := os.environ.get("GPUFLEET_CHARTS"):
-    gpu_cluster: tuple[list[str], dict[str, Any]] = (["@local"], stack_data(_sandbox, _charts))
+    _stack = stack_data(_sandbox, _charts)
+    if os.environ.get("GPUFLEET_MONITORING") == "1":
+        _stack |= monitoring_data()
+    gpu_cluster: tuple[list[str], dict[str, Any]] = (["@local"], _stack)

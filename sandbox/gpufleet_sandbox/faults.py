@@ -131,6 +131,8 @@ FAULTS: tuple[Fault, ...] = (
     ScriptFault("gpu", "module-busy", "the module nvidia is in use, but not by a process"),
     ScriptFault("efi", "secure-boot", "Secure Boot is on: unsigned modules are refused"),
     ScriptFault("gpu", "gpu-lost", "the first GPU has fallen off the bus"),
+    ScriptFault("gpu", "gpu-xid", "XID 79 of the first GPU, in a cluster's metrics and the log"),
+    ScriptFault("gpu", "gpu-load", "every GPU is 95 % busy, in a cluster's metrics"),
     ScriptFault("host", "unreachable", "the host's network is down"),
     Frozen(),
     ScriptFault("host", "slow-reboot", "the next boots take 20 seconds longer"),

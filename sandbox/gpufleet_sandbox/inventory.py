@@ -55,8 +55,8 @@ def kubeconfig(sandbox: str) -> Path:
 
 
 def stack_data(sandbox: str, charts: str) -> dict[str, Any]:
-    """Settings of the GPU stack on that cluster. `charts`: a folder of chart archives; of
-    monitoring, the sandbox has no images."""
+    """Settings of the GPU stack on that cluster, without monitoring: gpufleet_sandbox.stack has
+    those. `charts`: a folder of chart archives."""
     plugin = versions().programs["nvidia-device-plugin"].version.removeprefix("v")
     return {
         "cluster_kubeconfig": str(kubeconfig(sandbox)),
@@ -75,7 +75,7 @@ def cluster_data(sandbox: str) -> dict[str, Any]:
     """Settings of Kubernetes on sandbox hosts: the mirror's packages and images, and what a
     container on control groups of version 1 needs."""
     release = load_state(sandbox).kubernetes or versions().kubernetes.releases[NEWEST]
-    names = ("registry.k8s.io", "ghcr.io", "nvcr.io", "docker.io")
+    names = ("registry.k8s.io", "ghcr.io", "nvcr.io", "docker.io", "quay.io")
     fingerprint = cache_dir() / "mirror" / "kubernetes" / "fingerprint"
     return {
         "kubernetes_enabled": True,

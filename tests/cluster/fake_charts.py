@@ -78,31 +78,36 @@ def write_charts(folder: Path) -> None:
 
 def archive(chart: FakeChart) -> bytes:
     """The chart as helm packages it."""
-    about = {"apiVersion": "v2", "name": chart.chart, "version": chart.version}
-    if chart.kube:
-        about["kubeVersion"] = chart.kube
     source = SOURCE / chart.chart
-    files = {
-        "Chart.yaml": yaml.safe_dump(about),
-        "values.yaml": yaml.safe_dump(defaults(chart)),
-        "values.schema.json": json.dumps(schema(chart)),
-        "templates/all.yaml": (source / "templates" / "all.yaml").read_text(),
-    }
+    files = {"templates/all.yaml": (source / "templates" / "all.yaml").read_text()}
     if chart.crds:
         files |= {f"crds/{kind.lower()}.yaml": yaml.safe_dump(crd(kind, chart)) for kind in CRDS}
     files |= {f"crds/{path.name}": path.read_text() for path in (source / "crds").glob("*.yaml")}
+    return packed(chart, yaml.safe_load((source / "values.yaml").read_text()), files)
+
+
+def packed(chart: FakeChart, values: dict[str, Any], texts: dict[str, str]) -> bytes:
+    """A chart of templates and CRDs, with the keys of the real one; `values`: what is not null."""
+    about = {"apiVersion": "v2", "name": chart.chart, "version": chart.version}
+    if chart.kube:
+        about["kubeVersion"] = chart.kube
+    files = {
+        "Chart.yaml": yaml.safe_dump(about),
+        "values.yaml": yaml.safe_dump(defaults(chart, values)),
+        "values.schema.json": json.dumps(schema(chart)),
+        **texts,
+    }
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as packed:
+    with tarfile.open(fileobj=buffer, mode="w:gz") as written:
         for name, text in files.items():
             entry = tarfile.TarInfo(f"{chart.chart}/{name}")
             entry.size = len(text.encode())
-            packed.addfile(entry, io.BytesIO(text.encode()))
+            written.addfile(entry, io.BytesIO(text.encode()))
     return buffer.getvalue()
 
 
-def defaults(chart: FakeChart) -> dict[str, Any]:
+def defaults(chart: FakeChart, own: dict[str, Any]) -> dict[str, Any]:
     """The values of the fake's templates, and null for all others of the real chart."""
-    own = yaml.safe_load((SOURCE / chart.chart / "values.yaml").read_text())
     root: dict[str, Any] = {}
     for path, kind in keys(chart):
         if kind == "comment":

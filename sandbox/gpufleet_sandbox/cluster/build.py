@@ -25,6 +25,7 @@ from gpufleet_sandbox.notices import notice
 
 VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 FETCHES_AT_ONCE = 4
+OWN = "program"  # folder of our own program in its module
 Progress = Callable[[str], None]
 
 
@@ -60,7 +61,7 @@ def kubernetes_servers(
 def program(name: str, home: Path, progress: Progress) -> Path:
     """The binary of a program of versions.yaml. SandboxError GF654 if it cannot be built."""
     wanted = versions().programs[name]
-    target = home / f"{name}-{wanted.version}" / name
+    target = home / f"{name}-{wanted.built_from}" / name
     with exclusive(home, name, progress), _build_errors(f"{name} {wanted.version}"):
         source = official.program(name, wanted.version)
         if not _is_cached(target, source, progress):
@@ -76,7 +77,7 @@ def have_program(name: str, home: Path) -> bool:
     """Whether the cache has the program."""
     wanted = versions().programs[name]
     source = official.program(name, wanted.version)
-    return is_verified(home / f"{name}-{wanted.version}" / name, _digest(source))
+    return is_verified(home / f"{name}-{wanted.built_from}" / name, _digest(source))
 
 
 def have_server(name: str, version: str, home: Path) -> bool:
@@ -162,7 +163,14 @@ def _stamp(version: str) -> str:
 def _build_program(wanted: Program, target: Path, module: OwnModule) -> None:
     if wanted.static:
         module = replace(module, environment={**module.environment, "CGO_ENABLED": "0"})
-    module.create([wanted.package], f"{wanted.module}@{wanted.version}", wanted.replace)
+    if wanted.local:
+        (module.folder / OWN).mkdir(parents=True)
+        shutil.copy(wanted.local_source, module.folder / OWN / "main.go")
+    module.create(
+        [] if wanted.local else [wanted.package],
+        f"{wanted.module}@{wanted.version}",
+        wanted.replace,
+    )
     if wanted.edits:
         edit(module, wanted.module, wanted.edits)
     stamp = f" -X {wanted.stamp}={wanted.version}" if wanted.stamp else ""

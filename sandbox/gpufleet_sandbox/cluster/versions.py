@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import lru_cache
 from importlib import resources
+from pathlib import Path
 from typing import Literal
 
 import yaml
@@ -128,7 +130,8 @@ class Program(_Entry):
     """A Go program at one version; `prints`: the version in the output of the program.
 
     `static`: linked without libc, so that an image needs nothing else; `needed_by`: "" for all
-    clusters, else those of sandbox hosts alone: kubeadm or stack, for the GPU stack's images.
+    clusters, else those of sandbox hosts alone: kubeadm or stack, for the GPU stack's images;
+    `local`: our own program, a file beside this package, that needs the module.
     """
 
     module: str
@@ -141,7 +144,19 @@ class Program(_Entry):
     static: bool = False
     needed_by: Literal["", "kubeadm", "stack"] = ""
     replace: dict[str, str] = {}
+    local: str = ""
     edits: tuple[Edit, ...] = ()
+
+    @property
+    def built_from(self) -> str:
+        """The version, for our own programs with the digest of their source."""
+        if not self.local:
+            return self.version
+        return f"{self.version}-{hashlib.sha256(self.local_source.read_bytes()).hexdigest()[:12]}"
+
+    @property
+    def local_source(self) -> Path:
+        return Path(__file__).parents[1] / self.local
 
 
 class Versions(BaseModel):

@@ -45,7 +45,7 @@ def build(cache: Path, release: str, progress: Progress) -> Path:
                 _write_packages(target, release, programs, ring)
             finally:
                 ring.close()
-            _write_images(target / "v2", _images(release, programs))
+            write_images(target / "v2", _images(release, programs))
             done.touch()
     return target
 
@@ -100,7 +100,8 @@ def _images(release: str, programs: Mapping[str, Path]) -> list[images.Image]:
     ]
 
 
-def _write_images(registry: Path, wanted: Iterable[images.Image]) -> None:
+def write_images(registry: Path, wanted: Iterable[images.Image]) -> None:
+    """Write images into a registry of files."""
     for image in wanted:
         with TemporaryDirectory(prefix="gpufleet-image-") as name:
             root = Path(name)

@@ -15,9 +15,11 @@ from gpufleet_sandbox.gpus import Gpus, of_node, parse_list
 from gpufleet_sandbox.kubernetes.build import build, plugin_image
 from gpufleet_sandbox.paths import cache_dir
 from gpufleet_sandbox.sandbox import Sandbox, copy_name
+from gpufleet_sandbox.stack import build_stack
 
 KINDS = ("ubuntu2404", "debian12")  # H100 and L40S, in turn, unless --gpus says otherwise
 COMMAND = "from gpufleet.cli import main; main(prog_name='gpufleet')"
+MONITORING = "GPUFLEET_MONITORING"
 PLUGIN = Path(__file__).with_name("plugin.yaml")
 
 
@@ -64,8 +66,13 @@ def placed(nodes: int, text: str) -> dict[str, Gpus]:
 
 
 def prepare(minor: str, progress: Callable[[str], None]) -> None:
-    """Write packages and images of a minor for the mirror; builds its programs on first use."""
+    """Write packages and images of a minor for the mirror; builds its programs on first use.
+
+    With GPUFLEET_MONITORING=1 also the images of the GPU stack.
+    """
     build(cache_dir(), versions().kubernetes.release(minor), progress)
+    if os.environ.get(MONITORING) == "1":
+        build_stack(cache_dir(), progress)
 
 
 def install_plugin(box: Sandbox) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +25,8 @@ APPLETS = (
     "nslookup",
     "httpd",
     "hostname",
+    "readlink",
+    "sed",
 )
 IPTABLES = tuple(
     f"{tool}{part}" for tool in ("iptables", "ip6tables") for part in ("", "-save", "-restore")
@@ -106,6 +108,30 @@ def gpu_probe(name: str) -> Image:
         _shell(root)
 
     return Image(name, fill, ("/bin/sh", "-c", "nvidia-smi -L | grep GPU-"))
+
+
+def files(
+    programs: Mapping[str, Path],
+    *,
+    packages: Sequence[str] = (),
+    shell: bool = False,
+    texts: Mapping[str, str] | None = None,
+) -> Callable[[Path], None]:
+    """Programs by their path, packages of the distribution, and texts by their path."""
+
+    def fill(root: Path) -> None:
+        for package in packages:
+            _unpack(package, root)
+        if shell:
+            _shell(root)
+        for place, program in programs.items():
+            _put(program, root, place)
+        for place, content in (texts or {}).items():
+            target = root / place.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(content)
+
+    return fill
 
 
 def _shell(root: Path) -> None:
