@@ -15,7 +15,8 @@ from scripts.generate_docs import finding_modules
 
 # room -> first and last number of each of its ranges; no two rooms share a number
 RANGES: dict[str, tuple[tuple[int, int], ...]] = {
-    "run": ((1, 99), (701, 701)),
+    "run": ((1, 49), (701, 701)),
+    "upgrade": ((50, 99),),
     "driver": ((101, 159), (170, 199), (510, 512), (520, 534), (540, 540), (551, 553), (555, 556),
                (563, 563), (565, 565), (568, 568)),
     "core": ((201, 289),),

@@ -16,6 +16,8 @@ LINE = 16_384  # characters of base64, a multiple of 4
 SHARED = {  # file of functions -> the scripts that use them
     "host/gpu_work": ("toolkit/activate", "driver/end_work", "host/reboot", "driver/unload"),
     "kubernetes/identity": ("kubernetes/kubeadm", "kubernetes/reset", "kubernetes/token"),
+    "upgrade/gpu_units": ("upgrade/health", "upgrade/keep", "upgrade/validate"),
+    "upgrade/kept": ("upgrade/restore",),
     "packages/version_locks": ("packages/hold", "packages/release"),
     "packages/package_notes": (
         "packages/apt_transaction", "packages/packages_added", "packages/packages_before",

@@ -50,6 +50,16 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "kubernetes",
         "gpu_stack",
     ),
+    "upgrade": (
+        "run",
+        "facts",
+        "host",
+        "packages",
+        "role",
+        "driver",
+        "kube",
+        "node",
+    ),
     "verify": (),
     "cli": (
         "run",
@@ -65,6 +75,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "monitoring",
         "gpu_stack",
         "node",
+        "upgrade",
         "verify",
     ),
 }

@@ -92,7 +92,7 @@ def current_node(*, wait_until_idle: bool = True) -> Node | None:
     settings, facts = known
     report = RunReport.of(state)
     part = report.host(host.name)
-    logins, problems = node_logins(_login_files(settings))
+    logins, problems = node_logins(login_files(settings))
     if problems:
         report.block(host, problems)
         return None
@@ -174,7 +174,7 @@ def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
     return settings, facts
 
 
-def _login_files(settings: NodeSettings) -> dict[str, tuple[str, str | None]]:
+def login_files(settings: NodeSettings) -> dict[str, tuple[str, str | None]]:
     """By role: the setting with the path of a login file, and the file."""
     files = {role.name: role.logins(settings.of(role)) for role in node_roles()}
     return {name: named for name, named in files.items() if named}

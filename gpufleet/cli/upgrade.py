@@ -1,0 +1,163 @@
+"""`gpufleet upgrade`: the drivers of a fleet, host by host."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from gpufleet.cli.deploy import INVENTORY, LIMIT, OPTIONS, YES, confirmed, targets_of
+from gpufleet.cli.upgrade_run import Started, carry_out, reopened, returning, started
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.findings import Finding
+from gpufleet.core.stopped import Stopped
+from gpufleet.upgrade.operations.store import Store
+from gpufleet.upgrade.show import plan_text, run_state, status_dict, status_text
+
+STATUSES = (
+    "Exit status: 0 {success}; 1 a host failed or was passed over, or the run stopped; "
+    "2 usage error; 4 --limit matches nothing; 130 interrupted."
+)
+RUN = click.option("--run", "name", default="", metavar="RUN", help="That run; else the newest.")
+
+
+class UpgradeGroup(click.Group):
+    """`upgrade INVENTORY` is `upgrade start INVENTORY`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, "--help"):
+            args = ["start", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=UpgradeGroup, subcommand_metavar="INVENTORY [OPTIONS] | COMMAND [OPTIONS]")
+def upgrade() -> None:
+    """Change the driver of the hosts of INVENTORY, canaries first, then in waves.
+
+    A host that fails gets its earlier packages back. `gpufleet upgrade start --help` has the
+    options.
+    """
+
+
+def boundary(function: Callable[..., None]) -> Callable[..., None]:
+    """End the process with the findings of what stops a command."""
+
+    def inner(*args: Any, **kwargs: Any) -> None:
+        try:
+            function(*args, **kwargs)
+        except Stopped as error:
+            for finding in error.findings:
+                click.echo(text_of(finding), err=True)
+            sys.exit(ExitStatus.FAILED)
+
+    inner.__doc__, inner.__name__ = function.__doc__, function.__name__
+    return inner
+
+
+def text_of(finding: Finding) -> str:
+    return f"{finding.code} {finding.message}\n  {finding.remedy}"
+
+
+@upgrade.command(epilog=STATUSES.format(success="every host of the plan has the target"))
+@INVENTORY
+@click.option("--to", "version", metavar="VERSION", help="Driver version; else driver_version.")
+@click.option("--branch", metavar="BRANCH", help="The newest version of a branch in the catalog.")
+@LIMIT
+@click.option("--plan", "only_plan", is_flag=True, help="Show the plan; change nothing.")
+@YES
+@OPTIONS
+@boundary
+def start(
+    inventory: str,
+    version: str | None,
+    branch: str | None,
+    limit: tuple[str, ...],
+    only_plan: bool,
+    yes: bool,
+    options: tuple[str, ...],
+) -> None:
+    """Plan a run over the hosts of INVENTORY, and carry it out.
+
+    Groups of the same GPUs, distribution and kernel have a canary each; waves follow. GPU work is
+    waited for, never ended. An unfinished run over the same inventory is continued by `resume`.
+    """
+    if version and branch:
+        raise click.UsageError("--to and --branch exclude each other.")
+    confirmed(yes or only_plan, options)
+    targets = targets_of(inventory, limit)
+    run = started(inventory, targets, options, version or "", branch or "")
+    click.echo(plan_text(run.plan, run.work.items()))
+    if only_plan or not run.plan.hosts:
+        sys.exit(ExitStatus.CONVERGED)
+    if not yes:
+        click.confirm("Change the driver of these hosts?", abort=True, err=True)
+    sys.exit(carry_out(run.store(), say))
+
+
+@upgrade.command()
+@RUN
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@boundary
+def status(name: str, as_json: bool) -> None:
+    """Show where the hosts of a run are."""
+    store = Store.find(name)
+    progress = store.progress()
+    order, _ = store.head()
+    about = (store.name, progress, order.inventory, run_state(progress, locked=store.is_locked))
+    click.echo(json.dumps(status_dict(*about), indent=2) if as_json else status_text(*about))
+
+
+@upgrade.command()
+@RUN
+@boundary
+def pause(name: str) -> None:
+    """Begin no more hosts; those that were begun are finished, then the process ends."""
+    store = Store.find(name)
+    store.ask("pause")
+    click.echo(f"{store.name}: pause requested; `gpufleet upgrade resume` continues it")
+
+
+@upgrade.command(epilog=STATUSES.format(success="every host of the plan has the target"))
+@RUN
+@boundary
+def resume(name: str) -> None:
+    """Continue a run that was paused or interrupted."""
+    store = Store.find(name)
+    sys.exit(carry_out(reopened(store), say))
+
+
+@upgrade.command()
+@RUN
+@boundary
+def abort(name: str) -> None:
+    """End a run: drains are given up, what was changed is checked and returned to service."""
+    store = Store.find(name)
+    store.ask("abort")
+    if store.is_locked:
+        click.echo(f"{store.name}: abort requested of the process that carries it out")
+        return
+    sys.exit(carry_out(reopened(store, request="abort"), say))
+
+
+@upgrade.command(epilog=STATUSES.format(success="every host has its earlier driver"))
+@RUN
+@YES
+@boundary
+def rollback(name: str, yes: bool) -> None:
+    """Return the hosts that a run changed to their earlier driver, in waves as before.
+
+    The packages come from the hosts' own folders; no repository is asked.
+    """
+    confirmed(yes, ())
+    run: Started = returning(Store.find(name))
+    click.echo(plan_text(run.plan))
+    if not yes:
+        click.confirm("Return these hosts to their earlier driver?", abort=True, err=True)
+    sys.exit(carry_out(run.store(), say))
+
+
+def say(line: str) -> None:
+    click.echo(line, err=True)

@@ -1,0 +1,170 @@
+"""Runs of `gpufleet upgrade`: planned, carried out, continued, returned."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
+from typing import Any
+
+from gpufleet.cli.deploy import arguments, deploy_file
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.python import python_module
+from gpufleet.core.stopped import Stopped
+from gpufleet.upgrade import findings
+from gpufleet.upgrade.load import load_settings, of_run
+from gpufleet.upgrade.models import HostView, Plan
+from gpufleet.upgrade.operations.children import Children, Result
+from gpufleet.upgrade.operations.runner import Runner
+from gpufleet.upgrade.operations.store import Order, Store
+from gpufleet.upgrade.plan import make_plan, reversed_plan
+from gpufleet.upgrade.progress import OVER
+from gpufleet.upgrade.settings import UpgradeSettings
+from gpufleet.upgrade.states import State
+from gpufleet.verify.inventory import Target
+
+DEPLOY = "upgrade_driver"
+SIGNALS = {signal.SIGINT: ExitStatus.INTERRUPTED, signal.SIGTERM: ExitStatus.TERMINATED}
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A run before its first step."""
+
+    order: Order
+    plan: Plan
+    work: dict[str, Sequence[str]] = field(default_factory=dict)  # on the GPUs, by host
+
+    def store(self) -> Store:
+        """Its record, from now on."""
+        return Store.create(self.order, self.plan)
+
+
+def started(
+    inventory: str,
+    targets: Sequence[Target],
+    options: Sequence[str],
+    version: str,
+    branch: str,
+) -> Started:
+    """The plan of a run over these targets, by what their hosts are now. Raises Stopped."""
+    _no_other(inventory)
+    hosts = [target for target in targets if not target.is_cluster]
+    settings = {target.name: _settings(target) for target in hosts}
+    general, differing = of_run(settings)
+    if differing:
+        raise Stopped(differing)
+    names = [name for name in settings if not settings[name].skip]
+    cwd = os.getcwd()
+    with TemporaryDirectory(prefix="gpufleet-upgrade-") as folder:
+        children = Children(_words(inventory, options), cwd, Path(folder), "")
+        seen = children.step("look", names, version, branch) if names else {}
+    views = [_view(name, seen.get(name)) for name in settings]
+    plan = make_plan(
+        views, general or UpgradeSettings.model_validate({}), set(settings) - set(names)
+    )
+    kept = {name: settings[name].model_dump() for name in plan.by_name}
+    order = Order(inventory, cwd, tuple(options), hosts=kept)
+    return Started(order, plan, {view.name: view.work for view in views})
+
+
+def returning(store: Store) -> Started:
+    """The run that returns the hosts of another one. Raises Stopped."""
+    order, plan = store.head()
+    progress = store.progress()
+    done = progress.of(State.DONE)
+    if not done or not progress.over:
+        raise Stopped(findings.NOTHING_TO_RETURN(run=store.name, state=progress.run))
+    return Started(replace(order, origin=store.name), reversed_plan(plan, done))
+
+
+def reopened(store: Store, request: str = "") -> Store:
+    """A run whose process has ended, with its lock taken. Raises Stopped."""
+    store.lock()
+    store.ask(request)
+    return store
+
+
+def carry_out(store: Store, say: Callable[[str], None]) -> ExitStatus:
+    """Carry out a run to its end, a pause or an interruption; the exit status. Raises Stopped."""
+    order, plan = store.head()
+    if store.progress().over:
+        say(f"run {store.name} is over: {store.progress().run}")
+        return _status(store)
+    words = _words(order.inventory, order.options)
+    children = Children(words, order.folder, store.path, store.name)
+    settings = {name: UpgradeSettings.model_validate(order.hosts[name]) for name in plan.by_name}
+    runner = Runner(store, plan, settings, children, say)
+    ended: list[ExitStatus] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        ended.append(SIGNALS[signal.Signals(number)])
+        runner.stop()
+
+    for number in SIGNALS:
+        signal.signal(number, interrupt)
+    fresh = next(iter(store.entries()), None) is None
+    runner.write("begun" if fresh else "resumed")
+    say(f"run {store.name}; `gpufleet upgrade status` shows it, `pause` and `abort` end it")
+    end = runner.run()
+    if end.event == "interrupted":
+        say("interrupted; `gpufleet upgrade resume` continues the run")
+    return ended[0] if ended else _status(store)
+
+
+def _status(store: Store) -> ExitStatus:
+    """0 for a paused run, and where every host has its target."""
+    progress = store.progress()
+    if progress.run == "paused":
+        return ExitStatus.CONVERGED
+    done = all(state is State.DONE for state in progress.states.values())
+    return ExitStatus.CONVERGED if done else ExitStatus.FAILED
+
+
+def _no_other(inventory: str) -> None:
+    """Raises Stopped for an unfinished run over the same inventory."""
+    wanted = str(Path(inventory).absolute())
+    for store in Store.all():
+        order, _ = store.head()
+        state = store.progress().run
+        same = str(Path(order.folder, order.inventory)) == wanted
+        if same and state not in OVER:
+            raise Stopped(findings.UNFINISHED(run=store.name, inventory=inventory, state=state))
+
+
+def _words(
+    inventory: str, options: Sequence[str]
+) -> Callable[[Sequence[str], Sequence[str]], list[str]]:
+    """pyinfra's command for one step."""
+    deploy = deploy_file(DEPLOY)
+
+    def words(hosts: Sequence[str], data: Sequence[str]) -> list[str]:
+        mine = arguments(inventory, [deploy], hosts, [*options, *data], yes=True)
+        return [*python_module("pyinfra"), *mine]
+
+    return words
+
+
+def _settings(target: Target) -> UpgradeSettings:
+    """Raises Stopped."""
+    settings, problems = load_settings(target.data)
+    if settings is None:
+        text = " ".join(f"{each.code} {each.message}" for each in problems)
+        raise Stopped(findings.WRONG_SETTINGS(host=target.name, problem=text))
+    return settings
+
+
+def _view(name: str, result: Result | None) -> HostView:
+    """A host as its step `look` reported it."""
+    if result is None:
+        return HostView(name)
+    if not result.ok:
+        return HostView(name, refusals=(result.reason,))
+    known = {each.name for each in fields(HostView)}
+    data: Mapping[str, Any] = {key: value for key, value in result.plan.items() if key in known}
+    listed = {key: tuple(data[key]) for key in ("work", "refusals")}
+    return HostView(**{**data, **listed})

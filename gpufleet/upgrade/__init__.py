@@ -1,0 +1,1 @@
+"""Drivers of a fleet at work: plan, states, record, and the steps on hosts."""

@@ -1,0 +1,185 @@
+"""What a run does next, by its record, the time, and what was requested. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from gpufleet.upgrade.models import names
+from gpufleet.upgrade.progress import Progress
+from gpufleet.upgrade.states import ENDED, State
+from gpufleet.upgrade.window import Window
+
+
+class Do(str, Enum):
+    """What is done with hosts."""
+
+    PREPARE = "prepare"
+    DRAIN = "drain"
+    CHANGE = "change"
+    RESTORE = "roll back"
+    RETURN = "return"
+    LEAVE = "leave"  # end the drain: they go back as they are
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One step with hosts, side by side."""
+
+    do: Do
+    hosts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing until then, in seconds since 1970."""
+
+    until: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The process ends; `event`: finished, stopped, paused or aborted."""
+
+    event: str
+    reason: str = ""
+
+
+Decision = Act | Wait | End
+
+
+def decide(progress: Progress, now: float, request: str = "") -> Decision:
+    """`request`: "pause", "abort" or "". What was begun is finished first, whatever was requested:
+    nothing stays out of service, and nothing that was changed stays unchecked. Only a drain, which
+    waits for others, goes on beside hosts that are begun."""
+    if begun := _of_begun(progress):
+        return begun
+    draining = tuple(progress.of(State.DRAINING))
+    if draining and request == "abort":
+        return Act(Do.LEAVE, draining)
+    following = _of_new(progress, now, request)
+    if not draining:
+        return following
+    if isinstance(following, Act):
+        more = following.hosts if following.do is Do.DRAIN else ()
+        return Act(Do.DRAIN, (*draining, *more)) if more else following
+    return Act(Do.DRAIN, draining)
+
+
+def _of_begun(progress: Progress) -> Act | None:
+    """The step of hosts that need not wait, last states first."""
+    for states, do in (
+        ((State.CHANGED, State.RESTORED, State.LEAVING), Do.RETURN),
+        ((State.FAILED, State.RESTORING), Do.RESTORE),
+        ((State.DRAINED, State.CHANGING), Do.CHANGE),
+    ):
+        hosts = progress.of(*states)
+        if hosts:
+            return Act(do, tuple(hosts))
+    return None
+
+
+def _of_new(progress: Progress, now: float, request: str) -> Decision:
+    """The step of hosts that nothing was done with yet."""
+    if request == "abort":
+        return End("aborted", "abort was requested")
+    if reason := _budget(progress):
+        return End("stopped", reason)
+    if all(state in ENDED for state in progress.states.values()):
+        return End("finished")
+    if request == "pause":
+        return End("paused", "pause was requested")
+    lost = progress.lost_groups()
+    for number, wave in enumerate(progress.plan.waves):
+        left = [
+            name
+            for name in wave.hosts
+            if progress.states[name] not in ENDED and progress.plan.by_name[name].group not in lost
+        ]
+        if left:
+            return _of_wave(progress, number, left, now)
+    return End("stopped", f"the canary failed: {names(sorted(lost))}")
+
+
+def _budget(progress: Progress) -> str:
+    """Why no further host may be begun; "" if one may."""
+    limits = progress.plan.limits
+    if progress.failures >= limits.max_failed:
+        return f"{progress.failures} hosts failed (upgrade_max_failed)"
+    if progress.in_a_row >= limits.max_failed_in_a_row:
+        return f"{progress.in_a_row} hosts failed in a row (upgrade_max_failed_in_a_row)"
+    return ""
+
+
+def _of_wave(progress: Progress, number: int, left: list[str], now: float) -> Decision:
+    begun = [name for name in progress.plan.waves[number].hosts if _is_begun(progress, name)]
+    if not begun and (until := _soaked(progress, number)) > now:
+        return Wait(until, "soak")
+    fresh = [name for name in left if progress.states[name] in (State.WAITING, State.READY)]
+    free, until = fresh, now
+    if not progress.plan.waves[number].canary:
+        free, until = _of_proven_groups(progress, fresh, now)
+    if not free:
+        return Wait(until, "soak")
+    if window := _closed(progress, now):
+        return window
+    return _begin(progress, free)
+
+
+def _is_begun(progress: Progress, name: str) -> bool:
+    return progress.states[name] is not State.WAITING
+
+
+def _of_proven_groups(progress: Progress, fresh: list[str], now: float) -> tuple[list[str], float]:
+    """Those of the hosts whose group has one that was changed and has soaked; of a group without
+    one, because its canary was passed over, one host at a time. Else when the first has soaked."""
+    free: list[str] = []
+    later: list[float] = []
+    proofs = progress.first_done()
+    tried = {progress.plan.by_name[name].group for name in progress.at_work}
+    for name in fresh:
+        group = progress.plan.by_name[name].group
+        proof = proofs.get(group)
+        if proof is not None:
+            ready = proof + progress.plan.limits.soak
+            if ready <= now:
+                free.append(name)
+            else:
+                later.append(ready)
+        elif group not in tried:
+            tried.add(group)
+            free.append(name)
+    return free, min(later, default=now)
+
+
+def _begin(progress: Progress, free: list[str]) -> Decision:
+    waiting = [name for name in free if progress.states[name] is State.WAITING]
+    if waiting:
+        return Act(Do.PREPARE, tuple(waiting))
+    room = progress.plan.limits.max_unavailable - progress.out_of_service
+    if room > 0:
+        return Act(Do.DRAIN, tuple(free[:room]))
+    stuck = names(progress.of(State.STUCK))
+    return End("stopped", f"left behind out of service: {stuck} (upgrade_max_unavailable)")
+
+
+def _soaked(progress: Progress, wave: int) -> float:
+    """When the waves before this one have soaked; 0 if no host was changed in them."""
+    ends = [
+        progress.since[name]
+        for earlier in progress.plan.waves[:wave]
+        for name in earlier.hosts
+        if progress.states[name] is State.DONE
+    ]
+    return max(ends) + progress.plan.limits.soak if ends else 0.0
+
+
+def _closed(progress: Progress, now: float) -> Wait | None:
+    limits = progress.plan.limits
+    if limits.window is None:
+        return None
+    window = Window.parse(limits.window, limits.window_zone)
+    if window.is_open(now):
+        return None
+    return Wait(window.opens(now), f"window {limits.window} {limits.window_zone}")

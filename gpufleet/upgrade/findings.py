@@ -1,0 +1,149 @@
+"""Changing the drivers of a fleet: what stops a run, a host, or leaves a host out."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import blocker
+
+NOT_BY_ITSELF = blocker(
+    "GF050",
+    "Deploy is run by gpufleet upgrade",
+    "deploys/upgrade_driver.py carries out one step of a run, and this is none. Nothing was done.",
+    "Run `gpufleet upgrade INVENTORY`; `--plan` shows what it would do.",
+)
+
+NOT_KEPT = blocker(
+    "GF051",
+    "Installed packages cannot be fetched",
+    "The packages of the installed driver {version} cannot be fetched into {folder}: the host "
+    "could not be rolled back. It was not disturbed.",
+    "Use a repository that still has {version}, for example a mirror (driver_repo_url).",
+)
+
+GPUS_MISSING = blocker(
+    "GF052",
+    "GPUs are missing before the change",
+    "nvidia-smi lists {found} GPUs, and {wanted} are on the PCI bus.",
+    "Repair the host first: after the change it could not be said what caused it.",
+)
+
+ANOTHER_RUN = blocker(
+    "GF053",
+    "Another run was at work on the host",
+    "Run {run} left this host as {state!r}.",
+    "Continue that run on its controller: gpufleet upgrade resume. If it is lost, run `gpufleet "
+    "apply` and remove {file} on the host.",
+)
+
+NOT_AS_BEFORE = blocker(
+    "GF054",
+    "Host is not as before the change",
+    "With driver {version} the host differs from what it was before, or from what it should be.",
+    "`gpufleet upgrade` rolls it back; the differences are listed with this finding.",
+)
+
+NOTHING_KEPT = blocker(
+    "GF055",
+    "No packages to roll back to",
+    "{folder} does not have the packages of driver {version}.",
+    "Install {version} from a repository: driver_version, then `gpufleet apply`.",
+)
+
+KEPT_DAMAGED = blocker(
+    "GF056",
+    "Packages to roll back to are damaged",
+    "The packages of driver {version} in {folder} are not those that were fetched.",
+    "Install {version} from a repository: driver_version, then `gpufleet apply`.",
+)
+
+NOT_RESTORED = blocker(
+    "GF057",
+    "Roll-back failed",
+    "The packages of driver {version} could not be installed from {folder}.",
+    "The host is left out of service. Read the output below, repair it, then run `gpufleet apply`.",
+)
+
+NOT_CONVERGED = blocker(
+    "GF058",
+    "Host is not converged",
+    "Beside the driver's version, a run would change: {steps}.",
+    "Run `gpufleet apply --limit` for this host first: an upgrade changes the driver alone.",
+)
+
+NOT_PREPARED = blocker(
+    "GF059",
+    "Host was not prepared",
+    "{folder} is missing: it has the packages to roll back to. The host was not changed.",
+    "Run `gpufleet upgrade` again; do not remove the folder during a run.",
+)
+
+SETTINGS_DIFFER = blocker(
+    "GF060",
+    "Settings of the run differ between hosts",
+    "{key} is {first} for {one} and {second} for {other}: a run has one. Nothing was done.",
+    "Set it for all hosts of the run, as in group_data/all.py.",
+)
+
+IN_PROGRESS = blocker(
+    "GF061",
+    "Run is in progress",
+    "Another process on this machine carries out run {run}.",
+    "See `gpufleet upgrade status`; `gpufleet upgrade pause` ends it after the hosts that it has "
+    "begun.",
+)
+
+UNFINISHED = blocker(
+    "GF062",
+    "Earlier run is not finished",
+    "Run {run} over {inventory} is not finished: {state}.",
+    "Continue it with `gpufleet upgrade resume`, or end it with `gpufleet upgrade abort`.",
+)
+
+NO_RUN = blocker(
+    "GF063",
+    "No such run",
+    "There is no run {name} in {folder}.",
+    "Runs are kept on the machine and for the user that started them.",
+)
+
+RECORD_DAMAGED = blocker(
+    "GF064",
+    "Record of the run is damaged",
+    "{file} cannot be used: {problem}.",
+    "Restore the file, or start a new run: hosts that have the target are left out of it.",
+)
+
+NOTHING_TO_RETURN = blocker(
+    "GF065",
+    "Nothing to roll back",
+    "Run {run} has changed no host, or is not finished ({state}).",
+    "End it first with `gpufleet upgrade abort`; hosts that failed were rolled back already.",
+)
+
+COMMAND_FAILED = blocker(
+    "GF066",
+    "Command on the controller failed",
+    "{key} for {host} ended with {status}: {output}.",
+    "Run it by hand, correct it, then run `gpufleet upgrade resume`.",
+)
+
+NODE_OF_CLUSTER = blocker(
+    "GF067",
+    "Host is a node of Kubernetes",
+    "A kubelet runs on this host, and this version of `gpufleet upgrade` drains no nodes.",
+    "Drain it (kubectl drain), run `gpufleet apply --limit` for this host, delete the pods of "
+    "device plugin and exporter on it, run a GPU pod, then kubectl uncordon.",
+)
+
+WRONG_SETTINGS = blocker(
+    "GF068",
+    "Settings of the upgrade are not valid",
+    "{host}: {problem}",
+    "Correct it in the inventory; docs/upgrade.md has the keys.",
+)
+
+STEP_LOST = blocker(
+    "GF069",
+    "Step without a result",
+    "The process of the step {step!r} ended with status {status} and without a report: {output}.",
+    "Read {log}, then run `gpufleet upgrade resume`.",
+)

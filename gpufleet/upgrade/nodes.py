@@ -1,0 +1,143 @@
+"""A node of a cluster during its upgrade: cordon, annotation, taint, and the way back. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+MARK = "gpufleet/upgrade"  # annotation: the run, and whether the node was cordoned before
+TAINT = "gpufleet/upgrade"  # keeps DaemonSets from starting GPU clients again during the change
+FAILED = "gpufleet/upgrade-failed"  # annotation and taint of a node that was left behind
+UNMANAGED = "k8saas.nvidia.com/ManagedByNVSentinel"  # label: NVSentinel leaves the node alone
+SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"  # annotation
+SKIP = "nvidia.com/gpu-driver-upgrade.skip"  # label of a node that is not to be upgraded
+
+Node = Mapping[str, Any]
+Patch = dict[str, Any]
+
+
+def mark_of(node: Node) -> dict[str, Any]:
+    """What the run wrote down on the node; {} without one."""
+    try:
+        found = json.loads(_annotations(node).get(MARK) or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_cordoned(node: Node) -> bool:
+    return bool((node.get("spec") or {}).get("unschedulable"))
+
+
+def is_ready(node: Node) -> bool:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+
+
+def why_not_begun(node: Node, run: str) -> str:
+    """Why a node is not to be cordoned by this run; "" if it may be, or is already."""
+    there = mark_of(node)
+    if there.get("run") == run:
+        return "" if is_cordoned(node) else "another user uncordoned it during the run"
+    if there:
+        return f"run {there.get('run')} of gpufleet is at work on the node"
+    if is_cordoned(node):
+        return "another user cordoned the node"
+    if _labels(node).get(SKIP) == "true":
+        return f"the node has the label {SKIP}=true"
+    return "" if is_ready(node) else "the node is not Ready"
+
+
+def cordoning(node: Node, run: str, since: str) -> Patch | None:
+    """The merge patch that takes a node out of service; None if this run has done it.
+
+    The version makes it fail where the node was changed since it was read.
+    """
+    if mark_of(node).get("run") == run:
+        return None
+    labels, annotations = _labels(node), _annotations(node)
+    mark = {
+        "run": run,
+        "since": since,
+        "unschedulable": is_cordoned(node),
+        "managed": labels.get(UNMANAGED),
+        "scale_down": annotations.get(SCALE_DOWN),
+    }
+    return {
+        "metadata": {
+            "resourceVersion": node["metadata"]["resourceVersion"],
+            "annotations": {MARK: json.dumps(mark, sort_keys=True), SCALE_DOWN: "true"},
+            "labels": {UNMANAGED: "false"},
+        },
+        "spec": {"unschedulable": True},
+    }
+
+
+def returning(node: Node, run: str) -> Patch | None:
+    """The merge patch that gives a node the state from before the run; None where this run has no
+    mark on it: nothing of it is there, or others removed it."""
+    mark = mark_of(node)
+    if mark.get("run") != run:
+        return None
+    return {
+        "metadata": {
+            "resourceVersion": node["metadata"]["resourceVersion"],
+            "annotations": {MARK: None, FAILED: None, SCALE_DOWN: mark.get("scale_down")},
+            "labels": {UNMANAGED: mark.get("managed")},
+        },
+        "spec": {
+            "unschedulable": True if mark.get("unschedulable") else None,
+            "taints": [each for each in _taints(node) if each.get("key") not in (TAINT, FAILED)],
+        },
+    }
+
+
+def tainting(node: Node, run: str, *, there: bool) -> Patch | None:
+    """The merge patch that adds or removes the taint that keeps GPU clients away."""
+    others = [each for each in _taints(node) if each.get("key") != TAINT]
+    taints = [*others, {"key": TAINT, "value": run, "effect": "NoSchedule"}] if there else others
+    if taints == list(_taints(node)):
+        return None
+    version = node["metadata"]["resourceVersion"]
+    return {"metadata": {"resourceVersion": version}, "spec": {"taints": taints}}
+
+
+def leaving_behind(node: Node, reason: str) -> Patch:
+    """The merge patch for a node whose roll-back failed: cordoned, tainted, with the reason."""
+    others = [each for each in _taints(node) if each.get("key") not in (TAINT, FAILED)]
+    return {
+        "metadata": {
+            "resourceVersion": node["metadata"]["resourceVersion"],
+            "annotations": {FAILED: reason},
+        },
+        "spec": {
+            "unschedulable": True,
+            "taints": [*others, {"key": FAILED, "value": "true", "effect": "NoSchedule"}],
+        },
+    }
+
+
+def patched(node: Node, patch: Mapping[str, Any]) -> dict[str, Any]:
+    """The node after a merge patch (RFC 7386)."""
+    result = dict(node)
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, Mapping):
+            result[key] = patched(result.get(key) or {}, value)
+        else:
+            result[key] = value
+    return result
+
+
+def _labels(node: Node) -> Mapping[str, str]:
+    return (node.get("metadata") or {}).get("labels") or {}
+
+
+def _annotations(node: Node) -> Mapping[str, str]:
+    return (node.get("metadata") or {}).get("annotations") or {}
+
+
+def _taints(node: Node) -> list[Mapping[str, Any]]:
+    return list((node.get("spec") or {}).get("taints") or ())

@@ -1,0 +1,110 @@
+"""The steps of a run as processes: pyinfra with deploys/upgrade_driver.py on some hosts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpufleet.core.stopped import Stopped
+from gpufleet.core.versions import branch_of
+from gpufleet.core.visible import one_line
+from gpufleet.run.report import BAD
+from gpufleet.upgrade import findings
+
+Words = Callable[[Sequence[str], Sequence[str]], list[str]]  # hosts, options -> a command
+REASON = 300  # characters
+HARMLESS = ("look", "prepare")  # steps that leave the driver at work alone
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a step on one host."""
+
+    ok: bool
+    reason: str = ""
+    plan: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Children:
+    """Starts processes; their output goes to files of the run."""
+
+    def __init__(self, words: Words, cwd: str, logs: Path, run: str) -> None:
+        """`words`: makes pyinfra's command; `cwd`: the working directory of the run."""
+        self.words, self.cwd, self.logs, self.run = words, cwd, logs, run
+        self._number = len(list(logs.glob("step-*.log")))
+        self._guard = threading.Lock()
+        self._running: set[subprocess.Popen[bytes]] = set()
+
+    def step(
+        self, step: str, hosts: Sequence[str], version: str = "", branch: str = ""
+    ) -> dict[str, Result]:
+        """Carry out a step on hosts. `version`: of the driver; `branch`: its newest version. Raises
+        Stopped where the process ends without a report.
+
+        GPU work is no obstacle to the plan of a step that changes nothing under it, and always one
+        to the others.
+        """
+        data = {"upgrade_step": step, "driver_allow_disruption": str(step in HARMLESS)}
+        data |= {"upgrade_run": json.dumps(self.run)} if self.run else {}
+        if version:
+            branch = str(branch_of(version))
+        if branch:
+            data |= {"driver_version": json.dumps(version or None)}
+            data |= {"driver_branch": json.dumps(branch)}
+        options = [word for key, value in data.items() for word in ("--data", f"{key}={value}")]
+        with self._guard:
+            self._number += 1
+            log = self.logs / f"step-{self._number:04}-{step}.log"
+        report = log.with_suffix(".json")
+        status = self._run(self.words(hosts, options), log, report)
+        if not report.is_file():
+            shown = one_line(" ".join(log.read_text("utf-8", "replace").split())[-REASON:])
+            raise Stopped(
+                findings.STEP_LOST(step=step, status=status, output=shown or "nothing", log=log)
+            )
+        found = json.loads(report.read_text("utf-8"))["hosts"]
+        return {name: _result(found.get(name)) for name in hosts}
+
+    def _run(self, words: Sequence[str], log: Path, report: Path) -> int:
+        environment = {**os.environ, "GPUFLEET_REPORT": str(report)}
+        with open(os.open(log, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as output:
+            child = subprocess.Popen(
+                words, cwd=self.cwd, env=environment, stdin=subprocess.DEVNULL,
+                stdout=output, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+            with self._guard:
+                self._running.add(child)
+            try:
+                return child.wait()
+            finally:
+                with self._guard:
+                    self._running.discard(child)
+
+    def end(self) -> None:
+        """End the processes, in order: SIGTERM of gpufleet's own runs lets steps on hosts end."""
+        with self._guard:
+            for child in self._running:
+                child.terminate()
+
+
+def _result(part: Mapping[str, Any] | None) -> Result:
+    if part is None:
+        return Result(False, "the host was not reached")
+    ok = part["status"] not in BAD
+    return Result(ok, "" if ok else _reason(part), (part.get("plan") or {}).get("upgrade") or {})
+
+
+def _reason(part: Mapping[str, Any]) -> str:
+    """The first blocker; of a failed step its output, which begins with the finding."""
+    for finding in part.get("findings") or ():
+        if finding["severity"] == "blocker" and finding["code"] != "GF012":
+            return one_line(f"{finding['code']} {finding['message']}")[:REASON]
+    errors = part.get("errors") or ["it gave no reason"]
+    text = " ".join(line.strip(" |") for line in str(errors[0]).splitlines()[1:]) or errors[0]
+    return one_line(text)[:REASON]

@@ -1,0 +1,83 @@
+"""Operations of an upgrade on one host: packages to roll back to, and checks of a change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyinfra import host
+
+from gpufleet.core.entries import PackageManager
+from gpufleet.host.operation import Commands, operation
+from gpufleet.host.shell import explain, script
+from gpufleet.packages.job import Job
+from gpufleet.packages.operations.locks import wait_for_lock
+from gpufleet.upgrade import findings
+from gpufleet.upgrade.look import FOLDER
+from gpufleet.upgrade.settings import UpgradeSettings
+
+
+@operation
+def keep(
+    settings: UpgradeSettings, job: Job, version: str, packages: Mapping[str, str]
+) -> Commands:
+    """
+    Fetch the installed packages, and note the health of the host.
+
+    + settings: of the run
+    + job: of the driver's transaction
+    + version: of the installed driver
+    + packages: name -> version, as installed
+    """
+    yield wait_for_lock(job.lock_timeout)
+    message = explain(host.name, findings.NOT_KEPT(version=version, folder=FOLDER))
+    words = [f"{name}={wanted}" for name, wanted in sorted(packages.items())]
+    seconds = str(settings.validation_timeout)
+    yield script(
+        "upgrade/keep", FOLDER, settings.run or "", version, message, job.manager, seconds, *words
+    )
+
+
+@operation
+def note(word: str) -> Commands:
+    """
+    Write down on the host where its change is.
+
+    + word: the state
+    """
+    yield script(
+        "upgrade/note", FOLDER, word, explain(host.name, findings.NOT_PREPARED(folder=FOLDER))
+    )
+
+
+@operation
+def validate(settings: UpgradeSettings, version: str) -> Commands:
+    """
+    Compare the host with what it was before the change.
+
+    + settings: of the run
+    + version: of the driver, now
+    """
+    message = explain(host.name, findings.NOT_AS_BEFORE(version=version))
+    yield script("upgrade/validate", FOLDER, version, str(settings.validation_timeout), message)
+
+
+@operation
+def restore(
+    version: str, manager: PackageManager, lock_timeout: int, installed: Sequence[str]
+) -> Commands:
+    """
+    Install the packages of the earlier version, without a repository.
+
+    + version: the earlier one
+    + manager: of packages
+    + lock_timeout: seconds to wait for another package manager
+    + installed: packages of the driver that are there
+    """
+    yield wait_for_lock(lock_timeout)
+    lacking = explain(host.name, findings.NOTHING_KEPT(folder=FOLDER, version=version))
+    damaged = explain(host.name, findings.KEPT_DAMAGED(folder=FOLDER, version=version))
+    message = explain(host.name, findings.NOT_RESTORED(folder=FOLDER, version=version))
+    yield script(
+        "upgrade/restore", FOLDER, version, lacking, damaged, message, manager,
+        str(lock_timeout), *installed,
+    )  # fmt: skip

@@ -1,0 +1,227 @@
+"""Carries out a run: decides, acts, writes down, until nothing is left to do."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from gpufleet.core.stopped import Stopped
+from gpufleet.upgrade import findings
+from gpufleet.upgrade.decide import Act, Do, End, Wait, decide
+from gpufleet.upgrade.models import Plan, names
+from gpufleet.upgrade.operations.children import Children, Result
+from gpufleet.upgrade.operations.hooks import Hook, run_hook
+from gpufleet.upgrade.operations.store import Store
+from gpufleet.upgrade.progress import Entry, Progress
+from gpufleet.upgrade.settings import UpgradeSettings
+from gpufleet.upgrade.states import Event, State
+
+POLL = 5.0  # seconds between two looks at hosts that are waited for
+IDLE = 2.0  # seconds between two looks at requests
+
+
+class Runner:
+    """One process that carries out a run."""
+
+    def __init__(
+        self,
+        store: Store,
+        plan: Plan,
+        settings: Mapping[str, UpgradeSettings],
+        children: Children,
+        say: Callable[[str], None],
+    ) -> None:
+        self.store, self.plan, self.settings = store, plan, settings
+        self.children, self.say = children, say
+        self.progress: Progress = store.progress()
+        self.hooks: dict[str, Hook] = {}
+        self.stopping = threading.Event()
+
+    def run(self) -> End:
+        """Until it ends, is paused or interrupted. Raises Stopped where it cannot go on."""
+        waited = ""
+        while True:
+            decision = decide(self.progress, time.time(), self.store.request)
+            if isinstance(decision, End):
+                self.write(decision.event, reason=decision.reason)
+                return decision
+            if self.stopping.is_set():
+                return End("interrupted")
+            if isinstance(decision, Wait):
+                if decision.reason != waited:
+                    waited = decision.reason
+                    until = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(decision.until))
+                    self.say(f"waiting for the {waited} until {until}")
+                self.stopping.wait(min(max(decision.until - time.time(), 0), IDLE))
+                continue
+            waited = ""
+            self.act(decision)
+
+    def stop(self) -> None:
+        """End soon: what is under way on hosts is ended in order, and is continued by a resume."""
+        self.stopping.set()
+        self.children.end()
+
+    def write(self, event: str, host: str = "", reason: str = "") -> None:
+        """Write down an event, then count it."""
+        entry = Entry(time.time(), event, host, reason)
+        self.store.append(entry)
+        self.progress.add(entry)
+        shown = f": {reason}" if reason else ""
+        self.say(f"{host or 'run'}: {event}{shown}")
+
+    def act(self, act: Act) -> None:
+        steps: dict[Do, Callable[[Sequence[str]], None]] = {
+            Do.PREPARE: self.prepare,
+            Do.DRAIN: self.drain,
+            Do.LEAVE: self.leave,
+            Do.CHANGE: self.change,
+            Do.RESTORE: self.restore,
+            Do.RETURN: self.give_back,
+        }
+        steps[act.do](act.hosts)
+
+    def prepare(self, hosts: Sequence[str]) -> None:
+        """A roll-back needs nothing: its packages are on the hosts, and are checked when used."""
+        if self.plan.kind == "rollback":
+            results = {name: Result(True) for name in hosts}
+        else:
+            results = self.by_version("prepare", {n: self.target(n) for n in hosts})
+        for name in hosts:
+            event = Event.PREPARED if results[name].ok else Event.REFUSED
+            self.write(event.value, name, results[name].reason)
+
+    def drain(self, hosts: Sequence[str]) -> None:
+        """One round: hosts are taken out of service, those that are idle are drained."""
+        for name in hosts:
+            if self.progress.states[name] is State.READY:
+                self.write(Event.DRAIN_BEGAN.value, name)
+        ready = [name for name in hosts if self.is_out(name)]
+        seen = self.by_version("look", {n: self.target(n) for n in ready})
+        for name in ready:
+            self.judge(name, seen[name])
+        if all(self.progress.states[name] is State.DRAINING for name in hosts):
+            self.stopping.wait(POLL)
+
+    def is_out(self, name: str) -> bool:
+        """Whether the command that takes a host out of service has succeeded."""
+        settings = self.settings[name]
+        if settings.drain_command is None:
+            return True
+        if name not in self.hooks:
+            limit = settings.wait + settings.command_timeout
+            try:
+                self.hooks[name] = Hook(settings.drain_command, name, limit)
+            except OSError as error:
+                self.write(Event.NOT_DRAINED.value, name, f"upgrade_drain_command: {error}")
+                return False
+        result = self.hooks[name].poll()
+        if result:
+            del self.hooks[name]
+            self.write(Event.NOT_DRAINED.value, name, f"upgrade_drain_command: {result}")
+        return result == ""
+
+    def judge(self, name: str, seen: Result) -> None:
+        """Whether a host is idle, or has been waited for long enough."""
+        work = [str(each) for each in seen.plan.get("work") or ()]
+        if seen.ok and not work:
+            self.write(Event.DRAINED.value, name)
+        elif time.time() - self.progress.since[name] >= self.settings[name].wait:
+            reason = f"GPU work: {names(work)}" if seen.ok else seen.reason
+            self.write(Event.NOT_DRAINED.value, name, reason)
+
+    def leave(self, hosts: Sequence[str]) -> None:
+        for name in hosts:
+            if hook := self.hooks.pop(name, None):
+                hook.end()
+            self.write(Event.NOT_DRAINED.value, name, "abort was requested")
+
+    def change(self, hosts: Sequence[str]) -> None:
+        for name in hosts:
+            if self.progress.states[name] is State.DRAINED:
+                self.write(Event.CHANGE_BEGAN.value, name)
+        targets = {name: self.target(name) for name in hosts}
+        back = self.plan.kind == "rollback"
+        results = self.back_to(targets) if back else self.by_version("change", targets)
+        if self.stopping.is_set():
+            return
+        for name, result in self.checked(results).items():
+            event = Event.CHANGED if result.ok else Event.CHANGE_FAILED
+            self.write(event.value, name, result.reason)
+
+    def restore(self, hosts: Sequence[str]) -> None:
+        for name in hosts:
+            if self.progress.states[name] is State.FAILED:
+                self.write(Event.RESTORE_BEGAN.value, name)
+        back = self.plan.kind == "rollback"  # its second attempt
+        results = self.back_to(
+            {name: self.target(name) if back else self.before(name) for name in hosts}
+        )
+        if self.stopping.is_set():
+            return
+        for name in hosts:
+            event = Event.RESTORED if results[name].ok else Event.RESTORE_FAILED
+            self.write(event.value, name, results[name].reason)
+
+    def give_back(self, hosts: Sequence[str]) -> None:
+        """Return hosts to service. Raises Stopped where that fails: a resume tries again."""
+        with ThreadPoolExecutor(max(len(hosts), 1)) as pool:
+            said = list(pool.map(self.returned, hosts))
+        for name, problem in zip(hosts, said, strict=True):
+            if not problem:
+                self.write(Event.RETURNED.value, name)
+        for name, problem in zip(hosts, said, strict=True):
+            if problem:
+                raise Stopped(
+                    findings.COMMAND_FAILED(
+                        key="upgrade_ready_command", host=name, status="an error", output=problem
+                    )
+                )
+
+    def returned(self, name: str) -> str:
+        settings = self.settings[name]
+        if settings.ready_command is None:
+            return ""
+        return run_hook(settings.ready_command, name, settings.command_timeout)
+
+    def checked(self, results: Mapping[str, Result]) -> dict[str, Result]:
+        """The results with those of the command that checks a changed host."""
+
+        def check(name: str) -> Result:
+            settings, result = self.settings[name], results[name]
+            if not result.ok or settings.check_command is None:
+                return result
+            said = run_hook(settings.check_command, name, settings.command_timeout)
+            return Result(False, f"upgrade_check_command: {said}") if said else result
+
+        with ThreadPoolExecutor(max(len(results), 1)) as pool:
+            return dict(zip(results, pool.map(check, results), strict=True))
+
+    def back_to(self, versions: Mapping[str, str]) -> dict[str, Result]:
+        """Install earlier versions from the hosts' own folders, then load and check them."""
+        first = self.by_version("restore", versions)
+        good = {name: version for name, version in versions.items() if first[name].ok}
+        return {**first, **self.by_version("change", good)}
+
+    def by_version(self, step: str, versions: Mapping[str, str]) -> dict[str, Result]:
+        """One process for each version of the driver, side by side."""
+        hosts: dict[str, list[str]] = {}
+        for name, version in versions.items():
+            hosts.setdefault(version, []).append(name)
+        if not hosts:
+            return {}
+
+        def one(version: str) -> dict[str, Result]:
+            return self.children.step(step, hosts[version], version)
+
+        with ThreadPoolExecutor(len(hosts)) as pool:
+            found = list(pool.map(one, hosts))
+        return {name: result for part in found for name, result in part.items()}
+
+    def target(self, name: str) -> str:
+        return self.plan.by_name[name].target
+
+    def before(self, name: str) -> str:
+        return self.plan.by_name[name].before

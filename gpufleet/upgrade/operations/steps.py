@@ -1,0 +1,164 @@
+"""The steps of a run on one host: what deploys/upgrade_driver.py carries out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+
+from pyinfra import host, state
+from pyinfra.api import FactBase, StringCommand
+
+from gpufleet.core.versions import branch_of
+from gpufleet.driver.job import driver_job
+from gpufleet.driver.role import ROLE as DRIVER
+from gpufleet.host import lock as host_lock
+from gpufleet.host.asking import answer, framed
+from gpufleet.host.groups import is_cluster
+from gpufleet.host.reading import read
+from gpufleet.host.shell import script
+from gpufleet.node.catalog import load_catalog
+from gpufleet.node.operations.node import (
+    Node,
+    current_node,
+    facts_once_idle,
+    is_busy,
+    login_files,
+    settings_and_facts,
+)
+from gpufleet.node.operations.place import place_of
+from gpufleet.packages.operations import archives, repository
+from gpufleet.packages.operations import transaction as packages
+from gpufleet.packages.operations.logins import node_logins
+from gpufleet.run.reporting import RunReport
+from gpufleet.upgrade import findings
+from gpufleet.upgrade.load import load_settings
+from gpufleet.upgrade.look import FOLDER, Health, Seen, view_of
+from gpufleet.upgrade.operations import host as on_host
+from gpufleet.upgrade.settings import UpgradeSettings
+
+Install = Callable[[Node], None]
+
+
+class HealthOnHost(FactBase[Health]):
+    """GPUs, units and the run that was at work on the host last."""
+
+    default = Health
+
+    def command(self, seconds: int) -> StringCommand:
+        return framed(script("upgrade/health", FOLDER, str(seconds)))
+
+    def process(self, output: Iterable[str]) -> Health:
+        return Health.parse(answer(output) or ())
+
+
+def take_part(install: Install) -> None:
+    """Carry out the step of this process on the host of this deploy. `install`: the steps of all
+    roles of a node."""
+    report = RunReport.of(state)
+    if is_cluster(host):
+        report.leave_out(host.name)
+        return
+    settings, problems = load_settings(host.data.dict())
+    if settings is None:
+        report.block(host, problems)
+    elif settings.step is None:
+        report.block(host, [findings.NOT_BY_ITSELF()])
+    elif settings.step == "look":
+        look(settings)
+    elif settings.step == "prepare":
+        prepare(settings)
+    elif settings.step == "change":
+        change(settings, install)
+    else:
+        restore(settings)
+
+
+def look(settings: UpgradeSettings) -> None:
+    """Read the host and report what the plan of a run has to know; change nothing."""
+    report = RunReport.of(state)
+    report.plan_only = True
+    known = settings_and_facts()
+    if known is None:
+        return
+    of_node, facts = known
+    logins, problems = node_logins(login_files(of_node))
+    if problems:
+        report.block(host, problems)
+        return
+    part = report.host(host.name)
+    part.examined = True
+    health = read(HealthOnHost, settings.validation_timeout) if facts.gpus else Health()
+    seen = Seen(
+        host.name, of_node, facts, load_catalog(), int(time.time()), logins,
+        place_of(state, host, facts), health,
+    )  # fmt: skip
+    place = str(host.data.get(settings.wave_by) or "") if settings.wave_by else ""
+    view = asdict(view_of(seen, settings.run or "", place))
+    part.plan["upgrade"] = {**view, "kept": health.before, "kept_by": health.run}
+
+
+def prepare(settings: UpgradeSettings) -> None:
+    """Fetch the packages of the target and those that are installed, try the transaction; the
+    driver at work is not touched."""
+    node = current_node()
+    plan = node.plan.of(DRIVER) if node else None
+    if node is None or plan is None or plan.before is None:
+        return
+    job = driver_job(node.settings.of(DRIVER), node.facts, plan, node.settings.host.lock_timeout)
+    gone = node.plan.archives
+    archives.use(
+        "Switch discontinued repositories to their archives", node.facts, gone, job.lock_timeout
+    )
+    repository.open_components(
+        "Enable the distribution's components", node.facts, plan.components, job.lock_timeout
+    )
+    repository.trust(
+        "Trust NVIDIA's driver repository", plan.repository, "driver", job.lock_timeout
+    )
+    packages.resolve_and_download("Resolve, try and download the driver packages", job)
+    names = (*plan.installed, *(each for each in plan.companions if each in node.facts.packages))
+    there = {name: node.facts.packages[name].version for name in dict.fromkeys(names)}
+    on_host.keep("Fetch the installed packages for a roll-back", settings, job, plan.before, there)
+
+
+def change(settings: UpgradeSettings, install: Install) -> None:
+    """Change the driver by the roles' own steps, then compare the host with what it was."""
+    node = current_node()
+    plan = node.plan.of(DRIVER) if node else None
+    if node is None or plan is None or plan.target is None:
+        return
+    on_host.note("Note that the driver is changed", "changing")
+    install(node)
+    on_host.validate("Check driver, GPUs and services", settings, plan.target)
+
+
+def restore(settings: UpgradeSettings) -> None:
+    """Install the earlier packages from the host's own folder; the next step loads them."""
+    known = settings_and_facts()
+    if known and is_busy(known[1]):
+        known = facts_once_idle(known[0])
+    if known is None:
+        return
+    of_node, facts = known
+    part = RunReport.of(state).host(host.name)
+    part.examined = True
+    wanted = of_node.of(DRIVER).version
+    if wanted is None or facts.package_manager is None:
+        RunReport.of(state).block(host, [findings.NOTHING_KEPT(folder=FOLDER, version="?")])
+        return
+    exact = {"branch": str(branch_of(wanted)), "allow_disruption": True}
+    seen = Seen(
+        host.name, of_node, facts, load_catalog(), int(time.time()), {},
+        place_of(state, host, facts), Health(),
+    )  # fmt: skip
+    plan = seen.planned(**exact).of(DRIVER)
+    installed = plan.installed if plan else ()
+    host_lock.arm(host, facts)
+    on_host.restore(
+        "Install the earlier packages from the host's own folder",
+        wanted,
+        facts.package_manager,
+        of_node.host.lock_timeout,
+        installed,
+    )

@@ -1,0 +1,154 @@
+"""The record of a run on this machine: its plan, then one line for each event, never changed."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpufleet.core.private_file import write_private
+from gpufleet.core.stopped import Stopped
+from gpufleet.upgrade import findings
+from gpufleet.upgrade.models import Plan
+from gpufleet.upgrade.progress import Entry, Progress
+from gpufleet.upgrade.states import WrongEvent
+
+SCHEMA = 1
+REQUESTS = ("pause", "abort")
+
+
+def runs_folder() -> Path:
+    """`$XDG_STATE_HOME/gpufleet/upgrades`, usually `~/.local/state/gpufleet/upgrades`."""
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
+    return Path(base) / "gpufleet/upgrades"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a run was started with."""
+
+    inventory: str
+    folder: str  # the working directory: paths of the inventory count from it
+    options: tuple[str, ...] = ()  # of pyinfra
+    origin: str = ""  # run that a roll-back returns from
+    hosts: dict[str, dict[str, Any]] = field(default_factory=dict)  # settings of each host
+
+
+class Store:
+    """One run. Raises Stopped for a record that cannot be used."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = path.name
+        self._lock: int | None = None
+
+    @classmethod
+    def create(cls, order: Order, plan: Plan) -> Store:
+        """A new run, with its lock taken."""
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+        store = cls(runs_folder() / f"{stamp}-{secrets.token_hex(3)}")
+        head = {"schema": SCHEMA, "order": asdict(order), "plan": plan.as_dict()}
+        write_private(store.path / "run.json", json.dumps(head, indent=2) + "\n")
+        store.lock()
+        return store
+
+    @classmethod
+    def find(cls, name: str = "") -> Store:
+        """The run of that name, or the newest one. Raises Stopped."""
+        folder = runs_folder()
+        known = [each for each in cls.all() if name in ("", each.name)]
+        if not known:
+            raise Stopped(findings.NO_RUN(name=name, folder=folder))
+        return known[-1]
+
+    @classmethod
+    def all(cls) -> list[Store]:
+        """Every run, the oldest first."""
+        return [cls(path.parent) for path in sorted(runs_folder().glob("*/run.json"))]
+
+    def lock(self) -> None:
+        """Keep other processes from the run until this one ends. Raises Stopped."""
+        handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(handle)
+            raise Stopped(findings.IN_PROGRESS(run=self.name)) from error
+        self._lock = handle
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether a process carries out the run."""
+        try:
+            handle = os.open(self.path / "lock", os.O_RDWR)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(handle)
+        return False
+
+    def head(self) -> tuple[Order, Plan]:
+        """Raises Stopped."""
+        file = self.path / "run.json"
+        try:
+            data = json.loads(file.read_text("utf-8"))
+            if data["schema"] != SCHEMA:
+                raise ValueError(f"its schema is {data['schema']}")
+            order = Order(**{**data["order"], "options": tuple(data["order"]["options"])})
+            return order, Plan.from_dict(data["plan"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise Stopped(findings.RECORD_DAMAGED(file=file, problem=error)) from error
+
+    def progress(self) -> Progress:
+        """Where the hosts are. Raises Stopped."""
+        _, plan = self.head()
+        progress = Progress(plan)
+        try:
+            for entry in self.entries():
+                progress.add(entry)
+        except (WrongEvent, ValueError, KeyError, TypeError) as error:
+            file = self.path / "record.jsonl"
+            raise Stopped(findings.RECORD_DAMAGED(file=file, problem=error)) from error
+        return progress
+
+    def entries(self) -> Iterator[Entry]:
+        """The events; a last line that a killed process did not finish is none."""
+        file = self.path / "record.jsonl"
+        text = file.read_bytes() if file.exists() else b""
+        for line in text[: text.rfind(b"\n") + 1].splitlines():
+            yield Entry.from_dict(json.loads(line))
+
+    def append(self, entry: Entry) -> None:
+        """Write down an event; it is on the disk when this returns."""
+        file = self.path / "record.jsonl"
+        with open(os.open(file, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as opened:
+            text = opened.read()
+            opened.seek(text.rfind(b"\n") + 1)
+            opened.truncate()
+            opened.write(json.dumps(entry.as_dict()).encode() + b"\n")
+            opened.flush()
+            os.fsync(opened.fileno())
+
+    @property
+    def request(self) -> str:
+        """What another process asked of this run: "pause", "abort" or ""."""
+        file = self.path / "request"
+        word = file.read_text("utf-8").strip() if file.exists() else ""
+        return word if word in REQUESTS else ""
+
+    def ask(self, word: str) -> None:
+        """Set or, with "", take back the request."""
+        if word:
+            write_private(self.path / "request", word + "\n")
+        else:
+            (self.path / "request").unlink(missing_ok=True)

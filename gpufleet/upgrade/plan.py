@@ -1,0 +1,96 @@
+"""The plan of a run: groups, canaries, waves, and who is left out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gpufleet.upgrade.models import HostView, LeftOut, Limits, Plan, Planned, Wave, names
+from gpufleet.upgrade.settings import UpgradeSettings
+from gpufleet.upgrade.shares import hosts_of
+
+SAME = "already at {target}"
+SKIP = "upgrade_skip is set"
+NO_DRIVER = "no driver is installed: gpufleet apply installs one"
+NO_TARGET = "no version is requested: set driver_version, or use --to or --branch"
+
+
+def make_plan(
+    hosts: Sequence[HostView], settings: UpgradeSettings, skipped: Iterable[str] = ()
+) -> Plan:
+    """The run over these hosts, in their order. `skipped`: names with upgrade_skip."""
+    unwanted = frozenset(skipped)
+    left = {host.name: reason for host in hosts if (reason := _reason(host, unwanted))}
+    chosen = [host for host in hosts if host.name not in left]
+    total = len(chosen)
+    limits = Limits(
+        max_unavailable=hosts_of(settings.max_unavailable, total),
+        soak=settings.soak,
+        max_failed=settings.max_failed,
+        max_failed_in_a_row=settings.max_failed_in_a_row,
+        window=settings.window,
+        window_zone=settings.window_zone,
+    )
+    return Plan(
+        hosts=tuple(_planned(host) for host in chosen),
+        waves=_waves(chosen, settings, total),
+        limits=limits,
+        left_out=tuple(LeftOut(name, reason) for name, reason in left.items()),
+    )
+
+
+def _reason(host: HostView, unwanted: frozenset[str]) -> str:
+    """Why a host is left out; "" if it is changed."""
+    if host.name in unwanted:
+        return SKIP
+    if host.target is None:
+        return NO_TARGET if not host.refusals else names(host.refusals, 3)
+    if host.converged:
+        return SAME.format(target=host.target)
+    if host.refusals:
+        return names(host.refusals, 3)
+    return "" if host.before else NO_DRIVER
+
+
+def _planned(host: HostView) -> Planned:
+    assert host.before
+    assert host.target
+    return Planned(host.name, host.group, host.before, host.target)
+
+
+def _waves(hosts: Sequence[HostView], settings: UpgradeSettings, total: int) -> tuple[Wave, ...]:
+    """The canaries of all groups, then the others by place."""
+    canaries: list[str] = []
+    seen: dict[str, int] = {}
+    for host in hosts:
+        seen[host.group] = seen.get(host.group, 0) + 1
+        if seen[host.group] <= settings.canaries:
+            canaries.append(host.name)
+    rest: dict[str, list[str]] = {}
+    for host in hosts:
+        if host.name not in canaries:
+            rest.setdefault(host.place, []).append(host.name)
+    size = hosts_of(settings.wave, total)
+    waves = [Wave(tuple(canaries), canary=True)] if canaries else []
+    for group in rest.values():
+        waves += [Wave(tuple(group[i : i + size])) for i in range(0, len(group), size)]
+    return tuple(waves)
+
+
+def reversed_plan(plan: Plan, changed: Sequence[str]) -> Plan:
+    """The way back of the hosts that a run changed: each to the version that it had before."""
+    wanted = frozenset(changed)
+    hosts = [
+        Planned(host.name, host.group, before=host.target, target=host.before)
+        for host in plan.hosts
+        if host.name in wanted
+    ]
+    waves = [
+        Wave(tuple(name for name in wave.hosts if name in wanted), wave.canary)
+        for wave in reversed(plan.waves)
+    ]
+    return Plan(
+        hosts=tuple(hosts),
+        waves=tuple(wave for wave in waves if wave.hosts),
+        limits=plan.limits,
+        kind="rollback",
+    )

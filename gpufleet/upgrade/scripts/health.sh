@@ -1,0 +1,12 @@
+# health.sh FOLDER SECONDS: GPUs that nvidia-smi lists within SECONDS, Xid errors in the kernel's log ("-" where it
+# cannot be read), active units that use GPUs or run containers, and the run that was at work here last, by FOLDER.
+folder=$1 seconds=$2
+printf 'gpus %s\n' "$(timeout "$seconds" nvidia-smi -L 2>/dev/null | grep -c '^GPU ')"
+printf 'xids %s\n' "$(xids)"
+for unit in $(gpu_units); do
+    if systemctl is-active -q "$unit"; then printf 'unit %s\n' "$unit"; fi
+done
+for name in run state from; do
+    if [ -s "$folder/$name" ]; then printf '%s %s\n' "$name" "$(head -n 1 "$folder/$name")"; fi
+done
+exit 0

@@ -1,0 +1,40 @@
+# keep.sh FOLDER RUN FROM MESSAGE MANAGER SECONDS NAME=VERSION...: fetch the installed packages into FOLDER, for a
+# roll-back without a repository, and note the health of this host. What this very run has fetched stays.
+folder=$1 run=$2 from=$3 message=$4 manager=$5 seconds=$6; shift 6
+whole() { [ -s "$1/sums" ] && (cd "$1/packages" && sha256sum -c --status ../sums); }
+if [ "$(cat "$folder/run" 2>/dev/null)" = "$run" ] && whole "$folder"; then exit 0; fi
+new=$folder.new
+rm -rf "$new" && mkdir -p -m 700 "$new/packages" && cd "$new/packages" || exit 1
+names=$(for word; do printf '%s\n' "${word%%=*}"; done)
+# package names have no spaces: splitting is meant
+# shellcheck disable=SC2086
+if [ "$manager" = apt ]; then
+    out=$(apt-get download -q "$@" 2>&1)
+    for word; do # one that the repository does not have any more
+        name=${word%%=*} version=$(printf '%s' "${word#*=}" | sed 's/:/%3a/')
+        for file in /var/cache/apt/archives/"${name}_${version}"_*.deb; do
+            if [ -e "$file" ] && [ ! -e "${file##*/}" ]; then cp "$file" . || exit 1; fi
+        done
+    done
+    there=$(for file in *.deb; do dpkg-deb -W --showformat='${Package}=${Version}\n' "$file"; done 2>/dev/null)
+else
+    out=$("$manager" -y --disableplugin=versionlock reinstall --downloadonly --downloaddir="$new/packages" $names 2>&1)
+    there=$(rpm -qp --qf '%{NAME}=%|EPOCH?{%{EPOCH}:}|%{VERSION}-%{RELEASE}\n' ./*.rpm 2>/dev/null)
+fi
+lacking=''
+for word; do printf '%s\n' "$there" | grep -qFx -- "$word" || lacking="$lacking $word"; done
+if [ -n "$lacking" ]; then
+    rm -rf "$new"
+    fail "$message" "not there:$lacking" "$(printf '%s\n' "$out" | tail -n 5)"
+fi
+printf '%s\n' "$names" >"$new/names" && printf '%s\n' "$run" >"$new/run" && printf '%s\n' "$from" >"$new/from" &&
+    printf 'prepared\n' >"$new/state" || exit 1
+{
+    printf 'gpus %s\n' "$(timeout "$seconds" nvidia-smi -L 2>/dev/null | grep -c '^GPU ')"
+    printf 'xids %s\n' "$(xids)"
+    for unit in $(gpu_units); do
+        if systemctl is-active -q "$unit"; then printf 'unit %s\n' "$unit"; fi
+    done
+} >"$new/health" || exit 1
+sha256sum ./* >"$new/sums" || exit 1
+cd / && rm -rf "$folder" && mv "$new" "$folder"

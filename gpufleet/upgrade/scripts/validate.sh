@@ -1,0 +1,28 @@
+# validate.sh FOLDER VERSION SECONDS MESSAGE: this host with VERSION, compared with what FOLDER says of it before.
+folder=$1 version=$2 seconds=$3 message=$4
+wrong=''
+differs() { wrong="$wrong$1: expected $2, found ${3:-nothing}
+"; }
+before() { sed -n "s/^$1 //p" "$folder/health" 2>/dev/null; }
+module=$(cat /sys/module/nvidia/version 2>/dev/null)
+[ "$module" = "$version" ] || differs 'loaded module' "$version" "$module"
+for unit in $(before unit); do
+    systemctl is-active -q "$unit" || systemctl start "$unit" 2>/dev/null
+    systemctl is-active -q "$unit" || differs "unit $unit" active "$(systemctl is-active "$unit" 2>/dev/null)"
+done
+wanted=$(before gpus)
+gpus=$(timeout "$seconds" nvidia-smi -L 2>&1 | grep -c '^GPU ')
+[ "$gpus" = "${wanted:-$gpus}" ] || differs "GPUs of nvidia-smi -L within $seconds s" "$wanted" "$gpus"
+old=$(before xids) new=$(xids)
+case $old,$new in
+    *-*) ;;
+    # the log begins with the boot: after a reboot there are fewer
+    *) [ "$new" -le "${old:-0}" ] || differs 'Xid errors in the log of the kernel' "$old" "$new" ;;
+esac
+for spec in /etc/cdi/*.yaml /etc/cdi/*.json /var/run/cdi/*.yaml /var/run/cdi/*.json; do
+    [ -e "$spec" ] || continue
+    library=$(grep -oE 'libnvidia-ml\.so\.[0-9]+\.[0-9.]*[0-9]' "$spec" | head -n 1)
+    case ${library:-none} in none | *.so."$version") ;; *) differs "$spec" "$version" "$library" ;; esac
+done
+[ -z "$wrong" ] || fail "$message" "$wrong"
+printf 'changed\n' >"$folder/state"

@@ -1,0 +1,116 @@
+"""Settings of an upgrade: data keys `upgrade_*`."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from gpufleet.core.settings import RoleSettings
+from gpufleet.upgrade.shares import check_share
+from gpufleet.upgrade.window import Window
+
+
+def _window(value: str) -> str:
+    Window.parse(value, "UTC")
+    return value
+
+
+def _zone(value: str) -> str:
+    Window.parse("Mon-Sun 00:00-24:00", value)
+    return value
+
+
+def _words(value: str) -> str:
+    if not shlex.split(value):
+        raise ValueError('must be a command, such as "scontrol update nodename={host} …"')
+    return value
+
+
+Share = Annotated[str | int, AfterValidator(check_share)]
+Command = Annotated[str, AfterValidator(_words)]
+Step = Literal["look", "prepare", "change", "restore"]
+
+
+class UpgradeSettings(RoleSettings):
+    """How the drivers of a fleet are changed. Every default is the conservative choice."""
+
+    prefix = "upgrade_"
+
+    skip: bool = Field(False, description="Leave this host as it is.")
+    canaries: int = Field(
+        1, ge=1, description="Hosts of each group that go first, and alone in their group."
+    )
+    wave: Share = Field(
+        "10%", description="Size of a wave, as a number of hosts or a share of all of them."
+    )
+    wave_by: str | None = Field(
+        None,
+        description="Data key, such as `rack`: a wave has only hosts with the same value of it.",
+    )
+    max_unavailable: Share = Field(
+        1,
+        description="Most hosts that are out of service at the same time, as a number or a share; "
+        "those that a failed roll-back left behind count.",
+    )
+    soak: int = Field(
+        300, ge=0, description="Seconds from the end of a wave to the beginning of the next."
+    )
+    max_failed: int = Field(
+        3, ge=1, description="The run stops when that many hosts failed in all."
+    )
+    max_failed_in_a_row: int = Field(
+        2, ge=1, description="The run stops when that many hosts failed one after the other."
+    )
+    window: Annotated[str, AfterValidator(_window)] | None = Field(
+        None,
+        description="When hosts may be taken out of service, for example "
+        "`Mon-Thu 09:00-16:30`; several are separated by commas. What was begun is finished.",
+    )
+    window_zone: Annotated[str, AfterValidator(_zone)] = Field(
+        "UTC", description="Time zone of the window, such as `Europe/Berlin`."
+    )
+    wait: int = Field(
+        3600,
+        ge=0,
+        description="Seconds to wait for GPU work on a host to end; where it does not, the host "
+        "is left as it is.",
+    )
+    drain_command: Command | None = Field(
+        None,
+        description="Command on the controller that takes a host out of service and ends when it "
+        "is idle; `{host}` is replaced by its name. May be run again.",
+    )
+    ready_command: Command | None = Field(
+        None,
+        description="Command on the controller that returns a host to service; as `drain_command`.",
+    )
+    check_command: Command | None = Field(
+        None,
+        description="Command on the controller that checks a changed host before it is returned; "
+        "an exit status other than 0 rolls it back.",
+    )
+    command_timeout: int = Field(
+        900, ge=1, description="Seconds that a command on the controller may take, beyond `wait`."
+    )
+    validation_timeout: int = Field(
+        120, ge=1, description="Seconds in which nvidia-smi has to answer after a change."
+    )
+    step: Step | None = Field(
+        None, description="The step of one process; `gpufleet upgrade` sets it."
+    )
+    run: str | None = Field(None, description="Name of the run; `gpufleet upgrade` sets it.")
+
+
+RUN_WIDE = (
+    "canaries",
+    "wave",
+    "wave_by",
+    "max_unavailable",
+    "soak",
+    "max_failed",
+    "max_failed_in_a_row",
+    "window",
+    "window_zone",
+)  # fields that must be the same for all hosts of a run

@@ -1,0 +1,103 @@
+"""A plan and a run as text for a terminal. Pure."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gpufleet.core.visible import one_line
+from gpufleet.upgrade.models import Plan, names
+from gpufleet.upgrade.progress import Progress
+from gpufleet.upgrade.states import OUT_OF_SERVICE, State
+
+SHOWN = 10  # hosts of a wave
+
+
+def plan_text(plan: Plan, work: Iterable[tuple[str, Sequence[str]]] = ()) -> str:
+    """Groups, waves, hosts that are left out. `work`: what runs on the GPUs, by host."""
+    lines = [f"{len(plan.hosts)} hosts in {len(plan.groups)} groups:"]
+    for group in plan.groups:
+        members = [host for host in plan.hosts if host.group == group]
+        moves = Counter(f"{host.before} -> {host.target}" for host in members)
+        lines.append(f"  {one_line(group)}: {', '.join(f'{n} x {m}' for m, n in moves.items())}")
+    for number, wave in enumerate(plan.waves, 1):
+        word = "canaries" if wave.canary else f"wave of {len(wave.hosts)}"
+        lines.append(f"{number}. {word}: {names(wave.hosts, SHOWN)}")
+    lines += _limits(plan)
+    busy = [(name, found) for name, found in work if found and name in plan.by_name]
+    lines += [f"waits for GPU work on {name}: {names(list(found), 3)}" for name, found in busy]
+    lines += [f"left out: {each.name}: {one_line(each.reason)}" for each in plan.left_out]
+    return "\n".join(lines)
+
+
+def _limits(plan: Plan) -> list[str]:
+    limits = plan.limits
+    window = f"; window {limits.window} {limits.window_zone}" if limits.window else ""
+    soaks = max(len(plan.waves) - 1, 0) * limits.soak
+    return [
+        f"at most {limits.max_unavailable} out of service; soak {limits.soak} s ({soaks} s in "
+        f"all); stops at {limits.max_failed} failed hosts, {limits.max_failed_in_a_row} in a "
+        f"row{window}"
+    ]
+
+
+def status_dict(name: str, progress: Progress, inventory: str, state: str) -> dict[str, Any]:
+    """A run for `status --json`."""
+    return {
+        "run": name,
+        "kind": progress.plan.kind,
+        "inventory": inventory,
+        "state": state,
+        "reason": progress.reason,
+        "out_of_service": progress.out_of_service,
+        "failures": progress.failures,
+        "hosts": [
+            {
+                "name": host.name,
+                "group": host.group,
+                "before": host.before,
+                "target": host.target,
+                "state": progress.states[host.name].value,
+                "since": progress.since.get(host.name),
+                "reason": progress.reasons.get(host.name, ""),
+            }
+            for host in progress.plan.hosts
+        ],
+        "left_out": [{"name": e.name, "reason": e.reason} for e in progress.plan.left_out],
+    }
+
+
+def run_state(progress: Progress, *, locked: bool) -> str:
+    """`running`, `interrupted` for one whose process is gone, or its last event."""
+    if locked:
+        return "running"
+    return "interrupted" if progress.run in ("begun", "resumed") else progress.run
+
+
+def status_text(name: str, progress: Progress, inventory: str, state: str) -> str:
+    """A run as a table: counts, then every host that is not just waiting or done."""
+    counts = Counter(progress.states.values())
+    reason = f": {progress.reason}" if progress.reason else ""
+    lines = [f"{progress.plan.kind} {name} of {one_line(inventory)}: {state}{reason}"]
+    lines.append(", ".join(f"{counts[each]} {each.value}" for each in State if counts[each]))
+    rows = [
+        (
+            host.name,
+            progress.states[host.name].value,
+            _clock(progress.since.get(host.name)),
+            progress.reasons.get(host.name, ""),
+        )
+        for host in progress.plan.hosts
+        if progress.states[host.name] in OUT_OF_SERVICE or progress.reasons.get(host.name)
+    ]
+    if rows:
+        table = [("HOST", "STATE", "SINCE", "REASON"), *rows]
+        widths = [max(len(row[column]) for row in table) for column in range(3)]
+        lines += ["  ".join([*map(str.ljust, row[:3], widths), row[3]]).rstrip() for row in table]
+    return "\n".join(lines)
+
+
+def _clock(moment: float | None) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(moment)) if moment else ""

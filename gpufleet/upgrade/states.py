@@ -1,0 +1,79 @@
+"""What can happen to one host of a run, and in which order. Pure."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class State(str, Enum):
+    """Where a host is. The texts are those of the record and of `gpufleet upgrade status`."""
+
+    WAITING = "waiting"
+    READY = "prepared"
+    DRAINING = "draining"
+    DRAINED = "drained"
+    CHANGING = "changing"
+    CHANGED = "changed"
+    FAILED = "failed"  # its change; it is to be rolled back
+    RESTORING = "rolling back"
+    RESTORED = "rolled back"  # still out of service
+    LEAVING = "not drained"  # still to be returned to service
+    DONE = "done"
+    REVERTED = "reverted"
+    PASSED = "passed over"
+    REFUSED = "refused"
+    STUCK = "stuck"
+
+
+class Event(str, Enum):
+    """What a run writes down about a host."""
+
+    PREPARED = "prepared"
+    REFUSED = "refused"
+    DRAIN_BEGAN = "drain began"
+    DRAINED = "drained"
+    NOT_DRAINED = "not drained"
+    CHANGE_BEGAN = "change began"
+    CHANGED = "changed"
+    CHANGE_FAILED = "change failed"
+    RESTORE_BEGAN = "roll-back began"
+    RESTORED = "rolled back"
+    RESTORE_FAILED = "roll-back failed"
+    RETURNED = "returned"
+
+
+MOVES: dict[tuple[State, Event], State] = {
+    (State.WAITING, Event.PREPARED): State.READY,
+    (State.WAITING, Event.REFUSED): State.REFUSED,
+    (State.READY, Event.DRAIN_BEGAN): State.DRAINING,
+    (State.READY, Event.REFUSED): State.REFUSED,
+    (State.DRAINING, Event.DRAINED): State.DRAINED,
+    (State.DRAINING, Event.NOT_DRAINED): State.LEAVING,
+    (State.DRAINED, Event.CHANGE_BEGAN): State.CHANGING,
+    (State.CHANGING, Event.CHANGED): State.CHANGED,
+    (State.CHANGING, Event.CHANGE_FAILED): State.FAILED,
+    (State.FAILED, Event.RESTORE_BEGAN): State.RESTORING,
+    (State.RESTORING, Event.RESTORED): State.RESTORED,
+    (State.RESTORING, Event.RESTORE_FAILED): State.STUCK,
+    (State.CHANGED, Event.RETURNED): State.DONE,
+    (State.RESTORED, Event.RETURNED): State.REVERTED,
+    (State.LEAVING, Event.RETURNED): State.PASSED,
+}
+OUT_OF_SERVICE = frozenset(
+    {State.DRAINING, State.DRAINED, State.CHANGING, State.CHANGED, State.FAILED, State.RESTORING,
+     State.RESTORED, State.LEAVING, State.STUCK}
+)  # fmt: skip
+ENDED = frozenset({State.DONE, State.REVERTED, State.PASSED, State.REFUSED, State.STUCK})
+BAD = frozenset({State.REVERTED, State.STUCK})  # what counts against the failure budget
+
+
+class WrongEvent(ValueError):
+    """An event that cannot follow: the record is damaged, or not of this version."""
+
+
+def after(state: State, event: Event) -> State:
+    """The state after an event. Raises WrongEvent."""
+    try:
+        return MOVES[state, event]
+    except KeyError:
+        raise WrongEvent(f"{event.value!r} cannot follow {state.value!r}") from None
