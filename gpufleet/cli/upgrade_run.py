@@ -11,14 +11,18 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
-from gpufleet.cli.deploy import arguments, deploy_file
+from gpufleet.cli.cluster_view import kubeconfig_of
+from gpufleet.cli.deploy import arguments, deploy_file, targets_of
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.inventory import CLUSTERS
 from gpufleet.core.python import python_module
 from gpufleet.core.stopped import Stopped
+from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.load import load_settings, of_run
 from gpufleet.upgrade.models import HostView, Plan
 from gpufleet.upgrade.operations.children import Children, Result
+from gpufleet.upgrade.operations.clusters import NodeAt, find_nodes, open_nodes
 from gpufleet.upgrade.operations.runner import Runner
 from gpufleet.upgrade.operations.store import Order, Store
 from gpufleet.upgrade.plan import make_plan, reversed_plan
@@ -64,11 +68,13 @@ def started(
         children = Children(_words(inventory, options), cwd, Path(folder), "")
         seen = children.step("look", names, version, branch) if names else {}
     views = [_view(name, seen.get(name)) for name in settings]
+    views, places = find_nodes(views, _accesses(inventory))
     plan = make_plan(
         views, general or UpgradeSettings.model_validate({}), set(settings) - set(names)
     )
     kept = {name: settings[name].model_dump() for name in plan.by_name}
-    order = Order(inventory, cwd, tuple(options), hosts=kept)
+    nodes = {name: places[name].as_dict() for name in plan.by_name if name in places}
+    order = Order(inventory, cwd, tuple(options), hosts=kept, nodes=nodes)
     return Started(order, plan, {view.name: view.work for view in views})
 
 
@@ -98,7 +104,9 @@ def carry_out(store: Store, say: Callable[[str], None]) -> ExitStatus:
     words = _words(order.inventory, order.options)
     children = Children(words, order.folder, store.path, store.name)
     settings = {name: UpgradeSettings.model_validate(order.hosts[name]) for name in plan.by_name}
-    runner = Runner(store, plan, settings, children, say)
+    places = {name: NodeAt(**place) for name, place in order.nodes.items()}
+    clusters = open_nodes(places, store.name, say)
+    runner = Runner(store, plan, settings, children, say, clusters)
     ended: list[ExitStatus] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -149,13 +157,29 @@ def _words(
     return words
 
 
+def _accesses(inventory: str) -> list[KubeAccess]:
+    """The clusters of the inventory: of its group gpu_cluster, and of its control plane."""
+    every = targets_of(inventory, ())
+    found = [
+        (target.data.get("cluster_kubeconfig"), target.data.get("cluster_context"))
+        for target in every
+        if CLUSTERS in target.groups
+    ]
+    found.append((kubeconfig_of(every), None))
+    paths = {(str(Path(path).expanduser()), str(name or "")) for path, name in found if path}
+    return [KubeAccess(*each) for each in sorted(paths)]
+
+
 def _settings(target: Target) -> UpgradeSettings:
-    """Raises Stopped."""
+    """Those of a host; which pods leave depends on whether it may be rebooted. Raises Stopped."""
     settings, problems = load_settings(target.data)
     if settings is None:
         text = " ".join(f"{each.code} {each.message}" for each in problems)
         raise Stopped(findings.WRONG_SETTINGS(host=target.name, problem=text))
-    return settings
+    if settings.drain != "auto":
+        return settings
+    reboots = target.data.get("node_reboot") == "if_needed"
+    return settings.model_copy(update={"drain": "all" if reboots else "gpu"})
 
 
 def _view(name: str, result: Result | None) -> HostView:

@@ -126,12 +126,19 @@ COMMAND_FAILED = blocker(
     "Run it by hand, correct it, then run `gpufleet upgrade resume`.",
 )
 
-NODE_OF_CLUSTER = blocker(
+NODE_UNKNOWN = blocker(
     "GF067",
-    "Host is a node of Kubernetes",
-    "A kubelet runs on this host, and this version of `gpufleet upgrade` drains no nodes.",
-    "Drain it (kubectl drain), run `gpufleet apply --limit` for this host, delete the pods of "
-    "device plugin and exporter on it, run a GPU pod, then kubectl uncordon.",
+    "Cluster of the node is not known",
+    "A kubelet runs on this host, and no cluster of the inventory has a node with its machine id.",
+    "Add the cluster to the group gpu_cluster, or set kubernetes_kubeconfig for its control plane: "
+    "a node is drained before its driver is changed.",
+)
+
+OPERATOR_DRIVER = blocker(
+    "GF070",
+    "GPU Operator installs the drivers of the cluster",
+    "A ClusterPolicy of cluster {context} installs the driver.",
+    "Change the version there (driver.version), or set driver.enabled=false.",
 )
 
 WRONG_SETTINGS = blocker(

@@ -88,6 +88,7 @@ def view_of(seen: Seen, run: str, place: str) -> HostView:
         work=_work(seen),
         place=place,
         kubelet=facts.kubelet,
+        machine=facts.machine_id,
     )
     plan = seen.planned()
     driver = plan.of(DRIVER)
@@ -109,8 +110,6 @@ def _obstacles(seen: Seen, driver: DriverPlan, target: str, run: str) -> list[Fi
         found.append(
             findings.ANOTHER_RUN(run=health.run, state=health.state, file=f"{FOLDER}/state")
         )
-    if seen.facts.kubelet:
-        found.append(findings.NODE_OF_CLUSTER())
     if driver.before is None or found:
         return found
     if health.gpus < len(seen.facts.gpus):

@@ -22,6 +22,7 @@ class HostView:
     refusals: tuple[str, ...] = ()  # why it cannot be changed
     place: str = ""  # value of the key of upgrade_wave_by
     kubelet: bool = False
+    machine: str = ""  # its /etc/machine-id
 
     @property
     def group(self) -> str:

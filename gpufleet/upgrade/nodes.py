@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 MARK = "gpufleet/upgrade"  # annotation: the run, and whether the node was cordoned before
@@ -12,6 +12,8 @@ FAILED = "gpufleet/upgrade-failed"  # annotation and taint of a node that was le
 UNMANAGED = "k8saas.nvidia.com/ManagedByNVSentinel"  # label: NVSentinel leaves the node alone
 SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"  # annotation
 SKIP = "nvidia.com/gpu-driver-upgrade.skip"  # label of a node that is not to be upgraded
+
+NO_GPUS: Mapping[str, str] = {}
 
 Node = Mapping[str, Any]
 Patch = dict[str, Any]
@@ -49,10 +51,10 @@ def why_not_begun(node: Node, run: str) -> str:
     return "" if is_ready(node) else "the node is not Ready"
 
 
-def cordoning(node: Node, run: str, since: str) -> Patch | None:
+def cordoning(node: Node, run: str, since: str, gpus: Mapping[str, str] = NO_GPUS) -> Patch | None:
     """The merge patch that takes a node out of service; None if this run has done it.
 
-    The version makes it fail where the node was changed since it was read.
+    The version makes it fail where the node was changed since it was read. `gpus`: what it offers.
     """
     if mark_of(node).get("run") == run:
         return None
@@ -63,6 +65,7 @@ def cordoning(node: Node, run: str, since: str) -> Patch | None:
         "unschedulable": is_cordoned(node),
         "managed": labels.get(UNMANAGED),
         "scale_down": annotations.get(SCALE_DOWN),
+        "gpus": dict(gpus),
     }
     return {
         "metadata": {
@@ -93,14 +96,23 @@ def returning(node: Node, run: str) -> Patch | None:
     }
 
 
-def tainting(node: Node, run: str, *, there: bool) -> Patch | None:
-    """The merge patch that adds or removes the taint that keeps GPU clients away."""
+def tainting(node: Node, run: str, *, there: bool, clients: Sequence[str] = ()) -> Patch | None:
+    """The merge patch that adds or removes the taint that keeps GPU clients away. `clients`: that
+    are there; the mark of the run remembers them."""
     others = [each for each in _taints(node) if each.get("key") != TAINT]
     taints = [*others, {"key": TAINT, "value": run, "effect": "NoSchedule"}] if there else others
-    if taints == list(_taints(node)):
+    mark = mark_of(node)
+    known = sorted({*(mark.get("clients") or ()), *clients})
+    if taints == list(_taints(node)) and known == (mark.get("clients") or []):
         return None
-    version = node["metadata"]["resourceVersion"]
-    return {"metadata": {"resourceVersion": version}, "spec": {"taints": taints}}
+    patch: Patch = {
+        "metadata": {"resourceVersion": node["metadata"]["resourceVersion"]},
+        "spec": {"taints": taints},
+    }
+    if mark.get("run") == run and clients:
+        text = json.dumps({**mark, "clients": known}, sort_keys=True)
+        patch["metadata"]["annotations"] = {MARK: text}
+    return patch
 
 
 def leaving_behind(node: Node, reason: str) -> Patch:

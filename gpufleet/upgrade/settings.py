@@ -77,6 +77,31 @@ class UpgradeSettings(RoleSettings):
         description="Seconds to wait for GPU work on a host to end; where it does not, the host "
         "is left as it is.",
     )
+    drain: Literal["auto", "gpu", "all"] = Field(
+        "auto",
+        description="Pods that leave a node of Kubernetes: those that use GPUs, or all; `auto`: "
+        'all where the host may be rebooted (`node_reboot = "if_needed"`). Those of DaemonSets '
+        "that use GPUs leave last and come back before the node is returned; their others stay.",
+    )
+    jobs: Literal["wait", "evict"] = Field(
+        "wait", description="Pods of Jobs: wait for their end, or evict them."
+    )
+    evict_empty_dir: bool = Field(
+        False, description="Evict pods with an emptyDir, whose data is lost."
+    )
+    evict_unmanaged: bool = Field(
+        False, description="Evict pods without a controller: nothing creates them again."
+    )
+    gpu_image: str = Field(
+        "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0",
+        description="Image of the pod that uses a GPU of a changed node before it is returned.",
+    )
+    node_timeout: int = Field(
+        300,
+        ge=1,
+        description="Seconds in which a changed node has to offer its GPUs again, and in which "
+        "that pod has to end.",
+    )
     drain_command: Command | None = Field(
         None,
         description="Command on the controller that takes a host out of service and ends when it "

@@ -49,6 +49,8 @@ class ApiError(ClusterProblem):
         self.status = status
         self.reason = str(answer.get("reason") or "")
         self.message = str(answer.get("message") or "")
+        causes = (answer.get("details") or {}).get("causes") or ()
+        self.causes = tuple(str(each.get("message") or "") for each in causes)
         super().__init__(*refusals([self]))
 
     def __str__(self) -> str:
@@ -138,6 +140,10 @@ class ClusterApi:
     def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return self._request("POST", path, body=body)
 
+    def attempt(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """As `create`, without another attempt after 429: an eviction that a budget forbids."""
+        return self._request("POST", path, body=body, tries=1)
+
     def replace(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return self._request("PUT", path, body=body)
 
@@ -172,6 +178,7 @@ class ClusterApi:
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
         allowance: Allowance | None = None,
+        tries: int = TRIES,
     ) -> dict[str, Any]:
         if method != "GET":
             self.before_write()
@@ -180,7 +187,7 @@ class ClusterApi:
         if body is not None:
             headers["Content-Type"] = content
         self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
-        for left in reversed(range(TRIES)):
+        for left in reversed(range(tries)):
             with self._taken(f"{method} {path}"):
                 response = self._sent(method, url, headers, body)
             if response.status != _LATER or not left:

@@ -6,20 +6,42 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.decide import Act, Do, End, Wait, decide
 from gpufleet.upgrade.models import Plan, names
 from gpufleet.upgrade.operations.children import Children, Result
+from gpufleet.upgrade.operations.cluster import ClusterNodes, Round
 from gpufleet.upgrade.operations.hooks import Hook, run_hook
 from gpufleet.upgrade.operations.store import Store
+from gpufleet.upgrade.pods import Policy
 from gpufleet.upgrade.progress import Entry, Progress
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.states import Event, State
 
 POLL = 5.0  # seconds between two looks at hosts that are waited for
 IDLE = 2.0  # seconds between two looks at requests
+THREADS = 16
+NO_CLUSTERS: Mapping[str, ClusterNodes] = {}
+
+
+Value = TypeVar("Value")
+
+
+def policy_of(settings: UpgradeSettings) -> Policy:
+    """What is done with the pods of a node."""
+    return Policy(
+        every=settings.drain == "all",
+        jobs=settings.jobs,
+        empty_dir=settings.evict_empty_dir,
+        unmanaged=settings.evict_unmanaged,
+    )
+
+
+def text_of(error: Stopped) -> str:
+    return "; ".join(f"{each.code} {each.message}" for each in error.findings)
 
 
 class Runner:
@@ -32,11 +54,14 @@ class Runner:
         settings: Mapping[str, UpgradeSettings],
         children: Children,
         say: Callable[[str], None],
+        clusters: Mapping[str, ClusterNodes] = NO_CLUSTERS,
     ) -> None:
+        """`clusters`: of the hosts that are nodes."""
         self.store, self.plan, self.settings = store, plan, settings
-        self.children, self.say = children, say
+        self.children, self.say, self.clusters = children, say, clusters
         self.progress: Progress = store.progress()
         self.hooks: dict[str, Hook] = {}
+        self.told: dict[str, str] = {}  # host -> what it waits for, as last said
         self.stopping = threading.Event()
 
     def run(self) -> End:
@@ -98,7 +123,8 @@ class Runner:
         for name in hosts:
             if self.progress.states[name] is State.READY:
                 self.write(Event.DRAIN_BEGAN.value, name)
-        ready = [name for name in hosts if self.is_out(name)]
+        out = [name for name in hosts if self.is_out(name)]
+        ready = self.evicted(out)
         seen = self.by_version("look", {n: self.target(n) for n in ready})
         for name in ready:
             self.judge(name, seen[name])
@@ -123,14 +149,43 @@ class Runner:
             self.write(Event.NOT_DRAINED.value, name, f"upgrade_drain_command: {result}")
         return result == ""
 
+    def evicted(self, hosts: Sequence[str]) -> list[str]:
+        """Those of the hosts that no pod uses any more, or that are no nodes."""
+
+        def one(name: str) -> Round:
+            cluster = self.clusters.get(name)
+            if cluster is None:
+                return Round(drained=True)
+            try:
+                return cluster.drain(name, policy_of(self.settings[name]))
+            except Stopped as error:
+                return Round(reasons=[text_of(error)])
+
+        ready = []
+        for name, found in self.each(one, hosts).items():
+            if found.given_up:
+                self.write(Event.NOT_DRAINED.value, name, found.given_up)
+            elif found.drained:
+                ready.append(name)
+            else:
+                self.waited(name, names(found.reasons, 3) or "pods are ending")
+        return ready
+
     def judge(self, name: str, seen: Result) -> None:
         """Whether a host is idle, or has been waited for long enough."""
         work = [str(each) for each in seen.plan.get("work") or ()]
         if seen.ok and not work:
             self.write(Event.DRAINED.value, name)
-        elif time.time() - self.progress.since[name] >= self.settings[name].wait:
-            reason = f"GPU work: {names(work)}" if seen.ok else seen.reason
+        else:
+            self.waited(name, f"GPU work: {names(work)}" if seen.ok else seen.reason)
+
+    def waited(self, name: str, reason: str) -> None:
+        """Give a host up that was waited for long enough; the reason is said once."""
+        if time.time() - self.progress.since[name] >= self.settings[name].wait:
             self.write(Event.NOT_DRAINED.value, name, reason)
+        elif self.told.get(name) != reason:
+            self.told[name] = reason
+            self.say(f"{name}: waits: {reason}")
 
     def leave(self, hosts: Sequence[str]) -> None:
         for name in hosts:
@@ -144,7 +199,9 @@ class Runner:
                 self.write(Event.CHANGE_BEGAN.value, name)
         targets = {name: self.target(name) for name in hosts}
         back = self.plan.kind == "rollback"
-        results = self.back_to(targets) if back else self.by_version("change", targets)
+        results = self.cleared(
+            targets, self.back_to if back else lambda some: self.by_version("change", some)
+        )
         if self.stopping.is_set():
             return
         for name, result in self.checked(results).items():
@@ -156,23 +213,24 @@ class Runner:
             if self.progress.states[name] is State.FAILED:
                 self.write(Event.RESTORE_BEGAN.value, name)
         back = self.plan.kind == "rollback"  # its second attempt
-        results = self.back_to(
-            {name: self.target(name) if back else self.before(name) for name in hosts}
-        )
+        versions = {name: self.target(name) if back else self.before(name) for name in hosts}
+        results = self.cleared(versions, self.back_to)
         if self.stopping.is_set():
             return
         for name in hosts:
-            event = Event.RESTORED if results[name].ok else Event.RESTORE_FAILED
-            self.write(event.value, name, results[name].reason)
+            result = results[name]
+            if not result.ok and (cluster := self.clusters.get(name)):
+                cluster.leave_behind(name, result.reason)
+            event = Event.RESTORED if result.ok else Event.RESTORE_FAILED
+            self.write(event.value, name, result.reason)
 
     def give_back(self, hosts: Sequence[str]) -> None:
         """Return hosts to service. Raises Stopped where that fails: a resume tries again."""
-        with ThreadPoolExecutor(max(len(hosts), 1)) as pool:
-            said = list(pool.map(self.returned, hosts))
-        for name, problem in zip(hosts, said, strict=True):
+        said = self.each(self.returned, hosts)
+        for name, problem in said.items():
             if not problem:
                 self.write(Event.RETURNED.value, name)
-        for name, problem in zip(hosts, said, strict=True):
+        for name, problem in said.items():
             if problem:
                 raise Stopped(
                     findings.COMMAND_FAILED(
@@ -182,6 +240,8 @@ class Runner:
 
     def returned(self, name: str) -> str:
         settings = self.settings[name]
+        if cluster := self.clusters.get(name):
+            cluster.give_back(name)
         if settings.ready_command is None:
             return ""
         return run_hook(settings.ready_command, name, settings.command_timeout)
@@ -196,8 +256,39 @@ class Runner:
             said = run_hook(settings.check_command, name, settings.command_timeout)
             return Result(False, f"upgrade_check_command: {said}") if said else result
 
-        with ThreadPoolExecutor(max(len(results), 1)) as pool:
-            return dict(zip(results, pool.map(check, results), strict=True))
+        return self.each(check, list(results))
+
+    def cleared(
+        self,
+        versions: Mapping[str, str],
+        change: Callable[[Mapping[str, str]], dict[str, Result]],
+    ) -> dict[str, Result]:
+        """Change hosts without their clients of the GPUs; those of nodes then come back and have a
+        GPU pod run."""
+
+        def clear(name: str) -> str:
+            cluster = self.clusters.get(name)
+            return cluster.clear(name, policy_of(self.settings[name])) if cluster else ""
+
+        def check(name: str) -> str:
+            cluster, settings = self.clusters.get(name), self.settings[name]
+            seconds = settings.node_timeout
+            return cluster.check(name, settings.gpu_image, seconds) if cluster else ""
+
+        problems = self.each(clear, list(versions))
+        results = {name: Result(False, problem) for name, problem in problems.items() if problem}
+        free = {name: versions[name] for name in versions if name not in results}
+        results |= change(free) if free else {}
+        if self.stopping.is_set():
+            return results
+        good = [name for name, result in results.items() if result.ok]
+        wrong = {name: problem for name, problem in self.each(check, good).items() if problem}
+        return results | {name: Result(False, problem) for name, problem in wrong.items()}
+
+    def each(self, call: Callable[[str], Value], hosts: Sequence[str]) -> dict[str, Value]:
+        """Call a function for each host, side by side."""
+        with ThreadPoolExecutor(THREADS) as pool:
+            return dict(zip(hosts, pool.map(call, hosts), strict=True))
 
     def back_to(self, versions: Mapping[str, str]) -> dict[str, Result]:
         """Install earlier versions from the hosts' own folders, then load and check them."""

@@ -38,6 +38,7 @@ class Order:
     options: tuple[str, ...] = ()  # of pyinfra
     origin: str = ""  # run that a roll-back returns from
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)  # settings of each host
+    nodes: dict[str, dict[str, str]] = field(default_factory=dict)  # NodeAt of each node
 
 
 class Store:

@@ -126,7 +126,9 @@ def test_a_failed_canary_stops_its_group_alone() -> None:
 
 
 def test_another_host_takes_the_place_of_a_canary_that_was_passed_over() -> None:
-    progress = Progress(make_plan(fleet("a", "a", "a"), settings(soak=60, max_unavailable=3, wave=3)))
+    progress = Progress(
+        make_plan(fleet("a", "a", "a"), settings(soak=60, max_unavailable=3, wave=3))
+    )
     done(progress, "h0", 1000, Event.REFUSED)
     assert decide(progress, 1000) == Act(Do.PREPARE, ("h1",))
     done(progress, "h1", 1000, *FAILS)

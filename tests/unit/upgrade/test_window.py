@@ -49,9 +49,11 @@ def test_the_next_opening() -> None:
     assert window.opens(monday) == monday
 
 
-@pytest.mark.parametrize("text", ["", "Mon", "9-17", "Xyz 09:00-10:00", "09:00-09:00", "25:00-26:00"])
+@pytest.mark.parametrize(
+    "text", ["", "Mon", "9-17", "Xyz 09:00-10:00", "09:00-09:00", "25:00-26:00"]
+)
 def test_what_is_no_window(text: str) -> None:
-    with pytest.raises(ValueError, match="must|names"):
+    with pytest.raises(ValueError, match=r"must|names"):
         Window.parse(text, "UTC")
 
 

@@ -1,0 +1,93 @@
+"""The clusters of a run: which node is which host, and who may be changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from gpufleet.kube.operations.access import KubeAccess
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.lease import take_lease
+from gpufleet.upgrade import findings
+from gpufleet.upgrade.models import HostView
+from gpufleet.upgrade.nodes import why_not_begun
+from gpufleet.upgrade.operations.cluster import ClusterNodes, operator_owns_driver
+
+LOCK_TIMEOUT = 600  # seconds to wait for another run of gpufleet on a cluster
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAt:
+    """A node, and where its cluster is."""
+
+    node: str
+    kubeconfig: str
+    context: str
+
+    @property
+    def access(self) -> KubeAccess:
+        return KubeAccess(self.kubeconfig, self.context)
+
+    def as_dict(self) -> dict[str, str]:
+        return asdict(self)
+
+
+def find_nodes(
+    views: Sequence[HostView], accesses: Iterable[KubeAccess]
+) -> tuple[list[HostView], dict[str, NodeAt]]:
+    """The views with what the clusters say of their nodes, and the nodes by host. Raises
+    ClusterProblem."""
+    wanted = [view for view in views if view.kubelet and view.machine]
+    if not wanted:
+        return _refused(views, {}, {}), {}
+    places: dict[str, NodeAt] = {}
+    reasons: dict[str, str] = {}
+    for access in dict.fromkeys(accesses):
+        api = ClusterApi(access)
+        by_machine = {_machine(node): node for node in api.list("/api/v1/nodes")}
+        operator = operator_owns_driver(api)
+        for view in wanted:
+            node = by_machine.get(view.machine)
+            if node is None:
+                continue
+            places[view.name] = NodeAt(node["metadata"]["name"], access.kubeconfig, access.context)
+            owned = findings.OPERATOR_DRIVER(context=api.context) if operator else None
+            reasons[view.name] = f"{owned.code} {owned.message}" if owned else ""
+            reasons[view.name] = reasons[view.name] or why_not_begun(node, "")
+        api.close()
+    return _refused(views, places, reasons), places
+
+
+def open_nodes(
+    places: Mapping[str, NodeAt], run: str, say: Callable[[str], None]
+) -> dict[str, ClusterNodes]:
+    """The cluster of each host, with its lock held until this process ends. Raises
+    ClusterProblem."""
+    hosts: dict[KubeAccess, dict[str, str]] = {}
+    for host, place in places.items():
+        hosts.setdefault(place.access, {})[host] = place.node
+    found = {}
+    for access, nodes in hosts.items():
+        api = ClusterApi(access)
+        take_lease(api, LOCK_TIMEOUT, say)
+        cluster = ClusterNodes(api, run, nodes)
+        found.update(dict.fromkeys(nodes, cluster))
+    return found
+
+
+def _refused(
+    views: Sequence[HostView], places: Mapping[str, NodeAt], reasons: Mapping[str, str]
+) -> list[HostView]:
+    unknown = findings.NODE_UNKNOWN()
+    result = []
+    for view in views:
+        reason = reasons.get(view.name, "")
+        if view.kubelet and view.name not in places:
+            reason = f"{unknown.code} {unknown.message}"
+        result.append(replace(view, refusals=(reason, *view.refusals)) if reason else view)
+    return result
+
+
+def _machine(node: Mapping[str, Any]) -> str:
+    return str(((node.get("status") or {}).get("nodeInfo") or {}).get("machineID") or "")

@@ -1,0 +1,89 @@
+"""Runs `gpufleet upgrade` as users do, and reads its record without product code."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from checking import GPUFLEET
+from deploying import ROOT, deploy_command
+
+from gpufleet_sandbox import Host
+
+LONGEST = 900  # seconds
+
+
+@dataclass
+class Fleet:
+    """Hosts of one inventory, and the folder of their runs."""
+
+    hosts: Sequence[Host]
+    folder: Path
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def words(self, verb: str, *options: str) -> list[str]:
+        """The command; with "start" the inventory follows."""
+        inventory = deploy_command("gpu_node", self.hosts, self.folder, data=self.data)[-2]
+        place = [inventory] if verb == "start" else []
+        return [str(GPUFLEET), "upgrade", verb, *place, *options]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "XDG_STATE_HOME": str(self.folder)}
+
+    def run(self, verb: str, *options: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.words(verb, *options), cwd=ROOT, env=self.environment, text=True, timeout=LONGEST,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+        )  # fmt: skip
+
+    def killed(self, seconds: float, verb: str, *options: str) -> bool:
+        """SIGKILL of the run and all of its processes, some seconds after its start."""
+        with subprocess.Popen(
+            self.words(verb, *options), cwd=ROOT, env=self.environment, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        ) as process:  # fmt: skip
+            try:
+                process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                return True
+        return False
+
+    def status(self) -> dict[str, Any]:
+        done = self.run("status", "--json")
+        assert done.returncode == 0, done.stdout
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    def states(self) -> dict[str, str]:
+        return {host["name"]: host["state"] for host in self.status()["hosts"]}
+
+    def events(self) -> list[tuple[str, str]]:
+        """Host ("" for the run) and event of the newest run, in their order."""
+        runs = sorted(self.folder.glob("gpufleet/upgrades/*/record.jsonl"))
+        lines = [json.loads(line) for line in runs[-1].read_text().splitlines()] if runs else []
+        return [(line.get("host", ""), line["event"]) for line in lines]
+
+    def at(self, host: str, event: str, act: Callable[[], object]) -> threading.Thread:
+        """Start a thread that acts once the record has the event."""
+
+        def wait() -> None:
+            ends = time.monotonic() + LONGEST
+            while time.monotonic() < ends:
+                if (host, event) in self.events():
+                    act()
+                    return
+                time.sleep(0.1)
+
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+        return thread

@@ -1,0 +1,201 @@
+"""Which pods leave a node, which are waited for, and what the node remembers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpufleet.upgrade.nodes import (
+    MARK,
+    SKIP,
+    TAINT,
+    UNMANAGED,
+    cordoning,
+    is_cordoned,
+    leaving_behind,
+    mark_of,
+    patched,
+    returning,
+    tainting,
+    why_not_begun,
+)
+from gpufleet.upgrade.pods import (
+    STAYS,
+    Policy,
+    check_pod,
+    gpus_of,
+    less,
+    sort_pods,
+    tolerates,
+    unplaced,
+    uses_gpu,
+)
+
+RUN = "run-1"
+GPU: dict[str, Any] = {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
+
+
+def pod(name: str, owner: str = "ReplicaSet", spec: Any = GPU, **metadata: Any) -> dict[str, Any]:
+    owners = [{"kind": owner, "name": "owner", "uid": "u", "controller": True}] if owner else []
+    about = {"name": name, "namespace": "ns", "uid": name, "ownerReferences": owners, **metadata}
+    return {"metadata": about, "spec": spec, "status": {"phase": "Running"}}
+
+
+def node(**metadata: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "n", "resourceVersion": "7", **metadata},
+        "spec": {"taints": [{"key": "mine", "effect": "NoSchedule"}]},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def evicted(*pods: dict[str, Any], **policy: Any) -> list[str]:
+    return [each["metadata"]["name"] for each in sort_pods(pods, Policy(**policy)).evict]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        GPU,
+        {"initContainers": [{"resources": {"requests": {"nvidia.com/mig-1g.10gb": 1}}}]},
+        {"containers": [{"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}]},
+        {"runtimeClassName": "nvidia"},
+        {"resourceClaims": [{"name": "gpu"}]},
+        {"volumes": [{"hostPath": {"path": "/dev/nvidia0"}}]},
+        {"volumes": [{"hostPath": {"path": "/dev/"}}]},
+        {"volumes": [{"hostPath": {"path": "/var/lib/kubelet/device-plugins"}}]},
+    ],
+)
+def test_what_uses_a_gpu(spec: dict[str, Any]) -> None:
+    assert uses_gpu(pod("p", spec=spec))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"containers": [{"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]}]},
+        {"volumes": [{"hostPath": {"path": "/var/log"}}]},
+    ],
+)
+def test_what_uses_none(spec: dict[str, Any]) -> None:
+    assert not uses_gpu(pod("p", spec=spec))
+
+
+def test_pods_without_a_gpu_leave_only_where_all_do() -> None:
+    pods = (pod("gpu"), pod("web", spec={}))
+    assert evicted(*pods) == ["gpu"]
+    assert evicted(*pods, every=True) == ["gpu", "web"]
+
+
+def test_what_is_waited_for() -> None:
+    volume = {**GPU, "volumes": [{"name": "v", "emptyDir": {}}]}
+    pods = [
+        pod("job", "Job"),
+        pod("alone", ""),
+        pod("data", spec=volume),
+        pod("kept", labels={STAYS: "true"}),
+        pod("static", "Node"),
+    ]
+    found = sort_pods(pods, Policy())
+    assert not found.evict
+    assert not found.empty
+    assert list(found.waited) == [f"ns/{each['metadata']['name']}" for each in pods]
+    policy = {"jobs": "evict", "unmanaged": True, "empty_dir": True}
+    assert evicted(*pods, **policy) == ["job", "alone", "data"]
+
+
+def test_pods_that_have_ended_or_are_ending() -> None:
+    ended = {**pod("ended", "Job"), "status": {"phase": "Succeeded"}}
+    assert sort_pods([ended], Policy()).empty
+    ending = sort_pods([pod("ending", deletionTimestamp="now")], Policy())
+    assert ending.going == ("ns/ending",)
+    assert not ending.empty
+
+
+def test_clients_of_daemonsets_leave_last_and_others_stay() -> None:
+    plugin = pod("plugin", "DaemonSet", spec={"runtimeClassName": "nvidia"})
+    network = pod("network", "DaemonSet", spec={})
+    found = sort_pods([plugin, network], Policy(every=True))
+    assert found.empty
+    assert found.clients == (plugin,)
+
+
+def test_static_pods_stay_in_a_drain_of_the_whole_node() -> None:
+    static = pod("etcd", "Node", spec={}, annotations={"kubernetes.io/config.mirror": "x"})
+    assert sort_pods([static], Policy(every=True)).empty
+
+
+@pytest.mark.parametrize(
+    ("toleration", "through"),
+    [
+        ({"operator": "Exists"}, True),
+        ({"operator": "Exists", "effect": "NoSchedule"}, True),
+        ({"operator": "Exists", "effect": "NoExecute"}, False),
+        ({"key": "nvidia.com/gpu", "operator": "Exists"}, False),
+        ({"key": TAINT, "operator": "Exists"}, True),
+    ],
+)
+def test_who_tolerates_the_taint(toleration: dict[str, str], through: bool) -> None:
+    assert tolerates(pod("p", spec={"tolerations": [toleration]}), TAINT) is through
+
+
+def test_a_replacement_without_a_node_is_named() -> None:
+    condition = {"reason": "Unschedulable", "message": "0/3 nodes: Insufficient nvidia.com/gpu"}
+    successor = {**pod("next"), "status": {"phase": "Pending", "conditions": [condition]}}
+    assert "Insufficient" in unplaced(pod("old"), [successor])
+    assert unplaced(pod("old"), [pod("next")]) == ""
+
+
+def test_a_node_gets_its_earlier_state_back() -> None:
+    before = node(labels={UNMANAGED: "maybe", "a": "b"}, annotations={"c": "d"})
+    gpus = {"nvidia.com/gpu": "8"}
+    there = patched(before, cordoning(before, RUN, "now", gpus) or {})
+    assert is_cordoned(there)
+    assert cordoning(there, RUN, "later") is None
+    there = patched(there, tainting(there, RUN, there=True, clients=["ns/plugin"]) or {})
+    assert tainting(there, RUN, there=True, clients=["ns/plugin"]) is None
+    assert mark_of(there)["clients"] == ["ns/plugin"]
+    there = patched(there, tainting(there, RUN, there=False) or {})
+    assert mark_of(there)["clients"] == ["ns/plugin"]
+    there = patched(there, leaving_behind(there, "why"))
+    back = patched(there, returning(there, RUN) or {})
+    back["spec"].pop("unschedulable", None)
+    assert back == before
+
+
+def test_the_marks_of_others_stay() -> None:
+    theirs = node(annotations={MARK: '{"run": "other"}'})
+    assert returning(theirs, RUN) is None
+    assert why_not_begun(theirs, RUN) == "run other of gpufleet is at work on the node"
+
+
+def test_why_a_node_is_left_alone() -> None:
+    assert why_not_begun(node(), RUN) == ""
+    cordoned = node()
+    cordoned["spec"]["unschedulable"] = True
+    assert "cordoned" in why_not_begun(cordoned, RUN)
+    assert SKIP in why_not_begun(node(labels={SKIP: "true"}), RUN)
+    lost = node()
+    lost["status"] = {}
+    assert "not Ready" in why_not_begun(lost, RUN)
+    ours = patched(node(), cordoning(node(), RUN, "now") or {})
+    assert why_not_begun(ours, RUN) == ""
+    del ours["spec"]["unschedulable"]
+    assert "uncordoned" in why_not_begun(ours, RUN)
+
+
+def test_what_a_node_offers_less() -> None:
+    offered = {"status": {"allocatable": {"nvidia.com/gpu": "7", "cpu": "4", "nvidia.com/x": "0"}}}
+    assert gpus_of(offered) == {"nvidia.com/gpu": "7"}
+    assert less({"nvidia.com/gpu": "8"}, gpus_of(offered)) == "nvidia.com/gpu: 7 of 8"
+    assert less({"nvidia.com/gpu": "7"}, gpus_of(offered)) == ""
+
+
+def test_the_pod_that_checks_a_node_runs_on_it_alone() -> None:
+    made = check_pod("n", "image", "nvidia.com/gpu", None, ["mine"])["spec"]
+    assert "n" in str(made["affinity"])
+    assert {each["key"] for each in made["tolerations"]} >= {
+        "mine", "node.kubernetes.io/unschedulable"
+    }  # fmt: skip
