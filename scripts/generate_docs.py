@@ -21,6 +21,7 @@ from gpufleet.helm.settings import ClusterAccess
 from gpufleet.host.settings import HostSettings
 from gpufleet.monitoring.settings import MonitoringSettings
 from gpufleet.role.listing import node_roles
+from gpufleet.upgrade.settings import UpgradeSettings
 from scripts.draw_rooms import drawing
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,6 +43,7 @@ READMES: dict[str, type[RoleSettings]] = {
     "roles/README.md": HostSettings,
     **{f"roles/{role.folder or role.name}/README.md": role.settings for role in node_roles()},
     "docs/gpu-cluster.md": ClusterAccess,
+    "docs/upgrade.md": UpgradeSettings,
     "roles/device-plugin/README.md": DevicePluginSettings,
     "roles/monitoring/README.md": MonitoringSettings,
     "roles/gpu-operator/README.md": GpuOperatorSettings,

@@ -27,9 +27,11 @@ RUN = click.option("--run", "name", default="", metavar="RUN", help="That run; e
 class UpgradeGroup(click.Group):
     """`upgrade INVENTORY` is `upgrade start INVENTORY`."""
 
+    default = "start"
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in (*self.commands, "--help"):
-            args = ["start", *args]
+            args = [self.default, *args]
         return super().parse_args(ctx, args)
 
 

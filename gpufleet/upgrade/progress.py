@@ -9,7 +9,6 @@ from typing import Any
 from gpufleet.upgrade.models import Plan
 from gpufleet.upgrade.states import BAD, ENDED, OUT_OF_SERVICE, Event, State, after
 
-RUN_EVENTS = ("begun", "paused", "resumed", "aborting", "stopped", "finished", "aborted")
 FAILING = frozenset({State.FAILED, State.RESTORING, State.RESTORED, *BAD})
 OVER = ("stopped", "finished", "aborted")  # no host is changed any more
 

@@ -79,6 +79,8 @@ def wrong_words(name: str, arguments: str) -> list[str]:
         elif word == "--":
             break
         elif re.match("--[a-z]", word):
+            if isinstance(command, click.Group) and (default := getattr(command, "default", "")):
+                command = command.commands[default]
             options = {option for found in command.params for option in found.opts}
             options |= {option for found in command.params for option in found.secondary_opts}
             if word.split("=")[0] not in options | {"--help", "--version"}:
@@ -103,7 +105,7 @@ def test_what_a_text_names_is_there(name: str) -> None:
 def test_the_check_sees_what_is_not_there() -> None:
     assert FILES.findall("run deploys/not_there.py again") == ["deploys/not_there.py"]
     assert list(code("see `make nothing`\n\n    gpufleet up\n")) == ["make nothing", "gpufleet up"]
-    assert wrong_words("gpufleet", "upgrade inventories/prod.py") == ["gpufleet upgrade"]
+    assert wrong_words("gpufleet", "downgrade inventories/prod.py") == ["gpufleet downgrade"]
     assert wrong_words("gpufleet", "doctor INVENTORY --fleet") == ["gpufleet … doctor --fleet"]
     assert wrong_words("gpufleet", "catalog charts --kubernetes 1.18") == []
     assert wrong_words("pyinfra", "-y prod.py a.py --limt x") == ["pyinfra … pyinfra --limt"]

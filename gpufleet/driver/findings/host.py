@@ -74,7 +74,8 @@ GPU_BUSY = blocker(
     "GF530",
     "GPUs are in use",
     "Changing the driver from {before} to {after} would interrupt running GPU work ({work}).",
-    "Stop the work (on a Kubernetes node: kubectl drain), then run again; or set "
+    "Run `gpufleet upgrade`, which waits for the work and drains nodes; or stop it and run again; "
+    "or set "
     "driver_allow_disruption = True for this host to let the work be killed.",
 )
 
@@ -83,9 +84,8 @@ KUBERNETES_GPU_PODS = blocker(
     "GPU pods run on this Kubernetes node",
     "Changing the driver from {before} to {after} would interrupt {pods} pods that use GPUs on "
     "this node.",
-    "Drain the node: kubectl drain NODE --ignore-daemonsets --delete-emptydir-data; run again, "
-    "then kubectl uncordon NODE. Or set driver_allow_disruption = True for this host to let the "
-    "pods be killed.",
+    "Run `gpufleet upgrade`, which drains the node, keeps the device plugin away and returns "
+    "the node. Or set driver_allow_disruption = True for this host to let the pods be killed.",
 )
 
 LOWER_DRIVER = blocker(

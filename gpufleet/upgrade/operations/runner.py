@@ -61,7 +61,7 @@ class Runner:
         self.children, self.say, self.clusters = children, say, clusters
         self.progress: Progress = store.progress()
         self.hooks: dict[str, Hook] = {}
-        self.told: dict[str, str] = {}  # host -> what it waits for, as last said
+        self.shown: dict[str, str] = {}  # host -> what it waits for, as last said
         self.stopping = threading.Event()
 
     def run(self) -> End:
@@ -183,8 +183,8 @@ class Runner:
         """Give a host up that was waited for long enough; the reason is said once."""
         if time.time() - self.progress.since[name] >= self.settings[name].wait:
             self.write(Event.NOT_DRAINED.value, name, reason)
-        elif self.told.get(name) != reason:
-            self.told[name] = reason
+        elif self.shown.get(name) != reason:
+            self.shown[name] = reason
             self.say(f"{name}: waits: {reason}")
 
     def leave(self, hosts: Sequence[str]) -> None:
