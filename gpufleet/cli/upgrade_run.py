@@ -16,7 +16,7 @@ import click
 from gpufleet.cli.cluster_view import kubeconfig_of
 from gpufleet.cli.deploy import arguments, deploy_file, targets_of
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.inventory import CLUSTERS
+from gpufleet.core.inventory import CLUSTERS, CONTROL_PLANE
 from gpufleet.core.python import python_module
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.operations.access import KubeAccess
@@ -63,6 +63,7 @@ def started(
         raise click.UsageError("Set upgrade_* keys in the inventory: --data reaches single steps.")
     _no_other(inventory)
     hosts = [target for target in targets if not target.is_cluster]
+    hosts.sort(key=lambda target: CONTROL_PLANE in target.groups)  # no canary, if there is another
     settings = {target.name: _settings(target) for target in hosts}
     general, differing = of_run(settings)
     if differing:

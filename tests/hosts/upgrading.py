@@ -31,17 +31,25 @@ class Fleet:
 
     def words(self, verb: str, *options: str) -> list[str]:
         """The command; with "start" the inventory follows."""
-        inventory = deploy_command("gpu_node", self.hosts, self.folder, data=self.data)[-2]
-        place = [inventory] if verb == "start" else []
+        place = [self.inventory()] if verb == "start" else []
         return [str(GPUFLEET), "upgrade", verb, *place, *options]
+
+    def inventory(self) -> str:
+        """The path of the inventory, which is written."""
+        return deploy_command("gpu_node", self.hosts, self.folder, data=self.data)[-2]
 
     @property
     def environment(self) -> dict[str, str]:
         return {**os.environ, "XDG_STATE_HOME": str(self.folder)}
 
     def run(self, verb: str, *options: str) -> subprocess.CompletedProcess[str]:
+        """`gpufleet upgrade VERB`."""
+        return self.gpufleet(*self.words(verb, *options)[1:])
+
+    def gpufleet(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """`gpufleet`, with the records of this fleet."""
         return subprocess.run(
-            self.words(verb, *options), cwd=ROOT, env=self.environment, text=True, timeout=LONGEST,
+            [str(GPUFLEET), *words], cwd=ROOT, env=self.environment, text=True, timeout=LONGEST,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
         )  # fmt: skip
 

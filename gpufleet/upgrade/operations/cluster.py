@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpufleet.core.visible import one_line
+from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.upgrade.nodes import (
     TAINT,
@@ -38,7 +39,6 @@ FIRST, LONGEST = 2.0, 60.0  # seconds between two attempts to evict a pod that a
 POLL = 1.0  # seconds
 LEAVES = 120.0  # seconds for the pods of DaemonSets to end
 FORBIDDEN, MISSING, CONFLICT, LATER = 403, 404, 409, 429
-EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction"}
 NAMESPACE = "default"  # of the pod that checks a node
 
 
@@ -68,6 +68,7 @@ class ClusterNodes:
         """`nodes`: host -> name of its node."""
         self.api, self.run, self.nodes = api, run, nodes
         self.later: dict[str, _Later] = {}
+        self.policy = ""
 
     def drain(self, host: str, policy: Policy) -> Round:
         """One round: cordon the node, evict pods; last let the clients of DaemonSets go."""
@@ -100,26 +101,33 @@ class ClusterNodes:
         """With the clients back, the node offers what it did, and a pod sees its GPU; "" or why
         not. The node stays cordoned."""
         name = self.nodes[host]
-        self._patch(name, lambda node: tainting(node, self.run, there=False))
         ends = time.monotonic() + seconds
-        problem = "?"
+        problem = "the API does not answer"
         while problem and time.monotonic() < ends:
-            problem = self._not_as_before(name)
+            try:
+                self._patch(name, lambda node: tainting(node, self.run, there=False))
+                problem = self._not_as_before(name)
+            except ClusterProblem as error:  # the API may be on this very host
+                problem = "; ".join(each.message for each in error.findings)
             if problem:
                 time.sleep(POLL)
+        if problem:
+            return problem
         mark = mark_of(self._node(name))
         gpus = sorted(mark.get("gpus") or {})
-        if problem or not gpus:
-            return problem
+        if not gpus:
+            return ""
         return self._pod_checked(name, image, gpus[0], seconds)
 
     def give_back(self, host: str) -> None:
-        """Give the node its earlier state."""
-        self._patch(self.nodes[host], lambda node: returning(node, self.run))
+        """Give the node its earlier state; one that was deleted has none."""
+        if self.api.find(f"/api/v1/nodes/{self.nodes[host]}"):
+            self._patch(self.nodes[host], lambda node: returning(node, self.run))
 
     def leave_behind(self, host: str, reason: str) -> None:
         """Keep everything away from the node, and say why on it."""
-        self._patch(self.nodes[host], lambda node: leaving_behind(node, reason))
+        if self.api.find(f"/api/v1/nodes/{self.nodes[host]}"):
+            self._patch(self.nodes[host], lambda node: leaving_behind(node, reason))
 
     def _evicted(self, name: str, leaving: Leaving) -> Round:
         found = Round(reasons=[f"{pod}: {why}" for pod, why in leaving.waited.items()])
@@ -136,10 +144,11 @@ class ClusterNodes:
         """Ask for one eviction; why it will never be allowed, or ""."""
         metadata = pod["metadata"]
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/eviction"
-        body = {**EVICTION, "metadata": {k: metadata[k] for k in ("name", "namespace")}}
+        body: dict[str, Any] = {"apiVersion": self._policy(), "kind": "Eviction"}
+        body |= {"metadata": {k: metadata[k] for k in ("name", "namespace")}}
         later.reason = ""
         try:
-            self.api.attempt(path, {**body, "deleteOptions": _this(metadata)})
+            self.api.attempt(path, body | {"deleteOptions": _this(metadata)})
         except ApiError as error:
             if error.status in (MISSING, CONFLICT):  # it is gone, or another of its name is there
                 return ""
@@ -200,6 +209,12 @@ class ClusterNodes:
             return f"a GPU pod did not end within {seconds:.0f} s: {_said(pod)}"
         finally:
             self.api.delete(path)
+
+    def _policy(self) -> str:
+        """The version of evictions: Kubernetes has policy/v1 from 1.22 on."""
+        if not self.policy:
+            self.policy = "policy/v1" if self.api.find("/apis/policy/v1") else "policy/v1beta1"
+        return self.policy
 
     def _node(self, name: str) -> dict[str, Any]:
         return self.api.get(f"/api/v1/nodes/{name}")

@@ -21,7 +21,7 @@ from gpufleet.upgrade.progress import Entry, Progress
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.states import Event, State
 
-POLL = 5.0  # seconds between two looks at hosts that are waited for
+POLL, LONGEST = 3.0, 30.0  # seconds between two looks at hosts that are waited for
 IDLE = 2.0  # seconds between two looks at requests
 THREADS = 16
 NO_CLUSTERS: Mapping[str, ClusterNodes] = {}
@@ -61,6 +61,7 @@ class Runner:
         self.children, self.say, self.clusters = children, say, clusters
         self.progress: Progress = store.progress()
         self.hooks: dict[str, Hook] = {}
+        self.pause = POLL
         self.shown: dict[str, str] = {}  # host -> what it waits for, as last said
         self.stopping = threading.Event()
 
@@ -129,7 +130,10 @@ class Runner:
         for name in ready:
             self.judge(name, seen[name])
         if all(self.progress.states[name] is State.DRAINING for name in hosts):
-            self.stopping.wait(POLL)
+            self.stopping.wait(self.pause)
+            self.pause = min(self.pause * 1.5, LONGEST)
+        else:
+            self.pause = POLL
 
     def is_out(self, name: str) -> bool:
         """Whether the command that takes a host out of service has succeeded."""

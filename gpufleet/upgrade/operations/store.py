@@ -48,6 +48,7 @@ class Store:
         self.path = path
         self.name = path.name
         self._lock: int | None = None
+        self._whole = False  # the record has no line that a killed process did not finish
 
     @classmethod
     def create(cls, order: Order, plan: Plan) -> Store:
@@ -133,9 +134,10 @@ class Store:
         """Write down an event; it is on the disk when this returns."""
         file = self.path / "record.jsonl"
         with open(os.open(file, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as opened:
-            text = opened.read()
-            opened.seek(text.rfind(b"\n") + 1)
-            opened.truncate()
+            if not self._whole:
+                opened.truncate(opened.read().rfind(b"\n") + 1)
+                self._whole = True
+            opened.seek(0, os.SEEK_END)
             opened.write(json.dumps(entry.as_dict()).encode() + b"\n")
             opened.flush()
             os.fsync(opened.fileno())
