@@ -39,6 +39,7 @@ FIRST, LONGEST = 2.0, 60.0  # seconds between two attempts to evict a pod that a
 POLL = 1.0  # seconds
 LEAVES = 120.0  # seconds for the pods of DaemonSets to end
 FORBIDDEN, MISSING, CONFLICT, LATER = 403, 404, 409, 429
+TERMINATING = "being terminated"  # of the API's message about a namespace
 NAMESPACE = "default"  # of the pod that checks a node
 
 
@@ -153,6 +154,9 @@ class ClusterNodes:
             if error.status in (MISSING, CONFLICT):  # it is gone, or another of its name is there
                 return ""
             said = one_line("; ".join(error.causes) or error.message)
+            if TERMINATING in error.message:  # the pod goes with its namespace
+                later.reason = said
+                return ""
             if error.status != LATER:
                 return f"{name_of(pod)} cannot be evicted: {said}"
             hint = unplaced(pod, self._pods_of(metadata["namespace"]))

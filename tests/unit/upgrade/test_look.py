@@ -1,0 +1,80 @@
+"""What a run learns of a host: target, work on its GPUs, and why it is left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gpufleet.facts.model import GpuProcess, NodeFacts
+from gpufleet.node.catalog import load_catalog
+from gpufleet.node.settings import load_settings
+from gpufleet.role.place import NO_PLACE
+from gpufleet.upgrade.look import Health, Seen, view_of
+from gpufleet.upgrade.models import HostView
+
+OLD, NEW = "580.159.03", "580.178.04"
+HEALTHY = Health(gpus=1)
+DATA = {"toolkit_enabled": False, "driver_hold": True}
+
+
+def view(facts: NodeFacts, health: Health = HEALTHY, run: str = "", **data: Any) -> HostView:
+    settings, problems = load_settings({**DATA, **data})
+    assert settings, problems
+    seen = Seen("h", settings, facts, load_catalog(), facts.clock, {}, NO_PLACE, health)
+    return view_of(seen, run, "rack1")
+
+
+def codes(found: HostView) -> list[str]:
+    return [reason.split()[0] for reason in found.refusals]
+
+
+def test_a_host_and_its_group(converged: NodeFacts) -> None:
+    found = view(converged, driver_version=NEW)
+    assert (found.before, found.loaded, found.target) == (OLD, OLD, NEW)
+    assert found.group.startswith("1 x A100")
+    assert found.group.endswith(f"ubuntu2204, {converged.kernel.release}")
+    assert found.place == "rack1"
+
+
+def test_the_target_of_a_branch_is_the_newest_of_the_catalog(converged: NodeFacts) -> None:
+    newest = {branch.branch: branch.newest for branch in load_catalog().branches.branches}
+    assert view(converged, driver_branch="580").target == newest[580]
+
+
+def test_work_is_waited_for_and_no_obstacle(converged: NodeFacts) -> None:
+    work = (GpuProcess(7, "python", ("/dev/nvidia0",), "python train.py"),)
+    found = view(replace(converged, gpu_processes=work, gpu_pods=2), driver_version=NEW)
+    assert found.work == ("2 GPU pods", "python train.py (7)")
+    assert "GF530" not in codes(found)
+    assert "GF531" not in codes(found)
+
+
+def test_a_host_that_would_be_changed_in_other_ways_is_left_out(bare: NodeFacts) -> None:
+    found = view(replace(bare, modules={"nvidia": OLD}), driver_version=NEW)
+    assert found.before is None
+    assert not found.converged
+
+
+def test_missing_gpus(converged: NodeFacts) -> None:
+    found = view(converged, Health(gpus=0), driver_version=NEW)
+    assert "GF052" in codes(found)
+
+
+def test_a_host_of_another_run(converged: NodeFacts) -> None:
+    busy = Health(gpus=1, run="run-1", state="changing")
+    assert codes(view(converged, busy, driver_version=NEW)) == ["GF053"]
+    assert "GF053" not in codes(view(converged, busy, "run-1", driver_version=NEW))
+    over = replace(busy, state="changed")
+    assert "GF053" not in codes(view(converged, over, driver_version=NEW))
+
+
+def test_a_host_without_gpus_or_driver(converged: NodeFacts) -> None:
+    assert view(replace(converged, pci=())).refusals == ("no GPU",)
+    assert "driver_enabled" in view(converged, driver_enabled=False).refusals[0]
+
+
+def test_health_is_read() -> None:
+    lines = ["gpus 2", "xids -", "unit docker", "unit kubelet", "run run-1", "state changed",
+             "from 580.1"]  # fmt: skip
+    assert Health.parse(lines) == Health(2, "-", ("docker", "kubelet"), "run-1", "changed", "580.1")
+    assert Health.parse([]) == Health()

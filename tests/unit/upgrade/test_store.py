@@ -1,0 +1,92 @@
+"""The record of a run survives kills, keeps others out, and says when it is damaged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpufleet.core.stopped import Stopped
+from gpufleet.upgrade.models import HostView
+from gpufleet.upgrade.operations.store import Order, Store
+from gpufleet.upgrade.plan import make_plan
+from gpufleet.upgrade.progress import Entry
+from gpufleet.upgrade.settings import UpgradeSettings
+from gpufleet.upgrade.states import Event, State
+
+HOST = HostView("h", "a", "d", "k", "580.1", "580.1", "580.2")
+ORDER = Order("prod.py", "/", ("-v",), hosts={"h": {}})
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return Store.create(ORDER, make_plan([HOST], UpgradeSettings.model_validate({})))
+
+
+def code(error: pytest.ExceptionInfo[Stopped]) -> str:
+    return error.value.findings[0].code
+
+
+def test_a_run_is_found_again(store: Store) -> None:
+    store.append(Entry(1.0, "begun"))
+    store.append(Entry(2.0, Event.REFUSED.value, "h", "why"))
+    found = Store.find()
+    assert found.name == store.name
+    assert found.head()[0] == ORDER
+    progress = found.progress()
+    assert progress.states == {"h": State.REFUSED}
+    assert progress.reasons == {"h": "why"}
+    assert {path.stat().st_mode & 0o077 for path in store.path.iterdir()} == {0}
+
+
+def test_a_line_that_a_killed_process_did_not_finish_is_none(store: Store) -> None:
+    store.append(Entry(1.0, Event.PREPARED.value, "h"))
+    with (store.path / "record.jsonl").open("a") as file:
+        file.write('{"time": 2.0, "event": "drain b')
+    again = Store(store.path)
+    assert again.progress().states == {"h": State.READY}
+    again.append(Entry(3.0, Event.DRAIN_BEGAN.value, "h"))
+    assert again.progress().states == {"h": State.DRAINING}
+    assert len(list(again.entries())) == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["{", '{"time": 1, "event": "changed", "host": "h"}', '{"time": 1, "event": "?", "host": "h"}',
+     '{"time": 1, "event": "prepared", "host": "other"}', "[]"],
+)  # fmt: skip
+def test_a_damaged_record_is_refused(store: Store, line: str) -> None:
+    (store.path / "record.jsonl").write_text(line + "\n")
+    with pytest.raises(Stopped) as error:
+        store.progress()
+    assert code(error) == "GF064"
+
+
+def test_a_damaged_plan_is_refused(store: Store) -> None:
+    (store.path / "run.json").write_text('{"schema": 2}')
+    with pytest.raises(Stopped) as error:
+        store.head()
+    assert code(error) == "GF064"
+
+
+def test_one_process_at_a_time(store: Store) -> None:
+    other = Store(store.path)
+    assert other.is_locked
+    with pytest.raises(Stopped) as error:
+        other.lock()
+    assert code(error) == "GF061"
+
+
+def test_requests_are_set_and_taken_back(store: Store) -> None:
+    assert store.request == ""
+    store.ask("pause")
+    assert Store(store.path).request == "pause"
+    store.ask("")
+    assert store.request == ""
+
+
+def test_no_run(store: Store) -> None:
+    with pytest.raises(Stopped) as error:
+        Store.find("other")
+    assert code(error) == "GF063"
