@@ -90,7 +90,8 @@ def start(
         raise click.UsageError("--to and --branch exclude each other.")
     confirmed(yes or only_plan, options)
     targets = targets_of(inventory, limit)
-    run = started(inventory, targets, options, version or "", branch or "")
+    wanted = (version or "", branch or "")
+    run = started(inventory, targets, options, *wanted, changes=not only_plan)
     click.echo(plan_text(run.plan, run.work.items()))
     if only_plan or not run.plan.hosts:
         sys.exit(ExitStatus.CONVERGED)

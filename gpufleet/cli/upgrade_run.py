@@ -56,12 +56,15 @@ def started(
     options: Sequence[str],
     version: str,
     branch: str,
+    *,
+    changes: bool,
 ) -> Started:
     """The plan of a run over these targets, by what their hosts are now. Raises Stopped, and
     click.UsageError for keys of an upgrade on the command line: only its steps would see them."""
     if any(option.startswith("upgrade_") for option in options):
         raise click.UsageError("Set upgrade_* keys in the inventory: --data reaches single steps.")
-    _no_other(inventory)
+    if changes:
+        _no_other(inventory)
     hosts = [target for target in targets if not target.is_cluster]
     hosts.sort(key=lambda target: CONTROL_PLANE in target.groups)  # no canary, if there is another
     settings = {target.name: _settings(target) for target in hosts}
@@ -87,6 +90,7 @@ def started(
 def returning(store: Store) -> Started:
     """The run that returns the hosts of another one. Raises Stopped."""
     order, plan = store.head()
+    _no_other(str(Path(order.folder, order.inventory)))
     progress = store.progress()
     done = progress.of(State.DONE)
     if not done or not progress.over:

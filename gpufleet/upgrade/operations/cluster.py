@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -70,6 +71,7 @@ class ClusterNodes:
         self.api, self.run, self.nodes = api, run, nodes
         self.later: dict[str, _Later] = {}
         self.policy = ""
+        self.stopping = threading.Event()  # of the run: it waits for nothing any more
 
     def drain(self, host: str, policy: Policy) -> Round:
         """One round: cordon the node, evict pods; last let the clients of DaemonSets go."""
@@ -91,11 +93,13 @@ class ClusterNodes:
         """Let the clients of DaemonSets go and wait for their end; "" or why they did not."""
         name = self.nodes[host]
         ends = time.monotonic() + LEAVES
-        while time.monotonic() < ends:
+        leaving = sort_pods(self._pods(name), policy)
+        while not self._clients_left(name, leaving):
+            if time.monotonic() > ends or self.stopping.wait(POLL):
+                break
             leaving = sort_pods(self._pods(name), policy)
-            if self._clients_left(name, leaving):
-                return ""
-            time.sleep(POLL)
+        else:
+            return ""
         return f"pods do not end: {', '.join(name_of(pod) for pod in leaving.clients)}"
 
     def check(self, host: str, image: str, seconds: float) -> str:
@@ -104,14 +108,14 @@ class ClusterNodes:
         name = self.nodes[host]
         ends = time.monotonic() + seconds
         problem = "the API does not answer"
-        while problem and time.monotonic() < ends:
+        while problem and time.monotonic() < ends and not self.stopping.is_set():
             try:
                 self._patch(name, lambda node: tainting(node, self.run, there=False))
                 problem = self._not_as_before(name)
             except ClusterProblem as error:  # the API may be on this very host
                 problem = "; ".join(each.message for each in error.findings)
             if problem:
-                time.sleep(POLL)
+                self.stopping.wait(POLL)
         if problem:
             return problem
         mark = mark_of(self._node(name))
@@ -204,12 +208,12 @@ class ClusterNodes:
         path = f"{pods}/{pod['metadata']['name']}"
         ends = time.monotonic() + seconds
         try:
-            while time.monotonic() < ends:
+            while time.monotonic() < ends and not self.stopping.is_set():
                 pod = self.api.get(path)
                 phase = pod["status"].get("phase")
                 if phase in ("Succeeded", "Failed"):
                     return "" if phase == "Succeeded" else f"a GPU pod failed: {_said(pod)}"
-                time.sleep(POLL)
+                self.stopping.wait(POLL)
             return f"a GPU pod did not end within {seconds:.0f} s: {_said(pod)}"
         finally:
             self.api.delete(path)

@@ -30,10 +30,20 @@ def keep(
     """
     yield wait_for_lock(job.lock_timeout)
     message = explain(host.name, findings.NOT_KEPT(version=version, folder=FOLDER))
+    other = findings.ANOTHER_RUN(run="another", state="changing", file=f"{FOLDER}/state")
+    busy = explain(host.name, other)
     words = [f"{name}={wanted}" for name, wanted in sorted(packages.items())]
     seconds = str(settings.validation_timeout)
     yield script(
-        "upgrade/keep", FOLDER, settings.run or "", version, message, job.manager, seconds, *words
+        "upgrade/keep",
+        FOLDER,
+        settings.run or "",
+        version,
+        message,
+        busy,
+        job.manager,
+        seconds,
+        *words,
     )
 
 

@@ -64,6 +64,8 @@ class Runner:
         self.pause = POLL
         self.shown: dict[str, str] = {}  # host -> what it waits for, as last said
         self.stopping = threading.Event()
+        for cluster in clusters.values():
+            cluster.stopping = self.stopping
 
     def run(self) -> End:
         """Until it ends, is paused or interrupted. Raises Stopped where it cannot go on."""

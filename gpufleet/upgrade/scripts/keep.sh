@@ -1,8 +1,10 @@
-# keep.sh FOLDER RUN FROM MESSAGE MANAGER SECONDS NAME=VERSION...: fetch the installed packages into FOLDER, for a
-# roll-back without a repository, and note the health of this host. What this very run has fetched stays.
-folder=$1 run=$2 from=$3 message=$4 manager=$5 seconds=$6; shift 6
+# keep.sh FOLDER RUN FROM MESSAGE BUSY MANAGER SECONDS NAME=VERSION...: fetch the installed packages into FOLDER, for
+# a roll-back without a repository, and note the health of this host. What this very run has fetched stays; with what
+# another run has not finished it fails with BUSY.
+folder=$1 run=$2 from=$3 message=$4 busy=$5 manager=$6 seconds=$7; shift 7
 whole() { [ -s "$1/sums" ] && (cd "$1/packages" && sha256sum -c --status ../sums); }
 if [ "$(cat "$folder/run" 2>/dev/null)" = "$run" ] && whole "$folder"; then exit 0; fi
+case $(cat "$folder/state" 2>/dev/null) in changing | restoring) fail "$busy" "run: $(cat "$folder/run" 2>/dev/null)" ;; esac
 new=$folder.new
 rm -rf "$new" && mkdir -p -m 700 "$new/packages" && cd "$new/packages" || exit 1
 names=$(for word; do printf '%s\n' "${word%%=*}"; done)
