@@ -102,7 +102,9 @@ def status(inventory: str, as_json: bool, wait: float) -> None:
 @INVENTORY
 @YES
 @JSON
-@click.option("--all", "everything", is_flag=True, help="Remove driver and toolkit too.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Remove driver, toolkit and containerd too."
+)
 @click.option(
     "--ignore-gpu-pods",
     is_flag=True,
@@ -120,8 +122,8 @@ def destroy(
     """Take the hosts of INVENTORY out of their cluster.
 
     Resets every node, removes Kubernetes' packages and files, and the kubeconfig if it leads to
-    this cluster alone. Driver and container toolkit stay unless --all is given. Refused while pods
-    use GPUs.
+    this cluster alone. Driver, container toolkit and containerd stay unless --all is given. Refused
+    while pods use GPUs.
     """
     confirmed(yes, options)
     targets = _members(inventory, options)

@@ -547,7 +547,7 @@ for path in /sys/class/net/*/device; do
 done
 for path in /etc/kubernetes/*.conf /etc/kubernetes/manifests/* /etc/kubernetes/pki/* \
 /var/lib/kubelet/config* /var/lib/etcd/member /etc/cni/net.d/* /var/lib/gpufleet/kubernetes.* \
-/sys/class/net/cni0 /sys/class/net/flannel.1; do
+/sys/class/net/cni0 /sys/class/net/flannel.1 /var/lib/gpufleet/containerd.*; do
 [ -e "$path" ] && say "path $path"
 done
 while read -r text; do

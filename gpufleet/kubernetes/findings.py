@@ -32,8 +32,10 @@ CGROUPS_V1_ACCEPTED = warning(
 NO_CONTAINERD = blocker(
     "GF934",
     "containerd is not installed",
-    "Kubernetes requires containerd on this host, which has none.",
-    "Install the package containerd (or containerd.io) first.",
+    "Kubernetes requires containerd {minimum} or newer. The host has none, and gpufleet installs "
+    "none here: it knows no such package for the distribution, or containerd_install forbids it.",
+    "Install the package containerd (or containerd.io) first, or leave containerd_install at "
+    '"auto".',
 )
 CONTAINERD_STOPPED = blocker(
     "GF291",

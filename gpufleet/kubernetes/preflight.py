@@ -61,13 +61,12 @@ def apart(context: RoleContext) -> Iterator[Finding]:
 
 
 def _runtime(facts: NodeFacts, known: Kubernetes, minor: str) -> Iterator[Finding]:
-    runtime = facts.runtimes.get("containerd")
+    runtime, minimum = facts.runtimes.get("containerd"), known.containerd(minor)
     if runtime is None:
-        yield found.NO_CONTAINERD()
+        yield found.NO_CONTAINERD(minimum=minimum)
         return
     if not runtime.running:
         yield found.CONTAINERD_STOPPED()
-    minimum = known.containerd(minor)
     if version_tuple(runtime.version) < version_tuple(minimum):
         there = runtime.version
         yield found.CONTAINERD_TOO_OLD(version=minor, minimum=minimum, installed=there)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpufleet.core.findings import Finding
@@ -46,6 +46,15 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
 
     def paths(self, settings: KubernetesSettings) -> tuple[str, ...]:
         return tuple(file.path for file in host_files(settings)) if settings.enabled else ()
+
+    def requires(
+        self, settings: KubernetesSettings, catalog: KubernetesCatalog
+    ) -> Mapping[str, str]:
+        if not settings.enabled:
+            return {}
+        known = catalog.kubernetes
+        minor = ".".join((settings.version or known.newest).split(".")[:2])
+        return {"containerd": known.containerd(minor)}
 
     def plan(
         self, settings: KubernetesSettings, context: RoleContext

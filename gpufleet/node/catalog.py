@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from gpufleet.containerd.models import ContainerdCatalog
 from gpufleet.core.data import read
 from gpufleet.core.distributions import load_distributions
 from gpufleet.exporter.models import ExporterCatalog
 from gpufleet.kubernetes.models import KubernetesCatalog
 
 
-class Catalog(KubernetesCatalog, ExporterCatalog):
+class Catalog(KubernetesCatalog, ExporterCatalog, ContainerdCatalog):
     """The catalog for all roles of a node."""
 
 
@@ -27,6 +28,7 @@ def load_catalog() -> Catalog:
             "branches": read("driver/branches"),
             "gpus": read("driver/gpus"),
             "packages": read("driver/packages"),
+            "containerd": read("containerd/containerd"),
             "toolkit": read("toolkit/toolkit"),
             "runtimes": read("toolkit/runtimes"),
             "exporter": read("exporter/exporter"),

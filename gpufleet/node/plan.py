@@ -81,7 +81,12 @@ def plan_node(
     by role; `place`: in the inventory."""
     context = RoleContext(facts, catalog, logins or {}, place=place, skew=facts.clock - now)
     spared = (role.spared(context) for role in node_roles())
-    context = replace(context, spared=frozenset().union(*spared))
+    required = (role.requires(settings.of(role), catalog) for role in node_roles())
+    context = replace(
+        context,
+        spared=frozenset().union(*spared),
+        required={name: version for each in required for name, version in each.items()},
+    )
     parts = []
     for role in node_roles():
         if role.needs_gpu and not facts.gpus:
@@ -103,6 +108,14 @@ def plan_node(
         *_edits(planned, archives, facts),
     ]
     return NodePlan(tuple(dict.fromkeys(found)), tuple(parts), archives, context)
+
+
+def plan_again(plan: NodePlan, settings: NodeSettings, facts: NodeFacts) -> NodePlan:
+    """The same plan by facts that a step of the run has found out."""
+    context = plan.context
+    assert context
+    now = facts.clock - context.skew
+    return plan_node(settings, facts, context.catalog, now, context.logins, context.place)
 
 
 def _edits(parts: Sequence[RolePart], archives: ArchivesPlan, facts: NodeFacts) -> list[Finding]:

@@ -32,6 +32,7 @@ class Repository:
     keyring: str  # apt: file in signed-by; rpm: file in gpgkey
     signed_packages: bool = True  # rpm: gpgcheck
     signed_metadata: bool = True  # rpm: repo_gpgcheck
+    suite: str = ""  # apt: suite and components; "": the repository is flat
 
 
 @dataclass(frozen=True, slots=True)

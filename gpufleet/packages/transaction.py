@@ -72,7 +72,7 @@ def choose_transaction(family: Family, available: Available) -> Transaction | Fi
             first,
         )
         return findings.VERSION_NOT_THERE(
-            what=f"{family.title} {family.prefix.rstrip('.')}",
+            what=f"{family.title} {family.prefix.rstrip('.')}".strip(),
             package=lacking,
             available=_listed(available.get(lacking, ())),
         )

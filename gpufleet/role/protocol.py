@@ -39,6 +39,7 @@ class RoleContext:
     texts: Mapping[str, str] = field(default_factory=dict)  # files that roles change, by then
     place: Place = NO_PLACE  # in the inventory
     skew: int = 0  # seconds by which the host's clock is ahead of this machine's
+    required: Mapping[str, str] = field(default_factory=dict)  # of all: `requires`
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,11 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
     def ports(self, settings: SettingsOf) -> tuple[int, ...]:
         """TCP ports whose listeners are read."""
         return ()
+
+    def requires(self, settings: SettingsOf, catalog: Any) -> Mapping[str, str]:
+        """Roles that must have done their work, by name, with the oldest version that will do; "":
+        any."""
+        return {}
 
     # The plan, and what is shown of it.
 

@@ -18,13 +18,17 @@ from gpufleet.toolkit.runtime_model import ConfigChange, RuntimePlan
 
 
 @operation
-def configure(facts: NodeFacts, plan: RuntimePlan | None) -> Commands:
+def configure(
+    facts: NodeFacts, wanted: RuntimePlan | Callable[[], RuntimePlan | None] | None
+) -> Commands:
     """
     Write and activate a runtime's new configuration; restore the old one on failure.
 
     + facts: of the host, for the output of --diff
-    + plan: the change and its activation; None if the host has no such runtime
+    + wanted: the change and its activation, or what gives them when the step runs; None if the host
+      has no such runtime
     """
+    plan = wanted() if callable(wanted) else wanted
     if plan is None or (not plan.changes and plan.activation == "none"):
         host.noop("the runtime is configured" if plan else "the host has no such runtime")
         return

@@ -16,6 +16,7 @@ from gpufleet.toolkit.conclude import conclude
 from gpufleet.toolkit.job import toolkit_job
 from gpufleet.toolkit.plan import ToolkitPlan
 from gpufleet.toolkit.role import ROLE as TOOLKIT
+from gpufleet.toolkit.runtime_model import RuntimePlan
 
 
 def install(node: Node) -> None:
@@ -46,6 +47,14 @@ def _result(node: Node, plan: ToolkitPlan, found: Found | None = None) -> RoleRe
 @role("Container toolkit")
 def _apply(node: Node, plan: ToolkitPlan) -> None:
     job = toolkit_job(node.facts, plan, node.settings.host.lock_timeout)
+
+    def latest() -> ToolkitPlan:
+        """By a containerd that the run has installed before."""
+        return node.plan.of(TOOLKIT) or plan
+
+    def containerd() -> RuntimePlan | None:
+        return next((each for each in latest().runtimes if each.key == "containerd"), None)
+
     by_key = {runtime.key: runtime for runtime in plan.runtimes}
 
     archives.use(
@@ -60,7 +69,7 @@ def _apply(node: Node, plan: ToolkitPlan) -> None:
     plugin = () if job.needed else plan.prerequisites
     packages.hold("Hold the toolkit packages", job, plan.hold, plugin)
     runtimes.configure("Configure docker", node.facts, by_key.get("docker"))
-    runtimes.configure("Configure containerd", node.facts, by_key.get("containerd"))
+    runtimes.configure("Configure containerd", node.facts, containerd)
     runtimes.configure("Configure CRI-O", node.facts, by_key.get("crio"))
     runtimes.configure("Configure k3s", node.facts, by_key.get("k3s"))
     runtimes.configure("Configure RKE2", node.facts, by_key.get("rke2"))
@@ -71,6 +80,6 @@ def _apply(node: Node, plan: ToolkitPlan) -> None:
     provenance.record(
         "Record what was installed",
         node,
-        lambda: _result(node, plan, found.value),
+        lambda: _result(node, latest(), found.value),
         sorted(written | set(node.facts.noted_runtimes)),
     )

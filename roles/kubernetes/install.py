@@ -42,6 +42,11 @@ def _settled(node: Node, plan: KubernetesPlan) -> bool:
 def _apply(node: Node, plan: KubernetesPlan) -> None:
     settings, timeout = node.settings.of(KUBERNETES), node.settings.host.lock_timeout
     job = kubernetes_job(node.facts, plan, timeout)
+
+    def latest() -> KubernetesPlan:
+        """By a containerd that the run has installed before."""
+        return node.plan.of(KUBERNETES) or plan
+
     known = load_catalog().kubernetes.flannel
     manifest = render("kubernetes/flannel.yaml", flannel=known, network=settings.pod_subnet)
 
@@ -51,13 +56,15 @@ def _apply(node: Node, plan: KubernetesPlan) -> None:
     packages.hold("Hold the packages", job, plan.hold)
     files.write("Write settings of the kernel and registries", node.facts, plan.files)
     joining.prepare("Prepare the kernel", plan)
-    runtimes.configure("Configure containerd for the kubelet", node.facts, plan.containerd)
+    runtimes.configure(
+        "Configure containerd for the kubelet", node.facts, lambda: latest().containerd
+    )
 
     def installed() -> str | None:
         return found.value.transaction.version if found.value else plan.before
 
     def result() -> RoleResult:
-        return conclude(settings, node.facts, plan, found.value)
+        return conclude(settings, node.facts, latest(), found.value)
 
     joining.start("Start the control plane", plan, settings, installed)
     joining.install_network("Install the network of the pods", plan, manifest)

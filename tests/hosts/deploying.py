@@ -28,6 +28,8 @@ DATA = json.loads({data!r})
 found = dict(nodes({sandbox!r}))
 hosts = [(name, {{**found[name], **DATA, **data}}) for name, data in WANTED.items()]
 gpu_nodes = (hosts, group_data())
+for name in {groups!r}:
+    globals()[name] = list(WANTED)
 """
 
 
@@ -64,16 +66,17 @@ def run_deploy(
     options: Sequence[str] = (),
     timeout: float = 300,
     on_line: Callable[[str], None] | None = None,
+    groups: Sequence[str] = (),
     **data: Any,
 ) -> Outcome:
     """`pyinfra -y INVENTORY deploys/DEPLOY.py` on hosts of one sandbox (with --dry: no -y).
 
     `data` applies to all hosts, `per_host` to one host by name and overrides `data`. `on_line`
-    is called with each output line while the deploy runs.
+    is called with each output line while the deploy runs. `groups`: further ones of all hosts.
     """
     with TemporaryDirectory(prefix="gpufleet-test-") as folder:
         report = Path(folder, "report.json")
-        command = deploy_command(deploy, hosts, Path(folder), per_host, data, options)
+        command = deploy_command(deploy, hosts, Path(folder), per_host, data, options, groups)
         returncode, output = _run(command, {"GPUFLEET_REPORT": str(report)}, on_line, timeout)
         parts = json.loads(report.read_text())["hosts"] if report.exists() else {}
     return Outcome(returncode, output, parts)
@@ -108,13 +111,17 @@ def deploy_command(
     per_host: Mapping[str, Mapping[str, Any]] | None = None,
     data: Mapping[str, Any] | None = None,
     options: Sequence[str] = (),
+    groups: Sequence[str] = (),
 ) -> list[str]:
     """The command line; writes the inventory into `folder`."""
     wanted = {host.name: dict((per_host or {}).get(host.name, {})) for host in hosts}
     inventory = folder / "inventory.py"
     inventory.write_text(
         INVENTORY.format(
-            wanted=json.dumps(wanted), data=json.dumps(data or {}), sandbox=hosts[0].sandbox
+            wanted=json.dumps(wanted),
+            data=json.dumps(data or {}),
+            sandbox=hosts[0].sandbox,
+            groups=tuple(groups),
         )
     )
     yes = [] if "--dry" in options else ["-y"]  # with -y, pyinfra does not preview the changes

@@ -20,7 +20,7 @@ from gpufleet.host.facts import read_facts
 from gpufleet.host.groups import is_cluster
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations.place import beside_plane, place_of
-from gpufleet.node.plan import NodePlan, describe, plan_node
+from gpufleet.node.plan import NodePlan, describe, plan_again, plan_node
 from gpufleet.node.record import unusable
 from gpufleet.node.settings import NodeSettings, load_settings
 from gpufleet.packages.operations.locks import wait_before_planning
@@ -68,6 +68,14 @@ class Node:
         if self.waits_for_reboot:
             return None
         return self.driver()
+
+    def learn(self, facts: NodeFacts) -> list[Finding]:
+        """Plan the steps that follow by newer facts; returns what must stop the host now."""
+        self.facts = facts
+        self.plan = plan_again(self.plan, self.settings, facts)
+        new = [each for each in self.plan.all_findings if each not in self.report.findings]
+        self.report.findings += new
+        return [finding for finding in new if finding.blocks]
 
     def note(self, result: RoleResult) -> None:
         """Add a role's results to the report, without a version that is only planned."""

@@ -101,7 +101,8 @@ class _Part(Removal):
 
 def test_steps_are_in_the_order_of_the_removal() -> None:
     """As roles/removal carries them out: what was installed last goes first."""
-    driver, toolkit = node_roles()[:2]
+    roles = {role.name: role for role in node_roles()}
+    driver, toolkit = roles["driver"], roles["toolkit"]
     done = RemovalPlan(parts=((driver, _Part("driver")), (toolkit, _Part("toolkit"))))
     assert [step.removeprefix("removal: ") for step in done.steps()] == [
         "first of toolkit", "first of driver", "before of toolkit", "before of driver",

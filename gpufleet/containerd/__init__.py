@@ -1,0 +1,1 @@
+"""containerd on hosts that other roles need it on."""

@@ -1,0 +1,58 @@
+"""Types of containerd.yaml."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from gpufleet.core.entries import Sourced, Style
+from gpufleet.packages.catalog import PackageCatalog
+from gpufleet.packages.models import Key, RepositoryLayout
+
+
+class DistributionPackage(Sourced):
+    """The package of some distributions, and the oldest version that they have had."""
+
+    codes: tuple[str, ...]
+    package: str
+    version: str
+
+
+class DockerPlace(Sourced):
+    """Where Docker's repository has the packages for some distributions."""
+
+    codes: tuple[str, ...]
+    folder: str
+    path: str
+
+
+class DockerRepository(Sourced):
+    """Docker's repository and its package of containerd."""
+
+    package: str
+    version: str  # the oldest that its repositories offer first
+    base: str
+    keys: dict[Style, Key]
+    places: tuple[DockerPlace, ...]
+    layouts: tuple[RepositoryLayout, ...]
+
+
+class Containerd(Sourced):
+    """containerd.yaml"""
+
+    as_of: date
+    config: str
+    unit: str
+    distributions: tuple[DistributionPackage, ...]
+    docker: DockerRepository
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Every name that the package has."""
+        names = [each.package for each in self.distributions]
+        return tuple(dict.fromkeys([*names, self.docker.package]))
+
+
+class ContainerdCatalog(PackageCatalog):
+    """The catalog for decisions about containerd."""
+
+    containerd: Containerd

@@ -1,0 +1,35 @@
+"""containerd on one host: what is carried out, in order."""
+
+from __future__ import annotations
+
+from gpufleet.containerd import operations as containerd
+from gpufleet.containerd.conclude import conclude
+from gpufleet.containerd.job import containerd_job
+from gpufleet.containerd.plan import ContainerdPlan
+from gpufleet.containerd.role import ROLE as CONTAINERD
+from gpufleet.host.operation import role
+from gpufleet.node.operations import provenance
+from gpufleet.node.operations.node import Node
+from gpufleet.packages.operations import repository
+from gpufleet.packages.operations import transaction as packages
+
+
+def install(node: Node) -> None:
+    """Install containerd on `node` where a role needs it; does nothing where the host has it."""
+    plan = node.plan.of(CONTAINERD)
+    if plan and plan.settles:
+        _apply(node, plan)
+
+
+@role("containerd")
+def _apply(node: Node, plan: ContainerdPlan) -> None:
+    timeout = node.settings.host.lock_timeout
+    facts = node.facts
+    job = containerd_job(facts, plan, timeout)
+
+    repository.trust("Trust Docker's repository", plan.repository, "containerd", timeout)
+    found = packages.resolve_and_download("Resolve and download containerd", job)
+    containerd.require("Check the version of containerd", plan, found)
+    packages.install("Install containerd", job, found)
+    containerd.settle("Start containerd", plan, found, node.learn)
+    provenance.record("Record what was installed", node, lambda: conclude(facts, plan, found.value))

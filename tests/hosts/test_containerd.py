@@ -1,0 +1,95 @@
+"""A host without containerd becomes a Kubernetes node, and a host without containerd again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from archives import serve_containerd
+from deploying import Outcome, run_deploy
+from snapshots import differences, snapshot
+
+from gpufleet_sandbox import Host, Sandbox
+from gpufleet_sandbox.inventory import cluster_data
+from gpufleet_sandbox.kubernetes.cluster import prepare
+from tests.naming import RUN
+
+pytestmark = [pytest.mark.hosts, pytest.mark.extended]
+
+KIND = "ubuntu2404"
+SECONDS = 600
+CONFIG = "/etc/containerd/config.toml"
+# what a removal leaves: docs/removal.md
+LEFT = ("/boot/initr", "/etc/machine-id")
+# what the purge of the sandbox's containerd leaves, and a new one uses again
+PURGE = "apt-get -qq -y purge containerd runc && rm -rf /etc/containerd"
+NODES = "kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes -o wide --no-headers"
+
+
+@pytest.fixture(scope="module")
+def host(worker_id: str) -> Iterator[Host]:
+    """A host without containerd, whose distribution has one."""
+    box = Sandbox(f"{RUN}-containerd-{worker_id}", progress=print, images="imitation")
+    box.down()
+    prepare("1.36", print)
+    box.up([KIND])
+    found = box.host(KIND)
+    serve_containerd(found)
+    found.run(PURGE)
+    assert found.run("command -v containerd", check=False).returncode
+    yield found
+    box.down()
+
+
+@pytest.fixture(scope="module")
+def before(host: Host) -> dict[str, list[str]]:
+    return snapshot(host, *LEFT)
+
+
+@pytest.fixture(scope="module")
+def installed(host: Host, before: Any) -> Outcome:
+    return deploy(host)
+
+
+def deploy(host: Host, name: str = "gpu_node", **data: Any) -> Outcome:
+    keys = {**cluster_data(host.sandbox), "kubernetes_control_plane_pods": True, **data}
+    return run_deploy(name, [host], timeout=SECONDS, groups=("control_plane",), **keys)
+
+
+def test_the_distributions_package_becomes_a_nodes(host: Host, installed: Outcome) -> None:
+    assert not installed.failures(), installed.output
+    version = host.output("dpkg-query -W -f '${Version}' containerd")
+    node = host.output(NODES)
+    assert " Ready " in node
+    assert f"containerd://{version.split('~')[0]}" in node
+    config = host.get(CONFIG)
+    assert "nvidia-container-runtime" in config
+    assert "restrict_oom_score_adj = true" in config  # of the package
+    assert host.output("systemctl is-enabled containerd") == "enabled"
+
+
+def test_a_second_run_changes_nothing(host: Host, installed: Outcome) -> None:
+    again = deploy(host)
+    assert again.report[host.name]["status"] == "converged", again.output
+
+
+def test_containers_that_are_not_kubernetes_stop_the_removal(
+    host: Host, installed: Outcome
+) -> None:
+    place = "/run/containerd/io.containerd.runtime.v2.task/mine/web"
+    host.run(f"mkdir -p {place}")
+    stopped = deploy(host, "remove", toolkit_allow_disruption=True)
+    host.run(f"rmdir {place} {place.rpartition('/')[0]}")
+    assert "GF993" in stopped.codes(host.name), stopped.output
+    assert host.run("command -v containerd", check=False).returncode == 0
+
+
+def test_its_removal_leaves_the_host_as_it_was(
+    host: Host, installed: Outcome, before: dict[str, list[str]]
+) -> None:
+    done = deploy(host, "remove", toolkit_allow_disruption=True)
+    assert not done.failures(), done.output
+    changed = differences(before, snapshot(host, *LEFT))
+    changed.pop("modules", None)  # nouveau returns with the next boot
+    assert changed == {}
