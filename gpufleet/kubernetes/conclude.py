@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpufleet.facts.model import NodeFacts
+from gpufleet.kubernetes.images import with_archives
 from gpufleet.kubernetes.plan import KubernetesPlan
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.settings import KubernetesSettings
@@ -31,5 +32,6 @@ def conclude(
         containerd=part,
         packages=versions_of(plan.family.packages, facts, found),
         held=settings.hold,
+        **with_archives(settings.image_archives, old),
     )
     return RoleResult(carried(entry, old), digests(plan.wanted_files), version)

@@ -267,3 +267,21 @@ RESET_FAILED = blocker(
     "The command kubeadm reset failed. Its output follows.",
     "Correct the cause and run again.",
 )
+NO_ROOM = blocker(
+    "GF965",
+    "Not enough disk space for image archives",
+    "{count} archives need some {needed} MiB, themselves and unpacked; {path} has {free} MiB free.",
+    "Free space on the host, or shorten kubernetes_image_archives.",
+)
+IMPORT_FAILED = blocker(
+    "GF966",
+    "Container images not imported",
+    "containerd did not take the images of {archive}. Its answer follows.",
+    "Compare the archive with a whole copy: `ctr images import FILE` on a machine with containerd.",
+)
+ARCHIVE_CHANGED = blocker(
+    "GF967",
+    "Image archive changed during the run",
+    "{archive} is not the file any more that the run began with.",
+    "Run again once it is complete.",
+)

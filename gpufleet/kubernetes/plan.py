@@ -16,7 +16,9 @@ from gpufleet.facts.files import HOME
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.kubernetes import findings as found
+from gpufleet.kubernetes.archives import ImageArchive
 from gpufleet.kubernetes.containerd import CERTS, Required, plan_containerd
+from gpufleet.kubernetes.images import pending, room_for
 from gpufleet.kubernetes.kubeadm import cgroup_driver
 from gpufleet.kubernetes.models import KubernetesCatalog
 from gpufleet.kubernetes.preflight import apart, obstacles
@@ -56,12 +58,13 @@ class KubernetesPlan:
     waits: bool  # the node is to become Ready
     reset: bool  # an earlier run broke off while it joined
     control_plane: str  # name of the host that the others join by
+    archives: tuple[ImageArchive, ...]  # of images that containerd is to get
     ignored: tuple[str, ...]  # checks of kubeadm that the settings accept to fail
 
     @property
     def converged(self) -> bool:
         changes = self.containerd is not None and bool(self.containerd.changes)
-        steps = self.needed or self.hold or self.files or changes
+        steps = self.needed or self.hold or self.files or changes or self.archives
         return self.joined and not (steps or self.networks or self.waits)
 
     @property
@@ -77,6 +80,7 @@ class KubernetesPlan:
             "before": self.before,
             "packages": list(self.family.packages) if self.needed else [],
             "files": [file.path for file in self.files],
+            "archives": [archive.path for archive in self.archives],
             "joins": not self.joined,
             "control_plane": self.control_plane,
         }
@@ -121,6 +125,8 @@ def plan_kubernetes(
     source = _repository(settings, catalog, system, minor)
     repository = plan_repository(source, facts, wanted=needed)
     wanted = tuple(host_files(settings))
+    archives = pending(settings.image_archives, facts)
+    problems += room_for(archives, facts)
     networked = settings.network == "flannel"
     plan = KubernetesPlan(
         part=part,
@@ -137,6 +143,7 @@ def plan_kubernetes(
         networks=networked and part == "control-plane" and (NETWORKED not in paths or reset),
         waits=networked and (READY not in paths or reset),
         reset=reset,
+        archives=archives,
         control_plane=planes[0] if planes else "",
         ignored=("SystemVerification",) if settings.kubelet.get("failCgroupV1") is False else (),
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from gpufleet.facts.record import RoleEntry
 from gpufleet.toolkit.record import FilePart
 
@@ -16,3 +18,4 @@ class KubernetesEntry(RoleEntry):
     part: str = ""  # control-plane or worker
     network: str = ""  # flannel or none
     containerd: FilePart = FilePart()
+    archives: list[str] = Field(default_factory=list)  # digests of those that were imported

@@ -80,6 +80,7 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
         verb = "start the control plane" if plan.part == "control-plane" else "join the cluster"
         where = "" if plan.part == "control-plane" else f" of {plan.control_plane}"
         listed = ", ".join(plan.family.packages)
+        archives = ", ".join(each.path for each in plan.archives)
         done: dict[str, object] = {
             f"trust the repository {repository_name(plan.repository)}": plan.repository.needed,
             f"install {listed}: {plan.version}{ASKED_LATER}": plan.needed,
@@ -87,6 +88,7 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
             f"write {', '.join(file.path for file in plan.files)}": plan.files,
             "restart containerd with its new configuration": plan.containerd
             and plan.containerd.change,
+            f"import the images of {archives}": archives,
             "reset what an earlier run left": plan.reset,
             f"{verb}{where}": not plan.joined,
             "install the network of the pods": plan.networks,

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from gpufleet.core.settings import Fingerprint, RoleSettings, Url, matching
+from gpufleet.kubernetes.archives import expand, read_archive
 
 _VERSION = r"[0-9]+\.[0-9]+(\.[0-9]+)?"
 
@@ -66,6 +67,17 @@ Taint = Annotated[
 ]
 
 
+def _archives(value: list[str]) -> list[str]:
+    """The paths of archives that can be read, with names for their images."""
+    paths = expand(value)
+    for path in paths:
+        read_archive(path)
+    return paths
+
+
+ImageArchives = Annotated[list[str], AfterValidator(_archives)]
+
+
 class KubernetesSettings(RoleSettings):
     """Kubernetes on this host, by kubeadm. Disabled by default."""
 
@@ -107,6 +119,11 @@ class KubernetesSettings(RoleSettings):
         default_factory=dict,
         description="Mirrors of container registries, by the registry's name: "
         '{"registry.k8s.io": "https://mirror.example.com/v2/registry.k8s.io"}.',
+    )
+    image_archives: ImageArchives = Field(
+        default_factory=list,
+        description="Archives of container images on the controller, by path or pattern, in OCI's "
+        "or docker's format; containerd imports them before the node joins.",
     )
     kubeconfig: str | None = Field(
         None,

@@ -10,7 +10,7 @@ from gpufleet.host.operation import role
 from gpufleet.kubernetes.access import leads_elsewhere
 from gpufleet.kubernetes.conclude import conclude
 from gpufleet.kubernetes.job import kubernetes_job
-from gpufleet.kubernetes.operations import joining
+from gpufleet.kubernetes.operations import images, joining
 from gpufleet.kubernetes.plan import KubernetesPlan
 from gpufleet.kubernetes.role import ROLE as KUBERNETES
 from gpufleet.node.catalog import load_catalog
@@ -59,6 +59,8 @@ def _apply(node: Node, plan: KubernetesPlan) -> None:
     runtimes.configure(
         "Configure containerd for the kubelet", node.facts, lambda: latest().containerd
     )
+
+    images.provide("Import container images", plan.archives)
 
     def installed() -> str | None:
         return found.value.transaction.version if found.value else plan.before

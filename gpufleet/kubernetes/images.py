@@ -1,0 +1,61 @@
+"""Which archives of images a host is to get, and whether it has room for them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.facts.files import HOME
+from gpufleet.facts.model import NodeFacts
+from gpufleet.kubernetes import findings as found
+from gpufleet.kubernetes.archives import ImageArchive, read_archive
+from gpufleet.kubernetes.record import KubernetesEntry
+
+FOLDER = f"{HOME}/images"  # of uploads on a host
+PLACES = ("/var", "/")  # where containerd and gpufleet keep them: the first that is known
+MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What containerd has: names of images, with the digest of each, and all digests."""
+
+    images: Mapping[str, str]
+    blobs: Collection[str]
+
+    def has(self, archive: ImageArchive) -> bool:
+        """Whether all images of an archive are there, in its version."""
+        return all(
+            self.images.get(name) == digest or (name in self.images and digest in self.blobs)
+            for name, digest in archive.images
+        )
+
+
+def pending(paths: Sequence[str], facts: NodeFacts) -> tuple[ImageArchive, ...]:
+    """The archives that the host's record does not have."""
+    known = facts.provenance.entry(KubernetesEntry).archives
+    archives = (read_archive(path) for path in paths)
+    return tuple(archive for archive in archives if archive.digest not in known)
+
+
+def room_for(archives: Sequence[ImageArchive], facts: NodeFacts) -> Iterator[Finding]:
+    """One is uploaded after the other, and removed again; their images stay."""
+    place = next((path for path in PLACES if path in facts.free_bytes), "")
+    if not archives or not place:
+        return
+    needed = max(each.size for each in archives) + sum(each.room for each in archives)
+    free = facts.free_bytes[place]
+    if needed > free:
+        yield found.NO_ROOM(
+            count=len(archives), needed=needed // MIB + 1, path=place, free=free // MIB
+        )
+
+
+def with_archives(paths: Sequence[str], old: KubernetesEntry) -> dict[str, Any]:
+    """The part of the record. Those of today alone: an archive whose tags another one has taken
+    over since is imported again."""
+    if not paths and "archives" not in old.model_fields_set:
+        return {}
+    return {"archives": sorted(read_archive(path).digest for path in paths)}
