@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.kubernetes.containerd import plan_without
 from gpufleet.kubernetes.plan import BEGUN, JOINED
 from gpufleet.kubernetes.record import KubernetesEntry
@@ -33,6 +35,15 @@ class KubernetesRemoval(Removal):
     def before(self) -> Mapping[str, object]:
         change = self.containerd and self.containerd.change
         return {"take Kubernetes' settings out of containerd's configuration": change}
+
+    def facts_after(self, facts: NodeFacts) -> NodeFacts:
+        """Without the kubelet's settings in a file that other roles have settings in too."""
+        change = self.containerd.change if self.containerd else None
+        if change is None:
+            return facts
+        digest = hashlib.sha256(change.after.encode()).hexdigest() if change.after else ""
+        file = ManagedFile(change.path, change.after, change.mode, digest)
+        return replace(facts, files={**facts.files, change.path: file})
 
     def describe(self) -> dict[str, Any]:
         return {"kubernetes": self.reset, "authorities": list(self.authorities)}

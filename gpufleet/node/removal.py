@@ -107,8 +107,7 @@ def plan_removal(
     added, kept, doubtful = _packages(entries, facts)
     changed = [path for path, digest in files if _differs(facts, path, digest)]
     written = (*(path for path, _ in files), *left.written)
-    parts = _parts(settings, facts, catalog, entries, written)
-    parts = tuple((role, removal) for role, removal in parts if role in roles)
+    parts = _parts(settings, facts, catalog, entries, written, roles)
     return RemovalPlan(
         owns=True,
         parts=parts,
@@ -139,14 +138,16 @@ def _parts(
     catalog: Catalog,
     entries: Mapping[str, RoleEntry],
     written: tuple[str, ...],
+    roles: Sequence[AnyRole],
 ) -> tuple[tuple[AnyRole, Removal], ...]:
-    """What each role removes besides packages and files."""
+    """What each of these roles removes besides packages and files. The last one goes first."""
     context = RoleContext(facts, catalog)
     spared = frozenset().union(*(role.spared(context) for role in node_roles()))
-    parts = []
-    for role in node_roles():
+    parts: list[tuple[AnyRole, Removal]] = []
+    left = facts
+    for role in reversed(roles):
         leaving = RemovalContext(
-            facts,
+            left,
             catalog,
             entries.get(role.name, role.entry()),
             facts.provenance.entry(role.entry).exists,
@@ -155,7 +156,8 @@ def _parts(
         )
         removal = role.removal(settings.of(role), leaving)
         if removal:
-            parts.append((role, removal))
+            parts.insert(0, (role, removal))
+            left = removal.facts_after(left)
     return tuple(parts)
 
 

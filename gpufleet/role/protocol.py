@@ -71,6 +71,10 @@ class Removal:
         """Steps after packages and files are removed."""
         return {}
 
+    def facts_after(self, facts: NodeFacts) -> NodeFacts:
+        """The facts that roles which are removed later find."""
+        return facts
+
     def describe(self) -> dict[str, Any]:
         """The rest of it as data for the JSON report."""
         return {}
