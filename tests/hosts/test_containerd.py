@@ -67,6 +67,7 @@ def installed(host: Host, archive: Path, before: Any) -> Outcome:
 def deploy(host: Host, archive: Path, name: str = "gpu_node", **data: Any) -> Outcome:
     keys = {
         **cluster_data(host.sandbox),
+        "node_reboot": "if_needed",
         "kubernetes_control_plane_pods": True,
         "kubernetes_registry_mirrors": {},
         "kubernetes_image_archives": [str(archive)],
