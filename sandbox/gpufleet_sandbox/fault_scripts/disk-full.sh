@@ -5,6 +5,7 @@ on() {
     if mountpoint -q /var; then return; fi
     mkdir -p $FULL $OLD
     mount --rbind /var $OLD
+    mount --make-rslave $OLD # else its end would unmount what lies below /var too
     mount -t tmpfs -o size=4m tmpfs $FULL
     mkdir $FULL/upper $FULL/work
     mount -t overlay overlay -o lowerdir=/var,upperdir=$FULL/upper,workdir=$FULL/work /var
