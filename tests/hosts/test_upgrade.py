@@ -92,6 +92,7 @@ def test_hosts_change_one_after_the_other_and_return(
     assert settled.changes() == dict.fromkeys(NAMES, 0), settled.output
 
 
+@pytest.mark.extended
 def test_a_canary_whose_module_is_not_built_is_rolled_back(
     fleet: Fleet, hosts: list[Host], mirror_host: Host
 ) -> None:

@@ -53,7 +53,8 @@ class Nodes(Fleet):
     def inventory(self) -> str:
         file = self.folder / "inventory.py"
         data = {"node_reboot": "if_needed", "upgrade_drain": "gpu", "upgrade_soak": 0}
-        data |= {"upgrade_gpu_image": GPU_PROBE, "upgrade_wait": SECONDS, **self.data}
+        data |= {"upgrade_gpu_image": GPU_PROBE, "upgrade_wait": SECONDS}
+        data |= {"driver_version": OLD, **self.data}
         about = {"box": self.box.name, "charts": str(self.charts), "data": json.dumps(data)}
         file.write_text(INVENTORY.format(**about))
         return str(file)
