@@ -47,7 +47,7 @@ def module_folder(program: str) -> Path:
     """The source of a program's module in the sandbox's cache, fetched if it is not there."""
     wanted = versions().programs[program]
     home = cache_dir() / "go"
-    words = [go_command(home, print), "mod", "download", "-json"]
+    words = [str(go_command(home, print)), "mod", "download", "-json"]
     done = subprocess.run(
         [*words, f"{wanted.module}@{wanted.version}"],
         env=dict(go_environment(home)), cwd=home, capture_output=True, text=True, check=True,

@@ -214,11 +214,10 @@ def test_an_xid_becomes_a_condition_of_the_node(site: Site, created: dict[str, A
 
 
 def test_a_deployment_follows_the_load_of_its_gpus(site: Site, created: dict[str, Any]) -> None:
-    apps = client.AppsV1Api(site.api)
+    apps: Any = client.AppsV1Api(site.api)
+    scaling: Any = client.AutoscalingV2Api(site.api)
     apps.create_namespaced_deployment("default", deployment())
-    client.AutoscalingV2Api(site.api).create_namespaced_horizontal_pod_autoscaler(
-        "default", autoscaler()
-    )
+    scaling.create_namespaced_horizontal_pod_autoscaler("default", autoscaler())
 
     def running() -> int:
         pods = site.core.list_namespaced_pod("default", label_selector="app=gpu").items

@@ -166,17 +166,14 @@ def _build_program(wanted: Program, target: Path, module: OwnModule) -> None:
     if wanted.local:
         (module.folder / OWN).mkdir(parents=True)
         shutil.copy(wanted.local_source, module.folder / OWN / "main.go")
-    module.create(
-        [] if wanted.local else [wanted.package],
-        f"{wanted.module}@{wanted.version}",
-        wanted.replace,
-    )
+    packages = [] if wanted.local else [wanted.package]
+    module.create(packages, f"{wanted.module}@{wanted.version}", {})
     if wanted.edits:
         edit(module, wanted.module, wanted.edits)
     stamp = f" -X {wanted.stamp}={wanted.version}" if wanted.stamp else ""
     flags = f"-s -w {wanted.linker}{stamp}"
-    packages = {target.name: wanted.package}
-    module.build(target.name, packages, target.parent, flags, wanted.tags)
+    output = {target.name: wanted.package}
+    module.build(target.name, output, target.parent, flags, wanted.tags)
     shutil.rmtree(module.folder)
 
 

@@ -143,7 +143,6 @@ class Program(_Entry):
     tags: str = ""
     static: bool = False
     needed_by: Literal["", "kubeadm", "stack"] = ""
-    replace: dict[str, str] = {}
     local: str = ""
     edits: tuple[Edit, ...] = ()
 

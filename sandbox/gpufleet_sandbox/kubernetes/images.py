@@ -184,6 +184,7 @@ def _unpack(package: str, root: Path) -> None:
 def _put(program: Path, root: Path, place: str) -> None:
     target = root / place.lstrip("/")
     target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)  # a link to busybox, which would be written over
     shutil.copy2(program, target)
 
 

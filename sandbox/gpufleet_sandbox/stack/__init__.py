@@ -1,7 +1,6 @@
 """Images of the GPU stack on a kubeadm cluster of sandbox hosts: Prometheus and all around it.
 
-They are built from their Go modules, under the names that their charts ask for. Grafana is not
-among them: it is more than a Go program.
+They have the names that their charts ask for; docs/clusters.md says where their programs come from.
 """
 
 from gpufleet_sandbox.stack.build import build_stack, stack_images

@@ -60,9 +60,11 @@ def stack_images(programs: Mapping[str, Path]) -> list[Image]:
         Image(known[short], images.files({}, packages=(*LIBC, name)), (f"/usr/bin/{name}",))
         for short, name in packages().items()
     ]
-    tools = unpacked("coreutils")  # dd reads the kernel's log with flags that busybox lacks
+    # as in the real image: busybox' shell would run its own dd, which cannot read the kernel's log
+    tools = unpacked("coreutils")
     detector = {
         "/node-problem-detector": programs["node-problem-detector"],
+        "/bin/sh": unpacked("dash") / "bin" / "dash",
         "/bin/dd": tools / "bin" / "dd",
         "/bin/od": tools / "usr" / "bin" / "od",
     }

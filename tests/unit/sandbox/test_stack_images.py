@@ -61,4 +61,6 @@ def test_a_shell_and_libc_are_where_they_are_needed(tmp_path: Path) -> None:
         image.fill(root)
         assert (root / image.command[0].lstrip("/")).is_file()
         detects = "node-problem-detector" in image.name
-        assert (root / "bin" / "sh").is_symlink() is detects
+        shell = root / "bin" / "sh"
+        assert (shell.exists(), shell.is_symlink()) == (detects, False)
+        assert (root / "bin" / "grep").is_symlink() is detects
