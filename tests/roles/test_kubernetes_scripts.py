@@ -18,6 +18,7 @@ case "$*" in
     *'get node'*) printf 'False the network is not ready' ;;
 esac
 """
+SANDBOX = "#!/bin/sh\necho 'CreatePodSandbox for pod failed: no pause image'\necho other\n"
 KUBEADM = "#!/bin/sh\necho 'error: the kubelet is not healthy' >&2\nexit 1\n"
 JOURNAL = """#!/bin/sh
 echo 'E0101 kubelet.go:1] StartContainer failed'
@@ -38,11 +39,12 @@ def test_waiting_for_a_node_ends_in_time_and_says_what_its_pods_wait_for(tmp_pat
     done = tmp_path / "ready"
     command = script("kubernetes/ready", "GF949 late", "3", "kube-flannel", str(done))
     began = time.monotonic()
-    found = run(tmp_path, command.get_raw_value(), kubectl=NOT_READY)
+    found = run(tmp_path, command.get_raw_value(), kubectl=NOT_READY, journalctl=SANDBOX)
     assert 2 < time.monotonic() - began < 20
     assert found.returncode == 1
     assert found.stderr.splitlines() == [
         "GF949 late", "  | False the network is not ready", "  | image a is not found",
+        "  | CreatePodSandbox for pod failed: no pause image",
     ]  # fmt: skip
     asked = (tmp_path / "asked").read_text().splitlines()
     assert all(line == "--request-timeout=10s" for line in asked)

@@ -28,7 +28,10 @@ until ready; do
     uptime
     if [ "$now" -ge "$end" ]; then
         why=$(ask get pods -A --field-selector "spec.nodeName=$name" -o "jsonpath=$reasons" | sort -u | head -n 5)
-        fail "$message" "$seen" "$why"
+        # a pod that cannot begin, as without the image of its sandbox, waits without a message
+        log=$(journalctl -u kubelet --no-pager -o cat 2>/dev/null | grep 'CreatePodSandbox for pod failed' |
+            tail -n 1 | cut -c 1-1000)
+        fail "$message" "$seen" "$why" "$log"
     fi
     sleep 1
 done
