@@ -16,7 +16,7 @@ from scripts.generate_docs import finding_modules
 # room -> first and last number of each of its ranges; no two rooms share a number
 RANGES: dict[str, tuple[tuple[int, int], ...]] = {
     "run": ((1, 49), (701, 701)),
-    "upgrade": ((50, 99),),
+    "upgrade": ((50, 79),),
     "driver": ((101, 159), (170, 199), (510, 512), (520, 534), (540, 540), (551, 553), (555, 556),
                (563, 563), (565, 565), (568, 568)),
     "core": ((201, 289),),
@@ -30,7 +30,7 @@ RANGES: dict[str, tuple[tuple[int, int], ...]] = {
     "helm": ((801, 820), (825, 859), (868, 868), (881, 883), (888, 888)),
     "kube": ((821, 824), (860, 867), (869, 869), (880, 880), (899, 909)),
     "gpu_stack": ((870, 873), (877, 879), (884, 887), (910, 919), (970, 989)),
-    "kubernetes": ((290, 299), (930, 969)),
+    "kubernetes": ((80, 99), (290, 299), (930, 969)),
     "containerd": ((990, 999),),
     "monitoring": ((775, 776), (874, 876), (889, 898), (920, 929)),
 }  # fmt: skip

@@ -11,18 +11,20 @@ from gpufleet.facts.sections import records
 
 def parse_cluster_host(lines: Sequence[str]) -> ClusterHost:
     """Raises ValueError for a number that is none."""
-    name = ""
+    texts: dict[str, str] = {}
     numbers: dict[str, int] = {}
     listed: dict[str, list[str]] = {"swap": [], "mac": [], "path": [], "authority": []}
     for word, rest in records(lines):
         if word in listed:
             listed[word].append(rest)
-        elif word == "name":
-            name = rest
+        elif word in ("name", "server", "advertised"):
+            texts[word] = rest
         elif word in ("cgroups", "processors", "memory"):
             numbers[word] = int(rest)
     return ClusterHost(
-        name=name,
+        name=texts.get("name", ""),
+        server=texts.get("server", ""),
+        advertised=texts.get("advertised", ""),
         **numbers,
         swap=tuple(listed["swap"]),
         macs=tuple(listed["mac"]),

@@ -545,6 +545,19 @@ done </proc/swaps
 for path in /sys/class/net/*/device; do
 [ -e "$path" ] && line "${path%/device}/address" && say "mac $line"
 done
+# the API server's address, as the node reaches it; then, on a control plane, as its users do
+for path in /etc/kubernetes/kubelet.conf /etc/kubernetes/admin.conf; do
+[ -r "$path" ] || continue
+while read -r key text; do
+[ "$key" = server: ] && say "server $text" && break
+done <"$path"
+done
+path=/etc/kubernetes/manifests/kube-apiserver.yaml
+if [ -r "$path" ]; then
+while read -r key text; do
+[ "${key##*/}" = kube-apiserver.advertise-address.endpoint: ] && say "advertised $text" && break
+done <"$path"
+fi
 for path in /etc/kubernetes/*.conf /etc/kubernetes/manifests/* /etc/kubernetes/pki/* \
 /var/lib/kubelet/config* /var/lib/etcd/member /etc/cni/net.d/* /var/lib/gpufleet/kubernetes.* \
 /sys/class/net/cni0 /sys/class/net/flannel.1 /var/lib/gpufleet/containerd.*; do

@@ -210,6 +210,8 @@ class ClusterHost:
     macs: tuple[str, ...] = ()  # of network cards; none in a container
     paths: frozenset[str] = frozenset()  # of kubeadm, static pods, etcd, CNI and its links
     authorities: frozenset[str] = frozenset()  # of its cluster: digests of certificates
+    server: str = ""  # https://host:port of its cluster's API server, as users reach it
+    advertised: str = ""  # host:port of the API server that runs here
 
 
 @dataclass(frozen=True, slots=True)

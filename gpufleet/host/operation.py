@@ -30,27 +30,36 @@ class Later(Generic[Value]):
 
 
 def operation(
-    function: Callable[P, Commands], explain: Explain = findings_of
+    function: Callable[P, Commands], explain: Explain = findings_of, *, serial: bool = False
 ) -> Callable[Concatenate[str, P], OperationMeta]:
     """Make a pyinfra operation of a generator of commands.
 
     It is called with the sentence that people read while it runs: `load("Load the modules", …)`.
     In a preview the sentence becomes a step of the report where there would be commands. What goes
     wrong while it runs fails it on this host, with a finding; the other hosts go on. The first
-    command of all takes the lock on the host. `explain`: what an exception means.
+    command of all takes the lock on the host. `explain`: what an exception means; `serial`: hosts
+    carry it out one after the other.
     """
+    how = {"_serial": True} if serial else {}
     inner = cast(Any, pyinfra_operation()(_guarded(function, explain)))
 
     @wraps(function)
     def named(sentence: str, /, *args: P.args, **kwargs: P.kwargs) -> OperationMeta:
         if not RunReport.previews(state):
-            return cast(OperationMeta, inner(*args, name=sentence, **kwargs))
+            return cast(OperationMeta, inner(*args, name=sentence, **how, **kwargs))
         needed = next(function(*args, **kwargs), None) is not None
         if needed:
             RunReport.of(state).host(host.name).steps.append(sentence)
         return OperationMeta(sentence, needed)
 
     return named
+
+
+def one_by_one(
+    function: Callable[P, Commands],
+) -> Callable[Concatenate[str, P], OperationMeta]:
+    """An operation that no two hosts carry out at a time."""
+    return operation(function, serial=True)
 
 
 def _guarded(function: Callable[P, Commands], explain: Explain) -> Callable[P, Commands]:

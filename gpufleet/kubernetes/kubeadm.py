@@ -28,6 +28,7 @@ class JoinToken:
     token: str = field(repr=False)
     hash: str  # sha256:… of the cluster's certificate authority
     version: str  # of the control plane's kubelet, as 1.36.3
+    key: str = field(default="", repr=False)  # of the control planes' certificates; "": a worker
 
 
 def init_configuration(settings: KubernetesSettings, version: str) -> str:
@@ -48,6 +49,8 @@ def init_configuration(settings: KubernetesSettings, version: str) -> str:
             "serviceSubnet": settings.service_subnet,
         },
     }
+    if settings.endpoint:  # kubeadm adds it to the API server's certificate
+        cluster["controlPlaneEndpoint"] = settings.endpoint
     if settings.etcd_tag:
         cluster["etcd"] = {"local": {"imageTag": settings.etcd_tag}}
     return _text(
@@ -59,7 +62,8 @@ def init_configuration(settings: KubernetesSettings, version: str) -> str:
 
 
 def join_configuration(settings: KubernetesSettings, token: JoinToken) -> str:
-    """The file of `kubeadm join`. It contains the token."""
+    """The file of `kubeadm join`. It contains the token, and the key of a control plane."""
+    controls: dict[str, Any] = {"controlPlane": {"certificateKey": token.key}} if token.key else {}
     return _text(
         {
             "apiVersion": API,
@@ -72,8 +76,23 @@ def join_configuration(settings: KubernetesSettings, token: JoinToken) -> str:
                 }
             },
             "timeouts": SLOW,
-            "nodeRegistration": _registration(settings, controls=False),
+            **controls,
+            "nodeRegistration": _registration(settings, controls=bool(token.key)),
         }
+    )
+
+
+def certificates_configuration(key: str, version: str) -> str:
+    """The file of `kubeadm init phase upload-certs`: the key that encrypts them. Without a version
+    kubeadm asks the Internet for one."""
+    return _text(
+        {
+            "apiVersion": API,
+            "kind": "InitConfiguration",
+            "certificateKey": key,
+            "nodeRegistration": {"criSocket": SOCKET},
+        },
+        {"apiVersion": API, "kind": "ClusterConfiguration", "kubernetesVersion": f"v{version}"},
     )
 
 

@@ -22,7 +22,7 @@ from gpufleet.kubernetes.images import pending, room_for
 from gpufleet.kubernetes.kubeadm import cgroup_driver
 from gpufleet.kubernetes.models import KubernetesCatalog
 from gpufleet.kubernetes.preflight import apart, obstacles
-from gpufleet.kubernetes.roster import Part, roster
+from gpufleet.kubernetes.roster import Part, roster, sources
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.packages.repository import Repository, RepositoryPlan, plan_repository
 from gpufleet.packages.transaction import Family, to_hold
@@ -34,6 +34,7 @@ BEGUN = f"{HOME}/kubernetes.begun"  # kubeadm did not succeed yet, or a reset di
 KUBELET = "/etc/kubernetes/kubelet.conf"  # a node has it until it is reset
 NETWORKED = f"{HOME}/kubernetes.network"  # the network's objects were applied
 READY = f"{HOME}/kubernetes.ready"  # the node was Ready, with its network
+LEAVING = f"{HOME}/kubernetes.leaving"  # access to the cluster that a control plane leaves
 INSTALLING = (f"{HOME}/kubernetes.before", f"{HOME}/kubernetes.before.begun")  # packages
 MODULES = "/etc/modules-load.d/gpufleet-kubernetes.conf"
 SYSCTLS = "/etc/sysctl.d/90-gpufleet-kubernetes.conf"
@@ -59,6 +60,9 @@ class KubernetesPlan:
     reset: bool  # an earlier run broke off while it joined
     control_plane: str  # name of the host that the others join by
     archives: tuple[ImageArchive, ...]  # of images that containerd is to get
+    sources: tuple[str, ...]  # control planes that this host can join by, the best first
+    leads: bool  # the first control plane, whose access users get
+    initiates: bool  # the cluster begins here
     ignored: tuple[str, ...]  # checks of kubeadm that the settings accept to fail
 
     @property
@@ -83,6 +87,7 @@ class KubernetesPlan:
             "archives": [archive.path for archive in self.archives],
             "joins": not self.joined,
             "control_plane": self.control_plane,
+            "initiates": self.initiates,
         }
 
 
@@ -109,7 +114,9 @@ def plan_kubernetes(
     problems += obstacles(settings, facts, known, minor, part == "control-plane", ours=ours)
     problems += apart(context)
     problems += roster(settings, context, part, joined=joined)
-    if part == "control-plane" and JOINED in paths and not joined:
+    leads = part == "control-plane" and context.place.position == 0
+    initiates = leads and not joined and not context.place.having
+    if initiates and JOINED in paths:
         problems.append(found.PLANE_RESET())
     missing = any(not _is_installed(facts, name) for name in known.packages)
     needed = before is None or missing or not _fits(before, version)
@@ -140,11 +147,17 @@ def plan_kubernetes(
         containerd=containerd,
         joined=joined,
         network=settings.network,
-        networks=networked and part == "control-plane" and (NETWORKED not in paths or reset),
+        networks=networked
+        and leads
+        and (joined or initiates)
+        and (NETWORKED not in paths or reset),
         waits=networked and (READY not in paths or reset),
         reset=reset,
         archives=archives,
         control_plane=planes[0] if planes else "",
+        sources=sources(context, part) if planes else (),
+        leads=leads,
+        initiates=initiates,
         ignored=("SystemVerification",) if settings.kubelet.get("failCgroupV1") is False else (),
     )
     return plan, (*problems, *notes, *repository.findings)

@@ -5,17 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.kubernetes.containerd import plan_without
-from gpufleet.kubernetes.plan import BEGUN, JOINED
+from gpufleet.kubernetes.plan import BEGUN, JOINED, LEAVING
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.role.protocol import Removal, RemovalContext
 from gpufleet.toolkit.config.model import Record
 from gpufleet.toolkit.runtime_model import RuntimePlan
+
+# the order in which hosts leave: workers, control planes one by one, the first control plane last
+Turn = Literal["worker", "control-plane", "last"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,8 @@ class KubernetesRemoval(Removal):
 
     reset: bool = False
     authorities: tuple[str, ...] = ()  # of the cluster that the host is taken out of
+    turn: Turn = "worker"
+    whole: bool = True  # all control planes of the cluster leave it in this run
     network: str = ""  # flannel or none
     kubeconfig: str | None = None  # file on this machine that goes with the cluster
     containerd: RuntimePlan | None = None
@@ -53,13 +59,21 @@ def plan_kubernetes_removal(
     settings: KubernetesSettings, context: RemovalContext[KubernetesEntry]
 ) -> KubernetesRemoval:
     """The reset of a node that gpufleet made, also of one that it only began to make."""
-    facts, part = context.facts, context.entry.containerd
-    ours = bool({JOINED, BEGUN} & facts.cluster_host.paths)
-    record = part.changes.record if part.changes else Record()
+    facts, entry, place = context.facts, context.entry, context.place
+    ours = bool({JOINED, BEGUN, LEAVING} & facts.cluster_host.paths)
+    changes = entry.containerd.changes
+    record = changes.record if changes else Record()
+    listed = CONTROL_PLANE in place.groups
+    controls = entry.part == "control-plane" or (listed and not entry.part)
+    whole = not place.absent
+    leads = listed and place.position == 0
+    last = whole and (leads or not place.control_planes)
     return KubernetesRemoval(
         reset=ours,
         authorities=tuple(sorted(facts.cluster_host.authorities)) if ours else (),
-        network=context.entry.network or settings.network,
-        kubeconfig=settings.kubeconfig if context.entry.part != "worker" else None,
-        containerd=plan_without(facts, record, part.config),
+        turn=("last" if last else "control-plane") if controls else "worker",
+        whole=whole,
+        network=entry.network or settings.network,
+        kubeconfig=settings.kubeconfig if controls and last else None,
+        containerd=plan_without(facts, record, entry.containerd.config),
     )

@@ -6,12 +6,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.kubernetes.containerd import CERTS
 from gpufleet.kubernetes.identity import elsewhere, newer
 from gpufleet.kubernetes.models import KubernetesCatalog
 from gpufleet.kubernetes.plan import (
+    BEGUN,
+    JOINED,
+    KUBELET,
     MODULES,
     SYSCTLS,
     KubernetesPlan,
@@ -23,6 +27,7 @@ from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.removal import KubernetesRemoval, plan_kubernetes_removal
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.packages.repository import RepositoryPlan
+from gpufleet.role.place import Place, Question
 from gpufleet.role.protocol import (
     ASKED_LATER,
     RemovalContext,
@@ -56,6 +61,18 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
         minor = ".".join((settings.version or known.newest).split(".")[:2])
         return {"containerd": known.containerd(minor)}
 
+    def question(
+        self, settings: KubernetesSettings, facts: NodeFacts, place: Place
+    ) -> Question | None:
+        """Where a cluster begins: whether it is there already."""
+        paths = facts.cluster_host.paths
+        leads = CONTROL_PLANE in place.groups and place.position == 0
+        if not settings.enabled or not leads or {JOINED, KUBELET} <= paths:
+            return None
+        own = BEGUN in paths  # what answers then may be what an earlier run began
+        several = len(place.control_planes) > 1
+        return Question(JOINED if several else "", "" if own else settings.endpoint or "")
+
     def plan(
         self, settings: KubernetesSettings, context: RoleContext
     ) -> tuple[KubernetesPlan | None, tuple[Finding, ...]]:
@@ -68,7 +85,8 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
         facts: NodeFacts,
         plane: NodeFacts,
     ) -> Iterable[Finding]:
-        if settings.enabled:
+        # with an endpoint, the first may be a new machine that joins the others
+        if settings.enabled and (JOINED in plane.cluster_host.paths or not settings.endpoint):
             yield from elsewhere(facts.cluster_host, plane.cluster_host)
         if plan and not plan.joined:
             yield from newer(plan.version, plane)
@@ -77,8 +95,10 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
         return plan.converged
 
     def steps(self, plan: KubernetesPlan, context: RoleContext) -> list[str]:
-        verb = "start the control plane" if plan.part == "control-plane" else "join the cluster"
-        where = "" if plan.part == "control-plane" else f" of {plan.control_plane}"
+        by = plan.sources[0] if plan.sources else plan.control_plane
+        joins = f"join the cluster of {by}"
+        if plan.part == "control-plane":
+            joins = "start the control plane" if plan.initiates else f"{joins} as control plane"
         listed = ", ".join(plan.family.packages)
         archives = ", ".join(each.path for each in plan.archives)
         done: dict[str, object] = {
@@ -90,7 +110,7 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
             and plan.containerd.change,
             f"import the images of {archives}": archives,
             "reset what an earlier run left": plan.reset,
-            f"{verb}{where}": not plan.joined,
+            joins: not plan.joined,
             "install the network of the pods": plan.networks,
             "wait until the node is Ready": plan.waits,
         }

@@ -15,8 +15,8 @@ from gpufleet.role.protocol import RoleContext
 Part = Literal["control-plane", "worker"]
 # a cluster has one of each, read when it is created
 COMMON = (
-    "enabled", "version", "network", "pod_subnet", "service_subnet", "kubelet", "kube_proxy",
-    "etcd_tag",
+    "enabled", "version", "endpoint", "network", "pod_subnet", "service_subnet", "kubelet",
+    "kube_proxy", "etcd_tag",
 )  # fmt: skip
 
 
@@ -28,17 +28,56 @@ def roster(
     if not place.control_planes:
         yield found.NO_CONTROL_PLANE()
         return
-    if len(place.control_planes) > 1:
-        yield found.SEVERAL_CONTROL_PLANES(names=", ".join(place.control_planes))
-        return
     first = place.control_planes[0]
+    leads = part == "control-plane" and place.position == 0
     before = context.facts.provenance.entry(KubernetesEntry).part
     if joined and before and before != part:
         yield found.PART_CHANGED(before=before, wanted=part)
-    if part == "worker":
+    yield from _endpoint(settings, context, joined=joined)
+    if leads:
+        yield from _even(len(place.control_planes))
+    else:
         yield from _differences(settings, context, first)
-    if part == "worker" and not joined and not place.plane_runs:
+    if not (joined or leads or sources(context, part)):
         yield found.CONTROL_PLANE_MISSING(control_plane=first)
+
+
+def sources(context: RoleContext, part: Part) -> tuple[str, ...]:
+    """Control planes of the run that a host can join by: those that are nodes first."""
+    place = context.place
+    own = place.control_planes[place.position] if part == "control-plane" else ""
+    others = [name for name in place.control_planes if name not in (own, *place.absent)]
+    return tuple(dict.fromkeys((*place.having, *others)))
+
+
+def _endpoint(
+    settings: KubernetesSettings, context: RoleContext, *, joined: bool
+) -> Iterator[Finding]:
+    """What is wrong with the address of the API server."""
+    place, host = context.place, context.facts.cluster_host
+    several = len(place.control_planes) > 1
+    server = host.server.removeprefix("https://")
+    wanted = settings.endpoint
+    if joined and server and wanted != server:
+        if several and server == host.advertised:
+            yield found.NO_ENDPOINT(found=server)
+            return
+        if wanted:
+            yield found.ENDPOINT_DIFFERS(found=server, wanted=wanted)
+            return
+    if several and not wanted:
+        yield found.SEVERAL_CONTROL_PLANES(names=", ".join(place.control_planes))
+    elif wanted and place.answering and not place.having:
+        yield found.ENDPOINT_ANSWERS(version=place.answering, endpoint=wanted)
+
+
+def _even(count: int) -> Iterator[Finding]:
+    """etcd needs a majority. https://etcd.io/docs/v3.6/faq/#why-an-odd-number-of-cluster-members"""
+    if count % 2 == 0:
+        lost = count // 2 - 1
+        yield found.EVEN_CONTROL_PLANES(
+            count=count, lost=lost or "none", fewer=count - 1, more=count + 1
+        )
 
 
 def _differences(

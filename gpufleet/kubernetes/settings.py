@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_network
+import re
+from ipaddress import ip_address, ip_network
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -11,6 +12,9 @@ from gpufleet.core.settings import Fingerprint, RoleSettings, Url, matching
 from gpufleet.kubernetes.archives import expand, read_archive
 
 _VERSION = r"[0-9]+\.[0-9]+(\.[0-9]+)?"
+_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_DNS = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+API_PORT = 6443
 
 
 def _quoted(value: Any) -> Any:
@@ -26,10 +30,34 @@ def _network(value: str) -> str:
         raise ValueError("must be a network, such as 10.244.0.0/16") from error
 
 
+def _endpoint(value: str) -> str:
+    """host:port in lower case, with the API server's port where none is given."""
+    text = value.lower()
+    if _is_address(text, 6):
+        text = f"[{text}]"
+    host, _, port = text.rpartition(":") if re.search(r":[0-9]{1,5}$", text) else (text, "", "")
+    bracketed = host.startswith("[") and host.endswith("]") and _is_address(host[1:-1], 6)
+    named = bool(_DNS.fullmatch(host)) and len(host) <= 253 and not re.fullmatch(r"[0-9.]+", host)
+    number = int(port or API_PORT)
+    if not (bracketed or named or _is_address(host, 4)) or not 0 < number < 65536:
+        raise ValueError(
+            'must be a host or host:port, such as "k8s.lab.example.com" or "10.0.0.10:6443"'
+        )
+    return f"{host}:{number}"
+
+
+def _is_address(text: str, version: int) -> bool:
+    try:
+        return ip_address(text).version == version and "%" not in text
+    except ValueError:
+        return False
+
+
 Version = Annotated[
     str, BeforeValidator(_quoted), matching(_VERSION, "a minor or a version: 1.36 or 1.36.3")
 ]
 Network = Annotated[str, AfterValidator(_network)]
+Endpoint = Annotated[str, AfterValidator(_endpoint)]
 
 
 _PREFIX = r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?"
@@ -90,6 +118,12 @@ class KubernetesSettings(RoleSettings):
     )
     version: Version | None = Field(
         None, description='Minor or exact version, for example "1.36". Default: the catalog\'s.'
+    )
+    endpoint: Endpoint | None = Field(
+        None,
+        description="Address of the API server for all nodes and users, as host or host:port: your "
+        "load balancer, virtual IP address or DNS name. Required for several control planes; read "
+        "when the cluster is created. Default port: 6443.",
     )
     network: Literal["flannel", "none"] = Field(
         "flannel", description="Network between pods. `none`: you install one."

@@ -15,6 +15,7 @@ from gpufleet.node.settings import NodeSettings
 from gpufleet.node.unfinished import NOTHING_LEFT, Unfinished, completed
 from gpufleet.packages.added import unsure
 from gpufleet.role.listing import node_roles
+from gpufleet.role.place import NO_PLACE, Place
 from gpufleet.role.protocol import AnyRole, Removal, RemovalContext, RoleContext
 
 
@@ -94,9 +95,10 @@ def plan_removal(
     catalog: Catalog,
     left: Unfinished = NOTHING_LEFT,
     only: AnyRole | None = None,
+    place: Place = NO_PLACE,
 ) -> RemovalPlan:
     """The removal of what the host's record lists and unfinished runs began. `only`: of one role;
-    everything of the others stays."""
+    everything of the others stays. `place`: in the inventory."""
     left = left.of(only, catalog) if only else left
     roles = [role for role in node_roles() if only in (None, role)]
     known = completed(left, facts, catalog)
@@ -107,7 +109,7 @@ def plan_removal(
     added, kept, doubtful = _packages(entries, facts)
     changed = [path for path, digest in files if _differs(facts, path, digest)]
     written = (*(path for path, _ in files), *left.written)
-    parts = _parts(settings, facts, catalog, entries, written, roles)
+    parts = _parts(settings, facts, catalog, entries, written, place, roles)
     return RemovalPlan(
         owns=True,
         parts=parts,
@@ -138,6 +140,7 @@ def _parts(
     catalog: Catalog,
     entries: Mapping[str, RoleEntry],
     written: tuple[str, ...],
+    place: Place,
     roles: Sequence[AnyRole],
 ) -> tuple[tuple[AnyRole, Removal], ...]:
     """What each of these roles removes besides packages and files. The last one goes first."""
@@ -153,6 +156,7 @@ def _parts(
             facts.provenance.entry(role.entry).exists,
             spared,
             written,
+            place,
         )
         removal = role.removal(settings.of(role), leaving)
         if removal:

@@ -17,14 +17,25 @@ class Twin:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """What the plan of a host has to know of others."""
+
+    file: str = ""  # which other control planes of the run have it
+    server: str = ""  # host:port; whether a Kubernetes API answers there
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """A host's groups and neighbours."""
 
     groups: frozenset[str] = frozenset()
     control_planes: tuple[str, ...] = ()  # hosts of the group control_plane, in its order
+    position: int = 0  # among the control planes; 0 for a host that is none of them
     plane: Mapping[str, Any] = field(default_factory=dict)  # data of the first control plane
-    plane_runs: bool = True  # it is part of the run
+    absent: frozenset[str] = frozenset()  # control planes that are not part of the run
     twins: tuple[Twin, ...] = ()  # of hosts read before this one
+    having: tuple[str, ...] = ()  # other control planes of the run with the file of a Question
+    answering: str = ""  # version of the Kubernetes API at the server of a Question
 
 
 NO_PLACE = Place()

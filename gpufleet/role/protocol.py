@@ -15,7 +15,7 @@ from gpufleet.facts.record import RoleEntry
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.logins import Logins
 from gpufleet.packages.repository import RepositoryPlan
-from gpufleet.role.place import NO_PLACE, Place
+from gpufleet.role.place import NO_PLACE, Place, Question
 
 SettingsOf = TypeVar("SettingsOf", bound=RoleSettings)
 PlanOf = TypeVar("PlanOf")
@@ -52,6 +52,7 @@ class RemovalContext(Generic[EntryOf]):
     recorded: bool  # the record has the role
     spared: frozenset[int] = frozenset()  # processes on the GPUs that gpufleet itself stops
     written: tuple[str, ...] = ()  # every file of gpufleet's that goes
+    place: Place = NO_PLACE  # in the inventory
 
 
 class Removal:
@@ -111,6 +112,10 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
         """Roles that must have done their work, by name, with the oldest version that will do; "":
         any."""
         return {}
+
+    def question(self, settings: SettingsOf, facts: NodeFacts, place: Place) -> Question | None:
+        """What the plan has to know of other hosts."""
+        return None
 
     # The plan, and what is shown of it.
 

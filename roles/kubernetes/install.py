@@ -10,7 +10,7 @@ from gpufleet.host.operation import role
 from gpufleet.kubernetes.access import leads_elsewhere
 from gpufleet.kubernetes.conclude import conclude
 from gpufleet.kubernetes.job import kubernetes_job
-from gpufleet.kubernetes.operations import images, joining
+from gpufleet.kubernetes.operations import control_planes, images, joining
 from gpufleet.kubernetes.plan import KubernetesPlan
 from gpufleet.kubernetes.role import ROLE as KUBERNETES
 from gpufleet.node.catalog import load_catalog
@@ -70,6 +70,7 @@ def _apply(node: Node, plan: KubernetesPlan) -> None:
 
     joining.start("Start the control plane", plan, settings, installed)
     joining.install_network("Install the network of the pods", plan, manifest)
+    control_planes.join("Join the cluster as a control plane", plan, settings, installed)
     joining.join("Join the cluster", plan, settings, installed)
     joining.wait_ready("Wait until the node is Ready", plan)
     joining.fetch_access("Write the kubeconfig", plan, settings.kubeconfig)

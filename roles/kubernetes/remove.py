@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from gpufleet.kubernetes.operations import joining
+from gpufleet.kubernetes.operations import control_planes, joining
 from gpufleet.kubernetes.role import ROLE as KUBERNETES
 from gpufleet.node.operations.removal import RemovalNode
 from gpufleet.toolkit import operations as runtimes
 
 
 def first(node: RemovalNode) -> None:
-    """Take the host out of its cluster."""
+    """Take the host out of its cluster: workers, then control planes one by one, the first last."""
     plan = node.plan.of(KUBERNETES)
+    joining.reset(
+        "Take workers out of the cluster", plan.reset and plan.turn == "worker", plan.network
+    )
+    control_planes.leave("Take control planes out of the cluster", plan, "control-plane")
     joining.forget_access("Remove the kubeconfig", plan.kubeconfig if plan.reset else None)
-    joining.reset("Take the host out of its cluster", plan.reset, plan.network)
+    control_planes.leave("Take the last control plane out of the cluster", plan, "last")
 
 
 def before(node: RemovalNode) -> None:

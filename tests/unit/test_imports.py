@@ -25,7 +25,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "toolkit": ("facts", "host", "packages", "role", "driver"),
     "exporter": ("facts", "host", "packages", "role", "driver", "toolkit"),
     "kube": ("run", "host"),
-    "kubernetes": ("facts", "host", "packages", "role", "toolkit", "kube"),
+    "kubernetes": ("run", "facts", "host", "packages", "role", "toolkit", "kube"),
     "helm": ("packages", "kube"),
     "monitoring": ("host", "exporter", "kube", "helm"),
     "gpu_stack": (
@@ -49,6 +49,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "containerd",
         "toolkit",
         "exporter",
+        "kube",
         "kubernetes",
         "gpu_stack",
     ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,17 +9,13 @@ from pyinfra import host, state
 from pyinfra.api import FunctionCommand, Host, State, StringCommand
 
 from gpufleet.core.private_file import write_private
-from gpufleet.core.redact import redact
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.files import HOME
-from gpufleet.host.asking import answer, arguments, framed, is_connected
-from gpufleet.host.boundary import step
+from gpufleet.host.asking import framed
 from gpufleet.host.files import INCOMING, stamp
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import command, explain, script, stop, upload
-from gpufleet.host.sudo import run
-from gpufleet.host.trouble import SHOWN, refusal
 from gpufleet.kubernetes import findings as found
 from gpufleet.kubernetes.access import administrator, may_replace
 from gpufleet.kubernetes.kubeadm import (
@@ -28,9 +23,11 @@ from gpufleet.kubernetes.kubeadm import (
     init_configuration,
     join_configuration,
 )
+from gpufleet.kubernetes.operations.tokens import ask, token_of
 from gpufleet.kubernetes.plan import (
     BEGUN,
     JOINED,
+    LEAVING,
     MODULES,
     NETWORKED,
     READY,
@@ -40,9 +37,6 @@ from gpufleet.kubernetes.plan import (
 from gpufleet.kubernetes.settings import KubernetesSettings
 
 ADMIN = "/etc/kubernetes/admin.conf"
-TOKEN_MINUTES = 15
-NAMES_TOKEN = re.compile(r"failed to create or update bootstrap token with name \S+: ")
-TOKEN_PARTS = {"endpoint", "token", "hash", "version"}
 READY_SECONDS = 180
 NETWORK = "kube-flannel"  # namespace of templates/kubernetes/flannel.yaml.j2
 
@@ -66,15 +60,20 @@ def start(
     plan: KubernetesPlan, settings: KubernetesSettings, version: Callable[[], str | None]
 ) -> Commands:
     """
-    Start the control plane, unless the host is a worker.
+    Start the control plane where the cluster begins.
 
     + plan: of the host
     + settings: of the role
     + version: installed version, known when the step runs
     """
-    if plan.part != "control-plane" or plan.joined:
-        host.noop("the control plane runs" if plan.joined else "the host is a worker")
+    if not plan.initiates:
+        host.noop("the control plane runs" if plan.joined else "the cluster does not begin here")
         return
+    if plan.reset:
+        yield reset_command(plan.network)
+    if endpoint := settings.endpoint:
+        answers = found.ENDPOINT_ANSWERS(version="see below", endpoint=endpoint)
+        yield script("kubernetes/unanswered", explain(host.name, answers), endpoint)
     text = init_configuration(settings, version() or plan.version)
     yield from _kubeadm("init", text, plan, explain(host.name, found.INIT_FAILED()))
 
@@ -93,18 +92,31 @@ def join(
     if plan.part != "worker" or plan.joined:
         host.noop("the host is a node")
         return
-    there = state.inventory.get_host(plan.control_plane)
-    if there in state.failed_hosts or not there.connected:
-        yield stop(host.name, found.CONTROL_PLANE_FAILED(control_plane=there.name))
+    if not state.is_executing:
+        yield command("true")  # the token is made when the host joins
         return
-    token = _token(plan.control_plane)
-    installed = version() or plan.version
-    if version_tuple(installed)[:2] > version_tuple(token.version)[:2]:
-        problem = found.VERSION_AHEAD(installed=installed, cluster=token.version)
-        yield stop(host.name, problem)
+    if plan.reset:
+        yield reset_command(plan.network)
+    token = token_of(plan.sources)
+    problem = ahead(version() or plan.version, token)
+    if problem:
+        yield problem
         return
-    message = explain(host.name, found.JOIN_FAILED())
-    yield from _kubeadm("join", join_configuration(settings, token), plan, message)
+    yield from kubeadm_join(plan, settings, token, explain(host.name, found.JOIN_FAILED()))
+
+
+def ahead(installed: str, token: JoinToken) -> StringCommand | None:
+    """The command that stops a host with a newer minor than its control plane's."""
+    if version_tuple(installed)[:2] <= version_tuple(token.version)[:2]:
+        return None
+    return stop(host.name, found.VERSION_AHEAD(installed=installed, cluster=token.version))
+
+
+def kubeadm_join(
+    plan: KubernetesPlan, settings: KubernetesSettings, token: JoinToken, message: str, *done: str
+) -> Commands:
+    """The commands of `kubeadm join`. `message`: for its failure; `done`: files that exist then."""
+    yield from _kubeadm("join", join_configuration(settings, token), plan, message, *done)
 
 
 @operation
@@ -149,18 +161,20 @@ def fetch_access(plan: KubernetesPlan, path: str | None) -> Commands:
     if path is None or plan.part != "control-plane":
         host.noop("no kubeconfig is wanted of this host")
         return
-    yield FunctionCommand(_fetch, (path,), {})
+    yield FunctionCommand(_fetch, (path, plan.leads), {})
 
 
-def _fetch(state: State, host: Host, path: str) -> bool:
-    """Write it if it differs. Never printed, not even at -vvv."""
+def _fetch(state: State, host: Host, path: str, leads: bool) -> bool:
+    """Write it if it differs; that of a further control plane, which has its own user, only where
+    there is none. Never printed, not even at -vvv."""
     text = _access(host)
     file = Path(path).expanduser()
     try:
         there = file.read_text("utf-8", "replace") if file.is_file() else ""
         if not may_replace(there, text):
             raise Stopped(found.KUBECONFIG_OTHERS(path=path))
-        write_private(file, text)
+        if leads or not there.strip():
+            write_private(file, text)
     except OSError as error:
         problem = error.strerror or str(error)
         raise Stopped(found.KUBECONFIG_NOT_WRITTEN(path=path, problem=problem)) from error
@@ -171,7 +185,7 @@ def _access(host: Host) -> str:
     """The administrator's kubeconfig of a control plane: certificates and a server, nothing that
     runs programs or reads other files here. Raises Stopped."""
     try:
-        return administrator(_ask(host, framed(command("cat", ADMIN))))
+        return administrator(ask(host, framed(command("cat", ADMIN))))
     except ValueError as error:
         raise Stopped(found.ACCESS_UNUSABLE(problem=str(error))) from error
 
@@ -195,7 +209,7 @@ def _forget(state: State, host: Host, path: str) -> bool:
     file = Path(path).expanduser()
     if not file.is_file():
         return True
-    text = _ask(host, framed(command("sh", "-c", f"cat {ADMIN} 2>/dev/null || echo none")))
+    text = ask(host, framed(command("sh", "-c", f"cat {ADMIN} 2>/dev/null || echo none")))
     try:
         ours = text.strip() != "none" and may_replace(file.read_text("utf-8"), administrator(text))
     except ValueError:
@@ -216,44 +230,20 @@ def reset(needed: bool, network: str) -> Commands:
     if not needed:
         host.noop("the host is no node of gpufleet's")
         return
-    yield _reset(network)
+    yield reset_command(network)
 
 
-def _reset(network: str) -> StringCommand:
+def reset_command(network: str, member: str = "") -> StringCommand:
+    """kubeadm's reset, and more. `member`: the message where the host stays a member of etcd of a
+    cluster that it leaves alone."""
     messages = (explain(host.name, each()) for each in (found.RESET_FAILED, found.OTHER_CLUSTER))
-    return script("kubernetes/reset", *messages, BEGUN, JOINED, network, NETWORKED, READY)
+    done = (NETWORKED, READY) if member else (NETWORKED, READY, LEAVING)
+    return script("kubernetes/reset", *messages, member, BEGUN, JOINED, network, *done)
 
 
-def _kubeadm(verb: str, text: str, plan: KubernetesPlan, message: str) -> Commands:
-    if plan.reset:
-        yield _reset(plan.network)
+def _kubeadm(verb: str, text: str, plan: KubernetesPlan, message: str, *done: str) -> Commands:
     path = f"{INCOMING}/{stamp()}.yaml"
     yield command("install", "-d", "-m", "700", HOME, INCOMING)
     yield upload(text.encode(), path)  # for root alone: it may contain a token
-    yield script("kubernetes/kubeadm", message, BEGUN, JOINED, verb, path, ",".join(plan.ignored))
-
-
-def _token(control_plane: str) -> JoinToken:
-    """A token made on the control plane for this run. Never printed, not even at -vvv."""
-    there = state.inventory.get_host(control_plane)
-    asked = framed(script("kubernetes/token", str(TOKEN_MINUTES)))
-    ok, output = run(there, asked, **arguments(there))
-    lines = answer(output.stdout_lines) if ok else None
-    if not lines and not is_connected(there):
-        raise Stopped(found.CONTROL_PLANE_FAILED(control_plane=control_plane))
-    words = dict(line.partition(" ")[::2] for line in lines or ())
-    if not words.keys() >= TOKEN_PARTS:
-        text = " / ".join(line.strip() for line in output.stderr_lines if line.strip())
-        said = redact(NAMES_TOKEN.sub("", text))
-        problem = said[:SHOWN].rstrip(".") or "it printed nothing"
-        raise Stopped(found.NO_TOKEN(control_plane=control_plane, answer=problem))
-    return JoinToken(words["endpoint"], words["token"], words["hash"], words["version"])
-
-
-def _ask(there: Host, asked: StringCommand) -> str:
-    """What a host answers, without printing it. Raises Stopped where it does not."""
-    ok, output = run(there, asked, **arguments(there))
-    lines = answer(output.stdout_lines) if ok else None
-    if not lines:
-        raise Stopped(refusal(there, output.stderr_lines, step(state, there)))
-    return "\n".join(lines) + "\n"
+    ignored = ",".join(plan.ignored)
+    yield script("kubernetes/kubeadm", message, BEGUN, JOINED, verb, path, ignored, *done)

@@ -1,6 +1,9 @@
-# kubeadm.sh MESSAGE BEGUN JOINED init|join CONFIG IGNORED: run kubeadm with a configuration that is removed
+# kubeadm.sh MESSAGE BEGUN JOINED init|join CONFIG IGNORED [DONE]...: run kubeadm with a configuration that is removed
 # in any case. The file BEGUN exists until it has succeeded, then JOINED; both name the cluster once it is known.
+# DONE: further files that exist then.
 message=$1 begun=$2 joined=$3 verb=$4 config=$5 ignored=$6
+shift 6
+done=$*
 trap 'rm -f "$config"' EXIT
 out=$( (printf '' >"$begun") 2>&1) || fail "$message" "$out" # a full disk
 systemctl enable -q kubelet
@@ -8,6 +11,7 @@ set --
 [ "$verb" = init ] && set -- --skip-token-print
 [ -n "$ignored" ] && set -- "$@" "--ignore-preflight-errors=$ignored"
 if out=$(kubeadm "$verb" --config "$config" "$@" 2>&1 </dev/null); then
+    for file in $done; do : >"$file"; done
     identity >"$begun"
     mv "$begun" "$joined"
     exit 0
@@ -20,4 +24,4 @@ done)
 cause='StartContainer|CreatePodSandbox|ErrImage'
 systemctl is-active -q kubelet || cause='^[EF][0-9]|err='
 kubelet=$(journalctl -u kubelet --no-pager -o cat 2>/dev/null | grep -E "$cause" | tail -n 1 | cut -c 1-1000)
-fail "$message" "$(printf '%s\n' "$out" | grep -vi token | tail -n 5)" "$kubelet" "$logs"
+fail "$message" "$(printf '%s\n' "$out" | grep -viE 'token|certificate.?key|[0-9a-f]{64}' | tail -n 5)" "$kubelet" "$logs"

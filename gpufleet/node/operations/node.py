@@ -19,13 +19,14 @@ from gpufleet.host.asking import arguments
 from gpufleet.host.facts import read_facts
 from gpufleet.host.groups import is_cluster
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.operations.place import beside_plane, place_of
+from gpufleet.node.operations.place import beside_plane, informed, place_of
 from gpufleet.node.plan import NodePlan, describe, plan_again, plan_node
 from gpufleet.node.record import unusable
 from gpufleet.node.settings import NodeSettings, load_settings
 from gpufleet.packages.operations.locks import wait_before_planning
 from gpufleet.packages.operations.logins import node_logins
 from gpufleet.role.listing import node_roles
+from gpufleet.role.place import Place
 from gpufleet.role.result import RoleResult
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
@@ -104,7 +105,7 @@ def current_node(*, wait_until_idle: bool = True) -> Node | None:
     if problems:
         report.block(host, problems)
         return None
-    place = place_of(state, host, facts)
+    place = _place(settings, facts)
     plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins, place)
     if wait_until_idle and is_busy(facts) and not plan.converged(facts.loaded_driver):
         _fill_versions(part, plan, facts)
@@ -180,6 +181,14 @@ def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
         report.block(host, problems)
         return None
     return settings, facts
+
+
+def _place(settings: NodeSettings, facts: NodeFacts) -> Place:
+    """The host among the others, with what its roles have to know of them."""
+    place = place_of(state, host, facts)
+    asked = (role.question(settings.of(role), facts, place) for role in node_roles())
+    question = next(filter(None, asked), None)  # one role has one
+    return informed(state, host, place, question) if question else place
 
 
 def login_files(settings: NodeSettings) -> dict[str, tuple[str, str | None]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 from pyinfra.api import Host, State
@@ -11,10 +11,14 @@ from pyinfra.api.exceptions import NoGroupError
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.facts.model import NodeFacts
+from gpufleet.host.asking import answer, arguments, framed
+from gpufleet.host.shell import script
+from gpufleet.host.sudo import run
+from gpufleet.kube.operations.answering import kubernetes_at
 from gpufleet.node.plan import NodePlan
 from gpufleet.node.settings import NodeSettings
 from gpufleet.role.listing import node_roles
-from gpufleet.role.place import Place, Twin
+from gpufleet.role.place import Place, Question, Twin
 
 
 @dataclass(slots=True)
@@ -36,13 +40,23 @@ def place_of(state: State, host: Host, facts: NodeFacts) -> Place:
     values += [("MAC address", mac) for mac in facts.cluster_host.macs]
     firsts = [(key, seen.firsts.setdefault(key, host.name)) for key in values if key[1]]
     twins = tuple(Twin(name, *key) for key, name in firsts if name != host.name)
-    first = planes[0] if planes else host
     return Place(
         groups=frozenset(host.groups),
         control_planes=tuple(each.name for each in planes),
-        plane=first.data.dict() if planes else {},
-        plane_runs=state.is_host_in_limit(first),
+        position=planes.index(host) if host in planes else 0,
+        plane=planes[0].data.dict() if planes else {},
+        absent=frozenset(each.name for each in planes if not state.is_host_in_limit(each)),
         twins=twins,
+    )
+
+
+def informed(state: State, host: Host, place: Place, question: Question) -> Place:
+    """The place with the answer to a question about others."""
+    others = [each for each in _planes(state) if each is not host] if question.file else []
+    return replace(
+        place,
+        having=tuple(each.name for each in others if _has(state, each, question.file)),
+        answering=kubernetes_at(question.server) if question.server else "",
     )
 
 
@@ -79,3 +93,11 @@ def _planes(state: State) -> list[Host]:
         return list(state.inventory.get_group(CONTROL_PLANE))
     except NoGroupError:
         return []
+
+
+def _has(state: State, there: Host, path: str) -> bool:
+    """Whether a host of the run has a file; False where it cannot be asked."""
+    if not (state.is_host_in_limit(there) and there.connected) or there in state.failed_hosts:
+        return False
+    ok, output = run(there, framed(script("node/has_file", path)), **arguments(there))
+    return ok and answer(output.stdout_lines) == ["yes"]

@@ -21,6 +21,7 @@ from gpufleet.node import findings
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations import provenance
 from gpufleet.node.operations.node import facts_once_idle, is_busy, settings_and_facts
+from gpufleet.node.operations.place import place_of
 from gpufleet.node.operations.reading import LeftUnfinished
 from gpufleet.node.removal import RemovalPlan, plan_removal
 from gpufleet.node.settings import NodeSettings
@@ -59,14 +60,15 @@ def removal_target(only: AnyRole | None = None) -> RemovalNode | None:
     report = RunReport.of(state)
     part = report.host(host.name)
     part.leaves = True
-    plan = plan_removal(settings, facts, load_catalog(), left, only)
+    place = place_of(state, host, facts)
+    plan = plan_removal(settings, facts, load_catalog(), left, only, place)
     _fill_versions(part, plan)
     if is_busy(facts) and plan.owns:
         known = facts_once_idle(settings)
         if known is None:
             return None
         (settings, facts), left = known, _left()
-        plan = plan_removal(settings, facts, load_catalog(), left, only)
+        plan = plan_removal(settings, facts, load_catalog(), left, only, place)
         _fill_versions(part, plan)
     part.findings += plan.findings
     described = plan.describe()

@@ -457,3 +457,20 @@ def test_every_package_that_a_driver_is_built_with_is_looked_for() -> None:
     names = {name for found in load_catalog().distributions for name in found.build}
     assert "dkms" in names
     assert sorted(name for name in names if not re.search(families, name)) == []
+
+
+def test_the_api_server_of_a_node(host: FakeHost, shell: tuple[str, ...]) -> None:
+    """A control plane's kubelet asks its own; admin.conf has what users ask."""
+    long = "Q0E=" * 500
+    conf = "clusters:\n- cluster:\n    certificate-authority-data: {}\n    server: https://{}\n"
+    assert facts(host, shell).cluster_host.server == ""
+    host.file("/etc/kubernetes/kubelet.conf", conf.format(long, "10.0.0.1:6443"))
+    assert facts(host, shell).cluster_host.server == "https://10.0.0.1:6443"
+    host.file("/etc/kubernetes/admin.conf", conf.format(long, "k8s.lab:6443"))
+    host.file(
+        "/etc/kubernetes/manifests/kube-apiserver.yaml",
+        "metadata:\n  annotations:\n"
+        "    kubeadm.kubernetes.io/kube-apiserver.advertise-address.endpoint: 10.0.0.1:6443\n",
+    )
+    found = facts(host, shell).cluster_host
+    assert (found.server, found.advertised) == ("https://k8s.lab:6443", "10.0.0.1:6443")

@@ -1,0 +1,73 @@
+"""Control planes join their cluster, and leave it, one after the other: etcd counts its members."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyinfra import host, state
+
+from gpufleet.host.operation import Commands, one_by_one
+from gpufleet.host.shell import command, explain, script
+from gpufleet.kubernetes import findings as found
+from gpufleet.kubernetes.operations import joining
+from gpufleet.kubernetes.operations.tokens import token_with_key, withdraw
+from gpufleet.kubernetes.plan import LEAVING, NETWORKED, KubernetesPlan
+from gpufleet.kubernetes.removal import KubernetesRemoval, Turn
+from gpufleet.kubernetes.settings import KubernetesSettings
+from gpufleet.run.reporting import RunReport
+
+LEAVE_SECONDS = 60  # a load balancer takes some to see that a control plane is gone
+
+
+@one_by_one
+def join(
+    plan: KubernetesPlan, settings: KubernetesSettings, version: Callable[[], str | None]
+) -> Commands:
+    """
+    Join the cluster as a further control plane, with certificates that it holds meanwhile.
+
+    + plan: of the host
+    + settings: of the role
+    + version: installed version, known when the step runs
+    """
+    if plan.part != "control-plane" or plan.initiates or plan.joined:
+        host.noop("the host is no control plane that joins")
+        return
+    if not state.is_executing:
+        yield command("true")  # what it joins with is made when it does
+        return
+    if plan.reset:
+        yield joining.reset_command(plan.network)
+    installed = version() or plan.version
+    source, token = token_with_key(plan.sources, installed)
+    try:
+        problem = joining.ahead(installed, token)
+        if problem:
+            yield problem
+            return
+        message = explain(host.name, found.CONTROL_JOIN_FAILED())
+        yield from joining.kubeadm_join(plan, settings, token, message, NETWORKED)
+    finally:
+        if stays := withdraw(source):
+            RunReport.of(state).host(host.name).findings.append(stays)
+
+
+@one_by_one
+def leave(plan: KubernetesRemoval, turn: Turn) -> Commands:
+    """
+    Take a control plane out of its cluster and out of etcd.
+
+    + plan: of the removal
+    + turn: of the control planes that leave in this step
+    """
+    if not plan.reset or plan.turn != turn:
+        host.noop("it is not this host's turn")
+        return
+    if plan.whole:
+        yield joining.reset_command(plan.network)
+        return
+    yield script("kubernetes/leave", explain(host.name, found.QUORUM_AT_RISK()), LEAVING)
+    member = explain(host.name, found.MEMBER_STAYS())
+    yield joining.reset_command(plan.network, member)
+    message = explain(host.name, found.NODE_STAYS(path=LEAVING))
+    yield script("kubernetes/delete_node", message, str(LEAVE_SECONDS), LEAVING)

@@ -1,0 +1,91 @@
+"""What hosts join a cluster with, made on one of its control planes."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Sequence
+
+from pyinfra import state
+from pyinfra.api import Host, StringCommand
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.redact import redact
+from gpufleet.core.stopped import Stopped
+from gpufleet.host.asking import answer, arguments, framed, is_connected
+from gpufleet.host.boundary import step
+from gpufleet.host.shell import script
+from gpufleet.host.sudo import run
+from gpufleet.host.trouble import SHOWN, refusal
+from gpufleet.kubernetes import findings as found
+from gpufleet.kubernetes.kubeadm import JoinToken, certificates_configuration
+
+TOKEN_MINUTES = 15
+TOKEN_PARTS = {"endpoint", "token", "hash", "version"}
+NAMES_TOKEN = re.compile(r"failed to create or update bootstrap token with name \S+: ")
+KEY_BYTES = 32  # of an AES key
+
+
+def ask(there: Host, asked: StringCommand) -> str:
+    """What a host answers, without printing it. Raises Stopped where it does not."""
+    ok, output = run(there, asked, **arguments(there))
+    lines = answer(output.stdout_lines) if ok else None
+    if not lines:
+        raise Stopped(refusal(there, output.stderr_lines, step(state, there)))
+    return "\n".join(lines) + "\n"
+
+
+def token_of(sources: Sequence[str]) -> JoinToken:
+    """A token of the first control plane that makes one. Raises Stopped."""
+    return _first(sources, _token)[1]
+
+
+def token_with_key(sources: Sequence[str], version: str) -> tuple[str, JoinToken]:
+    """The control plane's name and its token for a further one: with a key made for this, and the
+    certificates in the cluster, which withdraw() removes. Raises Stopped."""
+    key = secrets.token_hex(KEY_BYTES)
+    text = certificates_configuration(key, version)
+    return _first(sources, lambda there: _token(there, key, text))
+
+
+def withdraw(source: str) -> Finding | None:
+    """Remove the certificates from the cluster; the finding where that is not possible."""
+    there = state.inventory.get_host(source)
+    try:
+        ok, _ = run(there, script("kubernetes/withdraw"), **arguments(there))
+    except Exception:  # noqa: BLE001 - whatever it is, they expire
+        ok = False
+    return None if ok else found.CERTIFICATES_STAY(control_plane=source)
+
+
+def _first(sources: Sequence[str], make: Callable[[Host], JoinToken]) -> tuple[str, JoinToken]:
+    """The first control plane that makes a token, and the token."""
+    problems: list[Finding] = []
+    for name in sources:
+        there = state.inventory.get_host(name)
+        if there in state.failed_hosts or not there.connected:
+            continue
+        try:
+            return name, make(there)
+        except Stopped as error:
+            problems += error.findings
+    if problems and len(sources) == 1:
+        raise Stopped(*problems)
+    raise Stopped(found.CONTROL_PLANE_FAILED(control_plane=" or ".join(sources)), *problems)
+
+
+def _token(there: Host, key: str = "", config: str = "") -> JoinToken:
+    """A token that lives minutes. Never printed, not even at -vvv."""
+    words = ("certificates",) if key else ()
+    asked = framed(script("kubernetes/token", str(TOKEN_MINUTES), *words))
+    how = {**arguments(there), **({"_stdin": config.splitlines()} if key else {})}
+    ok, output = run(there, asked, **how)
+    lines = answer(output.stdout_lines) if ok else None
+    if not lines and not is_connected(there):
+        raise Stopped(found.CONTROL_PLANE_FAILED(control_plane=there.name))
+    said = dict(line.partition(" ")[::2] for line in lines or ())
+    if not said.keys() >= TOKEN_PARTS:
+        text = " / ".join(line.strip() for line in output.stderr_lines if line.strip())
+        problem = redact(NAMES_TOKEN.sub("", text))[:SHOWN].rstrip(".") or "it printed nothing"
+        raise Stopped(found.NO_TOKEN(control_plane=there.name, answer=problem))
+    return JoinToken(said["endpoint"], said["token"], said["hash"], said["version"], key)
