@@ -55,7 +55,7 @@ class Bench:
             return original(connector, command, *rest, **how)
 
         monkeypatch.setattr(FakeConnector, "run_shell_command", noted)
-        quick = {"fake_delay": 0.0, "fake_delay_jitter": 0.0}
+        quick = {"fake_delay": 0.01, "fake_delay_jitter": 0.0}  # others get their turn
         usual = {"gpufleet-token": framed_lines(ANSWER)}
         names = [f"@fake/{name}" for name in PLANES]
         hosts = [
