@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from gpufleet.facts.model import NodeFacts
+from gpufleet.facts.parse import parse_node_facts
 from gpufleet.kubernetes.kubeadm import (
     JoinToken,
     certificates_configuration,
@@ -27,6 +29,7 @@ from tests.unit.hosts import record_of
 from tests.unit.kubernetes.test_kubeadm_files import settings_of
 from tests.unit.kubernetes.test_kubernetes_plan import ROOM, codes, host, joined, node_of, plan_of
 
+ROOT = Path(__file__).resolve().parents[3]
 PLANES = ("cp-1", "cp-2", "cp-3")
 ENDPOINT = "k8s.lab:6443"
 KEY = "ab" * 32
@@ -132,6 +135,24 @@ def test_gates(facts: NodeFacts, where: Place, endpoint: str | None, expected: l
     if endpoint is None:
         where = replace(where, plane={"kubernetes_enabled": True})
     assert found_of(facts, where, endpoint) == expected
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "expected"),
+    [("10.89.3.1:39841", []), ("10.89.3.5:6443", ["GF992"]), (None, ["GF958"])],
+)
+def test_a_host_of_a_real_cluster(endpoint: str | None, expected: list[str]) -> None:
+    """The capture is of the third control plane of tests/hosts/test_control_planes.py."""
+    name = "tests/unit/facts/captures/ubuntu2404-control-plane-sandbox.txt"
+    facts = parse_node_facts((ROOT / name).read_text().splitlines())
+    where = place(2, endpoint=endpoint or "")
+    if endpoint is None:
+        where = replace(where, plane={"kubernetes_enabled": True})
+    found = found_of(facts, where, endpoint)
+    others = {"GF932", "GF325"}  # of the machine that it ran on, and of its mirror
+    assert [code for code in found if code not in others] == expected
+    plan = plan_of(facts, where, endpoint=endpoint)
+    assert (plan.joined, plan.networks, plan.waits, plan.reset) == (True, False, False, False)
 
 
 def asked(paths: Sequence[str], where: Place, endpoint: str | None = ENDPOINT) -> Question | None:
