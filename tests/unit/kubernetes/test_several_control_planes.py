@@ -18,7 +18,7 @@ from gpufleet.kubernetes.kubeadm import (
     init_configuration,
     join_configuration,
 )
-from gpufleet.kubernetes.plan import BEGUN, JOINED, LEAVING, NETWORKED, READY
+from gpufleet.kubernetes.plan import BEGUN, JOINED, KUBELET, LEAVING, NETWORKED, READY
 from gpufleet.kubernetes.role import ROLE
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import steps
@@ -164,9 +164,35 @@ def test_others_are_asked_only_where_a_cluster_would_begin() -> None:
     assert asked([], place(0)) == Question(JOINED, ENDPOINT)
     assert asked([], place(0, ("cp-1",)), None) == Question("", "")
     assert asked([BEGUN], place(0)) == Question(JOINED, "")  # the API may be its own
-    assert asked([JOINED, READY], place(0)) is None
+    assert asked([JOINED, READY, KUBELET], place(0)) is None
+    assert asked([JOINED, READY], place(0)) == Question(JOINED, ENDPOINT)  # reset by hand
     assert asked([], place(1)) is None
     assert asked([], place(None)) is None
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        (place(0, ("cp-1",)), ["GF292"]),
+        (place(0), ["GF292"]),  # none of the others is a node
+        (place(0, having=("cp-2",)), []),
+        (place(1), []),
+    ],
+)
+def test_one_that_was_reset_by_hand_joins_the_others(where: Place, expected: list[str]) -> None:
+    paths = joined().cluster_host.paths - {KUBELET}
+    facts = joined(cluster_host=replace(ROOM, paths=paths))
+    assert found_of(facts, where) == expected
+    plan = plan_of(facts, where, endpoint=ENDPOINT)
+    assert (plan.joined, plan.reset) == (False, True)
+
+
+def test_a_new_first_control_plane_does_not_make_the_others_strangers() -> None:
+    settings = settings_of(endpoint=ENDPOINT)
+    node = joined(cluster_host=replace(joined().cluster_host, authorities=frozenset({"a"})))
+    plan = plan_of(node, place(1), endpoint=ENDPOINT)
+    assert not list(ROLE.beside(plan, settings, node, host()))
+    assert list(ROLE.beside(plan, settings_of(), node, host()))
 
 
 @pytest.mark.parametrize(
