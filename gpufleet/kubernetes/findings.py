@@ -109,13 +109,13 @@ SEVERAL_CONTROL_PLANES = blocker(
     "or leave one host in the group control_plane.",
 )
 EVEN_CONTROL_PLANES = warning(
-    "GF990",
+    "GF080",
     "Even number of control planes",
     "The group control_plane has {count} hosts: etcd stands the loss of {lost}, as with {fewer}.",
     "Use {fewer} or {more}.",
 )
 ENDPOINT_ANSWERS = blocker(
-    "GF991",
+    "GF081",
     "Another cluster answers at the endpoint",
     "A Kubernetes API ({version}) answers at {endpoint}, and no control plane of the run is a node "
     "of a cluster.",
@@ -123,14 +123,14 @@ ENDPOINT_ANSWERS = blocker(
     "that answers, run with one of its control planes too.",
 )
 ENDPOINT_DIFFERS = blocker(
-    "GF992",
+    "GF082",
     "Endpoint of a cluster does not change",
     "The cluster's endpoint is {found}, kubernetes_endpoint is {wanted}. It is in the certificates "
     "and settings of all nodes.",
     'Set kubernetes_endpoint = "{found}", or destroy the cluster and create it again.',
 )
 NO_ENDPOINT = blocker(
-    "GF993",
+    "GF083",
     "Cluster was created without an endpoint",
     "The cluster's API server is known as {found}, an address of this host alone: no other control "
     "plane can join.",
@@ -138,33 +138,33 @@ NO_ENDPOINT = blocker(
     "kubernetes_endpoint.",
 )
 CONTROL_JOIN_FAILED = blocker(
-    "GF994",
+    "GF084",
     "Control plane did not join the cluster",
     "The command kubeadm join failed. Its output and the logs of its pods follow.",
     "Correct the cause and run again: the host is reset first. The etcd member of a control plane "
     "that is lost for good has to be removed before: docs/bare-hosts.md.",
 )
 CERTIFICATES_STAY = warning(
-    "GF995",
+    "GF085",
     "Certificates of the join are still in the cluster",
     "The Secret kubeadm-certs could not be removed through {control_plane}. It is encrypted with a "
     "key that existed in this run alone, and expires after two hours.",
     "To remove it now: kubectl -n kube-system delete secret kubeadm-certs",
 )
 QUORUM_AT_RISK = blocker(
-    "GF996",
+    "GF086",
     "Without this control plane, the cluster would stop",
     "The other control planes must have a majority without this host. What was found follows.",
     "Repair the other control planes, or remove the lost ones (docs/bare-hosts.md), and run again.",
 )
 MEMBER_STAYS = blocker(
-    "GF997",
+    "GF087",
     "Control plane did not leave etcd",
     "The command kubeadm reset could not remove the host's etcd member. Its output follows.",
     "Remove the member on another control plane (docs/bare-hosts.md), and run again.",
 )
 NODE_STAYS = blocker(
-    "GF998",
+    "GF088",
     "Node is still listed in its cluster",
     "The host has left the cluster, but its Node could not be deleted. The output follows.",
     "Correct the cause and run again, or run kubectl delete node and remove {path} on the host.",

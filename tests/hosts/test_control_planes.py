@@ -181,7 +181,7 @@ def test_the_api_answers_without_one_of_them(site: Site, created: None) -> None:
         report = site.deploy("destroy_cluster", other.name)
         codes = report["output"]
         assert report["status"] != 0
-        assert "GF996" in codes
+        assert "GF086" in codes
         assert "1 of 2 other control planes are Ready, 2 have to be" in codes
         assert site.members(other) == 3
     finally:
@@ -211,7 +211,7 @@ def test_another_endpoint_is_refused(site: Site, created: None) -> None:
     finally:
         site.inventory.write_text(text)
     assert done.returncode != 0
-    assert "GF992" in done.stdout + done.stderr
+    assert "GF082" in done.stdout + done.stderr
 
 
 def test_destroy_leaves_the_hosts_as_before(

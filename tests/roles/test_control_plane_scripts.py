@@ -107,9 +107,9 @@ def test_no_cluster_begins_where_another_answers(
     bench: Bench, said: str, status: int, expected: int
 ) -> None:
     bench.kubectl(said, status)
-    done = bench.run("unanswered", "GF991 message", "k8s.lab:6443")
+    done = bench.run("unanswered", "GF081 message", "k8s.lab:6443")
     assert done.returncode == expected
-    assert done.stderr.startswith("GF991 message") is bool(expected)
+    assert done.stderr.startswith("GF081 message") is bool(expected)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_control_plane_leaves_only_if_the_others_can_do_without(
 ) -> None:
     bench.kubectl(nodes)
     leaving = bench.folder / "leaving"
-    done = bench.run("leave", "GF996 message", str(leaving))
+    done = bench.run("leave", "GF086 message", str(leaving))
     assert done.returncode == expected, done.stderr
     assert leaving.exists() is not expected
     if not expected:
@@ -138,21 +138,21 @@ def test_a_control_plane_leaves_only_if_the_others_can_do_without(
 
 def test_a_cluster_that_does_not_answer_is_not_left(bench: Bench) -> None:
     bench.kubectl("connection refused", status=1)
-    done = bench.run("leave", "GF996 message", str(bench.folder / "leaving"))
+    done = bench.run("leave", "GF086 message", str(bench.folder / "leaving"))
     assert (done.returncode, "connection refused" in done.stderr) == (1, True)
     (bench.folder / "etc" / "admin.conf").unlink()
-    assert bench.run("leave", "GF996 message", str(bench.folder / "leaving")).returncode == 0
+    assert bench.run("leave", "GF086 message", str(bench.folder / "leaving")).returncode == 0
 
 
 def test_the_node_goes_with_the_access_that_was_kept(bench: Bench) -> None:
     leaving = bench.folder / "leaving"
     leaving.touch()
     bench.kubectl("the load balancer still leads here", status=1)
-    assert bench.run("delete_node", "GF998 message", "1", str(leaving)).returncode == 1
+    assert bench.run("delete_node", "GF088 message", "1", str(leaving)).returncode == 1
     assert leaving.exists()
-    assert bench.run("delete_node", "GF998 message", "5", str(leaving)).returncode == 0
+    assert bench.run("delete_node", "GF088 message", "5", str(leaving)).returncode == 0
     assert not leaving.exists()
     assert len(bench.log) == 3
     assert all("delete node cp-2 --ignore-not-found" in line for line in bench.log)
-    assert bench.run("delete_node", "GF998 message", "1", str(leaving)).returncode == 0
+    assert bench.run("delete_node", "GF088 message", "1", str(leaving)).returncode == 0
     assert len(bench.log) == 3

@@ -145,7 +145,7 @@ def test_certificates_that_stay_are_a_finding(monkeypatch: pytest.MonkeyPatch) -
     bench = Bench(monkeypatch, cp1={"gpufleet-withdraw": {"success": False}})
     bench.run(joins(plans("cp-1")))
     (part,) = [each for each in bench.report.gather() if each.name == "@fake/cp-3"]
-    assert [finding.code for finding in part.findings] == ["GF995"]
+    assert [finding.code for finding in part.findings] == ["GF085"]
 
 
 @pytest.mark.parametrize("gone", [True, False])

@@ -110,21 +110,21 @@ GATES: list[tuple[NodeFacts, Place, str | None, list[str]]] = [
     (host(), place(0), None, ["GF958"]),
     (host(), place(0, ("cp-1",)), None, []),
     (host(), place(0, ("cp-1",)), ENDPOINT, []),
-    (host(), place(0, ("cp-1", "cp-2")), ENDPOINT, ["GF990"]),
+    (host(), place(0, ("cp-1", "cp-2")), ENDPOINT, ["GF080"]),
     (host(), place(1, ("cp-1", "cp-2")), ENDPOINT, []),  # said once
-    (host(), place(0, answering="v1.36.3"), ENDPOINT, ["GF991"]),
+    (host(), place(0, answering="v1.36.3"), ENDPOINT, ["GF081"]),
     (host(), place(0, answering="v1.36.3", having=("cp-2",)), ENDPOINT, []),
     (node_at(f"https://{ENDPOINT}"), place(0), ENDPOINT, []),
-    (node_at("https://old.lab:6443"), place(0), ENDPOINT, ["GF992"]),
-    (node_at("https://old.lab:6443"), place(0, ("cp-1",)), ENDPOINT, ["GF992"]),
+    (node_at("https://old.lab:6443"), place(0), ENDPOINT, ["GF082"]),
+    (node_at("https://old.lab:6443"), place(0, ("cp-1",)), ENDPOINT, ["GF082"]),
     (node_at("https://old.lab:6443"), place(0), None, ["GF958"]),
     (node_at("https://old.lab:6443"), place(0, ("cp-1",)), None, []),
-    (node_at(OWN), place(0), ENDPOINT, ["GF993"]),
-    (node_at(OWN), place(0), None, ["GF993"]),
+    (node_at(OWN), place(0), ENDPOINT, ["GF083"]),
+    (node_at(OWN), place(0), None, ["GF083"]),
     (node_at(OWN), place(0, ("cp-1",)), None, []),
-    (node_at(OWN), place(0, ("cp-1",)), ENDPOINT, ["GF992"]),
+    (node_at(OWN), place(0, ("cp-1",)), ENDPOINT, ["GF082"]),
     (node_at(OWN), place(0, endpoint="10.0.0.1:6443"), "10.0.0.1:6443", []),
-    (node_at(OWN, ""), place(None, ("cp-1",)), ENDPOINT, ["GF992"]),  # a worker
+    (node_at(OWN, ""), place(None, ("cp-1",)), ENDPOINT, ["GF082"]),  # a worker
     (host(), place(1, endpoint="b.lab:6443"), ENDPOINT, ["GF960"]),
     (host(), place(None, endpoint="b.lab:6443"), ENDPOINT, ["GF960"]),
 ]
@@ -139,7 +139,7 @@ def test_gates(facts: NodeFacts, where: Place, endpoint: str | None, expected: l
 
 @pytest.mark.parametrize(
     ("endpoint", "expected"),
-    [("10.89.3.1:39841", []), ("10.89.3.5:6443", ["GF992"]), (None, ["GF958"])],
+    [("10.89.3.1:39841", []), ("10.89.3.5:6443", ["GF082"]), (None, ["GF958"])],
 )
 def test_a_host_of_a_real_cluster(endpoint: str | None, expected: list[str]) -> None:
     """The capture is of the third control plane of tests/hosts/test_control_planes.py."""
