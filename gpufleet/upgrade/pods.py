@@ -15,10 +15,11 @@ MIRROR = "kubernetes.io/config.mirror"  # annotation of a static pod
 GPU = "nvidia.com/"  # resources
 DEVICES = ("/dev", "/run/nvidia", "/var/run/nvidia", "/var/lib/kubelet/device-plugins",
            "/var/lib/kubelet/pod-resources")  # fmt: skip
-RUNTIME = "nvidia"  # RuntimeClass
+RUNTIME = "nvidia"  # RuntimeClass, and the beginning of others: nvidia-cdi
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 NONE = ("", "void", "none")
 ENDED = ("Succeeded", "Failed")
+REPLACED = ("ReplicaSet", "ReplicationController", "StatefulSet")  # by the same pod elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,28 +57,30 @@ def sort_pods(pods: Iterable[Pod], policy: Policy) -> Leaving:
         if (pod.get("status") or {}).get("phase") in ENDED:
             continue
         uses = uses_gpu(pod)
-        if owner_of(pod) == "DaemonSet" and STAYS not in _labels(pod):
+        if owner_of(pod) == "DaemonSet" and _labels(pod).get(STAYS) != "true":
             clients += [pod] if uses else []
         elif not uses and (not policy.every or _is_fixed(pod)):
             continue
         elif pod["metadata"].get("deletionTimestamp"):
             going.append(name_of(pod))
-        elif why := _why_waited(pod, policy):
+        elif why := _why_waited(pod, policy, uses=uses):
             waited[name_of(pod)] = why
         else:
             evict.append(pod)
     return Leaving(tuple(evict), waited, tuple(clients), tuple(going))
 
 
-def _why_waited(pod: Pod, policy: Policy) -> str:
-    """Why a pod is not evicted; "" if it is."""
+def _why_waited(pod: Pod, policy: Policy, *, uses: bool) -> str:
+    """Why a pod is not evicted; "" if it is. `uses`: a GPU. Such a pod of an unknown controller may be
+    a training run, as those of PyTorchJob, MPIJob and RayCluster are: it is lost by an eviction."""
     owner = owner_of(pod)
     if _labels(pod).get(STAYS) == "true":
         return f"it has the label {STAYS}=true"
     if _is_static(pod):
         return "it is a static pod of the kubelet"
-    if owner == "Job" and policy.jobs == "wait":
-        return "it is of a Job (upgrade_jobs)"
+    lost = owner == "Job" or (uses and owner and owner not in REPLACED)
+    if lost and policy.jobs == "wait":
+        return f"it is of a {one_line(owner)} (upgrade_jobs)"
     if not owner and not policy.unmanaged:
         return "it has no controller that would replace it (upgrade_evict_unmanaged)"
     if _has_empty_dir(pod) and not policy.empty_dir:
@@ -88,7 +91,7 @@ def _why_waited(pod: Pod, policy: Policy) -> str:
 def uses_gpu(pod: Pod) -> bool:
     """Whether a pod holds a GPU, or the libraries of the driver."""
     spec = pod.get("spec") or {}
-    if spec.get("runtimeClassName") == RUNTIME or spec.get("resourceClaims"):
+    if str(spec.get("runtimeClassName")).startswith(RUNTIME) or spec.get("resourceClaims"):
         return True
     if any(_is_device((volume.get("hostPath") or {}).get("path")) for volume in _volumes(pod)):
         return True
@@ -144,6 +147,14 @@ def gpus_of(node: Mapping[str, Any]) -> dict[str, str]:
     return {name: count for name, count in found.items() if count != "0"}
 
 
+def gpu_of(offered: Iterable[str]) -> str:
+    """The resource that a pod which checks a node requests: a GPU, or a part of one, before other
+    devices of NVIDIA's, such as network interfaces; "" without any."""
+    order = (f"{GPU}gpu", f"{GPU}mig-", GPU)
+    found = [name for begins in order for name in sorted(offered) if name.startswith(begins)]
+    return next(iter(found), "")
+
+
 def less(before: Mapping[str, str], now: Mapping[str, str]) -> str:
     """What a node offers less than before, as text; "" if nothing."""
     lacking = [f"{name}: {now.get(name, '0')} of {count}" for name, count in before.items()
@@ -195,8 +206,9 @@ def _container_uses(container: Mapping[str, Any]) -> bool:
     limits = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
     if any(name.startswith(GPU) for name in limits) or resources.get("claims"):
         return True
-    values = {each.get("name"): each.get("value") for each in container.get("env") or ()}
-    return VISIBLE in values and (values[VISIBLE] or "") not in NONE
+    values = {each.get("name"): each for each in container.get("env") or ()}
+    visible = values.get(VISIBLE) or {}
+    return bool(visible.get("valueFrom")) or (visible.get("value") or "") not in NONE
 
 
 def _containers(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:

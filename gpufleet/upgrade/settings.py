@@ -84,7 +84,9 @@ class UpgradeSettings(RoleSettings):
         "that use GPUs leave last and come back before the node is returned; their others stay.",
     )
     jobs: Literal["wait", "evict"] = Field(
-        "wait", description="Pods of Jobs: wait for their end, or evict them."
+        "wait",
+        description="Pods of Jobs, and pods with GPUs of controllers other than ReplicaSet, "
+        "ReplicationController and StatefulSet: wait for their end, or evict them.",
     )
     evict_empty_dir: bool = Field(
         False, description="Evict pods with an emptyDir, whose data is lost."

@@ -26,6 +26,7 @@ from gpufleet.upgrade.pods import (
     Pod,
     Policy,
     check_pod,
+    gpu_of,
     gpus_of,
     less,
     name_of,
@@ -119,10 +120,8 @@ class ClusterNodes:
         if problem:
             return problem
         mark = mark_of(self._node(name))
-        gpus = sorted(mark.get("gpus") or {})
-        if not gpus:
-            return ""
-        return self._pod_checked(name, image, gpus[0], seconds)
+        gpu = gpu_of(mark.get("gpus") or {})
+        return self._pod_checked(name, image, gpu, seconds) if gpu else ""
 
     def give_back(self, host: str) -> None:
         """Give the node its earlier state; one that was deleted has none."""

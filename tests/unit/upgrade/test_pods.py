@@ -24,6 +24,7 @@ from gpufleet.upgrade.pods import (
     STAYS,
     Policy,
     check_pod,
+    gpu_of,
     gpus_of,
     less,
     sort_pods,
@@ -61,6 +62,8 @@ def evicted(*pods: dict[str, Any], **policy: Any) -> list[str]:
         {"initContainers": [{"resources": {"requests": {"nvidia.com/mig-1g.10gb": 1}}}]},
         {"containers": [{"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}]},
         {"runtimeClassName": "nvidia"},
+        {"runtimeClassName": "nvidia-cdi"},
+        {"containers": [{"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": {"x": {}}}]}]},
         {"resourceClaims": [{"name": "gpu"}]},
         {"volumes": [{"hostPath": {"path": "/dev/nvidia0"}}]},
         {"volumes": [{"hostPath": {"path": "/dev/"}}]},
@@ -104,6 +107,32 @@ def test_what_is_waited_for() -> None:
     assert list(found.waited) == [f"ns/{each['metadata']['name']}" for each in pods]
     policy = {"jobs": "evict", "unmanaged": True, "empty_dir": True}
     assert evicted(*pods, **policy) == ["job", "alone", "data"]
+
+
+@pytest.mark.parametrize("owner", ["PyTorchJob", "MPIJob", "RayCluster", "Workflow"])
+def test_gpu_work_of_other_controllers_is_waited_for(owner: str) -> None:
+    found = sort_pods([pod("p", owner)], Policy())
+    assert found.waited == {"ns/p": f"it is of a {owner} (upgrade_jobs)"}
+    assert not found.evict
+    assert evicted(pod("p", owner), jobs="evict") == ["p"]
+    assert evicted(pod("p", owner, spec={}), every=True) == ["p"]
+
+
+@pytest.mark.parametrize("owner", ["ReplicaSet", "ReplicationController", "StatefulSet"])
+def test_pods_that_are_replaced_are_evicted(owner: str) -> None:
+    assert evicted(pod("p", owner)) == ["p"]
+
+
+def test_a_label_that_is_not_true_changes_nothing() -> None:
+    found = sort_pods([pod("plugin", "DaemonSet", labels={STAYS: "false"})], Policy())
+    assert found.empty
+    assert len(found.clients) == 1
+
+
+def test_a_node_is_checked_with_a_gpu_and_no_other_device() -> None:
+    assert gpu_of(["nvidia.com/cx7", "nvidia.com/gpu"]) == "nvidia.com/gpu"
+    assert gpu_of(["nvidia.com/cx7", "nvidia.com/mig-1g.10gb"]) == "nvidia.com/mig-1g.10gb"
+    assert gpu_of([]) == ""
 
 
 def test_pods_that_have_ended_or_are_ending() -> None:
