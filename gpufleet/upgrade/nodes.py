@@ -51,6 +51,15 @@ def why_not_begun(node: Node, run: str) -> str:
     return "" if is_ready(node) else "the node is not Ready"
 
 
+def why_not_ours(node: Node | None, run: str) -> str:
+    """Why a node is not the one that this run has drained; "" if it is."""
+    if node is None:
+        return "the node is not in the cluster any more"
+    if mark_of(node).get("run") != run:
+        return "the node has no mark of the run: it was replaced, or another user removed it"
+    return ""
+
+
 def cordoning(node: Node, run: str, since: str, gpus: Mapping[str, str] = NO_GPUS) -> Patch | None:
     """The merge patch that takes a node out of service; None if this run has done it.
 
@@ -115,8 +124,11 @@ def tainting(node: Node, run: str, *, there: bool, clients: Sequence[str] = ()) 
     return patch
 
 
-def leaving_behind(node: Node, reason: str) -> Patch:
-    """The merge patch for a node whose roll-back failed: cordoned, tainted, with the reason."""
+def leaving_behind(node: Node, run: str, reason: str) -> Patch | None:
+    """The merge patch for a node whose roll-back failed: cordoned, tainted, with the reason; None
+    for another node of its name."""
+    if why_not_ours(node, run):
+        return None
     others = [each for each in _taints(node) if each.get("key") not in (TAINT, FAILED)]
     return {
         "metadata": {

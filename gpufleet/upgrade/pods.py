@@ -71,8 +71,8 @@ def sort_pods(pods: Iterable[Pod], policy: Policy) -> Leaving:
 
 
 def _why_waited(pod: Pod, policy: Policy, *, uses: bool) -> str:
-    """Why a pod is not evicted; "" if it is. `uses`: a GPU. Such a pod of an unknown controller may be
-    a training run, as those of PyTorchJob, MPIJob and RayCluster are: it is lost by an eviction."""
+    """Why a pod is not evicted; "" if it is. `uses`: a GPU. Such a pod of an unknown
+    controller, as PyTorchJob or RayCluster, may be a training run, which an eviction ends."""
     owner = owner_of(pod)
     if _labels(pod).get(STAYS) == "true":
         return f"it has the label {STAYS}=true"

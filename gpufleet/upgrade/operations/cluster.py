@@ -20,6 +20,7 @@ from gpufleet.upgrade.nodes import (
     returning,
     tainting,
     why_not_begun,
+    why_not_ours,
 )
 from gpufleet.upgrade.pods import (
     Leaving,
@@ -84,8 +85,10 @@ class ClusterNodes:
         if stays := [pod for pod in leaving.clients if tolerates(pod, TAINT)]:
             return Round(given_up=f"DaemonSet of {name_of(stays[0])} tolerates every taint: it "
                          "would use the GPUs during the change")  # fmt: skip
-        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        self._patch(name, lambda found: cordoning(found, self.run, since, gpus_of(found)))
+        if why_not_ours(node, self.run):
+            if reason := self._cordoned(name):
+                return Round(given_up=reason)
+            leaving = sort_pods(self._pods(name), policy)  # some came before it was cordoned
         if leaving.empty:
             return Round(drained=self._clients_left(name, leaving))
         return self._evicted(name, leaving)
@@ -94,14 +97,15 @@ class ClusterNodes:
         """Let the clients of DaemonSets go and wait for their end; "" or why they did not."""
         name = self.nodes[host]
         ends = time.monotonic() + LEAVES
-        leaving = sort_pods(self._pods(name), policy)
-        while not self._clients_left(name, leaving):
-            if time.monotonic() > ends or self.stopping.wait(POLL):
-                break
+        while True:
+            if reason := why_not_ours(self.api.find(f"/api/v1/nodes/{name}"), self.run):
+                return reason
             leaving = sort_pods(self._pods(name), policy)
-        else:
-            return ""
-        return f"pods do not end: {', '.join(name_of(pod) for pod in leaving.clients)}"
+            if leaving.empty and self._clients_left(name, leaving):
+                return ""
+            if time.monotonic() > ends or self.stopping.wait(POLL):
+                there = [*map(name_of, (*leaving.evict, *leaving.clients))]
+                return f"pods do not end: {', '.join((*there, *leaving.waited, *leaving.going))}"
 
     def check(self, host: str, image: str, seconds: float) -> str:
         """With the clients back, the node offers what it did, and a pod sees its GPU; "" or why
@@ -131,7 +135,19 @@ class ClusterNodes:
     def leave_behind(self, host: str, reason: str) -> None:
         """Keep everything away from the node, and say why on it."""
         if self.api.find(f"/api/v1/nodes/{self.nodes[host]}"):
-            self._patch(self.nodes[host], lambda node: leaving_behind(node, reason))
+            self._patch(self.nodes[host], lambda node: leaving_behind(node, self.run, reason))
+
+    def _cordoned(self, name: str) -> str:
+        """Cordon a node, unless others were faster: "" or what they did."""
+        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+        def patch(found: Mapping[str, Any]) -> Any:
+            if why_not_begun(found, self.run):
+                return None
+            return cordoning(found, self.run, since, gpus_of(found))
+
+        self._patch(name, patch)
+        return why_not_begun(self._node(name), self.run)
 
     def _evicted(self, name: str, leaving: Leaving) -> Round:
         found = Round(reasons=[f"{pod}: {why}" for pod, why in leaving.waited.items()])
@@ -208,14 +224,18 @@ class ClusterNodes:
         ends = time.monotonic() + seconds
         try:
             while time.monotonic() < ends and not self.stopping.is_set():
-                pod = self.api.get(path)
+                found = self.api.find(path)
+                if found is None:
+                    return "another user deleted the GPU pod"
+                pod = found
                 phase = pod["status"].get("phase")
                 if phase in ("Succeeded", "Failed"):
                     return "" if phase == "Succeeded" else f"a GPU pod failed: {_said(pod)}"
                 self.stopping.wait(POLL)
             return f"a GPU pod did not end within {seconds:.0f} s: {_said(pod)}"
         finally:
-            self.api.delete(path)
+            if self.api.find(path):
+                self.api.delete(path)
 
     def _policy(self) -> str:
         """The version of evictions: Kubernetes has policy/v1 from 1.22 on."""

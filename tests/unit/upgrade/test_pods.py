@@ -188,7 +188,7 @@ def test_a_node_gets_its_earlier_state_back() -> None:
     assert mark_of(there)["clients"] == ["ns/plugin"]
     there = patched(there, tainting(there, RUN, there=False) or {})
     assert mark_of(there)["clients"] == ["ns/plugin"]
-    there = patched(there, leaving_behind(there, "why"))
+    there = patched(there, leaving_behind(there, RUN, "why") or {})
     back = patched(there, returning(there, RUN) or {})
     back["spec"].pop("unschedulable", None)
     assert back == before

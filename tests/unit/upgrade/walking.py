@@ -162,7 +162,7 @@ class World:
             self.write(machine.name, Event.RESTORE_BEGAN)
         self.disturb(machine)
         if machine.lost:
-            self.put(machine, leaving_behind(machine.node, "why"))
+            self.put(machine, leaving_behind(machine.node, RUN, "why"))
         else:
             machine.version = "old"
         self.write(machine.name, Event.RESTORE_FAILED if machine.lost else Event.RESTORED)

@@ -1,0 +1,128 @@
+"""Nodes whose state others change while a run is at work on them; the API is in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import pytest
+
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.upgrade.nodes import MARK, cordoning, is_cordoned, patched
+from gpufleet.upgrade.operations import cluster
+from gpufleet.upgrade.operations.cluster import ClusterNodes
+from gpufleet.upgrade.pods import Policy
+
+RUN = "run-1"
+GPU = {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
+
+
+def node() -> dict[str, Any]:
+    return {
+        "metadata": {"name": "n", "resourceVersion": "1"},
+        "spec": {},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def pod(name: str, kind: str = "ReplicaSet") -> dict[str, Any]:
+    owner = {"kind": kind, "name": "o", "uid": "u", "controller": True}
+    about = {"name": name, "namespace": "ns", "uid": name, "ownerReferences": [owner]}
+    return {"metadata": about, "spec": GPU, "status": {"phase": "Running"}}
+
+
+class Api:
+    """One node and its pods. `before_write`: what others do just before a write."""
+
+    def __init__(self, there: dict[str, Any] | None, *pods: dict[str, Any]) -> None:
+        self.node, self.pods = there, list(pods)
+        self.wrote: list[str] = []
+        self.before_write: Callable[[], None] = lambda: None
+
+    def find(self, path: str) -> dict[str, Any] | None:
+        return self.node
+
+    def get(self, path: str) -> dict[str, Any]:
+        assert self.node
+        return self.node
+
+    def list(self, path: str, **query: str) -> list[Any]:
+        return list(self.pods)
+
+    def merge(self, path: str, patch: Mapping[str, Any]) -> None:
+        self.before_write()
+        assert self.node
+        self.wrote.append(path)
+        self.node = patched(self.node, patch)
+
+    def attempt(self, path: str, body: Mapping[str, Any]) -> None:
+        self.wrote.append(path)
+
+    delete = attempt
+
+
+def nodes_of(api: Api) -> ClusterNodes:
+    return ClusterNodes(cast(ClusterApi, api), RUN, {"h": "n"})
+
+
+@pytest.fixture(autouse=True)
+def _no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "LEAVES", -1.0)
+
+
+def ours() -> dict[str, Any]:
+    return patched(node(), cordoning(node(), RUN, "now") or {})
+
+
+def test_a_pod_that_came_before_the_cordon_is_no_surprise() -> None:
+    api = Api(node())
+    api.before_write = lambda: api.pods.append(pod("late"))
+    found = nodes_of(api).drain("h", Policy())
+    assert not found.drained
+    assert any(path.endswith("late/eviction") for path in api.wrote)
+
+
+def test_a_node_that_others_cordon_first_is_theirs() -> None:
+    api = Api(node())
+    nodes = nodes_of(api)
+    seen = api.list
+
+    def listed(path: str, **query: str) -> list[Any]:
+        api.node = patched(node(), {"spec": {"unschedulable": True}})
+        return seen(path, **query)
+
+    api.list = listed  # type: ignore[method-assign]
+    assert nodes.drain("h", Policy()).given_up == "another user cordoned the node"
+    assert api.wrote == []
+
+
+@pytest.mark.parametrize(("kind", "name"), [("ReplicaSet", "web"), ("Job", "train")])
+def test_a_pod_that_appears_after_the_drain_stops_the_change(kind: str, name: str) -> None:
+    api = Api(ours(), pod(name, kind), pod("plugin", "DaemonSet"))
+    assert f"ns/{name}" in nodes_of(api).clear("h", Policy())
+    assert api.wrote == []  # neither pods nor clients were touched
+
+
+def test_a_node_that_was_deleted_does_not_stop_the_run() -> None:
+    nodes = nodes_of(Api(None))
+    assert "not in the cluster" in nodes.clear("h", Policy())
+    nodes.leave_behind("h", "why")
+    nodes.give_back("h")
+
+
+def test_another_node_of_the_same_name_is_left_alone() -> None:
+    api = Api(node(), pod("plugin", "DaemonSet"))
+    nodes = nodes_of(api)
+    assert "replaced" in nodes.clear("h", Policy())
+    nodes.leave_behind("h", "why")
+    nodes.give_back("h")
+    assert api.wrote == []
+    assert api.node == node()
+
+
+def test_a_node_of_the_run_is_left_behind() -> None:
+    api = Api(ours())
+    nodes_of(api).leave_behind("h", "why")
+    assert api.node
+    assert is_cordoned(api.node)
+    assert api.node["metadata"]["annotations"][MARK]
