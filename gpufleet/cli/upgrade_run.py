@@ -93,7 +93,7 @@ def returning(store: Store) -> Started:
     _no_other(str(Path(order.folder, order.inventory)))
     progress = store.progress()
     done = progress.of(State.DONE)
-    if not done or not progress.over:
+    if not done or not progress.over or plan.kind == "rollback":
         raise Stopped(findings.NOTHING_TO_RETURN(run=store.name, state=progress.run))
     return Started(replace(order, origin=store.name), reversed_plan(plan, done))
 

@@ -109,13 +109,14 @@ RECORD_DAMAGED = blocker(
     "GF064",
     "Record of the run is damaged",
     "{file} cannot be used: {problem}.",
-    "Restore the file, or start a new run: hosts that have the target are left out of it.",
+    "Restore the file, or move its folder away and start a new run: hosts that have the target are "
+    "left out of it.",
 )
 
 NOTHING_TO_RETURN = blocker(
     "GF065",
     "Nothing to roll back",
-    "Run {run} has changed no host, or is not finished ({state}).",
+    "Run {run} has changed no host, is a roll-back itself, or is not finished ({state}).",
     "End it first with `gpufleet upgrade abort`; hosts that failed were rolled back already.",
 )
 

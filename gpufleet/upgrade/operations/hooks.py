@@ -13,6 +13,7 @@ from gpufleet.core.redact import redact
 from gpufleet.core.visible import one_line
 
 SHOWN = 200  # characters of their output
+GRACE = 10.0  # seconds from SIGTERM to SIGKILL
 
 
 class Hook:
@@ -48,6 +49,9 @@ class Hook:
         """End it, if it still runs."""
         if self.process.poll() is None:
             self.process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(GRACE)
+            self.process.kill()
             self.process.wait()
 
     def _said(self) -> str:

@@ -9,8 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from gpufleet.core.stopped import Stopped
+from gpufleet.core.visible import one_line
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.decide import Act, Do, End, Wait, decide
+from gpufleet.upgrade.look import FOLDER
 from gpufleet.upgrade.models import Plan, names
 from gpufleet.upgrade.operations.children import Children, Result
 from gpufleet.upgrade.operations.cluster import ClusterNodes, Round
@@ -42,6 +44,14 @@ def policy_of(settings: UpgradeSettings) -> Policy:
 
 def text_of(error: Stopped) -> str:
     return "; ".join(f"{each.code} {each.message}" for each in error.findings)
+
+
+def kept(seen: Result, version: str) -> Result:
+    """Whether a host that was looked at has the packages of a version."""
+    if not seen.ok or seen.plan.get("kept") == version:
+        return seen
+    lacking = findings.NOTHING_KEPT(folder=FOLDER, version=version)
+    return Result(False, f"{lacking.code} {lacking.message}")
 
 
 class Runner:
@@ -93,7 +103,8 @@ class Runner:
         self.children.end()
 
     def write(self, event: str, host: str = "", reason: str = "") -> None:
-        """Write down an event, then count it."""
+        """Write down an event, then count it. The reason may quote hosts and clusters."""
+        reason = one_line(reason)
         entry = Entry(time.time(), event, host, reason)
         self.store.append(entry)
         self.progress.add(entry)
@@ -112,11 +123,14 @@ class Runner:
         steps[act.do](act.hosts)
 
     def prepare(self, hosts: Sequence[str]) -> None:
-        """A roll-back needs nothing: its packages are on the hosts, and are checked when used."""
-        if self.plan.kind == "rollback":
-            results = {name: Result(True) for name in hosts}
-        else:
-            results = self.by_version("prepare", {n: self.target(n) for n in hosts})
+        """A roll-back needs the packages that the hosts have kept; they are checked when used."""
+        back = self.plan.kind == "rollback"
+        targets = {name: self.target(name) for name in hosts}
+        results = self.by_version("look" if back else "prepare", targets)
+        if self.stopping.is_set():  # steps that were ended say nothing about their hosts
+            return
+        if back:
+            results = {name: kept(result, targets[name]) for name, result in results.items()}
         for name in hosts:
             event = Event.PREPARED if results[name].ok else Event.REFUSED
             self.write(event.value, name, results[name].reason)
@@ -129,6 +143,8 @@ class Runner:
         out = [name for name in hosts if self.is_out(name)]
         ready = self.evicted(out)
         seen = self.by_version("look", {n: self.target(n) for n in ready})
+        if self.stopping.is_set():
+            return
         for name in ready:
             self.judge(name, seen[name])
         if all(self.progress.states[name] is State.DRAINING for name in hosts):
@@ -150,6 +166,8 @@ class Runner:
                 self.write(Event.NOT_DRAINED.value, name, f"upgrade_drain_command: {error}")
                 return False
         result = self.hooks[name].poll()
+        if self.stopping.is_set():  # Ctrl-C ends the command too
+            return False
         if result:
             del self.hooks[name]
             self.write(Event.NOT_DRAINED.value, name, f"upgrade_drain_command: {result}")
@@ -191,7 +209,7 @@ class Runner:
             self.write(Event.NOT_DRAINED.value, name, reason)
         elif self.shown.get(name) != reason:
             self.shown[name] = reason
-            self.say(f"{name}: waits: {reason}")
+            self.say(f"{name}: waits: {one_line(reason)}")
 
     def leave(self, hosts: Sequence[str]) -> None:
         for name in hosts:
@@ -210,7 +228,10 @@ class Runner:
         )
         if self.stopping.is_set():
             return
-        for name, result in self.checked(results).items():
+        results = self.checked(results)
+        if self.stopping.is_set():  # Ctrl-C ends the commands too
+            return
+        for name, result in results.items():
             event = Event.CHANGED if result.ok else Event.CHANGE_FAILED
             self.write(event.value, name, result.reason)
 
