@@ -130,9 +130,11 @@ COMMAND_FAILED = blocker(
 NODE_UNKNOWN = blocker(
     "GF067",
     "Cluster of the node is not known",
-    "A kubelet runs on this host, and no cluster of the inventory has a node with its machine id.",
+    "A kubelet runs on this host, and no cluster of the inventory has a node with its machine id, "
+    "or several machines have the same.",
     "Add the cluster to the group gpu_cluster, or set kubernetes_kubeconfig for its control plane: "
-    "a node is drained before its driver is changed.",
+    "a node is drained before its driver is changed. Copies of one image need a machine id each: "
+    "systemd-machine-id-setup.",
 )
 
 OPERATOR_DRIVER = blocker(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -38,14 +39,15 @@ def find_nodes(
 ) -> tuple[list[HostView], dict[str, NodeAt]]:
     """The views with what the clusters say of their nodes, and the nodes by host. Raises
     ClusterProblem."""
-    wanted = [view for view in views if view.kubelet and view.machine]
+    count = Counter(view.machine for view in views)
+    wanted = [view for view in views if view.kubelet and view.machine and count[view.machine] == 1]
     if not wanted:
         return _refused(views, {}, {}), {}
     places: dict[str, NodeAt] = {}
     reasons: dict[str, str] = {}
     for access in dict.fromkeys(accesses):
         api = ClusterApi(access)
-        by_machine = {_machine(node): node for node in api.list("/api/v1/nodes")}
+        by_machine = _by_machine(api.list("/api/v1/nodes"))
         operator = operator_owns_driver(api)
         for view in wanted:
             node = by_machine.get(view.machine)
@@ -87,6 +89,13 @@ def _refused(
             reason = f"{unknown.code} {unknown.message}"
         result.append(replace(view, refusals=(reason, *view.refusals)) if reason else view)
     return result
+
+
+def _by_machine(nodes: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """The nodes by machine id; copies of one image that have the same are not told apart."""
+    listed = list(nodes)
+    count = Counter(map(_machine, listed))
+    return {machine: node for node in listed if count[machine := _machine(node)] == 1}
 
 
 def _machine(node: Mapping[str, Any]) -> str:
