@@ -9,6 +9,7 @@ Source: https://kubernetes.io/docs/concepts/architecture/leases/
 from __future__ import annotations
 
 import atexit
+import threading
 import time
 from collections.abc import Callable, Mapping
 from copy import copy
@@ -83,6 +84,7 @@ class Lease:
     api: ClusterApi
     identity: str
     confirmed: float = field(default=float("-inf"), init=False)  # when this run last renewed it
+    guard: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def take(self, wait: float, say: Callable[[str], None]) -> None:
         """Acquire it; wait at most `wait` seconds for another run. Raises ClusterProblem if that
@@ -122,11 +124,12 @@ class Lease:
 
         Raises ClusterProblem if another run holds it, as after a suspend of this machine.
         """
-        if _clock() - self.confirmed < RENEW:
-            return
-        if not self.renew():
-            holder = shown(holder_of(self.read()))
-            raise ClusterProblem(findings.LEASE_LOST(holder=holder))
+        with self.guard:
+            if _clock() - self.confirmed < RENEW:
+                return
+            if not self.renew():
+                holder = shown(holder_of(self.read()))
+                raise ClusterProblem(findings.LEASE_LOST(holder=holder))
 
     def give_back(self) -> None:
         """Release it, if it is still ours."""

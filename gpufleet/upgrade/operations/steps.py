@@ -103,7 +103,10 @@ def prepare(settings: UpgradeSettings) -> None:
     driver at work is not touched."""
     node = current_node()
     plan = node.plan.of(DRIVER) if node else None
-    if node is None or plan is None or plan.before is None:
+    if node is None:
+        return
+    if plan is None or plan.before is None:
+        _nothing_to_change(node)
         return
     job = driver_job(node.settings.of(DRIVER), node.facts, plan, node.settings.host.lock_timeout)
     gone = node.plan.archives
@@ -122,11 +125,20 @@ def prepare(settings: UpgradeSettings) -> None:
     on_host.keep("Fetch the installed packages for a roll-back", settings, job, plan.before, there)
 
 
+def _nothing_to_change(node: Node) -> None:
+    """The host had a driver and GPUs when the run was planned: that it lost them is no success."""
+    wanted = len(node.facts.gpus)
+    RunReport.of(state).block(host, [findings.GPUS_MISSING(found=0, wanted=wanted)])
+
+
 def change(settings: UpgradeSettings, install: Install) -> None:
     """Change the driver by the roles' own steps, then compare the host with what it was."""
     node = current_node()
     plan = node.plan.of(DRIVER) if node else None
-    if node is None or plan is None or plan.target is None:
+    if node is None:
+        return
+    if plan is None or plan.target is None:
+        _nothing_to_change(node)
         return
     on_host.note("Note that the driver is changed", "changing")
     install(node)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -230,3 +232,19 @@ def test_a_lease_that_may_not_be_deleted_is_released(clock: Clock) -> None:
     api.status_of_delete = 403
     ada.delete()
     assert (api.lease is not None, api.holder) == (True, "")
+
+
+def test_threads_of_a_run_do_not_take_the_lease_from_each_other() -> None:
+    class Slow(Api):
+        def find(self, path: str) -> dict[str, Any] | None:
+            found = super().find(path)
+            time.sleep(0.02)
+            return found
+
+    api = Slow()
+    lease = Lease(api, "mine")  # type: ignore[arg-type]
+    lease.take(0, print)
+    lease.confirmed = float("-inf")
+    with ThreadPoolExecutor(16) as pool:
+        assert list(pool.map(lambda _: lease.confirm(), range(16))) == [None] * 16
+    assert api.writes == 2
