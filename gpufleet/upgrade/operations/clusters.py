@@ -92,7 +92,7 @@ def _refused(
 
 
 def _by_machine(nodes: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """The nodes by machine id; copies of one image that have the same are not told apart."""
+    """The nodes by machine id; copies of one image that have the same have none."""
     listed = list(nodes)
     count = Counter(map(_machine, listed))
     return {machine: node for node in listed if count[machine := _machine(node)] == 1}

@@ -68,7 +68,12 @@ def test_a_preparation_that_was_interrupted_refuses_no_host() -> None:
 
 def test_a_check_that_was_interrupted_rolls_nothing_back() -> None:
     run = runner(planned(), Steps(Result(True)), *DRAINED)
-    run.checked = lambda results: (run.stop(), {"h": Result(False, "exit status -2")})[1]  # type: ignore[assignment]
+
+    def checked(results: object) -> dict[str, Result]:
+        run.stop()
+        return {"h": Result(False, "exit status -2")}
+
+    run.checked = checked  # type: ignore[method-assign]
     run.change(["h"])
     assert run.progress.states == {"h": State.CHANGING}
 
