@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpufleet.core.visible import one_line
+from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.upgrade.nodes import (
@@ -118,6 +119,8 @@ class ClusterNodes:
                 self._patch(name, lambda node: tainting(node, self.run, there=False))
                 problem = self._not_as_before(name)
             except ClusterProblem as error:  # the API may be on this very host
+                if any(each.code == LEASE_LOST.code for each in error.findings):
+                    raise  # another run is at work: that says nothing about the host
                 problem = "; ".join(each.message for each in error.findings)
             if problem:
                 self.stopping.wait(POLL)

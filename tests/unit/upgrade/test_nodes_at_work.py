@@ -7,8 +7,10 @@ from typing import Any, cast
 
 import pytest
 
+from gpufleet.kube.findings import LEASE_LOST
+from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.upgrade.nodes import MARK, cordoning, is_cordoned, patched
+from gpufleet.upgrade.nodes import MARK, TAINT, cordoning, is_cordoned, patched
 from gpufleet.upgrade.operations import cluster
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.pods import Policy
@@ -126,3 +128,15 @@ def test_a_node_of_the_run_is_left_behind() -> None:
     assert api.node
     assert is_cordoned(api.node)
     assert api.node["metadata"]["annotations"][MARK]
+
+
+def test_a_lost_lease_fails_no_host() -> None:
+    tainted = patched(ours(), {"spec": {"taints": [{"key": TAINT, "effect": "NoSchedule"}]}})
+    api = Api(tainted)
+
+    def lost() -> None:
+        raise ClusterProblem(LEASE_LOST(holder="another"))
+
+    api.before_write = lost
+    with pytest.raises(ClusterProblem):
+        nodes_of(api).check("h", "image", 0.1)
