@@ -109,7 +109,7 @@ def plan_kubernetes(
     problems = list(_problems(version, minor, system, catalog, chosen=not stays))
     if system is None or problems:
         return None, tuple(problems)
-    reset = not paths.isdisjoint((BEGUN, LEAVING)) or (JOINED in paths and not joined)
+    reset = BEGUN in paths or not (joined or paths.isdisjoint((JOINED, LEAVING)))
     ours = joined or reset or not paths.isdisjoint(INSTALLING)
     problems += obstacles(settings, facts, known, minor, part == "control-plane", ours=ours)
     problems += apart(context)

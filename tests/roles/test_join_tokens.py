@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpufleet.core.stopped import Stopped
-from gpufleet.kubernetes.operations import joining
+from gpufleet.kubernetes.operations import joining, tokens
 
 NAMED = "failed to create or update bootstrap token"
 PARTS = ["endpoint 10.0.0.1:6443", "version 1.36.3", "token abc", "hash sha256:1"]
@@ -21,12 +21,14 @@ def plane(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def set_up(lines: list[str] | None, errors: list[str], connected: bool = True) -> None:
         output = SimpleNamespace(stdout_lines=lines, stderr_lines=errors)
-        inventory = SimpleNamespace(get_host=lambda name: SimpleNamespace(name=name))
-        monkeypatch.setattr(joining, "state", SimpleNamespace(inventory=inventory))
-        monkeypatch.setattr(joining, "arguments", lambda _: {})
-        monkeypatch.setattr(joining, "answer", lambda found: found)
-        monkeypatch.setattr(joining, "is_connected", lambda _: connected)
-        monkeypatch.setattr(joining, "run", lambda *_, **__: (lines is not None, output))
+        there = SimpleNamespace(name="cp-01", connected=True)
+        inventory = SimpleNamespace(get_host=lambda _: there)
+        state = SimpleNamespace(inventory=inventory, failed_hosts=[])
+        monkeypatch.setattr(tokens, "state", state)
+        monkeypatch.setattr(tokens, "arguments", lambda _: {})
+        monkeypatch.setattr(tokens, "answer", lambda found: found)
+        monkeypatch.setattr(tokens, "is_connected", lambda _: connected)
+        monkeypatch.setattr(tokens, "run", lambda *_, **__: (lines is not None, output))
 
     return set_up
 
@@ -47,7 +49,7 @@ def test_why_there_is_no_token(
 ) -> None:
     plane(lines, errors, connected)
     with pytest.raises(Stopped) as stopped:
-        joining._token("cp-01")
+        tokens.token_of(["cp-01"])
     (finding,) = stopped.value.findings
     assert finding.code == code
     assert said in finding.message
@@ -55,7 +57,7 @@ def test_why_there_is_no_token(
 
 def test_a_token_is_not_shown(plane: Any) -> None:
     plane(PARTS, [])
-    found = joining._token("cp-01")
+    found = tokens.token_of(["cp-01"])
     assert (found.endpoint, found.token, found.hash) == ("10.0.0.1:6443", "abc", "sha256:1")
     assert "abc" not in repr(found)
 
@@ -68,5 +70,5 @@ def test_a_kubeconfig_that_cannot_be_written(
     monkeypatch.setattr(joining, "_access", lambda _: "new")
     for path in (tmp_path / "folder", tmp_path / "file" / "kubeconfig"):
         with pytest.raises(Stopped) as stopped:
-            joining._fetch(None, None, str(path))  # type: ignore[arg-type]
+            joining._fetch(None, None, str(path), leads=True)  # type: ignore[arg-type]
         assert [each.code for each in stopped.value.findings] == ["GF293"]

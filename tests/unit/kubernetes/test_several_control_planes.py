@@ -187,6 +187,15 @@ def test_one_that_was_reset_by_hand_joins_the_others(where: Place, expected: lis
     assert (plan.joined, plan.reset) == (False, True)
 
 
+def test_access_for_leaving_that_was_left_is_removed_before_a_join() -> None:
+    left = host(cluster_host=replace(ROOM, paths=frozenset({LEAVING})))
+    assert plan_of(left, place(1), endpoint=ENDPOINT).reset
+    paths = joined().cluster_host.paths | {LEAVING}
+    stays = joined(cluster_host=replace(ROOM, paths=paths))
+    plan = plan_of(stays, place(1), endpoint=ENDPOINT)
+    assert (plan.reset, plan.waits) == (False, False)
+
+
 def test_a_new_first_control_plane_does_not_make_the_others_strangers() -> None:
     settings = settings_of(endpoint=ENDPOINT)
     node = joined(cluster_host=replace(joined().cluster_host, authorities=frozenset({"a"})))
