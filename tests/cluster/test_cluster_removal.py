@@ -122,6 +122,7 @@ def remaining(bench: Bench) -> dict[str, str]:
     return {"rule": rule["metadata"]["uid"], "claim": claim.metadata.uid}
 
 
+@pytest.mark.extended
 def test_what_users_created_stays_and_is_named(current: Bench) -> None:
     before = objects(current)
     assert current.deploy(monitoring_exporter=False).returncode == 0

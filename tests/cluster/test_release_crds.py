@@ -85,6 +85,7 @@ def test_without_the_update_the_field_is_lost_or_refused(widgets: Site) -> None:
         assert "extra" in run.finding("GF844").message
 
 
+@pytest.mark.extended
 def test_a_downgraded_crd_is_updated_again(widgets: Site) -> None:
     assert widgets.apply(WIDGET, "1.1.0", edit=newer, crd_version=ANNOTATION).ok
     assert "'extra'" in str(described(widgets))
@@ -101,6 +102,7 @@ def test_a_downgraded_crd_is_updated_again(widgets: Site) -> None:
     assert crd(widgets).metadata.annotations["tiny.example/version"] == "0.2.0"
 
 
+@pytest.mark.extended
 def test_a_newer_crd_is_left_alone(widgets: Site) -> None:
     assert widgets.apply(WIDGET, "1.1.0", edit=newer, crd_version=ANNOTATION).ok
     run = widgets.apply({"widget": {"enabled": True}}, name="two", crd_version=ANNOTATION)
@@ -110,6 +112,7 @@ def test_a_newer_crd_is_left_alone(widgets: Site) -> None:
     assert crd(widgets).metadata.annotations["tiny.example/version"] == "0.2.0"
 
 
+@pytest.mark.extended
 def test_without_an_annotation_the_schemas_are_compared(widgets: Site) -> None:
     assert widgets.apply({"widget": {"enabled": True}}).ok
     same = widgets.apply({"widget": {"enabled": True}, "settings": {"x": 1}})

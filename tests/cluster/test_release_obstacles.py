@@ -35,12 +35,14 @@ def test_values_that_the_chart_rejects(place: Site) -> None:
     untouched(place, run)
 
 
+@pytest.mark.extended
 def test_a_chart_for_another_kubernetes(place: Site) -> None:
     run = place.apply({}, edit=lambda path, text: text.replace(">= 1.16.0-0", "< 1.16.0-0"))
     assert f"incompatible with Kubernetes v{place.cluster.version}" in run.finding("GF846").message
     untouched(place, run)
 
 
+@pytest.mark.extended
 def test_a_value_unknown_to_the_chart(place: Site) -> None:
     run = place.apply({"deployment": {"replica": 3}, "global": {"any": 1}, "settings": {"x": 1}})
     assert run.ok
@@ -58,6 +60,7 @@ def test_a_broken_archive(place: Site, content: bytes) -> None:
     untouched(place, run)
 
 
+@pytest.mark.extended
 def test_an_archive_of_another_version(place: Site) -> None:
     run = place.apply({}, source=ChartSource("archive", archive(place.folder, "2.0.0")))
     assert "it contains tiny 2.0.0" in run.finding("GF842").message
@@ -90,6 +93,7 @@ def test_a_node_port_in_use(place: Site) -> None:
     assert place.apply({"service": {"nodePort": 30190}}, name="first").plan.action == "no-op"
 
 
+@pytest.mark.extended
 def test_a_name_in_use_by_another_chart(place: Site) -> None:
     assert place.apply({}).ok
     other = Release("one", place.namespace, "other", "1.0.0", ChartSource("archive", "/nowhere"))
@@ -116,6 +120,7 @@ def test_a_release_of_another_user(place: Site) -> None:
     assert place.apply({}, adopt=True).ok
 
 
+@pytest.mark.extended
 def test_an_older_chart_does_not_replace_a_newer_one(place: Site) -> None:
     assert place.apply({}, "1.1.0").ok
     run = place.apply({"deployment": {"replicas": 2}}, "1.0.0")
@@ -142,12 +147,14 @@ def test_a_daemonset_without_pods_names_the_label(place: Site) -> None:
     assert silent.findings == []
 
 
+@pytest.mark.extended
 def test_a_daemonset_on_fewer_nodes_than_expected(place: Site) -> None:
     values = {"daemonset": {"enabled": True, "nodeSelector": {"kubernetes.io/hostname": "gpu-1"}}}
     run = place.apply(values, ready=Readiness(pods={"one": 3}, timeout=3))
     assert "1 desired pods, expected 3" in run.finding("GF847").message
 
 
+@pytest.mark.extended
 def test_a_namespace_with_restricted_pod_security(place: Site) -> None:
     if version_tuple(place.cluster.version) < (1, 23):
         pytest.skip(f"Kubernetes {place.cluster.version} has no pod security admission")

@@ -113,6 +113,7 @@ def test_a_budget_is_kept_and_named(
     nodes.give_back(HOST)
 
 
+@pytest.mark.extended
 def test_clients_of_a_daemonset_stay_away_until_the_taint_is_gone(
     simulated: Cluster, namespace: str, node: str, nodes: ClusterNodes
 ) -> None:
@@ -127,6 +128,7 @@ def test_clients_of_a_daemonset_stay_away_until_the_taint_is_gone(
     assert wait_until(there, SECONDS)
 
 
+@pytest.mark.extended
 def test_a_node_that_another_user_uncordons_is_given_up(
     simulated: Cluster, namespace: str, node: str, nodes: ClusterNodes
 ) -> None:
@@ -139,5 +141,6 @@ def test_a_node_that_another_user_uncordons_is_given_up(
     assert "gpufleet/upgrade" not in (core.read_node(node).metadata.annotations or {})
 
 
+@pytest.mark.extended
 def test_a_cluster_without_the_operator_owns_no_driver(nodes: ClusterNodes) -> None:
     assert not operator_owns_driver(nodes.api)

@@ -118,6 +118,7 @@ def test_a_second_run_takes_one_command_and_changes_nothing(
         assert len(host.sessions()) == earlier[name][1] + 1
 
 
+@pytest.mark.extended
 def test_the_checks_are_green(fleet: dict[str, Host], installed: Outcome) -> None:
     for name, result in verify(list(fleet.values()), exporter_enabled=True).items():
         assert result["failed"] == 0, result

@@ -44,6 +44,7 @@ def test_preflight_reports_everything_and_changes_nothing(hosts: list[Host]) -> 
         assert code in done.output
 
 
+@pytest.mark.extended
 def test_preflight_fails_where_a_host_is_blocked(hosts: list[Host]) -> None:
     done = run_deploy("preflight", hosts, per_host={"el7": {"driver_branch": "580"}})
     assert done.returncode == 1
@@ -77,6 +78,7 @@ WRONG = {
 }
 
 
+@pytest.mark.extended
 def test_wrong_settings_of_all_hosts_are_reported_at_once(hosts: list[Host]) -> None:
     before = [snapshot(host) for host in hosts]
     done = run_deploy("gpu_node", hosts, per_host=WRONG, **ONLY_DRIVER)

@@ -13,7 +13,6 @@ from snapshots import differences, snapshot
 
 from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
-from tests.selection import some
 
 pytestmark = pytest.mark.hosts
 
@@ -79,7 +78,8 @@ def test_a_driver_whose_build_failed_is_removed(bare_host: HostFactory, kind: st
     assert_bare(host, before)
 
 
-@pytest.mark.parametrize("kind", some(["debian12", "el7"], ["debian12"]))
+@pytest.mark.extended
+@pytest.mark.parametrize("kind", ["debian12", "el7"])
 def test_packages_installed_by_the_user_meanwhile_stay(bare_host: HostFactory, kind: str) -> None:
     """Installed between a failed run and the next one, which converges."""
     host = bare_host(kind)

@@ -44,11 +44,8 @@ def fleet(hosts: list[Host], tmp_path: Path) -> Fleet:
     return Fleet(hosts, tmp_path, DATA)
 
 
-def test_hosts_change_one_after_the_other_and_return(
-    fleet: Fleet, hosts: list[Host], mirror_host: Host
-) -> None:
-    """Work on a GPU is waited for; commands on the controller are run around each host; the way
-    back needs no repository."""
+def test_hosts_change_one_after_the_other_and_return(fleet: Fleet, hosts: list[Host]) -> None:
+    """Work on a GPU is waited for; commands on the controller are run around each host."""
     log = fleet.folder / "commands"
     said = {
         f"upgrade_{word}_command": f"sh -c 'echo {word} {{host}} >>{log}'"
@@ -82,6 +79,16 @@ def test_hosts_change_one_after_the_other_and_return(
     again = fleet.run("start", "--to", NEW, "--yes")
     assert again.returncode == 0, again.stdout
     assert f"left out: {NAMES[0]}: already at {NEW}" in again.stdout
+
+
+@pytest.mark.extended
+def test_a_run_is_rolled_back_without_a_repository(
+    fleet: Fleet, hosts: list[Host], mirror_host: Host
+) -> None:
+    settled = run_deploy("gpu_node", hosts, **DATA)
+    assert settled.returncode == 0, settled.output
+    done = fleet.run("start", "--to", NEW, "--yes")
+    assert done.returncode == 0, done.stdout
     with mirror_host.fault("404"):
         back = fleet.run("rollback", "--yes")
     assert back.returncode == 0, back.stdout
