@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import re
 import subprocess
-from importlib import resources
 
 import pytest
 from fakehost import FakeHost
 
-from gpufleet.core.distributions import load_distributions
-from gpufleet.facts.distribution import code_of
 from gpufleet.facts.model import NodeFacts, PciDevice
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.script import LINE_END, MAX_ARGUMENT, gather_command
-from gpufleet.facts.sections import FactsError
-from gpufleet.node.catalog import load_catalog
 from gpufleet.toolkit.record import recorded_runtimes
 
 
@@ -112,140 +105,6 @@ def test_modules_and_devices(host: FakeHost, shell: tuple[str, ...]) -> None:
     assert found.device_nodes == ("/dev/nvidia0", "/dev/nvidiactl")
 
 
-def test_gpu_processes_and_pods(host: FakeHost, shell: tuple[str, ...]) -> None:
-    host.device("/dev/nvidiactl")
-    host.file("/proc/812/comm", "my train er\n")
-    command = b"python3\0-m\0train\0--api-key\0hunter2hunter2\0say\nend\t\x1b[31m\xff\0"
-    host.file("/proc/812/cmdline", command + b"--more\0" * 40)
-    host.link("/proc/812/fd/3", "/dev/nvidia0")
-    host.link("/proc/812/fd/4", "/dev/nvidia0")
-    host.link("/proc/812/fd/5", "/dev/nvidiactl")
-    host.link("/proc/900/fd/1", "/var/log/x")
-    entry = '{"PodUID":"%s","ContainerName":"c","ResourceName":"%s","DeviceIDs":{}}'
-    host.file(
-        "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint",
-        '{"Data":{"PodDeviceEntries":['
-        + ",".join(
-            entry % pair
-            for pair in (
-                ("aa", "nvidia.com/gpu"),
-                ("aa", "nvidia.com/gpu"),
-                ("bb", "nvidia.com/mig-1g.5gb"),
-                ("gone", "nvidia.com/gpu"),
-                ("cc", "intel.com/qat"),
-            )
-        )
-        + "]}}",
-    )
-    for pod in ("aa", "bb", "cc"):
-        host.file(f"/var/lib/kubelet/pods/{pod}/x", "")
-    found = facts(host, shell)
-    (process,) = found.gpu_processes
-    assert (process.pid, process.command) == (812, "my train er")
-    assert process.devices == ("/dev/nvidia0", "/dev/nvidiactl")
-    assert process.arguments.startswith("python3 -m train --api-key *** say end [31m --more")
-    assert len(process.arguments) <= 80
-    assert str(process).endswith("… (812)")
-    assert found.gpu_pods == 2
-
-
-def test_many_processes_on_a_gpu_are_counted_to_a_limit(
-    host: FakeHost, shell: tuple[str, ...]
-) -> None:
-    host.device("/dev/nvidiactl")
-    for pid in range(10_000, 11_050):
-        host.file(f"/proc/{pid}/comm", "dcgm-exporter\n")
-        host.link(f"/proc/{pid}/fd/3", "/dev/nvidia0")
-        host.link(f"/proc/{pid}/fd/4", "/dev/nvidia0")
-    output = host.gather(shell)
-    assert len([line for line in output if line.startswith("process ")]) <= 1000
-    assert len(parse_node_facts(output).gpu_processes) == 1000
-    assert len([line for line in output if line.startswith("collector ")]) == 1000
-
-
-def test_output_without_an_end_is_cut_off(host: FakeHost) -> None:
-    host.command("stat", "exec yes 1 1 x")
-    with pytest.raises(FactsError, match="the output of the host was cut off"):
-        facts(host, ("sh",))
-
-
-def test_the_name_of_a_process_is_one_line(host: FakeHost, shell: tuple[str, ...]) -> None:
-    """dash's echo makes a line break of `\\n`, with which any output could forge sections."""
-    name = r"x\n@@os\nID=evil\n@@lock\n1 apt"
-    host.device("/dev/nvidiactl")
-    host.file("/proc/812/comm", name + "\n")
-    host.link("/proc/812/fd/3", "/dev/nvidia0")
-    host.file("/proc/900/comm", "sh\n")
-    host.link("/proc/900/fd/3", "/dev/nvidia0\n812 /dev/nvidia1")
-    found = facts(host, shell)
-    assert found.os.id == "debian"
-    assert found.lock_holder == ""
-    assert [(work.pid, work.command) for work in found.gpu_processes] == [(812, name)]
-
-
-def test_lock_is_found_by_inode(host: FakeHost, shell: tuple[str, ...]) -> None:
-    lock = host.file("/var/lib/dpkg/lock-frontend", "")
-    inode = lock.stat().st_ino
-    host.file("/proc/77/comm", "apt-get\n")
-    host.link("/proc/77/fd/4", "/var/lib/dpkg/lock-frontend")
-    host.file(
-        "/proc/locks",
-        f"1: POSIX  ADVISORY  READ 76 fe:01:{inode} 0 EOF\n"
-        f"2: POSIX  ADVISORY  WRITE 75 fe:01:{inode}9 0 EOF\n"
-        f"3: POSIX  ADVISORY  WRITE 77 fe:01:{inode} 0 EOF\n",
-    )
-    assert facts(host, shell).lock_holder == "apt-get (process 77)"
-
-
-def test_a_step_of_a_run_that_was_killed_is_at_work(host: FakeHost, shell: tuple[str, ...]) -> None:
-    host.file("/run/gpufleet.lock", "alice [1]\n")
-    steps = host.file("/run/gpufleet.lock.steps", "")
-    found = facts(host, shell)
-    assert (found.busy, found.run_lock) == (False, "alice [1]")
-    with steps.open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        found = facts(host, shell)
-    assert (found.busy, found.run_lock) == (True, "alice [1]")
-
-
-def test_lock_of_another_file_system_with_the_same_inode(
-    host: FakeHost, shell: tuple[str, ...]
-) -> None:
-    lock = host.file("/var/lib/dpkg/lock-frontend", "")
-    host.file("/proc/77/comm", "mysqld\n")
-    host.link("/proc/77/fd/4", "/proc/77/comm")
-    host.file("/proc/locks", f"1: POSIX  ADVISORY  WRITE 77 fe:02:{lock.stat().st_ino} 0 EOF\n")
-    assert facts(host, shell).lock_holder == ""
-
-
-def test_a_flock_keeps_no_package_manager_out(host: FakeHost, shell: tuple[str, ...]) -> None:
-    lock = host.file("/var/lib/rpm/.rpm.lock", "")
-    host.file("/proc/77/comm", "mine\n")
-    host.link("/proc/77/fd/4", "/var/lib/rpm/.rpm.lock")
-    text = f"1: FLOCK  ADVISORY  WRITE 77 fe:01:{lock.stat().st_ino} 0 EOF\n"
-    host.file("/proc/locks", text)
-    assert facts(host, shell).lock_holder == ""
-    host.file("/proc/locks", text.replace("FLOCK", "OFDLCK"))
-    assert facts(host, shell).lock_holder == "mine (process 77)"
-
-
-@pytest.mark.parametrize("text", ["self", "77/..", "-1"])
-def test_what_is_no_number_of_a_process_is_no_lock(
-    host: FakeHost, shell: tuple[str, ...], text: str
-) -> None:
-    for pid in (text, "77"):
-        host.file(f"/proc/{pid}/comm", "x\n")
-    host.file("/var/run/yum.pid", f"{text}\n")
-    assert facts(host, shell).lock_holder == ""
-
-
-def test_lock_by_process_id_file(host: FakeHost, shell: tuple[str, ...]) -> None:
-    host.file("/var/run/yum.pid", "4242\n")
-    assert facts(host, shell).lock_holder == ""
-    host.file("/proc/4242/comm", "yum\n")
-    assert facts(host, shell).lock_holder == "yum (process 4242)"
-
-
 def test_files_keep_every_byte(host: FakeHost, shell: tuple[str, ...]) -> None:
     text = '{"a": "ü\\u0000 $(touch x) \'\\""}\r\n\n@@files\n'
     host.file("/etc/docker/daemon.json", text, 0o600)
@@ -318,78 +177,11 @@ def test_containers_are_counted(host: FakeHost, shell: tuple[str, ...]) -> None:
     assert found.runtimes["containerd"].containers == 1
 
 
-def test_runtime_that_came_without_a_package(host: FakeHost, shell: tuple[str, ...]) -> None:
-    host.command("containerd", "exit 1")
-    text = "containerd github.com/containerd/containerd/v2 v2.1.4 75cb2b71"
-    host.file("/usr/local/bin/containerd", f"#!/bin/sh\necho {text}\n", 0o755)
-    assert facts(host, shell).runtimes["containerd"].version == "2.1.4"
-
-
-def test_rpm_host(host: FakeHost, shell: tuple[str, ...]) -> None:
-    host.file("/etc/os-release", 'ID="centos"\nID_LIKE="rhel fedora"\nVERSION_ID="7"\n')
-    host.command("yum", "")
-    host.says(
-        "rpm",
-        "nvidia-driver-latest-dkms\tx86_64\t3:550.163.01-1.el7\tinstall ok installed\n"
-        "bash\tx86_64\t0:4.2.46-35.el7\tinstall ok installed\n"
-        "gcc\tx86_64\t0:4.8.5-44.el7\tinstall ok installed\n"
-        "kernel-devel\tx86_64\t0:3.10.0-1-el7\tinstall ok installed\n"
-        "kernel-devel\tx86_64\t0:3.10.0-2-el7\tinstall ok installed\n",
-    )
-    host.file("/etc/yum/pluginconf.d/versionlock.list", "# c\n3:nvidia-driver-*\n")
-    host.file("/var/lib/yum/transaction-all.2026-01-01.10:00.00", "x")
-    found = facts(host, shell)
-    assert found.package_manager == "yum"
-    assert code_of(found.os, load_distributions()) == "rhel7"
-    assert found.packages["nvidia-driver-latest-dkms"].version == "3:550.163.01-1.el7"
-    assert found.packages["nvidia-driver-latest-dkms"].upstream == "550.163.01"
-    assert found.packages["gcc"].version == "4.8.5-44.el7"
-    assert "bash" not in found.packages
-    assert {"kernel-devel", "kernel-devel-3.10.0-2-el7"} <= set(found.packages)
-    assert found.holds == {"3:nvidia-driver-*"}
-    assert found.broken == "an unfinished transaction of yum"
-
-
-def test_dpkg_host(host: FakeHost, shell: tuple[str, ...]) -> None:
-    host.command("apt-get", "")
-    host.says(
-        "dpkg-query",
-        "dpkg\tamd64\t1.21\tinstall ok installed\n"
-        "libnvidia-compute-580\tamd64\t580.1-1\thold ok installed\n"
-        "libnvidia-compute-580\ti386\t580.1-1\tinstall ok installed\n"
-        "nvidia-dkms-580\tamd64\t580.1-1\tinstall ok half-configured\n"
-        "nvidia-driver-550\tamd64\t550.1-1\tdeinstall ok config-files\n"
-        "vim\tamd64\t9\tinstall ok installed\n"
-        "held-one\tamd64\t9\thold ok installed\n"
-        "nano\tamd64\t9\tinstall ok unpacked\n",
-    )
-    host.file("/var/lib/dpkg/updates/0001", "")
-    found = facts(host, shell)
-    assert found.package_manager == "apt"
-    assert found.holds == {"held-one", "libnvidia-compute-580"}
-    assert found.packages["nvidia-dkms-580"].state == "ok half-configured"
-    assert found.packages["libnvidia-compute-580:i386"].architecture == "i386"
-    assert "nvidia-driver-550" not in found.packages
-    assert "vim" not in found.packages
-    assert found.broken == (
-        "nvidia-dkms-580 is half-configured, nano is unpacked, an interrupted run of dpkg"
-    )
-
-
 def test_oddities(host: FakeHost, shell: tuple[str, ...]) -> None:
     host.file("/usr/bin/nvidia-uninstall", "", 0o755)
     host.file("/run/nvidia/driver/usr/x", "")
     found = facts(host, shell)
     assert (found.runfile_install, found.operator_driver) == (True, True)
-
-
-def test_library_that_the_loader_takes(host: FakeHost, shell: tuple[str, ...]) -> None:
-    folder = "/usr/lib/x86_64-linux-gnu"
-    for version in ("580.95.05", "550.163.01"):
-        host.file(f"{folder}/libnvidia-ml.so.{version}", "")
-    host.link(f"{folder}/libnvidia-ml.so.1", "libnvidia-ml.so.550.163.01")
-    found = facts(host, shell)
-    assert found.library == "550.163.01"
 
 
 def test_cdi_specs(host: FakeHost, shell: tuple[str, ...]) -> None:
@@ -401,28 +193,6 @@ def test_cdi_specs(host: FakeHost, shell: tuple[str, ...]) -> None:
     specs = {spec.path: spec for spec in facts(host, shell).cdi_specs}
     assert specs["/var/run/cdi/nvidia.yaml"].driver == "580.95.05"
     assert specs["/etc/cdi/other vendor.yaml"].driver == ""
-
-
-def test_dkms_tree(host: FakeHost, shell: tuple[str, ...]) -> None:
-    tree = "/var/lib/dkms/nvidia"
-    for version in ("550.163.01", "580.95.05"):
-        host.link(f"{tree}/{version}/source", f"/usr/src/nvidia-{version}")
-    for kernel in ("6.1.0-9", "6.1.0-10"):
-        host.file(f"{tree}/580.95.05/{kernel}/x86_64/module/nvidia.ko", "")
-    host.file(f"{tree}/580.95.05/6.1.0-11/x86_64/log/make.log", "")
-    host.link(f"{tree}/kernel-6.1.0-9-x86_64", "580.95.05/6.1.0-9/x86_64")
-    host.command("dkms", "exit 1")
-    assert [(m.name, m.version, m.kernel, m.state) for m in facts(host, shell).dkms] == [
-        ("nvidia", "550.163.01", "", "added"),
-        ("nvidia", "580.95.05", "6.1.0-10", "built"),
-        ("nvidia", "580.95.05", "6.1.0-9", "installed"),
-    ]
-
-
-def test_dkms_with_its_tree_elsewhere(host: FakeHost, shell: tuple[str, ...]) -> None:
-    host.says("dkms", "nvidia, 550.163.01, 3.10.0-1160.el7.x86_64, x86_64: installed\n")
-    (module,) = facts(host, shell).dkms
-    assert (module.version, module.kernel) == ("550.163.01", "3.10.0-1160.el7.x86_64")
 
 
 def test_recorded_files_are_read(host: FakeHost, shell: tuple[str, ...]) -> None:
@@ -448,15 +218,6 @@ def test_what_an_unfinished_run_wrote_is_known(host: FakeHost, shell: tuple[str,
     assert found.noted_runtimes == {"containerd": {"config": "/srv/noted.toml"}}
     assert recorded_runtimes(found)["containerd"].config == "/srv/noted.toml"
     assert found.files["/srv/noted.toml"].content is None
-
-
-def test_every_package_that_a_driver_is_built_with_is_looked_for() -> None:
-    text = resources.files("gpufleet.facts").joinpath("gather.sh").read_text()
-    lines = re.findall(r"""^families=['"](.*)['"]$""", text, re.MULTILINE)
-    families = "|".join(line.removeprefix("$families|").replace(r"\$", "$") for line in lines)
-    names = {name for found in load_catalog().distributions for name in found.build}
-    assert "dkms" in names
-    assert sorted(name for name in names if not re.search(families, name)) == []
 
 
 def test_the_api_server_of_a_node(host: FakeHost, shell: tuple[str, ...]) -> None:

@@ -1,0 +1,116 @@
+"""gather.sh on packages, DKMS and libraries."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+from fakehost import FakeHost
+
+from gpufleet.core.distributions import load_distributions
+from gpufleet.facts.distribution import code_of
+from gpufleet.facts.model import NodeFacts
+from gpufleet.facts.parse import parse_node_facts
+from gpufleet.node.catalog import load_catalog
+
+
+def facts(host: FakeHost, shell: tuple[str, ...], *paths: str) -> NodeFacts:
+    return parse_node_facts(host.gather(shell, paths))
+
+
+def test_runtime_that_came_without_a_package(host: FakeHost, shell: tuple[str, ...]) -> None:
+    host.command("containerd", "exit 1")
+    text = "containerd github.com/containerd/containerd/v2 v2.1.4 75cb2b71"
+    host.file("/usr/local/bin/containerd", f"#!/bin/sh\necho {text}\n", 0o755)
+    assert facts(host, shell).runtimes["containerd"].version == "2.1.4"
+
+
+def test_rpm_host(host: FakeHost, shell: tuple[str, ...]) -> None:
+    host.file("/etc/os-release", 'ID="centos"\nID_LIKE="rhel fedora"\nVERSION_ID="7"\n')
+    host.command("yum", "")
+    host.says(
+        "rpm",
+        "nvidia-driver-latest-dkms\tx86_64\t3:550.163.01-1.el7\tinstall ok installed\n"
+        "bash\tx86_64\t0:4.2.46-35.el7\tinstall ok installed\n"
+        "gcc\tx86_64\t0:4.8.5-44.el7\tinstall ok installed\n"
+        "kernel-devel\tx86_64\t0:3.10.0-1-el7\tinstall ok installed\n"
+        "kernel-devel\tx86_64\t0:3.10.0-2-el7\tinstall ok installed\n",
+    )
+    host.file("/etc/yum/pluginconf.d/versionlock.list", "# c\n3:nvidia-driver-*\n")
+    host.file("/var/lib/yum/transaction-all.2026-01-01.10:00.00", "x")
+    found = facts(host, shell)
+    assert found.package_manager == "yum"
+    assert code_of(found.os, load_distributions()) == "rhel7"
+    assert found.packages["nvidia-driver-latest-dkms"].version == "3:550.163.01-1.el7"
+    assert found.packages["nvidia-driver-latest-dkms"].upstream == "550.163.01"
+    assert found.packages["gcc"].version == "4.8.5-44.el7"
+    assert "bash" not in found.packages
+    assert {"kernel-devel", "kernel-devel-3.10.0-2-el7"} <= set(found.packages)
+    assert found.holds == {"3:nvidia-driver-*"}
+    assert found.broken == "an unfinished transaction of yum"
+
+
+def test_dpkg_host(host: FakeHost, shell: tuple[str, ...]) -> None:
+    host.command("apt-get", "")
+    host.says(
+        "dpkg-query",
+        "dpkg\tamd64\t1.21\tinstall ok installed\n"
+        "libnvidia-compute-580\tamd64\t580.1-1\thold ok installed\n"
+        "libnvidia-compute-580\ti386\t580.1-1\tinstall ok installed\n"
+        "nvidia-dkms-580\tamd64\t580.1-1\tinstall ok half-configured\n"
+        "nvidia-driver-550\tamd64\t550.1-1\tdeinstall ok config-files\n"
+        "vim\tamd64\t9\tinstall ok installed\n"
+        "held-one\tamd64\t9\thold ok installed\n"
+        "nano\tamd64\t9\tinstall ok unpacked\n",
+    )
+    host.file("/var/lib/dpkg/updates/0001", "")
+    found = facts(host, shell)
+    assert found.package_manager == "apt"
+    assert found.holds == {"held-one", "libnvidia-compute-580"}
+    assert found.packages["nvidia-dkms-580"].state == "ok half-configured"
+    assert found.packages["libnvidia-compute-580:i386"].architecture == "i386"
+    assert "nvidia-driver-550" not in found.packages
+    assert "vim" not in found.packages
+    assert found.broken == (
+        "nvidia-dkms-580 is half-configured, nano is unpacked, an interrupted run of dpkg"
+    )
+
+
+def test_library_that_the_loader_takes(host: FakeHost, shell: tuple[str, ...]) -> None:
+    folder = "/usr/lib/x86_64-linux-gnu"
+    for version in ("580.95.05", "550.163.01"):
+        host.file(f"{folder}/libnvidia-ml.so.{version}", "")
+    host.link(f"{folder}/libnvidia-ml.so.1", "libnvidia-ml.so.550.163.01")
+    found = facts(host, shell)
+    assert found.library == "550.163.01"
+
+
+def test_dkms_tree(host: FakeHost, shell: tuple[str, ...]) -> None:
+    tree = "/var/lib/dkms/nvidia"
+    for version in ("550.163.01", "580.95.05"):
+        host.link(f"{tree}/{version}/source", f"/usr/src/nvidia-{version}")
+    for kernel in ("6.1.0-9", "6.1.0-10"):
+        host.file(f"{tree}/580.95.05/{kernel}/x86_64/module/nvidia.ko", "")
+    host.file(f"{tree}/580.95.05/6.1.0-11/x86_64/log/make.log", "")
+    host.link(f"{tree}/kernel-6.1.0-9-x86_64", "580.95.05/6.1.0-9/x86_64")
+    host.command("dkms", "exit 1")
+    assert [(m.name, m.version, m.kernel, m.state) for m in facts(host, shell).dkms] == [
+        ("nvidia", "550.163.01", "", "added"),
+        ("nvidia", "580.95.05", "6.1.0-10", "built"),
+        ("nvidia", "580.95.05", "6.1.0-9", "installed"),
+    ]
+
+
+def test_dkms_with_its_tree_elsewhere(host: FakeHost, shell: tuple[str, ...]) -> None:
+    host.says("dkms", "nvidia, 550.163.01, 3.10.0-1160.el7.x86_64, x86_64: installed\n")
+    (module,) = facts(host, shell).dkms
+    assert (module.version, module.kernel) == ("550.163.01", "3.10.0-1160.el7.x86_64")
+
+
+def test_every_package_that_a_driver_is_built_with_is_looked_for() -> None:
+    text = resources.files("gpufleet.facts").joinpath("gather.sh").read_text()
+    lines = re.findall(r"""^families=['"](.*)['"]$""", text, re.MULTILINE)
+    families = "|".join(line.removeprefix("$families|").replace(r"\$", "$") for line in lines)
+    names = {name for found in load_catalog().distributions for name in found.build}
+    assert "dkms" in names
+    assert sorted(name for name in names if not re.search(families, name)) == []

@@ -1,0 +1,150 @@
+"""gather.sh on GPU processes and on the locks of package managers."""
+
+from __future__ import annotations
+
+import fcntl
+
+import pytest
+from fakehost import FakeHost
+
+from gpufleet.facts.model import NodeFacts
+from gpufleet.facts.parse import parse_node_facts
+from gpufleet.facts.sections import FactsError
+
+
+def facts(host: FakeHost, shell: tuple[str, ...], *paths: str) -> NodeFacts:
+    return parse_node_facts(host.gather(shell, paths))
+
+
+def test_gpu_processes_and_pods(host: FakeHost, shell: tuple[str, ...]) -> None:
+    host.device("/dev/nvidiactl")
+    host.file("/proc/812/comm", "my train er\n")
+    command = b"python3\0-m\0train\0--api-key\0hunter2hunter2\0say\nend\t\x1b[31m\xff\0"
+    host.file("/proc/812/cmdline", command + b"--more\0" * 40)
+    host.link("/proc/812/fd/3", "/dev/nvidia0")
+    host.link("/proc/812/fd/4", "/dev/nvidia0")
+    host.link("/proc/812/fd/5", "/dev/nvidiactl")
+    host.link("/proc/900/fd/1", "/var/log/x")
+    entry = '{"PodUID":"%s","ContainerName":"c","ResourceName":"%s","DeviceIDs":{}}'
+    host.file(
+        "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint",
+        '{"Data":{"PodDeviceEntries":['
+        + ",".join(
+            entry % pair
+            for pair in (
+                ("aa", "nvidia.com/gpu"),
+                ("aa", "nvidia.com/gpu"),
+                ("bb", "nvidia.com/mig-1g.5gb"),
+                ("gone", "nvidia.com/gpu"),
+                ("cc", "intel.com/qat"),
+            )
+        )
+        + "]}}",
+    )
+    for pod in ("aa", "bb", "cc"):
+        host.file(f"/var/lib/kubelet/pods/{pod}/x", "")
+    found = facts(host, shell)
+    (process,) = found.gpu_processes
+    assert (process.pid, process.command) == (812, "my train er")
+    assert process.devices == ("/dev/nvidia0", "/dev/nvidiactl")
+    assert process.arguments.startswith("python3 -m train --api-key *** say end [31m --more")
+    assert len(process.arguments) <= 80
+    assert str(process).endswith("… (812)")
+    assert found.gpu_pods == 2
+
+
+def test_many_processes_on_a_gpu_are_counted_to_a_limit(
+    host: FakeHost, shell: tuple[str, ...]
+) -> None:
+    host.device("/dev/nvidiactl")
+    for pid in range(10_000, 11_050):
+        host.file(f"/proc/{pid}/comm", "dcgm-exporter\n")
+        host.link(f"/proc/{pid}/fd/3", "/dev/nvidia0")
+        host.link(f"/proc/{pid}/fd/4", "/dev/nvidia0")
+    output = host.gather(shell)
+    assert len([line for line in output if line.startswith("process ")]) <= 1000
+    assert len(parse_node_facts(output).gpu_processes) == 1000
+    assert len([line for line in output if line.startswith("collector ")]) == 1000
+
+
+def test_output_without_an_end_is_cut_off(host: FakeHost) -> None:
+    host.command("stat", "exec yes 1 1 x")
+    with pytest.raises(FactsError, match="the output of the host was cut off"):
+        facts(host, ("sh",))
+
+
+def test_the_name_of_a_process_is_one_line(host: FakeHost, shell: tuple[str, ...]) -> None:
+    """dash's echo makes a line break of `\\n`, with which any output could forge sections."""
+    name = r"x\n@@os\nID=evil\n@@lock\n1 apt"
+    host.device("/dev/nvidiactl")
+    host.file("/proc/812/comm", name + "\n")
+    host.link("/proc/812/fd/3", "/dev/nvidia0")
+    host.file("/proc/900/comm", "sh\n")
+    host.link("/proc/900/fd/3", "/dev/nvidia0\n812 /dev/nvidia1")
+    found = facts(host, shell)
+    assert found.os.id == "debian"
+    assert found.lock_holder == ""
+    assert [(work.pid, work.command) for work in found.gpu_processes] == [(812, name)]
+
+
+def test_lock_is_found_by_inode(host: FakeHost, shell: tuple[str, ...]) -> None:
+    lock = host.file("/var/lib/dpkg/lock-frontend", "")
+    inode = lock.stat().st_ino
+    host.file("/proc/77/comm", "apt-get\n")
+    host.link("/proc/77/fd/4", "/var/lib/dpkg/lock-frontend")
+    host.file(
+        "/proc/locks",
+        f"1: POSIX  ADVISORY  READ 76 fe:01:{inode} 0 EOF\n"
+        f"2: POSIX  ADVISORY  WRITE 75 fe:01:{inode}9 0 EOF\n"
+        f"3: POSIX  ADVISORY  WRITE 77 fe:01:{inode} 0 EOF\n",
+    )
+    assert facts(host, shell).lock_holder == "apt-get (process 77)"
+
+
+def test_a_step_of_a_run_that_was_killed_is_at_work(host: FakeHost, shell: tuple[str, ...]) -> None:
+    host.file("/run/gpufleet.lock", "alice [1]\n")
+    steps = host.file("/run/gpufleet.lock.steps", "")
+    found = facts(host, shell)
+    assert (found.busy, found.run_lock) == (False, "alice [1]")
+    with steps.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        found = facts(host, shell)
+    assert (found.busy, found.run_lock) == (True, "alice [1]")
+
+
+def test_lock_of_another_file_system_with_the_same_inode(
+    host: FakeHost, shell: tuple[str, ...]
+) -> None:
+    lock = host.file("/var/lib/dpkg/lock-frontend", "")
+    host.file("/proc/77/comm", "mysqld\n")
+    host.link("/proc/77/fd/4", "/proc/77/comm")
+    host.file("/proc/locks", f"1: POSIX  ADVISORY  WRITE 77 fe:02:{lock.stat().st_ino} 0 EOF\n")
+    assert facts(host, shell).lock_holder == ""
+
+
+def test_a_flock_keeps_no_package_manager_out(host: FakeHost, shell: tuple[str, ...]) -> None:
+    lock = host.file("/var/lib/rpm/.rpm.lock", "")
+    host.file("/proc/77/comm", "mine\n")
+    host.link("/proc/77/fd/4", "/var/lib/rpm/.rpm.lock")
+    text = f"1: FLOCK  ADVISORY  WRITE 77 fe:01:{lock.stat().st_ino} 0 EOF\n"
+    host.file("/proc/locks", text)
+    assert facts(host, shell).lock_holder == ""
+    host.file("/proc/locks", text.replace("FLOCK", "OFDLCK"))
+    assert facts(host, shell).lock_holder == "mine (process 77)"
+
+
+@pytest.mark.parametrize("text", ["self", "77/..", "-1"])
+def test_what_is_no_number_of_a_process_is_no_lock(
+    host: FakeHost, shell: tuple[str, ...], text: str
+) -> None:
+    for pid in (text, "77"):
+        host.file(f"/proc/{pid}/comm", "x\n")
+    host.file("/var/run/yum.pid", f"{text}\n")
+    assert facts(host, shell).lock_holder == ""
+
+
+def test_lock_by_process_id_file(host: FakeHost, shell: tuple[str, ...]) -> None:
+    host.file("/var/run/yum.pid", "4242\n")
+    assert facts(host, shell).lock_holder == ""
+    host.file("/proc/4242/comm", "yum\n")
+    assert facts(host, shell).lock_holder == "yum (process 4242)"
