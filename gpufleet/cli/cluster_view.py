@@ -12,8 +12,8 @@ from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kubernetes import findings as found
 from gpufleet.kubernetes.access import authorities
+from gpufleet.kubernetes.findings import access as found
 from gpufleet.kubernetes.members import (
     Member,
     gpu_pods,

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.facts.model import NodeFacts, Runtime
-from gpufleet.kubernetes import findings as found
+from gpufleet.kubernetes.findings import choice as found
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.toolkit.config import containerd
 from gpufleet.toolkit.config.edits import Data, lookup

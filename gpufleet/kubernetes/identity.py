@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.model import ClusterHost, NodeFacts
-from gpufleet.kubernetes import findings as found
+from gpufleet.kubernetes.findings import cluster as found
 from gpufleet.kubernetes.plan import JOINED
 
 

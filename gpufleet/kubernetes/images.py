@@ -9,8 +9,8 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.facts.files import HOME
 from gpufleet.facts.model import NodeFacts
-from gpufleet.kubernetes import findings as found
 from gpufleet.kubernetes.archives import ImageArchive, read_archive
+from gpufleet.kubernetes.findings import images as found
 from gpufleet.kubernetes.record import KubernetesEntry
 
 FOLDER = f"{HOME}/images"  # of uploads on a host

@@ -15,9 +15,9 @@ from gpufleet.facts.distribution import distribution_of
 from gpufleet.facts.files import HOME
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.kubernetes import findings as found
 from gpufleet.kubernetes.archives import ImageArchive
 from gpufleet.kubernetes.containerd import CERTS, Required, plan_containerd
+from gpufleet.kubernetes.findings import choice, cluster
 from gpufleet.kubernetes.images import pending, room_for
 from gpufleet.kubernetes.kubeadm import cgroup_driver
 from gpufleet.kubernetes.models import KubernetesCatalog
@@ -117,11 +117,11 @@ def plan_kubernetes(
     leads = part == "control-plane" and context.place.position == 0
     initiates = leads and not joined and not context.place.having
     if initiates and JOINED in paths:
-        problems.append(found.PLANE_RESET())
+        problems.append(cluster.PLANE_RESET())
     missing = any(not _is_installed(facts, name) for name in known.packages)
     needed = before is None or missing or not _fits(before, version)
     if joined and before and not _fits(before, version):
-        problems.append(found.UPGRADE_REFUSED(installed=before, wanted=version))
+        problems.append(choice.UPGRADE_REFUSED(installed=before, wanted=version))
     if "containerd" not in facts.runtimes:
         return None, tuple(problems)
     required = Required(cgroup_driver(settings) == "systemd", known.pause_image(minor))
@@ -200,11 +200,11 @@ def _problems(
     managers = {name for layout in known.repository.layouts for name in layout.managers}
     if system is None or system.manager not in managers:
         title = system.title if system else "this distribution"
-        yield found.NO_PACKAGES(distribution=title)
+        yield choice.NO_PACKAGES(distribution=title)
     if chosen and not version_tuple(known.oldest) <= version_tuple(minor) <= version_tuple(
         known.newest
     ):
-        yield found.VERSION_UNKNOWN(
+        yield choice.VERSION_UNKNOWN(
             version=version, date=known.as_of, oldest=known.oldest, newest=known.newest
         )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.model import NodeFacts
-from gpufleet.kubernetes import findings as found
+from gpufleet.kubernetes.findings import choice, hosts
 from gpufleet.kubernetes.models import Kubernetes
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.role.protocol import RoleContext
@@ -39,13 +39,13 @@ def obstacles(
     host = facts.cluster_host
     if host.cgroups == 1 and known.requires("cgroups-v2", minor):
         accepted = settings.kubelet.get("failCgroupV1") is False
-        kind = found.CGROUPS_V1_ACCEPTED if accepted else found.CGROUPS_V1
+        kind = choice.CGROUPS_V1_ACCEPTED if accepted else choice.CGROUPS_V1
         yield kind(version=minor)
     yield from _runtime(facts, known, minor)
     if host.swap and settings.kubelet.get("failSwapOn") is not False:
-        yield found.SWAP_ON(devices=", ".join(host.swap))
+        yield hosts.SWAP_ON(devices=", ".join(host.swap))
     if not _NAME.fullmatch(host.name.lower()) or len(host.name) > LONGEST_NAME:
-        yield found.NO_DNS_NAME(name=host.name)
+        yield hosts.NO_DNS_NAME(name=host.name)
     if not ours:
         yield from _others(facts, controls, settings.network)
     if controls:
@@ -55,27 +55,27 @@ def obstacles(
 def apart(context: RoleContext) -> Iterator[Finding]:
     """What a host must not share with others, and what it must: its identity, the time."""
     for twin in context.place.twins:
-        yield found.DUPLICATE_MACHINE(others=twin.name, what=twin.what, value=twin.value)
+        yield hosts.DUPLICATE_MACHINE(others=twin.name, what=twin.what, value=twin.value)
     if abs(context.skew) > CLOCK_TOLERANCE:
-        yield found.CLOCK_APART(seconds=abs(context.skew))
+        yield hosts.CLOCK_APART(seconds=abs(context.skew))
 
 
 def _runtime(facts: NodeFacts, known: Kubernetes, minor: str) -> Iterator[Finding]:
     runtime, minimum = facts.runtimes.get("containerd"), known.containerd(minor)
     if runtime is None:
-        yield found.NO_CONTAINERD(minimum=minimum)
+        yield choice.NO_CONTAINERD(minimum=minimum)
         return
     if not runtime.running:
-        yield found.CONTAINERD_STOPPED()
+        yield choice.CONTAINERD_STOPPED()
     if version_tuple(runtime.version) < version_tuple(minimum):
         there = runtime.version
-        yield found.CONTAINERD_TOO_OLD(version=minor, minimum=minimum, installed=there)
+        yield choice.CONTAINERD_TOO_OLD(version=minor, minimum=minimum, installed=there)
 
 
 def _others(facts: NodeFacts, controls: bool, network: str) -> Iterator[Finding]:
     """What is there of a cluster that is not ours."""
     if facts.kubelet:
-        yield found.FOREIGN_NODE()
+        yield hosts.FOREIGN_NODE()
         return
     paths = facts.cluster_host.paths
     left = sorted(path for path in paths if path.startswith("/etc/kubernetes/"))
@@ -85,13 +85,13 @@ def _others(facts: NodeFacts, controls: bool, network: str) -> Iterator[Finding]
     if network == "flannel":
         left += sorted(path for path in paths if path.startswith(LINKS) or _precedes(path))
     if left:
-        yield found.LEFTOVERS(paths=", ".join(left))
+        yield hosts.LEFTOVERS(paths=", ".join(left))
     ports = PORTS["control-plane" if controls else "worker"]
     for listener in facts.listeners:
         if listener.port in ports:
             daemon = listener.daemon
             who = f"{daemon.command} ({daemon.pid})" if daemon else "an unknown process"
-            yield found.PORT_TAKEN(port=listener.port, who=who)
+            yield hosts.PORT_TAKEN(port=listener.port, who=who)
 
 
 def _precedes(path: str) -> bool:
@@ -104,7 +104,7 @@ def _size(facts: NodeFacts, known: Kubernetes) -> Iterator[Finding]:
     host, least = facts.cluster_host, known.hosts
     if 0 < host.processors < least.processors:
         processors = f"{least.processors} processors"
-        yield found.TOO_SMALL(found=f"{host.processors} processor", required=processors)
+        yield hosts.TOO_SMALL(found=f"{host.processors} processor", required=processors)
     if 0 < host.memory < least.memory:
         required = f"{least.memory // 1024} MiB"
-        yield found.TOO_SMALL(found=f"{host.memory // 1024} MiB of memory", required=required)
+        yield hosts.TOO_SMALL(found=f"{host.memory // 1024} MiB of memory", required=required)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.load_settings import load_role
-from gpufleet.kubernetes import findings as found
+from gpufleet.kubernetes.findings import cluster as found
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.role.protocol import RoleContext

@@ -8,7 +8,7 @@ from pyinfra import host, state
 
 from gpufleet.host.operation import Commands, one_by_one
 from gpufleet.host.shell import command, explain, script
-from gpufleet.kubernetes import findings as found
+from gpufleet.kubernetes.findings import joining as found
 from gpufleet.kubernetes.operations import joining
 from gpufleet.kubernetes.operations.tokens import token_with_key, withdraw
 from gpufleet.kubernetes.plan import LEAVING, NETWORKED, KubernetesPlan

@@ -16,8 +16,8 @@ from gpufleet.host.asking import answer, framed
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.reading import read
 from gpufleet.host.shell import LINE, command, explain, script, stop
-from gpufleet.kubernetes import findings as found
 from gpufleet.kubernetes.archives import ImageArchive, read_archive
+from gpufleet.kubernetes.findings import images as found
 from gpufleet.kubernetes.images import FOLDER, MIB, Present
 
 PART = 8 * MIB  # bytes of one command: what this machine keeps in memory for a host

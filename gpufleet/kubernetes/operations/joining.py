@@ -16,8 +16,9 @@ from gpufleet.host.asking import framed
 from gpufleet.host.files import INCOMING, stamp
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import command, explain, script, stop, upload
-from gpufleet.kubernetes import findings as found
 from gpufleet.kubernetes.access import administrator, may_replace
+from gpufleet.kubernetes.findings import access, cluster, hosts
+from gpufleet.kubernetes.findings import joining as found
 from gpufleet.kubernetes.kubeadm import (
     JoinToken,
     init_configuration,
@@ -51,7 +52,7 @@ def prepare(plan: KubernetesPlan) -> Commands:
     if plan.joined and not plan.files:
         host.noop("the kernel is prepared")
         return
-    message = explain(host.name, found.PREPARE_FAILED())
+    message = explain(host.name, hosts.PREPARE_FAILED())
     yield script("kubernetes/prepare", message, MODULES, SYSCTLS)
 
 
@@ -72,7 +73,7 @@ def start(
     if plan.reset:
         yield reset_command(plan.network)
     if endpoint := settings.endpoint:
-        answers = found.ENDPOINT_ANSWERS(version="see below", endpoint=endpoint)
+        answers = cluster.ENDPOINT_ANSWERS(version="see below", endpoint=endpoint)
         yield script("kubernetes/unanswered", explain(host.name, answers), endpoint)
     text = init_configuration(settings, version() or plan.version)
     yield from _kubeadm("init", text, plan, explain(host.name, found.INIT_FAILED()))
@@ -109,7 +110,7 @@ def ahead(installed: str, token: JoinToken) -> StringCommand | None:
     """The command that stops a host with a newer minor than its control plane's."""
     if version_tuple(installed)[:2] <= version_tuple(token.version)[:2]:
         return None
-    return stop(host.name, found.VERSION_AHEAD(installed=installed, cluster=token.version))
+    return stop(host.name, cluster.VERSION_AHEAD(installed=installed, cluster=token.version))
 
 
 def kubeadm_join(
@@ -172,12 +173,12 @@ def _fetch(state: State, host: Host, path: str, leads: bool) -> bool:
     try:
         there = file.read_text("utf-8", "replace") if file.is_file() else ""
         if not may_replace(there, text):
-            raise Stopped(found.KUBECONFIG_OTHERS(path=path))
+            raise Stopped(access.KUBECONFIG_OTHERS(path=path))
         if leads or not there.strip():
             write_private(file, text)
     except OSError as error:
         problem = error.strerror or str(error)
-        raise Stopped(found.KUBECONFIG_NOT_WRITTEN(path=path, problem=problem)) from error
+        raise Stopped(access.KUBECONFIG_NOT_WRITTEN(path=path, problem=problem)) from error
     return True
 
 
@@ -187,7 +188,7 @@ def _access(host: Host) -> str:
     try:
         return administrator(ask(host, framed(command("cat", ADMIN))))
     except ValueError as error:
-        raise Stopped(found.ACCESS_UNUSABLE(problem=str(error))) from error
+        raise Stopped(access.ACCESS_UNUSABLE(problem=str(error))) from error
 
 
 @operation
@@ -236,7 +237,7 @@ def reset(needed: bool, network: str) -> Commands:
 def reset_command(network: str, member: str = "") -> StringCommand:
     """kubeadm's reset, and more. `member`: the message where the host stays a member of etcd of a
     cluster that it leaves alone."""
-    messages = (explain(host.name, each()) for each in (found.RESET_FAILED, found.OTHER_CLUSTER))
+    messages = (explain(host.name, each()) for each in (found.RESET_FAILED, cluster.OTHER_CLUSTER))
     done = (NETWORKED, READY) if member else (NETWORKED, READY, LEAVING)
     return script("kubernetes/reset", *messages, member, BEGUN, JOINED, network, *done)
 

@@ -17,7 +17,7 @@ from gpufleet.host.boundary import step
 from gpufleet.host.shell import script
 from gpufleet.host.sudo import run
 from gpufleet.host.trouble import SHOWN, refusal
-from gpufleet.kubernetes import findings as found
+from gpufleet.kubernetes.findings import joining as found
 from gpufleet.kubernetes.kubeadm import JoinToken, certificates_configuration
 
 TOKEN_MINUTES = 15

@@ -1,0 +1,1 @@
+"""Findings of Kubernetes on hosts, by subject."""

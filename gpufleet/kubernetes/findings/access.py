@@ -1,0 +1,50 @@
+"""Findings about the access to a cluster, and what it shows."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import blocker
+
+ACCESS_UNUSABLE = blocker(
+    "GF964",
+    "Kubeconfig of the control plane is not usable",
+    "/etc/kubernetes/admin.conf on the host is not one that kubeadm writes: {problem}.",
+    "Look at the file: gpufleet copies certificates and a server, and nothing that runs programs.",
+)
+KUBECONFIG_NOT_WRITTEN = blocker(
+    "GF293",
+    "Kubeconfig not written",
+    "{path} on this machine cannot be written: {problem}.",
+    "Correct the path or its permissions, or set kubernetes_kubeconfig to another one, and run "
+    "again. The cluster itself is up.",
+)
+KUBECONFIG_OTHERS = blocker(
+    "GF954",
+    "Kubeconfig file belongs to something else",
+    "{path} on this machine is not the access to this cluster alone, and is not replaced.",
+    "Move the file, or set kubernetes_kubeconfig to another path. The cluster itself is up.",
+)
+GPU_PODS_RUN = blocker(
+    "GF955",
+    "Pods use GPUs",
+    "{count} pods use GPUs of this cluster: {names}.",
+    "Let them end or delete them, or add --ignore-gpu-pods.",
+)
+GPU_PODS_UNKNOWN = blocker(
+    "GF956",
+    "Unknown whether pods use GPUs",
+    "The cluster cannot be asked for pods that use GPUs: {reason}",
+    "Make the cluster reachable, or add --ignore-gpu-pods.",
+)
+NOT_NODES = blocker(
+    "GF295",
+    "Hosts are missing from their cluster",
+    "The cluster has {nodes} nodes for {hosts} hosts; it knows no name or address of {names}.",
+    "If the node was deleted by hand: systemctl restart kubelet on the host registers it. Else "
+    "run gpufleet cluster create.",
+)
+NO_KUBECONFIG = blocker(
+    "GF957",
+    "No kubeconfig in the inventory",
+    "No host of the group control_plane sets {key}.",
+    "Set {key} to the path where the cluster's access is written.",
+)

@@ -1,0 +1,64 @@
+"""Findings about what is chosen for a host: versions, packages, containerd."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import blocker, warning
+
+NO_PACKAGES = blocker(
+    "GF930",
+    "No Kubernetes packages for this distribution",
+    "The Kubernetes project has no packages that run on {distribution}.",
+    "Use a newer distribution for this host, or leave kubernetes_enabled at False.",
+)
+VERSION_UNKNOWN = blocker(
+    "GF931",
+    "Kubernetes version not supported",
+    "Kubernetes {version} is outside the catalog of {date}: {oldest} to {newest}.",
+    "Set kubernetes_version to one of these minors.",
+)
+CGROUPS_V1 = blocker(
+    "GF932",
+    "Control groups are version 1",
+    "The kubelet of Kubernetes {version} does not start with control groups of version 1.",
+    "Boot the host with systemd.unified_cgroup_hierarchy=1, set kubernetes_version to 1.34 or "
+    'older, or accept version 1: kubernetes_kubelet = {{"failCgroupV1": False}}.',
+)
+CGROUPS_V1_ACCEPTED = warning(
+    "GF933",
+    "Control groups of version 1 are accepted",
+    "kubernetes_kubelet sets failCgroupV1 = False; Kubernetes {version} supports this no longer.",
+    "Move the host to control groups of version 2 before the next minor.",
+)
+NO_CONTAINERD = blocker(
+    "GF934",
+    "containerd is not installed",
+    "Kubernetes requires containerd {minimum} or newer. The host has none, and gpufleet installs "
+    "none here: it knows no such package for the distribution, or containerd_install forbids it.",
+    "Install the package containerd (or containerd.io) first, or leave containerd_install at "
+    '"auto".',
+)
+CONTAINERD_STOPPED = blocker(
+    "GF291",
+    "containerd is not running",
+    "Kubernetes requires containerd, which is installed on this host and does not run.",
+    "Start it: systemctl enable --now containerd. If it stops again: journalctl -u containerd.",
+)
+CONTAINERD_TOO_OLD = blocker(
+    "GF935",
+    "containerd is too old",
+    "Kubernetes {version} requires containerd {minimum} or newer; the host has {installed}.",
+    "Upgrade containerd, or set kubernetes_version to an older minor.",
+)
+CRI_DISABLED = blocker(
+    "GF945",
+    "containerd's CRI plugin is disabled",
+    "{file} disables the CRI plugin, as docker's containerd.io package does.",
+    "Write a full configuration: `containerd config default > {file}`.",
+)
+UPGRADE_REFUSED = blocker(
+    "GF942",
+    "Kubernetes is not upgraded",
+    "The node runs Kubernetes {installed}, {wanted} is requested. gpufleet does not upgrade a "
+    "running cluster.",
+    "Set kubernetes_version to {installed}, and upgrade with `kubeadm upgrade`.",
+)

@@ -1,0 +1,98 @@
+"""Findings about the cluster that a host is to be part of."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import blocker, warning
+
+NO_CONTROL_PLANE = blocker(
+    "GF943",
+    "No control plane in the inventory",
+    "The group control_plane is missing or empty, and a cluster begins there.",
+    "Put one host into the group control_plane.",
+)
+SEVERAL_CONTROL_PLANES = blocker(
+    "GF958",
+    "Several control planes without an endpoint",
+    "The group control_plane has {names}, and kubernetes_endpoint is not set: nodes and users need "
+    "one address for all of them.",
+    "Set kubernetes_endpoint to the address of your load balancer, virtual IP address or DNS name, "
+    "or leave one host in the group control_plane.",
+)
+EVEN_CONTROL_PLANES = warning(
+    "GF080",
+    "Even number of control planes",
+    "The group control_plane has {count} hosts: etcd stands the loss of {lost}, as with {fewer}.",
+    "Use {fewer} or {more}.",
+)
+ENDPOINT_ANSWERS = blocker(
+    "GF081",
+    "Another cluster answers at the endpoint",
+    "A Kubernetes API ({version}) answers at {endpoint}, and no control plane of the run is a node "
+    "of a cluster.",
+    "Set kubernetes_endpoint to an address that leads to these hosts alone. To extend the cluster "
+    "that answers, run with one of its control planes too.",
+)
+ENDPOINT_DIFFERS = blocker(
+    "GF082",
+    "Endpoint of a cluster does not change",
+    "The cluster's endpoint is {found}, kubernetes_endpoint is {wanted}. It is in the certificates "
+    "and settings of all nodes.",
+    'Set kubernetes_endpoint = "{found}", or destroy the cluster and create it again.',
+)
+NO_ENDPOINT = blocker(
+    "GF083",
+    "Cluster was created without an endpoint",
+    "The cluster's API server is known as {found}, an address of this host alone: no other control "
+    "plane can join.",
+    "Leave one host in the group control_plane, or destroy the cluster and create it again with "
+    "kubernetes_endpoint.",
+)
+CONTROL_PLANE_MISSING = blocker(
+    "GF944",
+    "Control plane is not part of the run",
+    "To join, the host needs a token from {control_plane}, which is not part of this run.",
+    "Run again with --limit {control_plane} in addition.",
+)
+CLUSTER_DIFFERS = blocker(
+    "GF960",
+    "Setting of the cluster differs between hosts",
+    "{key} of this host is not that of the control plane {control_plane}, and a cluster has one.",
+    "Set {key} once for all hosts of the cluster.",
+)
+VERSION_AHEAD = blocker(
+    "GF961",
+    "Host is newer than its control plane",
+    "The host has or would get Kubernetes {installed}, its control plane has {cluster}: a newer "
+    "kubelet must not join.",
+    "Set kubernetes_version to {cluster} and run again.",
+)
+PART_CHANGED = blocker(
+    "GF962",
+    "Node has another role in its cluster",
+    "The host joined as {before} and is {wanted} in the inventory.",
+    "Put it back into its group, or take it out of the cluster first: gpufleet cluster destroy.",
+)
+PLANE_RESET = blocker(
+    "GF292",
+    "Control plane was reset outside of gpufleet",
+    "The host was the control plane, and /etc/kubernetes/kubelet.conf is missing: its cluster is "
+    "gone.",
+    "Restore /etc/kubernetes from a backup, or destroy what is left and begin again: gpufleet "
+    "cluster destroy.",
+)
+OTHER_CLUSTER = blocker(
+    "GF963",
+    "Host is a node of another cluster by now",
+    "The certificate authority on the host is not that of the cluster that gpufleet made it a node "
+    "of, so it is not reset.",
+    "If that cluster may go, run `kubeadm reset` on the host and remove "
+    "/var/lib/gpufleet/kubernetes.*.",
+)
+NODE_ELSEWHERE = blocker(
+    "GF290",
+    "Node of another cluster than the inventory's",
+    "gpufleet made the host a node of a cluster whose control plane is not {control_plane}, or "
+    "whose control plane was destroyed since.",
+    "Take the host out of that cluster first: gpufleet cluster destroy, with the inventory of that "
+    "cluster where there is one.",
+)

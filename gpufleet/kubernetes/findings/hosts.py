@@ -1,0 +1,64 @@
+"""Findings about what a host has that no node may have, or lacks."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import blocker
+
+SWAP_ON = blocker(
+    "GF936",
+    "Swap is on",
+    "The kubelet does not start while swap is on: {devices}.",
+    "Turn it off (swapoff -a) and remove it from /etc/fstab, or allow it: "
+    'kubernetes_kubelet = {{"failSwapOn": False}}.',
+)
+PORT_TAKEN = blocker(
+    "GF937",
+    "A port of Kubernetes is in use",
+    "Port {port} is in use by {who}.",
+    "Stop that process, or leave kubernetes_enabled at False for this host.",
+)
+TOO_SMALL = blocker(
+    "GF938",
+    "Host is too small for a control plane",
+    "The host has {found}; a control plane requires {required}.",
+    "Choose another host for the group control_plane.",
+)
+NO_DNS_NAME = blocker(
+    "GF939",
+    "Host name is not a DNS name",
+    "The host is called {name}, which cannot be the name of a node.",
+    "Rename it with hostnamectl: lower-case letters, digits, hyphens and dots, at most 63 in all.",
+)
+LEFTOVERS = blocker(
+    "GF940",
+    "Another cluster's files on the host",
+    "{paths}: gpufleet did not create these.",
+    "Check that no cluster uses this host, then run `kubeadm reset` there and remove the files. A "
+    "link in /sys/class/net goes with `ip link delete NAME`.",
+)
+FOREIGN_NODE = blocker(
+    "GF941",
+    "Host is a node of another cluster",
+    "A kubelet runs here that gpufleet did not install.",
+    "Leave kubernetes_enabled at False for this host, or take it out of its cluster first.",
+)
+DUPLICATE_MACHINE = blocker(
+    "GF950",
+    "Two hosts with one identity",
+    "{others} has the same {what} ({value}): Kubernetes takes clones for one node.",
+    "Give this host its own. For a machine id: rm /etc/machine-id && systemd-machine-id-setup, "
+    "then reboot; for a name: hostnamectl.",
+)
+CLOCK_APART = blocker(
+    "GF953",
+    "Clock too far off for Kubernetes",
+    "The host's clock differs by {seconds} seconds from this machine's: certificates and tokens "
+    "are refused.",
+    "Set the clock: timedatectl set-ntp true, or chronyc makestep.",
+)
+PREPARE_FAILED = blocker(
+    "GF951",
+    "Kernel not prepared for Kubernetes",
+    "Modules or settings that Kubernetes needs are not available. The output follows.",
+    "Install the kernel's module package, or correct the setting that is refused.",
+)

@@ -1,0 +1,80 @@
+"""Findings about steps: start, join, leave."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import blocker, warning
+
+CONTROL_JOIN_FAILED = blocker(
+    "GF084",
+    "Control plane did not join the cluster",
+    "The command kubeadm join failed. Its output and the logs of its pods follow.",
+    "Correct the cause and run again: the host is reset first. The etcd member of a control plane "
+    "that is lost for good has to be removed before: docs/bare-hosts.md.",
+)
+CERTIFICATES_STAY = warning(
+    "GF085",
+    "Certificates of the join are still in the cluster",
+    "The Secret kubeadm-certs could not be removed through {control_plane}. It is encrypted with a "
+    "key that existed in this run alone, and expires after two hours.",
+    "To remove it now: kubectl -n kube-system delete secret kubeadm-certs",
+)
+QUORUM_AT_RISK = blocker(
+    "GF086",
+    "Without this control plane, the cluster would stop",
+    "The other control planes must have a majority without this host. What was found follows.",
+    "Repair the other control planes, or remove the lost ones (docs/bare-hosts.md), and run again.",
+)
+MEMBER_STAYS = blocker(
+    "GF087",
+    "Control plane did not leave etcd",
+    "The command kubeadm reset could not remove the host's etcd member. Its output follows.",
+    "Remove the member on another control plane (docs/bare-hosts.md), and run again.",
+)
+NODE_STAYS = blocker(
+    "GF088",
+    "Node is still listed in its cluster",
+    "The host has left the cluster, but its Node could not be deleted. The output follows.",
+    "Correct the cause and run again, or run kubectl delete node and remove {path} on the host.",
+)
+CONTROL_PLANE_FAILED = blocker(
+    "GF959",
+    "Control plane failed",
+    "To join, the host needs a token from {control_plane}, which failed in this run.",
+    "Correct the errors of {control_plane} and run again.",
+)
+NO_TOKEN = blocker(
+    "GF294",
+    "Control plane gives no token",
+    "To join, the host needs a token, and {control_plane} made none: {answer}.",
+    "See on {control_plane} whether its API server runs (journalctl -u kubelet), and run again.",
+)
+INIT_FAILED = blocker(
+    "GF946",
+    "Control plane did not start",
+    "The command kubeadm init failed. Its output and the logs of its pods follow.",
+    "Correct the cause and run again: the host is reset first.",
+)
+JOIN_FAILED = blocker(
+    "GF947",
+    "Host did not join the cluster",
+    "The command kubeadm join failed. Its output follows.",
+    "Correct the cause and run again: the host is reset first.",
+)
+NETWORK_FAILED = blocker(
+    "GF948",
+    "Network of the pods not installed",
+    "The API server refused the objects of {network}. Its answer follows.",
+    "Correct the cause and run again.",
+)
+NOT_READY = blocker(
+    "GF949",
+    "Node is not Ready",
+    "The node, or the network of its pods, is not Ready after {seconds} s. Its condition follows.",
+    "See `journalctl -u kubelet` on the host, correct the cause and run again.",
+)
+RESET_FAILED = blocker(
+    "GF952",
+    "Host still in its cluster",
+    "The command kubeadm reset failed. Its output follows.",
+    "Correct the cause and run again.",
+)
