@@ -84,7 +84,7 @@ def cluster_data(sandbox: str) -> dict[str, Any]:
         "kubernetes_repo_key_fingerprint": fingerprint.read_text().strip(),
         "kubernetes_registry_mirrors": {name: f"http://{MIRROR}/v2/{name}" for name in names},
         "kubernetes_kubeconfig": str(kubeconfig(sandbox)),
-        "kubernetes_etcd_tag": f"{versions().programs['etcd'].version.removeprefix('v')}-0",
+        "kubernetes_etcd_tag": versions().etcd_tag(release),
         "kubernetes_kubelet": {
             "cgroupDriver": "cgroupfs",
             "failCgroupV1": False,

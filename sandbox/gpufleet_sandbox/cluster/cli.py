@@ -178,10 +178,11 @@ def build(minors: tuple[str, ...], for_tests: bool, real: bool, stack: bool, che
     known = versions().programs
     names = [name for name in known if not known[name].needed_by]
     names = names if for_tests else [*OTHER_PROGRAMS, "helm"]
-    asked = {"kubeadm": real, "stack": stack}
-    names += [name for name in known if asked.get(known[name].needed_by)]
+    names += [name for name in known if stack and known[name].needed_by == "stack"]
     with _reporting():
         servers = dict(_servers(choose(minor, progress), for_tests, real) for minor in minors)
+        built = (version.rpartition(".")[0] for version in servers)
+        names += versions().programs_of(built) if real else []
         if check:
             missing = [name for name in names if not have_program(name, home)]
             missing += [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -69,10 +70,11 @@ class KubeletSetting(_Entry):
 
 
 class KubeadmTags(_Entry):
-    """Tags of images that the kubeadm of a minor asks for."""
+    """Tags of images that the kubeadm of a minor asks for; `etcd`: the program in its image."""
 
     coredns: str
     pause: str
+    etcd: str
 
 
 class Kubernetes(_Entry):
@@ -165,6 +167,23 @@ class Versions(BaseModel):
 
     kubernetes: Kubernetes
     programs: dict[str, Program]
+
+    def kubeadm_tags(self, release: str) -> KubeadmTags:
+        """Of a release, as 1.36.3."""
+        return self.kubernetes.kubeadm[release.rpartition(".")[0]]
+
+    def etcd_tag(self, release: str) -> str:
+        """Tag of etcd's image in a kubeadm cluster of a release."""
+        program = self.programs[self.kubeadm_tags(release).etcd]
+        return f"{program.version.removeprefix('v')}-0"
+
+    def programs_of(self, minors: Iterable[str]) -> list[str]:
+        """Programs that kubeadm clusters of these minors need, beside Kubernetes' own."""
+        known = self.kubernetes.kubeadm
+        etcds = {tags.etcd for tags in known.values()}
+        wanted = {known[minor].etcd for minor in minors if minor in known}
+        needed = (name for name, each in self.programs.items() if each.needed_by == "kubeadm")
+        return [name for name in needed if name not in etcds - wanted]
 
 
 @lru_cache(maxsize=1)

@@ -65,7 +65,7 @@ def _programs(cache: Path, release: str, progress: Progress) -> Mapping[str, Pat
     home = cache / "go"
     names = (*images.CONTROL_PLANE, *COMMANDS)
     built = kubernetes_servers(names, release, home, progress)
-    others = ("etcd", "coredns", "flanneld", "flannel", PLUGIN)
+    others = (versions().kubeadm_tags(release).etcd, "coredns", "flanneld", "flannel", PLUGIN)
     return {**built, **{name: program(name, home, progress) for name in others}}
 
 
@@ -86,10 +86,10 @@ def _write_packages(
 
 def _images(release: str, programs: Mapping[str, Path]) -> list[images.Image]:
     known = versions().programs
-    tags = versions().kubernetes.kubeadm[release.rpartition(".")[0]]
+    tags = versions().kubeadm_tags(release)
     return [
         *images.control_plane(release, programs),
-        images.etcd(programs["etcd"], f"{known['etcd'].version.removeprefix('v')}-0"),
+        images.etcd(programs[tags.etcd], versions().etcd_tag(release)),
         images.coredns(programs["coredns"], tags.coredns),
         images.flannel(programs["flanneld"], known["flanneld"].version),
         images.flannel_plugin(programs["flannel"], FLANNEL_PLUGIN),

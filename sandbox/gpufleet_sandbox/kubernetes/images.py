@@ -59,7 +59,7 @@ def control_plane(release: str, programs: Mapping[str, Path]) -> list[Image]:
 
 def etcd(program: Path, tag: str) -> Image:
     """etcd, under the tag in kubeadm's configuration."""
-    return Image(f"registry.k8s.io/etcd:{tag}", _linked(program), ("etcd",))
+    return Image(f"registry.k8s.io/etcd:{tag}", _linked(program, "etcd"), ("etcd",))
 
 
 def coredns(program: Path, version: str) -> Image:
@@ -147,12 +147,12 @@ def _single(program: Path, place: str) -> Callable[[Path], None]:
     return fill
 
 
-def _linked(program: Path) -> Callable[[Path], None]:
-    """A program that is linked to libc."""
+def _linked(program: Path, name: str = "") -> Callable[[Path], None]:
+    """A program that is linked to libc; `name`: of its file, where that is not the program's."""
 
     def fill(root: Path) -> None:
         _unpack("libc6", root)
-        _put(program, root, f"/usr/local/bin/{program.name}")
+        _put(program, root, f"/usr/local/bin/{name or program.name}")
 
     return fill
 
