@@ -1,6 +1,8 @@
-"""kubeadm's configuration files, as data and as text.
+"""kubeadm's configuration files, as data and as text, in the API of a Kubernetes minor.
 
-Source: https://kubernetes.io/docs/reference/config-api/kubeadm-config.v1beta4/
+v1beta4 has time limits of its own and lists of arguments, v1beta3 one limit for the API server and
+arguments by name. Sources: https://kubernetes.io/docs/reference/config-api/kubeadm-config.v1beta4/
+and https://kubernetes.io/docs/reference/config-api/kubeadm-config.v1beta3/
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import yaml
 from gpufleet.core.merge import merged
 from gpufleet.kubernetes.settings import KubernetesSettings
 
-API = "kubeadm.k8s.io/v1beta4"
+OLD_API = "kubeadm.k8s.io/v1beta3"
 SOCKET = "unix:///run/containerd/containerd.sock"
 CONTROL_PLANE_TAINT = "node-role.kubernetes.io/control-plane"
 SLOW = {"kubernetesAPICall": "4m0s", "controlPlaneComponentHealthCheck": "8m0s"}
@@ -31,19 +33,21 @@ class JoinToken:
     key: str = field(default="", repr=False)  # of the control planes' certificates; "": a worker
 
 
-def init_configuration(settings: KubernetesSettings, version: str) -> str:
-    """The file of `kubeadm init` for a version such as 1.36.3."""
+def init_configuration(settings: KubernetesSettings, version: str, api: str) -> str:
+    """The file of `kubeadm init` for a version such as 1.36.3, whose kubeadm reads `api`."""
     init: dict[str, Any] = {
-        "apiVersion": API,
+        "apiVersion": api,
         "kind": "InitConfiguration",
         "bootstrapTokens": [{"ttl": "1m0s"}],  # without one, kubeadm makes one for a day
-        "timeouts": SLOW,
-        "nodeRegistration": _registration(settings, controls=True),
+        **({} if api == OLD_API else {"timeouts": SLOW}),
+        "nodeRegistration": _registration(settings, api, controls=True),
     }
+    old_limit = {"timeoutForControlPlane": SLOW["controlPlaneComponentHealthCheck"]}
     cluster: dict[str, Any] = {
-        "apiVersion": API,
+        "apiVersion": api,
         "kind": "ClusterConfiguration",
         "kubernetesVersion": f"v{version}",
+        **({"apiServer": old_limit} if api == OLD_API else {}),
         "networking": {
             "podSubnet": settings.pod_subnet,
             "serviceSubnet": settings.service_subnet,
@@ -61,12 +65,12 @@ def init_configuration(settings: KubernetesSettings, version: str) -> str:
     )
 
 
-def join_configuration(settings: KubernetesSettings, token: JoinToken) -> str:
+def join_configuration(settings: KubernetesSettings, token: JoinToken, api: str) -> str:
     """The file of `kubeadm join`. It contains the token, and the key of a control plane."""
     controls: dict[str, Any] = {"controlPlane": {"certificateKey": token.key}} if token.key else {}
     return _text(
         {
-            "apiVersion": API,
+            "apiVersion": api,
             "kind": "JoinConfiguration",
             "discovery": {
                 "bootstrapToken": {
@@ -75,24 +79,24 @@ def join_configuration(settings: KubernetesSettings, token: JoinToken) -> str:
                     "caCertHashes": [token.hash],
                 }
             },
-            "timeouts": SLOW,
+            **({} if api == OLD_API else {"timeouts": SLOW}),
             **controls,
-            "nodeRegistration": _registration(settings, controls=bool(token.key)),
+            "nodeRegistration": _registration(settings, api, controls=bool(token.key)),
         }
     )
 
 
-def certificates_configuration(key: str, version: str) -> str:
+def certificates_configuration(key: str, version: str, api: str) -> str:
     """The file of `kubeadm init phase upload-certs`: the key that encrypts them. Without a version
     kubeadm asks the Internet for one."""
     return _text(
         {
-            "apiVersion": API,
+            "apiVersion": api,
             "kind": "InitConfiguration",
             "certificateKey": key,
             "nodeRegistration": {"criSocket": SOCKET},
         },
-        {"apiVersion": API, "kind": "ClusterConfiguration", "kubernetesVersion": f"v{version}"},
+        {"apiVersion": api, "kind": "ClusterConfiguration", "kubernetesVersion": f"v{version}"},
     )
 
 
@@ -101,7 +105,7 @@ def cgroup_driver(settings: KubernetesSettings) -> str:
     return str(settings.kubelet.get("cgroupDriver", "systemd"))
 
 
-def _registration(settings: KubernetesSettings, *, controls: bool) -> dict[str, Any]:
+def _registration(settings: KubernetesSettings, api: str, *, controls: bool) -> dict[str, Any]:
     """kubeadm taints a control plane itself where it is given no list of taints."""
     taints = [_taint(each) for each in settings.taints]
     open_to_pods = settings.control_plane_pods or not controls
@@ -112,7 +116,8 @@ def _registration(settings: KubernetesSettings, *, controls: bool) -> dict[str, 
         registration["taints"] = taints
     if settings.labels:
         listed = ",".join(f"{name}={value}" for name, value in sorted(settings.labels.items()))
-        registration["kubeletExtraArgs"] = [{"name": "node-labels", "value": listed}]
+        new = [{"name": "node-labels", "value": listed}]
+        registration["kubeletExtraArgs"] = {"node-labels": listed} if api == OLD_API else new
     return registration
 
 

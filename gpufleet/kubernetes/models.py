@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
+from typing import Literal, Protocol, TypeVar
 
 from gpufleet.core.entries import Sourced, Style
 from gpufleet.core.versions import version_tuple
@@ -24,6 +26,31 @@ class Requirement(Sourced):
 
     name: str
     since: str
+
+
+class ConfigurationApi(Sourced):
+    """The API of kubeadm's configuration, of a minor and those after it."""
+
+    since: str
+    api: str
+
+
+class NewerField(Sourced):
+    """A field of a component's configuration, or a value of it, that older minors do not have."""
+
+    setting: Literal["kubelet", "kube_proxy"]
+    field: str
+    value: str | None = None  # None: any
+    since: str
+    unknown: Literal["ignores", "fails"]  # what an older one does
+
+
+class KernelLimit(Sourced):
+    """The oldest kernel that kubeadm accepts, from a minor on and below another."""
+
+    since: str
+    below: str
+    minimum: str
 
 
 class ContainerdLimit(Sourced):
@@ -55,6 +82,20 @@ class Flannel(Sourced):
     plugin: str
 
 
+class _Since(Protocol):
+    @property
+    def since(self) -> str: ...
+
+
+SinceOf = TypeVar("SinceOf", bound=_Since)
+
+
+def _latest(entries: Iterable[SinceOf], minor: str) -> SinceOf:
+    """The entry that a minor has: the newest that is no newer than it."""
+    fitting = [each for each in entries if version_tuple(each.since) <= version_tuple(minor)]
+    return max(fitting, key=lambda each: version_tuple(each.since))
+
+
 class Kubernetes(Sourced):
     """kubernetes.yaml"""
 
@@ -63,7 +104,10 @@ class Kubernetes(Sourced):
     oldest: str
     packages: tuple[str, ...]
     repository: KubernetesRepository
+    configurations: tuple[ConfigurationApi, ...]
     requirements: tuple[Requirement, ...]
+    fields: tuple[NewerField, ...]
+    kernels: tuple[KernelLimit, ...]
     containerds: tuple[ContainerdLimit, ...]
     hosts: HostLimits
     pause: tuple[PauseImage, ...]
@@ -74,11 +118,32 @@ class Kubernetes(Sourced):
         since = next(each.since for each in self.requirements if each.name == name)
         return version_tuple(minor) >= version_tuple(since)
 
+    def configuration(self, minor: str) -> str:
+        """The API of a minor's kubeadm configuration: kubeadm.k8s.io/v1beta4."""
+        return _latest(self.configurations, minor).api
+
+    def kernel(self, minor: str) -> KernelLimit | None:
+        """The limit of a minor's kubeadm for kernels; None where it refuses none."""
+        wanted = version_tuple(minor)
+        for each in self.kernels:
+            if version_tuple(each.since) <= wanted < version_tuple(each.below):
+                return each
+        return None
+
+    def too_new(
+        self, setting: str, fields: Mapping[str, object], minor: str
+    ) -> Iterator[NewerField]:
+        """Those of a component's fields that a minor does not have."""
+        for each in self.fields:
+            if each.setting != setting or each.field not in fields:
+                continue
+            given = each.value is None or fields[each.field] == each.value
+            if given and version_tuple(minor) < version_tuple(each.since):
+                yield each
+
     def containerd(self, minor: str) -> str:
         """The oldest containerd that a minor runs on."""
-        wanted = version_tuple(minor)
-        fitting = [each for each in self.containerds if version_tuple(each.since) <= wanted]
-        return max(fitting, key=lambda each: version_tuple(each.since)).minimum
+        return _latest(self.containerds, minor).minimum
 
     def pause_image(self, minor: str) -> str:
         """ "" for a minor whose image the catalog does not list: containerd's own is used."""

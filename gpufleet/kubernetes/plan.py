@@ -20,7 +20,7 @@ from gpufleet.kubernetes.containerd import CERTS, Required, plan_containerd
 from gpufleet.kubernetes.findings import choice, cluster
 from gpufleet.kubernetes.images import pending, room_for
 from gpufleet.kubernetes.kubeadm import cgroup_driver
-from gpufleet.kubernetes.models import KubernetesCatalog
+from gpufleet.kubernetes.models import Kubernetes, KubernetesCatalog
 from gpufleet.kubernetes.preflight import apart, obstacles
 from gpufleet.kubernetes.roster import Part, roster, sources
 from gpufleet.kubernetes.settings import KubernetesSettings
@@ -64,6 +64,7 @@ class KubernetesPlan:
     leads: bool  # the first control plane, whose access users get
     initiates: bool  # the cluster begins here
     ignored: tuple[str, ...]  # checks of kubeadm that the settings accept to fail
+    api: str  # of kubeadm's configuration
 
     @property
     def converged(self) -> bool:
@@ -158,9 +159,17 @@ def plan_kubernetes(
         sources=sources(context, part) if planes else (),
         leads=leads,
         initiates=initiates,
-        ignored=("SystemVerification",) if settings.kubelet.get("failCgroupV1") is False else (),
+        ignored=("SystemVerification",) if _accepts_old_cgroups(settings, known, minor) else (),
+        api=known.configuration(minor),
     )
     return plan, (*problems, *notes, *repository.findings)
+
+
+def _accepts_old_cgroups(settings: KubernetesSettings, known: Kubernetes, minor: str) -> bool:
+    """Whether kubeadm is to be told that control groups of version 1 are accepted: minors that do
+    not refuse them check the kernel by the same name."""
+    accepted = settings.kubelet.get("failCgroupV1") is False
+    return accepted and known.requires("cgroups-v2", minor)
 
 
 def _family(packages: tuple[str, ...], version: str, facts: NodeFacts, needed: bool) -> Family:

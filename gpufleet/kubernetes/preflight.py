@@ -41,6 +41,11 @@ def obstacles(
         accepted = settings.kubelet.get("failCgroupV1") is False
         kind = choice.CGROUPS_V1_ACCEPTED if accepted else choice.CGROUPS_V1
         yield kind(version=minor)
+    yield from _fields(settings, known, minor)
+    limit, kernel = known.kernel(minor), facts.kernel.release
+    if limit and version_tuple(kernel) < version_tuple(limit.minimum):
+        about = {"minimum": limit.minimum, "since": limit.since, "below": limit.below}
+        yield choice.KERNEL_TOO_OLD(version=minor, found=kernel, **about)
     yield from _runtime(facts, known, minor)
     if host.swap and settings.kubelet.get("failSwapOn") is not False:
         yield hosts.SWAP_ON(devices=", ".join(host.swap))
@@ -58,6 +63,17 @@ def apart(context: RoleContext) -> Iterator[Finding]:
         yield hosts.DUPLICATE_MACHINE(others=twin.name, what=twin.what, value=twin.value)
     if abs(context.skew) > CLOCK_TOLERANCE:
         yield hosts.CLOCK_APART(seconds=abs(context.skew))
+
+
+def _fields(settings: KubernetesSettings, known: Kubernetes, minor: str) -> Iterator[Finding]:
+    """Settings of components that this minor does not have."""
+    given = {"kubelet": settings.kubelet, "kube_proxy": settings.kube_proxy}
+    for setting, fields in given.items():
+        for each in known.too_new(setting, fields, minor):
+            kind = choice.FIELD_IGNORED if each.unknown == "ignores" else choice.FIELD_REFUSED
+            name = f"{each.field} = {each.value}" if each.value else each.field
+            key = f"{settings.prefix}{setting}"
+            yield kind(key=key, field=name, since=each.since, version=minor)
 
 
 def _runtime(facts: NodeFacts, known: Kubernetes, minor: str) -> Iterator[Finding]:

@@ -62,3 +62,23 @@ UPGRADE_REFUSED = blocker(
     "running cluster.",
     "Set kubernetes_version to {installed}, and upgrade with `kubeadm upgrade`.",
 )
+KERNEL_TOO_OLD = blocker(
+    "GF994",
+    "Kernel is too old for this Kubernetes",
+    "kubeadm of Kubernetes {version} refuses kernels older than {minimum}; the host runs {found}.",
+    "Move the host to a newer release of its distribution, or set kubernetes_version to a minor "
+    "before {since}, or to {below} or newer.",
+)
+FIELD_IGNORED = warning(
+    "GF995",
+    "Setting is unknown to this Kubernetes",
+    "{key} has {field}, which Kubernetes has from {since} on; {version} ignores it.",
+    "Remove it from {key}, or set kubernetes_version to {since} or newer.",
+)
+FIELD_REFUSED = blocker(
+    "GF996",
+    "Setting is too new for this Kubernetes",
+    "{key} has {field}, which Kubernetes has from {since} on: with {version} the component does not "
+    "start.",
+    "Remove it from {key}, or set kubernetes_version to {since} or newer.",
+)

@@ -39,7 +39,7 @@ def join(
     if plan.reset:
         yield joining.reset_command(plan.network)
     installed = version() or plan.version
-    source, token = token_with_key(plan.sources, installed)
+    source, token = token_with_key(plan.sources, installed, plan.api)
     try:
         problem = joining.ahead(installed, token)
         if problem:

@@ -75,7 +75,7 @@ def start(
     if endpoint := settings.endpoint:
         answers = cluster.ENDPOINT_ANSWERS(version="see below", endpoint=endpoint)
         yield script("kubernetes/unanswered", explain(host.name, answers), endpoint)
-    text = init_configuration(settings, version() or plan.version)
+    text = init_configuration(settings, version() or plan.version, plan.api)
     yield from _kubeadm("init", text, plan, explain(host.name, found.INIT_FAILED()))
 
 
@@ -117,7 +117,7 @@ def kubeadm_join(
     plan: KubernetesPlan, settings: KubernetesSettings, token: JoinToken, message: str, *done: str
 ) -> Commands:
     """The commands of `kubeadm join`. `message`: for its failure; `done`: files that exist then."""
-    yield from _kubeadm("join", join_configuration(settings, token), plan, message, *done)
+    yield from _kubeadm("join", join_configuration(settings, token, plan.api), plan, message, *done)
 
 
 @operation

@@ -14,6 +14,7 @@ from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.node.settings import load_settings
 
 TOKEN = JoinToken("10.0.0.1:6443", "abcdef.0123456789abcdef", "sha256:" + "0" * 64, "1.36.3")
+API = "kubeadm.k8s.io/v1beta4"
 CONTROL_PLANE = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
 
 
@@ -30,7 +31,7 @@ def documents(text: str) -> dict[str, Any]:
 
 def test_the_file_of_init() -> None:
     kubelet = {"cgroupDriver": "cgroupfs", "kind": "Other"}
-    text = init_configuration(settings_of(kubelet=kubelet, etcd_tag="3.7.2-0"), "1.36.3")
+    text = init_configuration(settings_of(kubelet=kubelet, etcd_tag="3.7.2-0"), "1.36.3", API)
     found = documents(text)
     assert found["ClusterConfiguration"]["kubernetesVersion"] == "v1.36.3"
     assert found["ClusterConfiguration"]["etcd"]["local"]["imageTag"] == "3.7.2-0"
@@ -40,7 +41,9 @@ def test_the_file_of_init() -> None:
 
 
 def test_the_token_is_in_the_file_of_join_and_nowhere_else() -> None:
-    found = yaml.safe_load(join_configuration(settings_of(), TOKEN))["discovery"]["bootstrapToken"]
+    found = yaml.safe_load(join_configuration(settings_of(), TOKEN, API))["discovery"][
+        "bootstrapToken"
+    ]
     assert found["token"] == TOKEN.token
     assert found["caCertHashes"] == [TOKEN.hash]
     assert "unsafeSkipCAVerification" not in found
@@ -50,9 +53,9 @@ def test_the_token_is_in_the_file_of_join_and_nowhere_else() -> None:
 def registration(part: str, **data: Any) -> dict[str, Any]:
     settings = settings_of(**data)
     if part == "worker":
-        text = join_configuration(settings, TOKEN)
+        text = join_configuration(settings, TOKEN, API)
     else:
-        text = init_configuration(settings, "1.36.3")
+        text = init_configuration(settings, "1.36.3", API)
     found: dict[str, Any] = next(iter(documents(text).values()))["nodeRegistration"]
     return found
 

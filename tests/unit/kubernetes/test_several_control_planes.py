@@ -26,8 +26,8 @@ from gpufleet.node.removal import plan_removal
 from gpufleet.node.settings import load_settings
 from gpufleet.role.place import Place, Question
 from tests.unit.hosts import record_of
-from tests.unit.kubernetes.test_kubeadm_files import settings_of
-from tests.unit.kubernetes.test_kubernetes_plan import ROOM, codes, host, joined, node_of, plan_of
+from tests.unit.kubernetes.cluster_hosts import ROOM, codes, host, joined, node_of, plan_of
+from tests.unit.kubernetes.test_kubeadm_files import API, settings_of
 
 ROOT = Path(__file__).resolve().parents[3]
 PLANES = ("cp-1", "cp-2", "cp-3")
@@ -233,26 +233,26 @@ def documents(text: str) -> dict[str, Any]:
 
 
 def test_kubeadm_knows_the_endpoint() -> None:
-    cluster = documents(init_configuration(settings_of(endpoint=ENDPOINT), "1.36.3"))
+    cluster = documents(init_configuration(settings_of(endpoint=ENDPOINT), "1.36.3", API))
     assert cluster["ClusterConfiguration"]["controlPlaneEndpoint"] == ENDPOINT
-    alone = documents(init_configuration(settings_of(), "1.36.3"))["ClusterConfiguration"]
+    alone = documents(init_configuration(settings_of(), "1.36.3", API))["ClusterConfiguration"]
     assert "controlPlaneEndpoint" not in alone
 
 
 def test_the_key_makes_a_control_plane() -> None:
-    text = join_configuration(settings_of(), TOKEN)
+    text = join_configuration(settings_of(), TOKEN, API)
     (found,) = documents(text).values()
     assert found["controlPlane"] == {"certificateKey": KEY}
     assert "taints" not in found["nodeRegistration"]  # kubeadm's own
-    text = join_configuration(settings_of(control_plane_pods=True), TOKEN)
+    text = join_configuration(settings_of(control_plane_pods=True), TOKEN, API)
     assert documents(text)["JoinConfiguration"]["nodeRegistration"]["taints"] == []
-    (worker,) = documents(join_configuration(settings_of(), replace(TOKEN, key=""))).values()
+    (worker,) = documents(join_configuration(settings_of(), replace(TOKEN, key=""), API)).values()
     assert "controlPlane" not in worker
     assert KEY not in repr(TOKEN)
 
 
 def test_the_certificates_need_no_version_of_the_internet() -> None:
-    found = documents(certificates_configuration(KEY, "1.36.3"))
+    found = documents(certificates_configuration(KEY, "1.36.3", API))
     assert found["InitConfiguration"]["certificateKey"] == KEY
     assert found["ClusterConfiguration"]["kubernetesVersion"] == "v1.36.3"
 

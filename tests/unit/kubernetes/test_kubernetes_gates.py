@@ -1,0 +1,118 @@
+"""What stops a host before it is changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpufleet.facts.model import (
+    Daemon,
+    Listener,
+    ManagedFile,
+    OsRelease,
+)
+from gpufleet.kubernetes.plan import (
+    INSTALLING,
+)
+from gpufleet.node.catalog import load_catalog
+from gpufleet.node.plan import plan_node
+from gpufleet.node.settings import load_settings
+from gpufleet.role.place import Place, Twin
+from tests.unit.kubernetes.cluster_hosts import (
+    CONFIG,
+    CONTAINERD,
+    PLANE,
+    ROOM,
+    WORKER,
+    beside,
+    codes,
+    host,
+    joined,
+    node_of,
+    plan_of,
+)
+
+GATES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"cluster_host": replace(ROOM, cgroups=1)}, {}, "GF932"),
+    ({"cluster_host": replace(ROOM, cgroups=1)}, {"version": "1.34"}, ""),
+    ({"cluster_host": replace(ROOM, cgroups=1)}, {"kubelet": {"failCgroupV1": False}}, "GF933"),
+    ({"runtimes": {"containerd": replace(CONTAINERD, version="1.4.13")}}, {}, "GF935"),
+    ({"cluster_host": replace(ROOM, paths=frozenset({"/etc/kubernetes/pki/ca.crt"}))}, {}, "GF940"),
+    ({"cluster_host": replace(ROOM, swap=("/dev/sda2",))}, {}, "GF936"),
+    (
+        {"cluster_host": replace(ROOM, swap=("/dev/sda2",))},
+        {"kubelet": {"failSwapOn": False}},
+        "",
+    ),
+    ({"listeners": (Listener("::", 10250, Daemon(7, "agent")),)}, {}, "GF937"),
+    ({"cluster_host": replace(ROOM, name="gpu_01")}, {}, "GF939"),
+    ({"cluster_host": replace(ROOM, name="n" * 64)}, {}, "GF939"),
+    ({"cluster_host": replace(ROOM, name="n" * 63)}, {}, ""),
+    ({"cluster_host": replace(ROOM, name="GPU-01")}, {}, ""),
+    (
+        {"cluster_host": replace(ROOM, paths=frozenset({"/etc/kubernetes/admin.conf"}))},
+        {},
+        "GF940",
+    ),
+    ({"cluster_host": replace(ROOM, paths=frozenset({"/etc/cni/net.d/10-a.conf"}))}, {}, "GF940"),
+    ({"cluster_host": replace(ROOM, paths=frozenset({"/etc/cni/net.d/87-a.conf"}))}, {}, ""),
+    ({"cluster_host": replace(ROOM, paths=frozenset({"/etc/cni/net.d/.keep"}))}, {}, ""),
+    ({"cluster_host": replace(ROOM, paths=frozenset({"/sys/class/net/cni0"}))}, {}, "GF940"),
+    (
+        {"cluster_host": replace(ROOM, paths=frozenset({"/sys/class/net/cni0"}))},
+        {"network": "none"},
+        "",
+    ),
+    ({"runtimes": {"containerd": replace(CONTAINERD, running=False)}}, {}, "GF291"),
+    ({"kubelet": True}, {}, "GF941"),
+    ({"files": {CONFIG: ManagedFile(CONFIG, 'disabled_plugins = ["cri"]\n')}}, {}, "GF945"),
+    ({}, {"version": "1.27"}, "GF931"),
+    ({"os": OsRelease("centos", "7", ("rhel",), "", ""), "package_manager": "yum"}, {}, "GF930"),
+]
+
+
+@pytest.mark.parametrize(("facts", "data", "code"), GATES, ids=str)
+def test_gates(facts: dict[str, Any], data: dict[str, Any], code: str) -> None:
+    assert codes(node_of(host(**facts), **data)) == ([code] if code else [])
+
+
+def test_a_control_plane_needs_memory_and_processors() -> None:
+    small = host(cluster_host=replace(ROOM, processors=1, memory=2**20))
+    assert codes(node_of(small, PLANE)) == ["GF938", "GF938"]
+    assert codes(node_of(small, WORKER)) == []
+
+
+def test_a_cluster_has_a_control_plane() -> None:
+    assert codes(node_of(host(), Place(frozenset()))) == ["GF943"]
+
+
+@pytest.mark.parametrize("what", ["machine id", "host name", "MAC address"])
+def test_clones_are_refused(what: str) -> None:
+    place = replace(WORKER, twins=(Twin("gpu-02", what, "one and the same"),))
+    node = node_of(host(), place)
+    assert codes(node) == ["GF950"]
+    assert "gpu-02" in node.parts[-1].findings[0].message
+
+
+@pytest.mark.parametrize(("ahead", "found"), [(59, []), (61, ["GF953"]), (-61, ["GF953"])])
+def test_the_time_is_the_controllers(ahead: int, found: list[str]) -> None:
+    settings, _ = load_settings({"kubernetes_enabled": True})
+    assert settings is not None
+    facts = host()
+    node = plan_node(settings, facts, load_catalog(), facts.clock - ahead, place=beside())
+    assert codes(node) == found
+
+
+def test_a_node_of_ours_has_no_obstacles_of_its_own_making() -> None:
+    facts = joined(listeners=(Listener("::", 10250, Daemon(7, "kubelet")),))
+    assert codes(node_of(facts)) == []
+    plan = plan_of(facts)
+    assert plan.joined
+    assert not plan.needed
+
+
+def test_a_run_that_ended_between_packages_and_kubeadm_goes_on() -> None:
+    room = replace(ROOM, paths=frozenset({INSTALLING[0]}))
+    assert codes(node_of(host(kubelet=True, cluster_host=room))) == []
