@@ -106,7 +106,8 @@ class TypedCluster:
     def _init(self, plane: Host, version: str) -> None:
         flannel, network = load_catalog().kubernetes.flannel, self.settings.pod_subnet
         objects = render("kubernetes/flannel.yaml", flannel=flannel, network=network)
-        plane.put("/root/init.yaml", init_configuration(self.settings, version), 0o600)
+        init = init_configuration(self.settings, version, _api(version))
+        plane.put("/root/init.yaml", init, 0o600)
         plane.put("/root/network.yaml", objects)
         self._on(
             plane,
@@ -118,7 +119,8 @@ class TypedCluster:
     def _join(self, plane: Host, host: Host, version: str) -> None:
         token = plane.output(f"kubeadm --kubeconfig {ADMIN} token create --ttl 15m")
         joins = JoinToken(f"{plane.address}:6443", token, f"sha256:{plane.output(HASH)}", version)
-        host.put("/root/join.yaml", join_configuration(self.settings, joins), 0o600)
+        text = join_configuration(self.settings, joins, _api(version))
+        host.put("/root/join.yaml", text, 0o600)
         join = f"kubeadm join --config /root/join.yaml {IGNORED}"
         self._on(host, "systemctl enable -q kubelet", join)
 
@@ -143,3 +145,8 @@ def _bare(objects: str) -> str:
     for item in items:
         item["metadata"] = {"name": item["metadata"]["name"]}
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+
+
+def _api(version: str) -> str:
+    """Of kubeadm's configuration, for a version such as 1.36.3."""
+    return load_catalog().kubernetes.configuration(version.rpartition(".")[0])

@@ -166,8 +166,8 @@ def plan_kubernetes(
 
 
 def _accepts_old_cgroups(settings: KubernetesSettings, known: Kubernetes, minor: str) -> bool:
-    """Whether kubeadm is to be told that control groups of version 1 are accepted: minors that do
-    not refuse them check the kernel by the same name."""
+    """Whether kubeadm's check of the host is skipped because of control groups of version 1. Minors
+    that take these check the kernel by the same name."""
     accepted = settings.kubelet.get("failCgroupV1") is False
     return accepted and known.requires("cgroups-v2", minor)
 

@@ -44,8 +44,9 @@ def obstacles(
     yield from _fields(settings, known, minor)
     limit, kernel = known.kernel(minor), facts.kernel.release
     if limit and version_tuple(kernel) < version_tuple(limit.minimum):
-        about = {"minimum": limit.minimum, "since": limit.since, "below": limit.below}
-        yield choice.KERNEL_TOO_OLD(version=minor, found=kernel, **about)
+        yield choice.KERNEL_TOO_OLD(
+            version=minor, found=kernel, minimum=limit.minimum, since=limit.since, below=limit.below
+        )
     yield from _runtime(facts, known, minor)
     if host.swap and settings.kubelet.get("failSwapOn") is not False:
         yield hosts.SWAP_ON(devices=", ".join(host.swap))

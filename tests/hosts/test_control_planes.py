@@ -4,37 +4,29 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import random
 import re
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
+from cluster_site import LEFT, SECONDS, Site, bare_hosts
 from forwarding import Forwarder, forwarder
-from kubernetes import client, config
 from snapshots import differences, snapshot
 
 from gpufleet.core.paths import shipped
-from gpufleet_sandbox import Host, Sandbox
-from gpufleet_sandbox.kubernetes.cluster import prepare
+from gpufleet_sandbox import Host
 from gpufleet_sandbox.waiting import wait_until
 from tests.naming import RUN
 
 pytestmark = [pytest.mark.hosts, pytest.mark.extended]
 
 HOSTS = ("ubuntu2404", "ubuntu2404-2", "ubuntu2404-3")
-GPUFLEET = [sys.executable, "-c", "from gpufleet.cli import main; main(prog_name='gpufleet')"]
 PYINFRA = [sys.executable, "-m", "pyinfra", "-y"]
-SECONDS = 600
 KILLS = 3
 SEED = 20261125
-LEFT = ("/boot/initr", "/etc/machine-id")  # what a removal leaves: docs/removal.md
 SECRET = "/var/lib/gpufleet/incoming"
 INVENTORY = """
 from gpufleet_sandbox.inventory import cluster_data, group_data, nodes
@@ -46,28 +38,15 @@ control_plane = _nodes
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
-    """The hosts, the address before them, and a folder for inventory and reports."""
+@dataclass(frozen=True, kw_only=True)
+class Planes(Site):
+    """Control planes, and the address before them."""
 
-    box: Sandbox
     balancer: Forwarder
-    folder: Path
 
     @property
     def hosts(self) -> list[Host]:
         return [self.box.host(name) for name in HOSTS]
-
-    @property
-    def inventory(self) -> Path:
-        return self.folder / "inventory.py"
-
-    def words(self, verb: str) -> list[str]:
-        return [*GPUFLEET, "cluster", verb, str(self.inventory)]
-
-    def run(self, verb: str, *options: str) -> subprocess.CompletedProcess[str]:
-        """`gpufleet cluster VERB` on the inventory."""
-        return _run([*self.words(verb), *options])
 
     def deploy(self, name: str, *limits: str) -> dict[str, Any]:
         """The report of a deploy, of these hosts alone; with the exit status."""
@@ -75,7 +54,7 @@ class Site:
         report.unlink(missing_ok=True)
         words = [*PYINFRA, str(self.inventory), str(shipped("deploys") / f"{name}.py")]
         words += [word for host in limits for word in ("--limit", host)]
-        done = _run(words, GPUFLEET_REPORT=str(report))
+        done = self.command(words, GPUFLEET_REPORT=str(report))
         found: dict[str, Any] = json.loads(report.read_text())
         return {**found, "status": done.returncode, "output": done.stdout + done.stderr}
 
@@ -85,8 +64,7 @@ class Site:
 
     def nodes(self) -> dict[str, bool]:
         """Nodes as `gpufleet cluster status` has them: whether they are Ready."""
-        done = self.run("status", "--json")
-        found = json.loads(done.stdout)["nodes"] if done.stdout else []
+        found = self.members()
         assert all(each["part"] == "control-plane" for each in found)
         return {each["name"]: each["ready"] for each in found}
 
@@ -103,12 +81,7 @@ class Site:
     def is_whole(self) -> bool:
         return self.nodes() == dict.fromkeys(HOSTS, True) and self.etcds() == list(HOSTS)
 
-    @property
-    def core(self) -> Any:
-        path = self.box.folder / "kubeconfig"
-        return client.CoreV1Api(config.new_client_from_config(str(path)))
-
-    def members(self, host: Host) -> int:
+    def etcd_members(self, host: Host) -> int:
         """How many members etcd has, by what its own API says on a host."""
         pki = "/etc/kubernetes/pki/etcd"
         keys = f"--cert {pki}/server.crt --key {pki}/server.key --cacert {pki}/ca.crt"
@@ -118,47 +91,44 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planes]:
     name = f"{RUN}-planes-{worker_id}"
-    box = Sandbox(name, progress=print, images="imitation")
-    box.down()
-    prepare("1.36", print)
-    box.up(["ubuntu2404"], copies=len(HOSTS))
-    with forwarder(box.host(HOSTS[0]).gateway) as balancer:
+    folder = tmp_path_factory.mktemp("planes")
+    with (
+        bare_hosts(name, {HOSTS[0]: len(HOSTS)}) as box,
+        forwarder(box.host(HOSTS[0]).gateway) as balancer,
+    ):
         balancer.targets = [(box.host(host).address, 6443) for host in HOSTS]
-        made = Site(box, balancer, tmp_path_factory.mktemp("planes"))
-        text = INVENTORY.format(name=name, endpoint=balancer.endpoint)
-        made.inventory.write_text(text)
-        yield made
-    if os.environ.get("GPUFLEET_KEEP_SANDBOX") != "1":
-        box.down()
+        inventory = folder / "inventory.py"
+        inventory.write_text(INVENTORY.format(name=name, endpoint=balancer.endpoint))
+        yield Planes(box, folder, inventory, balancer=balancer)
 
 
 @pytest.fixture(scope="module")
-def before(site: Site) -> dict[str, dict[str, list[str]]]:
+def before(site: Planes) -> dict[str, dict[str, list[str]]]:
     return {host.name: snapshot(host, *LEFT) for host in site.hosts}
 
 
 @pytest.fixture(scope="module")
-def created(site: Site, before: Any) -> None:
+def created(site: Planes, before: Any) -> None:
     site.create()
 
 
-def test_three_hosts_become_control_planes_behind_the_address(site: Site, created: None) -> None:
+def test_three_hosts_become_control_planes_behind_the_address(site: Planes, created: None) -> None:
     assert wait_until(site.is_whole, SECONDS), (site.nodes(), site.etcds())
-    assert [site.members(host) for host in site.hosts] == [3, 3, 3]
-    access = (site.box.folder / "kubeconfig").read_text()
+    assert [site.etcd_members(host) for host in site.hosts] == [3, 3, 3]
+    access = site.kubeconfig.read_text()
     assert re.findall("server: (.*)", access) == [f"https://{site.balancer.endpoint}"]
 
 
-def test_a_second_run_changes_nothing_at_one_command_per_host(site: Site, created: None) -> None:
+def test_a_second_run_changes_nothing_at_one_command_per_host(site: Planes, created: None) -> None:
     sessions = [len(host.sessions()) for host in site.hosts]
     again = site.deploy("gpu_node")
     assert {host["status"] for host in again["hosts"].values()} == {"converged"}, again["output"]
     assert [len(host.sessions()) for host in site.hosts] == [count + 1 for count in sessions]
 
 
-def test_the_certificates_of_the_joins_are_gone(site: Site, created: None) -> None:
+def test_the_certificates_of_the_joins_are_gone(site: Planes, created: None) -> None:
     secrets = site.core.list_namespaced_secret("kube-system").items
     assert "kubeadm-certs" not in {each.metadata.name for each in secrets}
     usages = [
@@ -171,7 +141,7 @@ def test_the_certificates_of_the_joins_are_gone(site: Site, created: None) -> No
     assert [host.output(f"ls {SECRET}") for host in site.hosts] == [""] * len(HOSTS)
 
 
-def test_the_api_answers_without_one_of_them(site: Site, created: None) -> None:
+def test_the_api_answers_without_one_of_them(site: Planes, created: None) -> None:
     """The first is killed; another one cannot be taken away meanwhile."""
     lost, _, other = site.hosts
     lost.engine("kill", lost.state.container)
@@ -183,27 +153,27 @@ def test_the_api_answers_without_one_of_them(site: Site, created: None) -> None:
         assert report["status"] != 0
         assert "GF086" in codes
         assert "1 of 2 other control planes are Ready, 2 have to be" in codes
-        assert site.members(other) == 3
+        assert site.etcd_members(other) == 3
     finally:
         lost.engine("start", lost.state.container)
         lost.wait_started(seconds=120)
     assert wait_until(site.is_whole, SECONDS), (site.nodes(), site.etcds())
 
 
-def test_the_first_leaves_and_joins_the_others(site: Site, created: None) -> None:
+def test_the_first_leaves_and_joins_the_others(site: Planes, created: None) -> None:
     """It begins no second cluster."""
     first, second, _ = site.hosts
     left = site.deploy("destroy_cluster", first.name)
     assert left["status"] == 0, left["output"]
     assert set(site.nodes()) == set(HOSTS) - {first.name}
-    assert site.members(second) == 2
-    assert (site.box.folder / "kubeconfig").exists()
+    assert site.etcd_members(second) == 2
+    assert site.kubeconfig.exists()
     site.create()
     assert wait_until(site.is_whole, SECONDS), (site.nodes(), site.etcds())
-    assert [site.members(host) for host in site.hosts] == [3, 3, 3]
+    assert [site.etcd_members(host) for host in site.hosts] == [3, 3, 3]
 
 
-def test_another_endpoint_is_refused(site: Site, created: None) -> None:
+def test_another_endpoint_is_refused(site: Planes, created: None) -> None:
     text = site.inventory.read_text()
     try:
         site.inventory.write_text(text.replace(site.balancer.endpoint, "other.example:6443"))
@@ -215,11 +185,11 @@ def test_another_endpoint_is_refused(site: Site, created: None) -> None:
 
 
 def test_destroy_leaves_the_hosts_as_before(
-    site: Site, created: None, before: dict[str, dict[str, list[str]]]
+    site: Planes, created: None, before: dict[str, dict[str, list[str]]]
 ) -> None:
     done = site.run("destroy", "--yes", "--all")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert not (site.box.folder / "kubeconfig").exists()
+    assert not site.kubeconfig.exists()
     found = {
         host.name: differences(before[host.name], snapshot(host, *LEFT)) for host in site.hosts
     }
@@ -228,14 +198,14 @@ def test_destroy_leaves_the_hosts_as_before(
     assert found == {name: {} for name in HOSTS}
 
 
-def test_the_run_after_a_killed_one_goes_on(site: Site, before: Any) -> None:
+def test_the_run_after_a_killed_one_goes_on(site: Planes, before: Any) -> None:
     """SIGKILL to the controller at random moments, of joins above all."""
     moments = random.Random(SEED)
     for _ in range(KILLS):
-        kill(site.words("create"), moments.uniform(30, 90))
+        site.kill("create", moments.uniform(30, 90))
     site.create()
     assert wait_until(site.is_whole, SECONDS), (site.nodes(), site.etcds())
-    assert [site.members(host) for host in site.hosts] == [3, 3, 3]
+    assert [site.etcd_members(host) for host in site.hosts] == [3, 3, 3]
     done = site.run("destroy", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -243,22 +213,3 @@ def test_the_run_after_a_killed_one_goes_on(site: Site, before: Any) -> None:
 def client_data(secret: Any, key: str) -> bytes:
     """A value of a Secret, decoded."""
     return base64.b64decode((secret.data or {}).get(key, ""))
-
-
-def kill(words: list[str], seconds: float) -> None:
-    """Kill a run and all of its processes after some seconds."""
-    with subprocess.Popen(
-        [*words, "--yes"], start_new_session=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    ) as process:  # fmt: skip
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-
-
-def _run(words: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        words, env={**os.environ, **environment}, capture_output=True, text=True, check=False,
-        timeout=1800,
-    )  # fmt: skip

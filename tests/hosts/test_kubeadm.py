@@ -6,23 +6,20 @@ import base64
 import json
 import os
 import random
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from kubernetes import client, config
+from cluster_site import LEFT, MINORS, SECONDS, Site, bare_hosts
+from kubernetes import client
 from kubernetes.stream import stream
 from snapshots import differences, snapshot
 
-from gpufleet_sandbox import Host, Sandbox
-from gpufleet_sandbox.kubernetes.cluster import inventory, prepare
+from gpufleet_sandbox import Host
+from gpufleet_sandbox.kubernetes.cluster import inventory
 from gpufleet_sandbox.kubernetes.images import GPU_PROBE, PROBE
 from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.fake_charts import write_charts
@@ -31,39 +28,20 @@ from tests.naming import RUN
 pytestmark = [pytest.mark.hosts, pytest.mark.extended]
 
 HOSTS = ("ubuntu2404", "ubuntu2404-2", "debian12")  # H100, H100, L40S; the first controls
-GPUFLEET = [sys.executable, "-c", "from gpufleet.cli import main; main(prog_name='gpufleet')"]
-SECONDS = 600
 KILLS = 6
 SEED = 20261123
 PHASES = ("Preflight", "Hosts", "Nodes", "GPU stack", "Checks")
-# what a removal leaves: docs/removal.md
-LEFT = ("/boot/initr", "/etc/machine-id")
 RULE = '-A INPUT -p tcp -m tcp --dport 9999 -m comment --comment "no -j KUBE-API" -j DROP'
 WEB = "mkdir /www; hostname >/www/index.html; exec httpd -f -p 80 -h /www"
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
-    """The hosts, their inventory's environment, and a folder for reports."""
-
-    box: Sandbox
-    environment: dict[str, str]
-    folder: Path
+@dataclass(frozen=True)
+class Trio(Site):
+    """Three hosts, of two GPU models."""
 
     @property
     def hosts(self) -> list[Host]:
         return [self.box.host(name) for name in HOSTS]
-
-    @property
-    def words(self) -> list[str]:
-        return [*GPUFLEET, "cluster"]
-
-    def run(self, verb: str, *options: str) -> subprocess.CompletedProcess[str]:
-        """`gpufleet cluster VERB` on the inventory."""
-        return subprocess.run(
-            [*self.words, verb, str(inventory()), *options],
-            env=self.environment, capture_output=True, text=True, check=False, timeout=1800,
-        )  # fmt: skip
 
     def create(self) -> dict[str, Any]:
         """Create the cluster; its JSON report."""
@@ -75,48 +53,26 @@ class Site:
         found: dict[str, Any] = json.loads(report.read_text())
         return found
 
-    def nodes(self) -> list[dict[str, Any]]:
-        """Nodes as `gpufleet cluster status` has them."""
-        done = self.run("status", "--json")
-        found: list[dict[str, Any]] = json.loads(done.stdout)["nodes"] if done.stdout else []
-        return found
-
     def is_whole(self) -> bool:
         """Whether all nodes are Ready with their GPUs."""
-        return sum(each["ready"] and each["gpus"] == 1 for each in self.nodes()) == len(HOSTS)
-
-    @property
-    def core(self) -> Any:
-        return client.CoreV1Api(self._api)
-
-    @property
-    def apps(self) -> Any:
-        return client.AppsV1Api(self._api)
-
-    @property
-    def _api(self) -> Any:
-        path = self.box.folder / "kubeconfig"
-        return config.new_client_from_config(str(path))
+        return sum(each["ready"] and each["gpus"] == 1 for each in self.members()) == len(HOSTS)
 
 
-@pytest.fixture(scope="module")
-def site(worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    name = f"{RUN}-kubeadm-{worker_id}"
-    box = Sandbox(name, progress=print, images="imitation")
-    box.down()
-    prepare("1.36", print)
-    box.up(["ubuntu2404"], copies=2)
-    box.up(["debian12"])
+@pytest.fixture(scope="module", params=MINORS)
+def site(
+    worker_id: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Trio]:
+    minor = str(request.param)
+    name = f"{RUN}-kubeadm-{minor.replace('.', '')}-{worker_id}"
     folder = tmp_path_factory.mktemp("kubeadm")
     write_charts(folder / "charts")
     environment = {**os.environ, "GPUFLEET_SANDBOX": name, "GPUFLEET_CHARTS": f"{folder}/charts"}
-    yield Site(box, environment, folder)
-    if os.environ.get("GPUFLEET_KEEP_SANDBOX") != "1":
-        box.down()
+    with bare_hosts(name, {"ubuntu2404": 2, "debian12": 1}, minor) as box:
+        yield Trio(box, folder, inventory(), environment)
 
 
 @pytest.fixture(scope="module")
-def before(site: Site) -> dict[str, dict[str, list[str]]]:
+def before(site: Trio) -> dict[str, dict[str, list[str]]]:
     """Hosts with a rule of the user's, whose comment names a chain of Kubernetes."""
     for host in site.hosts:
         host.run(f"iptables {RULE}")
@@ -124,27 +80,27 @@ def before(site: Site) -> dict[str, dict[str, list[str]]]:
 
 
 @pytest.fixture(scope="module")
-def created(site: Site, before: Any) -> dict[str, Any]:
+def created(site: Trio, before: Any) -> dict[str, Any]:
     return site.create()
 
 
-def test_bare_hosts_become_a_verified_cluster(site: Site, created: dict[str, Any]) -> None:
+def test_bare_hosts_become_a_verified_cluster(site: Trio, created: dict[str, Any]) -> None:
     phases = {each["name"]: each["result"] for each in created["phases"]}
     assert phases == dict.fromkeys(PHASES, "passed")
-    assert [each["name"] for each in site.nodes()] == sorted(HOSTS)
-    assert all(each["ready"] and each["gpus"] == 1 for each in site.nodes())
-    secret = (site.box.folder / "kubeconfig").stat().st_mode & 0o777
+    assert [each["name"] for each in site.members()] == sorted(HOSTS)
+    assert all(each["ready"] and each["gpus"] == 1 for each in site.members())
+    secret = site.kubeconfig.stat().st_mode & 0o777
     assert secret == 0o600
 
 
-def test_a_second_run_changes_nothing(site: Site, created: dict[str, Any]) -> None:
+def test_a_second_run_changes_nothing(site: Trio, created: dict[str, Any]) -> None:
     again = site.create()
     for phase in (again["phases"][1], again["phases"][3]):
         statuses = {name: host["status"] for name, host in phase["report"]["hosts"].items()}
         assert set(statuses.values()) == {"converged"}, statuses
 
 
-def test_nothing_of_the_join_is_left_on_the_hosts(site: Site, created: dict[str, Any]) -> None:
+def test_nothing_of_the_join_is_left_on_the_hosts(site: Trio, created: dict[str, Any]) -> None:
     """Tokens live minutes, files with them moments."""
     secrets = site.core.list_namespaced_secret("kube-system").items
     tokens = [each for each in secrets if each.type == "bootstrap.kubernetes.io/token"]
@@ -159,17 +115,17 @@ def test_nothing_of_the_join_is_left_on_the_hosts(site: Site, created: dict[str,
         assert found == "", host.name
 
 
-def test_a_deployment_gets_the_gpus_of_both_models(site: Site, created: dict[str, Any]) -> None:
+def test_a_deployment_gets_the_gpus_of_both_models(site: Trio, created: dict[str, Any]) -> None:
     deployment(site, "gpu", GPU_PROBE, "nvidia-smi -L; exec sleep 100000", len(HOSTS), gpus=1)
     pods = ready_pods(site, "gpu", len(HOSTS))
     assert {pod.spec.node_name for pod in pods} == set(HOSTS)
     logs = [site.core.read_namespaced_pod_log(pod.metadata.name, "default") for pod in pods]
     assert sum("H100" in log for log in logs) == 2
     assert sum("L40S" in log for log in logs) == 1
-    assert [each["used"] for each in site.nodes()] == [1, 1, 1]
+    assert [each["used"] for each in site.members()] == [1, 1, 1]
 
 
-def test_gpu_pods_stop_destroy(site: Site, created: dict[str, Any]) -> None:
+def test_gpu_pods_stop_destroy(site: Trio, created: dict[str, Any]) -> None:
     done = site.run("destroy", "--yes")
     assert done.returncode == 1
     assert "GF955 3 pods use GPUs" in done.stderr
@@ -177,7 +133,7 @@ def test_gpu_pods_stop_destroy(site: Site, created: dict[str, Any]) -> None:
     assert wait_until(lambda: not pods_of(site, "gpu"), SECONDS)
 
 
-def test_services_and_names_reach_across_nodes(site: Site, created: dict[str, Any]) -> None:
+def test_services_and_names_reach_across_nodes(site: Trio, created: dict[str, Any]) -> None:
     deployment(site, "web", PROBE, WEB, len(HOSTS), spread=True)
     deployment(site, "client", PROBE, "exec sleep 100000", len(HOSTS), spread=True)
     port = client.V1ServicePort(port=80)
@@ -191,20 +147,20 @@ def test_services_and_names_reach_across_nodes(site: Site, created: dict[str, An
         assert found, (pod.spec.node_name, answers(site, name), web)
 
 
-def test_every_host_comes_back_from_a_reboot(site: Site, created: dict[str, Any]) -> None:
+def test_every_host_comes_back_from_a_reboot(site: Trio, created: dict[str, Any]) -> None:
     for name in reversed(HOSTS):
         site.box.host(name).reboot(seconds=SECONDS)
-        assert wait_until(site.is_whole, SECONDS), (name, site.nodes())
+        assert wait_until(site.is_whole, SECONDS), (name, site.members())
     again = site.create()
     assert [each["result"] for each in again["phases"]] == ["passed"] * len(PHASES)
 
 
 def test_destroy_leaves_the_hosts_as_before(
-    site: Site, created: dict[str, Any], before: dict[str, dict[str, list[str]]]
+    site: Trio, created: dict[str, Any], before: dict[str, dict[str, list[str]]]
 ) -> None:
     done = site.run("destroy", "--yes", "--all", "--ignore-gpu-pods")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert not (site.box.folder / "kubeconfig").exists()
+    assert not site.kubeconfig.exists()
     found = {
         host.name: differences(before[host.name], snapshot(host, *LEFT)) for host in site.hosts
     }
@@ -217,20 +173,20 @@ def test_destroy_leaves_the_hosts_as_before(
     assert again.returncode == 0, again.stdout + again.stderr
 
 
-def test_the_run_after_a_killed_one_goes_on(site: Site) -> None:
+def test_the_run_after_a_killed_one_goes_on(site: Trio) -> None:
     """SIGKILL to the controller at random moments of a creation, then of a destruction."""
     moments = random.Random(SEED)
     for _ in range(KILLS):
-        kill(site, "create", moments.uniform(5, 60))
+        site.kill("create", moments.uniform(5, 60))
     assert [each["result"] for each in site.create()["phases"]] == ["passed"] * len(PHASES)
-    kill(site, "destroy", moments.uniform(2, 8))
+    site.kill("destroy", moments.uniform(2, 8))
     done = site.run("destroy", "--yes", "--ignore-gpu-pods")
     assert done.returncode == 0, done.stdout + done.stderr
     status = [host.run("test -e /etc/kubernetes", check=False).returncode for host in site.hosts]
     assert status == [1, 1, 1]
 
 
-def answers(site: Site, pod: str) -> list[str]:
+def answers(site: Trio, pod: str) -> list[str]:
     """The pods of the Service `web` that answer 10 requests of a pod, by their names."""
     script = (
         "for n in 0 1 2 3 4 5 6 7 8 9; do wget -qO- http://web.default.svc.cluster.local/; done"
@@ -242,22 +198,8 @@ def answers(site: Site, pod: str) -> list[str]:
     return str(done).split()
 
 
-def kill(site: Site, verb: str, seconds: float) -> None:
-    """Kill a run and all of its processes after some seconds."""
-    words = [*site.words, verb, str(inventory()), "--yes"]
-    words += ["--ignore-gpu-pods"] if verb == "destroy" else []
-    with subprocess.Popen(
-        words, env=site.environment, start_new_session=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    ) as process:  # fmt: skip
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-
-
 def deployment(
-    site: Site, name: str, image: str, script: str, replicas: int, gpus: int = 0, *,
+    site: Trio, name: str, image: str, script: str, replicas: int, gpus: int = 0, *,
     spread: bool = False,
 ) -> None:  # fmt: skip
     """Create a Deployment; `spread`: one pod on each node."""
@@ -279,12 +221,12 @@ def deployment(
     site.apps.create_namespaced_deployment("default", body)
 
 
-def pods_of(site: Site, name: str) -> list[Any]:
+def pods_of(site: Trio, name: str) -> list[Any]:
     found: list[Any] = site.core.list_namespaced_pod("default", label_selector=f"app={name}").items
     return found
 
 
-def ready_pods(site: Site, name: str, count: int) -> list[Any]:
+def ready_pods(site: Trio, name: str, count: int) -> list[Any]:
     """The pods of a Deployment, once that many are Ready."""
 
     def ready() -> bool:

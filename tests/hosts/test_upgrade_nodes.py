@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -12,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cluster_site import Api, bare_hosts
 from driver_state import loaded
-from kubernetes import client, config
 from upgrading import Fleet
 
 from gpufleet_sandbox import Host, Sandbox
-from gpufleet_sandbox.kubernetes.cluster import prepare
 from gpufleet_sandbox.kubernetes.images import GPU_PROBE
 from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.fake_charts import write_charts
@@ -44,7 +42,7 @@ gpu_cluster = (["@local"], stack_data({box!r}, {charts!r}))
 
 
 @dataclass
-class Nodes(Fleet):
+class Nodes(Api, Fleet):
     """The nodes of one cluster."""
 
     box: Sandbox = field(kw_only=True)
@@ -61,26 +59,6 @@ class Nodes(Fleet):
 
     def host(self, name: str) -> Host:
         return self.box.host(name)
-
-    @property
-    def core(self) -> Any:
-        return client.CoreV1Api(self._api)
-
-    @property
-    def apps(self) -> Any:
-        return client.AppsV1Api(self._api)
-
-    @property
-    def batch(self) -> Any:
-        return client.BatchV1Api(self._api)
-
-    @property
-    def policy(self) -> Any:
-        return client.PolicyV1Api(self._api)
-
-    @property
-    def _api(self) -> Any:
-        return config.new_client_from_config(str(self.box.folder / "kubeconfig"))
 
     def ready(self, name: str) -> int:
         """Ready pods of an app."""
@@ -110,18 +88,13 @@ def cluster(
     worker_id: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Sandbox, Path]]:
     """Three nodes with the older driver."""
-    box = Sandbox(f"{RUN}-upgrade-{worker_id}", progress=print, images="imitation")
-    prepare("1.36", print)
-    box.up([CONTROL], copies=2)
-    box.up([OTHER])
     folder = tmp_path_factory.mktemp("upgrade")
     write_charts(folder / "charts")
-    nodes = Nodes([], folder, box=box, charts=folder / "charts")
-    done = nodes.gpufleet("cluster", "create", nodes.inventory(), "--yes")
-    assert done.returncode == 0, done.stdout
-    yield box, folder / "charts"
-    if os.environ.get("GPUFLEET_KEEP_SANDBOX") != "1":
-        box.down()
+    with bare_hosts(f"{RUN}-upgrade-{worker_id}", {CONTROL: 2, OTHER: 1}) as box:
+        nodes = Nodes([], folder, box=box, charts=folder / "charts")
+        done = nodes.gpufleet("cluster", "create", nodes.inventory(), "--yes")
+        assert done.returncode == 0, done.stdout
+        yield box, folder / "charts"
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import threading
 import time
@@ -15,6 +14,7 @@ from typing import Any
 
 from checking import GPUFLEET
 from deploying import ROOT, deploy_command
+from killing import killed
 
 from gpufleet_sandbox import Host
 
@@ -55,16 +55,7 @@ class Fleet:
 
     def killed(self, seconds: float, verb: str, *options: str) -> bool:
         """SIGKILL of the run and all of its processes, some seconds after its start."""
-        with subprocess.Popen(
-            self.words(verb, *options), cwd=ROOT, env=self.environment, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        ) as process:  # fmt: skip
-            try:
-                process.wait(seconds)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                return True
-        return False
+        return killed(self.words(verb, *options), seconds, self.environment, ROOT)
 
     def status(self) -> dict[str, Any]:
         done = self.run("status", "--json")

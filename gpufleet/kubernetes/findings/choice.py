@@ -65,7 +65,8 @@ UPGRADE_REFUSED = blocker(
 KERNEL_TOO_OLD = blocker(
     "GF994",
     "Kernel is too old for this Kubernetes",
-    "kubeadm of Kubernetes {version} refuses kernels older than {minimum}; the host runs {found}.",
+    "Kubernetes {version} is installed on kernel {minimum} or newer alone: kubeadm refuses older "
+    "ones. The host runs {found}.",
     "Move the host to a newer release of its distribution, or set kubernetes_version to a minor "
     "before {since}, or to {below} or newer.",
 )
@@ -78,7 +79,7 @@ FIELD_IGNORED = warning(
 FIELD_REFUSED = blocker(
     "GF996",
     "Setting is too new for this Kubernetes",
-    "{key} has {field}, which Kubernetes has from {since} on: with {version} the component does not "
-    "start.",
+    "{key} has {field}, which Kubernetes has from {since} on. With {version} its component "
+    "does not start.",
     "Remove it from {key}, or set kubernetes_version to {since} or newer.",
 )

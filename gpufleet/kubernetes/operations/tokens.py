@@ -42,8 +42,8 @@ def token_of(sources: Sequence[str]) -> JoinToken:
 
 def token_with_key(sources: Sequence[str], version: str, api: str) -> tuple[str, JoinToken]:
     """The control plane's name and its token for a further one: with a key made for this, and the
-    certificates in the cluster, which withdraw() removes. `api`: of the further one's kubeadm, which
-    is no newer. Raises Stopped."""
+    certificates in the cluster, which withdraw() removes. `api`: of the further one's kubeadm,
+    which is no newer. Raises Stopped."""
     key = secrets.token_hex(KEY_BYTES)
     text = certificates_configuration(key, version, api)
     return _first(sources, lambda there: _token(there, key, text))

@@ -42,9 +42,7 @@ def up(
     for number, kind in enumerate(KINDS):
         if copies := len(range(number, nodes, len(KINDS))):
             box.up([kind], copies=copies, gpus=gpus_of)
-    state = box.state
-    state.kubernetes = release
-    state.save()
+    mark(box, minor)
     words = [*python_code(COMMAND), "cluster", "create", str(inventory()), "--yes"]
     environment = {**os.environ, "GPUFLEET_SANDBOX": box.name}
     status = subprocess.run(words, env=environment, check=False).returncode
@@ -73,6 +71,13 @@ def prepare(minor: str, progress: Callable[[str], None]) -> None:
     build(cache_dir(), versions().kubernetes.release(minor), progress)
     if os.environ.get(MONITORING) == "1":
         build_stack(cache_dir(), progress)
+
+
+def mark(box: Sandbox, minor: str) -> None:
+    """Note which release the hosts are, or will be, a cluster of: their inventory reads it."""
+    state = box.state
+    state.kubernetes = versions().kubernetes.release(minor)
+    state.save()
 
 
 def install_plugin(box: Sandbox) -> None:

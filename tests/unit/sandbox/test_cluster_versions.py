@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gpufleet.node.catalog import load_catalog
 from gpufleet_sandbox import SandboxError
 from gpufleet_sandbox.cluster import control_plane, nodes
 from gpufleet_sandbox.cluster.control_plane import Layout
@@ -30,6 +31,23 @@ def test_releases_belong_to_their_minors() -> None:
 def test_an_unknown_minor_is_rejected_with_the_known_ones() -> None:
     with pytest.raises(SandboxError, match=r"GF650.*'1\.17'.*1\.18, 1\.19"):
         KUBERNETES.release("1.17")
+
+
+def test_an_older_kubeadm_gets_an_etcd_that_knows_its_flags() -> None:
+    """kubeadm 1.32 starts etcd with --experimental-…, which 3.7 has no more."""
+    found = versions()
+    assert found.etcd_tag("1.36.3") == "3.7.2-0"
+    assert found.etcd_tag("1.32.13") == "3.6.8-0"
+    assert "etcd-3.6" in found.programs_of(["1.32"])
+    assert "etcd-3.6" not in found.programs_of(["1.36", "1.18"])
+    assert set(found.programs_of(["1.36"])) == {"coredns", "flanneld", "flannel"}
+
+
+def test_kubeadm_clusters_are_of_minors_that_can_be_built() -> None:
+    for minor, tags in KUBERNETES.kubeadm.items():
+        assert minor in KUBERNETES.releases
+        assert tags.pause == load_catalog().kubernetes.pause_image(minor).rpartition(":")[2]
+        assert tags.etcd in versions().programs
 
 
 def layout(version: str) -> Layout:
