@@ -560,16 +560,20 @@ done <"$path"
 fi
 for path in /etc/kubernetes/*.conf /etc/kubernetes/manifests/* /etc/kubernetes/pki/* \
 /var/lib/kubelet/config* /var/lib/etcd/member /etc/cni/net.d/* /var/lib/gpufleet/kubernetes.* \
-/sys/class/net/cni0 /sys/class/net/flannel.1 /var/lib/gpufleet/containerd.*; do
+/sys/class/net/cni0 /sys/class/net/flannel.1 /var/lib/gpufleet/containerd.* \
+/etc/rancher/*/*.yaml /var/lib/rancher/*/server /var/lib/rancher/*/agent; do
 [ -e "$path" ] && say "path $path"
 done
+for path in /etc/kubernetes/pki/ca.crt /var/lib/rancher/k3s/agent/server-ca.crt; do
+[ -r "$path" ] || continue
 while read -r text; do
 case $text in
 -----BEGIN*) line= ;;
 -----END*) say "authority $line" ;;
 *) line=$line$text ;;
 esac
-done </etc/kubernetes/pki/ca.crt
+done <"$path"
+done
 
 section end
 date '+clock %s'

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 from gpufleet.facts.model import NodeFacts
-from gpufleet.kubernetes.plan import KubernetesPlan
+from gpufleet.kubernetes.plan import (
+    KubernetesPlan,
+)
 from gpufleet.packages.job import Job
 
 DEPENDENCIES = ("kubernetes-cni", "cri-tools")

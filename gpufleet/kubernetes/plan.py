@@ -12,15 +12,25 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.distribution import distribution_of
-from gpufleet.facts.files import HOME
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.kubernetes.archives import ImageArchive
 from gpufleet.kubernetes.containerd import CERTS, Required, plan_containerd
-from gpufleet.kubernetes.findings import choice, cluster
+from gpufleet.kubernetes.findings import choice, cluster, k3s
 from gpufleet.kubernetes.images import pending, room_for
 from gpufleet.kubernetes.kubeadm import cgroup_driver
 from gpufleet.kubernetes.models import Kubernetes, KubernetesCatalog
+from gpufleet.kubernetes.notes import (
+    BEGUN,
+    INSTALLING,
+    JOINED,
+    KUBELET,
+    LEAVING,
+    MODULES,
+    NETWORKED,
+    READY,
+    SYSCTLS,
+)
 from gpufleet.kubernetes.preflight import apart, obstacles
 from gpufleet.kubernetes.roster import Part, roster, sources
 from gpufleet.kubernetes.settings import KubernetesSettings
@@ -28,16 +38,6 @@ from gpufleet.packages.repository import Repository, RepositoryPlan, plan_reposi
 from gpufleet.packages.transaction import Family, to_hold
 from gpufleet.role.protocol import RoleContext
 from gpufleet.toolkit.runtime_model import RuntimePlan
-
-JOINED = f"{HOME}/kubernetes.joined"  # it is a node
-BEGUN = f"{HOME}/kubernetes.begun"  # kubeadm did not succeed yet, or a reset did not
-KUBELET = "/etc/kubernetes/kubelet.conf"  # a node has it until it is reset
-NETWORKED = f"{HOME}/kubernetes.network"  # the network's objects were applied
-READY = f"{HOME}/kubernetes.ready"  # the node was Ready, with its network
-LEAVING = f"{HOME}/kubernetes.leaving"  # access to the cluster that a control plane leaves
-INSTALLING = (f"{HOME}/kubernetes.before", f"{HOME}/kubernetes.before.begun")  # packages
-MODULES = "/etc/modules-load.d/gpufleet-kubernetes.conf"
-SYSCTLS = "/etc/sysctl.d/90-gpufleet-kubernetes.conf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +206,9 @@ def _problems(
 ) -> Iterator[Finding]:
     """Why no plan can be made at all. `chosen`: the version is not what a node has anyway."""
     known = catalog.kubernetes
+    if "+k3s" in version:
+        yield k3s.VERSION_OF_K3S(version=version)
+        return
     managers = {name for layout in known.repository.layouts for name in layout.managers}
     if system is None or system.manager not in managers:
         title = system.title if system else "this distribution"

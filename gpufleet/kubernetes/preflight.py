@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
@@ -18,6 +18,7 @@ CLOCK_TOLERANCE = 60  # seconds; a token lives minutes
 # A kubelet makes the name the value of the label kubernetes.io/hostname. Source:
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
 LONGEST_NAME = 63
+STATE = ("/var/lib/etcd/", "/var/lib/kubelet/", "/etc/rancher/", "/var/lib/rancher/")
 LINKS = "/sys/class/net/"  # flannel takes no bridge that has another cluster's address
 # containerd reads one file of the folder (max_conf_num), the first by name. Source:
 # https://github.com/containerd/containerd/blob/main/docs/cri/config.md
@@ -50,12 +51,18 @@ def obstacles(
     yield from _runtime(facts, known, minor)
     if host.swap and settings.kubelet.get("failSwapOn") is not False:
         yield hosts.SWAP_ON(devices=", ".join(host.swap))
-    if not _NAME.fullmatch(host.name.lower()) or len(host.name) > LONGEST_NAME:
-        yield hosts.NO_DNS_NAME(name=host.name)
+    yield from unusable_name(facts)
     if not ours:
-        yield from _others(facts, controls, settings.network)
+        yield from others(facts, PORTS["control-plane" if controls else "worker"], settings.network)
     if controls:
-        yield from _size(facts, known)
+        yield from size_of(facts, known)
+
+
+def unusable_name(facts: NodeFacts) -> Iterator[Finding]:
+    """A host name that cannot be a node's."""
+    name = facts.cluster_host.name
+    if not _NAME.fullmatch(name.lower()) or len(name) > LONGEST_NAME:
+        yield hosts.NO_DNS_NAME(name=name)
 
 
 def apart(context: RoleContext) -> Iterator[Finding]:
@@ -89,21 +96,18 @@ def _runtime(facts: NodeFacts, known: Kubernetes, minor: str) -> Iterator[Findin
         yield choice.CONTAINERD_TOO_OLD(version=minor, minimum=minimum, installed=there)
 
 
-def _others(facts: NodeFacts, controls: bool, network: str) -> Iterator[Finding]:
-    """What is there of a cluster that is not ours."""
+def others(facts: NodeFacts, ports: Collection[int], network: str) -> Iterator[Finding]:
+    """What is there of a cluster that is not ours, and who listens on its ports."""
     if facts.kubelet:
         yield hosts.FOREIGN_NODE()
         return
     paths = facts.cluster_host.paths
     left = sorted(path for path in paths if path.startswith("/etc/kubernetes/"))
-    left += sorted(
-        path for path in paths if path.startswith(("/var/lib/etcd/", "/var/lib/kubelet/"))
-    )
+    left += sorted(path for path in paths if path.startswith(STATE))
     if network == "flannel":
         left += sorted(path for path in paths if path.startswith(LINKS) or _precedes(path))
     if left:
         yield hosts.LEFTOVERS(paths=", ".join(left))
-    ports = PORTS["control-plane" if controls else "worker"]
     for listener in facts.listeners:
         if listener.port in ports:
             daemon = listener.daemon
@@ -117,7 +121,8 @@ def _precedes(path: str) -> bool:
     return folder == CNI and name.endswith((".conf", ".conflist", ".json")) and name < FLANNEL
 
 
-def _size(facts: NodeFacts, known: Kubernetes) -> Iterator[Finding]:
+def size_of(facts: NodeFacts, known: Kubernetes) -> Iterator[Finding]:
+    """A host too small for a control plane."""
     host, least = facts.cluster_host, known.hosts
     if 0 < host.processors < least.processors:
         processors = f"{least.processors} processors"

@@ -11,7 +11,11 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.kubernetes.containerd import plan_without
-from gpufleet.kubernetes.plan import BEGUN, JOINED, LEAVING
+from gpufleet.kubernetes.notes import (
+    BEGUN,
+    JOINED,
+    LEAVING,
+)
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.role.protocol import Removal, RemovalContext
@@ -26,6 +30,7 @@ Turn = Literal["worker", "control-plane", "last"]
 class KubernetesRemoval(Removal):
     """What is removed besides packages and files."""
 
+    distribution: str = "kubeadm"
     reset: bool = False
     authorities: tuple[str, ...] = ()  # of the cluster that the host is taken out of
     turn: Turn = "worker"
@@ -36,7 +41,8 @@ class KubernetesRemoval(Removal):
     findings: tuple[Finding, ...] = ()
 
     def first(self) -> Mapping[str, object]:
-        return {"take the host out of its cluster (kubeadm reset)": self.reset}
+        how = "kubeadm reset" if self.distribution == "kubeadm" else "k3s and its data are removed"
+        return {f"take the host out of its cluster ({how})": self.reset}
 
     def before(self) -> Mapping[str, object]:
         change = self.containerd and self.containerd.change
@@ -68,7 +74,10 @@ def plan_kubernetes_removal(
     whole = not place.absent
     leads = listed and place.position == 0
     last = whole and (leads or not place.control_planes)
+    begun = any(path.startswith("/etc/rancher/k3s/") for path in facts.cluster_host.paths)
+    by_k3s = entry.distribution == "k3s" if entry.exists else begun
     return KubernetesRemoval(
+        distribution="k3s" if by_k3s else "kubeadm",
         reset=ours,
         authorities=tuple(sorted(facts.cluster_host.authorities)) if ours else (),
         turn=("last" if last else "control-plane") if controls else "worker",

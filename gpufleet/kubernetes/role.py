@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CONTROL_PLANE
@@ -11,13 +11,17 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.kubernetes.containerd import CERTS
 from gpufleet.kubernetes.identity import elsewhere, newer
+from gpufleet.kubernetes.k3s.config import CONTAINERD, FOLDER, UNIT_FILES, read_files
+from gpufleet.kubernetes.k3s.plan import K3sPlan, changed, plan_k3s
 from gpufleet.kubernetes.models import KubernetesCatalog
-from gpufleet.kubernetes.plan import (
+from gpufleet.kubernetes.notes import (
     BEGUN,
     JOINED,
     KUBELET,
     MODULES,
     SYSCTLS,
+)
+from gpufleet.kubernetes.plan import (
     KubernetesPlan,
     host_files,
     plan_kubernetes,
@@ -37,9 +41,11 @@ from gpufleet.role.protocol import (
     repository_name,
 )
 
+AnyPlan: TypeAlias = KubernetesPlan | K3sPlan
 
-class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
-    """A node of a Kubernetes cluster, by kubeadm."""
+
+class KubernetesRole(Role[KubernetesSettings, AnyPlan, KubernetesEntry]):
+    """A node of a Kubernetes cluster, by kubeadm or k3s."""
 
     name = "kubernetes"
     needs_gpu = False
@@ -50,6 +56,8 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
         return PORTS["control-plane"] if settings.enabled else ()
 
     def paths(self, settings: KubernetesSettings) -> tuple[str, ...]:
+        if settings.enabled and settings.distribution == "k3s":
+            return read_files()
         return tuple(file.path for file in host_files(settings)) if settings.enabled else ()
 
     def requires(
@@ -57,6 +65,8 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
     ) -> Mapping[str, str]:
         if not settings.enabled:
             return {}
+        if settings.distribution == "k3s":
+            return {}  # it has its own
         known = catalog.kubernetes
         minor = ".".join((settings.version or known.newest).split(".")[:2])
         return {"containerd": known.containerd(minor)}
@@ -67,7 +77,8 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
         """Where a cluster begins: whether it is there already."""
         paths = facts.cluster_host.paths
         leads = CONTROL_PLANE in place.groups and place.position == 0
-        if not settings.enabled or not leads or {JOINED, KUBELET} <= paths:
+        done = {JOINED} if settings.distribution == "k3s" else {JOINED, KUBELET}
+        if not settings.enabled or not leads or done <= paths:
             return None
         own = BEGUN in paths  # what answers then may be what an earlier run began
         several = len(place.control_planes) > 1
@@ -75,12 +86,18 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
 
     def plan(
         self, settings: KubernetesSettings, context: RoleContext
-    ) -> tuple[KubernetesPlan | None, tuple[Finding, ...]]:
+    ) -> tuple[AnyPlan | None, tuple[Finding, ...]]:
+        if not settings.enabled:
+            return None, ()
+        if another := tuple(changed(settings.distribution, context.facts)):
+            return None, another
+        if settings.distribution == "k3s":
+            return plan_k3s(settings, context.catalog, context)
         return plan_kubernetes(settings, context.catalog, context)
 
     def beside(
         self,
-        plan: KubernetesPlan | None,
+        plan: AnyPlan | None,
         settings: KubernetesSettings,
         facts: NodeFacts,
         plane: NodeFacts,
@@ -91,10 +108,12 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
         if plan and not plan.joined:
             yield from newer(plan.version, plane)
 
-    def converged(self, plan: KubernetesPlan, driver: str | None) -> bool:
+    def converged(self, plan: AnyPlan, driver: str | None) -> bool:
         return plan.converged
 
-    def steps(self, plan: KubernetesPlan, context: RoleContext) -> list[str]:
+    def steps(self, plan: AnyPlan, context: RoleContext) -> list[str]:
+        if isinstance(plan, K3sPlan):
+            return named(self.name, plan.steps())
         by = plan.sources[0] if plan.sources else plan.control_plane
         joins = f"join the cluster of {by}"
         if plan.part == "control-plane":
@@ -116,29 +135,31 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
         }
         return named(self.name, done)
 
-    def describe(self, plan: KubernetesPlan) -> dict[str, Any]:
+    def describe(self, plan: AnyPlan) -> dict[str, Any]:
         return plan.describe()
 
-    def versions(
-        self, plan: KubernetesPlan, entry: KubernetesEntry
-    ) -> tuple[str | None, str | None]:
+    def versions(self, plan: AnyPlan, entry: KubernetesEntry) -> tuple[str | None, str | None]:
         return plan.before, plan.version if plan.needed else plan.before
 
-    def files(self, plan: KubernetesPlan) -> tuple[FileWrite, ...]:
+    def files(self, plan: AnyPlan) -> tuple[FileWrite, ...]:
         return plan.files
 
-    def repository(self, plan: KubernetesPlan) -> RepositoryPlan | None:
-        return plan.repository
+    def repository(self, plan: AnyPlan) -> RepositoryPlan | None:
+        return None if isinstance(plan, K3sPlan) else plan.repository
 
     def writes(self, path: str, catalog: KubernetesCatalog) -> bool:
         layouts = catalog.kubernetes.repository.layouts
         sources = {name for each in layouts for name in (each.file, each.keyring)}
-        return path in {MODULES, SYSCTLS, *sources} or path.startswith(f"{CERTS}/")
+        own = (f"{CERTS}/", f"{FOLDER}/", f"{CONTAINERD}/")
+        return path in {MODULES, SYSCTLS, *UNIT_FILES, *sources} or path.startswith(own)
 
     def removal(
         self, settings: KubernetesSettings, context: RemovalContext[KubernetesEntry]
     ) -> KubernetesRemoval | None:
         return plan_kubernetes_removal(settings, context)
+
+    def began(self, written: tuple[str, ...], images: tuple[str, ...], catalog: Any) -> bool:
+        return not UNIT_FILES.isdisjoint(written)
 
     def main_packages(self, catalog: KubernetesCatalog) -> tuple[str, ...]:
         return ("kubelet",)

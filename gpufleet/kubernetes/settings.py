@@ -6,15 +6,25 @@ import re
 from ipaddress import ip_address, ip_network
 from typing import Annotated, Any, Literal
 
+import tomlkit
 from pydantic import AfterValidator, BeforeValidator, Field
+from tomlkit.exceptions import TOMLKitError
 
 from gpufleet.core.settings import Fingerprint, RoleSettings, Url, matching
 from gpufleet.kubernetes.archives import expand, read_archive
+from gpufleet.kubernetes.k3s.files import sha256_of
 
-_VERSION = r"[0-9]+\.[0-9]+(\.[0-9]+)?"
+_VERSION = r"[0-9]+\.[0-9]+(\.[0-9]+)?|v[0-9]+\.[0-9]+\.[0-9]+\+k3s[0-9]+"
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _DNS = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 API_PORT = 6443
+NOT_FOR_USERS = frozenset({
+    "server", "data-dir", "cluster-init", "cluster-reset", "datastore-endpoint", "tls-san",
+    "docker", "cluster-cidr", "service-cidr", "flannel-backend", "disable-network-policy",
+    "node-label", "node-taint", "write-kubeconfig", "write-kubeconfig-mode",
+    "container-runtime-endpoint", "rootless", "disable-agent", "private-registry", "node-name",
+    "with-node-id",
+})  # fmt: skip
 
 
 def _quoted(value: Any) -> Any:
@@ -54,7 +64,9 @@ def _is_address(text: str, version: int) -> bool:
 
 
 Version = Annotated[
-    str, BeforeValidator(_quoted), matching(_VERSION, "a minor or a version: 1.36 or 1.36.3")
+    str,
+    BeforeValidator(_quoted),
+    matching(_VERSION, "a minor or a version: 1.36 or 1.36.3, or of k3s: v1.36.3+k3s1"),
 ]
 Network = Annotated[str, AfterValidator(_network)]
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
@@ -106,8 +118,34 @@ def _archives(value: list[str]) -> list[str]:
 ImageArchives = Annotated[list[str], AfterValidator(_archives)]
 
 
+def _k3s_files(value: list[str]) -> list[str]:
+    """The paths of files that can be read."""
+    paths = expand(value)
+    for path in paths:
+        sha256_of(path)
+    return paths
+
+
+def _k3s_config(value: dict[str, Any]) -> dict[str, Any]:
+    secret = sorted(name for name in value if name in NOT_FOR_USERS or "token" in name)
+    if secret:
+        raise ValueError(f"must not have {', '.join(secret)}: gpufleet sets it, or it is a secret")
+    return value
+
+
+def _toml(value: str) -> str:
+    try:
+        tomlkit.parse("" if "{{" in value else value)  # a template is k3s' to read
+    except TOMLKitError as error:
+        raise ValueError(f"is no TOML: {error}") from error
+    return value
+
+
+Digest = Annotated[str, matching(r"[0-9a-f]{64}", "a sha256 in lower-case hexadecimal digits")]
+
+
 class KubernetesSettings(RoleSettings):
-    """Kubernetes on this host, by kubeadm. Disabled by default."""
+    """Kubernetes on this host, by kubeadm or k3s. Disabled by default."""
 
     prefix = "kubernetes_"
 
@@ -116,8 +154,13 @@ class KubernetesSettings(RoleSettings):
         description="Make the host a node of a Kubernetes cluster: a control plane if it is in the "
         "group `control_plane`, else a worker.",
     )
+    distribution: Literal["kubeadm", "k3s"] = Field(
+        "kubeadm", description="What makes the host a node. k3s: see below; it was never run."
+    )
     version: Version | None = Field(
-        None, description='Minor or exact version, for example "1.36". Default: the catalog\'s.'
+        None,
+        description='Minor or exact version, for example "1.36". Default: the catalog\'s. k3s: '
+        'exact, for example "v1.36.3+k3s1", without a default.',
     )
     endpoint: Endpoint | None = Field(
         None,
@@ -171,3 +214,28 @@ class KubernetesSettings(RoleSettings):
         None, description="Fingerprint of the mirror's signing key, if it is not Kubernetes'."
     )
     hold: bool = Field(True, description="Hold the packages at the installed version.")
+    k3s_files: Annotated[list[str], AfterValidator(_k3s_files)] = Field(
+        default_factory=list,
+        description="k3s and its archives of images on the controller, by path or pattern, under "
+        "the names that they have in a release: k3s, k3s-airgap-images-amd64.tar.zst.",
+    )
+    k3s_url: Url | None = Field(
+        None,
+        description="URL of a mirror that hosts fetch these files from, up to what precedes "
+        "`/v1.36.3+k3s1/k3s`; needs `kubernetes_k3s_sha256`.",
+    )
+    k3s_sha256: dict[str, Digest] = Field(
+        default_factory=dict,
+        description="sha256 of each file, by its name. Those of the mirror are the ones that are "
+        "fetched; those of `kubernetes_k3s_files` are compared.",
+    )
+    k3s_config: Annotated[dict[str, Any], AfterValidator(_k3s_config)] = Field(
+        default_factory=dict,
+        description="Further options in /etc/rancher/k3s/config.yaml: "
+        '{"default-runtime": "nvidia"}.',
+    )
+    k3s_containerd: Annotated[str, AfterValidator(_toml)] | None = Field(
+        None,
+        description="TOML that is appended to k3s' own configuration of containerd, in the file's "
+        "version that this k3s has: 3 with containerd 2, else 2.",
+    )

@@ -8,10 +8,13 @@ from gpufleet.core.render import render
 from gpufleet.host import files
 from gpufleet.host.operation import role
 from gpufleet.kubernetes.access import leads_elsewhere
-from gpufleet.kubernetes.conclude import conclude
+from gpufleet.kubernetes.conclude import conclude, conclude_k3s
 from gpufleet.kubernetes.job import kubernetes_job
+from gpufleet.kubernetes.k3s.plan import K3sPlan
 from gpufleet.kubernetes.operations import control_planes, images, joining
-from gpufleet.kubernetes.plan import KubernetesPlan
+from gpufleet.kubernetes.plan import (
+    KubernetesPlan,
+)
 from gpufleet.kubernetes.role import ROLE as KUBERNETES
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations import provenance
@@ -19,22 +22,34 @@ from gpufleet.node.operations.node import Node
 from gpufleet.packages.operations import repository
 from gpufleet.packages.operations import transaction as packages
 from gpufleet.role.result import RoleResult
+from gpufleet.roles.kubernetes.k3s import steps
 from gpufleet.toolkit import operations as runtimes
 
 
 def install(node: Node) -> None:
     """Apply the Kubernetes plan to `node`; does nothing where it is not enabled."""
     plan = node.plan.of(KUBERNETES)
-    if plan and not _settled(node, plan):
+    if plan is None or _settled(node, plan):
+        return
+    if isinstance(plan, K3sPlan):
+        _apply_k3s(node, plan)
+    else:
         _apply(node, plan)
 
 
-def _settled(node: Node, plan: KubernetesPlan) -> bool:
+@role("Kubernetes")
+def _apply_k3s(node: Node, plan: K3sPlan) -> None:
+    steps(node, plan)
+
+
+def _settled(node: Node, plan: KubernetesPlan | K3sPlan) -> bool:
     """Whether no step has anything to do: such steps cost more than asking the host."""
     settings = node.settings.of(KUBERNETES)
     lacks = _lacks_access(settings.kubeconfig, node.facts.cluster_host.authorities)
     if not plan.converged or (lacks and plan.part == "control-plane"):
         return False
+    if isinstance(plan, K3sPlan):
+        return provenance.is_current(node, conclude_k3s(node.facts, plan))
     return provenance.is_current(node, conclude(settings, node.facts, plan, None))
 
 
@@ -45,7 +60,8 @@ def _apply(node: Node, plan: KubernetesPlan) -> None:
 
     def latest() -> KubernetesPlan:
         """By a containerd that the run has installed before."""
-        return node.plan.of(KUBERNETES) or plan
+        again = node.plan.of(KUBERNETES)
+        return again if isinstance(again, KubernetesPlan) else plan
 
     known = load_catalog().kubernetes.flannel
     manifest = render("kubernetes/flannel.yaml", flannel=known, network=settings.pod_subnet)

@@ -6,7 +6,9 @@ import pytest
 from pyinfra.api import Config, Inventory, State
 
 from gpufleet.facts.model import ClusterHost
-from gpufleet.kubernetes.plan import JOINED
+from gpufleet.kubernetes.notes import (
+    JOINED,
+)
 from gpufleet.node.operations.place import beside_plane
 from gpufleet.node.plan import NodePlan
 from gpufleet.node.settings import load_settings

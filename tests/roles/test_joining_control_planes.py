@@ -20,7 +20,9 @@ from pyinfra.api.operations import run_ops
 from pyinfra.connectors.fake import FakeConnector
 
 from gpufleet.kubernetes.operations import control_planes, joining
-from gpufleet.kubernetes.plan import KubernetesPlan
+from gpufleet.kubernetes.plan import (
+    KubernetesPlan,
+)
 from gpufleet.kubernetes.removal import KubernetesRemoval
 from gpufleet.node.operations.place import informed, place_of
 from gpufleet.role.place import Question

@@ -46,7 +46,8 @@ NO_TOKEN = blocker(
     "GF294",
     "Control plane gives no token",
     "To join, the host needs a token, and {control_plane} made none: {answer}.",
-    "See on {control_plane} whether its API server runs (journalctl -u kubelet), and run again.",
+    "See on {control_plane} whether its API server runs (journalctl -u kubelet; with k3s, -u k3s), "
+    "and run again.",
 )
 INIT_FAILED = blocker(
     "GF946",

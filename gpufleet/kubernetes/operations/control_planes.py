@@ -9,9 +9,15 @@ from pyinfra import host, state
 from gpufleet.host.operation import Commands, one_by_one
 from gpufleet.host.shell import command, explain, script
 from gpufleet.kubernetes.findings import joining as found
+from gpufleet.kubernetes.notes import (
+    LEAVING,
+    NETWORKED,
+)
 from gpufleet.kubernetes.operations import joining
 from gpufleet.kubernetes.operations.tokens import token_with_key, withdraw
-from gpufleet.kubernetes.plan import LEAVING, NETWORKED, KubernetesPlan
+from gpufleet.kubernetes.plan import (
+    KubernetesPlan,
+)
 from gpufleet.kubernetes.removal import KubernetesRemoval, Turn
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.run.reporting import RunReport

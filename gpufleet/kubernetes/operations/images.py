@@ -56,16 +56,21 @@ def provide(archives: Sequence[ImageArchive]) -> Commands:
 
 def _send(archive: ImageArchive) -> Commands:
     path = f"{FOLDER}/{archive.digest}.tar"
-    yield command("rm", "-f", path)
-    sent = 0
-    for part in _parts(archive.path):
-        yield _append(part, path)
-        sent += len(part)
-        _show(archive, sent - len(part), sent)
-    if sent != archive.size or _changed(archive):
+    yield from send_file(archive.path, path)
+    if _changed(archive):
         yield stop(host.name, found.ARCHIVE_CHANGED(archive=archive.path))
     message = explain(host.name, found.IMPORT_FAILED(archive=archive.path))
     yield script("kubernetes/import", message, path, *(name for name, _ in archive.images))
+
+
+def send_file(local: str, path: str) -> Commands:
+    """Commands that send a file of this machine, part by part, to one that root alone can read."""
+    size, sent = Path(local).stat().st_size, 0
+    yield command("rm", "-f", path)
+    for part in _parts(local):
+        yield _append(part, path)
+        sent += len(part)
+        _show(local, size, sent - len(part), sent)
 
 
 def _changed(archive: ImageArchive) -> bool:
@@ -89,9 +94,9 @@ def _append(part: bytes, path: str) -> StringCommand:
     return StringCommand(script("kubernetes/append", path, digest), _stdin=lines)
 
 
-def _show(archive: ImageArchive, before: int, now: int) -> None:
-    """A line now and then: a large archive takes minutes."""
-    steps = [done * 100 // archive.size // SHOWN for done in (before, now)]
+def _show(local: str, size: int, before: int, now: int) -> None:
+    """A line now and then: a large file takes minutes."""
+    steps = [done * 100 // size // SHOWN for done in (before, now)]
     if state.is_executing and steps[0] != steps[1]:
-        name = Path(archive.path).name
-        click.echo(f"    [{host.name}] {name}: {now * 100 // archive.size} % sent", err=True)
+        name = Path(local).name
+        click.echo(f"    [{host.name}] {name}: {now * 100 // size} % sent", err=True)

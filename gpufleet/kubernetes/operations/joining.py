@@ -19,13 +19,13 @@ from gpufleet.host.shell import command, explain, script, stop, upload
 from gpufleet.kubernetes.access import administrator, may_replace
 from gpufleet.kubernetes.findings import access, cluster, hosts
 from gpufleet.kubernetes.findings import joining as found
+from gpufleet.kubernetes.k3s.plan import K3sPlan
 from gpufleet.kubernetes.kubeadm import (
     JoinToken,
     init_configuration,
     join_configuration,
 )
-from gpufleet.kubernetes.operations.tokens import ask, token_of
-from gpufleet.kubernetes.plan import (
+from gpufleet.kubernetes.notes import (
     BEGUN,
     JOINED,
     LEAVING,
@@ -33,6 +33,9 @@ from gpufleet.kubernetes.plan import (
     NETWORKED,
     READY,
     SYSCTLS,
+)
+from gpufleet.kubernetes.operations.tokens import ask, token_of
+from gpufleet.kubernetes.plan import (
     KubernetesPlan,
 )
 from gpufleet.kubernetes.settings import KubernetesSettings
@@ -152,23 +155,26 @@ def wait_ready(plan: KubernetesPlan) -> Commands:
 
 
 @operation
-def fetch_access(plan: KubernetesPlan, path: str | None) -> Commands:
+def fetch_access(
+    plan: KubernetesPlan | K3sPlan, path: str | None, asked: StringCommand | None = None
+) -> Commands:
     """
     Write the administrator's kubeconfig on this machine, readable by its owner alone.
 
     + plan: of the host
     + path: of the file; None: it is not wanted
+    + asked: the command that prints it on the host; kubeadm's file without
     """
     if path is None or plan.part != "control-plane":
         host.noop("no kubeconfig is wanted of this host")
         return
-    yield FunctionCommand(_fetch, (path, plan.leads), {})
+    yield FunctionCommand(_fetch, (path, plan.leads, asked or command("cat", ADMIN)), {})
 
 
-def _fetch(state: State, host: Host, path: str, leads: bool) -> bool:
+def _fetch(state: State, host: Host, path: str, leads: bool, asked: StringCommand) -> bool:
     """Write it if it differs; that of a further control plane, which has its own user, only where
     there is none. Never printed, not even at -vvv."""
-    text = _access(host)
+    text = _access(host, asked)
     file = Path(path).expanduser()
     try:
         there = file.read_text("utf-8", "replace") if file.is_file() else ""
@@ -182,11 +188,11 @@ def _fetch(state: State, host: Host, path: str, leads: bool) -> bool:
     return True
 
 
-def _access(host: Host) -> str:
+def _access(host: Host, asked: StringCommand) -> str:
     """The administrator's kubeconfig of a control plane: certificates and a server, nothing that
     runs programs or reads other files here. Raises Stopped."""
     try:
-        return administrator(ask(host, framed(command("cat", ADMIN))))
+        return administrator(ask(host, framed(asked)))
     except ValueError as error:
         raise Stopped(access.ACCESS_UNUSABLE(problem=str(error))) from error
 

@@ -35,9 +35,11 @@ def ask(there: Host, asked: StringCommand) -> str:
     return "\n".join(lines) + "\n"
 
 
-def token_of(sources: Sequence[str]) -> JoinToken:
-    """A token of the first control plane that makes one. Raises Stopped."""
-    return _first(sources, _token)[1]
+def token_of(sources: Sequence[str], made_by: StringCommand | None = None) -> JoinToken:
+    """A token of the first control plane that makes one. `made_by`: the command; kubeadm's without.
+    Raises Stopped."""
+    asked = made_by or script("kubernetes/token", str(TOKEN_MINUTES))
+    return _first(sources, lambda there: _token(there, asked))[1]
 
 
 def token_with_key(sources: Sequence[str], version: str, api: str) -> tuple[str, JoinToken]:
@@ -46,7 +48,8 @@ def token_with_key(sources: Sequence[str], version: str, api: str) -> tuple[str,
     which is no newer. Raises Stopped."""
     key = secrets.token_hex(KEY_BYTES)
     text = certificates_configuration(key, version, api)
-    return _first(sources, lambda there: _token(there, key, text))
+    asked = script("kubernetes/token", str(TOKEN_MINUTES), "certificates")
+    return _first(sources, lambda there: _token(there, asked, key, text))
 
 
 def withdraw(source: str) -> Finding | None:
@@ -75,12 +78,10 @@ def _first(sources: Sequence[str], make: Callable[[Host], JoinToken]) -> tuple[s
     raise Stopped(found.CONTROL_PLANE_FAILED(control_plane=" or ".join(sources)), *problems)
 
 
-def _token(there: Host, key: str = "", config: str = "") -> JoinToken:
+def _token(there: Host, asked: StringCommand, key: str = "", config: str = "") -> JoinToken:
     """A token that lives minutes. Never printed, not even at -vvv."""
-    words = ("certificates",) if key else ()
-    asked = framed(script("kubernetes/token", str(TOKEN_MINUTES), *words))
     how = {**arguments(there), **({"_stdin": config.splitlines()} if key else {})}
-    ok, output = run(there, asked, **how)
+    ok, output = run(there, framed(asked), **how)
     lines = answer(output.stdout_lines) if ok else None
     if not lines and not is_connected(there):
         raise Stopped(found.CONTROL_PLANE_FAILED(control_plane=there.name))

@@ -13,10 +13,12 @@ from gpufleet.facts.model import (
     Runtime,
     Service,
 )
-from gpufleet.kubernetes.plan import (
+from gpufleet.kubernetes.notes import (
     JOINED,
     NETWORKED,
     READY,
+)
+from gpufleet.kubernetes.plan import (
     KubernetesPlan,
 )
 from gpufleet.kubernetes.role import ROLE

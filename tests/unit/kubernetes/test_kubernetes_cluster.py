@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.kubernetes.plan import (
+from gpufleet.kubernetes.notes import (
     BEGUN,
 )
 from gpufleet.kubernetes.role import ROLE

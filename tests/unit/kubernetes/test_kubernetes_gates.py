@@ -13,7 +13,7 @@ from gpufleet.facts.model import (
     ManagedFile,
     OsRelease,
 )
-from gpufleet.kubernetes.plan import (
+from gpufleet.kubernetes.notes import (
     INSTALLING,
 )
 from gpufleet.node.catalog import load_catalog

@@ -10,7 +10,7 @@ from gpufleet.facts.model import (
     ManagedFile,
     NodeFacts,
 )
-from gpufleet.kubernetes.plan import (
+from gpufleet.kubernetes.notes import (
     BEGUN,
     JOINED,
     NETWORKED,

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from gpufleet.facts.model import ClusterHost, ManagedFile, NodeFacts, Runtime
-from gpufleet.kubernetes.plan import JOINED
+from gpufleet.kubernetes.notes import (
+    JOINED,
+)
 from gpufleet.kubernetes.role import ROLE as KUBERNETES
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node

@@ -18,7 +18,14 @@ from gpufleet.kubernetes.kubeadm import (
     init_configuration,
     join_configuration,
 )
-from gpufleet.kubernetes.plan import BEGUN, JOINED, KUBELET, LEAVING, NETWORKED, READY
+from gpufleet.kubernetes.notes import (
+    BEGUN,
+    JOINED,
+    KUBELET,
+    LEAVING,
+    NETWORKED,
+    READY,
+)
 from gpufleet.kubernetes.role import ROLE
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import steps

@@ -11,7 +11,9 @@ from gpufleet.driver.files import MODPROBE_FILE
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import GpuProcess, ManagedFile, NodeFacts, Package, Runtime
 from gpufleet.facts.record import NO_RECORD
-from gpufleet.kubernetes.plan import MODULES
+from gpufleet.kubernetes.notes import (
+    MODULES,
+)
 from gpufleet.kubernetes.role import ROLE as KUBERNETES
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.removal import RemovalPlan, plan_removal

@@ -1,0 +1,91 @@
+"""Findings about k3s."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import blocker
+
+NO_EXACT_VERSION = blocker(
+    "GF902",
+    "k3s needs an exact version",
+    "kubernetes_version is {version}; k3s is installed in the one version that is asked for.",
+    "Set kubernetes_version to a release of k3s, such as v1.36.3+k3s1.",
+)
+VERSION_OF_K3S = blocker(
+    "GF903",
+    "Version is one of k3s",
+    "kubernetes_version is {version}, and kubernetes_distribution is kubeadm.",
+    'Set kubernetes_distribution to "k3s", or kubernetes_version to a version of Kubernetes.',
+)
+NO_PROGRAM = blocker(
+    "GF904",
+    "Unknown where k3s comes from",
+    "Hosts of this architecture run the file {name}. {reason}",
+    "Name files of the release in kubernetes_k3s_files, or a mirror in kubernetes_k3s_url and the "
+    "sha256 of each file in kubernetes_k3s_sha256.",
+)
+NO_ARCHITECTURE = blocker(
+    "GF905",
+    "No k3s for this architecture",
+    "k3s is not installed on {architecture} by gpufleet.",
+    "Use a host with one of these: {known}.",
+)
+WRONG_DIGEST = blocker(
+    "GF906",
+    "File of k3s differs from its sha256",
+    "{path} has the sha256 {found}; kubernetes_k3s_sha256 has {wanted}.",
+    "Fetch the file again, or correct its sha256.",
+)
+SETTINGS_OF_KUBEADM = blocker(
+    "GF907",
+    "Settings that k3s does not take from gpufleet",
+    "{keys}: these are kubeadm's, and kubernetes_distribution is k3s.",
+    "Remove them. kubernetes_k3s_config has options of k3s, and kubernetes_k3s_files may have "
+    "archives of images.",
+)
+SEVERAL_SERVERS = blocker(
+    "GF908",
+    "Several servers of k3s are not supported",
+    "The group control_plane has {names}. A further server joins with the token of the first. It "
+    "does not expire and gives all rights: gpufleet does not copy it to other hosts.",
+    "Leave one host in the group control_plane, or use kubeadm for several.",
+)
+UPGRADE_REFUSED = blocker(
+    "GF909",
+    "k3s is not upgraded",
+    "The node runs k3s {installed}, {wanted} is requested. gpufleet does not upgrade a running "
+    "cluster.",
+    "Set kubernetes_version to {installed}, and upgrade by hand: "
+    "https://docs.k3s.io/upgrades/manual",
+)
+DISTRIBUTION_CHANGED = blocker(
+    "GF921",
+    "Node was made in another way",
+    "The host became a node by {before}, kubernetes_distribution is {wanted}.",
+    'Set kubernetes_distribution = "{before}", or take the host out of its cluster first: gpufleet '
+    "cluster destroy.",
+)
+NOT_INSTALLED = blocker(
+    "GF922",
+    "File of k3s is not on the host",
+    "{name} could not be installed as {target}. The output follows.",
+    "Check the mirror, its sha256 and the free space of the host, and run again.",
+)
+OTHER_PROGRAM = blocker(
+    "GF923",
+    "Program is not the k3s that is requested",
+    "{path} does not report {version}. What it reports follows.",
+    "Give the files of one release, and its version in kubernetes_version.",
+)
+NOT_STARTED = blocker(
+    "GF924",
+    "k3s did not start",
+    "The unit {unit} has no certificate of a cluster after {seconds} s. The last lines of its log "
+    "follow.",
+    "Correct the cause and run again: the host is reset first.",
+)
+REMAINS = blocker(
+    "GF925",
+    "k3s is not removed",
+    "A step that removes k3s failed. The output follows.",
+    "Correct the cause and run again.",
+)

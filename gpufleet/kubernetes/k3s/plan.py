@@ -1,0 +1,224 @@
+"""The plan of a node by k3s. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.inventory import CONTROL_PLANE
+from gpufleet.core.versions import version_tuple
+from gpufleet.facts.model import NodeFacts
+from gpufleet.host.file_write import FileWrite
+from gpufleet.kubernetes.findings import choice
+from gpufleet.kubernetes.findings import k3s as found
+from gpufleet.kubernetes.k3s.config import UNITS, node_files
+from gpufleet.kubernetes.k3s.files import BINARY, ReleaseFile, release_files
+from gpufleet.kubernetes.models import Kubernetes, KubernetesCatalog
+from gpufleet.kubernetes.notes import BEGUN, JOINED, READY
+from gpufleet.kubernetes.preflight import apart, others, size_of, unusable_name
+from gpufleet.kubernetes.record import KubernetesEntry
+from gpufleet.kubernetes.roster import Part, roster, sources
+from gpufleet.kubernetes.settings import KubernetesSettings
+from gpufleet.role.protocol import RoleContext
+
+OURS = frozenset({BEGUN, JOINED})  # notes of a host that gpufleet made a node, or began to
+# what is kubeadm's, or has another place with k3s
+UNUSED = (
+    "kubelet", "kube_proxy", "etcd_tag", "image_archives", "repo_url", "repo_key_fingerprint",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class K3sPlan:
+    """The steps of the kubernetes role for one host by k3s; an empty step does nothing."""
+
+    part: Part
+    version: str  # v1.36.3+k3s1
+    before: str | None
+    release: tuple[ReleaseFile, ...]
+    missing: tuple[ReleaseFile, ...]  # those that the host's record does not have
+    wanted_files: tuple[FileWrite, ...]
+    files: tuple[FileWrite, ...]  # those that differ on the host
+    unit: str
+    joined: bool  # the host is a node of the cluster
+    waits: bool  # the node is to become Ready
+    reset: bool  # an earlier run broke off
+    endpoint: str  # host:port for nodes and users; "": the server's own address
+    network: str
+    control_plane: str  # name of the host that the others join by
+    sources: tuple[str, ...]  # control planes that this host can join by
+    leads: bool  # the control plane, whose access users get
+    initiates: bool  # the cluster begins here
+
+    @property
+    def restarts(self) -> bool:
+        """A node whose files change; its pods go on."""
+        return self.joined and bool(self.files or self.missing)
+
+    @property
+    def converged(self) -> bool:
+        return self.joined and not (self.missing or self.files or self.waits)
+
+    @property
+    def needed(self) -> bool:
+        """Files of the release are to be installed."""
+        return bool(self.missing)
+
+    def steps(self) -> dict[str, object]:
+        """Sentence -> whether it applies."""
+        listed = ", ".join(each.target for each in self.missing)
+        joins = f"join the cluster of {self.sources[0] if self.sources else self.control_plane}"
+        return {
+            "reset what an earlier run left": self.reset,
+            f"install k3s {self.version}: {listed}": self.missing,
+            f"write {', '.join(file.path for file in self.files)}": self.files,
+            f"restart {self.unit}": self.restarts,
+            "start the control plane" if self.initiates else joins: not self.joined,
+            "wait until the node is Ready": self.waits,
+        }
+
+    def describe(self) -> dict[str, Any]:
+        """The plan as data for preflight's JSON."""
+        return {
+            "distribution": "k3s",
+            "part": self.part,
+            "version": self.version,
+            "before": self.before,
+            "packages": [],
+            "files": [file.path for file in self.files],
+            "archives": [each.target for each in self.missing],
+            "joins": not self.joined,
+            "control_plane": self.control_plane,
+            "initiates": self.initiates,
+        }
+
+
+def plan_k3s(
+    settings: KubernetesSettings, catalog: KubernetesCatalog, context: RoleContext
+) -> tuple[K3sPlan | None, tuple[Finding, ...]]:
+    """The plan of one host, and findings. Never raises."""
+    facts, known, place = context.facts, catalog.kubernetes, context.place
+    part: Part = "control-plane" if CONTROL_PLANE in place.groups else "worker"
+    entry = facts.provenance.entry(KubernetesEntry)
+    paths = facts.cluster_host.paths
+    version = settings.version or ""
+    problems = list(_choice(settings, known, facts))
+    if problems:
+        return None, tuple(problems)
+    release = tuple(_release(settings, known, facts))
+    joined = JOINED in paths
+    reset = BEGUN in paths
+    problems += _obstacles(known, facts, version, part, ours=not paths.isdisjoint(OURS))
+    problems += apart(context)
+    problems += _servers(context)
+    problems += roster(settings, context, part, joined=joined)
+    before = entry.version if entry.exists and entry.distribution == "k3s" else None
+    if joined and before and before != version:
+        problems.append(found.UPGRADE_REFUSED(installed=before, wanted=version))
+    leads = part == "control-plane" and place.position == 0
+    wanted = tuple(node_files(settings, known.k3s, version, part))
+    plan = K3sPlan(
+        part=part,
+        version=version,
+        before=before,
+        release=release,
+        missing=_missing(release, {} if reset else entry.k3s),
+        wanted_files=wanted,
+        files=tuple(file for file in wanted if reset or not file.is_on(facts)),
+        unit=UNITS[part],
+        joined=joined,
+        waits=settings.network == "flannel" and (READY not in paths or reset),
+        reset=reset,
+        endpoint=settings.endpoint or "",
+        network=settings.network,
+        control_plane=place.control_planes[0] if place.control_planes else "",
+        sources=sources(context, part) if place.control_planes else (),
+        leads=leads,
+        initiates=leads and not joined,
+    )
+    return plan, tuple(problems)
+
+
+def _choice(settings: KubernetesSettings, known: Kubernetes, facts: NodeFacts) -> Iterator[Finding]:
+    """Why no plan can be made at all."""
+    version = settings.version or ""
+    if "+k3s" not in version:
+        yield found.NO_EXACT_VERSION(version=version or "not set")
+        return
+    minor = version_tuple(version)[:2]
+    low, high = version_tuple(known.k3s.oldest), version_tuple(known.newest)
+    if version_tuple(version) < low or minor > high:
+        yield choice.VERSION_UNKNOWN(
+            version=version, date=known.as_of, oldest=known.k3s.oldest, newest=known.newest
+        )
+    given = [name for name in UNUSED if getattr(settings, name)]
+    if given:
+        keys = ", ".join(f"{settings.prefix}{name}" for name in given)
+        yield found.SETTINGS_OF_KUBEADM(keys=keys)
+    architecture = facts.kernel.architecture
+    binary = known.k3s.binaries.get(architecture)
+    if binary is None:
+        listed = ", ".join(known.k3s.binaries)
+        yield found.NO_ARCHITECTURE(architecture=architecture, known=listed)
+        return
+    release = tuple(_release(settings, known, facts))
+    if not any(each.target == BINARY for each in release):
+        yield found.NO_PROGRAM(name=binary, reason=_why(settings))
+    for each in release:
+        digest = settings.k3s_sha256.get(each.name, each.sha256)
+        if digest != each.sha256:
+            yield found.WRONG_DIGEST(path=each.path, found=each.sha256, wanted=digest)
+
+
+def _why(settings: KubernetesSettings) -> str:
+    if settings.k3s_files:
+        return "kubernetes_k3s_files has none of this name."
+    if settings.k3s_url:
+        return "kubernetes_k3s_sha256 has no sha256 of it: what a mirror serves is not trusted."
+    return "Neither kubernetes_k3s_files nor kubernetes_k3s_url is set."
+
+
+def _release(
+    settings: KubernetesSettings, known: Kubernetes, facts: NodeFacts
+) -> Iterator[ReleaseFile]:
+    binary = known.k3s.binaries.get(facts.kernel.architecture, "")
+    yield from release_files(
+        settings.k3s_files, settings.k3s_url, settings.k3s_sha256, settings.version or "", binary
+    )
+
+
+def _obstacles(
+    known: Kubernetes, facts: NodeFacts, version: str, part: Part, *, ours: bool
+) -> Iterator[Finding]:
+    """What stops a host. Swap does not: k3s' kubelet starts with it."""
+    minor = ".".join(str(number) for number in version_tuple(version)[:2])
+    if facts.cluster_host.cgroups == 1 and known.requires("cgroups-v2", minor):
+        yield choice.CGROUPS_V1(version=minor)
+    yield from unusable_name(facts)
+    if not ours:
+        yield from others(facts, known.k3s.ports[part], "flannel")
+    if part == "control-plane":
+        yield from size_of(facts, known)
+
+
+def _missing(
+    release: tuple[ReleaseFile, ...], recorded: Mapping[str, str]
+) -> tuple[ReleaseFile, ...]:
+    """The files that the host's record does not have."""
+    return tuple(each for each in release if recorded.get(each.name) != each.sha256)
+
+
+def _servers(context: RoleContext) -> Iterator[Finding]:
+    planes = context.place.control_planes
+    if len(planes) > 1:
+        yield found.SEVERAL_SERVERS(names=", ".join(planes))
+
+
+def changed(distribution: str, facts: NodeFacts) -> Iterator[Finding]:
+    """Whether a node was made by another distribution than `distribution`."""
+    entry = facts.provenance.entry(KubernetesEntry)
+    before = entry.distribution or "kubeadm"
+    if entry.exists and JOINED in facts.cluster_host.paths and before != distribution:
+        yield found.DISTRIBUTION_CHANGED(before=before, wanted=distribution)
