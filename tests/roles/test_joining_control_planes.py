@@ -29,9 +29,9 @@ from gpufleet.role.place import Question
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import framed_lines
 from tests.unit.hosts import bare_host
+from tests.unit.kubernetes.cluster_hosts import host as facts_of_host
+from tests.unit.kubernetes.cluster_hosts import joined, plan_of
 from tests.unit.kubernetes.test_kubeadm_files import settings_of
-from tests.unit.kubernetes.test_kubernetes_plan import host as facts_of_host
-from tests.unit.kubernetes.test_kubernetes_plan import joined, plan_of
 from tests.unit.kubernetes.test_several_control_planes import ENDPOINT, PLANES, place
 
 SETTINGS = settings_of(endpoint=ENDPOINT)

@@ -1,0 +1,213 @@
+"""Scripts of k3s, run by a shell with fake programs in a folder of their own."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gpufleet.host.shell import script
+from tests.roles.test_kubernetes_scripts import run
+
+VERSION = "v1.32.2+k3s1"
+REPORTED = f"k3s version {VERSION} (381620ef)\ngo version go1.23.6"
+ROOTS = re.compile(r"""(?<![\w/.})*])/(?=(?:etc|var|run|sys)/|usr/local/bin/k3s\b)""")
+K3S = (
+    """#!/bin/sh
+printf '%s\\n' "$*" >>{folder}/log
+case "$*" in
+    --version) printf '%s\\n' '"""
+    + REPORTED
+    + """' ;;
+    'token create'*) echo K10ca::abcdef.0123456789abcdef ;;
+    *jsonpath*InternalIP*) printf '10.0.0.7\\n' ;;
+    *'get node'*) printf 'False the network is not ready' ;;
+esac
+"""
+)
+SYSTEMCTL = """#!/bin/sh
+printf 'systemctl %s\\n' "$*" >>{folder}/log
+[ "$1" != is-active ] || exit {active}
+"""
+JOURNAL = "#!/bin/sh\necho 'token K10 is wrong'\necho 'no default route'\n"
+RULES = (
+    "*filter\n:KUBE-API - [0:0]\n:CNI-DN-1 - [0:0]\n:OTHER - [0:0]\n-A INPUT -j KUBE-API\nCOMMIT\n"
+)
+
+
+SHIM = "/var/lib/rancher/k3s/data/a/bin/containerd-shim-runc-v2"
+
+
+def confined(folder: Path, name: str, *words: str) -> str:
+    """A script whose files are all below a folder; it fails the test if one is not."""
+    text = str(script(f"kubernetes/{name}", *words).get_raw_value())
+    text = ROOTS.sub(f"{folder}/", text)
+    rest = text.replace(f"{folder}/", "below:")
+    assert not re.search(r"""[ "'=(<>](/etc|/var|/run|/sys|/usr/local/bin/k3s)""", rest)
+    return text
+
+
+def carry_out(
+    folder: Path, name: str, *words: str, active: int = 0, **programs: str
+) -> subprocess.CompletedProcess[str]:
+    usual = {"k3s": K3S, "journalctl": JOURNAL, "systemctl": SYSTEMCTL.replace(
+        "{active}", str(active)
+    )}  # fmt: skip
+    return run(folder, confined(folder, name, *words), **usual, **programs)
+
+
+def put(folder: Path, *parts: str, text: str = "x") -> Path:
+    path = folder.joinpath(*parts)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def log(folder: Path) -> list[str]:
+    path = folder / "log"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+CURL = '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\nprintf fetched >"$2"\n'
+
+
+@pytest.mark.parametrize("url", ["", "https://mirror.example.com/k3s"])
+def test_a_file_of_the_release_is_in_its_place_whole(tmp_path: Path, url: str) -> None:
+    part, target = tmp_path / "part", tmp_path / "bin" / "program"
+    content = "fetched" if url else "sent"
+    if not url:
+        part.write_text(content)
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    words = (digest, str(target), "755", str(part), *([url] if url else []))
+    done = run(tmp_path, script("kubernetes/k3s_put", "GF922", *words).get_raw_value(), curl=CURL)
+    assert done.returncode == 0, done.stderr
+    assert (target.read_text(), target.stat().st_mode & 0o777) == (content, 0o755)
+    assert not part.exists()
+
+
+def test_a_file_with_another_sha256_is_not_installed(tmp_path: Path) -> None:
+    part, target = put(tmp_path, "part"), tmp_path / "bin" / "program"
+    words = ("0" * 64, str(target), "755", str(part))
+    done = run(tmp_path, script("kubernetes/k3s_put", "GF922 no", *words).get_raw_value())
+    assert done.returncode == 1
+    assert done.stderr.startswith("GF922 no\n  | its sha256 is ")
+    assert not target.exists()
+    assert not part.exists()
+
+
+def start(folder: Path, version: str = VERSION, active: int = 0, seconds: str = "1",
+          ) -> subprocess.CompletedProcess[str]:  # fmt: skip
+    notes = (str(folder / "begun"), str(folder / "joined"))
+    words = ("GF924 late", "GF923 other", *notes, "k3s.service", version, seconds)
+    return carry_out(folder, "k3s_start", *words, active=active)
+
+
+def test_a_node_that_has_joined_names_its_cluster(tmp_path: Path) -> None:
+    agent = ("var", "lib", "rancher", "k3s", "agent")
+    authority = put(tmp_path, *agent, "server-ca.crt", text="authority")
+    put(tmp_path, *agent, "client-kubelet.crt")
+    done = start(tmp_path)
+    assert done.returncode == 0, done.stderr
+    digest = hashlib.sha256(authority.read_bytes()).hexdigest()
+    assert (tmp_path / "joined").read_text() == f"{digest}\n"
+    assert not (tmp_path / "begun").exists()
+    assert "systemctl enable -q k3s.service" in log(tmp_path)
+
+
+@pytest.mark.parametrize("active", [0, 3])
+def test_a_k3s_that_does_not_join_is_explained_without_secrets(tmp_path: Path, active: int) -> None:
+    """Active without a certificate: an agent whose token is refused."""
+    done = start(tmp_path, active=active)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == ["GF924 late", "  | no default route"]
+    assert ((tmp_path / "begun").exists(), (tmp_path / "joined").exists()) == (True, False)
+
+
+@pytest.mark.parametrize("version", ["v1.32.2+k3s2", "v1.32.2+k3s", "v1.32.2"])
+def test_a_program_of_another_version_is_not_started(tmp_path: Path, version: str) -> None:
+    done = start(tmp_path, version)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"GF923 other\n  | k3s version {VERSION} ")
+    assert not [line for line in log(tmp_path) if "restart" in line]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "place"), [("", "10.0.0.7:6443"), ("k8s.lab:8443", "k8s.lab:8443")]
+)
+def test_what_an_agent_joins_with(tmp_path: Path, endpoint: str, place: str) -> None:
+    put(tmp_path, "var", "lib", "rancher", "k3s", "agent", "server-ca.crt")
+    done = carry_out(tmp_path, "k3s_token", "15", endpoint)
+    digest = hashlib.sha256(b"x").hexdigest()
+    assert done.stdout.splitlines() == [
+        f"endpoint {place}", f"version {VERSION}", "token K10ca::abcdef.0123456789abcdef",
+        f"hash {digest}",
+    ]  # fmt: skip
+    assert "token create --ttl 15m --description join by gpufleet" in log(tmp_path)
+
+
+def test_the_access_has_an_address_that_others_reach(tmp_path: Path) -> None:
+    text = "clusters:\n- cluster:\n    server: https://127.0.0.1:6443\n  name: default\n"
+    put(tmp_path, "etc", "rancher", "k3s", "k3s.yaml", text=text)
+    done = carry_out(tmp_path, "k3s_access", "")
+    assert done.stdout == text.replace("127.0.0.1", "10.0.0.7")
+
+
+def test_a_node_that_does_not_become_ready_is_explained(tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    done = carry_out(tmp_path, "k3s_ready", "GF949 late", "1", str(ready))
+    assert done.stderr.splitlines() == ["GF949 late", "  | False the network is not ready"]
+    assert not ready.exists()
+
+
+def reset(folder: Path, *others: str) -> subprocess.CompletedProcess[str]:
+    """A node is reset; `others`: networks of another program."""
+    put(folder, "etc", "rancher", "k3s", "config.yaml")
+    put(folder, "var", "lib", "rancher", "k3s", "agent", "server-ca.crt")
+    put(folder, "var", "lib", "cni", "state")
+    put(folder, "etc", "systemd", "system", "k3s.service")
+    put(folder, "usr", "local", "bin", "k3s")
+    for name in others:
+        put(folder, "etc", "cni", "net.d", name)
+    words = (str(folder / "begun"), str(folder / "joined"), "flannel", str(folder / "ready"))
+    programs = {
+        "ps": f"#!/bin/sh\necho '99999999 1 {folder}{SHIM} -id 1'\n",
+        "ip": "#!/bin/sh\n", "nft": "#!/bin/sh\nexit 1\n", "umount": "#!/bin/sh\n",
+    }  # fmt: skip
+    for tool in ("iptables", "ip6tables"):
+        programs[f"{tool}-save"] = f"#!/bin/sh\ncat <<'X'\n{RULES}X\n"
+        programs[f"{tool}-restore"] = "#!/bin/sh\ncat >>{folder}/rules\n"
+    return carry_out(folder, "k3s_reset", "GF925 remains", "GF963 another", *words, **programs)
+
+
+def test_a_reset_takes_what_k3s_has(tmp_path: Path) -> None:
+    put(tmp_path, "joined", text="")
+    done = reset(tmp_path)
+    assert done.returncode == 0, done.stderr
+    left = [each for each in (
+        "etc/rancher", "var/lib/rancher", "var/lib/cni", "usr/local/bin/k3s",
+        "etc/systemd/system/k3s.service", "joined", "begun",
+    ) if (tmp_path / each).exists()]  # fmt: skip
+    assert left == []
+    rules = (tmp_path / "rules").read_text()
+    assert "-X KUBE-API" in rules
+    assert "-X CNI-DN-1" in rules
+    assert "OTHER" not in rules
+    assert "systemctl disable -q --now k3s.service" in log(tmp_path)
+
+
+def test_a_reset_leaves_networks_of_others(tmp_path: Path) -> None:
+    done = reset(tmp_path, "87-podman.conflist")
+    assert done.returncode == 0, done.stderr
+    assert "CNI-DN" not in (tmp_path / "rules").read_text()
+    assert (tmp_path / "var" / "lib" / "cni" / "state").exists()
+
+
+def test_a_node_of_another_cluster_is_not_reset(tmp_path: Path) -> None:
+    put(tmp_path, "joined", text="another\n")
+    done = reset(tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == "GF963 another\n"
+    assert (tmp_path / "usr" / "local" / "bin" / "k3s").exists()

@@ -1,0 +1,160 @@
+"""Steps of a node by k3s on fake hosts: their order, and where the token is."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyinfra import host
+from pyinfra.api import Config, Inventory, State
+from pyinfra.api.connect import connect_all
+from pyinfra.api.deploy import add_deploy
+from pyinfra.api.operations import run_ops
+from pyinfra.connectors.fake import FakeConnector
+
+from gpufleet.host import files
+from gpufleet.kubernetes.access import authorities
+from gpufleet.kubernetes.k3s.plan import K3sPlan
+from gpufleet.kubernetes.operations import joining, k3s
+from gpufleet.kubernetes.removal import KubernetesRemoval
+from gpufleet.run.reporting import RunReport
+from tests.roles.answers import framed_lines
+from tests.unit.kubernetes.cluster_hosts import PLANE, WORKER
+from tests.unit.kubernetes.test_k3s_plan import VERSION, a_node, bare, plan_of
+from tests.unit.kubernetes.test_kubeadm_files import ADMIN
+
+TOKEN = "K10ca::abcdef.0123456789abcdef"
+ANSWER = f"endpoint 10.0.0.1:6443\nversion {VERSION}\ntoken {TOKEN}\nhash sha256:00"
+SCRIPT = re.compile(r"gpufleet-(k3s_\w+|put_files|receive|append)\b|(systemctl restart|touch)\b")
+
+
+class Run:
+    """What ran where, in order, and what was sent."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, plans: dict[str, Any], deploy: Any) -> None:
+        self.calls: list[str] = []
+        self.words: list[str] = []
+        self.inputs: list[str] = []
+        original = FakeConnector.run_shell_command
+
+        def noted(connector: FakeConnector, command: Any, *rest: Any, **how: Any) -> Any:
+            name = connector.host.name.removeprefix("@fake/")
+            self.words.append(str(command))
+            self.inputs += how.get("_stdin") or []
+            if found := SCRIPT.search(str(command)):
+                self.calls.append(f"{found[1] or found[2]} {name}")
+            return original(connector, command, *rest, **how)
+
+        monkeypatch.setattr(FakeConnector, "run_shell_command", noted)
+        answers = {
+            "gpufleet-k3s_token": framed_lines(ANSWER),
+            "gpufleet-k3s_access": framed_lines(yaml.safe_dump(ADMIN)),
+        }
+        hosts = [(f"@fake/{name}", {"fake_responses": answers}) for name in plans]
+        state = State(Inventory((hosts, {})), Config())
+        RunReport(state)
+        connect_all(state)
+        add_deploy(state, lambda: deploy(plans[host.name.removeprefix("@fake/")]))
+        run_ops(state)
+
+    def of(self, name: str) -> list[str]:
+        """The steps of one host; the token is made on another."""
+        return [call.split()[0] for call in self.calls if call.endswith(f" {name}")]
+
+
+def apply(plan: K3sPlan, kubeconfig: str | None = None) -> None:
+    """The steps of roles/kubernetes/k3s.py, without the record."""
+    k3s.begin("Begin", plan)
+    k3s.install("Install", plan.missing)
+    files.write("Write", bare(), plan.files)
+    k3s.restart("Restart", plan)
+    k3s.start("Start", plan)
+    k3s.join("Join", plan)
+    k3s.wait_ready("Wait", plan)
+    joining.fetch_access("Access", plan, kubeconfig, k3s.access_command(plan))
+
+
+def agent(**more: Any) -> K3sPlan:
+    return replace(plan_of(bare(), WORKER, **more), sources=("@fake/cp-01",))
+
+
+def test_a_server_starts_and_an_agent_joins_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "kubeconfig"
+    plans = {"cp-01": plan_of(bare(), PLANE), "gpu-01": agent()}
+    run = Run(monkeypatch, plans, lambda plan: apply(plan, str(path)))
+    first = ["touch", "k3s_put", "k3s_put", "receive", "put_files"]
+    assert run.of("cp-01") == [*first, "k3s_start", "k3s_token", "k3s_ready", "k3s_access"]
+    assert run.of("gpu-01") == [*first, "receive", "receive", "k3s_start", "k3s_ready"]
+    assert "server: https://a:6443" in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_token_is_an_argument_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(monkeypatch, {"cp-01": plan_of(a_node()), "gpu-01": agent()}, apply)
+    assert not [words for words in run.words if "abcdef.0123" in words]
+    sent = [base64.b64decode(each) for each in run.inputs]
+    assert f"{TOKEN}\n".encode() in sent
+    assert b"server: https://10.0.0.1:6443\n" in sent
+
+
+def test_what_an_earlier_run_left_is_reset_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = replace(plan_of(bare(), PLANE), reset=True)
+    run = Run(monkeypatch, {"cp-01": plan}, apply)
+    assert run.of("cp-01")[:2] == ["k3s_reset", "touch"]
+
+
+def test_a_node_is_restarted_where_its_files_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    mirrors = {"docker.io": "https://mirror.example.com/v2/docker.io"}
+    plan = plan_of(a_node(), registry_mirrors=mirrors)
+    run = Run(monkeypatch, {"cp-01": plan}, apply)
+    assert run.calls == ["receive cp-01", "put_files cp-01", "systemctl restart cp-01"]
+
+
+def test_a_converged_node_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Run(monkeypatch, {"cp-01": plan_of(a_node())}, apply).calls == []
+
+
+def access(tmp_path: Path) -> tuple[Path, frozenset[str]]:
+    """A kubeconfig on this machine, and the authority that it trusts."""
+    path = tmp_path / "kubeconfig"
+    pem = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n")
+    trusts = {"server": "https://a:6443", "certificate-authority-data": pem.decode()}
+    path.write_text(yaml.safe_dump({**ADMIN, "clusters": [{"name": "c", "cluster": trusts}]}))
+    return path, authorities(path.read_text())
+
+
+@pytest.mark.parametrize(("known", "stays"), [(None, False), ({"another"}, True), (set(), True)])
+def test_agents_leave_before_their_server(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, known: set[str] | None, stays: bool
+) -> None:
+    """The kubeconfig goes with the cluster whose authority it trusts. `known`: the host's."""
+    path, own = access(tmp_path)
+    server = KubernetesRemoval(
+        distribution="k3s", reset=True, turn="last", kubeconfig=str(path),
+        authorities=tuple(own if known is None else known),
+    )  # fmt: skip
+    plans = {"cp-01": server, "gpu-01": KubernetesRemoval(distribution="k3s", reset=True)}
+
+    def leave(plan: KubernetesRemoval) -> None:
+        k3s.leave("Agents", plan, "worker")
+        k3s.forget_access("Access", plan)
+        k3s.leave("Server", plan, "control-plane", "last")
+
+    run = Run(monkeypatch, plans, leave)
+    assert run.calls == ["k3s_reset gpu-01", "k3s_reset cp-01"]
+    assert path.exists() is stays
+
+
+def test_files_of_this_machine_are_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "k3s").write_bytes(b"program")
+    plan = plan_of(bare(), k3s_files=[str(tmp_path / "k3s")], k3s_sha256={}, k3s_url=None)
+    run = Run(monkeypatch, {"cp-01": plan}, lambda plan: k3s.install("Install", plan.missing))
+    assert run.of("cp-01") == ["append", "k3s_put"]
+    assert base64.b64encode(b"program").decode() in run.inputs
