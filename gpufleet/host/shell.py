@@ -18,7 +18,7 @@ SHARED = {  # file of functions -> the scripts that use them
     "kubernetes/identity": ("kubernetes/kubeadm", "kubernetes/reset", "kubernetes/token"),
     "kubernetes/k3s": (
         "kubernetes/k3s_access", "kubernetes/k3s_ready", "kubernetes/k3s_reset",
-        "kubernetes/k3s_start", "kubernetes/k3s_token",
+        "kubernetes/k3s_restart", "kubernetes/k3s_start", "kubernetes/k3s_token",
     ),
     "kubernetes/rules": ("kubernetes/k3s_reset", "kubernetes/reset"),
     "upgrade/gpu_units": ("upgrade/health", "upgrade/keep", "upgrade/validate"),

@@ -91,11 +91,10 @@ class K3sTemplate(Sourced):
 
 
 class K3s(Sourced):
-    """k3s: programs by architecture, ports by part, templates of containerd's file."""
+    """k3s: programs by architecture, templates of containerd's file."""
 
     binaries: dict[str, str]
     oldest: str
-    ports: dict[str, tuple[int, ...]]
     template: str
     templates: tuple[K3sTemplate, ...]
 

@@ -12,6 +12,7 @@ from gpufleet.host.file_write import FileWrite
 from gpufleet.kubernetes.containerd import CERTS
 from gpufleet.kubernetes.identity import elsewhere, newer
 from gpufleet.kubernetes.k3s.config import CONTAINERD, FOLDER, UNIT_FILES, read_files
+from gpufleet.kubernetes.k3s.config import PORTS as K3S_PORTS
 from gpufleet.kubernetes.k3s.plan import K3sPlan, changed, plan_k3s
 from gpufleet.kubernetes.models import KubernetesCatalog
 from gpufleet.kubernetes.notes import (
@@ -53,7 +54,8 @@ class KubernetesRole(Role[KubernetesSettings, AnyPlan, KubernetesEntry]):
     entry = KubernetesEntry
 
     def ports(self, settings: KubernetesSettings) -> tuple[int, ...]:
-        return PORTS["control-plane"] if settings.enabled else ()
+        ports = K3S_PORTS if settings.distribution == "k3s" else PORTS
+        return ports["control-plane"] if settings.enabled else ()
 
     def paths(self, settings: KubernetesSettings) -> tuple[str, ...]:
         if settings.enabled and settings.distribution == "k3s":

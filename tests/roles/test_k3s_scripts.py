@@ -126,6 +126,15 @@ def test_a_k3s_that_does_not_join_is_explained_without_secrets(tmp_path: Path, a
     assert ((tmp_path / "begun").exists(), (tmp_path / "joined").exists()) == (True, False)
 
 
+@pytest.mark.parametrize("active", [0, 3])
+def test_a_node_that_does_not_restart_stays_one(tmp_path: Path, active: int) -> None:
+    words = ("GF926 no", "k3s.service", "1")
+    done = carry_out(tmp_path, "k3s_restart", *words, active=active)
+    assert done.returncode == int(active > 0)
+    assert done.stderr == ("GF926 no\n  | no default route\n" if active else "")
+    assert not (tmp_path / "begun").exists()
+
+
 @pytest.mark.parametrize("version", ["v1.32.2+k3s2", "v1.32.2+k3s", "v1.32.2"])
 def test_a_program_of_another_version_is_not_started(tmp_path: Path, version: str) -> None:
     done = start(tmp_path, version)

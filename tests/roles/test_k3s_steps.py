@@ -30,7 +30,7 @@ from tests.unit.kubernetes.test_kubeadm_files import ADMIN
 
 TOKEN = "K10ca::abcdef.0123456789abcdef"
 ANSWER = f"endpoint 10.0.0.1:6443\nversion {VERSION}\ntoken {TOKEN}\nhash sha256:00"
-SCRIPT = re.compile(r"gpufleet-(k3s_\w+|put_files|receive|append)\b|(systemctl restart|touch)\b")
+SCRIPT = re.compile(r"gpufleet-(k3s_\w+|put_files|receive|append)\b|(touch)\b")
 
 
 class Run:
@@ -114,7 +114,7 @@ def test_a_node_is_restarted_where_its_files_change(monkeypatch: pytest.MonkeyPa
     mirrors = {"docker.io": "https://mirror.example.com/v2/docker.io"}
     plan = plan_of(a_node(), registry_mirrors=mirrors)
     run = Run(monkeypatch, {"cp-01": plan}, apply)
-    assert run.calls == ["receive cp-01", "put_files cp-01", "systemctl restart cp-01"]
+    assert run.calls == ["receive cp-01", "put_files cp-01", "k3s_restart cp-01"]
 
 
 def test_a_converged_node_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,8 +33,8 @@ LEFTOVERS = blocker(
     "GF940",
     "Another cluster's files on the host",
     "{paths}: gpufleet did not create these.",
-    "Check that no cluster uses this host, then run `kubeadm reset` there and remove the files. A "
-    "link in /sys/class/net goes with `ip link delete NAME`.",
+    "Check that no cluster uses this host, then run `kubeadm reset` or k3s-uninstall.sh there "
+    "and remove the files. A link in /sys/class/net goes with `ip link delete NAME`.",
 )
 FOREIGN_NODE = blocker(
     "GF941",

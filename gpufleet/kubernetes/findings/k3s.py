@@ -83,6 +83,19 @@ NOT_STARTED = blocker(
     "follow.",
     "Correct the cause and run again: the host is reset first.",
 )
+NOT_RESTARTED = blocker(
+    "GF926",
+    "k3s did not restart",
+    "The unit {unit} was restarted for its new files and is not active. The last lines of its log "
+    "follow.",
+    "Correct kubernetes_k3s_config or the mirrors, and run again. Its pods go on meanwhile.",
+)
+SERVER_GONE = blocker(
+    "GF927",
+    "Server of k3s was removed outside of gpufleet",
+    "The host was the server, and {path} is missing: its cluster is gone.",
+    "Restore it from a backup, or destroy what is left and begin again: gpufleet cluster destroy.",
+)
 REMAINS = blocker(
     "GF925",
     "k3s is not removed",

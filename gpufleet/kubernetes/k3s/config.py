@@ -25,6 +25,11 @@ REGISTRIES = f"{FOLDER}/registries.yaml"
 TOKEN = f"{FOLDER}/token"  # of an agent; expires minutes after it has joined
 JOIN = f"{FOLDER}/config.yaml.d/90-gpufleet-join.yaml"  # of an agent: its server
 CONTAINERD = "/var/lib/rancher/k3s/agent/etc/containerd"
+# https://docs.k3s.io/installation/requirements, local ports (read 2026-11-25)
+PORTS: dict[Part, tuple[int, ...]] = {
+    "control-plane": (6443, 6444, 10250, 10257, 10259),
+    "worker": (6444, 10250),
+}
 UNITS: dict[Part, str] = {"control-plane": "k3s.service", "worker": "k3s-agent.service"}
 SYSTEMD = "/etc/systemd/system"
 UNIT_FILES = frozenset(f"{SYSTEMD}/{name}" for name in UNITS.values())

@@ -13,7 +13,7 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.kubernetes.findings import choice
 from gpufleet.kubernetes.findings import k3s as found
-from gpufleet.kubernetes.k3s.config import UNITS, node_files
+from gpufleet.kubernetes.k3s.config import PORTS, UNITS, node_files
 from gpufleet.kubernetes.k3s.files import BINARY, ReleaseFile, release_files
 from gpufleet.kubernetes.models import Kubernetes, KubernetesCatalog
 from gpufleet.kubernetes.notes import BEGUN, JOINED, READY
@@ -23,6 +23,7 @@ from gpufleet.kubernetes.roster import Part, roster, sources
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.role.protocol import RoleContext
 
+STATE = "/var/lib/rancher/k3s/agent"  # a node has it until k3s is removed
 OURS = frozenset({BEGUN, JOINED})  # notes of a host that gpufleet made a node, or began to
 # what is kubeadm's, or has another place with k3s
 UNUSED = (
@@ -108,8 +109,8 @@ def plan_k3s(
     if problems:
         return None, tuple(problems)
     release = tuple(_release(settings, known, facts))
-    joined = JOINED in paths
-    reset = BEGUN in paths
+    joined = {JOINED, STATE} <= paths
+    reset = BEGUN in paths or (JOINED in paths and not joined)
     problems += _obstacles(known, facts, version, part, ours=not paths.isdisjoint(OURS))
     problems += apart(context)
     problems += _servers(context)
@@ -118,6 +119,8 @@ def plan_k3s(
     if joined and before and before != version:
         problems.append(found.UPGRADE_REFUSED(installed=before, wanted=version))
     leads = part == "control-plane" and place.position == 0
+    if leads and JOINED in paths and not joined:
+        problems.append(found.SERVER_GONE(path=STATE))
     wanted = tuple(node_files(settings, known.k3s, version, part))
     plan = K3sPlan(
         part=part,
@@ -198,7 +201,7 @@ def _obstacles(
         yield choice.CGROUPS_V1(version=minor)
     yield from unusable_name(facts)
     if not ours:
-        yield from others(facts, known.k3s.ports[part], "flannel")
+        yield from others(facts, PORTS[part], "flannel")
     if part == "control-plane":
         yield from size_of(facts, known)
 

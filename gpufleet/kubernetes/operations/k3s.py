@@ -85,8 +85,8 @@ def restart(plan: K3sPlan) -> Commands:
     if not plan.restarts:
         host.noop("k3s has the files that it runs with, or is not started yet")
         return
-    yield command("systemctl", "daemon-reload")
-    yield command("systemctl", "restart", plan.unit)
+    message = explain(host.name, found.NOT_RESTARTED(unit=plan.unit))
+    yield script("kubernetes/k3s_restart", message, plan.unit, str(READY_SECONDS))
 
 
 @operation

@@ -12,9 +12,8 @@ end=$((now + limit))
 until systemctl is-active -q "$unit" && [ -s "$data/agent/client-kubelet.crt" ]; do
     seconds
     if [ "$now" -ge "$end" ]; then
-        log=$(journalctl -u "$unit" --no-pager -o cat 2>/dev/null | grep -viE 'token|[0-9a-f]{64}' | tail -n 5 | cut -c 1-1000)
         cluster >"$begun"
-        fail "$message" "$log"
+        fail "$message" "$(last_lines "$unit")"
     fi
     sleep 1
 done

@@ -20,7 +20,7 @@ from gpufleet.facts.model import (
 )
 from gpufleet.kubernetes.conclude import conclude_k3s
 from gpufleet.kubernetes.k3s.config import node_files
-from gpufleet.kubernetes.k3s.plan import K3sPlan
+from gpufleet.kubernetes.k3s.plan import STATE, K3sPlan
 from gpufleet.kubernetes.notes import BEGUN, JOINED, READY
 from gpufleet.kubernetes.role import ROLE
 from gpufleet.kubernetes.settings import KubernetesSettings
@@ -95,7 +95,7 @@ def a_node(place: Place = PLANE, **more: Any) -> NodeFacts:
         kubelet=True,
         services={unit.name: unit},
         provenance=record_of(kubernetes=done.entry.as_json()),
-        cluster_host=with_paths(JOINED, READY, f"{K3S}/config.yaml"),
+        cluster_host=with_paths(JOINED, READY, STATE, f"{K3S}/config.yaml"),
         listeners=(Listener("::", 10250, Daemon(7, "k3s-server")),),
     )
 
@@ -157,6 +157,24 @@ def test_no_containerd_is_installed_for_it() -> None:
     assert not node.blockers
 
 
+def test_a_reset_takes_files_and_release_too() -> None:
+    """They were installed before the run broke off, and go with the reset."""
+    plan = plan_of(replace(a_node(), cluster_host=with_paths(BEGUN, STATE)))
+    assert (plan.reset, plan.joined) == (True, False)
+    assert plan.files == plan.wanted_files
+    assert plan.missing == plan.release
+
+
+def test_k3s_that_was_removed_by_hand() -> None:
+    """An agent joins again; a server is not begun again unasked."""
+    gone = replace(a_node(WORKER), cluster_host=with_paths(JOINED, READY))
+    plan = plan_of(gone, WORKER)
+    assert (plan.reset, plan.joined, plan.waits) == (True, False, True)
+    assert codes(node_of(gone, WORKER)) == []
+    server = replace(a_node(), cluster_host=with_paths(JOINED, READY))
+    assert codes(node_of(server)) == ["GF927"]
+
+
 GATES: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
     ({}, {"version": "1.32"}, ["GF902"]),
     ({}, {"version": None}, ["GF902"]),
@@ -177,6 +195,7 @@ GATES: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
     ({"cluster_host": with_paths(f"{K3S}/k3s.yaml")}, {}, ["GF940"]),
     ({"cluster_host": with_paths("/etc/kubernetes/admin.conf")}, {}, ["GF940"]),
     ({"listeners": (Listener("::", 6443, Daemon(7, "other")),)}, {}, ["GF937"]),
+    ({"listeners": (Listener("127.0.0.1", 6444, Daemon(7, "other")),)}, {}, ["GF937"]),
     ({"kubelet": True}, {}, ["GF941"]),
     ({"os": OsRelease("arch", "", (), "", "")}, {}, []),
 ]  # fmt: skip
@@ -189,6 +208,10 @@ def test_gates(facts: dict[str, Any], more: dict[str, Any], found: list[str]) ->
 
 def test_a_version_of_k3s_is_none_of_kubeadm() -> None:
     assert codes(node_of(bare(), distribution="kubeadm")) == ["GF903"]
+
+
+def test_the_ports_of_a_gate_are_read() -> None:
+    assert 6444 in ROLE.ports(settings_of())
 
 
 def test_an_architecture_without_a_program_is_refused() -> None:
