@@ -12,6 +12,8 @@ _DKMS = re.compile(
     r"(?P<name>[^,/:\s]+)(?:/|, *)(?P<version>[^,/:\s]+)"
     r"(?:, *(?P<kernel>[^,:\s]+), *(?P<arch>[^,:\s]+))? *: *(?P<state>[a-z]+)"
 )
+_NO_LINK = "63"  # lanes, of six bits: all ones is what a device reads as that is gone
+_TAKEN = "taken "
 _LIBRARY = re.compile(r"libnvidia-ml\.so\.(\d+(?:\.\d+)+)$")
 
 
@@ -46,16 +48,25 @@ def parse_pci(lines: Sequence[str]) -> tuple[PciDevice, ...]:
     """NVIDIA's devices, by slot."""
     devices = []
     for line in filter(str.strip, lines):
-        slot, device, pci_class, driver = line.split()
+        if line.startswith(_TAKEN):
+            continue
+        slot, device, pci_class, driver, *width = line.split()
         devices.append(
             PciDevice(
                 slot=slot,
                 device=int(device, 16),
                 pci_class=int(pci_class, 16),
                 driver=None if driver == "-" else driver,
+                answers=width != [_NO_LINK],
             )
         )
     return tuple(sorted(devices, key=lambda device: device.slot))
+
+
+def parse_taken(lines: Sequence[str]) -> tuple[str, ...]:
+    """Slots of the GPUs that the driver has, on the bus or not."""
+    slots = (line.removeprefix(_TAKEN) for line in lines if line.startswith(_TAKEN))
+    return tuple(sorted(slot.strip().lower() for slot in slots))
 
 
 def parse_modules(lines: Sequence[str]) -> dict[str, str | None]:

@@ -42,6 +42,7 @@ class PciDevice:
     device: int
     pci_class: int  # 24 bits: 0x030200
     driver: str | None = None  # kernel driver bound to it
+    answers: bool = True  # False: reads of its registers return nothing but ones
 
     @property
     def is_gpu(self) -> bool:
@@ -224,6 +225,7 @@ class NodeFacts:
     clock: int  # seconds since 1970, by the host's clock, when the facts were gathered
     package_manager: PackageManager | None
     pci: tuple[PciDevice, ...] = ()
+    taken: tuple[str, ...] = ()  # slots of the GPUs that the driver has, on the bus or not
     modules: dict[str, str | None] = field(default_factory=dict)  # loaded: name -> version
     module_on_disk: ModuleOnDisk | None = None
     library: str | None = None  # version in the name of the installed libnvidia-ml.so

@@ -15,6 +15,7 @@ from gpufleet.facts.hardware import (
     parse_modinfo,
     parse_modules,
     parse_pci,
+    parse_taken,
 )
 from gpufleet.facts.model import Keyring, ModuleOnDisk, NodeFacts, OsRelease, Package
 from gpufleet.facts.packages import (
@@ -76,6 +77,7 @@ def parse_node_facts(
         clock=sections.parse("end", _parse_clock),
         package_manager=packages.manager,
         pci=sections.parse("pci", parse_pci),
+        taken=sections.parse("pci", parse_taken),
         modules=sections.parse("modules", parse_modules),
         module_on_disk=on_disk,
         library=library,

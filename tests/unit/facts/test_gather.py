@@ -68,6 +68,21 @@ def test_pci_devices(host: FakeHost, shell: tuple[str, ...]) -> None:
     assert (len(found.gpus), len(found.nvswitches)) == (1, 1)
 
 
+def test_gpus_that_are_gone(host: FakeHost, shell: tuple[str, ...]) -> None:
+    states = {"17": ("63", "active"), "18": ("16", "active"), "19": ("63", "suspended")}
+    for bus, (width, power) in states.items():
+        for name, value in (
+            ("vendor", "0x10de"), ("device", "0x2330"), ("class", "0x030200"),
+            ("current_link_width", width), ("power/runtime_status", power),
+        ):  # fmt: skip
+            host.file(f"/sys/bus/pci/devices/0000:{bus}:00.0/{name}", value + "\n")
+    for slot in ("0000:17:00.0", "0000:18:00.0", "0000:2A:00.0"):
+        host.file(f"/proc/driver/nvidia/gpus/{slot}/information", "Model: H100\n")
+    found = facts(host, shell)
+    assert [gpu.slot for gpu in found.gpus if not gpu.answers] == ["0000:17:00.0"]
+    assert found.taken == ("0000:17:00.0", "0000:18:00.0", "0000:2a:00.0")
+
+
 def test_kernels_and_secure_boot(host: FakeHost, shell: tuple[str, ...]) -> None:
     for release in ("6.1.0-10", "6.1.0-9"):
         host.file(f"/lib/modules/{release}/modules.order", "")
