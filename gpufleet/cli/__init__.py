@@ -18,6 +18,7 @@ COMMANDS = {
     "init": "gpufleet.cli.init:init",
     "plan": "gpufleet.cli.deploy:plan",
     "remove": "gpufleet.cli.deploy:remove",
+    "status": "gpufleet.cli.status:status",
     "upgrade": "gpufleet.cli.upgrade:upgrade",
     "verify": "gpufleet.cli.verify:verify",
 }

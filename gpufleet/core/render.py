@@ -12,14 +12,14 @@ TEMPLATES = shipped("templates")
 
 
 @lru_cache
-def _template(name: str) -> Template:
+def _template(name: str, autoescape: bool = False) -> Template:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,
+        autoescape=autoescape,
     )
     return environment.get_template(name)
 
@@ -27,3 +27,8 @@ def _template(name: str) -> Template:
 def render(name: str, **values: object) -> str:
     """The text of templates/NAME.j2 with `values`; an undefined value is an error."""
     return _template(f"{name}.j2").render(**values)
+
+
+def render_page(name: str, **values: object) -> str:
+    """The same of HTML: every value is escaped."""
+    return _template(f"{name}.j2", autoescape=True).render(**values)

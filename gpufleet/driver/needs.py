@@ -20,12 +20,14 @@ class Device:
     generation: Generation | None
 
     @property
+    def name(self) -> str:
+        """ "Tesla T4"; with several names for its id, the first."""
+        return self.known.names[0] if self.known else f"GPU 10de:{self.id:04x}"
+
+    @property
     def title(self) -> str:
         """The display name: "Tesla T4 (Turing)"."""
-        if self.generation is None:
-            return f"GPU 10de:{self.id:04x}"
-        name = self.known.names[0] if self.known else f"GPU 10de:{self.id:04x}"
-        return f"{name} ({self.generation.name})"
+        return f"{self.name} ({self.generation.name})" if self.generation else self.name
 
     @property
     def first(self) -> int:

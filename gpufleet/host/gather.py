@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -25,6 +25,22 @@ class Gathered:
     problem: Finding | None = None  # why facts is None
     cluster: bool = False  # it is no host, and was not asked
     misspelt: tuple[Finding, ...] = ()  # of its data, which has no effect
+    groups: tuple[str, ...] = ()
+    beside: Any = None  # what else was found out while it was read
+
+
+Answer = tuple[NodeFacts | Finding, Any]  # the second: what else was found out
+Read = Callable[[Any, Any], Answer]  # of pyinfra's state and host; raises nothing
+
+
+class Progress:
+    """Is kept informed while hosts are read; this one does nothing."""
+
+    def began(self, hosts: int) -> None:
+        """So many hosts are connected to."""
+
+    def answered(self) -> None:
+        """One more host was read."""
 
 
 class NoSuchHost(Exception):
@@ -35,19 +51,21 @@ class NoInventory(Exception):
     """There is no such inventory, or it has no hosts; its text has a code and what to do."""
 
 
-def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
+def gather(
+    inventory: str,
+    limit: Sequence[str] = (),
+    read: Read | None = None,
+    progress: Progress | None = None,
+) -> list[Gathered]:
     """Facts of every host of `inventory`, or of the hosts and groups that `limit` names.
 
-    Raises NoSuchHost and NoInventory, and what pyinfra raises where hosts cannot be asked.
+    `read` reads one host; without it, the facts alone are read. Raises NoSuchHost and NoInventory,
+    and what pyinfra raises where hosts cannot be asked.
     """
     # Imported here because pyinfra_cli makes gevent replace parts of the standard library.
     from pyinfra.api import Config, State
-    from pyinfra.api.connect import connect_all, disconnect_all
-    from pyinfra.api.exceptions import PyinfraError
-    from pyinfra.api.state import StateStage
     from pyinfra.context import ctx_inventory, ctx_state
 
-    from gpufleet.host.facts import read_facts
     from gpufleet.host.groups import is_cluster
     from gpufleet.run.connection import quiet_paramiko, stop_alone
 
@@ -68,9 +86,30 @@ def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
     clusters = [host for host in wanted if is_cluster(host)]
     asked = [host for host in wanted if host not in clusters]
     state.init(hosts, Config(), initial_limit=asked)
-    if not asked:
-        return [Gathered(host.name, {}, None, cluster=True) for host in clusters]
+    found = _ask(state, asked, read, progress or Progress()) if asked else {}
+    return [
+        Gathered(host.name, {}, None, cluster=True, groups=tuple(host.groups))
+        if host in clusters
+        else _gathered(host, found.get(host))
+        for host in wanted
+    ]
+
+
+def _ask(state: Any, asked: list[Any], read: Read | None, progress: Progress) -> dict[Any, Answer]:
+    """What the reachable ones of some hosts say, all of them at the same time."""
+    from pyinfra.api.connect import connect_all, disconnect_all
+    from pyinfra.api.exceptions import PyinfraError
+    from pyinfra.api.state import StateStage
+
+    from gpufleet.host.facts import read_facts
+
+    def one(host: Any) -> Answer:
+        answer = read(state, host) if read else (read_facts(host), None)
+        progress.answered()
+        return answer
+
     state.set_stage(StateStage.Connect)
+    progress.began(len(asked))
     try:
         connect_all(state)
     except PyinfraError:
@@ -78,16 +117,10 @@ def gather(inventory: str, limit: Sequence[str] = ()) -> list[Gathered]:
             raise  # else no host answered, and each says so
     state.set_stage(StateStage.Prepare)
     try:
-        answers = {host: state.pool.spawn(read_facts, host) for host in asked if host.connected}
-        found = {host: greenlet.get() for host, greenlet in answers.items()}
+        answers = {host: state.pool.spawn(one, host) for host in asked if host.connected}
+        return {host: greenlet.get() for host, greenlet in answers.items()}
     finally:
         disconnect_all(state)
-    return [
-        Gathered(host.name, {}, None, cluster=True)
-        if host in clusters
-        else _gathered(host, found.get(host))
-        for host in wanted
-    ]
 
 
 def _load(inventory: str, cwd: str) -> Any:
@@ -109,20 +142,28 @@ def _limited(hosts: Any, limit: Sequence[str]) -> list[Any]:
         return list(hosts)
     wanted: dict[str, Any] = {}
     for name in limit:
-        group = hosts.get_group(name, [])
-        matches = group or [host for host in hosts if fnmatchcase(host.name, name)]
+        matches = [
+            host
+            for host in hosts
+            if any(fnmatchcase(word, name) for word in (host.name, *host.groups))
+        ]
         if not matches:
             raise NoSuchHost(f"the inventory has no host and no group {name!r}")
         wanted.update({host.name: host for host in matches})
-    return list(wanted.values())
+    return [host for host in hosts if host.name in wanted]
 
 
-def _gathered(host: Any, answer: NodeFacts | Finding | None) -> Gathered:
+def _gathered(host: Any, known: Answer | None) -> Gathered:
     from gpufleet.run.connection import misspelt, why_unreached
 
-    data = host.data.dict()
-    keys = tuple(misspelt(host))
-    if isinstance(answer, NodeFacts):
-        return Gathered(host.name, data, answer, misspelt=keys)
-    problem = answer or UNREACHABLE(host=host.name, cause=why_unreached(host))
-    return Gathered(host.name, data, None, problem, misspelt=keys)
+    answer, beside = known or (UNREACHABLE(host=host.name, cause=why_unreached(host)), None)
+    facts, problem = (answer, None) if isinstance(answer, NodeFacts) else (None, answer)
+    return Gathered(
+        host.name,
+        host.data.dict(),
+        facts,
+        problem,
+        misspelt=tuple(misspelt(host)),
+        groups=tuple(host.groups),
+        beside=beside,
+    )

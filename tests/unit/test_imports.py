@@ -63,6 +63,16 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "kube",
         "node",
     ),
+    "status": (
+        "facts",
+        "host",
+        "packages",
+        "role",
+        "driver",
+        "toolkit",
+        "exporter",
+        "node",
+    ),
     "verify": (),
     "cli": (
         "run",
@@ -79,6 +89,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "gpu_stack",
         "node",
         "upgrade",
+        "status",
         "verify",
     ),
 }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyinfra import host, state
 
@@ -19,14 +20,13 @@ from gpufleet.host.asking import arguments
 from gpufleet.host.facts import read_facts
 from gpufleet.host.groups import is_cluster
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.operations.place import beside_plane, informed, place_of
+from gpufleet.node.operations.place import beside_plane, place_in_run
 from gpufleet.node.plan import NodePlan, describe, plan_again, plan_node
 from gpufleet.node.record import unusable
 from gpufleet.node.settings import NodeSettings, load_settings
 from gpufleet.packages.operations.locks import wait_before_planning
 from gpufleet.packages.operations.logins import node_logins
 from gpufleet.role.listing import node_roles
-from gpufleet.role.place import Place
 from gpufleet.role.result import RoleResult
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
@@ -105,7 +105,7 @@ def current_node(*, wait_until_idle: bool = True) -> Node | None:
     if problems:
         report.block(host, problems)
         return None
-    place = _place(settings, facts)
+    place = place_in_run(state, host, settings, facts)
     plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins, place)
     if wait_until_idle and is_busy(facts) and not plan.converged(facts.loaded_driver):
         _fill_versions(part, plan, facts)
@@ -165,14 +165,11 @@ def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
         report.block(host, problems)
         return None
     how = arguments(host)
-    if how.get("_su_user") and how.get("_su_password"):
-        report.block(host, [access.SU_PASSWORD()])
-        return None
-    if "\n" in (how.get("_sudo_password") or ""):
-        report.block(host, [access.PRIVILEGES_REFUSED(cause=BROKEN_PASSWORD, remedy=CORRECT_IT)])
+    if unfit := unfit_password(how):
+        report.block(host, [unfit])
         return None
     began = time.monotonic()
-    facts = read_facts(host, _further_files(settings), _ports(settings), how)
+    facts = read_facts(host, further_files(settings), ports(settings), how)
     part.seconds += time.monotonic() - began
     if isinstance(facts, Finding):
         report.block(host, [facts])
@@ -183,12 +180,13 @@ def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
     return settings, facts
 
 
-def _place(settings: NodeSettings, facts: NodeFacts) -> Place:
-    """The host among the others, with what its roles have to know of them."""
-    place = place_of(state, host, facts)
-    asked = (role.question(settings.of(role), facts, place) for role in node_roles())
-    question = next(filter(None, asked), None)  # one role has one
-    return informed(state, host, place, question) if question else place
+def unfit_password(how: Mapping[str, Any]) -> Finding | None:
+    """Why commands cannot run on a host with its password for sudo or su."""
+    if how.get("_su_user") and how.get("_su_password"):
+        return access.SU_PASSWORD()
+    if "\n" in (how.get("_sudo_password") or ""):
+        return access.PRIVILEGES_REFUSED(cause=BROKEN_PASSWORD, remedy=CORRECT_IT)
+    return None
 
 
 def login_files(settings: NodeSettings) -> dict[str, tuple[str, str | None]]:
@@ -197,12 +195,12 @@ def login_files(settings: NodeSettings) -> dict[str, tuple[str, str | None]]:
     return {name: named for name, named in files.items() if named}
 
 
-def _further_files(settings: NodeSettings) -> tuple[str, ...]:
+def further_files(settings: NodeSettings) -> tuple[str, ...]:
     """Files in settings, which the facts must include."""
     return tuple(path for role in node_roles() for path in role.paths(settings.of(role)))
 
 
-def _ports(settings: NodeSettings) -> tuple[int, ...]:
+def ports(settings: NodeSettings) -> tuple[int, ...]:
     """Ports whose listeners the facts must include."""
     return tuple(port for role in node_roles() for port in role.ports(settings.of(role)))
 

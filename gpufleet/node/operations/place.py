@@ -50,6 +50,14 @@ def place_of(state: State, host: Host, facts: NodeFacts) -> Place:
     )
 
 
+def place_in_run(state: State, host: Host, settings: NodeSettings, facts: NodeFacts) -> Place:
+    """The host among the others, with what its roles have to know of them."""
+    place = place_of(state, host, facts)
+    asked = (role.question(settings.of(role), facts, place) for role in node_roles())
+    question = next(filter(None, asked), None)  # one role has one
+    return informed(state, host, place, question) if question else place
+
+
 def informed(state: State, host: Host, place: Place, question: Question) -> Place:
     """The place with the answer to a question about others."""
     others = [each for each in _planes(state) if each is not host] if question.file else []

@@ -1,0 +1,117 @@
+"""`gpufleet status`: the hosts of an inventory in one table."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gpufleet.cli.reading import UsageFailed, read_fleet
+from gpufleet.core.console import result_console
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.node.catalog import load_catalog
+from gpufleet.run.report_file import ReportFile
+from gpufleet.status import findings
+from gpufleet.status.export import as_csv, as_json
+from gpufleet.status.groups import PROPERTIES, Property
+from gpufleet.status.models import Fleet
+from gpufleet.status.page import as_html, is_page
+from gpufleet.status.rows import fleet_of
+from gpufleet.status.text import show, show_groups
+
+EPILOG = (
+    "Exit status: 0 every host responded, whatever was found; 1 a host did not respond; 2 usage "
+    "error; 4 --limit matches nothing; 130 interrupted. With --drift: 0 no host differs from its "
+    "settings; 1 a host did not respond or is blocked, or usage error; 2 a host differs."
+)
+
+
+class StatusCommand(click.Command):
+    """With --drift, 2 is the status of a difference: wrong usage has 1 then, as in terraform."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> click.Context:
+        drift = "--drift" in args
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            if drift:
+                raise UsageFailed(error.message, error.ctx) from error
+            raise
+
+
+@click.command(cls=StatusCommand, epilog=EPILOG)
+@click.argument("inventory")
+@click.option("--limit", multiple=True, metavar="HOST|GROUP", help="Only these; repeatable.")
+@click.option(
+    "--group-by", "by", type=click.Choice(PROPERTIES), help="One line for each value of it."
+)
+@click.option("--json", "as_json_", is_flag=True, help="Print JSON instead of a table.")
+@click.option("--csv", "as_csv_", is_flag=True, help="Print CSV instead of a table.")
+@click.option("--html", metavar="FILE", help="Write a page that opens without a network, too.")
+@click.option("--drift", is_flag=True, help="Exit with 2 where a host differs from its settings.")
+def status(
+    inventory: str,
+    limit: tuple[str, ...],
+    by: Property | None,
+    as_json_: bool,
+    as_csv_: bool,
+    html: str | None,
+    drift: bool,
+) -> None:
+    """Show the hosts of INVENTORY in one table: GPUs, versions, and what is wrong.
+
+    Changes nothing. Hosts that look the same share a line; each flag is explained below the table.
+    """
+    wrong = UsageFailed if drift else click.UsageError
+    if as_json_ and as_csv_:
+        raise wrong("--json and --csv exclude each other.")
+    page = prepared(html, wrong) if html else None
+    hosts, clusters = read_fleet(inventory, limit, wrong)
+    now = int(time.time())
+    fleet = fleet_of(inventory, hosts, clusters, load_catalog(), now)
+    if as_json_:
+        click.echo(json.dumps(as_json(fleet, now, by), indent=2))
+    elif as_csv_:
+        click.echo(as_csv(fleet, by), nl=False)
+    elif by:
+        show_groups(result_console(), fleet, by)
+    else:
+        show(result_console(), fleet)
+    written = page is None or _write(page, as_html(fleet, now))
+    sys.exit(exit_status(fleet, drift=drift) if written else ExitStatus.FAILED)
+
+
+def exit_status(fleet: Fleet, *, drift: bool) -> int:
+    """How the command ends; with `drift` as terraform's -detailed-exitcode."""
+    if not all(row.reached for row in fleet.rows) or (drift and fleet.unclear):
+        return ExitStatus.FAILED
+    return ExitStatus.DRIFT if drift and fleet.drifted else ExitStatus.CONVERGED
+
+
+def prepared(path: str, wrong: type[click.UsageError]) -> ReportFile:
+    """The file of a page, which can be written; raises `wrong` with the reason where not."""
+    file = ReportFile(Path(path), is_page)
+    try:
+        file.prepare()
+    except OSError as error:
+        raise wrong(str(findings.PAGE_NOT_WRITTEN(path=path, why=_why(error)))) from error
+    return file
+
+
+def _write(file: ReportFile, text: str) -> bool:
+    try:
+        file.write(text)
+    except OSError as error:
+        click.echo(str(findings.PAGE_LOST(path=file.path, why=_why(error))), err=True)
+        return False
+    return True
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or str(error)

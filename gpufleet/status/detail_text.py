@@ -1,0 +1,77 @@
+"""One host in depth, as text. Texts of the host are never markup. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gpufleet.core.visible import one_line
+from gpufleet.status.detail import Detail
+from gpufleet.status.names import counted
+from gpufleet.status.text import show_findings
+
+
+def show_detail(console: Console, detail: Detail) -> None:
+    """Print what the host has, its plan, and its findings."""
+    console.print(Text(one_line(detail.row.name), style="bold"))
+    if detail.has:
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+        for topic, lines in _topics(detail.has, detail.row.steps):
+            text = Text("\n".join(map(one_line, lines)) or "none")
+            table.add_row(Text(f"  {topic}", style="dim"), text)
+        console.print(table)
+    console.print()
+    show_findings(console, [(detail.row.name, finding) for finding in detail.findings])
+
+
+def _topics(has: dict[str, Any], steps: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    system, kernel, driver = has["system"], has["kernel"], has["driver"]
+    manager = system["package_manager"] or "no package manager"
+    yield "system", [f"{system['name']} ({system['code']})"]
+    yield "packages by", [f"{manager}: {system['package_manager_state']}"]
+    headers = "installed" if kernel["headers"] else "missing"
+    newer = [f"newer, not running: {kernel['newer']}"] if kernel["newer"] else []
+    running = f"{kernel['release']} {kernel['architecture']}, headers {headers}"
+    yield "kernel", [running, *newer]
+    yield "secure boot", [{None: "not EFI", True: "on", False: "off"}[kernel["secure_boot"]]]
+    yield "GPUs", [_gpu(gpu) for gpu in has["gpus"]]
+    if has["missing_gpus"]:
+        yield "GPUs missing", [f"at {slot}" for slot in has["missing_gpus"]]
+    if has["nvswitches"]:
+        yield "NVSwitches", has["nvswitches"]
+    modules = f" ({driver['modules']} modules)" if driver["modules"] else ""
+    yield "driver loaded", [driver["loaded"] or "none"]
+    yield "driver on disk", [f"{driver['installed'] or 'none'}{modules}"]
+    yield "library", [driver["library"] or "none"]
+    yield "DKMS", [" ".join(filter(None, built.values())) for built in has["dkms"]]
+    yield "packages", [_package(package) for package in has["packages"]]
+    yield "device nodes", [" ".join(has["device_nodes"])] if has["device_nodes"] else []
+    yield "toolkit", [has["toolkit"] or "none"]
+    yield "runtimes", [_runtime(runtime) for runtime in has["runtimes"]]
+    yield "on the GPUs", [*has["gpu_processes"], *_pods(has)]
+    yield "metrics by", has["collectors"]
+    yield "recorded", ["by gpufleet" if has["recorded"] else "nothing"]
+    yield "plan", list(steps)
+
+
+def _gpu(gpu: dict[str, Any]) -> str:
+    silent = "" if gpu["responds"] else ", does not respond"
+    return f"{gpu['model']} at {gpu['slot']}, kernel driver {gpu['driver'] or 'none'}{silent}"
+
+
+def _package(package: dict[str, Any]) -> str:
+    return f"{package['name']} {package['version']}" + (" (held)" if package["held"] else "")
+
+
+def _runtime(runtime: dict[str, Any]) -> str:
+    state = "running" if runtime["running"] else "stopped"
+    containers = counted(runtime["containers"], "container")
+    return f"{runtime['name']} {runtime['version']} ({runtime['unit']}, {state}, {containers})"
+
+
+def _pods(has: dict[str, Any]) -> list[str]:
+    return [f"kubelet, {counted(has['gpu_pods'], 'GPU pod')}"] if has["kubelet"] else []

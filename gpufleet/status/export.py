@@ -1,0 +1,101 @@
+"""A fleet as JSON and as CSV. status.schema.json describes the JSON. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import datetime, timezone
+from typing import Any
+
+from gpufleet import __version__
+from gpufleet.core.visible import one_line
+from gpufleet.status.groups import Group, Property, by_property
+from gpufleet.status.models import Fleet, Row
+
+SCHEMA = 1  # version of the JSON; increased when a field is removed or changes its meaning
+COLUMNS = ("host", "groups", "model", "gpus", "driver", "driver_loaded", "toolkit", "runtime",
+           "kernel", "os", "reached", "flags", "codes")  # fmt: skip
+GROUP_COLUMNS = ("value", "hosts", "gpus", "flags", "names")
+FORMULA = ("=", "+", "-", "@")  # what spreadsheets take for the beginning of a formula
+
+
+def head(inventory: str, now: int) -> dict[str, Any]:
+    """What every JSON document of this room begins with. `now`: seconds since 1970."""
+    moment = datetime.fromtimestamp(now, timezone.utc)
+    return {
+        "schema": SCHEMA,
+        "gpufleet": __version__,
+        "inventory": inventory,
+        "time": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+
+
+def as_json(fleet: Fleet, now: int, by: Property | None = None) -> dict[str, Any]:
+    """Every host with its flags; groups where they were asked for."""
+    groups = [_group(group) for group in by_property(fleet, by)] if by else None
+    return {
+        **head(fleet.inventory, now),
+        "hosts": {row.name: _host(row) for row in fleet.rows},
+        "clusters": list(fleet.clusters),
+        "group_by": by,
+        "groups": groups,
+    }
+
+
+def _host(row: Row) -> dict[str, Any]:
+    return {
+        "reached": row.reached,
+        "groups": list(row.groups),
+        "gpus": [{"model": model, "count": number} for model, number in row.models],
+        "driver": row.driver or None,
+        "driver_loaded": row.loaded,
+        "toolkit": row.toolkit or None,
+        "runtimes": [{"name": name, "version": version} for name, version in row.runtimes],
+        "kernel": row.kernel or None,
+        "os": row.os or None,
+        "flags": list(row.flags),
+        "steps": list(row.steps),
+        "findings": [{"flag": note.flag, **note.finding.as_dict()} for note in row.notes],
+    }
+
+
+def _group(group: Group) -> dict[str, Any]:
+    return {
+        "value": group.value or None,
+        "hosts": list(group.names),
+        "gpus": group.gpus,
+        "flags": group.flags,
+    }
+
+
+def as_csv(fleet: Fleet, by: Property | None = None) -> str:
+    """A line per host, or per group; lists are separated by blanks."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    if by:
+        writer.writerow((by, *GROUP_COLUMNS[1:]))
+        for group in by_property(fleet, by):
+            flags = " ".join(f"{flag}={number}" for flag, number in group.flags.items())
+            cells = (group.value, len(group.rows), group.gpus, flags, " ".join(group.names))
+            writer.writerow([_cell(cell) for cell in cells])
+        return out.getvalue()
+    writer.writerow(COLUMNS)
+    for row in fleet.rows:
+        codes = dict.fromkeys(note.finding.code for note in row.notes)
+        cells = (
+            row.name, " ".join(row.groups), row.model, row.gpus, row.driver, row.loaded,
+            row.toolkit, row.runtime_text, row.kernel, row.os, row.reached,
+            " ".join(row.flags), " ".join(codes),
+        )  # fmt: skip
+        writer.writerow([_cell(cell) for cell in cells])
+    return out.getvalue()
+
+
+def _cell(value: object) -> object:
+    """A value; a text is one line, and no formula: hosts and inventories decide what is in it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        return value
+    text = one_line(value)
+    return f"'{text}" if text.startswith(FORMULA) else text

@@ -1,0 +1,95 @@
+"""The state of hosts beside their settings, the catalog and each other."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import blocker, info, warning
+
+DRIFT = warning(
+    "GF715",
+    "Host differs from its settings",
+    "The host differs from its settings: {steps}.",
+    "`gpufleet plan` shows all of it, `gpufleet apply` changes the host.",
+)
+
+REBOOT = warning(
+    "GF716",
+    "Reboot required",
+    "{why}: a reboot, or for a driver also a reload of its modules, puts it to use.",
+    "Reboot the host when convenient; `gpufleet upgrade` does it with GPU work drained.",
+    description="What is installed on the host is not what runs: a driver whose modules are not "
+    "loaded, or a newer kernel.",
+)
+
+BEHIND = warning(
+    "GF717",
+    "Newer version available",
+    "{what} {version} is installed; the newest in the catalog is {newest}.",
+    "{remedy}",
+    advice="Of a driver: `gpufleet upgrade`. Of the container toolkit: remove toolkit_version, or "
+    "set it to the newest, and run `gpufleet apply`.",
+)
+
+OUTLIER = warning(
+    "GF718",
+    "Host differs from hosts with the same GPUs",
+    "{what} is {found}; on {share} of {total} hosts with {model} it is {usual}.",
+    "Find out whether the difference is intended: `gpufleet doctor INVENTORY --limit HOST`.",
+)
+
+RUNTIME_OVER = warning(
+    "GF719",
+    "Container runtime is end of life",
+    "{name} {minor} reached its end of life on {date}.",
+    "Upgrade the package: a newer minor version gets fixes.",
+)
+
+RUNTIME_INSECURE = warning(
+    "GF724",
+    "Container runtime with known vulnerabilities",
+    "{name} {version} has known vulnerabilities. {fix}",
+    "Upgrade the package to a version with the fixes.",
+)
+
+GPU_LOST = warning(
+    "GF725",
+    "GPU is missing from the PCI bus",
+    "The driver has {count} that the PCI bus no longer has: {slots}.",
+    "Look for `NVRM: Xid` in `dmesg`. A GPU that fell off the bus requires a cold reboot, or "
+    "service. `gpufleet verify` checks every GPU.",
+)
+
+GPU_SILENT = warning(
+    "GF726",
+    "GPU does not respond",
+    "The PCI bus has {count} whose registers cannot be read: {slots}.",
+    "Look for `NVRM: Xid` in `dmesg`. A GPU that fell off the bus requires a cold reboot, or "
+    "service. `gpufleet verify` checks every GPU.",
+)
+
+GPU_UNBOUND = warning(
+    "GF727",
+    "GPU without its driver",
+    "The nvidia module is loaded, and {count} not bound to it: {slots}.",
+    "Look for `NVRM` in `dmesg`: the driver does not support the GPU, or could not start it.",
+)
+
+BUSY = info(
+    "GF729",
+    "Host is being changed",
+    "The host is being changed, and may look unfinished: {holder}.",
+    "Run again when that has ended.",
+)
+
+PAGE_NOT_WRITTEN = blocker(
+    "GF728",
+    "HTML page cannot be written",
+    "Cannot write --html {path}: {why}. No host was contacted.",
+    "Name a new file, or an older page of `gpufleet status`, in an existing, writable folder.",
+)
+
+PAGE_LOST = blocker(
+    "GF738",
+    "HTML page could not be written",
+    "The hosts were read, but the page could not be written to {path}: {why}.",
+    "Free space or correct the folder, then run again.",
+)

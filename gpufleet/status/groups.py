@@ -1,0 +1,78 @@
+"""Rows in groups: equal ones for a table, and by one property. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from gpufleet.core.findings import Finding, Severity
+from gpufleet.status.models import FLAGS, Flag, Fleet, Row
+
+Property = Literal["model", "driver", "os", "kernel"]
+PROPERTIES: tuple[Property, ...] = get_args(Property)
+_VALUES: Mapping[Property, Callable[[Row], str]] = {
+    "model": lambda row: row.model,
+    "driver": lambda row: row.driver,
+    "os": lambda row: row.os,
+    "kernel": lambda row: row.kernel,
+}
+ORDER = (Severity.BLOCKER, Severity.WARNING, Severity.INFO)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Hosts with the same value of a property; "" where they have none."""
+
+    value: str
+    rows: tuple[Row, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(row.name for row in self.rows)
+
+    @property
+    def gpus(self) -> int:
+        return sum(row.gpus for row in self.rows)
+
+    @property
+    def flags(self) -> dict[Flag, int]:
+        """How many hosts have each flag; flags of none are left out."""
+        counts = Counter(flag for row in self.rows for flag in row.flags)
+        return {flag: counts[flag] for flag in FLAGS if counts[flag]}
+
+
+def equal(rows: Sequence[Row]) -> list[tuple[Row, ...]]:
+    """Rows that a table shows the same way, in the order of their first hosts."""
+    return _grouped(rows, lambda row: (row.reached, row.shown))
+
+
+def by_property(fleet: Fleet, name: Property) -> list[Group]:
+    """The largest group first; hosts that were not reached have no value."""
+    value = _VALUES[name]
+    groups = [Group(value(rows[0]), rows) for rows in _grouped(fleet.rows, value)]
+    return sorted(groups, key=lambda group: -len(group.rows))
+
+
+def whole(fleet: Fleet) -> Group:
+    """All hosts as one group."""
+    return Group(fleet.inventory, fleet.rows)
+
+
+def same_findings(
+    found: Iterable[tuple[str, Finding]],
+) -> list[tuple[Finding, tuple[str, ...]]]:
+    """Each finding once, with the names of its hosts: the worst first, then as they come."""
+    hosts: dict[Finding, dict[str, None]] = defaultdict(dict)
+    for name, finding in found:
+        hosts[finding][name] = None
+    order = sorted(hosts, key=lambda finding: ORDER.index(finding.severity))
+    return [(finding, tuple(hosts[finding])) for finding in order]
+
+
+def _grouped(rows: Sequence[Row], key: Callable[[Row], Hashable]) -> list[tuple[Row, ...]]:
+    found: dict[Hashable, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[key(row)].append(row)
+    return [tuple(members) for members in found.values()]

@@ -1,0 +1,128 @@
+"""The rows of a fleet: what one host has, and what there is to say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
+
+from gpufleet.core.findings import Finding
+from gpufleet.facts.model import NodeFacts
+from gpufleet.node.settings import NodeSettings
+from gpufleet.packages.logins import Logins
+from gpufleet.role.place import NO_PLACE, Place
+
+Flag = Literal[
+    "unreachable",
+    "blocked",
+    "gpu-fault",
+    "drift",
+    "reboot",
+    "vulnerable",
+    "end-of-life",
+    "behind",
+    "outlier",
+    "busy",
+]
+FLAGS: tuple[Flag, ...] = get_args(Flag)  # in the order in which they are shown
+MEANINGS: Mapping[Flag, str] = {
+    "unreachable": "no connection, or no readable answer",
+    "blocked": "gpufleet apply would stop on the host",
+    "gpu-fault": "a GPU is missing, does not respond or has no driver",
+    "drift": "differs from its settings",
+    "reboot": "an installed driver or kernel is not in use yet",
+    "vulnerable": "has known vulnerabilities",
+    "end-of-life": "gets no fixes any more",
+    "behind": "a newer version is in the catalog",
+    "outlier": "differs from most hosts with the same GPUs",
+    "busy": "another run or a package manager is active",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A host as it was read, with all that its plan depends on."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    facts: NodeFacts | None = None
+    problem: Finding | None = None  # why there are no facts
+    settings: NodeSettings | None = None
+    problems: tuple[Finding, ...] = ()  # of its settings and data
+    logins: Mapping[str, Logins] = field(default_factory=dict)
+    place: Place = NO_PLACE
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One flag of a host, and why."""
+
+    flag: Flag
+    finding: Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One host. Versions are "" where there is none, or where the host was not read."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    models: tuple[tuple[str, int], ...] = ()  # model, number of GPUs
+    driver: str = ""  # loaded, else installed
+    loaded: bool = False
+    toolkit: str = ""
+    runtimes: tuple[tuple[str, str], ...] = ()  # name, version of those that run
+    kernel: str = ""
+    os: str = ""  # NVIDIA's code: ubuntu2204
+    reached: bool = True
+    steps: tuple[str, ...] = ()  # of its plan
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def gpus(self) -> int:
+        return sum(number for _, number in self.models)
+
+    @property
+    def model(self) -> str:
+        """Its GPUs without their number: "A100 + T4"; "" for none."""
+        return " + ".join(model for model, _ in self.models)
+
+    @property
+    def gpu_text(self) -> str:
+        return " + ".join(f"{number} x {model}" for model, number in self.models)
+
+    @property
+    def runtime_text(self) -> str:
+        return ", ".join(f"{name} {version}".strip() for name, version in self.runtimes)
+
+    @property
+    def flags(self) -> tuple[Flag, ...]:
+        own = {note.flag for note in self.notes}
+        return tuple(flag for flag in FLAGS if flag in own)
+
+    @property
+    def shown(self) -> tuple[Any, ...]:
+        """What a table shows of it, besides its name."""
+        texts = (self.gpu_text, self.driver, self.toolkit, self.runtime_text, self.kernel, self.os)
+        return (*texts, self.flags)
+
+    def with_notes(self, notes: tuple[Note, ...]) -> Row:
+        return replace(self, notes=(*self.notes, *notes))
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """All hosts, and the clusters of the inventory, which are no hosts."""
+
+    inventory: str
+    rows: tuple[Row, ...]
+    clusters: tuple[str, ...] = ()
+
+    @property
+    def unclear(self) -> bool:
+        """Whether some host cannot be compared with its settings."""
+        return any({"unreachable", "blocked"} & set(row.flags) for row in self.rows)
+
+    @property
+    def drifted(self) -> bool:
+        return any("drift" in row.flags for row in self.rows)

@@ -1,0 +1,81 @@
+"""Reads the hosts of an inventory: one connection and one command each, as a converged run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.findings.settings import MISSPELT_GROUP
+from gpufleet.core.inventory import misspelt_cluster_group
+from gpufleet.facts.model import NodeFacts
+from gpufleet.host.gather import Gathered, Progress, gather
+from gpufleet.node.settings import NodeSettings, load_settings
+from gpufleet.status.models import Seen
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What the plan of a host depends on besides its facts."""
+
+    settings: NodeSettings | None
+    problems: tuple[Finding, ...]
+    logins: Any = None
+    place: Any = None
+
+
+def read_hosts(
+    inventory: str, limit: Sequence[str] = (), progress: Progress | None = None
+) -> tuple[list[Seen], list[str]]:
+    """The hosts and the names of the clusters; raises what `gather` does."""
+    found = gather(inventory, limit, _read, progress)
+    hosts = [_seen(each) for each in found if not each.cluster]
+    return hosts, [each.name for each in found if each.cluster]
+
+
+def _read(state: Any, host: Any) -> tuple[NodeFacts | Finding, Any]:
+    """Facts of one host, with the files and ports that its settings name, as a run reads them."""
+    # Imported here because pyinfra makes gevent replace parts of the standard library.
+    from gpufleet.host.asking import arguments
+    from gpufleet.host.facts import DOING, read_facts
+    from gpufleet.host.trouble import explain_error
+    from gpufleet.node.operations.node import further_files, login_files, ports, unfit_password
+    from gpufleet.node.operations.place import place_in_run
+    from gpufleet.packages.operations.logins import node_logins
+
+    try:
+        data = host.data.dict()
+        settings, problems = load_settings(data)
+        if meant := misspelt_cluster_group(host.groups, data):
+            problems = [*problems, MISSPELT_GROUP(name=meant)]
+        how = arguments(host)
+        if unfit := unfit_password(how):
+            return unfit, None
+        if settings is None or problems:
+            return read_facts(host, how=how), _Beside(None, tuple(problems))
+        facts = read_facts(host, further_files(settings), ports(settings), how)
+        if isinstance(facts, Finding):
+            return facts, None
+        logins, of_logins = node_logins(login_files(settings))
+        place = place_in_run(state, host, settings, facts)
+        known = None if of_logins else settings
+        return facts, _Beside(known, tuple(of_logins), logins, place)
+    except Exception as error:  # noqa: BLE001 - the boundary: one host
+        return explain_error(host, error, DOING), None
+
+
+def _seen(found: Gathered) -> Seen:
+    beside = found.beside
+    host = Seen(found.name, _own(found.groups), found.facts, found.problem)
+    if not isinstance(beside, _Beside):
+        return replace(host, problems=found.misspelt)
+    host = replace(host, settings=beside.settings, problems=(*beside.problems, *found.misspelt))
+    return (
+        host if beside.logins is None else replace(host, logins=beside.logins, place=beside.place)
+    )
+
+
+def _own(groups: Sequence[str]) -> tuple[str, ...]:
+    """The groups that an inventory names; pyinfra adds one for each connector."""
+    return tuple(dict.fromkeys(name for name in groups if not name.startswith("@")))

@@ -1,0 +1,93 @@
+"""A fleet as one HTML page: no script, no address of anything else, every text escaped. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from gpufleet import __version__
+from gpufleet.core.render import render_page
+from gpufleet.core.visible import one_line
+from gpufleet.status.groups import Property, by_property, equal, same_findings, whole
+from gpufleet.status.models import MEANINGS, Fleet
+from gpufleet.status.names import counted, folded
+from gpufleet.status.text import BAD, summary
+
+MARK = b'<meta name="generator" content="gpufleet status'  # of pages that may be replaced
+START = 1024  # bytes in which it is
+BARS = 12  # of one chart; the rest is one bar
+WIDEST = 360  # of a bar, in the SVG's units
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar of a chart."""
+
+    label: str
+    number: int
+    width: float
+
+
+def is_page(content: bytes) -> bool:
+    """Whether a file is empty or one of these pages."""
+    return not content.strip() or MARK in content[:START]
+
+
+def as_html(fleet: Fleet, now: int) -> str:
+    """The page. `now`: seconds since 1970."""
+    flags = whole(fleet).flags
+    notes = ((row.name, note.finding) for row in fleet.rows for note in row.notes)
+    charts = {
+        "GPUs by model": _bars(_gpus(fleet)),
+        "Hosts by driver": _bars(_sizes(fleet, "driver")),
+        "Hosts by distribution": _bars(_sizes(fleet, "os")),
+        "Hosts by flag": _bars(flags.items()),
+    }
+    groups = [(_names(row.name for row in rows), len(rows), rows[0]) for rows in equal(fleet.rows)]
+    findings = [
+        (finding, _names(names), counted(len(names), "host"))
+        for finding, names in same_findings(notes)
+    ]
+    return render_page(
+        "status/page.html",
+        version=__version__,
+        inventory=one_line(fleet.inventory),
+        time=datetime.fromtimestamp(now, timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        lines=list(summary(fleet)),
+        charts=charts,
+        groups=groups,
+        findings=findings,
+        meanings={flag: MEANINGS[flag] for flag in flags},
+        bad=BAD,
+        one_line=one_line,
+    )
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(folded(names))
+
+
+def _gpus(fleet: Fleet) -> list[tuple[str, int]]:
+    counts: Counter[str] = Counter()
+    for row in fleet.rows:
+        counts.update(dict(row.models))
+    return counts.most_common()
+
+
+def _sizes(fleet: Fleet, name: Property) -> list[tuple[str, int]]:
+    return [(group.value or "none", len(group.rows)) for group in by_property(fleet, name)]
+
+
+def _bars(found: Iterable[tuple[str, int]]) -> list[Bar]:
+    """The largest numbers as bars, and the sum of the others."""
+    numbers = list(found)
+    if len(numbers) > BARS:
+        others = sum(number for _, number in numbers[BARS - 1 :])
+        numbers = [*numbers[: BARS - 1], ("others", others)]
+    largest = max((number for _, number in numbers), default=1)
+    return [
+        Bar(one_line(label), number, round(WIDEST * number / largest, 1))
+        for label, number in numbers
+    ]

@@ -1,0 +1,104 @@
+"""The row of one host, by its facts, its settings and the catalog. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime, timezone
+
+from gpufleet.driver.needs import devices_of
+from gpufleet.facts.distribution import code_of
+from gpufleet.facts.model import NodeFacts
+from gpufleet.host.findings import NOT_ROOT
+from gpufleet.node.catalog import Catalog
+from gpufleet.node.plan import NodePlan, plan_node, steps
+from gpufleet.node.record import unusable
+from gpufleet.status import findings
+from gpufleet.status.health import gpu_problems, not_in_use
+from gpufleet.status.models import Fleet, Note, Row, Seen
+from gpufleet.status.peers import compared
+from gpufleet.status.support import about_driver, about_runtimes, about_system, about_toolkit
+
+SHOWN = 3  # steps in a sentence
+
+
+def fleet_of(
+    inventory: str, hosts: Iterable[Seen], clusters: Sequence[str], catalog: Catalog, now: int
+) -> Fleet:
+    """All rows, compared with each other. `now`: seconds since 1970 on this machine."""
+    rows = [row_of(host, catalog, now) for host in hosts]
+    return Fleet(inventory, compared(rows), tuple(clusters))
+
+
+def planned(host: Seen, catalog: Catalog, now: int) -> NodePlan | None:
+    """The plan of a host; None where its facts or its settings are not usable."""
+    facts, settings = host.facts, host.settings
+    if settings is None or facts is None or not facts.privileged or unusable(facts):
+        return None
+    return plan_node(settings, facts, catalog, now, host.logins, host.place)
+
+
+def row_of(host: Seen, catalog: Catalog, now: int) -> Row:
+    """The row of one host, by itself."""
+    facts = host.facts
+    if facts is None:
+        why = tuple(Note("unreachable", host.problem) for _ in "1" if host.problem)
+        return Row(host.name, host.groups, reached=False, notes=why)
+    plan = planned(host, catalog, now)
+    today = datetime.fromtimestamp(now, timezone.utc).date()
+    installed = facts.module_on_disk.version if facts.module_on_disk else facts.library
+    running = [each for each in facts.runtimes.values() if each.running]
+    row = Row(
+        name=host.name,
+        groups=host.groups,
+        models=_models(facts, catalog),
+        driver=facts.loaded_driver or installed or "",
+        loaded=facts.loaded_driver is not None,
+        toolkit=_toolkit(facts, catalog),
+        runtimes=tuple((runtime.name, runtime.version) for runtime in running),
+        kernel=facts.kernel.release,
+        os=code_of(facts.os, catalog.distributions),
+        steps=tuple(steps(plan)) if plan else (),
+    )
+    notes = (*_by_settings(host, facts, plan, row), *_by_facts(row, host, facts, catalog, today))
+    return row.with_notes(notes)
+
+
+def _by_settings(host: Seen, facts: NodeFacts, plan: NodePlan | None, row: Row) -> Iterator[Note]:
+    blockers = [each for each in host.problems if each.blocks]
+    blockers += [NOT_ROOT()] if not facts.privileged else unusable(facts)
+    blockers += plan.blockers if plan else ()
+    yield from (Note("blocked", finding) for finding in blockers)
+    if row.steps:
+        shown = "; ".join(row.steps[:SHOWN])
+        left = len(row.steps) - SHOWN
+        more = f"; and {left} more {'step' if left == 1 else 'steps'}" if left > 0 else ""
+        yield Note("drift", findings.DRIFT(steps=shown + more))
+
+
+def _by_facts(
+    row: Row, host: Seen, facts: NodeFacts, catalog: Catalog, today: date
+) -> Iterator[Note]:
+    yield from (Note("gpu-fault", finding) for finding in gpu_problems(facts))
+    yield from (Note("reboot", finding) for finding in not_in_use(facts))
+    if row.driver:
+        yield from about_driver(row.driver, facts, host.settings, catalog, today)
+    if row.toolkit:
+        yield from about_toolkit(row.toolkit, facts, catalog)
+    yield from about_runtimes(facts, today)
+    yield from about_system(facts, catalog, today)
+    if facts.busy or facts.lock_holder:
+        holder = facts.run_lock if facts.busy else facts.lock_holder
+        yield Note("busy", findings.BUSY(holder=holder or "another run of gpufleet"))
+
+
+def _models(facts: NodeFacts, catalog: Catalog) -> tuple[tuple[str, int], ...]:
+    counts = Counter(gpu.device for gpu in facts.gpus)
+    known = devices_of(catalog, list(counts))
+    return tuple((model.name, counts[model.id]) for model in known)
+
+
+def _toolkit(facts: NodeFacts, catalog: Catalog) -> str:
+    """The version of its first package that is there."""
+    names = (name for name in catalog.toolkit.packages.names if name in facts.packages)
+    return next((facts.packages[name].upstream for name in names), "")

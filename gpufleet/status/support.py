@@ -1,0 +1,135 @@
+"""What the catalog says about installed versions: end of life, vulnerabilities, newer ones. Pure.
+
+The findings of a plan are about what a run would install; these are about what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+from gpufleet.core.distributions import Distribution
+from gpufleet.core.findings import Finding
+from gpufleet.core.versions import version_tuple
+from gpufleet.driver.catalog import Branch
+from gpufleet.driver.findings import choice as of_driver
+from gpufleet.driver.offers import offer
+from gpufleet.driver.role import ROLE as DRIVER
+from gpufleet.driver.selection import is_over
+from gpufleet.driver.settings import DriverSettings
+from gpufleet.facts.distribution import code_of, distribution_of
+from gpufleet.facts.model import NodeFacts
+from gpufleet.node.catalog import Catalog
+from gpufleet.node.settings import NodeSettings
+from gpufleet.status import findings
+from gpufleet.status.data_models import load_runtimes
+from gpufleet.status.models import Note
+from gpufleet.toolkit.findings import choice as of_toolkit
+from gpufleet.toolkit.resolve import resolve_toolkit
+from gpufleet.toolkit.settings import ToolkitSettings
+
+OTHER_BRANCH = (
+    "Set driver_branch to one that gets fixes (`gpufleet catalog driver` names it), then "
+    "`gpufleet upgrade`."
+)
+NEWER_DRIVER = "`gpufleet upgrade INVENTORY --to {newest}` changes it."
+NEWER_TOOLKIT = 'Set toolkit_version = "{newest}", or remove it, then `gpufleet apply`.'
+
+
+def about_system(facts: NodeFacts, catalog: Catalog, today: date) -> Iterator[Note]:
+    """The distribution."""
+    place = distribution_of(facts.os, catalog.distributions)
+    over = place.end_of_life if place else None
+    if place and over and over < today:
+        finding = of_driver.DISTRIBUTION_OVER(title=place.title, date=f"{over:%Y-%m}")
+        yield Note("end-of-life", finding)
+
+
+def about_driver(
+    version: str,
+    facts: NodeFacts,
+    settings: NodeSettings | None,
+    catalog: Catalog,
+    today: date,
+) -> Iterator[Note]:
+    """The driver of that version."""
+    numbers = version_tuple(version)
+    branch = catalog.branch(numbers[0]) if numbers else None
+    if branch is None:
+        return
+    place = distribution_of(facts.os, catalog.distributions)
+    newest = _newest_driver(branch, place, settings, catalog)
+    if is_over(branch, today):
+        over = f"since {branch.end_of_life:%Y-%m}" if branch.end_of_life else "date unknown"
+        finding = of_driver.BRANCH_OVER(branch=branch.branch, date=over, remedy=OTHER_BRANCH)
+        yield Note("end-of-life", finding)
+    if finding := _vulnerable(version, branch, newest, catalog):
+        yield Note("vulnerable", finding)
+    if newest and numbers < version_tuple(newest):
+        remedy = NEWER_DRIVER.format(newest=newest)
+        known = findings.BEHIND(what="Driver", version=version, newest=newest, remedy=remedy)
+        yield Note("behind", known)
+
+
+def _vulnerable(version: str, branch: Branch, newest: str, catalog: Catalog) -> Finding | None:
+    source = catalog.branches.security.title
+    if branch.insecure:
+        what = f"{version} of branch {branch.branch}"
+        fix = "No fixed version of it is known."
+        return of_driver.INSECURE(what=what, source=source, fix=fix, remedy=OTHER_BRANCH)
+    if not branch.floor or version_tuple(version) >= version_tuple(branch.floor):
+        return None
+    fix = f"They are fixed in {branch.floor}."
+    remedy = NEWER_DRIVER.format(newest=newest or branch.floor)
+    return of_driver.INSECURE(what=version, source=source, fix=fix, remedy=remedy)
+
+
+def _newest_driver(
+    branch: Branch, place: Distribution | None, settings: NodeSettings | None, catalog: Catalog
+) -> str:
+    """The newest version of a branch that the host's repository has, as far as is known."""
+    role = settings.of(DRIVER) if settings else DriverSettings.model_validate({})
+    found = place and offer(catalog, place, role.source, role.build, branch)
+    return found.newest if found else ""
+
+
+def about_toolkit(version: str, facts: NodeFacts, catalog: Catalog) -> Iterator[Note]:
+    """The container toolkit of that version."""
+    number = version_tuple(version)
+    known = [entry for entry in catalog.toolkit.security if number < version_tuple(entry.fixed)]
+    if known:
+        fixed = max((entry.fixed for entry in known), key=version_tuple)
+        cves = ", ".join(entry.cve for entry in known)
+        finding = of_toolkit.TOOLKIT_INSECURE(version=version, cves=cves, fixed=fixed)
+        yield Note("vulnerable", finding)
+    choice = resolve_toolkit(
+        catalog,
+        distribution=code_of(facts.os, catalog.distributions),
+        architecture=facts.kernel.architecture,
+        settings=ToolkitSettings.model_validate({}),
+    )
+    if not choice.blocked and number < version_tuple(choice.version):
+        remedy = NEWER_TOOLKIT.format(newest=choice.version)
+        what = "Container toolkit"
+        newer = findings.BEHIND(what=what, version=version, newest=choice.version, remedy=remedy)
+        yield Note("behind", newer)
+
+
+def about_runtimes(facts: NodeFacts, today: date) -> Iterator[Note]:
+    """Container runtimes in packages of their makers."""
+    for known in load_runtimes().runtimes:
+        runtime = facts.runtimes.get(known.name)
+        if runtime is None or not any(name in facts.packages for name in known.packages):
+            continue
+        minor = known.minor_of(runtime.version)
+        if minor is None:
+            continue
+        if minor.end_of_life and minor.end_of_life < today:
+            date_of_end = minor.end_of_life.isoformat()
+            over = findings.RUNTIME_OVER(name=known.name, minor=minor.minor, date=date_of_end)
+            yield Note("end-of-life", over)
+        fix = f"They are fixed in {minor.floor}." if minor.floor else "No fixed version is known."
+        below = minor.floor and version_tuple(runtime.version) < version_tuple(minor.floor)
+        if minor.insecure or below:
+            finding = findings.RUNTIME_INSECURE(name=known.name, version=runtime.version, fix=fix)
+            yield Note("vulnerable", finding)

@@ -1,0 +1,134 @@
+"""A fleet as text for a terminal of any width. Texts of hosts are never markup. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gpufleet.core.findings import Finding, Severity
+from gpufleet.core.visible import each_line, one_line
+from gpufleet.status.groups import Group, Property, by_property, equal, same_findings, whole
+from gpufleet.status.models import Flag, Fleet, Row
+from gpufleet.status.names import counted, folded
+
+STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+BAD = ("unreachable", "blocked", "gpu-fault")  # flags in red
+WIDE = 140  # columns from which each host or group has one line
+NONE = "-"
+SHOWN = 4  # names, or ranges of names, before a finding
+PAIRS = (("HOSTS", "FLAGS"), ("GPUS", "OS"), ("DRIVER", "KERNEL"), ("TOOLKIT", "RUNTIME"))
+
+
+def show(
+    console: Console, fleet: Fleet, found: Iterable[tuple[str, Finding]] | None = None
+) -> None:
+    """Print the table, findings with their hosts, and a summary. `found`: those to show in the
+    place of why hosts have their flags."""
+    console.print(_table(equal(fleet.rows), wide=console.width >= WIDE))
+    _explain(console, fleet, found)
+
+
+def show_groups(console: Console, fleet: Fleet, by: Property) -> None:
+    """The same with a line for each value of a property."""
+    console.print(_grouped_table(by_property(fleet, by), by))
+    _explain(console, fleet, None)
+
+
+def _explain(console: Console, fleet: Fleet, found: Iterable[tuple[str, Finding]] | None) -> None:
+    console.print()
+    notes = [(row.name, note.finding) for row in fleet.rows for note in row.notes]
+    show_findings(console, notes if found is None else found)
+    for line in summary(fleet):
+        console.print(Text(line), highlight=False)
+
+
+def show_findings(console: Console, found: Iterable[tuple[str, Finding]]) -> None:
+    """Print each finding once: code, hosts, what and why, what to do."""
+    findings = same_findings(found)
+    for finding, names in findings:
+        word = Text(f"{finding.code} {finding.severity.value}", STYLES[finding.severity])
+        console.print(word + Text(f" {_few(names)}: {each_line(finding.message)}"), highlight=False)
+        console.print(Text(f"  {each_line(finding.remedy)}", "dim"), highlight=False)
+    if findings:
+        console.print()
+
+
+def summary(fleet: Fleet) -> Iterator[str]:
+    """How many hosts and GPUs, and how many hosts have each flag."""
+    group = whole(fleet)
+    flags = [f"{number} {flag}" for flag, number in group.flags.items()]
+    clean = sum(not row.flags for row in fleet.rows)
+    counts = ", ".join([*flags, f"{clean} without a flag"])
+    yield f"{counted(len(fleet.rows), 'host')}, {counted(group.gpus, 'GPU')}: {counts}"
+    if fleet.clusters:
+        names = ", ".join(folded(fleet.clusters))
+        yield (
+            f"{counted(len(fleet.clusters), 'cluster')}, not shown: {names} "
+            "(`gpufleet plan`, `gpufleet verify`)"
+        )
+
+
+def _few(names: Sequence[str]) -> str:
+    """Hosts before a finding: how many, and the first of them."""
+    short = folded(names)
+    shown = ", ".join(short[:SHOWN]) + (", …" if len(short) > SHOWN else "")
+    return shown if len(names) == 1 else f"{counted(len(names), 'host')} ({shown})"
+
+
+def _hosts(rows: Sequence[Row]) -> Text:
+    names = ", ".join(folded(row.name for row in rows))
+    return Text(names if len(rows) == 1 else f"{counted(len(rows), 'host')}: {names}")
+
+
+def _table(groups: Sequence[tuple[Row, ...]], *, wide: bool) -> Table:
+    if wide:
+        headers = ("HOSTS", "GPUS", "DRIVER", "TOOLKIT", "RUNTIME", "KERNEL", "OS", "FLAGS")
+    else:
+        headers = tuple("\n".join(pair) for pair in PAIRS)
+    table = _plain(headers)
+    for rows in groups:
+        row = rows[0]
+        hosts, flags = _hosts(rows), _flags(row.flags)
+        texts = (row.gpu_text, row.driver, row.toolkit, row.runtime_text, row.kernel, row.os)
+        gpus, driver, toolkit, runtime, kernel, system = map(_cell, texts)
+        if wide:
+            table.add_row(hosts, gpus, driver, toolkit, runtime, kernel, system, flags)
+            continue
+        pairs = ((hosts, flags), (gpus, system), (driver, kernel), (toolkit, runtime))
+        table.add_row(*(Text("\n").join(pair) for pair in pairs))
+    return table
+
+
+def _grouped_table(groups: Sequence[Group], by: Property) -> Table:
+    table = _plain((by.upper(), "HOSTS", "GPUS", "FLAGS", "NAMES"))
+    for group in groups:
+        flags = Text("\n").join(
+            Text(f"{number} {flag}", _style(flag)) for flag, number in group.flags.items()
+        )
+        names = Text(", ".join(folded(group.names)))
+        numbers = (Text(str(len(group.rows))), Text(str(group.gpus)))
+        table.add_row(_cell(group.value), *numbers, flags or Text(NONE), names)
+    return table
+
+
+def _plain(headers: Sequence[str]) -> Table:
+    """A table without lines, as kubectl prints them."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for header in headers:
+        table.add_column(header, overflow="fold")
+    return table
+
+
+def _cell(text: str) -> Text:
+    return Text(one_line(text) or NONE)
+
+
+def _flags(flags: Sequence[Flag]) -> Text:
+    return Text(", ").join(Text(flag, _style(flag)) for flag in flags) if flags else Text(NONE)
+
+
+def _style(flag: Flag) -> str:
+    return "bold red" if flag in BAD else "yellow"
