@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from gpufleet.cli.child import run_child
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, as_argument
 from gpufleet.core.paths import shipped
@@ -17,6 +19,7 @@ from gpufleet.verify.findings.hosts import LIMIT as LIMIT_MATCHES_NOTHING
 from gpufleet.verify.inventory import Target, VerifyError, load_targets, select
 
 CONFIG = "config.py"
+DRY = "--dry"  # of pyinfra: the run changes nothing
 SUCCESS = {
     "plan": "no host or cluster has a blocker",
     "apply": "every host and cluster is converged",
@@ -46,7 +49,7 @@ def plan(inventory: str, limit: tuple[str, ...], options: tuple[str, ...]) -> No
     Covers the hosts and clusters of INVENTORY, and gpufleet's own steps: operations that your
     deploys/ add are not in it. Reports every blocker of every host at once.
     """
-    run(inventory, lambda _: ["preflight"], limit, options, yes=True)
+    run(inventory, lambda _: ["preflight"], limit, options)
 
 
 @click.command(epilog=EPILOG.format(success=SUCCESS["apply"]))
@@ -57,11 +60,13 @@ def plan(inventory: str, limit: tuple[str, ...], options: tuple[str, ...]) -> No
 def apply(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str, ...]) -> None:
     """Install what INVENTORY asks for.
 
-    Driver, container toolkit and exporter on hosts, the GPU stack on clusters. Runs pyinfra with
+    Driver, container toolkit and exporter on hosts, the GPU stack on clusters. Shows the plan and
+    asks, unless --yes is given. Runs pyinfra with
     deploys/gpu_node.py for hosts and deploys/gpu_cluster.py for clusters: those of the working
     directory, else gpufleet's own.
     """
-    run(inventory, needed, limit, options, yes=yes)
+    ask = None if yes else Question("Apply these changes?", ("preflight",))
+    run(inventory, needed, limit, options, ask)
 
 
 @click.command(epilog=EPILOG.format(success=SUCCESS["remove"]))
@@ -73,9 +78,11 @@ def remove(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str
     """Remove what gpufleet installed on hosts and clusters.
 
     What it did not install stays, and so does what others need: CRDs with objects of users,
-    PersistentVolumeClaims, namespaces with other objects. They are named.
+    PersistentVolumeClaims, namespaces with other objects. They are named. Shows the plan and asks,
+    unless --yes is given.
     """
-    run(inventory, lambda _: ["remove"], limit, options, yes=yes)
+    ask = None if yes else Question("Remove this?", ("remove",), (DRY,))
+    run(inventory, lambda _: ["remove"], limit, options, ask)
 
 
 def needed(targets: Iterable[Target]) -> list[str]:
@@ -98,24 +105,48 @@ def targets_of(inventory: str, limit: Sequence[str]) -> list[Target]:
         sys.exit(ExitStatus.NOTHING if nothing else ExitStatus.USAGE)
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked before a run, below the plan that these deploys show."""
+
+    text: str
+    deploys: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+
 def run(
     inventory: str,
     deploys: Callable[[list[Target]], Sequence[str]],
     limit: Sequence[str],
     options: Sequence[str],
-    *,
-    yes: bool,
+    ask: Question | None = None,
 ) -> None:
     """Replace this process by pyinfra: its output, signals and exit status are the command's.
 
-    `deploys`: the names of those to run for the chosen targets. Before that, wrong options and an
-    inventory that cannot be loaded end the process with status 2, an unmatched limit with 4.
+    `deploys`: the names of those to run for the chosen targets; `ask`: what is confirmed first.
+    Before that, wrong options and an inventory that cannot be loaded end the process with status 2,
+    an unmatched limit with 4.
     """
-    confirmed(yes, options)
+    confirmed(ask is None, options)
     files = [deploy_file(name) for name in deploys(targets_of(inventory, limit))]
-    words = arguments(inventory, files, limit, options, yes=yes)
+    if ask and DRY not in options:
+        _confirm(ask, inventory, limit, options)
+    words = arguments(inventory, files, limit, options, yes=True)
     click.echo(f"Running {' and '.join(map(str, files))}", err=True)  # options may hold secrets
     os.execv(sys.executable, [*python_module("pyinfra"), *words])
+
+
+def _confirm(ask: Question, inventory: str, limit: Sequence[str], options: Sequence[str]) -> None:
+    """Show what the run would do, and ask; ends the process unless the answer is yes.
+
+    What a host lacks is read again by the run itself: it may have changed until the answer.
+    """
+    files = [deploy_file(name) for name in ask.deploys]
+    words = arguments(inventory, files, limit, [*options, *ask.options], yes=True)
+    status = run_child([*python_module("pyinfra"), *words], os.environ)
+    if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked
+        sys.exit(status)
+    click.confirm(ask.text, abort=True, err=True)
 
 
 def confirmed(yes: bool, options: Sequence[str]) -> None:

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.status import Status
 
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.names import counted
 from gpufleet.host.gather import NoInventory, NoSuchHost, Progress
 from gpufleet.status.models import Seen
-from gpufleet.status.names import counted
 from gpufleet.status.operations import read_hosts
 
 HEARTBEAT = 15.0  # seconds between two lines where standard error is no terminal

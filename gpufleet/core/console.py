@@ -1,12 +1,19 @@
-"""Where results are printed: standard output, as wide as the terminal or COLUMNS says."""
+"""How results are printed: on standard output, as wide as the terminal or COLUMNS says."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 
 from rich.console import Console
+from rich.text import Text
 
+from gpufleet.core.findings import Finding, Severity
+from gpufleet.core.names import few
+from gpufleet.core.visible import each_line
+
+STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 WIDTH = 140  # columns where there is no terminal, and COLUMNS is not set
 
 
@@ -14,3 +21,12 @@ def result_console() -> Console:
     """A console for results; it prints control characters on a terminal alone."""
     known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
     return Console(width=None if known else WIDTH, highlight=False)
+
+
+def print_finding(console: Console, finding: Finding, hosts: Sequence[str]) -> None:
+    """Print a finding of some hosts: code and hosts, what and why, what to do. Nothing of it is
+    markup."""
+    word = Text(f"{finding.code} {finding.severity.value}", STYLES[finding.severity])
+    sentence = Text(f" {few(hosts)}: {each_line(finding.message)}")
+    console.print(word + sentence, highlight=False)
+    console.print(Text(f"  {each_line(finding.remedy)}", "dim"), highlight=False)

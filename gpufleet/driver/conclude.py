@@ -14,6 +14,8 @@ from gpufleet.packages.job import Found, versions_of
 from gpufleet.packages.transaction import still_held
 from gpufleet.role.result import RoleResult, digests
 
+# what the steps put right, once the driver is loaded
+SOLVED = (findings.VERSION_MISMATCH, findings.NO_HEADERS, findings.NOUVEAU, findings.OTHER_PACKAGES)
 PREREQUISITES = ("i2c_core", "ipmi_msghandler")  # modules of the kernel that load.sh loads
 
 
@@ -49,6 +51,7 @@ def conclude(
         version,
         needs=(f"reboot: {reboot}",) if reboot else (),
         findings=(findings.REBOOT_NEEDED(why=reboot),) if reboot else (),
+        solved=() if reboot else tuple(kind.code for kind in SOLVED),
     )
 
 

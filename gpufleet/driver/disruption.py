@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.names import counted
 from gpufleet.core.versions import version_tuple
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.findings import host as findings
@@ -39,7 +40,7 @@ def disruption(
     if facts.gpu_pods:
         return [
             findings.KUBERNETES_GPU_PODS(
-                before=facts.loaded_driver, after=after, pods=facts.gpu_pods
+                before=facts.loaded_driver, after=after, pods=counted(facts.gpu_pods, "pod")
             )
         ]
     work = gpu_work(facts, spared)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.names import counted
 from gpufleet.driver.disruption import gpu_work
 from gpufleet.driver.files import MODPROBE_FILE
 from gpufleet.driver.findings import host as findings
@@ -58,4 +59,4 @@ def _work(context: RemovalContext[DriverEntry]) -> tuple[Finding, ...]:
     if not (work or pods):
         return ()
     names = ", ".join(str(process) for process in work[:5])
-    return (findings.GPU_BUSY_REMOVAL(work=names or f"{pods} pods"),)
+    return (findings.GPU_BUSY_REMOVAL(work=names or counted(pods, "pod")),)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.names import counted
 from gpufleet.driver.checks import contradiction
 from gpufleet.driver.plan import DriverPlan, plan_driver
 from gpufleet.driver.preflight import inspect_driver
@@ -78,15 +79,14 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
         modules = f"{plan.choice.modules} modules"
         moves = plan.load or plan.changes_packages
         files = self.files(plan)
+        packages = counted(len(plan.packages), "package")
         done = {
             f"enable {' '.join(plan.choice.components)} of the distribution": plan.components,
             f"trust the repository {repository_name(plan.repository)}": plan.repository.needed,
             f"install {', '.join(plan.prerequisites)}": (
                 plan.changes_packages and plan.prerequisites
             ),
-            f"{plan.action} the driver: {target}, {modules}, {len(plan.packages)} packages": (
-                plan.changes_packages
-            ),
+            f"{plan.action} the driver: {target}, {modules}, {packages}": (plan.changes_packages),
             f"write {', '.join(file.path for file in files)}": files,
             "hold the driver packages": plan.hold,
             "rebuild the initramfs": plan.initramfs,

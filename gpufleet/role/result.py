@@ -23,6 +23,7 @@ class RoleResult:
     needs: tuple[str, ...] = ()  # what a person still has to do
     findings: tuple[Finding, ...] = ()
     runtimes: dict[str, RuntimeState] = field(default_factory=dict)
+    solved: tuple[str, ...] = ()  # codes of findings of the plan that no longer hold
 
     def as_json(self) -> dict[str, Any]:
         """Its part of the record."""

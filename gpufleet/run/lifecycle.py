@@ -15,8 +15,8 @@ from types import FrameType
 
 import pyinfra
 from pyinfra.api.exceptions import PyinfraError
-from rich.console import Console
 
+from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
 from gpufleet.run import findings
@@ -30,7 +30,6 @@ SIGNALS = {
     signal.SIGTERM: (ExitStatus.TERMINATED, "Terminated."),
 }
 AGAIN = 0.05  # seconds
-WIDTH = 140  # columns where there is no terminal to ask
 
 
 @dataclass(slots=True)
@@ -116,8 +115,9 @@ class Run:
             asked = " ".join(self.invocation.deploys) or "The deploy"
             say(findings.WRONG_DEPLOY(deploys=asked, hosts=", ".join(names)))
         elif hosts:
-            width = None if os.isatty(2) else WIDTH
-            show(Console(stderr=True, width=width), hosts, dry=dry)
+            sys.stderr.flush()
+            show(result_console(), hosts, dry=dry)
+            sys.stdout.flush()
         written = self._write(hosts, status, dry=dry)
         unspecific = status in (ExitStatus.NOTHING, ExitStatus.USAGE) or self.interrupted
         if unspecific or not written:

@@ -8,16 +8,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gpufleet.core.findings import Finding, Severity
+from gpufleet.core.console import print_finding
+from gpufleet.core.names import counted, few, same_findings, shared
 from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.core.visible import each_line, one_line
 from gpufleet.run.report import HostReport
 
-STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
-
 
 def show(console: Console, hosts: list[HostReport], *, dry: bool = False) -> None:
-    """Print the tables, every finding and error, and a summary line.
+    """Print the tables, steps and findings with the hosts that share them, errors, a summary line.
 
     Names of hosts, versions and messages are text, never markup.
     """
@@ -27,28 +26,34 @@ def show(console: Console, hosts: list[HostReport], *, dry: bool = False) -> Non
         console.print(_nodes(nodes, dry=dry))
     if clusters:
         console.print(_clusters(clusters, dry=dry))
-    for host in hosts if dry else ():
-        for step in host.steps:
-            _say(console, "would", "green", host.name, step)
+    if dry:
+        _show_steps(console, hosts)
+    found = ((host.name, finding) for host in hosts for finding in host.findings)
+    for finding, names in same_findings(found):
+        print_finding(console, finding, names)
     for host in hosts:
-        for finding in host.findings:
-            if dry or finding.severity is not Severity.INFO:
-                show_finding(console, host.name, finding)
         for error in host.errors:
             word = host.status if host.status == "not reached" else "failed"
             _say(console, word, "bold red", host.name, error)
-    console.print(_summary(hosts, dry=dry), highlight=False, markup=False)
+    console.print(_summary(nodes, clusters, dry=dry), highlight=False, markup=False)
 
 
-def show_finding(console: Console, host: str, finding: Finding) -> None:
-    """Print a finding: code and host, what and why, what to do."""
-    word = f"{finding.code} {finding.severity.value}"
-    _say(console, word, STYLES[finding.severity], host, finding.message)
-    console.print(f"  {each_line(finding.remedy)}", markup=False, highlight=False, style="dim")
+def _show_steps(console: Console, hosts: list[HostReport]) -> None:
+    """What would be done: on one host a line per step, else the steps once for all alike."""
+    plans = shared((host.name, tuple(host.steps)) for host in hosts if host.steps)
+    for steps, names in plans.items():
+        if len(names) == 1:
+            for step in steps:
+                _say(console, "would", "green", names[0], step)
+            continue
+        _say(console, "would", "green", few(names), f"{counted(len(steps), 'step')} each")
+        for step in steps:
+            console.print(Text(f"  {each_line(step)}"), highlight=False)
 
 
 def _say(console: Console, word: str, style: str, host: str, sentence: str) -> None:
-    console.print(Text.assemble((word, style), f" {host}: {each_line(sentence)}"), highlight=False)
+    text = Text.assemble((word, style), f" {one_line(host)}: {each_line(sentence)}")
+    console.print(text, highlight=False)
 
 
 def _nodes(hosts: list[HostReport], *, dry: bool) -> Table:
@@ -63,7 +68,7 @@ def _nodes(hosts: list[HostReport], *, dry: bool) -> Table:
             Text(host.name),
             *(_movement(host.roles.get(name, {}), host, dry=dry) for name in moved),
             _text(", ".join(f"{name} {state}".strip() for name, state in host.runtimes.items())),
-            *_last_columns(host),
+            *_last_columns(host, dry=dry),
         ]
         for host in hosts
     ]
@@ -78,7 +83,7 @@ def _clusters(hosts: list[HostReport], *, dry: bool) -> Table:
                 _text(f"{name} ") + _movement(moved, host, dry=dry)
                 for name, moved in host.releases.items()
             ),
-            *_last_columns(host),
+            *_last_columns(host, dry=dry),
         ]
         for host in hosts
     ]
@@ -95,8 +100,8 @@ def _table(title: str, columns: Sequence[str], rows: list[list[Text]]) -> Table:
     return table
 
 
-def _last_columns(host: HostReport) -> list[Text]:
-    return [_changes(host), _text("; ".join(host.needs)), Text(f"{host.seconds:.1f} s")]
+def _last_columns(host: HostReport, *, dry: bool) -> list[Text]:
+    return [_changes(host, dry=dry), _text("; ".join(host.needs)), Text(f"{host.seconds:.1f} s")]
 
 
 def _text(value: str) -> Text:
@@ -113,15 +118,21 @@ def _movement(change: dict[str, str | None], host: HostReport, *, dry: bool) -> 
     return _text(f"{before or 'none'} -> {after or absent}")
 
 
-def _changes(host: HostReport) -> Text:
+def _changes(host: HostReport, *, dry: bool) -> Text:
     if host.status in ("failed", "not reached"):
-        return Text(host.status, "bold red")
+        return Text(_words(dry)[host.status], "bold red")
     if host.status == "converged":
         return Text("no changes")
     return Text(f"{host.changed} planned" if host.status == "planned" else str(host.changed))
 
 
-def _summary(hosts: list[HostReport], *, dry: bool) -> str:
+def _words(dry: bool) -> dict[str, str]:
+    """What a status is called: a preview stops nothing, it says what would be stopped."""
+    return {"failed": "blocked" if dry else "failed", "not reached": "not reached"}
+
+
+def _summary(nodes: list[HostReport], clusters: list[HostReport], *, dry: bool) -> str:
+    hosts = [*nodes, *clusters]
     count = {
         word: sum(host.status in states for host in hosts)
         for word, states in {
@@ -131,12 +142,9 @@ def _summary(hosts: list[HostReport], *, dry: bool) -> str:
             "not reached": ("not reached",),
         }.items()
     }
-    things = _number(hosts)
+    things = [counted(len(nodes), "host")] if nodes or not clusters else []
+    things += [counted(len(clusters), "cluster")] if clusters else []
     verb = "to change" if dry else "changed"
-    line = f"{things}: {count['moved']} {verb}, {count['same']} with no changes, "
-    line += f"{count['failed']} failed"
+    line = f"{', '.join(things)}: {count['moved']} {verb}, {count['same']} with no changes, "
+    line += f"{count['failed']} {_words(dry)['failed']}"
     return f"{line}, {count['not reached']} not reached" if count["not reached"] else line
-
-
-def _number(hosts: list[HostReport]) -> str:
-    return "1 host" if len(hosts) == 1 else f"{len(hosts)} hosts"

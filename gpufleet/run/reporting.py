@@ -215,7 +215,7 @@ class RunReport(BaseStateCallback):
         return [host.name for host in self.state.inventory].index(name)
 
     def close(self) -> None:
-        """Print the table to standard error and write the JSON file of GPUFLEET_REPORT."""
+        """Print the table to standard output and write the JSON file of GPUFLEET_REPORT."""
         if not self.state.initialised:
             self.run.finish([], ExitStatus.FAILED)
         elif self._selects_none():

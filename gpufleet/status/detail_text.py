@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gpufleet.core.names import counted
 from gpufleet.core.visible import one_line
 from gpufleet.status.detail import Detail
-from gpufleet.status.names import counted
 from gpufleet.status.text import show_findings
 
 

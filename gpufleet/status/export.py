@@ -70,25 +70,29 @@ def _group(group: Group) -> dict[str, Any]:
 
 def as_csv(fleet: Fleet, by: Property | None = None) -> str:
     """A line per host, or per group; lists are separated by blanks."""
+    if by:
+        head_line: tuple[str, ...] = (by, *GROUP_COLUMNS[1:])
+        lines = [_group_line(group) for group in by_property(fleet, by)]
+    else:
+        head_line, lines = COLUMNS, [_host_line(row) for row in fleet.rows]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    if by:
-        writer.writerow((by, *GROUP_COLUMNS[1:]))
-        for group in by_property(fleet, by):
-            flags = " ".join(f"{flag}={number}" for flag, number in group.flags.items())
-            cells = (group.value, len(group.rows), group.gpus, flags, " ".join(group.names))
-            writer.writerow([_cell(cell) for cell in cells])
-        return out.getvalue()
-    writer.writerow(COLUMNS)
-    for row in fleet.rows:
-        codes = dict.fromkeys(note.finding.code for note in row.notes)
-        cells = (
-            row.name, " ".join(row.groups), row.model, row.gpus, row.driver, row.loaded,
-            row.toolkit, row.runtime_text, row.kernel, row.os, row.reached,
-            " ".join(row.flags), " ".join(codes),
-        )  # fmt: skip
-        writer.writerow([_cell(cell) for cell in cells])
+    writer.writerow(head_line)
+    writer.writerows([_cell(cell) for cell in line] for line in lines)
     return out.getvalue()
+
+
+def _host_line(row: Row) -> tuple[object, ...]:
+    codes = dict.fromkeys(note.finding.code for note in row.notes)
+    return (
+        row.name, " ".join(row.groups), row.model, row.gpus, row.driver, row.loaded, row.toolkit,
+        row.runtime_text, row.kernel, row.os, row.reached, " ".join(row.flags), " ".join(codes),
+    )  # fmt: skip
+
+
+def _group_line(group: Group) -> tuple[object, ...]:
+    flags = " ".join(f"{flag}={number}" for flag, number in group.flags.items())
+    return (group.value, len(group.rows), group.gpus, flags, " ".join(group.names))
 
 
 def _cell(value: object) -> object:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from gpufleet.core.findings import Finding, Severity
 from gpufleet.status.models import FLAGS, Flag, Fleet, Row
 
 Property = Literal["model", "driver", "os", "kernel"]
@@ -18,7 +17,6 @@ _VALUES: Mapping[Property, Callable[[Row], str]] = {
     "os": lambda row: row.os,
     "kernel": lambda row: row.kernel,
 }
-ORDER = (Severity.BLOCKER, Severity.WARNING, Severity.INFO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +56,6 @@ def by_property(fleet: Fleet, name: Property) -> list[Group]:
 def whole(fleet: Fleet) -> Group:
     """All hosts as one group."""
     return Group(fleet.inventory, fleet.rows)
-
-
-def same_findings(
-    found: Iterable[tuple[str, Finding]],
-) -> list[tuple[Finding, tuple[str, ...]]]:
-    """Each finding once, with the names of its hosts: the worst first, then as they come."""
-    hosts: dict[Finding, dict[str, None]] = defaultdict(dict)
-    for name, finding in found:
-        hosts[finding][name] = None
-    order = sorted(hosts, key=lambda finding: ORDER.index(finding.severity))
-    return [(finding, tuple(hosts[finding])) for finding in order]
 
 
 def _grouped(rows: Sequence[Row], key: Callable[[Row], Hashable]) -> list[tuple[Row, ...]]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from gpufleet import __version__
+from gpufleet.core.names import counted, folded, same_findings
 from gpufleet.core.render import render_page
 from gpufleet.core.visible import one_line
-from gpufleet.status.groups import Property, by_property, equal, same_findings, whole
+from gpufleet.status.groups import Property, by_property, equal, whole
 from gpufleet.status.models import MEANINGS, Fleet
-from gpufleet.status.names import counted, folded
 from gpufleet.status.text import BAD, summary
 
 MARK = b'<meta name="generator" content="gpufleet status'  # of pages that may be replaced

@@ -63,12 +63,12 @@ def about_driver(
         over = f"since {branch.end_of_life:%Y-%m}" if branch.end_of_life else "date unknown"
         finding = of_driver.BRANCH_OVER(branch=branch.branch, date=over, remedy=OTHER_BRANCH)
         yield Note("end-of-life", finding)
-    if finding := _vulnerable(version, branch, newest, catalog):
-        yield Note("vulnerable", finding)
+    if known := _vulnerable(version, branch, newest, catalog):
+        yield Note("vulnerable", known)
     if newest and numbers < version_tuple(newest):
         remedy = NEWER_DRIVER.format(newest=newest)
-        known = findings.BEHIND(what="Driver", version=version, newest=newest, remedy=remedy)
-        yield Note("behind", known)
+        newer = findings.BEHIND(what="Driver", version=version, newest=newest, remedy=remedy)
+        yield Note("behind", newer)
 
 
 def _vulnerable(version: str, branch: Branch, newest: str, catalog: Catalog) -> Finding | None:

@@ -8,17 +8,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gpufleet.core.findings import Finding, Severity
-from gpufleet.core.visible import each_line, one_line
-from gpufleet.status.groups import Group, Property, by_property, equal, same_findings, whole
+from gpufleet.core.console import print_finding
+from gpufleet.core.findings import Finding
+from gpufleet.core.names import counted, folded, same_findings
+from gpufleet.core.visible import one_line
+from gpufleet.status.groups import Group, Property, by_property, equal, whole
 from gpufleet.status.models import Flag, Fleet, Row
-from gpufleet.status.names import counted, folded
 
-STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 BAD = ("unreachable", "blocked", "gpu-fault")  # flags in red
 WIDE = 140  # columns from which each host or group has one line
 NONE = "-"
-SHOWN = 4  # names, or ranges of names, before a finding
 PAIRS = (("HOSTS", "FLAGS"), ("GPUS", "OS"), ("DRIVER", "KERNEL"), ("TOOLKIT", "RUNTIME"))
 
 
@@ -46,12 +45,10 @@ def _explain(console: Console, fleet: Fleet, found: Iterable[tuple[str, Finding]
 
 
 def show_findings(console: Console, found: Iterable[tuple[str, Finding]]) -> None:
-    """Print each finding once: code, hosts, what and why, what to do."""
+    """Print each finding once, and an empty line after them."""
     findings = same_findings(found)
     for finding, names in findings:
-        word = Text(f"{finding.code} {finding.severity.value}", STYLES[finding.severity])
-        console.print(word + Text(f" {_few(names)}: {each_line(finding.message)}"), highlight=False)
-        console.print(Text(f"  {each_line(finding.remedy)}", "dim"), highlight=False)
+        print_finding(console, finding, names)
     if findings:
         console.print()
 
@@ -71,23 +68,15 @@ def summary(fleet: Fleet) -> Iterator[str]:
         )
 
 
-def _few(names: Sequence[str]) -> str:
-    """Hosts before a finding: how many, and the first of them."""
-    short = folded(names)
-    shown = ", ".join(short[:SHOWN]) + (", …" if len(short) > SHOWN else "")
-    return shown if len(names) == 1 else f"{counted(len(names), 'host')} ({shown})"
-
-
 def _hosts(rows: Sequence[Row]) -> Text:
     names = ", ".join(folded(row.name for row in rows))
     return Text(names if len(rows) == 1 else f"{counted(len(rows), 'host')}: {names}")
 
 
 def _table(groups: Sequence[tuple[Row, ...]], *, wide: bool) -> Table:
+    headers: tuple[str, ...] = tuple("\n".join(pair) for pair in PAIRS)
     if wide:
         headers = ("HOSTS", "GPUS", "DRIVER", "TOOLKIT", "RUNTIME", "KERNEL", "OS", "FLAGS")
-    else:
-        headers = tuple("\n".join(pair) for pair in PAIRS)
     table = _plain(headers)
     for rows in groups:
         row = rows[0]

@@ -82,8 +82,7 @@ GPU_BUSY = blocker(
 KUBERNETES_GPU_PODS = blocker(
     "GF531",
     "GPU pods run on this Kubernetes node",
-    "Changing the driver from {before} to {after} would interrupt {pods} pods that use GPUs on "
-    "this node.",
+    "Changing the driver from {before} to {after} would interrupt {pods} with GPUs on this node.",
     "Run `gpufleet upgrade`, which drains the node, keeps the device plugin away and returns "
     "the node. Or set driver_allow_disruption = True for this host to let the pods be killed.",
 )

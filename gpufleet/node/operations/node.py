@@ -82,6 +82,8 @@ class Node:
         """Add a role's results to the report, without a version that is only planned."""
         if state.is_executing:
             self.report.seen[result.entry.role] = result.version
+            kept = [each for each in self.report.findings if each.code not in result.solved]
+            self.report.findings[:] = kept
         self.report.runtimes |= result.runtimes
         noted = self.report
         noted.needs += [need for need in result.needs if need not in noted.needs]

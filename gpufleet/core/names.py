@@ -1,12 +1,17 @@
-"""Names of many hosts in few words, as Slurm and ClusterShell write them: gpu-[01-37]. Pure."""
+"""Many hosts in few words: their names as Slurm and ClusterShell write them, what they share."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TypeVar
 
+from gpufleet.core.findings import Finding, by_severity
 from gpufleet.core.visible import one_line
 
+SHOWN = 4  # names, or ranges of names, in a sentence
+Thing = TypeVar("Thing", bound=Hashable)
 _NUMBERED = re.compile(r"(?P<head>.*?)(?P<number>\d+)(?P<tail>\D*)", re.ASCII)
 
 
@@ -43,3 +48,24 @@ def _range(run: list[re.Match[str]]) -> list[str]:
 def counted(number: int, word: str) -> str:
     """A number with its noun: 1 host, 2 hosts."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def few(names: Sequence[str]) -> str:
+    """Hosts in a sentence: the one, or how many and the first of them."""
+    short = folded(names)
+    shown = ", ".join(short[:SHOWN]) + (", …" if len(short) > SHOWN else "")
+    return shown if len(names) == 1 else f"{counted(len(names), 'host')} ({shown})"
+
+
+def shared(found: Iterable[tuple[str, Thing]]) -> dict[Thing, tuple[str, ...]]:
+    """Each thing once, with the names of its hosts, in the order in which they come."""
+    hosts: dict[Thing, dict[str, None]] = defaultdict(dict)
+    for name, thing in found:
+        hosts[thing][name] = None
+    return {thing: tuple(names) for thing, names in hosts.items()}
+
+
+def same_findings(found: Iterable[tuple[str, Finding]]) -> list[tuple[Finding, tuple[str, ...]]]:
+    """Each finding once, with the names of its hosts: the worst first."""
+    hosts = shared(found)
+    return [(finding, hosts[finding]) for finding in by_severity(hosts)]
