@@ -33,9 +33,9 @@ def folded(names: Iterable[str]) -> list[str]:
 
 def _follows(last: re.Match[str], match: re.Match[str]) -> bool:
     same = (last["head"], last["tail"]) == (match["head"], match["tail"])
-    width = len(match["number"])
-    padded = width == len(last["number"]) or not match["number"].startswith("0")
-    return same and padded and int(match["number"]) == int(last["number"]) + 1
+    padded = match["number"].startswith("0") or last["number"].startswith("0")
+    alike = not padded or len(match["number"]) == len(last["number"])
+    return same and alike and int(match["number"]) == int(last["number"]) + 1
 
 
 def _range(run: list[re.Match[str]]) -> list[str]:

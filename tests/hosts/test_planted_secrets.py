@@ -177,7 +177,7 @@ def failing_runs(planted: Planted, options: list[str]) -> None:
 
 def doctor_and_verify(planted: Planted) -> None:
     inventory = planted.inventory()
-    assert "GPUs" in planted.command("doctor", inventory, "--json")
+    assert "gpus" in planted.command("doctor", inventory, "--json")
     results = [planted.home / "found.json", planted.home / "found.xml"]
     planted.command("verify", inventory, "--json", results[0], "--junit", results[1])
     planted.per_host = {host.name: {} for host in planted.hosts}  # verify supports no passphrase

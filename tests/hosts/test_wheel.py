@@ -117,10 +117,10 @@ def test_pyinfra_and_every_other_command_work_in_the_folder(
     inventory = "inventories/prod.py"
     fill_in(fleet.folder / inventory, bare_host("ubuntu2204"))
     planned = fleet.run("gpufleet", "plan", inventory)
-    assert "1 host: 1 to change, 0 with no changes, 0 failed" in planned
+    assert "1 host: 1 to change, 0 with no changes, 0 blocked" in planned
     again = fleet.run("python", "-m", "pyinfra", "-y", inventory, "deploys/preflight.py")
-    assert "1 host: 1 to change, 0 with no changes, 0 failed" in again
-    assert "recorded by gpufleet" in fleet.run("gpufleet", "doctor", inventory)
+    assert "1 host: 1 to change, 0 with no changes, 0 blocked" in again
+    assert "by gpufleet" in fleet.run("gpufleet", "doctor", inventory)
     assert "550" in fleet.run("gpufleet", "catalog", "driver", "--distro", "rhel7", "--gpu", "T4")
     assert "seriesQuery" in fleet.run("gpufleet", "catalog", "autoscaling", "rules")
     assert "GF702" in fleet.run("gpufleet", "plan", inventory, "--limit", "nosuch", status=4)
@@ -128,4 +128,4 @@ def test_pyinfra_and_every_other_command_work_in_the_folder(
     assert "GF003" in fleet.run("gpufleet", "apply", "nosuch.py", "--yes", status=2)
     empty = Environment(installed.programs, installed.folder)
     outside = empty.run("gpufleet", "plan", f"other/{inventory}")  # no deploys/ and config.py here
-    assert "1 host: 1 to change, 0 with no changes, 0 failed" in outside
+    assert "1 host: 1 to change, 0 with no changes, 0 blocked" in outside

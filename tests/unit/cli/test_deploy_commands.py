@@ -146,3 +146,73 @@ def test_an_inventory_that_cannot_be_loaded_is_wrong_usage(
     assert "GF701" in done.output
     assert "no route" in done.output
     assert "Traceback" not in done.output
+
+
+PREVIEWS = [
+    ("apply", ["deploys/preflight.py"], ["deploys/gpu_node.py"]),
+    ("remove", ["--dry", "deploys/remove.py"], ["deploys/remove.py"]),
+]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """On a terminal: the previews that are run before the question."""
+    previews: list[list[str]] = []
+    monkeypatch.setattr(deploy, "load_targets", lambda inventory: [NODE])
+    monkeypatch.setattr(deploy, "confirmed", lambda yes, options: None)
+    monkeypatch.setattr(deploy, "run_child", lambda words, env: previews.append([*words]) or 0)
+    return previews
+
+
+def answered(
+    monkeypatch: pytest.MonkeyPatch, answer: str, *words: str
+) -> tuple[Result, list[list[str]]]:
+    became: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda path, words: became.append([path, *words]))
+    return CliRunner().invoke(main, words, input=answer), became
+
+
+@pytest.mark.parametrize(("verb", "preview", "run"), PREVIEWS)
+def test_the_plan_is_shown_before_the_question(
+    monkeypatch: pytest.MonkeyPatch,
+    asked: list[list[str]],
+    verb: str,
+    preview: list[str],
+    run: list[str],
+) -> None:
+    words = [verb, "inv.py", "--limit", "gpu-1", "--", "--serial"]
+    done, (became,) = answered(monkeypatch, "y\n", *words)
+    assert done.exit_code == 0, done.output
+    (shown,) = asked
+    assert [word for word in shown if word in preview] == preview
+    assert [word for word in became if word in run] == run
+    for command in (shown, became):
+        at = command.index("--limit")
+        assert command[at : at + 3] == ["--limit", "gpu-1", "--serial"]
+        assert "-y" in command, "pyinfra asks no second time"
+    assert "--dry" not in became
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", ""])
+def test_another_answer_than_yes_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, asked: list[list[str]], answer: str
+) -> None:
+    done, became = answered(monkeypatch, answer, "apply", "inv.py")
+    assert (done.exit_code, became, len(asked)) == (1, [], 1)
+
+
+@pytest.mark.parametrize(("status", "runs"), [(0, 1), (1, 1), (2, 0), (4, 0), (130, 0)])
+def test_a_plan_that_could_not_be_made_is_the_end(
+    monkeypatch: pytest.MonkeyPatch, asked: list[list[str]], status: int, runs: int
+) -> None:
+    monkeypatch.setattr(deploy, "run_child", lambda words, env: status)
+    done, became = answered(monkeypatch, "y\n", "apply", "inv.py")
+    assert (done.exit_code, len(became)) == (0 if runs else status, runs)
+
+
+def test_a_dry_run_and_yes_ask_nothing(
+    monkeypatch: pytest.MonkeyPatch, asked: list[list[str]]
+) -> None:
+    for words in (["apply", "inv.py", "--", "--dry"], ["apply", "inv.py", "--yes"]):
+        done, became = answered(monkeypatch, "", *words)
+        assert (done.exit_code, len(became), asked) == (0, 1, [])

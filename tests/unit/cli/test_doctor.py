@@ -2,70 +2,132 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from gpufleet.cli.doctor import describe, show
+from gpufleet.cli.doctor import show_all
 from gpufleet.core.findings import Finding
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.host.facts import _parse
-from gpufleet.host.gather import Gathered
 from gpufleet.node.catalog import load_catalog
+from gpufleet.node.settings import load_settings
 from gpufleet.run.findings import UNREACHABLE
+from gpufleet.status.detail import Detail, details
+from gpufleet.status.models import Fleet, Seen
+from gpufleet.status.rows import fleet_of
 from tests.unit.hosts import record_of
 
 CAPTURES = Path(__file__).parents[1] / "facts" / "captures"
+NOW = 1_795_600_000
 
 
-def gathered(name: str) -> Gathered:
+def captured(name: str, host: str = "gpu-07", **data: Any) -> Seen:
     lines = (CAPTURES / f"{name}.txt").read_text("utf-8").splitlines()
-    return Gathered("gpu-07", {}, parse_node_facts(lines))
+    settings, problems = load_settings(data)
+    facts = parse_node_facts(lines)
+    return Seen(host, ("gpu_nodes",), facts, settings=settings, problems=tuple(problems))
+
+
+def examined(*hosts: Seen, clusters: tuple[str, ...] = ()) -> tuple[Fleet, list[Detail]]:
+    catalog = load_catalog()
+    fleet = fleet_of("prod.py", hosts, clusters, catalog, NOW)
+    return fleet, details(hosts, fleet, catalog, NOW)
+
+
+def described(host: Seen) -> dict[str, Any]:
+    return examined(host)[1][0].as_dict()
+
+
+def printed(*hosts: Seen, clusters: tuple[str, ...] = (), width: int = 80) -> str:
+    fleet, found = examined(*hosts, clusters=clusters)
+    out = io.StringIO()
+    show_all(Console(file=out, width=width), found, fleet)
+    return out.getvalue()
 
 
 def test_a_host_with_a_driver() -> None:
-    parts = describe(gathered("ubuntu2204-kubelet-handwritten"), load_catalog())
-    assert parts["GPUs"] == ["H100 SXM5 80GB at 0000:17:00.0"]
-    assert (parts["module loaded"], parts["library"]) == ("580.95.05", "580.95.05")
-    assert parts["module on disk"] == "580.95.05 (open)"
-    assert "libnvidia-compute-580 580.95.05-0ubuntu1 (held)" in parts["packages"]
-    assert "python3 (4711)" in parts["processes on GPUs"]
-    assert parts["Kubernetes"] == "kubelet, 1 GPU pods"
-    assert parts["metrics collected by"] == [
+    parts = described(captured("ubuntu2204-kubelet-handwritten"))
+    (gpu,) = parts["gpus"]
+    assert (gpu["model"], gpu["slot"]) == ("H100 SXM5 80GB", "0000:17:00.0")
+    assert parts["driver"] == {
+        "loaded": "580.95.05",
+        "installed": "580.95.05",
+        "modules": "open",
+        "library": "580.95.05",
+    }
+    library = {"name": "libnvidia-compute-580", "version": "580.95.05-0ubuntu1", "held": True}
+    assert library in parts["packages"]
+    assert "python3 (4711)" in parts["gpu_processes"]
+    assert (parts["kubelet"], parts["gpu_pods"]) == (True, 1)
+    assert parts["collectors"] == [
         "dcgm-exporter (process 4711, of a pod of Kubernetes)",
         "DCGM's host engine (process 4712, of nvidia-dcgm.service)",
     ]
-    assert {finding["code"] for finding in parts["findings"]}
+    assert {"GF120", "GF402", "GF715"} <= {finding["code"] for finding in parts["findings"]}
     assert json.loads(json.dumps(parts)) == parts
 
 
+def test_what_plan_and_state_both_say_is_said_once_the_worst_first() -> None:
+    parts = described(captured("el7-handwritten"))
+    said = [(finding["code"], finding["message"]) for finding in parts["findings"]]
+    assert len(said) == len(set(said))
+    order = [finding["severity"] for finding in parts["findings"]]
+    assert order == sorted(order, key=["blocker", "warning", "info"].index)
+
+
 def test_no_secret_of_a_command_line_is_shown() -> None:
-    parts = describe(gathered("k3s-handwritten"), load_catalog())
+    parts = described(captured("k3s-handwritten"))
     assert "s3cret" not in json.dumps(parts)
-    assert parts["runtimes"] == ["containerd 1.7.23 (k3s-agent.service, running, 7 containers)"]
+    assert "s3cret" not in printed(captured("k3s-handwritten"))
+    (runtime,) = parts["runtimes"]
+    assert runtime["unit"] == "k3s-agent.service"
+    assert "containerd 1.7.23 (k3s-agent.service, running, 7 containers)" in printed(
+        captured("k3s-handwritten"), width=200
+    )
 
 
 def test_a_host_that_did_not_answer() -> None:
     problem = UNREACHABLE(host="gpu-07", cause="timed out")
-    parts = describe(Gathered("gpu-07", {}, None, problem), load_catalog())
+    parts = described(Seen("gpu-07", problem=problem))
     (finding,) = parts["findings"]
-    assert finding["code"] == "GF005"
+    assert (parts["reached"], finding["code"]) == (False, "GF005")
     assert "--limit gpu-07" in finding["remedy"]
 
 
-def test_an_inventory_that_is_not_there_or_names_no_host(tmp_path: Path) -> None:
+def test_a_lost_gpu_is_found() -> None:
+    host = captured("ubuntu2204-sandbox")
+    assert host.facts
+    slots = tuple(gpu.slot for gpu in host.facts.gpus)
+    lost = replace(host, facts=replace(host.facts, pci=host.facts.pci[:1], taken=slots))
+    parts = described(lost)
+    assert parts["missing_gpus"] == [slots[1]]
+    assert "GF725" in {finding["code"] for finding in parts["findings"]}
+    text = printed(lost)
+    assert f"GPUs missing    at {slots[1]}" in text
+    assert "GF725 warning gpu-07" in text
+
+
+@pytest.mark.parametrize(("name", "code"), [("none.py", "GF003"), ("empty.py", "GF701")])
+@pytest.mark.parametrize(("command", "status"), [(["doctor"], 2), (["status"], 2),
+                                                 (["status", "--drift"], 1)])  # fmt: skip
+def test_an_inventory_that_is_not_there_or_names_no_host(
+    tmp_path: Path, name: str, code: str, command: list[str], status: int
+) -> None:
     (tmp_path / "empty.py").write_text("gpu_nodes = []\n")
-    for name, code in (("none.py", "GF003"), ("empty.py", "GF701")):
-        done = subprocess.run(
-            [Path(sys.executable).with_name("gpufleet"), "doctor", name],
-            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
-        )  # fmt: skip
-        assert (done.returncode, f"{code} blocker: " in done.stderr) == (2, True), done.stderr
+    done = subprocess.run(
+        [Path(sys.executable).with_name("gpufleet"), *command, name],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, f"{code} blocker: " in done.stderr) == (status, True), done.stderr
+    assert done.stdout == ""
 
 
 def test_an_answer_that_cannot_be_read_names_the_host() -> None:
@@ -77,27 +139,39 @@ def test_an_answer_that_cannot_be_read_names_the_host() -> None:
 
 
 def test_settings_that_are_wrong_are_reported() -> None:
-    host = gathered("el7-handwritten")
-    parts = describe(Gathered(host.name, {"driver_brunch": "580"}, host.facts), load_catalog())
+    parts = described(captured("el7-handwritten", driver_brunch="580"))
     assert any("driver_brunch" in finding["message"] for finding in parts["findings"])
-    assert parts["library"] is None
+    assert (parts["driver"]["library"], parts["steps"]) == (None, [])
 
 
 def test_a_damaged_record_is_a_finding() -> None:
-    host = gathered("el7-handwritten")
+    host = captured("ubuntu2404-control-plane-sandbox")
     assert host.facts
-    facts = replace(host.facts, provenance=record_of(driver={"version": 580}))
-    (finding,) = describe(Gathered(host.name, {}, facts), load_catalog())["findings"]
+    damaged = replace(host.facts, provenance=record_of(driver={"version": 580}))
+    found = described(replace(host, facts=damaged))["findings"]
+    (finding,) = [each for each in found if each["severity"] == "blocker"]
     assert finding["code"] == "GF557"
     assert "driver.version" in finding["message"]
 
 
 @pytest.mark.parametrize("name", ["el7-handwritten", "ubuntu2204-kubelet-handwritten"])
-def test_text_has_every_topic_and_finding(name: str) -> None:
-    parts = describe(gathered(name), load_catalog())
-    console = Console(record=True, width=200)
-    show(console, "gpu-07", parts)
-    text = console.export_text()
+def test_text_has_every_finding_and_step_and_fits_80_columns(name: str) -> None:
+    host = captured(name)
+    parts = described(host)
+    text = printed(host)
     assert text.startswith("gpu-07\n")
-    for word in [*(set(parts) - {"findings"}), *(finding["code"] for finding in parts["findings"])]:
-        assert word in text
+    assert max(map(len, text.splitlines())) <= 80
+    flat = " ".join(text.split())
+    assert [step for step in parts["steps"] if step not in flat] == []
+    assert [each["code"] for each in parts["findings"] if each["code"] not in text] == []
+
+
+def test_several_hosts_are_grouped_and_clusters_are_no_hosts() -> None:
+    same = [captured("ubuntu2204-sandbox", f"gpu-{number}") for number in range(1, 6)]
+    text = printed(*same, clusters=("lab",))
+    assert "5 hosts" in text
+    assert "gpu-[1-5]" in text
+    assert text.count("GF161") == 1
+    assert "GF406 info 5 hosts (gpu-[1-5])" in text, "findings of the plan are there, too"
+    assert "GF010 info lab: This is a cluster" in text
+    assert "GF010 info lab" in printed(clusters=("lab",))

@@ -163,9 +163,45 @@ def test_blockers_and_errors_are_reported_with_what_to_do() -> None:
     assert "[brackets] are shown as they are" in text
 
 
-def test_notes_are_for_the_preflight() -> None:
-    assert "GF501" not in shown()
-    assert "GF501" in shown(dry=True)
+def test_a_run_shows_the_notes_that_its_plan_shows() -> None:
+    assert "GF501 info gpu-02" in shown()
+    assert "GF501 info gpu-02" in shown(dry=True)
+
+
+def planned(name: str, *steps: str) -> HostReport:
+    host = HostReport(name, status="planned", changed=len(steps), findings=[NO_GPU()])
+    host.steps.extend(steps)
+    return host
+
+
+def of(*found: HostReport, dry: bool = True) -> str:
+    out = io.StringIO()
+    show(Console(file=out, width=200), list(found), dry=dry)
+    return out.getvalue()
+
+
+def test_what_hosts_share_is_there_once() -> None:
+    text = of(planned("a1", "x", "y"), planned("a2", "x", "y"), planned("b", "x"))
+    assert "would 2 hosts (a[1-2]): 2 steps each\n  x\n  y\n" in text
+    assert "would b: x\n" in text
+    assert text.count("GF501") == 1
+    assert "GF501 info 3 hosts (a[1-2], b): " in text
+
+
+def test_hosts_and_clusters_are_counted_apart() -> None:
+    cluster = HostReport("lab", kind="cluster", status="converged")
+    blocked = HostReport("a", status="failed", failed=True)
+    assert of(planned("b", "x"), cluster, blocked).endswith(
+        "2 hosts, 1 cluster: 1 to change, 1 with no changes, 1 blocked\n"
+    )
+    assert of(cluster, dry=False).endswith("1 cluster: 0 changed, 1 with no changes, 0 failed\n")
+
+
+def test_a_preview_stops_nothing() -> None:
+    blocked = HostReport("a", status="failed", failed=True)
+    assert "failed" not in of(blocked)
+    assert "blocked" in of(blocked)
+    assert "failed" in of(blocked, dry=False)
 
 
 def test_the_page_about_the_report_names_every_key() -> None:

@@ -1,0 +1,47 @@
+"""Names of hosts in few words."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpufleet.core.names import counted, few, folded, same_findings, shared
+from gpufleet.run.findings import NO_ANSWER, NOT_A_HOST
+
+
+@pytest.mark.parametrize(
+    ("names", "short"),
+    [
+        (["gpu-1", "gpu-2", "gpu-3"], ["gpu-[1-3]"]),
+        (["gpu-08", "gpu-09", "gpu-10"], ["gpu-[08-10]"]),
+        (["gpu-8", "gpu-9", "gpu-10"], ["gpu-[8-10]"]),
+        (["gpu-08", "gpu-9"], ["gpu-08", "gpu-9"]),
+        (["gpu-1", "gpu-3", "gpu-4"], ["gpu-1", "gpu-[3-4]"]),
+        (["gpu-2", "gpu-1"], ["gpu-2", "gpu-1"]),
+        (["a1.lab", "a2.lab", "a3.site"], ["a[1-2].lab", "a3.site"]),
+        (["r1-n1", "r1-n2", "r2-n1"], ["r1-n[1-2]", "r2-n1"]),
+        (["login", "gpu-1", "login"], ["login", "gpu-1", "login"]),
+        (["gpu-1", "gpu-1"], ["gpu-1", "gpu-1"]),
+        (["٣", "٤"], ["٣", "٤"]),
+        (["a\x1b1", "a\x1b2"], [r"a\x1b[1-2]"]),
+        ([], []),
+    ],
+)
+def test_runs_of_numbers_are_ranges(names: list[str], short: list[str]) -> None:
+    assert folded(names) == short
+
+
+def test_a_number_has_its_noun() -> None:
+    assert [counted(number, "host") for number in (0, 1, 2)] == ["0 hosts", "1 host", "2 hosts"]
+
+
+def test_hosts_of_a_sentence_are_few() -> None:
+    assert few(["gpu-7"]) == "gpu-7"
+    assert few(["a", "b"]) == "2 hosts (a, b)"
+    assert few(["a", "b", "c", "d", "e"]) == "5 hosts (a, b, c, d, …)"
+
+
+def test_what_hosts_share_is_there_once_the_worst_first() -> None:
+    worse = NO_ANSWER(host="x")
+    found = same_findings([("a", NOT_A_HOST()), ("b", worse), ("c", NOT_A_HOST()), ("a", worse)])
+    assert found == [(worse, ("b", "a")), (NOT_A_HOST(), ("a", "c"))]
+    assert shared([("a", 1), ("a", 1), ("b", 2)]) == {1: ("a",), 2: ("b",)}

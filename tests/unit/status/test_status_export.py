@@ -1,0 +1,98 @@
+"""JSON that fits its schema, CSV that is no formula."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import gpufleet
+from gpufleet.node.catalog import load_catalog
+from gpufleet.status.detail import as_json as doctor_json
+from gpufleet.status.detail import details
+from gpufleet.status.export import COLUMNS, as_csv, as_json
+from gpufleet.status.groups import PROPERTIES
+from gpufleet.status.models import FLAGS
+from tests.unit.status.fleets import NOW, bare, fleet, healthy, hostile, seen, silent
+
+FOLDER = Path(gpufleet.__file__).parent / "status"
+SCHEMA = json.loads((FOLDER / "status.schema.json").read_text())
+DOCTOR = json.loads((FOLDER / "doctor.schema.json").read_text())
+ROOT = FOLDER.parents[1]
+HOSTS = (seen("a", healthy()), seen("b", bare()), silent("c"), seen("d", bare(), driver_brunch=1))
+
+
+@pytest.mark.parametrize("by", [None, *PROPERTIES])
+def test_json_fits_its_schema(by: str | None) -> None:
+    for found in (fleet(*HOSTS, clusters=("lab",)), hostile()):
+        document = json.loads(json.dumps(as_json(found, NOW, by)))  # type: ignore[arg-type]
+        jsonschema.validate(document, SCHEMA)
+        assert document["group_by"] == by
+    assert document["time"] == "2026-11-25T09:46:40Z"
+
+
+def test_the_document_of_doctor_fits_its_schema_and_has_names_as_keys() -> None:
+    found = fleet(*HOSTS, clusters=("lab",))
+    document = doctor_json(details(HOSTS, found, load_catalog(), NOW), found, NOW)
+    jsonschema.validate(document, DOCTOR)
+    assert document["clusters"] == ["lab"]
+    keys = {key for host in document["hosts"].values() for key in host}
+    assert [key for key in keys if not key.isidentifier()] == []
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, DOCTOR], ids=["status", "doctor"])
+def test_a_schema_refuses_what_it_does_not_know(schema: dict[str, object]) -> None:
+    found = fleet(*HOSTS)
+    documents = {
+        id(SCHEMA): as_json(found, NOW),
+        id(DOCTOR): doctor_json(details(HOSTS, found, load_catalog(), NOW), found, NOW),
+    }
+    document = documents[id(schema)]
+    jsonschema.validate(document, schema)
+    host = document["hosts"]["a"]
+    for spoilt in (
+        {**document, "schema": 2},
+        {**document, "news": 1},
+        {**document, "hosts": {"a": {**host, "flags": ["fine"]}}},
+        {**document, "hosts": {"a": {**host, "other": 1}}},
+        {**document, "hosts": {"a": {"reached": True}}},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(spoilt, schema)
+
+
+def test_the_schemas_and_the_page_have_every_flag() -> None:
+    assert tuple(SCHEMA["$defs"]["flag"]["enum"]) == FLAGS
+    assert tuple(DOCTOR["$defs"]["flag"]["enum"]) == FLAGS
+    page = (ROOT / "docs/status.md").read_text()
+    assert [flag for flag in FLAGS if f"| `{flag}` |" not in page] == []
+
+
+def test_csv_has_a_line_per_host() -> None:
+    lines = list(csv.DictReader(io.StringIO(as_csv(fleet(*HOSTS)))))
+    assert list(lines[0]) == list(COLUMNS)
+    assert [line["host"] for line in lines] == ["a", "b", "c", "d"]
+    assert (lines[0]["driver"], lines[0]["gpus"], lines[0]["reached"]) == (
+        "580.178.04",
+        "1",
+        "true",
+    )
+    assert (lines[2]["reached"], lines[2]["codes"]) == ("false", "GF005")
+
+
+def test_csv_of_groups_has_a_line_per_value() -> None:
+    lines = list(csv.DictReader(io.StringIO(as_csv(fleet(*HOSTS), "os"))))
+    assert [(line["os"], line["hosts"]) for line in lines] == [("ubuntu2204", "3"), ("", "1")]
+
+
+@pytest.mark.parametrize("by", [None, "driver"])
+def test_no_cell_is_a_formula_or_more_than_a_line(by: str | None) -> None:
+    text = as_csv(hostile(), by)  # type: ignore[arg-type]
+    lines = list(csv.reader(io.StringIO(text)))
+    assert len(lines) == len(text.splitlines()) == 3
+    assert [cell for line in lines for cell in line if cell.startswith(("=", "+", "-", "@"))] == []
+    assert all(letter.isprintable() for line in lines for cell in line for letter in cell)
