@@ -400,8 +400,24 @@ def test_doctor_does_not_ask_a_cluster_what_a_host_is(bench: Bench) -> None:
     bench.inventory.write_text("gpu_cluster = ['@local']\n")
     done = doctor(str(bench.inventory))
     assert done.returncode == 0
-    assert "GF010 info: This is a cluster" in " ".join(done.stdout.split())
+    assert "GF010 info @local: This is a cluster" in " ".join(done.stdout.split())
     assert "kernel" not in done.stdout
+
+
+def test_results_are_on_standard_output_and_progress_is_not(bench: Bench) -> None:
+    bench.hosts(one=BAD)
+    variables = {**bench.environment(bench.report), "COLUMNS": "60"}
+    done = subprocess.run(
+        bench.command("preflight", "-y"), cwd=ROOT, env=variables,
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "GF202 blocker @fake/one" in done.stdout
+    assert done.stdout.endswith("1 host: 0 to change, 0 with no changes, 1 blocked\n")
+    assert max(map(len, done.stdout.splitlines())) <= 60
+    assert "\x1b" not in done.stdout
+    assert "-->" not in done.stdout
+    assert "GF202" not in done.stderr
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -1,0 +1,109 @@
+"""`gpufleet status`: exit statuses, output and the page, on hosts made of facts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from gpufleet.cli import main, status
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.status.models import Seen
+from tests.unit.status.fleets import bare, healthy, seen, silent
+
+Run = Callable[..., Result]
+CALM = seen("gpu-01", healthy(), driver_enabled=False)
+DRIFTED = seen("gpu-02", bare())
+BLOCKED = seen("gpu-03", bare(), driver_brunch="580")
+SILENT = silent("gpu-04")
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """`run(hosts, words…)`: the command, where these hosts would answer."""
+
+    def runs(hosts: Sequence[Seen], *words: str) -> Result:
+        def read(
+            inventory: str, limit: Sequence[str], wrong: type[click.UsageError]
+        ) -> tuple[list[Seen], list[str]]:
+            return list(hosts), ["lab"]
+
+        monkeypatch.setattr(status, "read_fleet", read)
+        return CliRunner().invoke(main, ["status", "inv.py", *words])
+
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("hosts", "plain", "drift"),
+    [
+        ([CALM], 0, 0),
+        ([CALM, DRIFTED], 0, 2),
+        ([CALM, BLOCKED], 0, 1),
+        ([CALM, DRIFTED, BLOCKED], 0, 1),
+        ([CALM, SILENT], 1, 1),
+        ([DRIFTED, SILENT], 1, 1),
+        ([], 0, 0),
+    ],
+)
+def test_what_was_not_judged_comes_before_drift(
+    run: Run, hosts: list[Seen], plain: int, drift: int
+) -> None:
+    assert run(hosts).exit_code == plain
+    assert run(hosts, "--drift").exit_code == drift
+
+
+@pytest.mark.parametrize("words", [["--nosuch"], ["--group-by", "colour"], ["--json", "--csv"],
+                                   ["--html", "/proc/none/page.html"], ["other.py"]])  # fmt: skip
+def test_with_drift_wrong_usage_is_not_drift(run: Run, words: list[str]) -> None:
+    assert run([CALM], *words).exit_code == ExitStatus.USAGE
+    assert run([CALM], "--drift", *words).exit_code == ExitStatus.FAILED
+
+
+def test_json_and_csv_are_all_there_is_on_standard_output(run: Run) -> None:
+    found = json.loads(run([CALM, DRIFTED], "--json", "--group-by", "model").stdout)
+    assert (list(found["hosts"]), found["clusters"]) == (["gpu-01", "gpu-02"], ["lab"])
+    assert found["groups"][0]["hosts"] == ["gpu-01", "gpu-02"]
+    lines = run([CALM, DRIFTED], "--csv").stdout.splitlines()
+    assert [line.split(",")[0] for line in lines] == ["host", "gpu-01", "gpu-02"]
+
+
+def test_a_page_is_written_beside_the_output_private_and_again(run: Run, tmp_path: Path) -> None:
+    page = tmp_path / "fleet.html"
+    for _ in range(2):
+        done = run([CALM], "--html", str(page))
+        assert (done.exit_code, "gpu-01" in done.stdout) == (0, True)
+        assert page.stat().st_mode & 0o777 == 0o600
+        assert "gpu-01" in page.read_text()
+
+
+def test_another_file_is_not_replaced_and_no_host_is_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(status, "read_fleet", lambda *words: asked.append("") or ([], []))
+    file = tmp_path / "inventory.py"
+    file.write_text("gpu_nodes = []\n")
+    done = CliRunner().invoke(main, ["status", "inv.py", "--html", str(file)])
+    assert (done.exit_code, asked) == (2, [])
+    assert "GF728" in done.stderr
+    assert file.read_text() == "gpu_nodes = []\n"
+
+
+def test_a_page_that_is_lost_at_the_end_is_a_failure(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    monkeypatch.setattr(status, "as_html", lambda fleet, now: folder.rmdir() or "")
+    done = run([CALM], "--html", str(folder / "fleet.html"))
+    assert done.exit_code == 1
+    assert "GF738" in done.stderr
+
+
+def test_groups_are_a_table(run: Run) -> None:
+    assert run([CALM, DRIFTED], "--group-by", "os").stdout.split()[:1] == ["OS"]
