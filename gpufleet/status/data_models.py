@@ -30,10 +30,10 @@ class MaintainedRuntime(Sourced):
 
 
 class MaintainedRuntimes(Entry):
-    """runtimes.yaml"""
+    """runtime_support.yaml"""
 
     as_of: date
     runtimes: tuple[MaintainedRuntime, ...]
 
 
-load_runtimes = loader(MaintainedRuntimes, "status/runtimes")
+load_runtimes = loader(MaintainedRuntimes, "status/runtime_support")
