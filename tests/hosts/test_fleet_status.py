@@ -44,7 +44,7 @@ class Fleet:
         words = [GPUFLEET, command, self.inventory, "--limit", group, *options]
         env = os.environ | {"COLUMNS": "80"}
         return subprocess.run(
-            words, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=120
+            words, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=600
         )
 
     def json(self, command: str, schema: str, *options: str, group: str = "gpu_nodes") -> Any:

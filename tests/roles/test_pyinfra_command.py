@@ -308,7 +308,7 @@ def test_a_host_whose_key_cannot_be_used_stops_alone(bench: Bench, command: str)
     bench.inventory.write_text(f"gpu_nodes = {hosts!r}\n")
     if command == "doctor":
         found = json.loads(doctor(str(bench.inventory), "--json").stdout)
-        parts = {name: part["findings"] for name, part in found.items()}
+        parts = {name: part["findings"] for name, part in found["hosts"].items()}
     else:
         done = bench.run("gpu_node", "-y")
         assert done.status == 1
