@@ -26,7 +26,7 @@ def result_console() -> Console:
 def print_finding(console: Console, finding: Finding, hosts: Sequence[str]) -> None:
     """Print a finding of some hosts: code and hosts, what and why, what to do. Nothing of it is
     markup."""
-    word = Text(f"{finding.code} {finding.severity.value}", STYLES[finding.severity])
-    sentence = Text(f" {few(hosts)}: {each_line(finding.message)}")
-    console.print(word + sentence, highlight=False)
+    word = (f"{finding.code} {finding.severity.value}", STYLES[finding.severity])
+    sentence = f" {few(hosts)}: {each_line(finding.message)}"
+    console.print(Text.assemble(word, sentence), highlight=False)
     console.print(Text(f"  {each_line(finding.remedy)}", "dim"), highlight=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 
 from rich.console import Console
 from rich.table import Table
@@ -92,11 +93,13 @@ def _clusters(hosts: list[HostReport], *, dry: bool) -> Table:
 
 
 def _table(title: str, columns: Sequence[str], rows: list[list[Text]]) -> Table:
-    table = Table(title=title, title_justify="left")
-    for column in columns:
+    """Without lines, as kubectl prints them, and without columns that are empty on every host."""
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    shown = [any(row[place].plain for row in rows) for place in range(len(columns))]
+    for column in compress(columns, shown):
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*compress(row, shown))
     return table
 
 

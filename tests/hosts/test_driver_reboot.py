@@ -53,6 +53,7 @@ def test_a_slow_host_is_rebooted_once_if_allowed(bare_host: HostFactory) -> None
     assert done.returncode == 0, done.output
     assert host.output(BOOT_ID) != boot
     assert done.report["ubuntu2404"]["needs"] == []
+    assert "GF523" not in done.codes("ubuntu2404"), "nouveau is gone"
     assert "waiting for the reboot" in done.output
     assert_driver(host, NEWEST["580"])
     boot = host.output(BOOT_ID)

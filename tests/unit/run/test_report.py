@@ -168,6 +168,20 @@ def test_a_run_shows_the_notes_that_its_plan_shows() -> None:
     assert "GF501 info gpu-02" in shown(dry=True)
 
 
+def test_versions_are_whole_at_80_columns() -> None:
+    out = io.StringIO()
+    show(Console(file=out, width=80), hosts())
+    text = out.getvalue()
+    assert max(map(len, text.splitlines())) <= 80
+    for version in ("550.163.01", "580.178.04", "1.20.1"):
+        assert version in text
+
+
+def test_a_column_that_is_empty_everywhere_is_left_out() -> None:
+    assert "still needed" in " ".join(shown().split())
+    assert "needed" not in of(planned("a", "x"))
+
+
 def planned(name: str, *steps: str) -> HostReport:
     host = HostReport(name, status="planned", changed=len(steps), findings=[NO_GPU()])
     host.steps.extend(steps)
