@@ -28,6 +28,6 @@ gpufleet verify inventories/sandbox.py
 printf '\nAll hosts converged, the second run changed nothing, verify is green: %d s.\n' \
     $((SECONDS - began))
 printf 'The commands:              source .venv/bin/activate; export GPUFLEET_SANDBOX=demo\n'
-printf 'Look at them:              gpufleet doctor inventories/sandbox.py\n'
+printf 'Look at them:              gpufleet status inventories/sandbox.py\n'
 printf 'The hosts are still there: gpufleet sandbox ssh --name demo ubuntu2204 nvidia-smi\n'
 printf 'Take them away with:       gpufleet sandbox down --name demo\n'

@@ -42,7 +42,7 @@ def row_of(host: Seen, catalog: Catalog, now: int) -> Row:
     """The row of one host, by itself."""
     facts = host.facts
     if facts is None:
-        why = tuple(Note("unreachable", host.problem) for _ in "1" if host.problem)
+        why = (Note("unreachable", host.problem),) if host.problem else ()
         return Row(host.name, host.groups, reached=False, notes=why)
     plan = planned(host, catalog, now)
     today = datetime.fromtimestamp(now, timezone.utc).date()

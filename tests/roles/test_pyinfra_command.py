@@ -404,6 +404,26 @@ def test_doctor_does_not_ask_a_cluster_what_a_host_is(bench: Bench) -> None:
     assert "kernel" not in done.stdout
 
 
+def test_status_reads_hosts_and_names_clusters(bench: Bench) -> None:
+    closed = {"ssh_hostname": "127.0.0.1", "ssh_port": 1}
+    bench.inventory.write_text(f"gpu_nodes = [('one', {closed})]\ngpu_cluster = ['@local']\n")
+    words = [Path(sys.executable).with_name("gpufleet"), "status", str(bench.inventory)]
+    for limit, status, end in (
+        ([], 1, "1 host, 0 GPUs: 1 unreachable, 0 without a flag"),
+        (["--limit", "gpu_cl*"], 0, "0 hosts, 0 GPUs: 0 without a flag"),
+        (["--limit", "nosuch"], 4, ""),
+    ):
+        done = subprocess.run(
+            [*words, *limit], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == status, done.stderr
+        assert end in done.stdout
+        assert ("1 cluster, not shown: @local" in done.stdout) is (not limit or "gpu_cl*" in limit)
+        assert ("GF005 blocker one" in done.stdout) is (not limit)
+        assert "Traceback" not in done.stderr
+    assert "no host and no group 'nosuch'" in done.stderr
+
+
 def test_results_are_on_standard_output_and_progress_is_not(bench: Bench) -> None:
     bench.hosts(one=BAD)
     variables = {**bench.environment(bench.report), "COLUMNS": "60"}
