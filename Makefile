@@ -41,7 +41,7 @@ test: setup ## what every change must pass, on real components and Kubernetes 1.
 test-all: setup ## every test: all cases, Kubernetes 1.36 and 1.18, real DKMS builds
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/test.sh all
 
-test-profile: setup ## make test, and where its time went: docs/testing.md
+test-profile: setup ## make test, and where its time went: docs/explanation/testing.md
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m scripts.test_profile
 
 mutants: setup ## random changes of the product that make test must notice; N=60 SEED=1
@@ -77,7 +77,7 @@ alerts: $(READY) ## files of rules and the table of alerts, from gpufleet/monito
 pictures: $(READY) ## docs/pictures: the dashboards on generated data, drawn by matplotlib
 	@$(PY) scripts/draw_dashboards.py
 
-docs: $(READY) ## generate docs/findings.md, the drawing of the rooms and the tables of keys
+docs: $(READY) ## generate docs/reference/findings.md, the drawing of the rooms and the tables of keys
 	@$(PY) -m scripts.generate_docs
 
 clean: ## take the sandbox, its caches and the virtual environment away

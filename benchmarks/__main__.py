@@ -23,7 +23,7 @@ from benchmarks.timing import ROOT, RunFailed
 from gpufleet_sandbox import SandboxError
 from gpufleet_sandbox.paths import cache_dir
 
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGE = ROOT / "docs/explanation/benchmarks.md"
 FIRST_ROUNDS = {1: 2, 10: 1}  # hosts: rounds; with more, all hosts wait for the same processors
 
 

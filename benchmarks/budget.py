@@ -1,4 +1,4 @@
-"""The budget of docs/benchmarks.md: what was measured, judged. Pure."""
+"""The budget of docs/explanation/benchmarks.md: what was measured, judged. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measurements as people read them: docs/benchmarks.md, and the same on the terminal. Pure."""
+"""The measurements as people read them: benchmarks.md, and on the terminal. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def page(
     clusters: Sequence[ConvergedCluster] = (),
     creations: Sequence[Creation] = (),
 ) -> str:
-    """docs/benchmarks.md, whole."""
+    """docs/explanation/benchmarks.md, whole."""
     parts = [
         "# Benchmarks",
         f"Written by `{about.command}` on {about.date}. Do not edit: run it again.",

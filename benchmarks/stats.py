@@ -31,7 +31,7 @@ class Summary:
 class Verdict:
     """One line of the budget: what was measured beside what is allowed."""
 
-    budget: str  # what is promised: docs/benchmarks.md
+    budget: str  # what is promised: docs/explanation/benchmarks.md
     measured: str
     kept: bool
     look: str  # where to look when it is not kept

@@ -3,7 +3,7 @@
     pyinfra inventories/prod.py debug-inventory
 
 A group is a list; `([hosts], {data})` gives a group its settings, `("name", {data})` one host.
-What a key means, and every other key: the README of each role in roles/, docs/gpu-cluster.md.
+What a key means, and every other key: docs/reference/keys.md.
 Settings of all hosts are in inventories/group_data/all.py. On the command line:
 
     pyinfra inventories/prod.py deploys/gpu_node.py --limit gpu_new --data driver_branch=580

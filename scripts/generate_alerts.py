@@ -1,4 +1,4 @@
-"""Writes what is made of the catalog's alerts: files of rules, and the table in docs/monitoring.md.
+"""Writes what is made of the catalog's alerts: files of rules, and a table in docs/.
 
 `--check` writes nothing and exits 1 when a file is not what would be written.
 """
@@ -22,7 +22,7 @@ from gpufleet.monitoring.settings import MonitoringSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "templates/monitoring/alerts"
-PAGE = ROOT / "docs/monitoring.md"
+PAGE = ROOT / "docs/how-to/monitoring.md"
 BEGIN, END = "<!-- alerts: begin (make alerts) -->", "<!-- alerts: end -->"
 MADE = "Made by `make alerts` of gpufleet/monitoring/data/alerts.yaml"
 # Other programs than the exporter whose series an alert uses, by the prefix of their names.
@@ -51,7 +51,7 @@ def table(catalog: AlertCatalog, counters: CounterCatalog) -> str:
         lines += ["", f"**{topic}**", "", "| alert | severity | after | needs | threshold |"]
         lines += ["|---|---|---|---|---|"]
         lines += [
-            f"| [{alert.name}](runbooks/{alert.name}.md) | {alert.severity} | "
+            f"| [{alert.name}](../runbooks/{alert.name}.md) | {alert.severity} | "
             f"{'at once' if alert.for_ == '0m' else alert.for_} | "
             f"{needs(catalog, counters, alert)} | {threshold(alert)} |"
             for alert in catalog.alerts

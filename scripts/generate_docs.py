@@ -42,8 +42,8 @@ TOPICS = {
 READMES: dict[str, type[RoleSettings]] = {
     "roles/README.md": HostSettings,
     **{f"roles/{role.folder or role.name}/README.md": role.settings for role in node_roles()},
-    "docs/gpu-cluster.md": ClusterAccess,
-    "docs/upgrade.md": UpgradeSettings,
+    "docs/how-to/gpu-cluster.md": ClusterAccess,
+    "docs/how-to/upgrade.md": UpgradeSettings,
     "roles/device-plugin/README.md": DevicePluginSettings,
     "roles/monitoring/README.md": MonitoringSettings,
     "roles/gpu-operator/README.md": GpuOperatorSettings,
@@ -63,7 +63,7 @@ def finding_modules() -> list[ModuleType]:
 
 
 def findings_page() -> str:
-    """docs/findings.md: every kind, by topic, in the order of its code."""
+    """docs/reference/findings.md: every kind, by topic, in the order of its code."""
     finding_modules()
     lines = [
         "# Findings",
@@ -132,8 +132,8 @@ def with_block(text: str, markers: tuple[str, str], block: str) -> str:
 
 def pages() -> dict[Path, str]:
     """Every generated file and its content."""
-    wanted = {ROOT / "docs/findings.md": findings_page()}
-    page = ROOT / "docs/architecture.md"
+    wanted = {ROOT / "docs/reference/findings.md": findings_page()}
+    page = ROOT / "docs/explanation/architecture.md"
     wanted[page] = with_block(page.read_text(), ROOMS, drawing(ROOT))
     for name, model in READMES.items():
         path = ROOT / name

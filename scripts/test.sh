@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test.sh fast|all [PYTEST ARGS]. fast: not `extended`, not `slow`, on Kubernetes 1.36 (docs/testing.md has
+# test.sh fast|all [PYTEST ARGS]. fast: not `extended`, not `slow`, on Kubernetes 1.36 (docs/explanation/testing.md has
 # its time). all: every test, on Kubernetes 1.36 and 1.18, with real DKMS builds.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,7 +1,7 @@
 """The cluster tests on one Kubernetes minor after the other: python scripts/test_kubernetes.py
 
 Each minor is built the first time. KUBERNETES="1.30 1.24" takes a subset. The results go into the
-table of docs/verification.md, each in the row of its release; the other rows stay.
+table of docs/explanation/verification.md, each in the row of its release; the other rows stay.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from packaging.version import Version
 from gpufleet_sandbox.cluster.versions import versions
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "verification.md"
+PAGE = ROOT / "docs/explanation/verification.md"
 BEGIN, END = "<!-- test-kubernetes -->\n", "<!-- /test-kubernetes -->\n"
 CLUSTER = Path("tests", "cluster")
 LEFT_OUT = (  # what does not depend on the server; `make test-all` has it on 1.36 and 1.18

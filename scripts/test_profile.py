@@ -1,4 +1,4 @@
-"""Where `make test` spends its time: python -m scripts.test_profile writes docs/testing.md."""
+"""Where `make test` spends its time; `python -m scripts.test_profile` writes testing.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from tests.profiling import TICKS, table
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "testing.md"
+PAGE = ROOT / "docs/explanation/testing.md"
 BEGIN, END = "<!-- profile -->\n", "<!-- /profile -->\n"
 
 

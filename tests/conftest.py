@@ -17,7 +17,7 @@ settings.register_profile(
 )
 settings.load_profile("shared-machine")
 
-# What is real on each level: docs/verification.md
+# What is real on each level: docs/explanation/verification.md
 LEVELS = {
     "unit": "1 pure functions",
     "roles": "2 roles on pyinfra's fake connector",

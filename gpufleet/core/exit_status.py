@@ -1,4 +1,4 @@
-"""Exit statuses, the same for every command of gpufleet: docs/exit-status.md."""
+"""Exit statuses, the same for every command of gpufleet: docs/reference/exit-status.md."""
 
 from __future__ import annotations
 

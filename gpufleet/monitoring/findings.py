@@ -111,5 +111,5 @@ RECEIVERS_WRONG = blocker(
     "No receivers for alerts",
     "monitoring_alert_receivers is the Secret {secret}, but {why}.",
     "Put a list of Alertmanager receivers into its key receivers.yaml, one of them named default; "
-    "docs/monitoring.md has an example.",
+    "docs/how-to/monitoring.md has an example.",
 )

@@ -148,7 +148,7 @@ WRONG_SETTINGS = blocker(
     "GF068",
     "Settings of the upgrade are not valid",
     "{host}: {problem}",
-    "Correct it in the inventory; docs/upgrade.md has the keys.",
+    "Correct it in the inventory; docs/how-to/upgrade.md has the keys.",
     description="A key `upgrade_*` of a host is misspelt or has a value that is not allowed; the "
     "message quotes the finding about it. Nothing was done.",
 )

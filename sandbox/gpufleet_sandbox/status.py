@@ -23,6 +23,6 @@ class WrongUsage(click.ClickException):
 
 
 def click_error(error: SandboxError) -> click.ClickException:
-    """The click exception with the error's text and the exit status of docs/exit-status.md."""
+    """The click exception with the error's text and the exit status of exit-status.md."""
     wrong = error.finding.code in {kind.code for kind in _USAGE}
     return WrongUsage(str(error)) if wrong else click.ClickException(str(error))

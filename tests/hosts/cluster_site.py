@@ -23,7 +23,7 @@ from gpufleet_sandbox.kubernetes.cluster import mark, prepare
 MINORS = tuple(reversed(versions().kubernetes.kubeadm))  # the newest first
 SECONDS = 600
 LONGEST = 1800  # of one command
-LEFT = ("/boot/initr", "/etc/machine-id")  # what a removal leaves: docs/removal.md
+LEFT = ("/boot/initr", "/etc/machine-id")  # what a removal leaves: docs/how-to/removal.md
 
 
 @contextmanager

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.hosts, pytest.mark.extended]
 KIND = "ubuntu2404"
 SECONDS = 600
 CONFIG = "/etc/containerd/config.toml"
-# what a removal leaves: docs/removal.md
+# what a removal leaves: docs/how-to/removal.md
 LEFT = ("/boot/initr", "/etc/machine-id")
 # what the purge of the sandbox's containerd leaves, and a new one uses again
 PURGE = "apt-get -qq -y purge containerd runc && rm -rf /etc/containerd"

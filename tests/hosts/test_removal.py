@@ -23,7 +23,7 @@ version = 2
   runtime_type = "io.containerd.runc.v2"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
     SystemdCgroup = true"""
-# what a removal leaves: docs/removal.md
+# what a removal leaves: docs/how-to/removal.md
 LEFT = (
     "/boot/initr",  # rebuilt, so its bytes differ
     "/etc/dnf/plugins/versionlock.list",  # dnf drops the comments; the locks are compared

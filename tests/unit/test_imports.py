@@ -148,7 +148,7 @@ def modules(root: Path) -> Iterator[tuple[str, str, Path]]:
 
 
 def test_the_page_of_the_architecture_lists_every_room() -> None:
-    page = (ROOT / "docs/architecture.md").read_text()
+    page = (ROOT / "docs/explanation/architecture.md").read_text()
     assert [room for room in ROOMS if f"| `{room}` |" not in page] == []
 
 

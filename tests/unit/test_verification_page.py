@@ -1,4 +1,4 @@
-"""docs/verification.md and security.md name tests that exist, and README's claims are all there."""
+"""verification.md and security.md name tests that exist, and README's claims are all there."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from tests.conftest import LEVELS
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/verification.md"
-SECURITY = ROOT / "docs/security.md"
+PAGE = ROOT / "docs/explanation/verification.md"
+SECURITY = ROOT / "docs/explanation/security.md"
 REFERENCE = re.compile(r"`(tests/[\w/.-]+\.py)(?:::(\w+))?`")
 
 

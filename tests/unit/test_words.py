@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("gpufleet", "roles", "deploys", "templates", "inventories", "dashboards", "benchmarks",
            "scripts", "sandbox", "docs", "tests")  # fmt: skip
 SUFFIXES = (".py", ".md", ".sh", ".yaml", ".yml", ".j2", ".toml", ".txt", ".csv", ".snap", "")
-THEMSELVES = ("tests/unit/test_words.py", "docs/pictures", "docs/testing.md")  # names of tests
+# names of tests
+THEMSELVES = ("tests/unit/test_words.py", "docs/pictures", "docs/explanation/testing.md")
 BETTER = {
     r"told|tells?|telling": "reported, reports; distinguish",
     r"somebody|anybody": "another user, another process",

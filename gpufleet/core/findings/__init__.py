@@ -1,7 +1,7 @@
 """Findings: problems and notes about a host or cluster, each with a stable code.
 
 A `Kind` is declared once, in its room, by `blocker`, `warning` or `info`; `kind(...)` with the
-details of one case creates a `Finding`. docs/findings.md is generated from the kinds.
+details of one case creates a `Finding`. docs/reference/findings.md is generated from the kinds.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ KINDS: dict[str, Kind] = {}
 class Kind:
     """A kind of finding: `message` and `remedy` are format strings, filled in by calling it.
 
-    docs/findings.md prints `description` and `advice` in their place where they are set: for
+    The page of findings prints `description` and `advice` in their place where they are set: for
     kinds whose format string says nothing without the details of a case.
     """
 

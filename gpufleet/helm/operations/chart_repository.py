@@ -1,7 +1,7 @@
 """Download from chart repositories over HTTP: the index has an archive's URL and digest.
 
 `helm pull` is not used: neither helm 3 nor 4 compares an archive with the digest in the index, and
-both send credentials to every port that a redirect names on the same host (docs/gpu-cluster.md).
+both send credentials to every port that a redirect names on the same host (gpu-cluster.md).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ CONTROL_JOIN_FAILED = blocker(
     "Control plane did not join the cluster",
     "The command kubeadm join failed. Its output and the logs of its pods follow.",
     "Correct the cause and run again: the host is reset first. The etcd member of a control plane "
-    "that is lost for good has to be removed before: docs/bare-hosts.md.",
+    "that is lost for good has to be removed before: docs/how-to/bare-hosts.md.",
 )
 CERTIFICATES_STAY = warning(
     "GF085",
@@ -22,13 +22,14 @@ QUORUM_AT_RISK = blocker(
     "GF086",
     "Without this control plane, the cluster would stop",
     "The other control planes must have a majority without this host. What was found follows.",
-    "Repair the other control planes, or remove the lost ones (docs/bare-hosts.md), and run again.",
+    "Repair the other control planes, or remove the lost ones (docs/how-to/bare-hosts.md), "
+    "and run again.",
 )
 MEMBER_STAYS = blocker(
     "GF087",
     "Control plane did not leave etcd",
     "The command kubeadm reset could not remove the host's etcd member. Its output follows.",
-    "Remove the member on another control plane (docs/bare-hosts.md), and run again.",
+    "Remove the member on another control plane (docs/how-to/bare-hosts.md), and run again.",
 )
 NODE_STAYS = blocker(
     "GF088",

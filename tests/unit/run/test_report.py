@@ -97,7 +97,7 @@ def test_runtimes_stand_as_schema_and_page_say() -> None:
     states = get_args(RuntimeState)
     host = SCHEMA["$defs"]["host"]["properties"]["runtimes"]
     assert tuple(host["additionalProperties"]["enum"]) == states
-    page = (ROOT / "docs/report.md").read_text()
+    page = (ROOT / "docs/reference/report.md").read_text()
     (row,) = [line for line in page.splitlines() if line.startswith("| `runtimes` |")]
     assert [state for state in states if state and f"`{state}`" not in row] == []
 
@@ -219,14 +219,14 @@ def test_a_preview_stops_nothing() -> None:
 
 
 def test_the_page_about_the_report_names_every_key() -> None:
-    page = (ROOT / "docs/report.md").read_text()
+    page = (ROOT / "docs/reference/report.md").read_text()
     host = SCHEMA["$defs"]["host"]["properties"]
     for key in (*SCHEMA["properties"], *host, *host["status"]["enum"]):
         assert f"`{key}`" in page
 
 
 def test_every_exit_status_is_in_the_table() -> None:
-    rows = (ROOT / "docs/exit-status.md").read_text().splitlines()
+    rows = (ROOT / "docs/reference/exit-status.md").read_text().splitlines()
     reported = {row.split("|")[1].strip() for row in rows if row.startswith("| ")} - {"status"}
     assert reported == {str(int(status)) for status in ExitStatus}
     assert set(SCHEMA["properties"]["exit_status"]["enum"]) == set(ExitStatus)
