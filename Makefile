@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 SANDBOX := $(VENV)/.sandbox-ready
 
-.PHONY: help setup setup-product setup-sandbox demo demo-cluster test test-all test-profile mutants fuzz test-unit test-hosts test-slow test-kubernetes lint bench alerts dashboards pictures docs clean
+.PHONY: help setup setup-product setup-sandbox demo demo-cluster test test-all test-profile mutants fuzz test-unit test-hosts test-slow test-kubernetes lint bench alerts dashboards pictures docs docs-site image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -77,8 +77,14 @@ alerts: $(READY) ## files of rules and the table of alerts, from gpufleet/monito
 pictures: $(READY) ## docs/pictures: the dashboards on generated data, drawn by matplotlib
 	@$(PY) scripts/draw_dashboards.py
 
-docs: $(READY) ## generate docs/reference/findings.md, the drawing of the rooms and the tables of keys
+docs: $(READY) ## generate docs/reference, the drawing of the rooms and the tables of keys
 	@$(PY) -m scripts.generate_docs
+
+docs-site: $(READY) ## the documentation as a site, in build/site; links are checked, nothing is loaded from elsewhere
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet && echo "build/site/index.html"
+
+image: $(READY) ## container image of the controller; IMAGE=name BASE=image OPTIONS='options of the build'
+	@IMAGE="$(IMAGE)" scripts/image.sh $(PY) $(if $(BASE),--build-arg BASE=$(BASE)) $(OPTIONS)
 
 clean: ## take the sandbox, its caches and the virtual environment away
 	@if [ -x $(VENV)/bin/gpufleet ]; then $(VENV)/bin/gpufleet sandbox cluster down --all; $(VENV)/bin/gpufleet sandbox down --all; fi

@@ -31,7 +31,7 @@ EPILOG = (
 )
 
 
-INVENTORY = click.argument("inventory")
+INVENTORY = click.argument("inventory", type=click.Path())
 LIMIT = click.option("--limit", multiple=True, metavar="HOST|GROUP", help="Only these; repeatable.")
 YES = click.option("-y", "--yes", is_flag=True, help="Skip the confirmation.")
 OPTIONS = click.argument(

@@ -23,7 +23,7 @@ from gpufleet.status.text import show, show_findings
 
 
 @click.command()
-@click.argument("inventory")
+@click.argument("inventory", type=click.Path())
 @click.option("--limit", multiple=True, metavar="HOST|GROUP", help="Only these; repeatable.")
 @click.option("--json", "as_json_", is_flag=True, help="Print JSON: every host in depth.")
 def doctor(inventory: str, limit: tuple[str, ...], as_json_: bool) -> None:

@@ -46,7 +46,7 @@ class StatusCommand(click.Command):
 
 
 @click.command(cls=StatusCommand, epilog=EPILOG)
-@click.argument("inventory")
+@click.argument("inventory", type=click.Path())
 @click.option("--limit", multiple=True, metavar="HOST|GROUP", help="Only these; repeatable.")
 @click.option(
     "--group-by", "by", type=click.Choice(PROPERTIES), help="One line for each value of it."

@@ -98,7 +98,7 @@ def pytest_arguments(
 
 
 @click.command(epilog=EPILOG)
-@click.argument("inventory")
+@click.argument("inventory", type=click.Path())
 @click.option(
     "--limit",
     multiple=True,

@@ -109,18 +109,20 @@ class ImageStore:
         self.engine.remove(container)
 
 
-def build_base(engine: Engine, cache: Path, progress: Progress) -> None:
-    """Build the base of every imitation; it has no parts of the simulated machine."""
+def build_base(engine: Engine, cache: Path, progress: Progress) -> str:
+    """Build the base of every imitation, and return its tag; it has no parts of the simulated
+    machine."""
     tag = f"localhost/gpufleet-base:{_base_version()}"
     with exclusive(cache / "images", "base"):
         if engine.has_image(tag):
-            return
+            return tag
         archive = cache / "images" / f"base-{_base_version()}.tar"
         if not archive.exists():
             progress("building the base image (about a minute, once)")
             _bootstrap(machine_sources(), archive)
         progress("loading the base image")
         engine("import", "--change", f"LABEL {LABEL}.image=1", archive, tag)
+    return tag
 
 
 def _bootstrap(sources: AptSources, archive: Path) -> None:

@@ -81,7 +81,7 @@ def codes_of_hosts() -> set[str]:
 
 
 def test_every_check_and_code_is_documented() -> None:
-    text = (CHECKS.parents[1] / "docs/how-to/verify.md").read_text()
+    text = (CHECKS.parents[1] / "docs/reference/checks.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| (GF7\d\d) \|", text, re.M))
     assert set(rows) == set(all_checks())
     codes = codes_of_hosts()

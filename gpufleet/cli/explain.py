@@ -1,0 +1,62 @@
+"""`gpufleet explain`: what a finding means and what to do, by its code."""
+
+from __future__ import annotations
+
+import importlib
+import textwrap
+from pathlib import Path
+from types import ModuleType
+
+import click
+
+import gpufleet
+from gpufleet.core.documentation import address_of
+from gpufleet.core.findings import KINDS, Kind
+
+SANDBOX = "GF6"  # codes of a distribution of its own
+WIDTH = 80
+
+
+@click.command()
+@click.argument("codes", metavar="CODE...", nargs=-1, required=True)
+def explain(codes: tuple[str, ...]) -> None:
+    """Explain findings by their codes, such as GF112.
+
+    Prints what each means, what to do, and its address in the documentation. In braces is what a
+    run fills in.
+
+    Exit status: 0 every code is known; 2 usage error.
+    """
+    finding_modules(gpufleet)
+    wanted = [code.upper() for code in codes]
+    for code in wanted:
+        if code not in KINDS and not code.startswith(SANDBOX):
+            raise click.UsageError(
+                f"No finding has the code {code}. Codes are GF and three digits."
+            )
+    click.echo("\n\n".join(_entry(code) for code in wanted))
+
+
+def finding_modules(package: ModuleType) -> list[ModuleType]:
+    """The findings of every room of a package; importing them declares them in KINDS."""
+    root = Path(package.__path__[0])
+    found = []
+    for path in sorted({*root.rglob("findings.py"), *root.rglob("findings/*.py")}):
+        parts = path.relative_to(root.parent).with_suffix("").parts
+        found.append(importlib.import_module(".".join(parts).removesuffix(".__init__")))
+    return found
+
+
+def meaning(kind: Kind) -> tuple[str, str]:
+    """What a kind of finding means, and what to do, with placeholders in braces."""
+    texts = (kind.description or kind.message, kind.advice or kind.remedy)
+    message, remedy = (text.replace("{{", "{").replace("}}", "}") for text in texts)
+    return message, remedy
+
+
+def _entry(code: str) -> str:
+    if code not in KINDS:
+        return f"{code} is a finding of the sandbox\n\n{address_of(code)}"
+    kind = KINDS[code]
+    body = "\n\n".join(textwrap.fill(text, WIDTH) for text in meaning(kind))
+    return f"{code} {kind.severity.value}: {kind.title}\n\n{body}\n\n{address_of(code)}"
