@@ -65,7 +65,7 @@ def page(
         rows = [*creation.phases, ("together", creation.ours), ("script", creation.typed)]
         lines = [(name, digits(seconds)) for name, seconds in rows]
         parts += [f"## Cluster on {creation.hosts} bare hosts", CREATION, table(head, lines)]
-    parts += ["## Budget", "```\n" + "\n".join(str(verdict) for verdict in verdicts) + "\n```"]
+    parts += ["## Budget", "```text\n" + "\n".join(str(verdict) for verdict in verdicts) + "\n```"]
     return "\n\n".join(parts) + "\n"
 
 
