@@ -21,8 +21,13 @@ ROOT = Path(__file__).resolve().parents[2]
 FILES = re.compile(r"\b(?:deploys|inventories)/[\w/-]+\.py\b")
 INLINE = re.compile(r"`([^`\n]+)`")
 MAKE = re.compile(r"^make ([a-z][a-z-]*)")
-COMMAND = re.compile(r"(?:^|[\s(=])(gpufleet|pyinfra) ([^|;&#()…]*)")
+COMMAND = re.compile(r"(?:^|[\s(=]|\bbin/)(gpufleet|pyinfra) ([^|;&#()…]*)")
+OPTION = re.compile(r"`(--[a-z][a-z-]*)[^`]*`")
 USERS_OWN = ("inventories/mine.py",)  # the name of an example
+OF_OTHERS = {  # options of programs that the same sentence names: containerd, docker, pip, pipx, yum
+    "--assumeno", "--config", "--config-file", "--downloadonly", "--extra-index-url", "--force",
+    "--insecure-port", "--validate",
+}  # fmt: skip
 
 
 def texts() -> dict[str, str]:
@@ -102,10 +107,30 @@ def test_what_a_text_names_is_there(name: str) -> None:
     assert not wrong
 
 
+def options(command: click.Command) -> set[str]:
+    """The options of a command and of those below it."""
+    found = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        below = (command.get_command(context, name) for name in command.list_commands(context))
+        found |= {option for each in below if each for option in options(each)}
+    return found
+
+
+def test_an_option_that_a_page_names_alone_is_there() -> None:
+    pages = [text for name, text in texts().items() if name.endswith(".md")]
+    named = {option for text in pages for option in OPTION.findall(text)}
+    assert len(named) > 20
+    known = options(main) | options(pyinfra()) | {"--help", "--version"}
+    assert named - known - OF_OTHERS == set()
+    assert OF_OTHERS <= named
+
+
 def test_the_check_sees_what_is_not_there() -> None:
     assert FILES.findall("run deploys/not_there.py again") == ["deploys/not_there.py"]
     assert list(code("see `make nothing`\n\n    gpufleet up\n")) == ["make nothing", "gpufleet up"]
     assert wrong_words("gpufleet", "downgrade inventories/prod.py") == ["gpufleet downgrade"]
     assert wrong_words("gpufleet", "doctor INVENTORY --fleet") == ["gpufleet … doctor --fleet"]
+    assert COMMAND.findall(".venv/bin/gpufleet up x") == [("gpufleet", "up x")]
     assert wrong_words("gpufleet", "catalog charts --kubernetes 1.18") == []
     assert wrong_words("pyinfra", "-y prod.py a.py --limt x") == ["pyinfra … pyinfra --limt"]

@@ -1,0 +1,72 @@
+"""`make docs-site`: strict, with checked links, and nothing that a browser loads from elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from documents import ROOT, documents
+
+OUTSIDE = re.compile(r"<(?:link|script|img|iframe|source)\b[^>]*(?:href|src)=\"?https?:", re.I)
+STYLE = re.compile(r"@import\s|url\(\s*[\"']?https?:")
+PAGES = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md"}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as the Makefile does, without a network where the machine allows that."""
+    folder = tmp_path_factory.mktemp("site")
+    words = [Path(sys.executable).with_name("mkdocs"), "build", "--strict", "--site-dir", folder]
+    unshare = ["unshare", "--map-root-user", "--net"]
+    alone = (
+        shutil.which("unshare") and not subprocess.run([*unshare, "true"], check=False).returncode
+    )
+    done = subprocess.run(
+        [*(unshare if alone else ()), *words],
+        cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.mark.extended
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 80
+    assert [page.name for page in pages if OUTSIDE.search(page.read_text())] == []
+    styles = sorted(site.rglob("*.css"))
+    assert styles
+    assert [style.name for style in styles if STYLE.search(style.read_text())] == []
+
+
+@pytest.mark.extended
+def test_every_document_is_a_page_and_every_finding_has_its_place(site: Path) -> None:
+    for page in documents():
+        inside = PAGES.get(page) or page.removeprefix("docs/").replace("README", "index")
+        if not inside.startswith(("roles/", "sandbox/")):
+            assert (site / inside).with_suffix(".html").is_file(), page
+    text = (site / "reference/findings.html").read_text()
+    codes = re.findall(r"^### (GF\d+)$", documents()["docs/reference/findings.md"], re.M)
+    assert codes
+    assert [code for code in codes if f'id="{code.lower()}"' not in text] == []
+
+
+@pytest.mark.extended
+def test_files_of_the_repository_are_beside_the_pages(site: Path) -> None:
+    example = "templates/examples/vector-add.yaml"
+    copied = (site / "files" / example).read_text()
+    assert copied == (ROOT / example).read_text()
+    assert f"../files/{example}" in (site / "how-to/gpu-cluster.html").read_text()
+
+
+def test_loading_from_elsewhere_is_seen() -> None:
+    assert OUTSIDE.search('<script src="https://unpkg.com/mermaid"></script>')
+    assert OUTSIDE.search("<link rel=stylesheet href=http://fonts.example.com/a.css>")
+    assert not OUTSIDE.search('<a href="https://example.com">')
+    assert STYLE.search("a{b:url(https://example.com/c.woff)}")
