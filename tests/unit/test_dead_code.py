@@ -25,6 +25,9 @@ CALLED_BY_OTHERS = {
     "operation_host_success",
     "operation_host_error",
     "ssh_paramiko_connect_kwargs",  # pyinfra, of an inventory
+    "on_config",  # mkdocs, of hooks
+    "on_files",
+    "on_page_markdown",
     "FIELDS",  # what the tests of dashboards go through
 }
 

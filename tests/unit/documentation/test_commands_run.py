@@ -18,6 +18,7 @@ from documents import ROOT, commands
 from gpufleet.cli import main
 from gpufleet.cli.completion import SHELLS
 from gpufleet.core.findings import KINDS
+from scripts.generate_docs import finding_modules
 
 QUERIES = re.compile(r"^gpufleet (catalog .*)$")
 
@@ -107,5 +108,6 @@ def test_a_code_that_does_not_exist_is_wrong_usage() -> None:
 
 
 def test_every_address_is_a_heading_of_the_page() -> None:
+    finding_modules()
     page = (ROOT / "docs/reference/findings.md").read_text()
     assert {*KINDS} == set(re.findall(r"^### (GF\d{3})$", page, re.MULTILINE))
