@@ -58,8 +58,9 @@ def ssh_config(target: Target, socket: Path) -> str:
     for key in SECRETS:
         if target.data.get(key):
             raise Unusable(f"{key} is set, and the checks log in by key or agent only")
-    lines = ["Host *"]
-    if ssh_name(target) == "host":
+    name = ssh_name(target)
+    lines = [f"Host {name}"]  # and no bastion: it has what the user's own file says of it
+    if name == "host":
         lines.append(f"  HostName {_quoted(target.data.get('ssh_hostname') or target.name)}")
     lines += [
         f"  {option} {_quoted(_path(value) if key in PATHS else value)}"
@@ -78,6 +79,8 @@ def ssh_config(target: Target, socket: Path) -> str:
         "  ServerAliveInterval 5",
         "  ServerAliveCountMax 4",
         # The first value of an option wins: what the inventory says, then the user's own file.
+        "Host *",
+        "  BatchMode yes",
         f"  Include {_quoted(_path(own or '~/.ssh/config'))}",
     ]
     return "\n".join(lines) + "\n"

@@ -33,7 +33,7 @@ def test_options_come_from_the_data_of_pyinfra() -> None:
     )
     lines = [line.strip() for line in text.splitlines()]
     assert lines[:6] == [
-        "Host *",
+        "Host 127.0.0.1",
         'Port "2201"',
         'User "root"',
         'IdentityFile "/a key"',
