@@ -74,7 +74,6 @@ def ssh_config(target: Target, socket: Path) -> str:
     lines += [
         f"  StrictHostKeyChecking {_quoted(strict)}",
         f"  ControlPath {_quoted(socket)}",
-        "  BatchMode yes",
         "  LogLevel ERROR",
         "  ServerAliveInterval 5",
         "  ServerAliveCountMax 4",
