@@ -59,7 +59,7 @@ def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]
     shutil.copytree(Path(ensurepip.__file__).parent, folder / "base" / "ensurepip")
     text = f"FROM {host}\nCOPY ensurepip /usr/lib/{PYTHON}/ensurepip\n"
     (folder / "base" / "Containerfile").write_text(text)
-    engine("build", *limits, "--tag", BASE, folder / "base", timeout=300)
+    engine("build", *once(engine), *limits, "--tag", BASE, folder / "base", timeout=300)
     (folder / "wheels").mkdir()
     for package in needed("gpufleet"):
         repack(package, folder / "wheels")
@@ -68,9 +68,14 @@ def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]
     engine("rmi", "--force", IMAGE, BASE, check=False)
 
 
+def once(engine: Engine) -> list[str]:
+    """Options of a build that leaves no images of its steps behind."""
+    return ["--layers=false"] if engine.name == "podman" else []
+
+
 def build(engine: Engine, wheels: Path, limits: list[str]) -> None:
     """`make image`, with the wheels of a folder in place of an index."""
-    options = ["--network", "none", "--volume", f"{wheels}:/wheels:ro", *limits]
+    options = ["--network", "none", "--volume", f"{wheels}:/wheels:ro", *once(engine), *limits]
     options += ["--build-arg", f"BASE={BASE}"]
     options += ["--build-arg", "PIP_OPTIONS=--no-index --find-links /wheels"]
     done = subprocess.run(
