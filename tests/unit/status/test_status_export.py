@@ -68,7 +68,7 @@ def test_a_schema_refuses_what_it_does_not_know(schema: dict[str, object]) -> No
 def test_the_schemas_and_the_page_have_every_flag() -> None:
     assert tuple(SCHEMA["$defs"]["flag"]["enum"]) == FLAGS
     assert tuple(DOCTOR["$defs"]["flag"]["enum"]) == FLAGS
-    page = (ROOT / "docs/status.md").read_text()
+    page = (ROOT / "docs/how-to/status.md").read_text()
     assert [flag for flag in FLAGS if f"| `{flag}` |" not in page] == []
 
 
