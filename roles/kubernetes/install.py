@@ -11,7 +11,7 @@ from gpufleet.kubernetes.access import leads_elsewhere
 from gpufleet.kubernetes.conclude import conclude, conclude_k3s
 from gpufleet.kubernetes.job import kubernetes_job
 from gpufleet.kubernetes.k3s.plan import K3sPlan
-from gpufleet.kubernetes.operations import control_planes, images, joining
+from gpufleet.kubernetes.operations import control_planes, images, joining, k3s
 from gpufleet.kubernetes.plan import (
     KubernetesPlan,
 )
@@ -22,7 +22,6 @@ from gpufleet.node.operations.node import Node
 from gpufleet.packages.operations import repository
 from gpufleet.packages.operations import transaction as packages
 from gpufleet.role.result import RoleResult
-from gpufleet.roles.kubernetes.k3s import steps
 from gpufleet.toolkit import operations as runtimes
 
 
@@ -39,7 +38,17 @@ def install(node: Node) -> None:
 
 @role("Kubernetes")
 def _apply_k3s(node: Node, plan: K3sPlan) -> None:
-    steps(node, plan)
+    """The container toolkit is there by now: k3s finds its runtime when it starts."""
+    path, access = node.settings.of(KUBERNETES).kubeconfig, k3s.access_command(plan)
+    k3s.begin("Begin to make the host a node", plan)
+    k3s.install("Install k3s and its images", plan.missing)
+    files.write("Write the configuration of k3s", node.facts, plan.files)
+    k3s.restart("Restart k3s", plan)
+    k3s.start("Start the server", plan)
+    k3s.join("Join the cluster", plan)
+    k3s.wait_ready("Wait until the node is Ready", plan)
+    joining.fetch_access("Write the kubeconfig", plan, path, access)
+    provenance.record("Record what was installed", node, lambda: conclude_k3s(node.facts, plan))
 
 
 def _settled(node: Node, plan: KubernetesPlan | K3sPlan) -> bool:

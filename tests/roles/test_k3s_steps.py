@@ -68,7 +68,7 @@ class Run:
 
 
 def apply(plan: K3sPlan, kubeconfig: str | None = None) -> None:
-    """The steps of roles/kubernetes/k3s.py, without the record."""
+    """The steps of roles/kubernetes/install.py, without the record."""
     k3s.begin("Begin", plan)
     k3s.install("Install", plan.missing)
     files.write("Write", bare(), plan.files)
