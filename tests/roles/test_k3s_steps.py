@@ -6,6 +6,7 @@ import base64
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,15 +18,19 @@ from pyinfra.api.deploy import add_deploy
 from pyinfra.api.operations import run_ops
 from pyinfra.connectors.fake import FakeConnector
 
-from gpufleet.host import files
+from gpufleet.facts.model import NodeFacts
 from gpufleet.kubernetes.access import authorities
 from gpufleet.kubernetes.k3s.plan import K3sPlan
-from gpufleet.kubernetes.operations import joining, k3s
+from gpufleet.kubernetes.operations import k3s
+from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.removal import KubernetesRemoval
+from gpufleet.node.operations import provenance
+from gpufleet.role.result import RoleResult
+from gpufleet.roles.kubernetes.install import install
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import framed_lines
 from tests.unit.kubernetes.cluster_hosts import PLANE, WORKER
-from tests.unit.kubernetes.test_k3s_plan import VERSION, a_node, bare, plan_of
+from tests.unit.kubernetes.test_k3s_plan import DIGESTS, IMAGES, VERSION, a_node, bare, plan_of
 from tests.unit.kubernetes.test_kubeadm_files import ADMIN
 
 TOKEN = "K10ca::abcdef.0123456789abcdef"
@@ -55,7 +60,8 @@ class Run:
             "gpufleet-k3s_token": framed_lines(ANSWER),
             "gpufleet-k3s_access": framed_lines(yaml.safe_dump(ADMIN)),
         }
-        hosts = [(f"@fake/{name}", {"fake_responses": answers}) for name in plans]
+        quick = {"fake_delay": 0.0, "fake_delay_jitter": 0.0}
+        hosts = [(f"@fake/{name}", {**quick, "fake_responses": answers}) for name in plans]
         state = State(Inventory((hosts, {})), Config())
         RunReport(state)
         connect_all(state)
@@ -67,16 +73,23 @@ class Run:
         return [call.split()[0] for call in self.calls if call.endswith(f" {name}")]
 
 
-def apply(plan: K3sPlan, kubeconfig: str | None = None) -> None:
-    """The steps of roles/kubernetes/install.py, without the record."""
-    k3s.begin("Begin", plan)
-    k3s.install("Install", plan.missing)
-    files.write("Write", bare(), plan.files)
-    k3s.restart("Restart", plan)
-    k3s.start("Start", plan)
-    k3s.join("Join", plan)
-    k3s.wait_ready("Wait", plan)
-    joining.fetch_access("Access", plan, kubeconfig, k3s.access_command(plan))
+@pytest.fixture(autouse=True)
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[RoleResult]:
+    """What the role would record; writing it has tests of its own."""
+    found: list[RoleResult] = []
+    monkeypatch.setattr(provenance, "record", lambda title, node, result: found.append(result()))
+    monkeypatch.setattr(provenance, "is_current", lambda node, result: True)
+    return found
+
+
+def apply(plan: K3sPlan, kubeconfig: str | None = None, facts: NodeFacts | None = None) -> None:
+    """The role's installation."""
+    settings = SimpleNamespace(kubeconfig=kubeconfig)
+    node = SimpleNamespace(
+        plan=SimpleNamespace(of=lambda _: plan), facts=facts or bare(),
+        settings=SimpleNamespace(of=lambda _: settings),
+    )  # fmt: skip
+    install(node)  # type: ignore[arg-type]
 
 
 def agent(**more: Any) -> K3sPlan:
@@ -84,11 +97,15 @@ def agent(**more: Any) -> K3sPlan:
 
 
 def test_a_server_starts_and_an_agent_joins_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, recorded: list[RoleResult]
 ) -> None:
     path = tmp_path / "kubeconfig"
     plans = {"cp-01": plan_of(bare(), PLANE), "gpu-01": agent()}
     run = Run(monkeypatch, plans, lambda plan: apply(plan, str(path)))
+    (result, _) = recorded
+    assert isinstance(result.entry, KubernetesEntry)
+    assert (result.entry.distribution, result.entry.version) == ("k3s", VERSION)
+    assert result.entry.k3s == {name: DIGESTS[name] for name in ("k3s", IMAGES)}
     first = ["touch", "k3s_put", "k3s_put", "receive", "put_files"]
     assert run.of("cp-01") == [*first, "k3s_start", "k3s_token", "k3s_ready", "k3s_access"]
     assert run.of("gpu-01") == [*first, "receive", "receive", "k3s_start", "k3s_ready"]
