@@ -15,7 +15,7 @@ export GPUFLEET_TEST_KUBERNETES=${GPUFLEET_TEST_KUBERNETES:-${minors[*]}}
 
 mkdir -p build
 words=(--for-tests)
-[ "$what" = fast ] || words+=(--real --stack)
+[ "$what" = fast ] || words+=(--real --stack --kubernetes 1.32) # the older minor of tests/hosts/test_kubeadm.py
 for minor in $GPUFLEET_TEST_KUBERNETES; do words+=(--kubernetes "$minor"); done
 builder='' types=''
 stop() { # what is still at work beside the tests

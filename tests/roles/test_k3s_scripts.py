@@ -98,7 +98,7 @@ def test_a_file_with_another_sha256_is_not_installed(tmp_path: Path) -> None:
     assert not part.exists()
 
 
-def start(folder: Path, version: str = VERSION, active: int = 0, seconds: str = "1",
+def start(folder: Path, version: str = VERSION, active: int = 0, seconds: str = "0",
           ) -> subprocess.CompletedProcess[str]:  # fmt: skip
     notes = (str(folder / "begun"), str(folder / "joined"))
     words = ("GF924 late", "GF923 other", *notes, "k3s.service", version, seconds)
@@ -128,7 +128,7 @@ def test_a_k3s_that_does_not_join_is_explained_without_secrets(tmp_path: Path, a
 
 @pytest.mark.parametrize("active", [0, 3])
 def test_a_node_that_does_not_restart_stays_one(tmp_path: Path, active: int) -> None:
-    words = ("GF926 no", "k3s.service", "1")
+    words = ("GF926 no", "k3s.service", "0")
     done = carry_out(tmp_path, "k3s_restart", *words, active=active)
     assert done.returncode == int(active > 0)
     assert done.stderr == ("GF926 no\n  | no default route\n" if active else "")
@@ -166,7 +166,7 @@ def test_the_access_has_an_address_that_others_reach(tmp_path: Path) -> None:
 
 def test_a_node_that_does_not_become_ready_is_explained(tmp_path: Path) -> None:
     ready = tmp_path / "ready"
-    done = carry_out(tmp_path, "k3s_ready", "GF949 late", "1", str(ready))
+    done = carry_out(tmp_path, "k3s_ready", "GF949 late", "0", str(ready))
     assert done.stderr.splitlines() == ["GF949 late", "  | False the network is not ready"]
     assert not ready.exists()
 
