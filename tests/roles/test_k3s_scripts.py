@@ -22,7 +22,7 @@ case "$*" in
     --version) printf '%s\\n' '"""
     + REPORTED
     + """' ;;
-    'token create'*) echo K10ca::abcdef.0123456789abcdef ;;
+    'token create'*) echo a warning; echo K10ca::abcdef.0123456789abcdef ;;
     *jsonpath*InternalIP*) printf '10.0.0.7\\n' ;;
     *'get node'*) printf 'False the network is not ready' ;;
 esac
@@ -124,6 +124,15 @@ def test_a_k3s_that_does_not_join_is_explained_without_secrets(tmp_path: Path, a
     assert done.returncode == 1
     assert done.stderr.splitlines() == ["GF924 late", "  | no default route"]
     assert ((tmp_path / "begun").exists(), (tmp_path / "joined").exists()) == (True, False)
+
+
+@pytest.mark.parametrize(("version", "status"), [(VERSION, 0), ("v1.32.3+k3s1", 1)])
+def test_a_node_without_a_record_stays_at_its_version(
+    tmp_path: Path, version: str, status: int
+) -> None:
+    done = carry_out(tmp_path, "k3s_same", "GF909 no", version)
+    assert done.returncode == status
+    assert done.stderr.startswith("GF909 no\n  | k3s version" if status else "")
 
 
 @pytest.mark.parametrize("active", [0, 3])

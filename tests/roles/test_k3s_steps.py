@@ -29,6 +29,7 @@ from gpufleet.role.result import RoleResult
 from gpufleet.roles.kubernetes.install import install
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import framed_lines
+from tests.unit.hosts import record_of
 from tests.unit.kubernetes.cluster_hosts import PLANE, WORKER
 from tests.unit.kubernetes.test_k3s_plan import DIGESTS, IMAGES, VERSION, a_node, bare, plan_of
 from tests.unit.kubernetes.test_kubeadm_files import ADMIN
@@ -132,6 +133,13 @@ def test_a_node_is_restarted_where_its_files_change(monkeypatch: pytest.MonkeyPa
     plan = plan_of(a_node(), registry_mirrors=mirrors)
     run = Run(monkeypatch, {"cp-01": plan}, apply)
     assert run.calls == ["receive cp-01", "put_files cp-01", "k3s_restart cp-01"]
+
+
+def test_a_node_without_a_record_is_asked_for_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(replace(a_node(), provenance=record_of()))
+    assert plan.joined
+    run = Run(monkeypatch, {"cp-01": plan}, apply)
+    assert run.of("cp-01") == ["k3s_same", "k3s_put", "k3s_put", "k3s_restart"]
 
 
 def test_a_converged_node_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

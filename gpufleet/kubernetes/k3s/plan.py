@@ -102,30 +102,20 @@ def plan_k3s(
     """The plan of one host, and findings. Never raises."""
     facts, known, place = context.facts, catalog.kubernetes, context.place
     part: Part = "control-plane" if CONTROL_PLANE in place.groups else "worker"
-    entry = facts.provenance.entry(KubernetesEntry)
-    paths = facts.cluster_host.paths
     version = settings.version or ""
-    problems = list(_choice(settings, known, facts))
+    problems = tuple(_choice(settings, known, facts))
     if problems:
-        return None, tuple(problems)
+        return None, problems
+    entry, paths = facts.provenance.entry(KubernetesEntry), facts.cluster_host.paths
     release = tuple(_release(settings, known, facts))
     joined = {JOINED, STATE} <= paths
     reset = BEGUN in paths or (JOINED in paths and not joined)
-    problems += _obstacles(known, facts, version, part, ours=not paths.isdisjoint(OURS))
-    problems += apart(context)
-    problems += _servers(context)
-    problems += roster(settings, context, part, joined=joined)
-    before = entry.version if entry.exists and entry.distribution == "k3s" else None
-    if joined and before and before != version:
-        problems.append(found.UPGRADE_REFUSED(installed=before, wanted=version))
     leads = part == "control-plane" and place.position == 0
-    if leads and JOINED in paths and not joined:
-        problems.append(found.SERVER_GONE(path=STATE))
     wanted = tuple(node_files(settings, known.k3s, version, part))
     plan = K3sPlan(
         part=part,
         version=version,
-        before=before,
+        before=entry.version if entry.distribution == "k3s" else None,
         release=release,
         missing=_missing(release, {} if reset else entry.k3s),
         wanted_files=wanted,
@@ -141,7 +131,25 @@ def plan_k3s(
         leads=leads,
         initiates=leads and not joined,
     )
-    return plan, tuple(problems)
+    return plan, tuple(_problems(settings, known, context, plan))
+
+
+def _problems(
+    settings: KubernetesSettings, known: Kubernetes, context: RoleContext, plan: K3sPlan
+) -> Iterator[Finding]:
+    """What stops a host that has a plan."""
+    facts, paths = context.facts, context.facts.cluster_host.paths
+    ours = not paths.isdisjoint(OURS)
+    yield from _obstacles(known, facts, plan.version, plan.part, ours=ours)
+    yield from apart(context)
+    planes = context.place.control_planes
+    if len(planes) > 1:
+        yield found.SEVERAL_SERVERS(names=", ".join(planes))
+    yield from roster(settings, context, plan.part, joined=plan.joined)
+    if plan.joined and plan.before and plan.before != plan.version:
+        yield found.UPGRADE_REFUSED(installed=plan.before, wanted=plan.version)
+    if plan.leads and JOINED in paths and not plan.joined:
+        yield found.SERVER_GONE(path=STATE)
 
 
 def _choice(settings: KubernetesSettings, known: Kubernetes, facts: NodeFacts) -> Iterator[Finding]:
@@ -211,12 +219,6 @@ def _missing(
 ) -> tuple[ReleaseFile, ...]:
     """The files that the host's record does not have."""
     return tuple(each for each in release if recorded.get(each.name) != each.sha256)
-
-
-def _servers(context: RoleContext) -> Iterator[Finding]:
-    planes = context.place.control_planes
-    if len(planes) > 1:
-        yield found.SEVERAL_SERVERS(names=", ".join(planes))
 
 
 def changed(distribution: str, facts: NodeFacts) -> Iterator[Finding]:

@@ -34,10 +34,16 @@ def begin(plan: K3sPlan) -> Commands:
     """
     Note that the host is to become a node; reset what an earlier run left.
 
+    A node without a record, of a run that was killed, stays at its version.
+
     + plan: of the host
     """
-    if plan.joined:
+    if plan.joined and not plan.missing:
         host.noop("the host is a node")
+        return
+    if plan.joined:
+        other = found.UPGRADE_REFUSED(installed="of another version", wanted=plan.version)
+        yield script("kubernetes/k3s_same", explain(host.name, other), plan.version)
         return
     if plan.reset:
         yield reset_command(plan.network)
