@@ -210,6 +210,14 @@ def test_a_version_of_k3s_is_none_of_kubeadm() -> None:
     assert codes(node_of(bare(), distribution="kubeadm")) == ["GF903"]
 
 
+@pytest.mark.parametrize(("version", "found"), [
+    ("v1.31.9+k3s1", []), ("v1.32.9+k3s1", []), ("v1.33.0+k3s1", ["GF961"]),
+])  # fmt: skip
+def test_an_agent_is_no_newer_than_its_server(version: str, found: list[str]) -> None:
+    plan, own = plan_of(bare(), WORKER, version=version), settings_of()
+    assert [each.code for each in ROLE.beside(plan, own, bare(), a_node())] == found
+
+
 def test_the_ports_of_a_gate_are_read() -> None:
     assert 6444 in ROLE.ports(settings_of())
 
