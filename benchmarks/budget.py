@@ -12,6 +12,7 @@ from benchmarks.stats import Verdict, at_most, growth
 
 FLOOR_TIMES = 1.3
 FLOOR_AT = 40
+STATUS_TIMES = 3.0
 CPU_TIMES = 1.5
 COMMANDS = 1
 MEMORY = 200.0  # MiB
@@ -39,7 +40,7 @@ def verdicts(
     lines = [_commands(row) for row in converged]
     for row in converged:
         if row.hosts == FLOOR_AT:
-            lines += [_floor(row), _memory(row)]
+            lines += [_floor(row), _status(row), _memory(row)]
     lines += _per_host(converged)
     for each in first:
         if each.driver != IMITATION:
@@ -60,6 +61,12 @@ def _floor(row: Converged) -> Verdict:
     limit = FLOOR_TIMES * row.floor.middle + row.start.middle
     budget = f"converged, {row.hosts} hosts, within {FLOOR_TIMES}x the floor + interpreter start"
     return at_most(budget, row.ours.middle, limit, "s", f"Profile it: {PROFILE}.")
+
+
+def _status(row: Converged) -> Verdict:
+    budget = f"gpufleet status, {row.hosts} hosts, within {STATUS_TIMES:.0f}x the floor"
+    limit = STATUS_TIMES * row.floor.middle
+    return at_most(budget, row.status.middle, limit, "s", f"Profile it: {PROFILE}.")
 
 
 def _memory(row: Converged) -> Verdict:

@@ -23,6 +23,7 @@ class Converged:
 
     hosts: int
     ours: Summary
+    status: Summary  # `gpufleet status`
     floor: Summary
     start: Summary
     ours_cpu: Summary
@@ -38,16 +39,17 @@ def measure(
     ansible: Ansible | None,
     progress: Callable[[str], None],
 ) -> Converged:
-    """Time the three programs in turn, so that what else the machine does meets all of them."""
+    """Time the programs in turn, so that what else the machine does meets all of them."""
     programs.floor(hosts)  # not counted: the first connections find cold caches
     before = commands_run(hosts)
     programs.gpu_node()
     commands = max(after - was for after, was in zip(commands_run(hosts), before, strict=True))
-    rounds: dict[str, list[Run]] = {"start": [], "floor": [], "ours": []}
+    rounds: dict[str, list[Run]] = {"start": [], "floor": [], "ours": [], "status": []}
     for number in range(ROUNDS):
         rounds["start"].append(programs.start())
         rounds["floor"].append(programs.floor(hosts))
         rounds["ours"].append(programs.gpu_node())
+        rounds["status"].append(programs.status())
         progress(
             f"{len(hosts)} hosts, round {number + 1} of {ROUNDS}: "
             f"floor {rounds['floor'][-1].wall:.2f} s, gpufleet {rounds['ours'][-1].wall:.2f} s"
@@ -55,6 +57,7 @@ def measure(
     return Converged(
         hosts=len(hosts),
         ours=_walls(rounds["ours"]),
+        status=_walls(rounds["status"]),
         floor=_walls(rounds["floor"]),
         start=_walls(rounds["start"]),
         ours_cpu=Summary.of([run.cpu for run in rounds["ours"]]),

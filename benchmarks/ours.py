@@ -13,6 +13,7 @@ from gpufleet.facts.script import gather_command
 from gpufleet_sandbox.host import Host
 
 PYINFRA = Path(sys.executable).with_name("pyinfra")
+GPUFLEET = Path(sys.executable).with_name("gpufleet")
 COMMAND = ("-y", "inventories/sandbox.py", "deploys/gpu_node.py")
 
 
@@ -47,6 +48,11 @@ class Programs:
     def provision(self) -> None:
         """gpu_node on hosts some of which are bare."""
         timed(self.words, log=self.work / "provision.log", env=self.env)
+
+    def status(self) -> Run:
+        """`gpufleet status --drift`: RunFailed where a host is not as it should be."""
+        words = [GPUFLEET, "status", "inventories/sandbox.py", "--drift"]
+        return timed(words, log=self.work / "status.log", env=self.env)
 
     def start(self) -> Run:
         """What the interpreter and pyinfra's imports take: `pyinfra --version`."""

@@ -86,7 +86,8 @@ timed: what the hosts compute counts for all three. Start, floor and gpufleet ru
 - **Debian's driver**: the archive's real packages and DKMS's real build, on a host whose kernel
   is the archive's (`driver_source = "distro"`); without the toolkit, which Debian has not."""
 
-_HEAD = ("hosts", "gpufleet", "floor", "interpreter start", "Ansible", "commands per host")
+_HEAD = ("hosts", "gpufleet", "gpufleet status", "floor", "interpreter start", "Ansible",
+         "commands per host")  # fmt: skip
 _RATIO_HEAD = (
     "hosts", "gpufleet / floor", "less the start", "Ansible / gpufleet",
     "CPU s: gpufleet", "CPU s: floor", "memory, MiB",
@@ -106,8 +107,8 @@ _FIRST_HEAD = ("driver", "hosts", "gpufleet, s", "apt alone, s", "ratio", "diffe
 
 def _row(row: Converged) -> list[str]:
     ansible = _counted(row.ansible) if row.ansible else "not run"
-    times = [_counted(row.ours), _counted(row.floor), _counted(row.start), ansible]
-    return [str(row.hosts), *times, str(row.commands)]
+    times = map(_counted, (row.ours, row.status, row.floor, row.start))
+    return [str(row.hosts), *times, ansible, str(row.commands)]
 
 
 def _counted(summary: Summary) -> str:

@@ -26,6 +26,7 @@ def seconds(*values: float) -> Summary:
 ROW = Converged(
     hosts=40,
     ours=seconds(2.9),
+    status=seconds(6.0),
     floor=seconds(2.0),
     start=seconds(0.3),
     ours_cpu=seconds(2.49),
@@ -48,6 +49,12 @@ def test_the_floor_and_a_third_and_the_start_are_allowed() -> None:
     assert missed(ROW) == []
     (budget,) = missed(replace(ROW, ours=seconds(2.91)))
     assert budget == "converged, 40 hosts, within 1.3x the floor + interpreter start"
+
+
+def test_a_status_of_the_fleet_may_take_three_times_the_floor() -> None:
+    assert missed(replace(ROW, status=seconds(6.01))) == [
+        "gpufleet status, 40 hosts, within 3x the floor"
+    ]
 
 
 def test_wall_time_and_memory_have_a_budget_at_40_hosts_only() -> None:
