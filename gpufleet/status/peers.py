@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from gpufleet.status import findings
 from gpufleet.status.models import Note, Row
 
-LEAST = 3  # hosts: of two nobody knows which one is the exception
 Key = Callable[[Row], str]
 OF_MODEL: dict[str, Key] = {
     "The number of GPUs": lambda row: str(row.gpus),
@@ -37,15 +36,15 @@ def compared(rows: Sequence[Row]) -> tuple[Row, ...]:
 def _alike(rows: Sequence[Row], key: Key) -> list[list[Row]]:
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        if row.reached and row.model:
+        if row.model:  # a host that was not reached has none
             groups[key(row)].append(row)
-    return [members for members in groups.values() if len(members) >= LEAST]
+    return list(groups.values())
 
 
 def _outliers(rows: Sequence[Row], keys: dict[str, Key]) -> Iterator[tuple[str, Note]]:
     for what, key in keys.items():
         (usual, share), *_ = Counter(map(key, rows)).most_common(1)
-        if share * 2 <= len(rows):
+        if share * 2 <= len(rows):  # of two hosts nobody knows which one is the exception
             continue
         for row in rows:
             if key(row) != usual:

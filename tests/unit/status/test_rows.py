@@ -98,6 +98,8 @@ def test_the_toolkit_and_the_distribution_are_judged() -> None:
     assert found.toolkit == "1.17.4"
     assert codes(found, "vulnerable") == ["GF161"]
     assert "1.17.4 is installed; the newest in the catalog is 1.20.1" in text(found, "behind")
+    newest = Package(package.name, "1.20.1-1", "amd64")
+    assert codes(row(bare(packages={package.name: newest})), "behind") == []
     old = row(bare(os=OsRelease("ubuntu", "18.04")))
     assert codes(old, "end-of-life") == ["GF103"]
 

@@ -33,6 +33,8 @@ def test_json_fits_its_schema(by: str | None) -> None:
         jsonschema.validate(document, SCHEMA)
         assert document["group_by"] == by
     assert document["time"] == "2026-11-25T09:46:40Z"
+    bare_host = as_json(fleet(HOSTS[1]), NOW)["hosts"]["b"]
+    assert [bare_host[key] for key in ("driver", "toolkit")] == [None, None]
 
 
 def test_the_document_of_doctor_fits_its_schema_and_has_names_as_keys() -> None:
