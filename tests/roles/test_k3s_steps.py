@@ -31,7 +31,7 @@ from gpufleet.run.reporting import RunReport
 from tests.roles.answers import framed_lines
 from tests.unit.hosts import record_of
 from tests.unit.kubernetes.cluster_hosts import PLANE, WORKER
-from tests.unit.kubernetes.test_k3s_plan import DIGESTS, IMAGES, VERSION, a_node, bare, plan_of
+from tests.unit.kubernetes.k3s_hosts import DIGESTS, IMAGES, VERSION, a_node, bare, plan_of
 from tests.unit.kubernetes.test_kubeadm_files import ADMIN
 
 TOKEN = "K10ca::abcdef.0123456789abcdef"

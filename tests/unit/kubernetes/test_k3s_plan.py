@@ -1,4 +1,4 @@
-"""A node by k3s: its files, its plan, and what stops a host. k3s itself has never been run here."""
+"""A node by k3s: its files, its plan, its removal. k3s itself has never been run here."""
 
 from __future__ import annotations
 
@@ -9,95 +9,31 @@ from typing import Any
 
 import pytest
 
-from gpufleet.facts.model import (
-    ClusterHost,
-    Daemon,
-    Listener,
-    ManagedFile,
-    NodeFacts,
-    OsRelease,
-    Service,
-)
-from gpufleet.kubernetes.conclude import conclude_k3s
 from gpufleet.kubernetes.k3s.config import node_files
-from gpufleet.kubernetes.k3s.plan import STATE, K3sPlan
-from gpufleet.kubernetes.notes import BEGUN, JOINED, READY
+from gpufleet.kubernetes.k3s.plan import STATE
+from gpufleet.kubernetes.notes import BEGUN
 from gpufleet.kubernetes.role import ROLE
-from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.plan import NodePlan, plan_node, steps
+from gpufleet.node.plan import NodePlan, steps
 from gpufleet.node.removal import plan_removal
 from gpufleet.node.settings import load_settings
-from gpufleet.role.place import Place
-from tests.unit.hosts import bare_host, record_of
-from tests.unit.kubernetes.cluster_hosts import PLANE, ROOM, WORKER, codes, joined
+from tests.unit.hosts import record_of
+from tests.unit.kubernetes.cluster_hosts import PLANE, WORKER, codes, joined
+from tests.unit.kubernetes.k3s_hosts import (
+    FULL,
+    IMAGES,
+    K3S,
+    VERSION,
+    a_node,
+    bare,
+    data,
+    node_of,
+    plan_of,
+    settings_of,
+    with_paths,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
-K3S = "/etc/rancher/k3s"
-VERSION = "v1.32.2+k3s1"
-IMAGES = "k3s-airgap-images-amd64.tar.zst"
-DIGESTS = {"k3s": "a" * 64, IMAGES: "b" * 64, "k3s-arm64": "c" * 64}
-MIRROR = {"k3s_url": "https://mirror.example.com/k3s", "k3s_sha256": DIGESTS}
-FULL: dict[str, Any] = {
-    "labels": {"rack": "r7", "example.com/zone": "b"},
-    "taints": ["gpu=h100:NoSchedule"],
-    "endpoint": "k8s.lab.example.com",
-    "registry_mirrors": {"docker.io": "https://mirror.example.com/v2/docker.io"},
-    "k3s_config": {"default-runtime": "nvidia", "disable": ["traefik"]},
-    "k3s_containerd": '[plugins."io.containerd.cri.v1.images"]\n  max_concurrent_downloads = 5',
-}
-OFFERED = {"distribution": "k3s", "version": VERSION, **MIRROR}
-
-
-def with_paths(*paths: str) -> ClusterHost:
-    return replace(ROOM, paths=frozenset(paths))
-
-
-def data(**more: Any) -> dict[str, Any]:
-    keys = {"enabled": True, **OFFERED, **more}
-    return {f"kubernetes_{key}": value for key, value in keys.items()}
-
-
-def settings_of(**more: Any) -> KubernetesSettings:
-    settings, problems = load_settings(data(**more))
-    assert settings is not None, problems
-    return settings.of(ROLE)
-
-
-def bare(**changes: Any) -> NodeFacts:
-    """A host without a container runtime: k3s has its own."""
-    return bare_host(**{"cluster_host": ROOM, "runtimes": {}, **changes})
-
-
-def node_of(facts: NodeFacts, place: Place = PLANE, **more: Any) -> NodePlan:
-    settings, problems = load_settings(data(**more))
-    assert settings is not None, problems
-    if place is WORKER:
-        place = replace(place, plane=data(**more))
-    return plan_node(settings, facts, load_catalog(), facts.clock, place=place)
-
-
-def plan_of(facts: NodeFacts, place: Place = PLANE, **more: Any) -> K3sPlan:
-    plan = node_of(facts, place, **more).of(ROLE)
-    assert isinstance(plan, K3sPlan)
-    return plan
-
-
-def a_node(place: Place = PLANE, **more: Any) -> NodeFacts:
-    """The host after a run: files, notes, unit, record."""
-    facts = bare()
-    plan = plan_of(facts, place, **more)
-    done = conclude_k3s(facts, plan)
-    files = {each.path: ManagedFile(each.path, str(each.content), each.mode) for each in plan.files}
-    unit = Service(plan.unit, "loaded", "active", "enabled")
-    return bare(
-        files=files,
-        kubelet=True,
-        services={unit.name: unit},
-        provenance=record_of(kubernetes=done.entry.as_json()),
-        cluster_host=with_paths(JOINED, READY, STATE, f"{K3S}/config.yaml"),
-        listeners=(Listener("::", 10250, Daemon(7, "k3s-server")),),
-    )
 
 
 def written(part: str, version: str = VERSION, **more: Any) -> str:
@@ -165,83 +101,6 @@ def test_a_reset_takes_files_and_release_too() -> None:
     assert plan.missing == plan.release
 
 
-def test_k3s_that_was_removed_by_hand() -> None:
-    """An agent joins again; a server is not begun again unasked."""
-    gone = replace(a_node(WORKER), cluster_host=with_paths(JOINED, READY))
-    plan = plan_of(gone, WORKER)
-    assert (plan.reset, plan.joined, plan.waits) == (True, False, True)
-    assert codes(node_of(gone, WORKER)) == []
-    server = replace(a_node(), cluster_host=with_paths(JOINED, READY))
-    assert codes(node_of(server)) == ["GF927"]
-
-
-GATES: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
-    ({}, {"version": "1.32"}, ["GF902"]),
-    ({}, {"version": None}, ["GF902"]),
-    ({}, {"version": "v1.27.9+k3s1"}, ["GF931"]),
-    ({}, {"version": "v1.28.0+k3s1"}, ["GF931"]),
-    ({}, {"version": "v1.28.1+k3s1"}, []),
-    ({}, {"version": "v1.37.0+k3s1"}, ["GF931"]),
-    ({}, {"version": "v1.36.9+k3s2"}, []),
-    ({}, {"kubelet": {"maxPods": 50}, "etcd_tag": "3.6"}, ["GF907"]),
-    ({}, {"k3s_url": None}, ["GF904"]),
-    ({}, {"k3s_sha256": {}}, ["GF904"]),
-    ({}, {"k3s_sha256": {"k3s-arm64": "c" * 64}}, ["GF904"]),
-    ({"cluster_host": replace(ROOM, cgroups=1)}, {}, []),
-    ({"cluster_host": replace(ROOM, cgroups=1)}, {"version": "v1.35.0+k3s1"}, ["GF932"]),
-    ({"cluster_host": replace(ROOM, swap=("/dev/sda2",))}, {}, []),
-    ({"cluster_host": replace(ROOM, name="gpu_01")}, {}, ["GF939"]),
-    ({"cluster_host": replace(ROOM, processors=1)}, {}, ["GF938"]),
-    ({"cluster_host": with_paths(f"{K3S}/k3s.yaml")}, {}, ["GF940"]),
-    ({"cluster_host": with_paths("/etc/kubernetes/admin.conf")}, {}, ["GF940"]),
-    ({"listeners": (Listener("::", 6443, Daemon(7, "other")),)}, {}, ["GF937"]),
-    ({"listeners": (Listener("127.0.0.1", 6444, Daemon(7, "other")),)}, {}, ["GF937"]),
-    ({"kubelet": True}, {}, ["GF941"]),
-    ({"os": OsRelease("arch", "", (), "", "")}, {}, []),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("facts", "more", "found"), GATES, ids=str)
-def test_gates(facts: dict[str, Any], more: dict[str, Any], found: list[str]) -> None:
-    assert codes(node_of(bare(**facts), **more)) == found
-
-
-def test_a_version_of_k3s_is_none_of_kubeadm() -> None:
-    assert codes(node_of(bare(), distribution="kubeadm")) == ["GF903"]
-
-
-@pytest.mark.parametrize(("version", "found"), [
-    ("v1.31.9+k3s1", []), ("v1.32.9+k3s1", []), ("v1.33.0+k3s1", ["GF961"]),
-])  # fmt: skip
-def test_an_agent_is_no_newer_than_its_server(version: str, found: list[str]) -> None:
-    plan, own = plan_of(bare(), WORKER, version=version), settings_of()
-    assert [each.code for each in ROLE.beside(plan, own, bare(), a_node())] == found
-
-
-def test_the_ports_of_a_gate_are_read() -> None:
-    assert 6444 in ROLE.ports(settings_of())
-
-
-def test_an_architecture_without_a_program_is_refused() -> None:
-    kernel = bare().kernel
-    assert codes(node_of(bare(kernel=replace(kernel, architecture="s390x")))) == ["GF905"]
-    plan = plan_of(bare(kernel=replace(kernel, architecture="aarch64")))
-    assert plan.release[-1].name == "k3s-arm64"
-    assert plan.release[-1].target == "/usr/local/bin/k3s"
-
-
-def test_a_node_stays_with_what_made_it() -> None:
-    assert codes(node_of(a_node(), distribution="kubeadm", version=None)) == ["GF921"]
-    record = record_of(kubernetes={"part": "control-plane", "version": "1.36.3"})
-    assert codes(node_of(joined(provenance=record))) == ["GF921"]
-
-
-def test_the_distribution_is_the_clusters() -> None:
-    place = replace(WORKER, plane={"kubernetes_enabled": True})
-    node = node_of(bare(), place)
-    assert "GF960" in codes(node)
-
-
 @pytest.mark.parametrize(("version", "name"), [
     ("v1.30.4+k3s1", "config.toml.tmpl"),
     ("v1.31.5+k3s1", "config.toml.tmpl"),
@@ -282,16 +141,6 @@ def test_no_secret_is_in_the_files_and_none_can_be_set() -> None:
         assert settings is None
         assert "kubernetes_k3s_config" in problems[0].message
     assert "token-file: /etc/rancher/k3s/token" in written("worker")
-
-
-@pytest.mark.parametrize("more", [
-    {"k3s_sha256": {"k3s": "ABC"}}, {"k3s_containerd": "a = = b"}, {"k3s_files": ["/no/such"]},
-    {"k3s_url": "https://user:pw@mirror"}, {"version": "1.32.2+k3s1"}, {"distribution": "rke2"},
-], ids=str)  # fmt: skip
-def test_what_cannot_be_used_is_refused(more: dict[str, Any]) -> None:
-    settings, problems = load_settings(data(**more))
-    assert settings is None
-    assert f"kubernetes_{next(iter(more))}" in problems[0].message
 
 
 def test_a_destruction_takes_k3s_away() -> None:

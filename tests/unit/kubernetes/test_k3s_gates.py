@@ -1,0 +1,116 @@
+"""What stops a host before k3s is installed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpufleet.facts.model import (
+    Daemon,
+    Listener,
+    OsRelease,
+)
+from gpufleet.kubernetes.notes import JOINED, READY
+from gpufleet.kubernetes.role import ROLE
+from gpufleet.node.settings import load_settings
+from tests.unit.hosts import record_of
+from tests.unit.kubernetes.cluster_hosts import ROOM, WORKER, codes, joined
+from tests.unit.kubernetes.k3s_hosts import (
+    K3S,
+    a_node,
+    bare,
+    data,
+    node_of,
+    plan_of,
+    settings_of,
+    with_paths,
+)
+
+
+def test_k3s_that_was_removed_by_hand() -> None:
+    """An agent joins again; a server is not begun again unasked."""
+    gone = replace(a_node(WORKER), cluster_host=with_paths(JOINED, READY))
+    plan = plan_of(gone, WORKER)
+    assert (plan.reset, plan.joined, plan.waits) == (True, False, True)
+    assert codes(node_of(gone, WORKER)) == []
+    server = replace(a_node(), cluster_host=with_paths(JOINED, READY))
+    assert codes(node_of(server)) == ["GF927"]
+
+
+GATES: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
+    ({}, {"version": "1.32"}, ["GF902"]),
+    ({}, {"version": None}, ["GF902"]),
+    ({}, {"version": "v1.27.9+k3s1"}, ["GF931"]),
+    ({}, {"version": "v1.28.0+k3s1"}, ["GF931"]),
+    ({}, {"version": "v1.28.1+k3s1"}, []),
+    ({}, {"version": "v1.37.0+k3s1"}, ["GF931"]),
+    ({}, {"version": "v1.36.9+k3s2"}, []),
+    ({}, {"kubelet": {"maxPods": 50}, "etcd_tag": "3.6"}, ["GF907"]),
+    ({}, {"k3s_url": None}, ["GF904"]),
+    ({}, {"k3s_sha256": {}}, ["GF904"]),
+    ({}, {"k3s_sha256": {"k3s-arm64": "c" * 64}}, ["GF904"]),
+    ({"cluster_host": replace(ROOM, cgroups=1)}, {}, []),
+    ({"cluster_host": replace(ROOM, cgroups=1)}, {"version": "v1.35.0+k3s1"}, ["GF932"]),
+    ({"cluster_host": replace(ROOM, swap=("/dev/sda2",))}, {}, []),
+    ({"cluster_host": replace(ROOM, name="gpu_01")}, {}, ["GF939"]),
+    ({"cluster_host": replace(ROOM, processors=1)}, {}, ["GF938"]),
+    ({"cluster_host": with_paths(f"{K3S}/k3s.yaml")}, {}, ["GF940"]),
+    ({"cluster_host": with_paths("/etc/kubernetes/admin.conf")}, {}, ["GF940"]),
+    ({"listeners": (Listener("::", 6443, Daemon(7, "other")),)}, {}, ["GF937"]),
+    ({"listeners": (Listener("127.0.0.1", 6444, Daemon(7, "other")),)}, {}, ["GF937"]),
+    ({"kubelet": True}, {}, ["GF941"]),
+    ({"os": OsRelease("arch", "", (), "", "")}, {}, []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("facts", "more", "found"), GATES, ids=str)
+def test_gates(facts: dict[str, Any], more: dict[str, Any], found: list[str]) -> None:
+    assert codes(node_of(bare(**facts), **more)) == found
+
+
+def test_a_version_of_k3s_is_none_of_kubeadm() -> None:
+    assert codes(node_of(bare(), distribution="kubeadm")) == ["GF903"]
+
+
+@pytest.mark.parametrize(("version", "found"), [
+    ("v1.31.9+k3s1", []), ("v1.32.9+k3s1", []), ("v1.33.0+k3s1", ["GF961"]),
+])  # fmt: skip
+def test_an_agent_is_no_newer_than_its_server(version: str, found: list[str]) -> None:
+    plan, own = plan_of(bare(), WORKER, version=version), settings_of()
+    assert [each.code for each in ROLE.beside(plan, own, bare(), a_node())] == found
+
+
+def test_the_ports_of_a_gate_are_read() -> None:
+    assert 6444 in ROLE.ports(settings_of())
+
+
+def test_an_architecture_without_a_program_is_refused() -> None:
+    kernel = bare().kernel
+    assert codes(node_of(bare(kernel=replace(kernel, architecture="s390x")))) == ["GF905"]
+    plan = plan_of(bare(kernel=replace(kernel, architecture="aarch64")))
+    assert plan.release[-1].name == "k3s-arm64"
+    assert plan.release[-1].target == "/usr/local/bin/k3s"
+
+
+def test_a_node_stays_with_what_made_it() -> None:
+    assert codes(node_of(a_node(), distribution="kubeadm", version=None)) == ["GF921"]
+    record = record_of(kubernetes={"part": "control-plane", "version": "1.36.3"})
+    assert codes(node_of(joined(provenance=record))) == ["GF921"]
+
+
+def test_the_distribution_is_the_clusters() -> None:
+    place = replace(WORKER, plane={"kubernetes_enabled": True})
+    node = node_of(bare(), place)
+    assert "GF960" in codes(node)
+
+
+@pytest.mark.parametrize("more", [
+    {"k3s_sha256": {"k3s": "ABC"}}, {"k3s_containerd": "a = = b"}, {"k3s_files": ["/no/such"]},
+    {"k3s_url": "https://user:pw@mirror"}, {"version": "1.32.2+k3s1"}, {"distribution": "rke2"},
+], ids=str)  # fmt: skip
+def test_what_cannot_be_used_is_refused(more: dict[str, Any]) -> None:
+    settings, problems = load_settings(data(**more))
+    assert settings is None
+    assert f"kubernetes_{next(iter(more))}" in problems[0].message
