@@ -58,11 +58,13 @@ def as_json(found: Sequence[Detail], fleet: Fleet, now: int) -> dict[str, Any]:
 
 
 def _findings(host: Seen, row: Row, catalog: Catalog, now: int) -> tuple[Finding, ...]:
-    """Of the plan, the settings and the state; what two of them say is said once."""
+    """Of the state, the plan and the settings; what two of them say is said once, as the first."""
     plan = planned(host, catalog, now)
     found = [*(note.finding for note in row.notes), *(plan.all_findings if plan else ())]
-    known = {(each.code, each.message): each for each in reversed([*found, *host.problems])}
-    return by_severity(list(known.values())[::-1])
+    known: dict[tuple[str, str], Finding] = {}
+    for each in (*found, *host.problems):
+        known.setdefault((each.code, each.message), each)
+    return by_severity(known.values())
 
 
 def _described(facts: NodeFacts, row: Row, catalog: Catalog) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from gpufleet.status.detail import Detail, details
 from gpufleet.status.models import Fleet, Seen
 from gpufleet.status.rows import fleet_of
 from tests.unit.hosts import record_of
+from tests.unit.status.fleets import healthy, seen
 
 CAPTURES = Path(__file__).parents[1] / "facts" / "captures"
 NOW = 1_795_600_000
@@ -81,6 +82,13 @@ def test_what_plan_and_state_both_say_is_said_once_the_worst_first() -> None:
     assert len(said) == len(set(said))
     order = [finding["severity"] for finding in parts["findings"]]
     assert order == sorted(order, key=["blocker", "warning", "info"].index)
+
+
+def test_what_the_state_says_comes_before_the_same_of_the_plan() -> None:
+    version = "580.173.02"
+    host = seen("gpu-07", healthy(version), driver_version=version)
+    (insecure,) = [each for each in described(host)["findings"] if each["code"] == "GF120"]
+    assert "gpufleet upgrade INVENTORY --to 580.178.04" in insecure["remedy"]
 
 
 def test_no_secret_of_a_command_line_is_shown() -> None:
