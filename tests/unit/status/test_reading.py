@@ -1,0 +1,17 @@
+"""What becomes of a host that was read, or was not."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings.settings import NEAR_MISS
+from gpufleet.host.gather import Gathered
+from gpufleet.run.findings import UNREACHABLE
+from gpufleet.status.operations import _seen
+
+
+def test_a_host_that_was_not_read_keeps_its_own_groups_and_what_is_wrong_with_its_data() -> None:
+    problem = UNREACHABLE(host="gpu-07", cause="timed out")
+    missed = NEAR_MISS(key="ssh_usr", meant="ssh_user")
+    groups = ("@ssh", "gpu_nodes", "lab", "gpu_nodes")
+    host = _seen(Gathered("gpu-07", {}, None, problem, misspelt=(missed,), groups=groups))
+    assert (host.groups, host.problem, host.problems) == (("gpu_nodes", "lab"), problem, (missed,))
+    assert host.settings is None
