@@ -51,7 +51,7 @@ class Programs:
 
     def status(self) -> Run:
         """`gpufleet status --drift`: RunFailed where a host is not as it should be."""
-        words = [GPUFLEET, "status", "inventories/sandbox.py", "--drift"]
+        words: list[str | Path] = [GPUFLEET, "status", "inventories/sandbox.py", "--drift"]
         return timed(words, log=self.work / "status.log", env=self.env)
 
     def start(self) -> Run:
