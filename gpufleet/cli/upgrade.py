@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from gpufleet.cli.deploy import INVENTORY, LIMIT, OPTIONS, YES, confirmed, targets_of
-from gpufleet.cli.upgrade_run import Started, carry_out, reopened, returning, started
+from gpufleet.cli.upgrade_run import Started, aborted, carry_out, reopened, returning, started
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
 from gpufleet.core.stopped import Stopped
@@ -91,7 +91,7 @@ def start(
     confirmed(yes or only_plan, options)
     targets = targets_of(inventory, limit)
     wanted = (version or "", branch or "")
-    run = started(inventory, targets, options, *wanted, changes=not only_plan)
+    run = started(inventory, targets, options, *wanted, say, changes=not only_plan)
     click.echo(plan_text(run.plan, run.work.items()))
     if only_plan or not run.plan.hosts:
         sys.exit(ExitStatus.CONVERGED)
@@ -138,11 +138,11 @@ def resume(name: str) -> None:
 def abort(name: str) -> None:
     """End a run: drains are given up, what was changed is checked and returned to service."""
     store = Store.find(name)
-    store.ask("abort")
-    if store.is_locked:
+    status = aborted(store, say)
+    if status is None:
         click.echo(f"{store.name}: abort requested of the process that carries it out")
-        return
-    sys.exit(carry_out(reopened(store, request="abort"), say))
+    else:
+        sys.exit(status)
 
 
 @upgrade.command(epilog=STATUSES.format(success="every host has its earlier driver"))
@@ -155,7 +155,7 @@ def rollback(name: str, yes: bool) -> None:
     The packages come from the hosts' own folders; no repository is asked.
     """
     confirmed(yes, ())
-    run: Started = returning(Store.find(name))
+    run: Started = returning(Store.find(name), say)
     click.echo(plan_text(run.plan))
     if not yes:
         click.confirm("Return these hosts to their earlier driver?", abort=True, err=True)

@@ -19,13 +19,15 @@ from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, CONTROL_PLANE
 from gpufleet.core.python import python_module
 from gpufleet.core.stopped import Stopped
-from gpufleet.kube.operations.access import KubeAccess
+from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.load import load_settings, of_run
-from gpufleet.upgrade.models import HostView, Plan
+from gpufleet.upgrade.models import HostView, Plan, names
 from gpufleet.upgrade.operations.children import Children, Result
+from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.clusters import NodeAt, find_nodes, open_nodes
-from gpufleet.upgrade.operations.runner import Runner
+from gpufleet.upgrade.operations.run import Run
+from gpufleet.upgrade.operations.runner import carry_on
 from gpufleet.upgrade.operations.store import Order, Store
 from gpufleet.upgrade.plan import make_plan, reversed_plan
 from gpufleet.upgrade.progress import OVER
@@ -56,6 +58,7 @@ def started(
     options: Sequence[str],
     version: str,
     branch: str,
+    say: Callable[[str], None],
     *,
     changes: bool,
 ) -> Started:
@@ -64,33 +67,35 @@ def started(
     if any(option.startswith("upgrade_") for option in options):
         raise click.UsageError("Set upgrade_* keys in the inventory: --data reaches single steps.")
     if changes:
-        _no_other(inventory)
+        _no_other(inventory, say)
     hosts = [target for target in targets if not target.is_cluster]
     hosts.sort(key=lambda target: CONTROL_PLANE in target.groups)  # no canary, if there is another
     settings = {target.name: _settings(target) for target in hosts}
     general, differing = of_run(settings)
     if differing:
         raise Stopped(differing)
-    names = [name for name in settings if not settings[name].skip]
+    chosen = [name for name in settings if not settings[name].skip]
     cwd = os.getcwd()
     with TemporaryDirectory(prefix="gpufleet-upgrade-") as folder:
         children = Children(_words(inventory, options), cwd, Path(folder), "")
-        seen = children.step("look", names, version, branch) if names else {}
+        seen = children.step("look", chosen, version, branch) if chosen else {}
     views = [_view(name, seen.get(name)) for name in settings]
     views, places = find_nodes(views, _accesses(inventory))
     plan = make_plan(
-        views, general or UpgradeSettings.model_validate({}), set(settings) - set(names)
+        views, general or UpgradeSettings.model_validate({}), set(settings) - set(chosen)
     )
     kept = {name: settings[name].model_dump() for name in plan.by_name}
     nodes = {name: places[name].as_dict() for name in plan.by_name if name in places}
-    order = Order(inventory, cwd, tuple(options), hosts=kept, nodes=nodes)
+    left = [name for name, place in places.items() if name not in plan.by_name and place.ready]
+    others = {name: places[name].as_dict() for name in left}
+    order = Order(inventory, cwd, tuple(options), hosts=kept, nodes=nodes, others=others)
     return Started(order, plan, {view.name: view.work for view in views})
 
 
-def returning(store: Store) -> Started:
+def returning(store: Store, say: Callable[[str], None]) -> Started:
     """The run that returns the hosts of another one. Raises Stopped."""
     order, plan = store.head()
-    _no_other(str(Path(order.folder, order.inventory)))
+    _no_other(str(Path(order.folder, order.inventory)), say)
     progress = store.progress()
     done = progress.of(State.DONE)
     if not done or not progress.over or plan.kind == "rollback":
@@ -98,11 +103,25 @@ def returning(store: Store) -> Started:
     return Started(replace(order, origin=store.name), reversed_plan(plan, done))
 
 
-def reopened(store: Store, request: str = "") -> Store:
+def reopened(store: Store) -> Store:
     """A run whose process has ended, with its lock taken. Raises Stopped."""
     store.lock()
-    store.ask(request)
+    store.ask("")
     return store
+
+
+def aborted(store: Store, say: Callable[[str], None]) -> ExitStatus | None:
+    """End a run; None where the process that carries it out does. Raises Stopped."""
+    store.ask("abort")  # before the look at its lock: the process sees it, or has ended
+    if not store.is_taken():
+        return None
+    try:
+        return carry_out(store, say)
+    except ClusterProblem as error:
+        progress = store.progress()
+        waiting = [name for name in progress.at_work if name in store.head()[0].nodes]
+        unfinished = findings.ABORT_WAITS(run=store.name, hosts=names(waiting))
+        raise Stopped(*error.findings, *([unfinished] if waiting else [])) from error
 
 
 def carry_out(store: Store, say: Callable[[str], None]) -> ExitStatus:
@@ -112,26 +131,35 @@ def carry_out(store: Store, say: Callable[[str], None]) -> ExitStatus:
         say(f"run {store.name} is over: {store.progress().run}")
         return _status(store)
     words = _words(order.inventory, order.options)
-    children = Children(words, order.folder, store.path, store.name)
+    children = Children(words, order.folder, store.path, store.name, order.origin)
     settings = {name: UpgradeSettings.model_validate(order.hosts[name]) for name in plan.by_name}
-    places = {name: NodeAt(**place) for name, place in order.nodes.items()}
-    clusters = open_nodes(places, store.name, say)
-    runner = Runner(store, plan, settings, children, say, clusters)
+    run = Run(store, plan, settings, children, say, _opened(store, order, say))
     ended: list[ExitStatus] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         ended.append(SIGNALS[signal.Signals(number)])
-        runner.stop()
+        run.stop()
 
     for number in SIGNALS:
         signal.signal(number, interrupt)
     fresh = next(iter(store.entries()), None) is None
-    runner.write("begun" if fresh else "resumed")
+    run.write("begun" if fresh else "resumed")
     say(f"run {store.name}; `gpufleet upgrade status` shows it, `pause` and `abort` end it")
-    end = runner.run()
+    end = carry_on(run)
     if end.event == "interrupted":
         say("interrupted; `gpufleet upgrade resume` continues the run")
     return ended[0] if ended else _status(store)
+
+
+def _opened(store: Store, order: Order, say: Callable[[str], None]) -> Mapping[str, ClusterNodes]:
+    """The clusters of a run's nodes, with their locks. An abort needs those alone whose nodes are
+    out of service: where there are none, no cluster is asked."""
+    places = {name: NodeAt(**place) for name, place in order.nodes.items()}
+    if store.request == "abort":
+        out = store.progress().at_work
+        used = {places[name].access for name in out if name in places}
+        places = {name: place for name, place in places.items() if place.access in used}
+    return open_nodes(places, store.name, say, order.others)
 
 
 def _status(store: Store) -> ExitStatus:
@@ -143,12 +171,20 @@ def _status(store: Store) -> ExitStatus:
     return ExitStatus.CONVERGED if done else ExitStatus.FAILED
 
 
-def _no_other(inventory: str) -> None:
-    """Raises Stopped for an unfinished run over the same inventory."""
+def _no_other(inventory: str, say: Callable[[str], None]) -> None:
+    """Raises Stopped for an unfinished run over the same inventory. Records that cannot be used are
+    set aside, and that is said."""
     wanted = str(Path(inventory).absolute())
     for store in Store.all():
-        order, _ = store.head()
-        state = store.progress().run
+        try:
+            order, _ = store.head()
+            state = store.progress().run
+        except Stopped as error:
+            aside = store.set_aside(error.findings[0].message)
+            if aside is None:
+                raise
+            say(f"{aside.code} {aside.message}\n  {aside.remedy}")
+            continue
         same = str(Path(order.folder, order.inventory)) == wanted
         if same and state not in OVER:
             raise Stopped(findings.UNFINISHED(run=store.name, inventory=inventory, state=state))

@@ -22,7 +22,11 @@ SHARED = {  # file of functions -> the scripts that use them
     ),
     "kubernetes/rules": ("kubernetes/k3s_reset", "kubernetes/reset"),
     "upgrade/gpu_units": ("upgrade/health", "upgrade/keep", "upgrade/validate"),
-    "upgrade/kept": ("upgrade/restore",),
+    "upgrade/kept": ("upgrade/restore", "upgrade/take"),
+    "upgrade/owner": (
+        "upgrade/health", "upgrade/keep", "upgrade/note", "upgrade/release", "upgrade/restore",
+        "upgrade/take", "upgrade/validate",
+    ),
     "packages/version_locks": ("packages/hold", "packages/release"),
     "packages/package_notes": (
         "packages/apt_transaction", "packages/packages_added", "packages/packages_before",

@@ -10,6 +10,8 @@ from gpufleet.upgrade.progress import Progress
 from gpufleet.upgrade.states import ENDED, State
 from gpufleet.upgrade.window import Window
 
+AGAIN = 60.0  # seconds to the next look at nodes that are not Ready
+
 
 class Do(str, Enum):
     """What is done with hosts."""
@@ -32,7 +34,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing until then, in seconds since 1970."""
+    """Nothing until then, by the clock of the record."""
 
     until: float
     reason: str
@@ -49,16 +51,33 @@ class End:
 Decision = Act | Wait | End
 
 
-def decide(progress: Progress, now: float, request: str = "") -> Decision:
-    """`request`: "pause", "abort" or "". What was begun is finished first, whatever was requested:
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a run does not decide. `now`: by the clock of the record; `wall`: the time of day, where
+    that is another; `request`: "pause", "abort" or ""; `away`: nodes that others, or a fault, have
+    taken out of service."""
+
+    now: float
+    wall: float | None = None
+    request: str = ""
+    away: tuple[str, ...] = ()
+
+    @property
+    def day(self) -> float:
+        return self.now if self.wall is None else self.wall
+
+
+def decide(progress: Progress, around: Around) -> Decision:
+    """What was changed is finished first, whatever was requested:
     nothing stays out of service, and nothing that was changed stays unchecked. Only a drain, which
     waits for others, goes on beside hosts that are begun."""
+    aborts = around.request == "abort"
+    if aborts and (unchanged := progress.of(State.DRAINING, State.DRAINED)):
+        return Act(Do.LEAVE, tuple(unchanged))
     if begun := _of_begun(progress):
         return begun
     draining = tuple(progress.of(State.DRAINING))
-    if draining and request == "abort":
-        return Act(Do.LEAVE, draining)
-    following = _of_new(progress, now, request)
+    following = _of_new(progress, around)
     if not draining:
         return following
     if isinstance(following, Act):
@@ -68,11 +87,11 @@ def decide(progress: Progress, now: float, request: str = "") -> Decision:
 
 
 def _of_begun(progress: Progress) -> Act | None:
-    """The step of hosts that need not wait, last states first."""
+    """The step of hosts that were begun and are not waited for."""
     for states, do in (
-        ((State.CHANGED, State.RESTORED, State.LEAVING), Do.RETURN),
-        ((State.FAILED, State.RESTORING), Do.RESTORE),
+        ((State.CHANGED, State.RESTORED, State.LEAVING, State.UNCHANGED), Do.RETURN),
         ((State.DRAINED, State.CHANGING), Do.CHANGE),
+        ((State.FAILED, State.RESTORING), Do.RESTORE),  # it may wait for the end of GPU work
     ):
         hosts = progress.of(*states)
         if hosts:
@@ -80,15 +99,15 @@ def _of_begun(progress: Progress) -> Act | None:
     return None
 
 
-def _of_new(progress: Progress, now: float, request: str) -> Decision:
+def _of_new(progress: Progress, around: Around) -> Decision:
     """The step of hosts that nothing was done with yet."""
-    if request == "abort":
+    if around.request == "abort":
         return End("aborted", "abort was requested")
     if reason := _budget(progress):
         return End("stopped", reason)
     if all(state in ENDED for state in progress.states.values()):
         return End("finished")
-    if request == "pause":
+    if around.request == "pause":
         return End("paused", "pause was requested")
     lost = progress.lost_groups()
     for number, wave in enumerate(progress.plan.waves):
@@ -98,7 +117,7 @@ def _of_new(progress: Progress, now: float, request: str) -> Decision:
             if progress.states[name] not in ENDED and progress.plan.by_name[name].group not in lost
         ]
         if left:
-            return _of_wave(progress, number, left, now)
+            return _of_wave(progress, number, left, around)
     return End("stopped", f"the canary failed: {names(sorted(lost))}")
 
 
@@ -112,7 +131,8 @@ def _budget(progress: Progress) -> str:
     return ""
 
 
-def _of_wave(progress: Progress, number: int, left: list[str], now: float) -> Decision:
+def _of_wave(progress: Progress, number: int, left: list[str], around: Around) -> Decision:
+    now = around.now
     begun = [name for name in progress.plan.waves[number].hosts if _is_begun(progress, name)]
     if not begun and (until := _soaked(progress, number)) > now:
         return Wait(until, "soak")
@@ -122,9 +142,9 @@ def _of_wave(progress: Progress, number: int, left: list[str], now: float) -> De
         free, until = _of_proven_groups(progress, fresh, now)
     if not free:
         return Wait(until, "soak")
-    if window := _closed(progress, now):
+    if window := _closed(progress, around):
         return window
-    return _begin(progress, free)
+    return _begin(progress, free, around)
 
 
 def _is_begun(progress: Progress, name: str) -> bool:
@@ -153,13 +173,16 @@ def _of_proven_groups(progress: Progress, fresh: list[str], now: float) -> tuple
     return free, min(later, default=now)
 
 
-def _begin(progress: Progress, free: list[str]) -> Decision:
+def _begin(progress: Progress, free: list[str], around: Around) -> Decision:
     waiting = [name for name in free if progress.states[name] is State.WAITING]
     if waiting:
         return Act(Do.PREPARE, tuple(waiting))
     room = progress.plan.limits.max_unavailable - progress.out_of_service
+    left = room - len(around.away)
+    if left > 0:
+        return Act(Do.DRAIN, tuple(free[:left]))
     if room > 0:
-        return Act(Do.DRAIN, tuple(free[:room]))
+        return Wait(around.now + AGAIN, f"nodes that are not Ready: {names(around.away)}")
     stuck = names(progress.of(State.STUCK))
     return End("stopped", f"left behind out of service: {stuck} (upgrade_max_unavailable)")
 
@@ -175,11 +198,12 @@ def _soaked(progress: Progress, wave: int) -> float:
     return max(ends) + progress.plan.limits.soak if ends else 0.0
 
 
-def _closed(progress: Progress, now: float) -> Wait | None:
+def _closed(progress: Progress, around: Around) -> Wait | None:
     limits = progress.plan.limits
     if limits.window is None:
         return None
     window = Window.parse(limits.window, limits.window_zone)
-    if window.is_open(now):
+    if window.is_open(around.day):
         return None
-    return Wait(window.opens(now), f"window {limits.window} {limits.window_zone}")
+    until = around.now + window.opens(around.day) - around.day
+    return Wait(until, f"window {limits.window} {limits.window_zone}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import blocker
+from gpufleet.core.findings import blocker, warning
 
 NOT_BY_ITSELF = blocker(
     "GF050",
@@ -30,8 +30,8 @@ ANOTHER_RUN = blocker(
     "GF053",
     "Another run was at work on the host",
     "Run {run} left this host as {state!r}.",
-    "Continue that run on its controller: gpufleet upgrade resume. If it is lost, run `gpufleet "
-    "apply` and remove {file} on the host.",
+    "Continue that run on its controller: gpufleet upgrade resume, or abort. If it is lost, run "
+    "`gpufleet apply` and remove {file} on the host.",
 )
 
 NOT_AS_BEFORE = blocker(
@@ -158,4 +158,45 @@ STEP_LOST = blocker(
     "Step without a result",
     "The process of the step {step!r} ended with status {status} and without a report: {output}.",
     "Read {log}, then run `gpufleet upgrade resume`.",
+)
+
+NOT_OURS = blocker(
+    "GF071",
+    "Packages on the host belong to another run",
+    "{folder} belongs to another run, or to none: two runs must not change a host at a time. "
+    "Nothing was done.",
+    "End the run that is named below on its controller: gpufleet upgrade resume, or abort. If it "
+    "is lost, check the host and remove {folder}/state.",
+)
+
+IN_USE = blocker(
+    "GF072",
+    "GPUs are in use before the roll-back",
+    "{work} began after the change failed. The packages were not replaced under it.",
+    "Wait for it or end it, then install the earlier driver with `gpufleet apply --limit` for this "
+    "host.",
+)
+
+CHECK_REFUSED = blocker(
+    "GF073",
+    "Pod that checks the node is refused",
+    "The cluster refuses the pod with a GPU that is to run on the node after its change, in the "
+    "namespace default: {problem}. The node was not disturbed.",
+    "Allow it: the quota or the webhook is named above. upgrade_gpu_image has its image.",
+)
+
+ABORT_WAITS = blocker(
+    "GF074",
+    "Run cannot be aborted while its cluster is away",
+    "Hosts of run {run} are out of service: {hosts}. Their cluster is needed to return them to "
+    "service; nothing was changed.",
+    "Repeat `gpufleet upgrade abort` once the cluster answers. The nodes stay cordoned until then.",
+)
+
+RECORD_SET_ASIDE = warning(
+    "GF075",
+    "Damaged record of a run was set aside",
+    "The record of run {run} cannot be used ({problem}); it was moved to {folder}.",
+    "Hosts that it was at work on are left out (GF053), their nodes have the annotation "
+    "gpufleet/upgrade: docs/upgrade.md says how they return.",
 )

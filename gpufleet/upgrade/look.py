@@ -24,7 +24,7 @@ from gpufleet.upgrade import findings
 from gpufleet.upgrade.models import HostView, names
 
 FOLDER = f"{HOME}/upgrade"  # on a host: what a run keeps there
-AT_WORK = ("changing", "restoring")  # states in that folder that a run has to finish
+CLAIMED = ("prepared", "changing", "restoring")  # states there of a host that a run is to finish
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,8 @@ class Health:
     gpus: int = 0
     xids: str = "-"
     units: tuple[str, ...] = ()
-    run: str = ""  # that was at work here last
+    run: str = ""  # that the folder belongs to
     state: str = ""
-    before: str = ""  # version that is kept
 
     @classmethod
     def parse(cls, lines: Iterable[str]) -> Health:
@@ -49,7 +48,6 @@ class Health:
             units=tuple(rest for word, rest in words if word == "unit"),
             run=known.get("run", ""),
             state=known.get("state", ""),
-            before=known.get("from", ""),
         )
 
 
@@ -85,7 +83,7 @@ def view_of(seen: Seen, run: str, place: str) -> HostView:
         distribution=code_of(facts.os, seen.catalog.distributions),
         kernel=facts.kernel.release,
         loaded=facts.loaded_driver,
-        work=_work(seen),
+        work=work_on(seen),
         place=place,
         kubelet=facts.kubelet,
         machine=facts.machine_id,
@@ -106,7 +104,7 @@ def _obstacles(seen: Seen, driver: DriverPlan, target: str, run: str) -> list[Fi
     exact = seen.planned(version=target, branch=str(branch_of(target)))
     found = list(exact.blockers)
     health = seen.health
-    if health.state in AT_WORK and health.run != run:
+    if health.state in CLAIMED and health.run != run:
         found.append(
             findings.ANOTHER_RUN(run=health.run, state=health.state, file=f"{FOLDER}/state")
         )
@@ -131,7 +129,8 @@ def _model(seen: Seen) -> str:
     return " + ".join(f"{ids.count(model.id)} x {model.title}" for model in models)
 
 
-def _work(seen: Seen) -> tuple[str, ...]:
+def work_on(seen: Seen) -> tuple[str, ...]:
+    """Pods and processes on the GPUs of a host."""
     facts = seen.facts
     spared = seen.planned().context
     processes = gpu_work(facts, spared.spared if spared else frozenset())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 from gpufleet.core.visible import one_line
@@ -19,6 +20,8 @@ RUNTIME = "nvidia"  # RuntimeClass, and the beginning of others: nvidia-cdi
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 NONE = ("", "void", "none")
 ENDED = ("Succeeded", "Failed")
+LABEL = 63  # characters of a label's value
+CHECK_LABEL = "gpufleet/upgrade-check"  # of the pod that checks a node, with the node's name
 REPLACED = ("ReplicaSet", "ReplicationController", "StatefulSet")  # by the same pod elsewhere
 
 
@@ -169,7 +172,10 @@ def check_pod(
     container = {"name": "check", "image": image, "resources": {"limits": {resource: "1"}}}
     wanted = ["node.kubernetes.io/unschedulable", "nvidia.com/gpu", *keys]
     return {
-        "metadata": {"generateName": "gpufleet-upgrade-", "labels": {"app": "gpufleet-upgrade"}},
+        "metadata": {
+            "generateName": "gpufleet-upgrade-",
+            "labels": {"app": "gpufleet-upgrade", CHECK_LABEL: label_of(node)},
+        },
         "spec": {
             "restartPolicy": "Never",
             "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
@@ -180,6 +186,13 @@ def check_pod(
             **({"runtimeClassName": runtime} if runtime else {}),
         },
     }  # fmt: skip
+
+
+def label_of(node: str) -> str:
+    """The name of a node as the value of a label, which may be shorter."""
+    if len(node) <= LABEL:
+        return node
+    return f"{node[:40].rstrip('.-')}-{sha256(node.encode()).hexdigest()[:16]}"
 
 
 def _is_fixed(pod: Pod) -> bool:

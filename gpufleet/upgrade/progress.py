@@ -46,6 +46,7 @@ class Progress:
     reasons: dict[str, str] = field(default_factory=dict)
     run: str = "begun"
     reason: str = ""  # of the run's last event
+    commanded: set[str] = field(default_factory=set)  # hosts whose drain command was started
     failures: int = 0
     in_a_row: int = 0
 
@@ -63,16 +64,19 @@ class Progress:
         self.since[entry.host] = entry.time
         if entry.reason:
             self.reasons[entry.host] = entry.reason
-        if state in (State.FAILED, State.STUCK):
-            self._count(state)
+        if entry.event == Event.COMMAND_BEGAN.value:
+            self.commanded.add(entry.host)
+        elif entry.event == Event.COMMAND_MISSING.value:
+            self.commanded.discard(entry.host)
+        if state is State.FAILED:  # once: that its roll-back fails too is no second failure
+            self.failures += 1
+            self.in_a_row += 1
         elif state is State.DONE:
             self.in_a_row = 0
 
-    def _count(self, state: State) -> None:
-        """A host fails once: that its roll-back fails too is no second failure."""
-        if state is State.FAILED:
-            self.failures += 1
-            self.in_a_row += 1
+    def settle(self, now: float) -> None:
+        """At the start of a process: nothing has happened after now, whatever clock has said so."""
+        self.since = {name: min(time, now) for name, time in self.since.items()}
 
     def of(self, *states: State) -> list[str]:
         """The hosts in one of these states, in the order of the waves."""

@@ -30,7 +30,7 @@ def _words(value: str) -> str:
 
 Share = Annotated[str | int, AfterValidator(check_share)]
 Command = Annotated[str, AfterValidator(_words)]
-Step = Literal["look", "prepare", "change", "restore"]
+Step = Literal["look", "prepare", "take", "release", "change", "restore"]
 
 
 class UpgradeSettings(RoleSettings):
@@ -128,6 +128,9 @@ class UpgradeSettings(RoleSettings):
         None, description="The step of one process; `gpufleet upgrade` sets it."
     )
     run: str | None = Field(None, description="Name of the run; `gpufleet upgrade` sets it.")
+    origin: str | None = Field(
+        None, description="Run whose changes a roll-back takes back; `gpufleet upgrade` sets it."
+    )
 
 
 RUN_WIDE = (

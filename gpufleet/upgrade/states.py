@@ -18,9 +18,11 @@ class State(str, Enum):
     RESTORING = "rolling back"
     RESTORED = "rolled back"  # still out of service
     LEAVING = "not drained"  # still to be returned to service
+    UNCHANGED = "not changed"  # it was drained; still to be returned to service
     DONE = "done"
     REVERTED = "reverted"
     PASSED = "passed over"
+    NOT_REACHED = "not reached"  # it was drained and not changed, and is in service
     REFUSED = "refused"
     STUCK = "stuck"
 
@@ -31,8 +33,11 @@ class Event(str, Enum):
     PREPARED = "prepared"
     REFUSED = "refused"
     DRAIN_BEGAN = "drain began"
+    COMMAND_BEGAN = "drain command began"
+    COMMAND_MISSING = "drain command did not start"
     DRAINED = "drained"
     NOT_DRAINED = "not drained"
+    NOT_REACHED = "not reached"
     CHANGE_BEGAN = "change began"
     CHANGED = "changed"
     CHANGE_FAILED = "change failed"
@@ -47,9 +52,13 @@ MOVES: dict[tuple[State, Event], State] = {
     (State.WAITING, Event.REFUSED): State.REFUSED,
     (State.READY, Event.DRAIN_BEGAN): State.DRAINING,
     (State.READY, Event.REFUSED): State.REFUSED,
+    (State.DRAINING, Event.COMMAND_BEGAN): State.DRAINING,
+    (State.DRAINING, Event.COMMAND_MISSING): State.DRAINING,
     (State.DRAINING, Event.DRAINED): State.DRAINED,
     (State.DRAINING, Event.NOT_DRAINED): State.LEAVING,
     (State.DRAINED, Event.CHANGE_BEGAN): State.CHANGING,
+    (State.DRAINED, Event.NOT_REACHED): State.UNCHANGED,
+    (State.CHANGING, Event.NOT_REACHED): State.UNCHANGED,
     (State.CHANGING, Event.CHANGED): State.CHANGED,
     (State.CHANGING, Event.CHANGE_FAILED): State.FAILED,
     (State.FAILED, Event.RESTORE_BEGAN): State.RESTORING,
@@ -58,12 +67,14 @@ MOVES: dict[tuple[State, Event], State] = {
     (State.CHANGED, Event.RETURNED): State.DONE,
     (State.RESTORED, Event.RETURNED): State.REVERTED,
     (State.LEAVING, Event.RETURNED): State.PASSED,
+    (State.UNCHANGED, Event.RETURNED): State.NOT_REACHED,
 }
 OUT_OF_SERVICE = frozenset(
     {State.DRAINING, State.DRAINED, State.CHANGING, State.CHANGED, State.FAILED, State.RESTORING,
-     State.RESTORED, State.LEAVING, State.STUCK}
+     State.RESTORED, State.LEAVING, State.UNCHANGED, State.STUCK}
 )  # fmt: skip
-ENDED = frozenset({State.DONE, State.REVERTED, State.PASSED, State.REFUSED, State.STUCK})
+UNTOUCHED = frozenset({State.PASSED, State.NOT_REACHED, State.REFUSED})  # as before, at the end
+ENDED = frozenset({State.DONE, State.REVERTED, State.STUCK, *UNTOUCHED})
 BAD = frozenset({State.REVERTED, State.STUCK})  # what counts against the failure budget
 
 

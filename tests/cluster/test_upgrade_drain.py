@@ -120,7 +120,7 @@ def test_clients_of_a_daemonset_stay_away_until_the_taint_is_gone(
     there = deployed(simulated, namespace, node, "daemon_set")
     rounds: list[Round] = []
     assert wait_until(lambda: drained(nodes, rounds), SECONDS)
-    assert nodes.clear(HOST, Policy()) == ""
+    assert nodes.clear(HOST, Policy()).drained
     assert not there()
     core: Any = client.CoreV1Api(simulated.api)
     assert "gpufleet/upgrade" in [taint.key for taint in core.read_node(node).spec.taints]

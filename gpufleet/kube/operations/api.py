@@ -140,6 +140,10 @@ class ClusterApi:
     def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return self._request("POST", path, body=body)
 
+    def try_create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """As `create`, with every admission and without an object at the end."""
+        return self._request("POST", path, body=body, query={"dryRun": "All"})
+
     def attempt(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """As `create`, without another attempt after 429: an eviction that a budget forbids."""
         return self._request("POST", path, body=body, tries=1)

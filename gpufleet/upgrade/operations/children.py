@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.versions import branch_of
 from gpufleet.core.visible import one_line
+from gpufleet.driver.findings.host import GPU_BUSY, KUBERNETES_GPU_PODS
 from gpufleet.run.report import BAD
 from gpufleet.upgrade import findings
 
 Words = Callable[[Sequence[str], Sequence[str]], list[str]]  # hosts, options -> a command
 REASON = 300  # characters
-HARMLESS = ("look", "prepare")  # steps that leave the driver at work alone
+HARMLESS = ("look", "prepare", "take", "release")  # steps that leave the driver at work alone
+BUSY = (findings.IN_USE.code, GPU_BUSY.code, KUBERNETES_GPU_PODS.code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +32,22 @@ class Result:
     ok: bool
     reason: str = ""
     plan: Mapping[str, Any] = field(default_factory=dict)
+    busy: bool = False  # others use the GPUs: it may succeed later
+
+    @property
+    def code(self) -> str:
+        """Of the finding that the reason begins with; "" without one."""
+        found = re.match(r"GF\d{3}\b", self.reason)
+        return found[0] if found else ""
 
 
 class Children:
     """Starts processes; their output goes to files of the run."""
 
-    def __init__(self, words: Words, cwd: str, logs: Path, run: str) -> None:
-        """`words`: makes pyinfra's command; `cwd`: the working directory of the run."""
-        self.words, self.cwd, self.logs, self.run = words, cwd, logs, run
+    def __init__(self, words: Words, cwd: str, logs: Path, run: str, origin: str = "") -> None:
+        """`words`: makes pyinfra's command; `cwd`: the working directory of the run; `origin`: the
+        run that it rolls back."""
+        self.words, self.cwd, self.logs, self.run, self.origin = words, cwd, logs, run, origin
         self._number = len(list(logs.glob("step-*.log")))
         self._guard = threading.Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
@@ -52,6 +63,7 @@ class Children:
         """
         data = {"upgrade_step": step, "driver_allow_disruption": str(step in HARMLESS)}
         data |= {"upgrade_run": json.dumps(self.run)} if self.run else {}
+        data |= {"upgrade_origin": json.dumps(self.origin)} if self.origin else {}
         if version:
             branch = str(branch_of(version))
         if branch:
@@ -97,7 +109,9 @@ def _result(part: Mapping[str, Any] | None) -> Result:
     if part is None:
         return Result(False, "the host was not reached")
     ok = part["status"] not in BAD
-    return Result(ok, "" if ok else _reason(part), (part.get("plan") or {}).get("upgrade") or {})
+    plan = (part.get("plan") or {}).get("upgrade") or {}
+    result = Result(ok, "" if ok else _reason(part), plan)
+    return replace(result, busy=result.code in BUSY)
 
 
 def _reason(part: Mapping[str, Any]) -> str:

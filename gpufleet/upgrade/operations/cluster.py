@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from gpufleet.core.visible import one_line
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError, ClusterApi
@@ -23,11 +21,12 @@ from gpufleet.upgrade.nodes import (
     why_not_begun,
     why_not_ours,
 )
+from gpufleet.upgrade.operations.evictions import CONFLICT, MISSING, Evictions, Round, this_pod
+from gpufleet.upgrade.operations.gpu_pod import POLL, refusal, run_pod
 from gpufleet.upgrade.pods import (
     Leaving,
     Pod,
     Policy,
-    check_pod,
     gpu_of,
     gpus_of,
     less,
@@ -35,45 +34,24 @@ from gpufleet.upgrade.pods import (
     owner_name,
     sort_pods,
     tolerates,
-    unplaced,
 )
 
 TRIES = 5  # of a write that others were faster than
-FIRST, LONGEST = 2.0, 60.0  # seconds between two attempts to evict a pod that a budget protects
-POLL = 1.0  # seconds
 LEAVES = 120.0  # seconds for the pods of DaemonSets to end
-FORBIDDEN, MISSING, CONFLICT, LATER = 403, 404, 409, 429
-TERMINATING = "being terminated"  # of the API's message about a namespace
-NAMESPACE = "default"  # of the pod that checks a node
-
-
-@dataclass(slots=True)
-class Round:
-    """What one look at a node found. `given_up`: it cannot be drained."""
-
-    drained: bool = False
-    given_up: str = ""
-    reasons: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Later:
-    """A pod whose eviction was refused: when it is tried again."""
-
-    at: float = 0.0
-    pause: float = FIRST
-    reason: str = ""
+FORBIDDEN = 403
 
 
 class ClusterNodes:
     """The nodes of one cluster that belong to hosts of a run; used by several threads, one for each
     node at a time. Raises ClusterProblem where the API does not answer."""
 
-    def __init__(self, api: ClusterApi, run: str, nodes: Mapping[str, str]) -> None:
-        """`nodes`: host -> name of its node."""
-        self.api, self.run, self.nodes = api, run, nodes
-        self.later: dict[str, _Later] = {}
-        self.policy = ""
+    def __init__(
+        self, api: ClusterApi, run: str, nodes: Mapping[str, str], others: Collection[str] = ()
+    ) -> None:
+        """`nodes`: host -> name of its node; `others`: nodes of hosts that the run leaves out, and
+        that were Ready when it was planned."""
+        self.api, self.run, self.nodes, self.others = api, run, nodes, others
+        self.evictions = Evictions(api)
         self.stopping = threading.Event()  # of the run: it waits for nothing any more
 
     def drain(self, host: str, policy: Policy) -> Round:
@@ -92,21 +70,37 @@ class ClusterNodes:
             leaving = sort_pods(self._pods(name), policy)  # some came before it was cordoned
         if leaving.empty:
             return Round(drained=self._clients_left(name, leaving))
-        return self._evicted(name, leaving)
+        return self.evictions.evict(leaving)
 
-    def clear(self, host: str, policy: Policy) -> str:
-        """Let the clients of DaemonSets go and wait for their end; "" or why they did not."""
+    def away(self) -> list[str]:
+        """Nodes that are not Ready any more, though the run has not taken them out of service."""
+        ours = {*self.nodes.values(), *self.others}
+        return [
+            node["metadata"]["name"]
+            for node in self.api.list("/api/v1/nodes")
+            if node["metadata"]["name"] in ours
+            and not is_ready(node)
+            and mark_of(node).get("run") != self.run
+        ]
+
+    def check_refused(self, host: str, image: str) -> str:
+        """Why the pod that is to check the node would be refused; "" if it would not. Nothing is
+        created."""
+        return refusal(self.api, self._node(self.nodes[host]), image)
+
+    def clear(self, host: str, policy: Policy) -> Round:
+        """Let the clients of DaemonSets go and wait for their end; or why they did not."""
         name = self.nodes[host]
         ends = time.monotonic() + LEAVES
         while True:
             if reason := why_not_ours(self.api.find(f"/api/v1/nodes/{name}"), self.run):
-                return reason
+                return Round(given_up=reason)
             leaving = sort_pods(self._pods(name), policy)
             if leaving.empty and self._clients_left(name, leaving):
-                return ""
+                return Round(drained=True)
             if time.monotonic() > ends or self.stopping.wait(POLL):
                 there = [*map(name_of, (*leaving.evict, *leaving.clients))]
-                return f"pods do not end: {', '.join((*there, *leaving.waited, *leaving.going))}"
+                return Round(reasons=[*there, *leaving.waited, *leaving.going])
 
     def check(self, host: str, image: str, seconds: float) -> str:
         """With the clients back, the node offers what it did, and a pod sees its GPU; "" or why
@@ -126,9 +120,9 @@ class ClusterNodes:
                 self.stopping.wait(POLL)
         if problem:
             return problem
-        mark = mark_of(self._node(name))
-        gpu = gpu_of(mark.get("gpus") or {})
-        return self._pod_checked(name, image, gpu, seconds) if gpu else ""
+        node = self._node(name)
+        gpu = gpu_of(mark_of(node).get("gpus") or {})
+        return run_pod(self.api, node, image, gpu, seconds, self.stopping) if gpu else ""
 
     def give_back(self, host: str) -> None:
         """Give the node its earlier state; one that was deleted has none."""
@@ -152,41 +146,6 @@ class ClusterNodes:
         self._patch(name, patch)
         return why_not_begun(self._node(name), self.run)
 
-    def _evicted(self, name: str, leaving: Leaving) -> Round:
-        found = Round(reasons=[f"{pod}: {why}" for pod, why in leaving.waited.items()])
-        found.reasons += [f"{pod}: it is ending" for pod in leaving.going]
-        for pod in leaving.evict:
-            later = self.later.setdefault(str(pod["metadata"].get("uid")), _Later())
-            if time.monotonic() >= later.at:
-                found.given_up = found.given_up or self._evict(pod, later)
-            if later.reason:
-                found.reasons.append(f"{name_of(pod)}: {later.reason}")
-        return found
-
-    def _evict(self, pod: Pod, later: _Later) -> str:
-        """Ask for one eviction; why it will never be allowed, or ""."""
-        metadata = pod["metadata"]
-        path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/eviction"
-        body: dict[str, Any] = {"apiVersion": self._policy(), "kind": "Eviction"}
-        body |= {"metadata": {k: metadata[k] for k in ("name", "namespace")}}
-        later.reason = ""
-        try:
-            self.api.attempt(path, body | {"deleteOptions": _this(metadata)})
-        except ApiError as error:
-            if error.status in (MISSING, CONFLICT):  # it is gone, or another of its name is there
-                return ""
-            said = one_line("; ".join(error.causes) or error.message)
-            if TERMINATING in error.message:  # the pod goes with its namespace
-                later.reason = said
-                return ""
-            if error.status != LATER:
-                return f"{name_of(pod)} cannot be evicted: {said}"
-            hint = unplaced(pod, self._pods_of(metadata["namespace"]))
-            later.reason = f"{said}{'; ' if hint else ''}{hint}"
-            later.at = time.monotonic() + later.pause
-            later.pause = min(later.pause * 2, LONGEST)
-        return ""
-
     def _clients_left(self, name: str, leaving: Leaving) -> bool:
         """Whether none of the clients is on the node any more; else they are on their way."""
         owners = sorted({owner_name(pod) for pod in leaving.clients})
@@ -197,7 +156,7 @@ class ClusterNodes:
             metadata = pod["metadata"]
             path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
             try:
-                self.api.delete(path, _this(metadata))
+                self.api.delete(path, this_pod(metadata))
             except ApiError as error:
                 if error.status not in (MISSING, CONFLICT):
                     raise
@@ -216,45 +175,11 @@ class ClusterNodes:
         gone = less(mark.get("gpus") or {}, gpus_of(node))
         return f"the node offers less: {gone}" if gone else ""
 
-    def _pod_checked(self, name: str, image: str, gpu: str, seconds: float) -> str:
-        """Run a pod that uses a GPU; "" or why it did not end well. It is deleted."""
-        keys = [each["key"] for each in self._node(name)["spec"].get("taints") or ()]
-        runtime = self.api.find("/apis/node.k8s.io/v1/runtimeclasses/nvidia")
-        wanted = check_pod(name, image, gpu, "nvidia" if runtime else None, keys)
-        pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
-        pod = self.api.create(pods, wanted)
-        path = f"{pods}/{pod['metadata']['name']}"
-        ends = time.monotonic() + seconds
-        try:
-            while time.monotonic() < ends and not self.stopping.is_set():
-                found = self.api.find(path)
-                if found is None:
-                    return "another user deleted the GPU pod"
-                pod = found
-                phase = pod["status"].get("phase")
-                if phase in ("Succeeded", "Failed"):
-                    return "" if phase == "Succeeded" else f"a GPU pod failed: {_said(pod)}"
-                self.stopping.wait(POLL)
-            return f"a GPU pod did not end within {seconds:.0f} s: {_said(pod)}"
-        finally:
-            if self.api.find(path):
-                self.api.delete(path)
-
-    def _policy(self) -> str:
-        """The version of evictions: Kubernetes has policy/v1 from 1.22 on."""
-        if not self.policy:
-            self.policy = "policy/v1" if self.api.find("/apis/policy/v1") else "policy/v1beta1"
-        return self.policy
-
     def _node(self, name: str) -> dict[str, Any]:
         return self.api.get(f"/api/v1/nodes/{name}")
 
     def _pods(self, name: str) -> list[Any]:
         return self.api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={name}")
-
-    def _pods_of(self, namespace: str) -> list[Any]:
-        pending = "status.phase=Pending"
-        return self.api.list(f"/api/v1/namespaces/{namespace}/pods", fieldSelector=pending)
 
     def _patch(self, name: str, make: Callable[[Mapping[str, Any]], Any]) -> None:
         """Write the patch of what the node is now; again where others were faster."""
@@ -282,25 +207,7 @@ def operator_owns_driver(api: ClusterApi) -> bool:
     return any(each is not False for each in wanted)
 
 
-def _this(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """DeleteOptions for this very pod, and none of its name that came since."""
-    preconditions = {"uid": metadata["uid"]}
-    return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
-
-
 def _is_ready(pod: Pod) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
     ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
     return ready and not pod["metadata"].get("deletionTimestamp")
-
-
-def _said(pod: Pod) -> str:
-    """Why a pod is where it is."""
-    status = pod.get("status") or {}
-    texts = [status.get("reason"), status.get("message")]
-    for condition in status.get("conditions") or ():
-        texts += [condition.get("message")] if condition.get("status") == "False" else []
-    for container in status.get("containerStatuses") or ():
-        for state in (container.get("state") or {}).values():
-            texts += [state.get("reason"), state.get("message")]
-    return one_line("; ".join(str(each) for each in texts if each)) or str(status.get("phase"))

@@ -9,13 +9,16 @@ from typing import Any
 
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.lease import take_lease
+from gpufleet.kube.operations.lease import DURATION, take_lease
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.models import HostView
-from gpufleet.upgrade.nodes import why_not_begun
+from gpufleet.upgrade.nodes import is_ready, why_not_begun
 from gpufleet.upgrade.operations.cluster import ClusterNodes, operator_owns_driver
+from gpufleet.upgrade.operations.gpu_pod import remove_pods
 
 LOCK_TIMEOUT = 600  # seconds to wait for another run of gpufleet on a cluster
+EXPIRY = f"that of a process which is gone is free {DURATION} s after its last sign of life"
+NO_OTHERS: Mapping[str, Mapping[str, Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +28,13 @@ class NodeAt:
     node: str
     kubeconfig: str
     context: str
+    ready: bool = True  # when the run was planned
 
     @property
     def access(self) -> KubeAccess:
         return KubeAccess(self.kubeconfig, self.context)
 
-    def as_dict(self) -> dict[str, str]:
+    def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
@@ -53,7 +57,8 @@ def find_nodes(
             node = by_machine.get(view.machine)
             if node is None:
                 continue
-            places[view.name] = NodeAt(node["metadata"]["name"], access.kubeconfig, access.context)
+            where = (node["metadata"]["name"], access.kubeconfig, access.context)
+            places[view.name] = NodeAt(*where, ready=is_ready(node))
             owned = findings.OPERATOR_DRIVER(context=api.context) if operator else None
             reasons[view.name] = f"{owned.code} {owned.message}" if owned else ""
             reasons[view.name] = reasons[view.name] or why_not_begun(node, "")
@@ -62,18 +67,24 @@ def find_nodes(
 
 
 def open_nodes(
-    places: Mapping[str, NodeAt], run: str, say: Callable[[str], None]
+    places: Mapping[str, NodeAt],
+    run: str,
+    say: Callable[[str], None],
+    others: Mapping[str, Mapping[str, Any]] = NO_OTHERS,
 ) -> dict[str, ClusterNodes]:
-    """The cluster of each host, with its lock held until this process ends. Raises
-    ClusterProblem."""
+    """The cluster of each host, with its lock held until this process ends. `others`: NodeAt of
+    the hosts that the run leaves out. Raises ClusterProblem."""
     hosts: dict[KubeAccess, dict[str, str]] = {}
     for host, place in places.items():
         hosts.setdefault(place.access, {})[host] = place.node
     found = {}
     for access, nodes in hosts.items():
         api = ClusterApi(access)
+        say(f"taking the lock of cluster {api.context}; {EXPIRY}")
         take_lease(api, LOCK_TIMEOUT, say)
-        cluster = ClusterNodes(api, run, nodes)
+        remove_pods(api)
+        left = [place["node"] for place in others.values() if NodeAt(**place).access == access]
+        cluster = ClusterNodes(api, run, nodes, left)
         found.update(dict.fromkeys(nodes, cluster))
     return found
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import tempfile
+import threading
 import time
 from contextlib import suppress
 
@@ -14,10 +16,14 @@ from gpufleet.core.visible import one_line
 
 SHOWN = 200  # characters of their output
 GRACE = 10.0  # seconds from SIGTERM to SIGKILL
+POLL = 0.05  # seconds between two looks at processes that are to end
 
 
 class Hook:
-    """One command that runs; `{host}` in it stands for the host's name. Raises OSError."""
+    """One command that runs; `{host}` in it stands for the host's name. Raises OSError.
+
+    It and what it starts are a group of processes of their own, which ends as one.
+    """
 
     def __init__(self, command: str, host: str, timeout: float) -> None:
         self.ends = time.monotonic() + timeout
@@ -26,7 +32,7 @@ class Hook:
         self.output = tempfile.TemporaryFile()  # noqa: SIM115 as long as the command runs
         self.process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT,
-            env={**os.environ, "GPUFLEET_HOST": host},
+            env={**os.environ, "GPUFLEET_HOST": host}, start_new_session=True,
         )  # fmt: skip
 
     def poll(self) -> str | None:
@@ -46,13 +52,24 @@ class Hook:
         return self.poll() or ""
 
     def end(self) -> None:
-        """End it, if it still runs."""
-        if self.process.poll() is None:
-            self.process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(GRACE)
-            self.process.kill()
-            self.process.wait()
+        """End it with what it has started, if it still runs."""
+        if self.process.poll() is not None:
+            return
+        self._send(signal.SIGTERM)
+        ends = time.monotonic() + GRACE
+        while self._send(0) and time.monotonic() < ends:
+            self.process.poll()  # one that has ended counts until it is waited for
+            time.sleep(POLL)
+        self._send(signal.SIGKILL)
+        self.process.wait()
+
+    def _send(self, number: int) -> bool:
+        """Send a signal to the group; False if there is none any more."""
+        try:
+            os.killpg(self.process.pid, number)
+        except ProcessLookupError:
+            return False
+        return True
 
     def _said(self) -> str:
         self.output.seek(0)
@@ -60,9 +77,46 @@ class Hook:
         return one_line(redact(" ".join(text.split())))[-SHOWN:] or "no output"
 
 
-def run_hook(command: str, host: str, timeout: float) -> str:
-    """Run a command to its end; "" if it succeeded, else why it did not."""
-    try:
-        return Hook(command, host, timeout).wait()
-    except OSError as error:
-        return f"it cannot be started: {error.strerror or error}"
+class Hooks:
+    """The commands of a run: those that are to be polled, by host, and all that are to end with the
+    process."""
+
+    def __init__(self) -> None:
+        self.polled: dict[str, Hook] = {}
+        self._guard = threading.RLock()  # also of a signal in between
+        self._running: set[Hook] = set()
+        self._over = False
+
+    def start(self, command: str, host: str, timeout: float) -> Hook:
+        """Start a command. Raises OSError."""
+        with self._guard:
+            if self._over:
+                raise InterruptedError("the run was interrupted")
+            hook = Hook(command, host, timeout)
+            self._running.add(hook)
+        if self._over:  # meanwhile
+            hook.end()
+        return hook
+
+    def result(self, command: str, host: str, timeout: float) -> str:
+        """Run a command to its end; "" if it succeeded, else why it did not."""
+        try:
+            hook = self.start(command, host, timeout)
+        except OSError as error:
+            return f"it cannot be started: {error.strerror or error}"
+        said = hook.wait()
+        self.done(hook)
+        return said
+
+    def done(self, hook: Hook) -> None:
+        """Forget a command that has ended."""
+        with self._guard:
+            self._running.discard(hook)
+
+    def end(self) -> None:
+        """End them all, and start none any more."""
+        with self._guard:
+            self._over = True
+            running = list(self._running)
+        for hook in running:
+            hook.end()

@@ -16,6 +16,10 @@ from gpufleet.upgrade.look import FOLDER
 from gpufleet.upgrade.settings import UpgradeSettings
 
 
+def _other() -> str:
+    return explain(host.name, findings.NOT_OURS(folder=FOLDER))
+
+
 @operation
 def keep(
     settings: UpgradeSettings, job: Job, version: str, packages: Mapping[str, str]
@@ -30,8 +34,6 @@ def keep(
     """
     yield wait_for_lock(job.lock_timeout)
     message = explain(host.name, findings.NOT_KEPT(version=version, folder=FOLDER))
-    other = findings.ANOTHER_RUN(run="another", state="changing", file=f"{FOLDER}/state")
-    busy = explain(host.name, other)
     words = [f"{name}={wanted}" for name, wanted in sorted(packages.items())]
     seconds = str(settings.validation_timeout)
     yield script(
@@ -40,7 +42,7 @@ def keep(
         settings.run or "",
         version,
         message,
-        busy,
+        _other(),
         job.manager,
         seconds,
         *words,
@@ -48,15 +50,40 @@ def keep(
 
 
 @operation
-def note(word: str) -> Commands:
+def note(run: str, word: str) -> Commands:
     """
     Write down on the host where its change is.
 
+    + run: its name
     + word: the state
     """
-    yield script(
-        "upgrade/note", FOLDER, word, explain(host.name, findings.NOT_PREPARED(folder=FOLDER))
-    )
+    message = explain(host.name, findings.NOT_PREPARED(folder=FOLDER))
+    yield script("upgrade/note", FOLDER, run, word, message, _other())
+
+
+@operation
+def take(run: str, origin: str, version: str) -> Commands:
+    """
+    Take over the packages that another run has left, for a roll-back.
+
+    + run: its name
+    + origin: the run that has left them
+    + version: of the driver that they have
+    """
+    lacking = explain(host.name, findings.NOTHING_KEPT(folder=FOLDER, version=version))
+    damaged = explain(host.name, findings.KEPT_DAMAGED(folder=FOLDER, version=version))
+    yield script("upgrade/take", FOLDER, run, origin, version, lacking, damaged, _other())
+
+
+@operation
+def release(run: str, origin: str) -> Commands:
+    """
+    Leave the host to other runs.
+
+    + run: its name
+    + origin: the run that it has taken the packages from, if any
+    """
+    yield script("upgrade/release", FOLDER, run, origin)
 
 
 @operation
@@ -68,16 +95,20 @@ def validate(settings: UpgradeSettings, version: str) -> Commands:
     + version: of the driver, now
     """
     message = explain(host.name, findings.NOT_AS_BEFORE(version=version))
-    yield script("upgrade/validate", FOLDER, version, str(settings.validation_timeout), message)
+    seconds = str(settings.validation_timeout)
+    yield script(
+        "upgrade/validate", FOLDER, settings.run or "", version, seconds, message, _other()
+    )
 
 
 @operation
 def restore(
-    version: str, manager: PackageManager, lock_timeout: int, installed: Sequence[str]
+    run: str, version: str, manager: PackageManager, lock_timeout: int, installed: Sequence[str]
 ) -> Commands:
     """
     Install the packages of the earlier version, without a repository.
 
+    + run: its name
     + version: the earlier one
     + manager: of packages
     + lock_timeout: seconds to wait for another package manager
@@ -88,6 +119,6 @@ def restore(
     damaged = explain(host.name, findings.KEPT_DAMAGED(folder=FOLDER, version=version))
     message = explain(host.name, findings.NOT_RESTORED(folder=FOLDER, version=version))
     yield script(
-        "upgrade/restore", FOLDER, version, lacking, damaged, message, manager,
+        "upgrade/restore", FOLDER, run, version, lacking, damaged, _other(), message, manager,
         str(lock_timeout), *installed,
     )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 
 from pyinfra import host, state
@@ -12,6 +12,7 @@ from pyinfra.api import FactBase, StringCommand
 from gpufleet.core.versions import branch_of
 from gpufleet.driver.job import driver_job
 from gpufleet.driver.role import ROLE as DRIVER
+from gpufleet.facts.model import NodeFacts
 from gpufleet.host import lock as host_lock
 from gpufleet.host.asking import answer, framed
 from gpufleet.host.groups import is_cluster
@@ -27,17 +28,23 @@ from gpufleet.node.operations.node import (
     settings_and_facts,
 )
 from gpufleet.node.operations.place import place_of
+from gpufleet.node.settings import NodeSettings
+from gpufleet.packages.logins import Logins
 from gpufleet.packages.operations import archives, repository
 from gpufleet.packages.operations import transaction as packages
 from gpufleet.packages.operations.logins import node_logins
 from gpufleet.run.reporting import RunReport
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.load import load_settings
-from gpufleet.upgrade.look import FOLDER, Health, Seen, view_of
+from gpufleet.upgrade.look import FOLDER, Health, Seen, view_of, work_on
+from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations import host as on_host
-from gpufleet.upgrade.settings import UpgradeSettings
+from gpufleet.upgrade.settings import Step, UpgradeSettings
 
 Install = Callable[[Node], None]
+Known = tuple[NodeSettings, NodeFacts]
+NOTHING_SEEN = Health()
+NO_LOGINS: Mapping[str, Logins] = {}
 
 
 class HealthOnHost(FactBase[Health]):
@@ -62,16 +69,19 @@ def take_part(install: Install) -> None:
     settings, problems = load_settings(host.data.dict())
     if settings is None:
         report.block(host, problems)
-    elif settings.step is None:
+        return
+    steps: dict[Step, Callable[[UpgradeSettings], None]] = {
+        "look": look,
+        "prepare": prepare,
+        "take": take,
+        "release": release,
+        "change": lambda settings: change(settings, install),
+        "restore": restore,
+    }
+    if settings.step is None or (settings.step != "look" and not settings.run):
         report.block(host, [findings.NOT_BY_ITSELF()])
-    elif settings.step == "look":
-        look(settings)
-    elif settings.step == "prepare":
-        prepare(settings)
-    elif settings.step == "change":
-        change(settings, install)
-    else:
-        restore(settings)
+        return
+    steps[settings.step](settings)
 
 
 def look(settings: UpgradeSettings) -> None:
@@ -81,21 +91,52 @@ def look(settings: UpgradeSettings) -> None:
     known = settings_and_facts()
     if known is None:
         return
-    of_node, facts = known
-    logins, problems = node_logins(login_files(of_node))
+    logins, problems = node_logins(login_files(known[0]))
     if problems:
         report.block(host, problems)
         return
-    part = report.host(host.name)
-    part.examined = True
-    health = read(HealthOnHost, settings.validation_timeout) if facts.gpus else Health()
-    seen = Seen(
+    has_gpus = bool(known[1].gpus)
+    health = read(HealthOnHost, settings.validation_timeout) if has_gpus else Health()
+    place = str(host.data.get(settings.wave_by) or "") if settings.wave_by else ""
+    view = asdict(view_of(_seen(known, health, logins), settings.run or "", place))
+    report.host(host.name).plan["upgrade"] = {**view, "owner": health.run, "at": health.state}
+
+
+def take(settings: UpgradeSettings) -> None:
+    """Take over the packages that the run left which is rolled back; nothing else is changed."""
+    known = _known_to_change()
+    if known is None:
+        return
+    wanted = known[0].of(DRIVER).version or "?"
+    sentence = "Take over the packages for the roll-back"
+    on_host.take(sentence, settings.run or "", settings.origin or "", wanted)
+
+
+def release(settings: UpgradeSettings) -> None:
+    """Leave a host that was not changed to other runs."""
+    if _known_to_change():
+        on_host.release("Leave the host to other runs", settings.run or "", settings.origin or "")
+
+
+def _known_to_change() -> Known | None:
+    """Settings and facts of a host on which a file of the run is changed."""
+    known = settings_and_facts()
+    if known:
+        RunReport.of(state).host(host.name).examined = True
+        host_lock.arm(host, known[1])
+    return known
+
+
+def _seen(
+    known: Known, health: Health = NOTHING_SEEN, logins: Mapping[str, Logins] = NO_LOGINS
+) -> Seen:
+    """The host as it was read."""
+    of_node, facts = known
+    RunReport.of(state).host(host.name).examined = True
+    return Seen(
         host.name, of_node, facts, load_catalog(), int(time.time()), logins,
         place_of(state, host, facts), health,
     )  # fmt: skip
-    place = str(host.data.get(settings.wave_by) or "") if settings.wave_by else ""
-    view = asdict(view_of(seen, settings.run or "", place))
-    part.plan["upgrade"] = {**view, "kept": health.before, "kept_by": health.run}
 
 
 def prepare(settings: UpgradeSettings) -> None:
@@ -140,37 +181,36 @@ def change(settings: UpgradeSettings, install: Install) -> None:
     if plan is None or plan.target is None:
         _nothing_to_change(node)
         return
-    on_host.note("Note that the driver is changed", "changing")
+    on_host.note("Note that the driver is changed", settings.run or "", "changing")
     install(node)
     on_host.validate("Check driver, GPUs and services", settings, plan.target)
 
 
 def restore(settings: UpgradeSettings) -> None:
-    """Install the earlier packages from the host's own folder; the next step loads them."""
+    """Install the earlier packages from the host's own folder, if nothing uses the GPUs; the next
+    step loads them."""
+    report = RunReport.of(state)
     known = settings_and_facts()
     if known and is_busy(known[1]):
         known = facts_once_idle(known[0])
     if known is None:
         return
     of_node, facts = known
-    part = RunReport.of(state).host(host.name)
-    part.examined = True
+    seen = _seen(known)
     wanted = of_node.of(DRIVER).version
     if wanted is None or facts.package_manager is None:
-        RunReport.of(state).block(host, [findings.NOTHING_KEPT(folder=FOLDER, version="?")])
+        report.block(host, [findings.NOTHING_KEPT(folder=FOLDER, version="?")])
         return
-    exact = {"branch": str(branch_of(wanted)), "allow_disruption": True}
-    seen = Seen(
-        host.name, of_node, facts, load_catalog(), int(time.time()), {},
-        place_of(state, host, facts), Health(),
-    )  # fmt: skip
-    plan = seen.planned(**exact).of(DRIVER)
-    installed = plan.installed if plan else ()
+    if work := work_on(seen):
+        report.block(host, [findings.IN_USE(work=names(work))])
+        return
+    plan = seen.planned(branch=str(branch_of(wanted))).of(DRIVER)
     host_lock.arm(host, facts)
     on_host.restore(
         "Install the earlier packages from the host's own folder",
+        settings.run or "",
         wanted,
         facts.package_manager,
         of_node.host.lock_timeout,
-        installed,
+        plan.installed if plan else (),
     )

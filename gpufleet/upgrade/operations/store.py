@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gpufleet.core.findings import Finding
 from gpufleet.core.private_file import write_private
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade import findings
@@ -21,6 +22,8 @@ from gpufleet.upgrade.states import WrongEvent
 
 SCHEMA = 1
 REQUESTS = ("pause", "abort")
+LOOK = 1.0  # seconds for which others may look at a lock
+DAMAGED = "damaged"  # folder of records that cannot be used
 
 
 def runs_folder() -> Path:
@@ -38,7 +41,8 @@ class Order:
     options: tuple[str, ...] = ()  # of pyinfra
     origin: str = ""  # run that a roll-back returns from
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)  # settings of each host
-    nodes: dict[str, dict[str, str]] = field(default_factory=dict)  # NodeAt of each node
+    nodes: dict[str, dict[str, Any]] = field(default_factory=dict)  # NodeAt of each node
+    others: dict[str, dict[str, Any]] = field(default_factory=dict)  # of hosts left out, if Ready
 
 
 class Store:
@@ -76,28 +80,49 @@ class Store:
 
     def lock(self) -> None:
         """Keep other processes from the run until this one ends. Raises Stopped."""
+        if not self.is_taken():
+            raise Stopped(findings.IN_PROGRESS(run=self.name))
+
+    def is_taken(self) -> bool:
+        """Whether this process carries out the run from now on; False while another one does."""
         handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            os.close(handle)
-            raise Stopped(findings.IN_PROGRESS(run=self.name)) from error
-        self._lock = handle
+        ends = time.monotonic() + LOOK
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > ends:
+                    os.close(handle)
+                    return False
+                time.sleep(LOOK / 20)  # `status` may be looking at it
+            else:
+                self._lock = handle
+                return True
 
     @property
     def is_locked(self) -> bool:
-        """Whether a process carries out the run."""
+        """Whether a process carries out the run. Several processes may look at a time."""
         try:
             handle = os.open(self.path / "lock", os.O_RDWR)
         except FileNotFoundError:
             return False
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
         finally:
             os.close(handle)
         return False
+
+    def set_aside(self, problem: object) -> Finding | None:
+        """Move the record of a run that cannot be used away, so that it stops no other run; None
+        while a process carries the run out."""
+        if self.is_locked:
+            return None
+        folder = runs_folder() / DAMAGED / self.name
+        folder.parent.mkdir(mode=0o700, exist_ok=True)
+        self.path.rename(folder)
+        return findings.RECORD_SET_ASIDE(run=self.name, problem=problem, folder=folder)
 
     def head(self) -> tuple[Order, Plan]:
         """Raises Stopped."""

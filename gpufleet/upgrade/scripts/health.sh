@@ -6,7 +6,6 @@ printf 'xids %s\n' "$(xids)"
 for unit in $(gpu_units); do
     if systemctl is-active -q "$unit"; then printf 'unit %s\n' "$unit"; fi
 done
-for name in run state from; do
-    if [ -s "$folder/$name" ]; then printf '%s %s\n' "$name" "$(head -n 1 "$folder/$name")"; fi
-done
+printf 'run %s\n' "$(run_of "$folder")"
+printf 'state %s\n' "$(state_of "$folder")"
 exit 0

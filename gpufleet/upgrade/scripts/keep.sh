@@ -1,10 +1,10 @@
 # keep.sh FOLDER RUN FROM MESSAGE BUSY MANAGER SECONDS NAME=VERSION...: fetch the installed packages into FOLDER, for
 # a roll-back without a repository, and note the health of this host. What this very run has fetched stays; with what
-# another run has not finished it fails with BUSY.
+# another run has not finished, prepared or more, it fails with BUSY.
 folder=$1 run=$2 from=$3 message=$4 busy=$5 manager=$6 seconds=$7; shift 7
 whole() { [ -s "$1/sums" ] && (cd "$1/packages" && sha256sum -c --status ../sums); }
-if [ "$(cat "$folder/run" 2>/dev/null)" = "$run" ] && whole "$folder"; then exit 0; fi
-case $(cat "$folder/state" 2>/dev/null) in changing | restoring) fail "$busy" "run: $(cat "$folder/run" 2>/dev/null)" ;; esac
+if [ "$(run_of "$folder")" = "$run" ] && whole "$folder"; then exit 0; fi
+case $(state_of "$folder") in prepared | changing | restoring) own "$folder" "$run" "$busy" ;; esac
 new=$folder.new
 rm -rf "$new" && mkdir -p -m 700 "$new/packages" && cd "$new/packages" || exit 1
 names=$(for word; do printf '%s\n' "${word%%=*}"; done)
@@ -29,8 +29,8 @@ if [ -n "$lacking" ]; then
     rm -rf "$new"
     fail "$message" "not there:$lacking" "$(printf '%s\n' "$out" | tail -n 5)"
 fi
-printf '%s\n' "$names" >"$new/names" && printf '%s\n' "$run" >"$new/run" && printf '%s\n' "$from" >"$new/from" &&
-    printf 'prepared\n' >"$new/state" || exit 1
+printf '%s\n' "$names" >"$new/names" && printf '%s\n' "$from" >"$new/from" || exit 1
+mark "$new" prepared "$run"
 {
     printf 'gpus %s\n' "$(timeout "$seconds" nvidia-smi -L 2>/dev/null | grep -c '^GPU ')"
     printf 'xids %s\n' "$(xids)"

@@ -1,4 +1,6 @@
-# note.sh FOLDER STATE MESSAGE: write down where the change of this host is; without FOLDER it was not prepared.
-folder=$1 state=$2 message=$3
+# note.sh FOLDER RUN STATE MESSAGE OTHER: write down where the change of this host is; without FOLDER it was not
+# prepared. With OTHER it fails where FOLDER belongs to another run.
+folder=$1 run=$2 state=$3 message=$4 other=$5
 [ -d "$folder" ] || fail "$message"
-printf '%s\n' "$state" >"$folder/state.new" && mv "$folder/state.new" "$folder/state"
+own "$folder" "$run" "$other"
+mark "$folder" "$state" "$run"

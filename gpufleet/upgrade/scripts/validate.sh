@@ -1,5 +1,7 @@
-# validate.sh FOLDER VERSION SECONDS MESSAGE: this host with VERSION, compared with what FOLDER says of it before.
-folder=$1 version=$2 seconds=$3 message=$4
+# validate.sh FOLDER RUN VERSION SECONDS MESSAGE OTHER: this host with VERSION, compared with what FOLDER says of it
+# before. With OTHER it fails where FOLDER belongs to another run.
+folder=$1 run=$2 version=$3 seconds=$4 message=$5 other=$6
+own "$folder" "$run" "$other"
 wrong=''
 differs() { wrong="$wrong$1: expected $2, found ${3:-nothing}
 "; }
@@ -25,4 +27,4 @@ for spec in /etc/cdi/*.yaml /etc/cdi/*.json /var/run/cdi/*.yaml /var/run/cdi/*.j
     case ${library:-none} in none | *.so."$version") ;; *) differs "$spec" "$version" "$library" ;; esac
 done
 [ -z "$wrong" ] || fail "$message" "$wrong"
-printf 'changed\n' >"$folder/state"
+mark "$folder" changed "$run"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from gpufleet.facts.model import GpuProcess, NodeFacts
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.settings import load_settings
@@ -60,12 +62,14 @@ def test_missing_gpus(converged: NodeFacts) -> None:
     assert "GF052" in codes(found)
 
 
-def test_a_host_of_another_run(converged: NodeFacts) -> None:
-    busy = Health(gpus=1, run="run-1", state="changing")
+@pytest.mark.parametrize("state", ["prepared", "changing", "restoring"])
+def test_a_host_of_another_run(converged: NodeFacts, state: str) -> None:
+    busy = Health(gpus=1, run="run-1", state=state)
     assert codes(view(converged, busy, driver_version=NEW)) == ["GF053"]
     assert "GF053" not in codes(view(converged, busy, "run-1", driver_version=NEW))
-    over = replace(busy, state="changed")
-    assert "GF053" not in codes(view(converged, over, driver_version=NEW))
+    for over in ("changed", "released"):
+        left = replace(busy, state=over)
+        assert "GF053" not in codes(view(converged, left, driver_version=NEW))
 
 
 def test_a_host_without_gpus_or_driver(converged: NodeFacts) -> None:
@@ -74,7 +78,6 @@ def test_a_host_without_gpus_or_driver(converged: NodeFacts) -> None:
 
 
 def test_health_is_read() -> None:
-    lines = ["gpus 2", "xids -", "unit docker", "unit kubelet", "run run-1", "state changed",
-             "from 580.1"]  # fmt: skip
-    assert Health.parse(lines) == Health(2, "-", ("docker", "kubelet"), "run-1", "changed", "580.1")
+    lines = ["gpus 2", "xids -", "unit docker", "unit kubelet", "run run-1", "state changed"]
+    assert Health.parse(lines) == Health(2, "-", ("docker", "kubelet"), "run-1", "changed")
     assert Health.parse([]) == Health()

@@ -101,13 +101,13 @@ def test_a_node_that_others_cordon_first_is_theirs() -> None:
 @pytest.mark.parametrize(("kind", "name"), [("ReplicaSet", "web"), ("Job", "train")])
 def test_a_pod_that_appears_after_the_drain_stops_the_change(kind: str, name: str) -> None:
     api = Api(ours(), pod(name, kind), pod("plugin", "DaemonSet"))
-    assert f"ns/{name}" in nodes_of(api).clear("h", Policy())
+    assert f"ns/{name}" in nodes_of(api).clear("h", Policy()).reasons
     assert api.wrote == []  # neither pods nor clients were touched
 
 
 def test_a_node_that_was_deleted_does_not_stop_the_run() -> None:
     nodes = nodes_of(Api(None))
-    assert "not in the cluster" in nodes.clear("h", Policy())
+    assert "not in the cluster" in nodes.clear("h", Policy()).given_up
     nodes.leave_behind("h", "why")
     nodes.give_back("h")
 
@@ -115,7 +115,7 @@ def test_a_node_that_was_deleted_does_not_stop_the_run() -> None:
 def test_another_node_of_the_same_name_is_left_alone() -> None:
     api = Api(node(), pod("plugin", "DaemonSet"))
     nodes = nodes_of(api)
-    assert "replaced" in nodes.clear("h", Policy())
+    assert "replaced" in nodes.clear("h", Policy()).given_up
     nodes.leave_behind("h", "why")
     nodes.give_back("h")
     assert api.wrote == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gpufleet.upgrade.decide import Act, Do, End, Wait, decide
+from gpufleet.upgrade.decide import Act, Around, Do, End, Wait, decide
 from gpufleet.upgrade.load import load_settings, of_run
 from gpufleet.upgrade.models import HostView, Plan
 from gpufleet.upgrade.plan import make_plan, reversed_plan
@@ -112,17 +112,17 @@ def test_misspelt_and_wrong_settings() -> None:
 def test_the_canary_soaks_before_the_wave() -> None:
     progress = Progress(make_plan(fleet("a", "a"), settings(soak=300)))
     done(progress, "h0", 1000)
-    assert decide(progress, 1200) == Wait(1300, "soak")
-    assert decide(progress, 1300) == Act(Do.PREPARE, ("h1",))
+    assert decide(progress, Around(1200)) == Wait(1300, "soak")
+    assert decide(progress, Around(1300)) == Act(Do.PREPARE, ("h1",))
 
 
 def test_a_failed_canary_stops_its_group_alone() -> None:
     progress = Progress(make_plan(fleet("a", "b", "a", "b"), settings(soak=0, max_unavailable=4)))
     done(progress, "h0", 1000, *FAILS)
     done(progress, "h1", 1000)
-    assert decide(progress, 2000) == Act(Do.PREPARE, ("h3",))
+    assert decide(progress, Around(2000)) == Act(Do.PREPARE, ("h3",))
     done(progress, "h3", 2000)
-    assert decide(progress, 2001) == End("stopped", "the canary failed: a, debian12, 6.1")
+    assert decide(progress, Around(2001)) == End("stopped", "the canary failed: a, debian12, 6.1")
 
 
 def test_another_host_takes_the_place_of_a_canary_that_was_passed_over() -> None:
@@ -130,9 +130,9 @@ def test_another_host_takes_the_place_of_a_canary_that_was_passed_over() -> None
         make_plan(fleet("a", "a", "a"), settings(soak=60, max_unavailable=3, wave=3))
     )
     done(progress, "h0", 1000, Event.REFUSED)
-    assert decide(progress, 1000) == Act(Do.PREPARE, ("h1",))
+    assert decide(progress, Around(1000)) == Act(Do.PREPARE, ("h1",))
     done(progress, "h1", 1000, *FAILS)
-    assert isinstance(decide(progress, 1001), End)
+    assert isinstance(decide(progress, Around(1001)), End)
 
 
 def test_the_budget_stops_the_run() -> None:
@@ -140,9 +140,9 @@ def test_the_budget_stops_the_run() -> None:
     for limit in ({"max_failed_in_a_row": 2}, {"max_failed": 2, "max_failed_in_a_row": 9}):
         progress = Progress(make_plan(hosts, settings(soak=0, **limit)))
         done(progress, "h0", 1000, *FAILS)
-        assert isinstance(decide(progress, 1001), Act)
+        assert isinstance(decide(progress, Around(1001)), Act)
         done(progress, "h1", 1000, *FAILS)
-        end = decide(progress, 1001)
+        end = decide(progress, Around(1001))
         assert isinstance(end, End)
         assert end.event == "stopped"
 
@@ -150,12 +150,14 @@ def test_the_budget_stops_the_run() -> None:
 def test_no_host_is_begun_outside_of_the_window() -> None:
     progress = Progress(make_plan(fleet("a"), settings(window="Mon 09:00-10:00")))
     tuesday = 1_795_500_000.0
-    wait = decide(progress, tuesday)
+    wait = decide(progress, Around(tuesday))
     assert isinstance(wait, Wait)
     assert wait.reason == "window Mon 09:00-10:00 UTC"
-    assert isinstance(decide(progress, wait.until), Act)
+    assert isinstance(decide(progress, Around(wait.until)), Act)
     done(progress, "h0", tuesday, Event.PREPARED, Event.DRAIN_BEGAN, Event.DRAINED)
-    assert decide(progress, tuesday) == Act(Do.CHANGE, ("h0",))  # what was begun is finished
+    assert decide(progress, Around(tuesday)) == Act(
+        Do.CHANGE, ("h0",)
+    )  # what was begun is finished
 
 
 def test_a_host_that_waits_does_not_keep_others_from_their_turn() -> None:
@@ -165,19 +167,19 @@ def test_a_host_that_waits_does_not_keep_others_from_their_turn() -> None:
     for name in ("h1", "h2"):
         done(progress, name, 1000, Event.PREPARED, Event.DRAIN_BEGAN)
     done(progress, "h2", 1000, Event.DRAINED)
-    assert decide(progress, 1001) == Act(Do.CHANGE, ("h2",))
+    assert decide(progress, Around(1001)) == Act(Do.CHANGE, ("h2",))
 
 
 def test_requests_finish_what_was_begun() -> None:
     progress = Progress(make_plan(fleet("a", "a"), settings(soak=0)))
     done(progress, "h0", 1000, Event.PREPARED, Event.DRAIN_BEGAN)
-    assert decide(progress, 1001, "pause") == Act(Do.DRAIN, ("h0",))
-    assert decide(progress, 1001, "abort") == Act(Do.LEAVE, ("h0",))
+    assert decide(progress, Around(1001, request="pause")) == Act(Do.DRAIN, ("h0",))
+    assert decide(progress, Around(1001, request="abort")) == Act(Do.LEAVE, ("h0",))
     done(progress, "h0", 1000, Event.DRAINED, Event.CHANGE_BEGAN)
-    assert decide(progress, 1001, "abort") == Act(Do.CHANGE, ("h0",))
+    assert decide(progress, Around(1001, request="abort")) == Act(Do.CHANGE, ("h0",))
     done(progress, "h0", 1000, Event.CHANGED, Event.RETURNED)
-    assert decide(progress, 1001, "pause") == End("paused", "pause was requested")
-    assert decide(progress, 1001, "abort") == End("aborted", "abort was requested")
+    assert decide(progress, Around(1001, request="pause")) == End("paused", "pause was requested")
+    assert decide(progress, Around(1001, request="abort")) == End("aborted", "abort was requested")
 
 
 def test_hosts_left_behind_count_as_unavailable() -> None:
@@ -185,6 +187,6 @@ def test_hosts_left_behind_count_as_unavailable() -> None:
     done(progress, "h0", 1000, *FAILS[:-2], Event.RESTORE_FAILED)
     assert progress.states["h0"] is State.STUCK
     done(progress, "h1", 1000, Event.PREPARED)
-    assert decide(progress, 1001) == End(
+    assert decide(progress, Around(1001)) == End(
         "stopped", "left behind out of service: h0 (upgrade_max_unavailable)"
     )

@@ -2,123 +2,252 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from gpufleet.cli.upgrade_run import returning
 from gpufleet.core.stopped import Stopped
-from gpufleet.upgrade.models import HostView, Plan
-from gpufleet.upgrade.operations import hooks
-from gpufleet.upgrade.operations.children import Children, Result
+from gpufleet.upgrade.operations import changing, hooks, runner
+from gpufleet.upgrade.operations.changing import change, restore
+from gpufleet.upgrade.operations.children import Result
+from gpufleet.upgrade.operations.cluster import Round
+from gpufleet.upgrade.operations.draining import drain, is_out, leave
 from gpufleet.upgrade.operations.hooks import Hook
-from gpufleet.upgrade.operations.runner import Runner
-from gpufleet.upgrade.operations.store import Order, Store
-from gpufleet.upgrade.plan import make_plan, reversed_plan
-from gpufleet.upgrade.progress import Entry
-from gpufleet.upgrade.settings import UpgradeSettings
+from gpufleet.upgrade.operations.preparing import prepare, release
+from gpufleet.upgrade.operations.run import Run
+from gpufleet.upgrade.plan import reversed_plan
 from gpufleet.upgrade.states import Event, State
+from tests.unit.upgrade.running import CHANGING, DRAINED, GOOD, Steps, planned, running
 
-HOST = HostView("h", "a", "d", "k", "580.1", "580.1", "580.2")
-DRAINED = (Event.PREPARED, Event.DRAIN_BEGAN, Event.DRAINED)
-
-
-class Steps:
-    """Steps in memory; `before` happens while one is under way."""
-
-    def __init__(self, result: Result) -> None:
-        self.result, self.asked = result, [""]
-        self.before: Callable[[], None] = lambda: None
-
-    def step(self, step: str, hosts: Sequence[str], version: str) -> dict[str, Result]:
-        self.asked.append(step)
-        self.before()
-        return dict.fromkeys(hosts, self.result)
-
-    def end(self) -> None:
-        pass
-
-
-def planned() -> Plan:
-    return make_plan([HOST], UpgradeSettings.model_validate({}))
-
-
-def runner(plan: Plan, steps: Steps, *events: Event, **settings: Any) -> Runner:
-    store = Store.create(Order("prod.py", "/"), plan)
-    for event in events:
-        store.append(Entry(1.0, event.value, "h"))
-    chosen = {"h": UpgradeSettings.model_validate(settings)}
-    return Runner(store, plan, chosen, cast(Children, steps), lambda line: None)
+RESTORING = (*CHANGING, Event.CHANGE_FAILED)
+IN_USE = Result(False, "GF072 GPUs are in use: train (7)", busy=True)
 
 
 @pytest.fixture(autouse=True)
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr("gpufleet.upgrade.operations.run.POLL", 0.0)
+
+
+def state(run: Run) -> State:
+    return run.progress.states["h"]
+
+
+class Cluster:
+    """A node in memory."""
+
+    def __init__(self, cleared: Round) -> None:
+        self.cleared, self.left_behind = cleared, ""
+
+    def clear(self, host: str, policy: Any) -> Round:
+        return self.cleared
+
+    def check(self, host: str, image: str, seconds: float) -> str:
+        return ""
+
+    def leave_behind(self, host: str, reason: str) -> None:
+        self.left_behind = reason
 
 
 def test_a_preparation_that_was_interrupted_refuses_no_host() -> None:
     steps = Steps(Result(False, "SIGTERM"))
-    run = runner(planned(), steps)
+    run = running(planned(), steps)
     steps.before = run.stop
-    run.prepare(["h"])
-    assert run.progress.states == {"h": State.WAITING}
+    prepare(run, ["h"])
+    assert state(run) is State.WAITING
 
 
-def test_a_check_that_was_interrupted_rolls_nothing_back() -> None:
-    run = runner(planned(), Steps(Result(True)), *DRAINED)
+def test_a_check_that_was_interrupted_rolls_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = running(planned(), Steps(), *DRAINED)
 
-    def checked(results: object) -> dict[str, Result]:
+    def checked(run: Run, results: object) -> dict[str, Result]:
         run.stop()
         return {"h": Result(False, "exit status -2")}
 
-    run.checked = checked  # type: ignore[method-assign]
-    run.change(["h"])
-    assert run.progress.states == {"h": State.CHANGING}
+    monkeypatch.setattr(changing, "_checked", checked)
+    change(run, ["h"])
+    assert state(run) is State.CHANGING
 
 
 def test_a_drain_command_that_was_interrupted_gives_no_host_up() -> None:
-    run = runner(planned(), Steps(Result(True)), *DRAINED[:2], drain_command="false")
-    run.hooks["h"] = Hook("false", "h", 60.0)
-    run.hooks["h"].process.wait()
+    run = running(planned(), Steps(), *DRAINED[:2], drain_command="false")
+    run.hooks.polled["h"] = Hook("false", "h", 60.0)
+    run.hooks.polled["h"].process.wait()
     run.stop()
-    assert not run.is_out("h")
-    assert run.progress.states == {"h": State.DRAINING}
+    assert not is_out(run, "h")
+    assert state(run) is State.DRAINING
 
 
-@pytest.mark.parametrize(
-    ("found", "state"), [("580.1", State.READY), ("580.0", State.REFUSED), ("", State.REFUSED)]
-)
-def test_a_host_without_its_packages_is_not_taken_back(found: str, state: State) -> None:
-    plan = reversed_plan(planned(), ["h"])
-    run = runner(plan, Steps(Result(True, plan={"kept": found})))
-    run.prepare(["h"])
-    assert run.progress.states == {"h": state}
-    assert cast(Steps, run.children).asked[-1] == "look"
+def test_a_roll_back_takes_the_packages_over_first() -> None:
+    run = running(reversed_plan(planned(), ["h"]), Steps(Result(False, "GF071 of another run")))
+    prepare(run, ["h"])
+    assert state(run) is State.REFUSED
+    assert run.children.asked == ["take"]  # type: ignore[attr-defined]
 
 
 def test_a_roll_back_is_not_rolled_back() -> None:
-    run = runner(
-        reversed_plan(planned(), ["h"]), Steps(Result(True)),
-        *DRAINED, Event.CHANGE_BEGAN, Event.CHANGED, Event.RETURNED,
-    )  # fmt: skip
+    plan = reversed_plan(planned(), ["h"])
+    run = running(plan, Steps(), *CHANGING, Event.CHANGED, Event.RETURNED)
     run.write("finished")
     with pytest.raises(Stopped) as error:
-        returning(run.store)
+        returning(run.store, print)
     assert error.value.findings[0].code == "GF065"
 
 
 def test_texts_of_hosts_are_one_line() -> None:
-    run = runner(planned(), Steps(Result(True)))
-    run.write(Event.REFUSED.value, "h", "process \x1b[2J\nhost: done")
+    run = running(planned(), Steps())
+    run.write(Event.REFUSED, "h", "process \x1b[2J\nhost: done")
     assert run.progress.reasons["h"].isprintable()
 
 
-def test_a_command_that_ignores_its_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("at", "owner", "code", "after"),
+    [
+        ("prepared", "", "GF530", State.UNCHANGED),  # it says that nothing was begun
+        ("changing", "", "GF530", State.FAILED),
+        ("prepared", "other", "GF530", State.FAILED),  # it is not known what was done with ours
+        ("prepared", "other", "GF071", State.UNCHANGED),  # the first command refused
+        ("", "", "GF059", State.UNCHANGED),
+    ],
+)
+def test_a_host_that_was_not_changed_is_not_reached(
+    at: str, owner: str, code: str, after: State
+) -> None:
+    steps = Steps(Result(False, f"{code} why"))
+    run = running(planned(), steps, *DRAINED)
+    seen = {"owner": owner or run.store.name, "at": at}
+    steps.results["look"] = Result(True, plan=seen)
+    change(run, ["h"])
+    assert state(run) is after
+    assert run.progress.reasons["h"] == f"{code} why"
+    assert run.progress.failures == (after is State.FAILED)
+
+
+@pytest.mark.parametrize(("events", "after"), [(DRAINED, State.UNCHANGED),
+                                               (CHANGING, State.FAILED)])  # fmt: skip
+def test_pods_that_do_not_go_are_no_failure_of_the_change(
+    events: tuple[Event, ...], after: State
+) -> None:
+    """Unless an earlier process has begun it, and the host does not answer."""
+    clusters = {"h": Cluster(Round(reasons=["ns/train"]))}
+    steps = Steps(Result(False, "no answer"))
+    run = running(planned(), steps, *events, clusters=clusters)
+    change(run, ["h"])
+    assert state(run) is after
+    assert "ns/train" in run.progress.reasons["h"]
+    assert "change" not in steps.asked
+
+
+def test_a_roll_back_waits_for_work_on_the_gpus() -> None:
+    steps = Steps(restore=IN_USE)
+    run = running(planned(), steps, *RESTORING, wait=60)
+    restore(run, ["h"])
+    assert state(run) is State.RESTORING
+    assert steps.asked == ["restore"]
+    steps.results["restore"] = GOOD
+    restore(run, ["h"])
+    assert state(run) is State.RESTORED
+    assert steps.asked == ["restore", "restore", "change"]
+
+
+@pytest.mark.parametrize(("wait", "request_"), [(0, ""), (60, "abort")])
+def test_a_host_in_use_is_left_behind_with_the_reason(wait: int, request_: str) -> None:
+    node = Cluster(Round(drained=True))
+    steps = Steps(restore=IN_USE)
+    run = running(planned(), steps, *RESTORING, clusters={"h": node}, wait=wait)
+    run.store.ask(request_)
+    restore(run, ["h"])
+    assert state(run) is State.STUCK
+    assert node.left_behind == run.progress.reasons["h"] == IN_USE.reason
+    assert "change" not in steps.asked
+
+
+def test_a_node_that_is_not_ours_any_more_is_not_waited_for() -> None:
+    node = Cluster(Round(given_up="the node has no mark of the run"))
+    run = running(planned(), Steps(), *RESTORING, clusters={"h": node}, wait=60)
+    restore(run, ["h"])
+    assert state(run) is State.STUCK
+
+
+@pytest.mark.parametrize(("events", "after"), [(DRAINED[:2], State.LEAVING),
+                                               (DRAINED, State.UNCHANGED)])  # fmt: skip
+def test_an_abort_returns_what_was_not_changed(events: tuple[Event, ...], after: State) -> None:
+    run = running(planned(), Steps(), *events)
+    leave(run, ["h"])
+    assert state(run) is after
+
+
+def test_the_end_of_a_run_leaves_unchanged_hosts_to_others() -> None:
+    steps = Steps()
+    run = running(planned(), steps, *DRAINED[:2], Event.NOT_DRAINED)
+    assert runner.carry_on(run).event == "finished"
+    assert steps.asked == ["release"]
+    assert run.progress.run == "finished"
+
+
+def test_hosts_that_were_changed_are_not_released() -> None:
+    steps = Steps()
+    release(running(planned(), steps, *CHANGING, Event.CHANGED, Event.RETURNED))
+    assert steps.asked == []
+
+
+def test_a_run_that_is_interrupted_while_it_leaves_hosts_is_not_over() -> None:
+    steps = Steps()
+    run = running(planned(), steps, *DRAINED[:2], Event.NOT_DRAINED, Event.RETURNED)
+    steps.before = run.stop
+    assert runner.carry_on(run).event == "interrupted"
+    assert not run.progress.over
+
+
+def test_a_command_that_did_not_start_is_not_taken_back(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    run = running(
+        planned(), Steps(), *DRAINED[:2], drain_command="/no/such", ready_command=f"touch {mark}"
+    )
+    drain(run, ["h"])
+    assert state(run) is State.LEAVING
+    runner.give_back(run, ["h"])
+    assert state(run) is State.PASSED
+    assert not mark.exists()
+
+
+def test_a_command_that_failed_is_taken_back(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    run = running(
+        planned(), Steps(), *DRAINED[:2], drain_command="false", ready_command=f"touch {mark}"
+    )
+    while state(run) is State.DRAINING:
+        drain(run, ["h"])
+    runner.give_back(run, ["h"])
+    assert mark.exists()
+
+
+def test_a_command_ends_with_what_it_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what ignores SIGTERM."""
     monkeypatch.setattr(hooks, "GRACE", 0.1)
-    hook = Hook("sh -c 'trap \"\" TERM; echo on; while :; do sleep 0.1; done'", "h", 60.0)
+    inner = 'trap \\"\\" TERM; echo $$; while :; do sleep 0.1; done'
+    run = running(planned(), Steps())
+    hook = run.hooks.start(f"sh -c 'sh -c \"{inner}\"; true'", "h", 60.0)
     while not hook.output.seek(0, 2):
         pass
-    hook.end()
-    assert hook.process.returncode == -9
+    hook.output.seek(0)
+    child = int(hook.output.read())
+    run.stop()
+    assert hook.process.returncode is not None
+    assert not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text()
+    with pytest.raises(InterruptedError):
+        run.hooks.start("true", "h", 1.0)
+
+
+def test_clocks_that_jump_change_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record is from a later time than now, and the clock is set while the run waits."""
+    run = running(planned(), Steps(), *DRAINED[:2], wait=60)
+    monkeypatch.setattr("time.time", lambda: 1e12)
+    run.write(Event.DRAINED, "h")
+    assert run.progress.since["h"] < 1e11
+    run.progress.since["h"] = 1e12
+    run.progress.settle(run.clock.now())
+    assert run.may_wait("h", "why")
+    assert run.progress.since["h"] <= run.clock.now()

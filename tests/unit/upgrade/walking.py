@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpufleet.upgrade.decide import Act, Do, End, Wait, decide
+from gpufleet.upgrade.decide import Act, Around, Do, End, Wait, decide
 from gpufleet.upgrade.models import HostView, Plan
 from gpufleet.upgrade.nodes import (
     cordoning,
@@ -39,6 +39,7 @@ class Machine:
     job: bool = False  # work that is waited for
     broken: bool = False  # its change fails
     lost: bool = False  # its roll-back fails too
+    intruder: bool = False  # work on its GPUs after the drain
     cordoned: bool = False  # by others, before the run
     changes: int = 0
     node: dict[str, Any] = field(default_factory=dict)
@@ -105,7 +106,7 @@ class World:
         """One process of the controller, up to its end."""
         self.progress = folded(self.plan, self.entries)
         for _ in range(LONGEST):
-            decision = decide(self.progress, self.now, self.request)
+            decision = decide(self.progress, Around(self.now, request=self.request))
             if isinstance(decision, End):
                 return decision
             if isinstance(decision, Wait):
@@ -146,11 +147,15 @@ class World:
             self.write(machine.name, Event.NOT_DRAINED)  # it took too long
 
     def leave(self, machine: Machine, state: State) -> None:
-        self.write(machine.name, Event.NOT_DRAINED)
+        drained = state is State.DRAINED
+        self.write(machine.name, Event.NOT_REACHED if drained else Event.NOT_DRAINED)
 
     def change(self, machine: Machine, state: State) -> None:
         if state is State.DRAINED:
             self.write(machine.name, Event.CHANGE_BEGAN)
+        if not machine.changes and self.dice.random() < 0.05:  # its clients do not go
+            self.write(machine.name, Event.NOT_REACHED)
+            return
         self.disturb(machine)
         if not machine.broken:
             machine.version = "new"
@@ -160,6 +165,15 @@ class World:
     def restore(self, machine: Machine, state: State) -> None:
         if state is State.FAILED:
             self.write(machine.name, Event.RESTORE_BEGAN)
+        if machine.broken and self.dice.random() < 0.1:
+            machine.intruder = True  # work that began after the change failed
+        if machine.intruder:
+            self.moment()
+            machine.intruder = self.dice.random() < 0.7
+            if machine.intruder and self.dice.random() < 0.1:  # it took too long
+                self.put(machine, leaving_behind(machine.node, RUN, "why"))
+                self.write(machine.name, Event.RESTORE_FAILED)
+            return
         self.disturb(machine)
         if machine.lost:
             self.put(machine, leaving_behind(machine.node, RUN, "why"))
@@ -168,7 +182,7 @@ class World:
         self.write(machine.name, Event.RESTORE_FAILED if machine.lost else Event.RESTORED)
 
     def disturb(self, machine: Machine) -> None:
-        if machine.job:
+        if machine.job or machine.intruder:
             self.broke.append(f"{machine.name}: a job was killed")
         if not self.taken(machine.name):
             self.broke.append(f"{machine.name} was changed in service")

@@ -1,0 +1,128 @@
+"""Drained hosts of a run: their change, its checks, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from gpufleet.upgrade.findings import NOT_OURS, NOT_PREPARED
+from gpufleet.upgrade.models import names
+from gpufleet.upgrade.operations.children import Result
+from gpufleet.upgrade.operations.draining import policy_of
+from gpufleet.upgrade.operations.evictions import Round
+from gpufleet.upgrade.operations.run import Run
+from gpufleet.upgrade.states import Event, State
+
+Versions = Mapping[str, str]  # host -> version of the driver
+REFUSALS = (NOT_OURS.code, NOT_PREPARED.code)  # of the first command of a change
+
+
+def change(run: Run, hosts: Sequence[str]) -> None:
+    """Change hosts, and check them. One that was not changed is no failure."""
+    fresh = [name for name in hosts if run.progress.states[name] is State.DRAINED]
+    for name in fresh:
+        run.write(Event.CHANGE_BEGAN, name)
+    results, held = _cleared(run, run.targets(hosts), _back if run.goes_back else _forward)
+    if run.stopping.is_set():
+        return
+    results = _checked(run, results)
+    if run.stopping.is_set():  # the run ends these commands too
+        return
+    bad = {name: result for name, result in results.items() if not result.ok}
+    spared = _untouched(run, bad, frozenset(fresh) & held)
+    if run.stopping.is_set():
+        return
+    for name, result in results.items():
+        event = Event.CHANGED if result.ok else Event.CHANGE_FAILED
+        run.write(Event.NOT_REACHED if name in spared else event, name, result.reason)
+
+
+def restore(run: Run, hosts: Sequence[str]) -> None:
+    """Roll hosts back. One whose GPUs are in use is waited for, then left out of service with the
+    reason: its work is not ended."""
+    for name in hosts:
+        if run.progress.states[name] is State.FAILED:
+            run.write(Event.RESTORE_BEGAN, name)
+    results, _ = _cleared(run, run.earlier(hosts), _back)
+    if run.stopping.is_set():
+        return
+    for name in hosts:
+        result = results[name]
+        aborted = run.store.request == "abort"
+        if result.busy and not aborted and run.may_wait(name, result.reason):
+            continue
+        if not result.ok and (cluster := run.clusters.get(name)):
+            cluster.leave_behind(name, result.reason)
+        run.write(Event.RESTORED if result.ok else Event.RESTORE_FAILED, name, result.reason)
+    run.pause(idle=all(run.progress.states[name] is State.RESTORING for name in hosts))
+
+
+def _forward(run: Run, versions: Versions) -> dict[str, Result]:
+    return run.step("change", versions)
+
+
+def _back(run: Run, versions: Versions) -> dict[str, Result]:
+    """Install earlier versions from the hosts' own folders, then load and check them."""
+    first = run.step("restore", versions)
+    good = {name: version for name, version in versions.items() if first[name].ok}
+    return {**first, **run.step("change", good)}
+
+
+def _cleared(
+    run: Run, versions: Versions, act: Callable[[Run, Versions], dict[str, Result]]
+) -> tuple[dict[str, Result], frozenset[str]]:
+    """Change hosts without their clients of the GPUs; those of nodes then come back and have a GPU
+    pod run. Also the hosts whose clients did not go: nothing was done with them."""
+
+    def clear(name: str) -> Round:
+        cluster = run.clusters.get(name)
+        return cluster.clear(name, policy_of(run.settings[name])) if cluster else Round(True)
+
+    def check(name: str) -> str:
+        cluster, settings = run.clusters.get(name), run.settings[name]
+        seconds = settings.node_timeout
+        return cluster.check(name, settings.gpu_image, seconds) if cluster else ""
+
+    rounds = run.each(clear, list(versions))
+    held = {name: found for name, found in rounds.items() if not found.drained}
+    results = {name: _held(found) for name, found in held.items()}
+    free = {name: version for name, version in versions.items() if name not in held}
+    results |= act(run, free) if free else {}
+    if run.stopping.is_set():
+        return results, frozenset(held)
+    good = [name for name, result in results.items() if result.ok]
+    wrong = {name: problem for name, problem in run.each(check, good).items() if problem}
+    results |= {name: Result(False, problem) for name, problem in wrong.items()}
+    return results, frozenset(held)
+
+
+def _held(found: Round) -> Result:
+    """A node whose pods did not go: by their end it can be changed, unless it is given up."""
+    reason = found.given_up or f"pods do not end: {names(found.reasons)}"
+    return Result(False, reason, busy=not found.given_up)
+
+
+def _checked(run: Run, results: Mapping[str, Result]) -> dict[str, Result]:
+    """The results with those of the command that checks a changed host."""
+
+    def check(name: str) -> Result:
+        settings, result = run.settings[name], results[name]
+        if not result.ok or settings.check_command is None:
+            return result
+        said = run.hooks.result(settings.check_command, name, settings.command_timeout)
+        return Result(False, f"upgrade_check_command: {said}") if said else result
+
+    return run.each(check, list(results))
+
+
+def _untouched(run: Run, bad: Mapping[str, Result], sure: Collection[str]) -> frozenset[str]:
+    """Those of the hosts that were not changed: `sure`, where no step was sent to them, and those
+    that say so. One that does not answer counts as changed."""
+    refused = [name for name, result in bad.items() if result.code in REFUSALS]
+    unsure = [name for name in bad if name not in sure and name not in refused]
+    seen = run.step("look", run.targets(unsure))
+    prepared = [
+        name
+        for name, found in seen.items()
+        if (found.plan.get("owner"), found.plan.get("at")) == (run.store.name, "prepared")
+    ]
+    return frozenset((*(name for name in bad if name in sure), *refused, *prepared))

@@ -1,0 +1,101 @@
+"""The pod that uses a GPU of a changed node, before the node is returned to service."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from gpufleet.core.visible import one_line
+from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.upgrade.pods import CHECK_LABEL, Pod, check_pod, gpu_of, gpus_of, label_of
+
+POLL = 1.0  # seconds
+NAMESPACE = "default"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+MISSING = 404
+
+
+def refusal(api: ClusterApi, node: Mapping[str, Any], image: str) -> str:
+    """Why the API would refuse the pod: a quota, or a webhook; "" if it would not, or if the node
+    offers no GPU. Nothing is created."""
+    gpu = gpu_of(gpus_of(node))
+    if not gpu:
+        return ""
+    try:
+        api.try_create(PODS, _wanted(api, node, image, gpu))
+    except ApiError as error:
+        return one_line("; ".join(error.causes) or error.message or error.reason)
+    return ""
+
+
+def run_pod(
+    api: ClusterApi,
+    node: Mapping[str, Any],
+    image: str,
+    gpu: str,
+    seconds: float,
+    stopping: threading.Event,
+) -> str:
+    """Run a pod that uses a GPU; "" or why it did not end well. It is deleted."""
+    remove_pods(api, node["metadata"]["name"])
+    ends = time.monotonic() + seconds
+    refused = "it could not be created in time"
+    pod: Pod | None = None
+    while pod is None and time.monotonic() < ends and not stopping.is_set():
+        try:
+            pod = api.create(PODS, _wanted(api, node, image, gpu))
+        except ApiError as error:  # a webhook may be on its way back, as the node is
+            refused = one_line(error.message or error.reason)
+            stopping.wait(POLL)
+    if pod is None:
+        return f"a GPU pod is refused: {refused}"
+    path = f"{PODS}/{pod['metadata']['name']}"
+    try:
+        while time.monotonic() < ends and not stopping.is_set():
+            found = api.find(path)
+            if found is None:
+                return "another user deleted the GPU pod"
+            pod = found
+            phase = pod["status"].get("phase")
+            if phase in ("Succeeded", "Failed"):
+                return "" if phase == "Succeeded" else f"a GPU pod failed: {_said(pod)}"
+            stopping.wait(POLL)
+        return f"a GPU pod did not end within {seconds:.0f} s: {_said(pod)}"
+    finally:
+        _delete(api, pod)
+
+
+def remove_pods(api: ClusterApi, node: str = "") -> None:
+    """Delete the pods that a process which was killed has left: of one node, or of all. The Lease
+    of the cluster keeps other runs away from theirs."""
+    selector = f"{CHECK_LABEL}={label_of(node)}" if node else CHECK_LABEL
+    for pod in api.list(PODS, labelSelector=selector):
+        _delete(api, pod)
+
+
+def _delete(api: ClusterApi, pod: Pod) -> None:
+    try:
+        api.delete(f"{PODS}/{pod['metadata']['name']}")
+    except ApiError as error:
+        if error.status != MISSING:
+            raise
+
+
+def _wanted(api: ClusterApi, node: Mapping[str, Any], image: str, gpu: str) -> dict[str, Any]:
+    keys = [each["key"] for each in (node.get("spec") or {}).get("taints") or ()]
+    runtime = api.find("/apis/node.k8s.io/v1/runtimeclasses/nvidia")
+    return check_pod(node["metadata"]["name"], image, gpu, "nvidia" if runtime else None, keys)
+
+
+def _said(pod: Pod) -> str:
+    """Why a pod is where it is."""
+    status = pod.get("status") or {}
+    texts = [status.get("reason"), status.get("message")]
+    for condition in status.get("conditions") or ():
+        texts += [condition.get("message")] if condition.get("status") == "False" else []
+    for container in status.get("containerStatuses") or ():
+        for state in (container.get("state") or {}).values():
+            texts += [state.get("reason"), state.get("message")]
+    return one_line("; ".join(str(each) for each in texts if each)) or str(status.get("phase"))

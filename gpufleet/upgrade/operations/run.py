@@ -1,0 +1,120 @@
+"""A run while a process carries it out: its record, its hosts, and what reaches them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from gpufleet.core.visible import one_line
+from gpufleet.upgrade.models import Plan
+from gpufleet.upgrade.operations.children import Children, Result
+from gpufleet.upgrade.operations.cluster import ClusterNodes
+from gpufleet.upgrade.operations.hooks import Hooks
+from gpufleet.upgrade.operations.store import Store
+from gpufleet.upgrade.operations.timing import Clock
+from gpufleet.upgrade.progress import Entry, Progress
+from gpufleet.upgrade.settings import UpgradeSettings
+from gpufleet.upgrade.states import Event
+
+POLL, LONGEST = 3.0, 30.0  # seconds between two looks at hosts that are waited for
+THREADS = 16
+NO_CLUSTERS: Mapping[str, ClusterNodes] = {}
+
+Value = TypeVar("Value")
+
+
+class Run:
+    """One run in one process."""
+
+    def __init__(
+        self,
+        store: Store,
+        plan: Plan,
+        settings: Mapping[str, UpgradeSettings],
+        children: Children,
+        say: Callable[[str], None],
+        clusters: Mapping[str, ClusterNodes] = NO_CLUSTERS,
+    ) -> None:
+        """`clusters`: of the hosts that are nodes."""
+        self.store, self.plan, self.settings = store, plan, settings
+        self.children, self.say, self.clusters = children, say, clusters
+        self.clock = Clock()
+        self.progress: Progress = store.progress()
+        self.progress.settle(self.clock.now())
+        self.hooks = Hooks()
+        self.stopping = threading.Event()
+        self._shown: dict[str, str] = {}  # host -> what it waits for, as last said
+        self._pause = POLL
+        for cluster in clusters.values():
+            cluster.stopping = self.stopping
+
+    def stop(self) -> None:
+        """End soon: what is under way on hosts is ended in order, and is continued by a resume."""
+        self.stopping.set()
+        self.children.end()
+        self.hooks.end()
+
+    def write(self, event: str | Event, host: str = "", reason: str = "") -> None:
+        """Write down an event, then count it. The reason may quote hosts and clusters."""
+        reason = one_line(reason)
+        text = event.value if isinstance(event, Event) else event
+        entry = Entry(self.clock.now(), text, host, reason)
+        self.store.append(entry)
+        self.progress.add(entry)
+        shown = f": {reason}" if reason else ""
+        self.say(f"{host or 'run'}: {text}{shown}")
+
+    def each(self, call: Callable[[str], Value], hosts: Sequence[str]) -> dict[str, Value]:
+        """Call a function for each host, side by side."""
+        with ThreadPoolExecutor(THREADS) as pool:
+            return dict(zip(hosts, pool.map(call, hosts), strict=True))
+
+    def step(self, step: str, versions: Mapping[str, str]) -> dict[str, Result]:
+        """One process for each version of the driver, side by side."""
+        hosts: dict[str, list[str]] = {}
+        for name, version in versions.items():
+            hosts.setdefault(version, []).append(name)
+        if not hosts:
+            return {}
+
+        def one(version: str) -> dict[str, Result]:
+            return self.children.step(step, hosts[version], version)
+
+        with ThreadPoolExecutor(len(hosts)) as pool:
+            found = list(pool.map(one, hosts))
+        return {name: result for part in found for name, result in part.items()}
+
+    def may_wait(self, name: str, reason: str) -> bool:
+        """Whether a host may be waited for any longer; the reason is said once."""
+        if self.clock.now() - self.progress.since[name] >= self.settings[name].wait:
+            return False
+        if self._shown.get(name) != reason:
+            self._shown[name] = reason
+            self.say(f"{name}: waits: {one_line(reason)}")
+        return True
+
+    def pause(self, *, idle: bool) -> None:
+        """After a round: wait where nothing has become of any host, longer each time."""
+        if not idle:
+            self._pause = POLL
+            return
+        self.stopping.wait(self._pause)
+        self._pause = min(self._pause * 1.5, LONGEST)
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether it is a roll-back of another run."""
+        return self.plan.kind == "rollback"
+
+    def targets(self, hosts: Sequence[str]) -> dict[str, str]:
+        """The version that each host is to have."""
+        return {name: self.plan.by_name[name].target for name in hosts}
+
+    def earlier(self, hosts: Sequence[str]) -> dict[str, str]:
+        """The version that a host goes back to where its change failed: that of a roll-back is
+        tried again."""
+        if self.goes_back:
+            return self.targets(hosts)
+        return {name: self.plan.by_name[name].before for name in hosts}

@@ -1,0 +1,59 @@
+"""A run of one host whose steps are in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from gpufleet.upgrade.models import HostView, Plan
+from gpufleet.upgrade.operations.children import Children, Result
+from gpufleet.upgrade.operations.cluster import ClusterNodes
+from gpufleet.upgrade.operations.run import Run
+from gpufleet.upgrade.operations.store import Order, Store
+from gpufleet.upgrade.plan import make_plan
+from gpufleet.upgrade.progress import Entry
+from gpufleet.upgrade.settings import UpgradeSettings
+from gpufleet.upgrade.states import Event
+
+HOST = HostView("h", "a", "d", "k", "580.1", "580.1", "580.2")
+DRAINED = (Event.PREPARED, Event.DRAIN_BEGAN, Event.DRAINED)
+CHANGING = (*DRAINED, Event.CHANGE_BEGAN)
+GOOD = Result(True)
+
+
+class Steps:
+    """Steps in memory; `before` happens while one is under way."""
+
+    def __init__(self, result: Result = GOOD, **results: Result) -> None:
+        """`results`: of some steps; `result`: of the others."""
+        self.result, self.results = result, results
+        self.asked: list[str] = []
+        self.before: Callable[[], None] = lambda: None
+
+    def step(self, step: str, hosts: Sequence[str], version: str) -> dict[str, Result]:
+        self.asked.append(step)
+        self.before()
+        return dict.fromkeys(hosts, self.results.get(step, self.result))
+
+    def end(self) -> None:
+        pass
+
+
+def planned() -> Plan:
+    return make_plan([HOST], UpgradeSettings.model_validate({}))
+
+
+def running(
+    plan: Plan,
+    steps: Steps,
+    *events: Event,
+    clusters: Mapping[str, Any] = {},
+    **settings: Any,
+) -> Run:
+    """The run, of whose host the record has these events."""
+    store = Store.create(Order("prod.py", "/"), plan)
+    for event in events:
+        store.append(Entry(1.0, event.value, "h"))
+    chosen = {"h": UpgradeSettings.model_validate(settings)}
+    nodes = cast("Mapping[str, ClusterNodes]", clusters)
+    return Run(store, plan, chosen, cast(Children, steps), lambda line: None, nodes)

@@ -1,0 +1,191 @@
+"""The scripts of a run, by a shell on a folder: whose the packages are, and who may use them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpufleet.host.shell import script
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+OTHER = "GF071 other"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run a script; programs in `fakes` come before those of the machine."""
+    (tmp_path / "fakes").mkdir()
+
+    def carry_out(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = script(f"upgrade/{name}", *arguments).get_raw_value()
+        command = command.replace("\nPATH=", f"\nPATH={tmp_path / 'fakes'}:", 1)
+        return subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+
+    return carry_out
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of a run with one package of version 1."""
+    place = tmp_path / "upgrade"
+    (place / "packages").mkdir(parents=True)
+    (place / "packages/driver.rpm").write_text("package")
+    done = subprocess.run(
+        ["sha256sum", "./driver.rpm"], cwd=place / "packages", capture_output=True, check=True
+    )
+    (place / "sums").write_bytes(done.stdout)
+    (place / "from").write_text("1\n")
+    (place / "names").write_text("driver\n")
+    return place
+
+
+def owned(folder: Path, state: str, run: str) -> str:
+    (folder / "state").write_text(f"{state}\n{run}\n")
+    return str(folder)
+
+
+def owner(folder: Path) -> list[str]:
+    return (folder / "state").read_text().splitlines()
+
+
+def fake(tmp_path: Path, name: str, text: str) -> None:
+    program = tmp_path / "fakes" / name
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+
+
+CALLS = {
+    "note": ("b", "changing", "GF059 missing", OTHER),
+    "take": ("b", "c", "1", "GF055 lacking", "GF056 damaged", OTHER),
+    "restore": ("b", "1", "GF055 lacking", "GF056 damaged", OTHER, "GF057 failed", "dnf", "9"),
+    "validate": ("b", "1", "5", "GF054 differs", OTHER),
+    "keep": ("b", "1", "GF051 not kept", OTHER, "dnf", "5", "driver=1"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("state", ["prepared", "changing", "restoring"])
+def test_what_another_run_has_is_refused(run: Run, folder: Path, name: str, state: str) -> None:
+    done = run(name, owned(folder, state, "a"), *CALLS[name])
+    assert done.returncode == 1
+    assert done.stderr == f"GF071 other\n  | run: a\n  | state: {state}\n"
+    assert owner(folder) == [state, "a"]
+    assert (folder / "packages/driver.rpm").read_text() == "package"
+
+
+@pytest.mark.parametrize("name", ["note", "restore", "validate"])
+def test_what_belongs_to_no_run_is_not_changed(run: Run, folder: Path, name: str) -> None:
+    done = run(name, str(folder), *CALLS[name])
+    assert done.returncode == 1
+    assert "run: none" in done.stderr
+
+
+@pytest.mark.parametrize(("name", "code"), [("note", "GF059"), ("take", "GF055"),
+                                            ("restore", "GF055")])  # fmt: skip
+def test_a_missing_folder_is_named(run: Run, tmp_path: Path, name: str, code: str) -> None:
+    done = run(name, str(tmp_path / "none"), *CALLS[name])
+    assert done.returncode == 1
+    assert done.stderr.startswith(code)
+
+
+def test_a_state_is_noted_for_its_run(run: Run, folder: Path) -> None:
+    assert run("note", owned(folder, "prepared", "b"), *CALLS["note"]).returncode == 0
+    assert owner(folder) == ["changing", "b"]
+
+
+@pytest.mark.parametrize("state", ["prepared", "changing", "restoring", "changed"])
+def test_what_a_run_has_taken_stays_its_own(run: Run, folder: Path, state: str) -> None:
+    assert run("take", owned(folder, state, "b"), *CALLS["take"]).returncode == 0
+    assert owner(folder) == [state, "b"]
+
+
+def test_a_roll_back_takes_packages_over_and_gives_them_back(run: Run, folder: Path) -> None:
+    assert run("take", owned(folder, "changed", "c"), *CALLS["take"]).returncode == 0
+    assert owner(folder) == ["prepared", "b"]
+    assert run("release", str(folder), "b", "c").returncode == 0
+    assert owner(folder) == ["changed", "c"]
+
+
+@pytest.mark.parametrize("state", ["prepared", "changing", "restoring", "released"])
+def test_what_the_origin_has_not_changed_is_not_taken(run: Run, folder: Path, state: str) -> None:
+    done = run("take", owned(folder, state, "c"), *CALLS["take"])
+    assert done.returncode == 1
+    assert done.stderr == f"GF071 other\n  | run: c\n  | state: {state}\n"
+    assert owner(folder) == [state, "c"]
+
+
+def test_damaged_packages_are_not_taken(run: Run, folder: Path) -> None:
+    (folder / "packages/driver.rpm").write_text("other")
+    done = run("take", owned(folder, "changed", "c"), *CALLS["take"])
+    assert done.stderr.startswith("GF056")
+    (folder / "from").write_text("2\n")
+    assert run("take", str(folder), *CALLS["take"]).stderr.startswith("GF055")
+    assert owner(folder) == ["changed", "c"]
+
+
+@pytest.mark.parametrize(
+    ("state", "of", "after"),
+    [("prepared", "b", "released"), ("changing", "b", "changing"), ("changed", "b", "changed"),
+     ("prepared", "a", "prepared")],
+)  # fmt: skip
+def test_only_what_a_run_has_prepared_is_released(
+    run: Run, folder: Path, state: str, of: str, after: str
+) -> None:
+    assert run("release", owned(folder, state, of), "b", "").returncode == 0
+    assert owner(folder) == [after, of]
+
+
+def test_nothing_is_released_where_nothing_is(run: Run, tmp_path: Path) -> None:
+    assert run("release", str(tmp_path / "none"), "b", "").returncode == 0
+    assert not (tmp_path / "none").exists()
+
+
+RPM = """
+case "$*" in
+    '-qp --qf %{NAME} %{VERSION}-%{RELEASE} '*) echo 'driver 1-1' ;;
+    '-qp --qf '*) echo driver=1-1 ;;
+    '-q --qf %{VERSION}-%{RELEASE}'*) [ -e DONE ] && echo 1-1 || printf 'THERE' ;;
+    '-q --qf '*) [ -e DONE ] && echo driver=1-1 || echo driver=2-1 ;;
+    '-q '*) [ ! -e DONE ] ;;
+    *) echo "$*" >>ASKED ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("there", "orders"),
+    [
+        ("2-1\\n", ["downgrade F"]),
+        ("0-1\\n", ["install F"]),
+        ("", ["install F"]),
+        ("1-1\\n", ["reinstall F"]),
+        ("1-1\\n2-1\\n", ["reinstall F", "remove driver-2-1"]),
+    ],
+)
+def test_rpm_packages_are_restored_in_one_transaction(
+    run: Run, folder: Path, tmp_path: Path, there: str, orders: list[str]
+) -> None:
+    asked, done_file = tmp_path / "asked", tmp_path / "done"
+    text = RPM.replace("THERE", there).replace("DONE", str(done_file))
+    fake(tmp_path, "rpm", text.replace("ASKED", str(asked)))
+    fake(tmp_path, "dnf", f'echo "$*" >{asked}; cat >>{asked}; : >{done_file}')
+    done = run("restore", owned(folder, "changing", "b"), *CALLS["restore"], "driver", "extra")
+    assert done.returncode == 0, done.stderr
+    words, *lines = asked.read_text().splitlines()
+    assert "--disablerepo=*" in words
+    file = f"{folder}/packages/driver.rpm"
+    assert lines == ["remove extra", *(order.replace("F", file) for order in orders), "run"]
+    assert owner(folder) == ["restoring", "b"]
+
+
+def test_a_transaction_that_did_nothing_is_a_failure(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    fake(tmp_path, "rpm", RPM.replace("THERE", "2-1\\n").replace("DONE", "/nowhere"))
+    fake(tmp_path, "dnf", "cat >/dev/null; echo Error: conflict; exit 0")
+    done = run("restore", owned(folder, "changing", "b"), *CALLS["restore"])
+    assert done.returncode == 1
+    assert done.stderr == "GF057 failed\n  | not installed: driver=1-1\n  | Error: conflict\n"
