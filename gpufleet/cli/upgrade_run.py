@@ -146,6 +146,7 @@ def carry_out(store: Store, say: Callable[[str], None]) -> ExitStatus:
     run.write("begun" if fresh else "resumed")
     say(f"run {store.name}; `gpufleet upgrade status` shows it, `pause` and `abort` end it")
     end = carry_on(run)
+    store.release()  # an abort that was requested at the last moment takes it
     if end.event == "interrupted":
         say("interrupted; `gpufleet upgrade resume` continues the run")
     return ended[0] if ended else _status(store)

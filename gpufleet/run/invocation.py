@@ -12,6 +12,9 @@ import pyinfra
 from gpufleet.core.inventory import is_missing
 
 PREFLIGHT = "preflight.py"
+TAKEN = ("--limit", "--exclude", "--chdir")  # options with a value that have a field; a folder
+JOINED = tuple(f"{option}=" for option in TAKEN)  # that was changed to is the working directory
+FLAGS = ("-y", "--yes", "--dry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,8 @@ class Invocation:
     limit: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     dry: bool = False
+    yes: bool = False
+    options: tuple[str, ...] = ()  # all others, as they were typed
 
     @property
     def selection(self) -> str:
@@ -66,4 +71,18 @@ def parse(arguments: Sequence[str]) -> Invocation:
         limit=tuple(asked.get("limit") or ()),
         exclude=tuple(asked.get("exclude") or ()),
         dry=bool(asked.get("dry")),
+        yes=bool(asked.get("yes")),
+        options=_others(arguments, (asked.get("inventory"), *(asked.get("operations") or ()))),
     )
+
+
+def _others(arguments: Sequence[str], named: Sequence[str | None]) -> tuple[str, ...]:
+    """The arguments without the inventory, the operations and the options that have a field."""
+    found: list[str] = []
+    left = iter(arguments)
+    for word in left:
+        if word in TAKEN:
+            next(left, None)
+        elif word not in named and word not in FLAGS and not word.startswith(JOINED):
+            found.append(word)
+    return tuple(found)

@@ -7,8 +7,9 @@ from gpufleet.core.findings import blocker, warning
 NOT_BY_ITSELF = blocker(
     "GF050",
     "Deploy is run by gpufleet upgrade",
-    "deploys/upgrade_driver.py carries out one step of a run, and this is none. Nothing was done.",
-    "Run `gpufleet upgrade INVENTORY`; `--plan` shows what it would do.",
+    "deploys/upgrade_driver.py carries out one step of a run, and this is none: beside other "
+    "deploys, with --exclude or from Python it cannot start a run. Nothing was done.",
+    "Run `gpufleet upgrade INVENTORY`, or pyinfra with that deploy alone.",
 )
 
 NOT_KEPT = blocker(
@@ -199,4 +200,11 @@ RECORD_SET_ASIDE = warning(
     "The record of run {run} cannot be used ({problem}); it was moved to {folder}.",
     "Hosts that it was at work on are left out (GF053), their nodes have the annotation "
     "gpufleet/upgrade: docs/upgrade.md says how they return.",
+)
+
+NO_ROOM = blocker(
+    "GF076",
+    "No room for the packages to roll back to",
+    "The packages of the installed driver do not fit into {folder}. The host was not disturbed.",
+    "Free the space that is named below, then run `gpufleet upgrade` again.",
 )

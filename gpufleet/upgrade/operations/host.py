@@ -34,6 +34,7 @@ def keep(
     """
     yield wait_for_lock(job.lock_timeout)
     message = explain(host.name, findings.NOT_KEPT(version=version, folder=FOLDER))
+    full = explain(host.name, findings.NO_ROOM(folder=FOLDER))
     words = [f"{name}={wanted}" for name, wanted in sorted(packages.items())]
     seconds = str(settings.validation_timeout)
     yield script(
@@ -43,6 +44,7 @@ def keep(
         version,
         message,
         _other(),
+        full,
         job.manager,
         seconds,
         *words,

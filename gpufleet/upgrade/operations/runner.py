@@ -30,6 +30,8 @@ def carry_on(run: Run) -> End:
                 if run.stopping.is_set():
                     return End("interrupted")
             run.write(decision.event, reason=decision.reason)
+            if decision.event == "paused" and run.store.request == "abort":
+                continue  # it was requested meanwhile
             return decision
         if run.stopping.is_set():
             return End("interrupted")

@@ -39,6 +39,7 @@ from gpufleet.upgrade.load import load_settings
 from gpufleet.upgrade.look import FOLDER, Health, Seen, view_of, work_on
 from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations import host as on_host
+from gpufleet.upgrade.operations.alone import start_run
 from gpufleet.upgrade.settings import Step, UpgradeSettings
 
 Install = Callable[[Node], None]
@@ -78,6 +79,8 @@ def take_part(install: Install) -> None:
         "change": lambda settings: change(settings, install),
         "restore": restore,
     }
+    if settings.step is None:
+        start_run()
     if settings.step is None or (settings.step != "look" and not settings.run):
         report.block(host, [findings.NOT_BY_ITSELF()])
         return

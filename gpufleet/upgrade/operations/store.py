@@ -99,6 +99,12 @@ class Store:
                 self._lock = handle
                 return True
 
+    def release(self) -> None:
+        """Leave the run to other processes."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
     @property
     def is_locked(self) -> bool:
         """Whether a process carries out the run. Several processes may look at a time."""

@@ -1,13 +1,32 @@
-# keep.sh FOLDER RUN FROM MESSAGE BUSY MANAGER SECONDS NAME=VERSION...: fetch the installed packages into FOLDER, for
-# a roll-back without a repository, and note the health of this host. What this very run has fetched stays; with what
-# another run has not finished, prepared or more, it fails with BUSY.
-folder=$1 run=$2 from=$3 message=$4 busy=$5 manager=$6 seconds=$7; shift 7
+# keep.sh FOLDER RUN FROM MESSAGE BUSY FULL MANAGER SECONDS NAME=VERSION...: fetch the installed packages into FOLDER,
+# for a roll-back without a repository, and note the health of this host. What this very run has fetched stays; with
+# what another run has not finished, prepared or more, it fails with BUSY, and with FULL where they do not fit.
+folder=$1 run=$2 from=$3 message=$4 busy=$5 full=$6 manager=$7 seconds=$8; shift 8
+spare=65536 # KiB that stay free
 whole() { [ -s "$1/sums" ] && (cd "$1/packages" && sha256sum -c --status ../sums); }
 if [ "$(run_of "$folder")" = "$run" ] && whole "$folder"; then exit 0; fi
 case $(state_of "$folder") in prepared | changing | restoring) own "$folder" "$run" "$busy" ;; esac
 new=$folder.new
 rm -rf "$new" && mkdir -p -m 700 "$new/packages" && cd "$new/packages" || exit 1
 names=$(for word; do printf '%s\n' "${word%%=*}"; done)
+# needed WORD...: KiB of the packages: those that apt would fetch, else those that are installed, which are larger
+needed() {
+    if [ "$manager" = apt ]; then
+        fetched=$(apt-get download -q --print-uris "$@" 2>/dev/null | awk -v count=$# \
+            '$3 ~ /^[0-9]+$/ { sum += $3; n++ } END { if (n == count) print int(sum / 1024) + 1 }')
+        if [ -n "$fetched" ]; then printf '%s\n' "$fetched"; return; fi
+        # shellcheck disable=SC2086
+        dpkg-query -W -f '${Installed-Size}\n' $names 2>/dev/null | awk '{ sum += $1 } END { print sum + 0 }'
+    else
+        # shellcheck disable=SC2086
+        rpm -q --qf '%{SIZE}\n' $names 2>/dev/null | awk '{ sum += $1 } END { print int(sum / 1024) }'
+    fi
+}
+wanted=$(needed "$@") free=$(df -Pk "$new" | awk 'NR == 2 { print $4 }')
+if [ "${free:-0}" -lt $((wanted + spare)) ]; then
+    rm -rf "$new"
+    fail "$full" "free: $((${free:-0} / 1024)) MiB" "needed: $(((wanted + spare) / 1024 + 1)) MiB"
+fi
 # package names have no spaces: splitting is meant
 # shellcheck disable=SC2086
 if [ "$manager" = apt ]; then

@@ -130,6 +130,19 @@ def test_a_node_of_the_run_is_left_behind() -> None:
     assert api.node["metadata"]["annotations"][MARK]
 
 
+def test_nodes_that_became_unready_are_away() -> None:
+    there = [node() for _ in range(5)]
+    for number, each in enumerate(there):
+        each["metadata"]["name"] = f"n{number}"
+    for each in there[1:]:
+        each["status"] = {}
+    there[2] = patched(there[2], cordoning(there[2], RUN, "now") or {})
+    api = Api(node())
+    api.list = lambda path, **query: there  # type: ignore[method-assign]
+    mine = {"a": "n0", "b": "n1", "c": "n2"}  # n1 failed by itself, n2 is at work
+    assert ClusterNodes(cast(ClusterApi, api), RUN, mine, ["n4"]).away() == ["n1", "n4"]
+
+
 def test_a_lost_lease_fails_no_host() -> None:
     tainted = patched(ours(), {"spec": {"taints": [{"key": TAINT, "effect": "NoSchedule"}]}})
     api = Api(tainted)

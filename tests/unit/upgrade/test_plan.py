@@ -182,6 +182,37 @@ def test_requests_finish_what_was_begun() -> None:
     assert decide(progress, Around(1001, request="abort")) == End("aborted", "abort was requested")
 
 
+def test_an_abort_returns_drained_hosts_as_they_are() -> None:
+    progress = Progress(make_plan(fleet("a", "a"), settings(soak=0)))
+    done(progress, "h0", 1000, Event.PREPARED, Event.DRAIN_BEGAN, Event.DRAINED)
+    assert decide(progress, Around(1001)) == Act(Do.CHANGE, ("h0",))
+    assert decide(progress, Around(1001, request="abort")) == Act(Do.LEAVE, ("h0",))
+    done(progress, "h0", 1000, Event.NOT_REACHED)
+    assert decide(progress, Around(1001, request="abort")) == Act(Do.RETURN, ("h0",))
+    done(progress, "h0", 1000, Event.RETURNED)
+    assert progress.states["h0"] is State.NOT_REACHED
+    assert progress.failures == 0
+
+
+def test_nodes_that_are_away_count_as_unavailable() -> None:
+    progress = Progress(make_plan(fleet("a", "b"), settings(soak=0, max_unavailable=2)))
+    done(progress, "h0", 1000, Event.PREPARED)
+    done(progress, "h1", 1000, Event.PREPARED)
+    assert decide(progress, Around(1001)) == Act(Do.DRAIN, ("h0", "h1"))
+    assert decide(progress, Around(1001, away=("x",))) == Act(Do.DRAIN, ("h0",))
+    waits = decide(progress, Around(1001, away=("x", "y")))
+    assert waits == Wait(1061, "nodes that are not Ready: x, y")
+
+
+def test_a_window_is_of_the_time_of_day() -> None:
+    """Whatever the clock of the record says."""
+    progress = Progress(make_plan(fleet("a"), settings(window="00:00-12:00")))
+    done(progress, "h0", 1000, Event.PREPARED)
+    morning, evening = 6 * 3600.0, 18 * 3600.0
+    assert isinstance(decide(progress, Around(evening, wall=morning)), Act)
+    assert decide(progress, Around(0.0, wall=evening)) == Wait(6 * 3600.0, "window 00:00-12:00 UTC")
+
+
 def test_hosts_left_behind_count_as_unavailable() -> None:
     progress = Progress(make_plan(fleet("a", "b"), settings(soak=0, max_failed_in_a_row=5)))
     done(progress, "h0", 1000, *FAILS[:-2], Event.RESTORE_FAILED)

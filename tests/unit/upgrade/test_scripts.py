@@ -62,7 +62,7 @@ CALLS = {
     "take": ("b", "c", "1", "GF055 lacking", "GF056 damaged", OTHER),
     "restore": ("b", "1", "GF055 lacking", "GF056 damaged", OTHER, "GF057 failed", "dnf", "9"),
     "validate": ("b", "1", "5", "GF054 differs", OTHER),
-    "keep": ("b", "1", "GF051 not kept", OTHER, "dnf", "5", "driver=1"),
+    "keep": ("b", "1", "GF051 not kept", OTHER, "GF076 full", "dnf", "5", "driver=1-1"),
 }
 
 
@@ -189,3 +189,30 @@ def test_a_transaction_that_did_nothing_is_a_failure(
     done = run("restore", owned(folder, "changing", "b"), *CALLS["restore"])
     assert done.returncode == 1
     assert done.stderr == "GF057 failed\n  | not installed: driver=1-1\n  | Error: conflict\n"
+
+
+KEPT_RPM = """
+case "$*" in
+    '-q --qf %{SIZE}'*) echo 104857600 ;;
+    '-qp --qf '*) [ -e ./driver.rpm ] && echo driver=1-1 ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(("free", "fits"), [(168_000, True), (167_000, False)])
+def test_packages_that_do_not_fit_are_not_fetched(
+    run: Run, tmp_path: Path, free: int, fits: bool
+) -> None:
+    """100 MiB, and 64 that stay free."""
+    folder = tmp_path / "upgrade"
+    fake(tmp_path, "rpm", KEPT_RPM)
+    fake(tmp_path, "df", f"printf 'Filesystem\\nx 1 1 {free} 1%% /\\n'")
+    fake(tmp_path, "dnf", ": >driver.rpm")
+    for name in ("nvidia-smi", "systemctl", "dmesg"):
+        fake(tmp_path, name, "exit 1")
+    done = run("keep", str(folder), *CALLS["keep"])
+    assert done.returncode == (not fits), done.stderr
+    assert (folder / "packages/driver.rpm").exists() == fits
+    assert not (tmp_path / "upgrade.new").exists()
+    if not fits:
+        assert done.stderr == "GF076 full\n  | free: 163 MiB\n  | needed: 165 MiB\n"

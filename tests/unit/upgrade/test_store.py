@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
+import threading
 from pathlib import Path
 
 import pytest
 
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.models import HostView
-from gpufleet.upgrade.operations.store import Order, Store
+from gpufleet.upgrade.operations.store import Order, Store, runs_folder
 from gpufleet.upgrade.plan import make_plan
 from gpufleet.upgrade.progress import Entry
 from gpufleet.upgrade.settings import UpgradeSettings
@@ -70,7 +72,8 @@ def test_a_damaged_plan_is_refused(store: Store) -> None:
     assert code(error) == "GF064"
 
 
-def test_one_process_at_a_time(store: Store) -> None:
+def test_one_process_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpufleet.upgrade.operations.store.LOOK", 0.01)
     other = Store(store.path)
     assert other.is_locked
     with pytest.raises(Stopped) as error:
@@ -84,6 +87,30 @@ def test_requests_are_set_and_taken_back(store: Store) -> None:
     assert Store(store.path).request == "pause"
     store.ask("")
     assert store.request == ""
+
+
+def test_a_look_at_the_lock_keeps_nobody_out(store: Store) -> None:
+    """`status` looks while `resume` begins."""
+    other = Store(store.path)
+    with (store.path / "lock").open() as looking:
+        store.release()
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        threading.Timer(0.1, fcntl.flock, (looking, fcntl.LOCK_UN)).start()
+        other.lock()
+    assert Store(store.path).is_locked
+
+
+def test_a_record_that_cannot_be_used_is_set_aside(store: Store) -> None:
+    (store.path / "run.json").write_text("{")
+    assert store.set_aside("why") is None  # this process carries it out
+    store.release()
+    found = Store(store.path).set_aside("why")
+    assert found is not None
+    assert found.code == "GF075"
+    folder = runs_folder() / "damaged" / store.name
+    assert str(folder) in found.message
+    assert (folder / "run.json").read_text() == "{"
+    assert Store.all() == []
 
 
 def test_no_run(store: Store) -> None:

@@ -1,0 +1,106 @@
+"""An abort, and a start beside runs whose records cannot be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpufleet.cli import upgrade_run
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.stopped import Stopped
+from gpufleet.kube.findings import API_UNREACHABLE
+from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.upgrade.operations.store import Order, Store
+from gpufleet.upgrade.progress import Entry
+from gpufleet.upgrade.states import Event
+from tests.unit.upgrade.running import DRAINED, planned
+
+AWAY = API_UNREACHABLE(context="c", url="https://c", reason="timed out")
+NODE = {"h": {"node": "n", "kubeconfig": "/k", "context": "c"}}
+SIGNALS = "gpufleet.cli.upgrade_run.signal.signal"
+
+
+@pytest.fixture(autouse=True)
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
+    """Whose clusters were opened; none answers."""
+    asked: list[set[str]] = []
+
+    def away(places: Any, *others: Any) -> Any:
+        asked.append(set(places))
+        if places:
+            raise ClusterProblem(AWAY)
+        return {}
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(upgrade_run, "open_nodes", away)
+    monkeypatch.setattr(SIGNALS, lambda *args: None)
+    monkeypatch.setattr("gpufleet.upgrade.operations.store.LOOK", 0.01)
+    return asked
+
+
+def store(*events: Event) -> Store:
+    """A run whose process is gone."""
+    hosts: dict[str, dict[str, Any]] = {"h": {}}
+    made = Store.create(Order("prod.py", "/", hosts=hosts, nodes=NODE), planned())
+    for event in events:
+        made.append(Entry(1.0, event.value, "h"))
+    found = Store(made.path)
+    made.release()
+    return found
+
+
+def test_an_abort_needs_no_cluster_whose_nodes_are_in_service(
+    opened: list[set[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpufleet.upgrade.operations.runner.release", lambda run: None)
+    run = store(Event.PREPARED)
+    assert upgrade_run.aborted(run, print) is ExitStatus.FAILED
+    assert opened == [set()]
+    assert run.progress().run == "aborted"
+
+
+def test_an_abort_without_the_cluster_says_who_stays_out_of_service() -> None:
+    run = store(*DRAINED)
+    with pytest.raises(Stopped) as error:
+        upgrade_run.aborted(run, print)
+    assert [each.code for each in error.value.findings] == [AWAY.code, "GF074"]
+    assert "h" in error.value.findings[1].message
+    assert not run.progress().over
+    assert run.request == "abort"
+
+
+def test_an_abort_is_left_to_the_process_that_carries_the_run_out() -> None:
+    run = store(*DRAINED)
+    at_work = Store(run.path)
+    at_work.lock()
+    assert upgrade_run.aborted(run, print) is None
+    assert at_work.request == "abort"
+
+
+def test_a_damaged_record_stops_no_other_run() -> None:
+    run = store(*DRAINED)
+    (run.path / "record.jsonl").write_text("{\n")
+    said: list[str] = []
+    upgrade_run._no_other("/prod.py", said.append)
+    assert [line[:5] for line in said] == ["GF075"]
+    assert Store.all() == []
+
+
+def test_an_unfinished_run_does() -> None:
+    store(*DRAINED)
+    with pytest.raises(Stopped) as error:
+        upgrade_run._no_other("/prod.py", print)
+    assert error.value.findings[0].code == "GF062"
+
+
+def test_a_damaged_record_of_a_run_at_work_is_left() -> None:
+    run = store()
+    Store(run.path).path.joinpath("record.jsonl").write_text("{\n")
+    at_work = Store(run.path)
+    at_work.lock()
+    with pytest.raises(Stopped) as error:
+        upgrade_run._no_other("/prod.py", print)
+    assert error.value.findings[0].code == "GF064"
+    assert run.path.exists()

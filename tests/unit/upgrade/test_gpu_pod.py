@@ -1,0 +1,98 @@
+"""The pod that checks a node: refused before the node is disturbed, and never left behind."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
+
+from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.upgrade.operations import gpu_pod
+from gpufleet.upgrade.operations.gpu_pod import refusal, remove_pods, run_pod
+from gpufleet.upgrade.pods import CHECK_LABEL, label_of
+
+NODE = {
+    "metadata": {"name": "n"},
+    "spec": {"taints": [{"key": "site/maintenance"}]},
+    "status": {"allocatable": {"nvidia.com/gpu": "1"}},
+}
+QUOTA = {"message": "exceeded quota: gpus", "reason": "Forbidden"}
+
+
+class Api:
+    """Pods in memory, which succeed at once."""
+
+    def __init__(self, *refusals: Mapping[str, Any]) -> None:
+        self.refusals, self.pods, self.tried = list(refusals), {}, 0  # type: ignore[var-annotated]
+
+    def find(self, path: str) -> dict[str, Any] | None:
+        return self.pods.get(path.rpartition("/")[2])
+
+    def list(self, path: str, labelSelector: str) -> list[Any]:
+        key, _, value = labelSelector.partition("=")
+        wanted = [pod for pod in self.pods.values() if key in pod["metadata"]["labels"]]
+        return [pod for pod in wanted if value in ("", pod["metadata"]["labels"][key])]
+
+    def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        self.try_create(path, body)
+        name = f"p{len(self.pods)}"
+        about = {**body["metadata"], "name": name}
+        self.pods[name] = {**body, "metadata": about, "status": {"phase": "Succeeded"}}
+        return dict(self.pods[name])
+
+    def try_create(self, path: str, body: Mapping[str, Any]) -> None:
+        self.tried += 1
+        if self.refusals:
+            raise ApiError("POST", 403, self.refusals.pop(0), "c")
+
+    def delete(self, path: str) -> None:
+        del self.pods[path.rpartition("/")[2]]
+
+
+def client(api: Api) -> ClusterApi:
+    return cast(ClusterApi, api)
+
+
+@pytest.fixture(autouse=True)
+def _no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_pod, "POLL", 0.0)
+
+
+def run(api: Api, seconds: float = 5.0) -> str:
+    return run_pod(client(api), NODE, "image", "nvidia.com/gpu", seconds, threading.Event())
+
+
+def test_a_refusal_is_known_before_the_drain() -> None:
+    api = Api(QUOTA)
+    assert refusal(client(api), NODE, "image") == "exceeded quota: gpus"
+    assert refusal(client(api), NODE, "image") == ""
+    assert not api.pods
+    assert refusal(client(api), {**NODE, "status": {}}, "image") == ""
+    assert api.tried == 2
+
+
+def test_a_refusal_for_a_moment_is_waited_for() -> None:
+    assert run(Api(QUOTA, QUOTA)) == ""
+    assert run(Api(*[QUOTA] * 10_000), 0.01) == "a GPU pod is refused: exceeded quota: gpus"
+
+
+def test_pods_of_a_killed_process_are_deleted() -> None:
+    api = Api()
+    for name, node in (("old", "n"), ("other", "m")):
+        labels = {CHECK_LABEL: node}
+        api.pods[name] = {"metadata": {"name": name, "labels": labels}}
+    assert run(api) == ""
+    assert list(api.pods) == ["other"]
+    remove_pods(client(api))
+    assert not api.pods
+
+
+def test_long_names_of_nodes_fit_a_label() -> None:
+    long = "gpu-node-07." + "rack." * 12 + "example.org"
+    assert label_of("n") == "n"
+    assert len(label_of(long)) <= 63
+    assert label_of(long) != label_of(f"{long}a")
+    assert label_of(long)[0].isalnum()
+    assert label_of(long)[-1].isalnum()
