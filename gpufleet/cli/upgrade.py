@@ -10,12 +10,21 @@ from typing import Any
 import click
 
 from gpufleet.cli.deploy import INVENTORY, LIMIT, OPTIONS, YES, confirmed, targets_of
-from gpufleet.cli.upgrade_run import Started, aborted, carry_out, reopened, returning, started
+from gpufleet.cli.upgrade_run import (
+    Started,
+    Wanted,
+    aborted,
+    carry_out,
+    reopened,
+    returning,
+    started,
+)
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.operations.store import Store
 from gpufleet.upgrade.show import plan_text, run_state, status_dict, status_text
+from gpufleet.upgrade.subjects import SENTENCES, Subject
 
 STATUSES = (
     "Exit status: 0 {success}; 1 a host failed or was passed over, or the run stopped; "
@@ -37,7 +46,8 @@ class UpgradeGroup(click.Group):
 
 @click.group(cls=UpgradeGroup, subcommand_metavar="INVENTORY [OPTIONS] | COMMAND [OPTIONS]")
 def upgrade() -> None:
-    """Change the driver of the hosts of INVENTORY, canaries first, then in waves.
+    """Change the driver of the hosts of INVENTORY, canaries first, then in waves; or their
+    container toolkit (--toolkit), or reboot them (--reboot).
 
     A host that fails gets its earlier packages back. `gpufleet upgrade start --help` has the
     options.
@@ -65,8 +75,10 @@ def text_of(finding: Finding) -> str:
 
 @upgrade.command(epilog=STATUSES.format(success="every host of the plan has the target"))
 @INVENTORY
-@click.option("--to", "version", metavar="VERSION", help="Driver version; else driver_version.")
+@click.option("--to", "version", metavar="VERSION", help="Version; else that of the inventory.")
 @click.option("--branch", metavar="BRANCH", help="The newest version of a branch in the catalog.")
+@click.option("--toolkit", "subject", flag_value="toolkit", help="Change the container toolkit.")
+@click.option("--reboot", "subject", flag_value="reboot", help="Reboot the hosts, change nothing.")
 @LIMIT
 @click.option("--plan", "only_plan", is_flag=True, help="Show the plan; change nothing.")
 @YES
@@ -76,6 +88,7 @@ def start(
     inventory: str,
     version: str | None,
     branch: str | None,
+    subject: Subject | None,
     limit: tuple[str, ...],
     only_plan: bool,
     yes: bool,
@@ -88,15 +101,19 @@ def start(
     """
     if version and branch:
         raise click.UsageError("--to and --branch exclude each other.")
+    wanted = Wanted(subject or "driver", version or "", branch or "")
+    if wanted.branch and wanted.subject != "driver":
+        raise click.UsageError("--branch is of the driver.")
+    if wanted.version and wanted.subject == "reboot":
+        raise click.UsageError("--reboot and --to exclude each other.")
     confirmed(yes or only_plan, options)
     targets = targets_of(inventory, limit)
-    wanted = (version or "", branch or "")
-    run = started(inventory, targets, options, *wanted, say, changes=not only_plan)
+    run = started(inventory, targets, options, wanted, say, changes=not only_plan)
     click.echo(plan_text(run.plan, run.work.items()))
     if only_plan or not run.plan.hosts:
         sys.exit(ExitStatus.CONVERGED)
     if not yes:
-        click.confirm("Change the driver of these hosts?", abort=True, err=True)
+        click.confirm(SENTENCES[wanted.subject], abort=True, err=True)
     sys.exit(carry_out(run.store(), say))
 
 

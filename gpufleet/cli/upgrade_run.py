@@ -33,10 +33,20 @@ from gpufleet.upgrade.plan import make_plan, reversed_plan
 from gpufleet.upgrade.progress import OVER
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.states import State
+from gpufleet.upgrade.subjects import Subject
 from gpufleet.verify.inventory import Target
 
 DEPLOY = "upgrade_driver"
 SIGNALS = {signal.SIGINT: ExitStatus.INTERRUPTED, signal.SIGTERM: ExitStatus.TERMINATED}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a run is to change its hosts to; "" is what the inventory says."""
+
+    subject: Subject = "driver"
+    version: str = ""
+    branch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +66,7 @@ def started(
     inventory: str,
     targets: Sequence[Target],
     options: Sequence[str],
-    version: str,
-    branch: str,
+    wanted: Wanted,
     say: Callable[[str], None],
     *,
     changes: bool,
@@ -70,19 +79,22 @@ def started(
         _no_other(inventory, say)
     hosts = [target for target in targets if not target.is_cluster]
     hosts.sort(key=lambda target: CONTROL_PLANE in target.groups)  # no canary, if there is another
-    settings = {target.name: _settings(target) for target in hosts}
+    settings = {target.name: _settings(target, wanted.subject) for target in hosts}
     general, differing = of_run(settings)
     if differing:
         raise Stopped(differing)
     chosen = [name for name in settings if not settings[name].skip]
     cwd = os.getcwd()
     with TemporaryDirectory(prefix="gpufleet-upgrade-") as folder:
-        children = Children(_words(inventory, options), cwd, Path(folder), "")
-        seen = children.step("look", chosen, version, branch) if chosen else {}
+        children = Children(_words(inventory, options), cwd, Path(folder), "", wanted.subject)
+        seen = children.step("look", chosen, wanted.version, wanted.branch) if chosen else {}
     views = [_view(name, seen.get(name)) for name in settings]
     views, places = find_nodes(views, _accesses(inventory))
     plan = make_plan(
-        views, general or UpgradeSettings.model_validate({}), set(settings) - set(chosen)
+        views,
+        general or UpgradeSettings.model_validate({}),
+        set(settings) - set(chosen),
+        wanted.subject,
     )
     kept = {name: settings[name].model_dump() for name in plan.by_name}
     nodes = {name: places[name].as_dict() for name in plan.by_name if name in places}
@@ -98,7 +110,7 @@ def returning(store: Store, say: Callable[[str], None]) -> Started:
     _no_other(str(Path(order.folder, order.inventory)), say)
     progress = store.progress()
     done = progress.of(State.DONE)
-    if not done or not progress.over or plan.kind == "rollback":
+    if not done or not progress.over or plan.kind == "rollback" or plan.subject == "reboot":
         raise Stopped(findings.NOTHING_TO_RETURN(run=store.name, state=progress.run))
     return Started(replace(order, origin=store.name), reversed_plan(plan, done))
 
@@ -131,7 +143,7 @@ def carry_out(store: Store, say: Callable[[str], None]) -> ExitStatus:
         say(f"run {store.name} is over: {store.progress().run}")
         return _status(store)
     words = _words(order.inventory, order.options)
-    children = Children(words, order.folder, store.path, store.name, order.origin)
+    children = Children(words, order.folder, store.path, store.name, plan.subject, order.origin)
     settings = {name: UpgradeSettings.model_validate(order.hosts[name]) for name in plan.by_name}
     run = Run(store, plan, settings, children, say, _opened(store, order, say))
     ended: list[ExitStatus] = []
@@ -217,7 +229,7 @@ def _accesses(inventory: str) -> list[KubeAccess]:
     return [KubeAccess(*each) for each in sorted(paths)]
 
 
-def _settings(target: Target) -> UpgradeSettings:
+def _settings(target: Target, subject: Subject) -> UpgradeSettings:
     """Those of a host; which pods leave depends on whether it may be rebooted. Raises Stopped."""
     settings, problems = load_settings(target.data)
     if settings is None:
@@ -225,7 +237,7 @@ def _settings(target: Target) -> UpgradeSettings:
         raise Stopped(findings.WRONG_SETTINGS(host=target.name, problem=text))
     if settings.drain != "auto":
         return settings
-    reboots = target.data.get("node_reboot") == "if_needed"
+    reboots = subject == "reboot" or target.data.get("node_reboot") == "if_needed"
     return settings.model_copy(update={"drain": "all" if reboots else "gpu"})
 
 

@@ -66,8 +66,8 @@ NOT_RESTORED = blocker(
 NOT_CONVERGED = blocker(
     "GF058",
     "Host is not converged",
-    "Beside the driver's version, a run would change: {steps}.",
-    "Run `gpufleet apply --limit` for this host first: an upgrade changes the driver alone.",
+    "Beside the {subject}, a run would change: {steps}.",
+    "Run `gpufleet apply --limit` for this host first: an upgrade changes one thing alone.",
 )
 
 NOT_PREPARED = blocker(
@@ -172,10 +172,10 @@ NOT_OURS = blocker(
 
 IN_USE = blocker(
     "GF072",
-    "GPUs are in use before the roll-back",
-    "{work} began after the change failed. The packages were not replaced under it.",
-    "Wait for it or end it, then install the earlier driver with `gpufleet apply --limit` for this "
-    "host.",
+    "GPUs are in use",
+    "{work} began after the host was drained. Nothing was changed under it.",
+    "Wait for it or end it. Where the host was changed before, install the earlier version with "
+    "`gpufleet apply --limit` for this host.",
 )
 
 CHECK_REFUSED = blocker(
@@ -207,4 +207,11 @@ NO_ROOM = blocker(
     "No room for the packages to roll back to",
     "The packages of the installed driver do not fit into {folder}. The host was not disturbed.",
     "Free the space that is named below, then run `gpufleet upgrade` again.",
+)
+
+OWN_MACHINE = blocker(
+    "GF077",
+    "Machine that gpufleet runs on is not rebooted",
+    "gpufleet runs on this host: the run would end with the reboot.",
+    "Start the run from another machine, or reboot this one by hand.",
 )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import branch_of
 from gpufleet.driver.disruption import gpu_work
 from gpufleet.driver.needs import devices_of
-from gpufleet.driver.plan import DriverPlan
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.distribution import code_of
 from gpufleet.facts.files import HOME
@@ -20,8 +19,10 @@ from gpufleet.node.plan import NodePlan, plan_node, steps
 from gpufleet.node.settings import NodeSettings
 from gpufleet.packages.logins import Logins
 from gpufleet.role.place import Place
+from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.models import HostView, names
+from gpufleet.upgrade.subjects import Subject
 
 FOLDER = f"{HOME}/upgrade"  # on a host: what a run keeps there
 CLAIMED = ("prepared", "changing", "restoring")  # states there of a host that a run is to finish
@@ -69,52 +70,92 @@ class Seen:
         run waits for it."""
         role = self.settings.of(DRIVER)
         changed = role.model_copy(update={"allow_disruption": True, **driver})
-        settings = replace(self.settings, by_role={**self.settings.by_role, DRIVER.name: changed})
+        return self._planned({DRIVER.name: changed})
+
+    def at(self, subject: Subject, version: str | None) -> NodePlan:
+        """The plan with another version of what a run changes."""
+        if subject == "reboot" or version is None:
+            return self.planned()
+        if subject == "driver":
+            return self.planned(version=version, branch=str(branch_of(version)))
+        driver = self.settings.of(DRIVER).model_copy(update={"allow_disruption": True})
+        toolkit = self.settings.of(TOOLKIT).model_copy(update={"version": version})
+        return self._planned({DRIVER.name: driver, TOOLKIT.name: toolkit})
+
+    def _planned(self, roles: Mapping[str, Any]) -> NodePlan:
+        settings = replace(self.settings, by_role={**self.settings.by_role, **roles})
         return plan_node(settings, self.facts, self.catalog, self.now, self.logins, self.place)
 
 
-def view_of(seen: Seen, run: str, place: str) -> HostView:
+def view_of(seen: Seen, run: str, place: str, subject: Subject = "driver") -> HostView:
     """The host for the plan of a run. `run`: its name, "" for a new one; `place`: the value of the
-    key of upgrade_wave_by."""
+    key of upgrade_wave_by; `subject`: what the run changes."""
     facts = seen.facts
     view = HostView(
         name=seen.name,
         model=_model(seen),
         distribution=code_of(facts.os, seen.catalog.distributions),
         kernel=facts.kernel.release,
-        loaded=facts.loaded_driver,
         work=work_on(seen),
         place=place,
         kubelet=facts.kubelet,
         machine=facts.machine_id,
     )
     plan = seen.planned()
-    driver = plan.of(DRIVER)
-    if not facts.gpus or driver is None:
-        return replace(view, refusals=("no GPU" if not facts.gpus else "driver_enabled is False",))
-    target = seen.settings.of(DRIVER).version or driver.choice.newest_known or None
-    view = replace(view, before=driver.before, target=target)
-    if target is None:
+    if not facts.gpus:
+        return replace(view, refusals=("no GPU",))
+    there = _versions(seen, plan, subject)
+    if there is None:
+        return replace(view, refusals=(f"{subject}_enabled is False",))
+    view = replace(view, before=there.before, loaded=there.loaded, target=there.target)
+    if there.target is None:
         return replace(view, refusals=_texts(plan.blockers))
-    return replace(view, refusals=_texts(_obstacles(seen, driver, target, run)))
+    return replace(view, refusals=_texts(_obstacles(seen, there, run, subject)))
 
 
-def _obstacles(seen: Seen, driver: DriverPlan, target: str, run: str) -> list[Finding]:
+class Versions(NamedTuple):
+    """Of what a run changes: installed, in use, wanted."""
+
+    before: str | None
+    loaded: str | None
+    target: str | None
+
+
+def _versions(seen: Seen, plan: NodePlan, subject: Subject) -> Versions | None:
+    """None where the role of the subject is not enabled. A host that is to be rebooted keeps its
+    driver, and is never converged."""
+    if subject == "toolkit":
+        toolkit = plan.of(TOOLKIT)
+        if toolkit is None:
+            return None
+        aim = seen.settings.of(TOOLKIT).version or toolkit.target
+        return Versions(toolkit.before, toolkit.before, aim)
+    driver, loaded = plan.of(DRIVER), seen.facts.loaded_driver
+    if driver is None:
+        return None
+    if subject == "reboot":
+        return Versions(driver.before, None, driver.before)
+    wanted = seen.settings.of(DRIVER).version
+    return Versions(driver.before, loaded, wanted or driver.choice.newest_known or None)
+
+
+def _obstacles(seen: Seen, there: Versions, run: str, subject: Subject) -> list[Finding]:
     """Why the host cannot be changed now."""
-    exact = seen.planned(version=target, branch=str(branch_of(target)))
-    found = list(exact.blockers)
+    found = list(seen.at(subject, there.target).blockers)
+    if subject == "reboot" and seen.facts.controller:
+        found.append(findings.OWN_MACHINE())
     health = seen.health
     if health.state in CLAIMED and health.run != run:
         found.append(
             findings.ANOTHER_RUN(run=health.run, state=health.state, file=f"{FOLDER}/state")
         )
-    if driver.before is None or found:
+    if there.before is None or found:
         return found
     if health.gpus < len(seen.facts.gpus):
         found.append(findings.GPUS_MISSING(found=health.gpus, wanted=len(seen.facts.gpus)))
-    same = seen.planned(version=driver.before, branch=str(branch_of(driver.before)))
-    if left := steps(same):
-        found.append(findings.NOT_CONVERGED(steps=names(left)))
+    left = steps(seen.at(subject, there.before)) if subject != "reboot" else []
+    if left:
+        found.append(findings.NOT_CONVERGED(subject=subject, steps=names(left)))
     return found
 
 
@@ -131,8 +172,11 @@ def _model(seen: Seen) -> str:
 
 def work_on(seen: Seen) -> tuple[str, ...]:
     """Pods and processes on the GPUs of a host."""
-    facts = seen.facts
-    spared = seen.planned().context
-    processes = gpu_work(facts, spared.spared if spared else frozenset())
+    return gpu_users(seen.facts, seen.planned())
+
+
+def gpu_users(facts: NodeFacts, plan: NodePlan) -> tuple[str, ...]:
+    """As `work_on`, by the plan of a host: it says what gpufleet itself ends."""
+    processes = gpu_work(facts, plan.context.spared if plan.context else frozenset())
     pods = (f"{facts.gpu_pods} GPU pods",) if facts.gpu_pods else ()
     return (*pods, *(str(process) for process in processes))

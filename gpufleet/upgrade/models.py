@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from gpufleet.upgrade.subjects import Subject
+
 
 @dataclass(frozen=True, slots=True)
 class HostView:
@@ -75,13 +77,14 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Which hosts are changed, in which order, and which are left out. `kind`: `upgrade`, or
-    `rollback`, whose targets are in the hosts' own caches."""
+    `rollback`, whose targets are in the hosts' own caches; `subject`: what is changed."""
 
     hosts: tuple[Planned, ...]
     waves: tuple[Wave, ...]
     limits: Limits
     left_out: tuple[LeftOut, ...] = ()
     kind: str = "upgrade"
+    subject: Subject = "driver"
     by_name: Mapping[str, Planned] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -94,6 +97,7 @@ class Plan:
     def as_dict(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
+            "subject": self.subject,
             "hosts": [asdict(host) for host in self.hosts],
             "waves": [asdict(wave) for wave in self.waves],
             "limits": asdict(self.limits),
@@ -109,6 +113,7 @@ class Plan:
             limits=Limits(**data["limits"]),
             left_out=tuple(LeftOut(**each) for each in data["left_out"]),
             kind=data["kind"],
+            subject=data["subject"],
         )
 
 

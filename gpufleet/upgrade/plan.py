@@ -7,17 +7,22 @@ from collections.abc import Iterable, Sequence
 from gpufleet.upgrade.models import HostView, LeftOut, Limits, Plan, Planned, Wave, names
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.shares import hosts_of
+from gpufleet.upgrade.subjects import Subject
 
 SAME = "already at {target}"
 SKIP = "upgrade_skip is set"
-NO_DRIVER = "no driver is installed: gpufleet apply installs one"
-NO_TARGET = "no version is requested: set driver_version, or use --to or --branch"
+NOTHING_THERE = "it is not installed: gpufleet apply installs it"
+NO_TARGET = "no version is requested: set it in the inventory, or use --to or --branch"
 
 
 def make_plan(
-    hosts: Sequence[HostView], settings: UpgradeSettings, skipped: Iterable[str] = ()
+    hosts: Sequence[HostView],
+    settings: UpgradeSettings,
+    skipped: Iterable[str] = (),
+    subject: Subject = "driver",
 ) -> Plan:
-    """The run over these hosts, in their order. `skipped`: names with upgrade_skip."""
+    """The run over these hosts, in their order. `skipped`: names with upgrade_skip; `subject`: what
+    it changes."""
     unwanted = frozenset(skipped)
     left = {host.name: reason for host in hosts if (reason := _reason(host, unwanted))}
     chosen = [host for host in hosts if host.name not in left]
@@ -35,6 +40,7 @@ def make_plan(
         waves=_waves(chosen, settings, total),
         limits=limits,
         left_out=tuple(LeftOut(name, reason) for name, reason in left.items()),
+        subject=subject,
     )
 
 
@@ -48,7 +54,7 @@ def _reason(host: HostView, unwanted: frozenset[str]) -> str:
         return SAME.format(target=host.target)
     if host.refusals:
         return names(host.refusals, 3)
-    return "" if host.before else NO_DRIVER
+    return "" if host.before else NOTHING_THERE
 
 
 def _planned(host: HostView) -> Planned:
@@ -93,4 +99,5 @@ def reversed_plan(plan: Plan, changed: Sequence[str]) -> Plan:
         waves=tuple(wave for wave in waves if wave.hosts),
         limits=plan.limits,
         kind="rollback",
+        subject=plan.subject,
     )

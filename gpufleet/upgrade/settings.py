@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field
 
 from gpufleet.core.settings import RoleSettings
 from gpufleet.upgrade.shares import check_share
+from gpufleet.upgrade.subjects import Subject
 from gpufleet.upgrade.window import Window
 
 
@@ -126,6 +127,9 @@ class UpgradeSettings(RoleSettings):
     )
     step: Step | None = Field(
         None, description="The step of one process; `gpufleet upgrade` sets it."
+    )
+    subject: Subject = Field(
+        "driver", description="What the run changes; `gpufleet upgrade` sets it."
     )
     run: str | None = Field(None, description="Name of the run; `gpufleet upgrade` sets it.")
     origin: str | None = Field(

@@ -60,6 +60,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "packages",
         "role",
         "driver",
+        "toolkit",
         "kube",
         "node",
     ),

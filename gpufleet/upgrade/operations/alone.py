@@ -8,7 +8,7 @@ import sys
 from gpufleet.core.python import python_code
 from gpufleet.run.invocation import Invocation, read_invocation
 
-COMMAND = "from gpufleet.cli import main; main()"
+COMMAND = "sys.argv[0] = 'gpufleet'; from gpufleet.cli import main; main()"
 
 
 def start_run() -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from gpufleet.core.stopped import Stopped
-from gpufleet.core.versions import branch_of
 from gpufleet.core.visible import one_line
 from gpufleet.driver.findings.host import GPU_BUSY, KUBERNETES_GPU_PODS
 from gpufleet.run.report import BAD
 from gpufleet.upgrade import findings
+from gpufleet.upgrade.subjects import Subject, data_of
 
 Words = Callable[[Sequence[str], Sequence[str]], list[str]]  # hosts, options -> a command
 REASON = 300  # characters
@@ -44,10 +44,19 @@ class Result:
 class Children:
     """Starts processes; their output goes to files of the run."""
 
-    def __init__(self, words: Words, cwd: str, logs: Path, run: str, origin: str = "") -> None:
-        """`words`: makes pyinfra's command; `cwd`: the working directory of the run; `origin`: the
-        run that it rolls back."""
-        self.words, self.cwd, self.logs, self.run, self.origin = words, cwd, logs, run, origin
+    def __init__(
+        self,
+        words: Words,
+        cwd: str,
+        logs: Path,
+        run: str,
+        subject: Subject = "driver",
+        origin: str = "",
+    ) -> None:
+        """`words`: makes pyinfra's command; `cwd`: the working directory of the run; `subject`:
+        what it changes; `origin`: the run that it rolls back."""
+        self.words, self.cwd, self.logs = words, cwd, logs
+        self.run, self.subject, self.origin = run, subject, origin
         self._number = len(list(logs.glob("step-*.log")))
         self._guard = threading.Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
@@ -55,7 +64,7 @@ class Children:
     def step(
         self, step: str, hosts: Sequence[str], version: str = "", branch: str = ""
     ) -> dict[str, Result]:
-        """Carry out a step on hosts. `version`: of the driver; `branch`: its newest version. Raises
+        """Carry out a step on hosts. `version`: of what is changed; `branch`: of the driver. Raises
         Stopped where the process ends without a report.
 
         GPU work is no obstacle to the plan of a step that changes nothing under it, and always one
@@ -64,11 +73,7 @@ class Children:
         data = {"upgrade_step": step, "driver_allow_disruption": str(step in HARMLESS)}
         data |= {"upgrade_run": json.dumps(self.run)} if self.run else {}
         data |= {"upgrade_origin": json.dumps(self.origin)} if self.origin else {}
-        if version:
-            branch = str(branch_of(version))
-        if branch:
-            data |= {"driver_version": json.dumps(version or None)}
-            data |= {"driver_branch": json.dumps(branch)}
+        data |= data_of(self.subject, version, branch)
         options = [word for key, value in data.items() for word in ("--data", f"{key}={value}")]
         with self._guard:
             self._number += 1

@@ -89,17 +89,18 @@ def release(run: str, origin: str) -> Commands:
 
 
 @operation
-def validate(settings: UpgradeSettings, version: str) -> Commands:
+def validate(settings: UpgradeSettings, version: str, toolkit: str = "") -> Commands:
     """
     Compare the host with what it was before the change.
 
     + settings: of the run
     + version: of the driver, now
+    + toolkit: version of the container toolkit, where the run has changed it
     """
     message = explain(host.name, findings.NOT_AS_BEFORE(version=version))
     seconds = str(settings.validation_timeout)
     yield script(
-        "upgrade/validate", FOLDER, settings.run or "", version, seconds, message, _other()
+        "upgrade/validate", FOLDER, settings.run or "", version, toolkit, seconds, message, _other()
     )
 
 

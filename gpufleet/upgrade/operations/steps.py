@@ -9,8 +9,6 @@ from dataclasses import asdict
 from pyinfra import host, state
 from pyinfra.api import FactBase, StringCommand
 
-from gpufleet.core.versions import branch_of
-from gpufleet.driver.job import driver_job
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host import lock as host_lock
@@ -30,19 +28,24 @@ from gpufleet.node.operations.node import (
 from gpufleet.node.operations.place import place_of
 from gpufleet.node.settings import NodeSettings
 from gpufleet.packages.logins import Logins
-from gpufleet.packages.operations import archives, repository
-from gpufleet.packages.operations import transaction as packages
 from gpufleet.packages.operations.logins import node_logins
 from gpufleet.run.reporting import RunReport
+from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.load import load_settings
-from gpufleet.upgrade.look import FOLDER, Health, Seen, view_of, work_on
+from gpufleet.upgrade.look import FOLDER, Health, Seen, gpu_users, view_of, work_on
 from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations import host as on_host
+from gpufleet.upgrade.operations import subject_steps
 from gpufleet.upgrade.operations.alone import start_run
+from gpufleet.upgrade.operations.subject_steps import (
+    Install,
+    driver_version,
+    family_of,
+    installed_of,
+)
 from gpufleet.upgrade.settings import Step, UpgradeSettings
 
-Install = Callable[[Node], None]
 Known = tuple[NodeSettings, NodeFacts]
 NOTHING_SEEN = Health()
 NO_LOGINS: Mapping[str, Logins] = {}
@@ -101,7 +104,9 @@ def look(settings: UpgradeSettings) -> None:
     has_gpus = bool(known[1].gpus)
     health = read(HealthOnHost, settings.validation_timeout) if has_gpus else Health()
     place = str(host.data.get(settings.wave_by) or "") if settings.wave_by else ""
-    view = asdict(view_of(_seen(known, health, logins), settings.run or "", place))
+    view = asdict(
+        view_of(_seen(known, health, logins), settings.run or "", place, settings.subject)
+    )
     report.host(host.name).plan["upgrade"] = {**view, "owner": health.run, "at": health.state}
 
 
@@ -110,7 +115,7 @@ def take(settings: UpgradeSettings) -> None:
     known = _known_to_change()
     if known is None:
         return
-    wanted = known[0].of(DRIVER).version or "?"
+    wanted = _wanted(settings, known[0]) or "?"
     sentence = "Take over the packages for the roll-back"
     on_host.take(sentence, settings.run or "", settings.origin or "", wanted)
 
@@ -143,50 +148,32 @@ def _seen(
 
 
 def prepare(settings: UpgradeSettings) -> None:
-    """Fetch the packages of the target and those that are installed, try the transaction; the
-    driver at work is not touched."""
+    """Do all that can be done beside the work of the host."""
     node = current_node()
-    plan = node.plan.of(DRIVER) if node else None
+    family = family_of(settings.subject, node) if node else None
+    if node and family:
+        subject_steps.prepare(settings, node, family)
+    elif node:
+        _nothing_to_change(node)
+
+
+def change(settings: UpgradeSettings, install: Install) -> None:
+    """Change the host, if nothing uses its GPUs."""
+    node = current_node()
     if node is None:
         return
-    if plan is None or plan.before is None:
+    if driver_version(settings.subject, node) is None:
         _nothing_to_change(node)
-        return
-    job = driver_job(node.settings.of(DRIVER), node.facts, plan, node.settings.host.lock_timeout)
-    gone = node.plan.archives
-    archives.use(
-        "Switch discontinued repositories to their archives", node.facts, gone, job.lock_timeout
-    )
-    repository.open_components(
-        "Enable the distribution's components", node.facts, plan.components, job.lock_timeout
-    )
-    repository.trust(
-        "Trust NVIDIA's driver repository", plan.repository, "driver", job.lock_timeout
-    )
-    packages.resolve_and_download("Resolve, try and download the driver packages", job)
-    names = (*plan.installed, *(each for each in plan.companions if each in node.facts.packages))
-    there = {name: node.facts.packages[name].version for name in dict.fromkeys(names)}
-    on_host.keep("Fetch the installed packages for a roll-back", settings, job, plan.before, there)
+    elif work := gpu_users(node.facts, node.plan):
+        RunReport.of(state).block(host, [findings.IN_USE(work=names(work))])
+    else:
+        subject_steps.change(settings, node, install)
 
 
 def _nothing_to_change(node: Node) -> None:
     """The host had a driver and GPUs when the run was planned: that it lost them is no success."""
     wanted = len(node.facts.gpus)
     RunReport.of(state).block(host, [findings.GPUS_MISSING(found=0, wanted=wanted)])
-
-
-def change(settings: UpgradeSettings, install: Install) -> None:
-    """Change the driver by the roles' own steps, then compare the host with what it was."""
-    node = current_node()
-    plan = node.plan.of(DRIVER) if node else None
-    if node is None:
-        return
-    if plan is None or plan.target is None:
-        _nothing_to_change(node)
-        return
-    on_host.note("Note that the driver is changed", settings.run or "", "changing")
-    install(node)
-    on_host.validate("Check driver, GPUs and services", settings, plan.target)
 
 
 def restore(settings: UpgradeSettings) -> None:
@@ -200,20 +187,29 @@ def restore(settings: UpgradeSettings) -> None:
         return
     of_node, facts = known
     seen = _seen(known)
-    wanted = of_node.of(DRIVER).version
+    wanted = _wanted(settings, of_node)
     if wanted is None or facts.package_manager is None:
         report.block(host, [findings.NOTHING_KEPT(folder=FOLDER, version="?")])
         return
     if work := work_on(seen):
         report.block(host, [findings.IN_USE(work=names(work))])
         return
-    plan = seen.planned(branch=str(branch_of(wanted))).of(DRIVER)
     host_lock.arm(host, facts)
+    if settings.subject == "reboot":  # nothing was installed: it may have come back late
+        on_host.validate("Check driver, GPUs and services", settings, facts.loaded_driver or "?")
+        return
     on_host.restore(
         "Install the earlier packages from the host's own folder",
         settings.run or "",
         wanted,
         facts.package_manager,
         of_node.host.lock_timeout,
-        plan.installed if plan else (),
+        installed_of(settings.subject, seen.at(settings.subject, wanted)),
     )
+
+
+def _wanted(settings: UpgradeSettings, of_node: NodeSettings) -> str | None:
+    """The version that this step is for."""
+    if settings.subject == "toolkit":
+        return of_node.of(TOOLKIT).version
+    return of_node.of(DRIVER).version

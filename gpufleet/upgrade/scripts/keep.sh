@@ -3,7 +3,7 @@
 # what another run has not finished, prepared or more, it fails with BUSY, and with FULL where they do not fit.
 folder=$1 run=$2 from=$3 message=$4 busy=$5 full=$6 manager=$7 seconds=$8; shift 8
 spare=65536 # KiB that stay free
-whole() { [ -s "$1/sums" ] && (cd "$1/packages" && sha256sum -c --status ../sums); }
+whole() { [ -e "$1/sums" ] && (cd "$1/packages" && sha256sum -c --status ../sums); }
 if [ "$(run_of "$folder")" = "$run" ] && whole "$folder"; then exit 0; fi
 case $(state_of "$folder") in prepared | changing | restoring) own "$folder" "$run" "$busy" ;; esac
 new=$folder.new
@@ -22,14 +22,17 @@ needed() {
         rpm -q --qf '%{SIZE}\n' $names 2>/dev/null | awk '{ sum += $1 } END { print int(sum / 1024) }'
     fi
 }
-wanted=$(needed "$@") free=$(df -Pk "$new" | awk 'NR == 2 { print $4 }')
+if [ $# -eq 0 ]; then wanted=0; else wanted=$(needed "$@"); fi
+free=$(df -Pk "$new" | awk 'NR == 2 { print $4 }')
 if [ "${free:-0}" -lt $((wanted + spare)) ]; then
     rm -rf "$new"
     fail "$full" "free: $((${free:-0} / 1024)) MiB" "needed: $(((wanted + spare) / 1024 + 1)) MiB"
 fi
 # package names have no spaces: splitting is meant
 # shellcheck disable=SC2086
-if [ "$manager" = apt ]; then
+if [ $# -eq 0 ]; then
+    there='' # nothing is installed by the run: its host's health alone is noted
+elif [ "$manager" = apt ]; then
     out=$(apt-get download -q "$@" 2>&1)
     for word; do # one that the repository does not have any more
         name=${word%%=*} version=$(printf '%s' "${word#*=}" | sed 's/:/%3a/')
@@ -57,5 +60,5 @@ mark "$new" prepared "$run"
         if systemctl is-active -q "$unit"; then printf 'unit %s\n' "$unit"; fi
     done
 } >"$new/health" || exit 1
-sha256sum ./* >"$new/sums" || exit 1
+if [ $# -eq 0 ]; then : >"$new/sums"; else sha256sum ./* >"$new/sums" || exit 1; fi
 cd / && rm -rf "$folder" && mv "$new" "$folder"

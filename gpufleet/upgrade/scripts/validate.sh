@@ -1,6 +1,7 @@
-# validate.sh FOLDER RUN VERSION SECONDS MESSAGE OTHER: this host with VERSION, compared with what FOLDER says of it
-# before. With OTHER it fails where FOLDER belongs to another run.
-folder=$1 run=$2 version=$3 seconds=$4 message=$5 other=$6
+# validate.sh FOLDER RUN VERSION TOOLKIT SECONDS MESSAGE OTHER: this host with VERSION of the driver and TOOLKIT of the
+# container toolkit ("" for any), compared with what FOLDER says of it before. With OTHER it fails where FOLDER belongs
+# to another run.
+folder=$1 run=$2 version=$3 toolkit=$4 seconds=$5 message=$6 other=$7
 own "$folder" "$run" "$other"
 wrong=''
 differs() { wrong="$wrong$1: expected $2, found ${3:-nothing}
@@ -8,6 +9,8 @@ differs() { wrong="$wrong$1: expected $2, found ${3:-nothing}
 before() { sed -n "s/^$1 //p" "$folder/health" 2>/dev/null; }
 module=$(cat /sys/module/nvidia/version 2>/dev/null)
 [ "$module" = "$version" ] || differs 'loaded module' "$version" "$module"
+there=$(nvidia-ctk --version 2>/dev/null | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -n 1)
+[ -z "$toolkit" ] || [ "$there" = "$toolkit" ] || differs nvidia-ctk "$toolkit" "$there"
 for unit in $(before unit); do
     systemctl is-active -q "$unit" || systemctl start "$unit" 2>/dev/null
     systemctl is-active -q "$unit" || differs "unit $unit" active "$(systemctl is-active "$unit" 2>/dev/null)"

@@ -13,17 +13,24 @@ from gpufleet.node.settings import load_settings
 from gpufleet.role.place import NO_PLACE
 from gpufleet.upgrade.look import Health, Seen, view_of
 from gpufleet.upgrade.models import HostView
+from gpufleet.upgrade.subjects import Subject
 
 OLD, NEW = "580.159.03", "580.178.04"
 HEALTHY = Health(gpus=1)
 DATA = {"toolkit_enabled": False, "driver_hold": True}
 
 
-def view(facts: NodeFacts, health: Health = HEALTHY, run: str = "", **data: Any) -> HostView:
+def view(
+    facts: NodeFacts,
+    health: Health = HEALTHY,
+    run: str = "",
+    subject: Subject = "driver",
+    **data: Any,
+) -> HostView:
     settings, problems = load_settings({**DATA, **data})
     assert settings, problems
     seen = Seen("h", settings, facts, load_catalog(), facts.clock, {}, NO_PLACE, health)
-    return view_of(seen, run, "rack1")
+    return view_of(seen, run, "rack1", subject)
 
 
 def codes(found: HostView) -> list[str]:
@@ -81,3 +88,27 @@ def test_health_is_read() -> None:
     lines = ["gpus 2", "xids -", "unit docker", "unit kubelet", "run run-1", "state changed"]
     assert Health.parse(lines) == Health(2, "-", ("docker", "kubelet"), "run-1", "changed")
     assert Health.parse([]) == Health()
+
+
+def of(facts: NodeFacts, subject: Subject, **data: Any) -> HostView:
+    health = Health(gpus=1)
+    wanted = {"toolkit_enabled": True, "driver_version": OLD, **data}
+    return view(facts, health, subject=subject, **wanted)
+
+
+def test_a_reboot_keeps_the_driver_and_is_always_to_do(converged: NodeFacts) -> None:
+    found = of(converged, "reboot")
+    assert (found.before, found.target, found.converged) == (OLD, OLD, False)
+    assert found.refusals == ()
+
+
+def test_the_machine_that_gpufleet_runs_on_is_not_rebooted(converged: NodeFacts) -> None:
+    assert codes(of(replace(converged, controller=True), "reboot")) == ["GF077"]
+    assert "GF077" not in codes(of(replace(converged, controller=True), "driver"))
+
+
+def test_the_toolkit_of_a_host(converged: NodeFacts) -> None:
+    found = of(converged, "toolkit", toolkit_version="1.20.1")
+    assert found.target == "1.20.1"
+    assert found.before == found.loaded
+    assert "toolkit_enabled" in of(converged, "toolkit", toolkit_enabled=False).refusals[0]

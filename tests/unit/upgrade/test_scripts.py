@@ -61,7 +61,7 @@ CALLS = {
     "note": ("b", "changing", "GF059 missing", OTHER),
     "take": ("b", "c", "1", "GF055 lacking", "GF056 damaged", OTHER),
     "restore": ("b", "1", "GF055 lacking", "GF056 damaged", OTHER, "GF057 failed", "dnf", "9"),
-    "validate": ("b", "1", "5", "GF054 differs", OTHER),
+    "validate": ("b", "1", "", "5", "GF054 differs", OTHER),
     "keep": ("b", "1", "GF051 not kept", OTHER, "GF076 full", "dnf", "5", "driver=1-1"),
 }
 
@@ -145,50 +145,61 @@ def test_nothing_is_released_where_nothing_is(run: Run, tmp_path: Path) -> None:
 
 RPM = """
 case "$*" in
-    '-qp --qf %{NAME} %{VERSION}-%{RELEASE} '*) echo 'driver 1-1' ;;
     '-qp --qf '*) echo driver=1-1 ;;
-    '-q --qf %{VERSION}-%{RELEASE}'*) [ -e DONE ] && echo 1-1 || printf 'THERE' ;;
-    '-q --qf '*) [ -e DONE ] && echo driver=1-1 || echo driver=2-1 ;;
-    '-q '*) [ ! -e DONE ] ;;
-    *) echo "$*" >>ASKED ;;
+    '-q --qf '*) if [ -e DONE ]; then echo driver=1-1; else echo driver=2-1; fi ;;
+    '-q gone') exit 1 ;;
+    '-q '*) ;;
+    *) echo "$*" >>ASKED; case $1 in FAILS) echo "error: $1"; exit 1 ;; esac; : >DONE ;;
 esac
 """
 
 
+def rpm(tmp_path: Path, fails: str = "-none") -> Path:
+    """A fake of rpm, and the file of the changes that were asked of it."""
+    asked = tmp_path / "asked"
+    text = RPM.replace("DONE", str(tmp_path / "done")).replace("ASKED", str(asked))
+    fake(tmp_path, "rpm", text.replace("FAILS", fails))
+    return asked
+
+
 @pytest.mark.parametrize(
-    ("there", "orders"),
+    ("installed", "calls"),
     [
-        ("2-1\\n", ["downgrade F"]),
-        ("0-1\\n", ["install F"]),
-        ("", ["install F"]),
-        ("1-1\\n", ["reinstall F"]),
-        ("1-1\\n2-1\\n", ["reinstall F", "remove driver-2-1"]),
+        (("driver",), ["-U --oldpackage --replacepkgs F"]),
+        (
+            ("driver", "extra", "gone"),
+            ["-U --oldpackage --replacepkgs --nodeps --replacefiles F", "-e --nodeps extra"],
+        ),
     ],
 )
-def test_rpm_packages_are_restored_in_one_transaction(
-    run: Run, folder: Path, tmp_path: Path, there: str, orders: list[str]
+def test_rpm_packages_are_there_before_others_go(
+    run: Run, folder: Path, tmp_path: Path, installed: tuple[str, ...], calls: list[str]
 ) -> None:
-    asked, done_file = tmp_path / "asked", tmp_path / "done"
-    text = RPM.replace("THERE", there).replace("DONE", str(done_file))
-    fake(tmp_path, "rpm", text.replace("ASKED", str(asked)))
-    fake(tmp_path, "dnf", f'echo "$*" >{asked}; cat >>{asked}; : >{done_file}')
-    done = run("restore", owned(folder, "changing", "b"), *CALLS["restore"], "driver", "extra")
+    asked = rpm(tmp_path)
+    done = run("restore", owned(folder, "changing", "b"), *CALLS["restore"], *installed)
     assert done.returncode == 0, done.stderr
-    words, *lines = asked.read_text().splitlines()
-    assert "--disablerepo=*" in words
     file = f"{folder}/packages/driver.rpm"
-    assert lines == ["remove extra", *(order.replace("F", file) for order in orders), "run"]
+    assert asked.read_text().splitlines() == [call.replace("F", file) for call in calls]
     assert owner(folder) == ["restoring", "b"]
 
 
-def test_a_transaction_that_did_nothing_is_a_failure(
+@pytest.mark.parametrize("fails", ["-U", "-e"])
+def test_a_transaction_that_fails_is_reported(
+    run: Run, folder: Path, tmp_path: Path, fails: str
+) -> None:
+    asked = rpm(tmp_path, fails)
+    done = run("restore", owned(folder, "changing", "b"), *CALLS["restore"], "extra")
+    assert done.returncode == 1
+    assert done.stderr == f"GF057 failed\n  | error: {fails}\n"
+    assert len(asked.read_text().splitlines()) == 1 + (fails == "-e")
+
+
+def test_packages_that_are_not_there_afterwards_are_named(
     run: Run, folder: Path, tmp_path: Path
 ) -> None:
-    fake(tmp_path, "rpm", RPM.replace("THERE", "2-1\\n").replace("DONE", "/nowhere"))
-    fake(tmp_path, "dnf", "cat >/dev/null; echo Error: conflict; exit 0")
+    fake(tmp_path, "rpm", "case \"$*\" in '-qp '*) echo driver=1-1 ;; esac")
     done = run("restore", owned(folder, "changing", "b"), *CALLS["restore"])
-    assert done.returncode == 1
-    assert done.stderr == "GF057 failed\n  | not installed: driver=1-1\n  | Error: conflict\n"
+    assert done.stderr == "GF057 failed\n  | not installed: driver=1-1\n"
 
 
 KEPT_RPM = """

@@ -1,4 +1,4 @@
-"""A step that finds nothing to do on a host that lost its GPUs."""
+"""Steps on a host: what lost its GPUs is no success, and what is in use is not changed."""
 
 from __future__ import annotations
 
@@ -7,22 +7,102 @@ from typing import Any
 
 import pytest
 
-from gpufleet.upgrade.operations import steps
+from gpufleet.facts.model import GpuProcess
+from gpufleet.upgrade.operations import steps, subject_steps
 from gpufleet.upgrade.settings import UpgradeSettings
+from gpufleet.upgrade.subjects import Subject, data_of
 
 SETTINGS = UpgradeSettings.model_validate({})
+PLANS = {
+    "driver": SimpleNamespace(before="580.1", target="580.2", installed=("driver",)),
+    "toolkit": SimpleNamespace(before="1.18.2", target="1.20.1", installed=("ctk", "libs")),
+}
+
+
+def node(work: tuple[GpuProcess, ...] = (), **plans: Any) -> SimpleNamespace:
+    facts = SimpleNamespace(
+        gpus=(), gpu_processes=work, gpu_pods=0, loaded_driver="580.1", controller=False
+    )
+    host = SimpleNamespace(lock_timeout=1, reboot_timeout=60)
+    plan = SimpleNamespace(of=lambda role: plans.get(role.name), context=None)
+    return SimpleNamespace(plan=plan, facts=facts, settings=SimpleNamespace(host=host))
+
+
+@pytest.fixture
+def blocked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The codes of the findings that stopped a step."""
+    found: list[str] = []
+
+    def block(host: Any, findings: Any) -> None:
+        found.extend(each.code for each in findings)
+
+    report = SimpleNamespace(block=block)
+    monkeypatch.setattr(steps, "RunReport", SimpleNamespace(of=lambda state: report))
+    return found
 
 
 @pytest.mark.parametrize(
     "step", [steps.prepare, lambda settings: steps.change(settings, lambda node: None)]
 )
-def test_a_host_whose_gpus_are_gone_is_no_success(step: Any, monkeypatch: Any) -> None:
-    blocked: list[Any] = []
-    report = SimpleNamespace(block=lambda host, found: blocked.extend(found))
-    lost = SimpleNamespace(
-        plan=SimpleNamespace(of=lambda role: None), facts=SimpleNamespace(gpus=())
-    )
-    monkeypatch.setattr(steps, "RunReport", SimpleNamespace(of=lambda state: report))
-    monkeypatch.setattr(steps, "current_node", lambda: lost)
+def test_a_host_whose_gpus_are_gone_is_no_success(
+    step: Any, blocked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "current_node", node)
     step(SETTINGS)
-    assert [each.code for each in blocked] == ["GF052"]
+    assert blocked == ["GF052"]
+
+
+@pytest.mark.parametrize("subject", ["driver", "toolkit", "reboot"])
+def test_work_that_began_after_the_drain_stops_a_change(
+    subject: Subject, blocked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = (GpuProcess(7, "python", ("/dev/nvidia0",), "python train.py"),)
+    monkeypatch.setattr(steps, "current_node", lambda: node(work, **PLANS))
+    monkeypatch.setattr(subject_steps, "change", lambda *args: pytest.fail("it was changed"))
+    steps.change(SETTINGS.model_copy(update={"subject": subject}), lambda node: None)
+    assert blocked == ["GF072"]
+
+
+@pytest.mark.parametrize(
+    ("subject", "did"),
+    [
+        ("driver", ["changing", "install", "580.2 ''"]),
+        ("toolkit", ["changing", "install", "580.1 '1.20.1'"]),
+        ("reboot", ["changing", "reboot", "580.1 ''"]),
+    ],
+)
+def test_only_the_middle_differs(
+    subject: Subject, did: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    on_host = SimpleNamespace(
+        note=lambda sentence, run, word: done.append(word),
+        validate=lambda sentence, settings, driver, toolkit: done.append(f"{driver} {toolkit!r}"),
+    )
+    reboot = SimpleNamespace(when=lambda *args, **how: done.append("reboot"))
+    monkeypatch.setattr(subject_steps, "on_host", on_host)
+    monkeypatch.setattr(subject_steps, "reboot", reboot)
+    settings = SETTINGS.model_copy(update={"subject": subject})
+    one: Any = node(**PLANS)
+    subject_steps.change(settings, one, lambda node: done.append("install"))
+    assert done == did
+
+
+def test_the_packages_of_a_subject() -> None:
+    plan: Any = node(**PLANS).plan
+    assert subject_steps.installed_of("driver", plan) == ("driver",)
+    assert subject_steps.installed_of("toolkit", plan) == ("ctk", "libs")
+
+
+@pytest.mark.parametrize(
+    ("subject", "version", "branch", "data"),
+    [
+        ("driver", "", "", {}),
+        ("driver", "580.178.04", "", {"driver_version": '"580.178.04"', "driver_branch": '"580"'}),
+        ("driver", "", "580", {"driver_version": "null", "driver_branch": '"580"'}),
+        ("toolkit", "1.20.1", "", {"toolkit_version": '"1.20.1"'}),
+        ("reboot", "580.178.04", "", {}),
+    ],
+)
+def test_data_of_a_step(subject: Subject, version: str, branch: str, data: dict[str, str]) -> None:
+    assert data_of(subject, version, branch) == {"upgrade_subject": f'"{subject}"', **data}

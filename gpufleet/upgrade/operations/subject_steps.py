@@ -1,0 +1,110 @@
+"""What a run changes, on one host: its packages, its change, and which version that leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gpufleet.driver.job import driver_job
+from gpufleet.driver.role import ROLE as DRIVER
+from gpufleet.host import reboot
+from gpufleet.host.file_write import FileWrite
+from gpufleet.node.operations.node import Node
+from gpufleet.node.plan import NodePlan
+from gpufleet.packages.job import Job
+from gpufleet.packages.operations import archives, repository
+from gpufleet.packages.operations import transaction as packages
+from gpufleet.toolkit.job import toolkit_job
+from gpufleet.toolkit.role import ROLE as TOOLKIT
+from gpufleet.upgrade.operations import host as on_host
+from gpufleet.upgrade.settings import UpgradeSettings
+from gpufleet.upgrade.subjects import Subject
+
+Install = Callable[[Node], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The packages that a run changes."""
+
+    job: Job
+    before: str
+    installed: tuple[str, ...]
+    components: FileWrite | None = None  # of the distribution's own archive
+
+
+def family_of(subject: Subject, node: Node) -> Family | None:
+    """None where nothing of it is installed, or where no role of the host looks after it."""
+    timeout = node.settings.host.lock_timeout
+    if subject == "toolkit":
+        toolkit = node.plan.of(TOOLKIT)
+        if toolkit is None or toolkit.before is None:
+            return None
+        return Family(toolkit_job(node.facts, toolkit, timeout), toolkit.before, toolkit.installed)
+    driver = node.plan.of(DRIVER)
+    if driver is None or driver.before is None:
+        return None
+    job = driver_job(node.settings.of(DRIVER), node.facts, driver, timeout)
+    there = tuple(name for name in driver.companions if name in node.facts.packages)
+    return Family(job, driver.before, (*driver.installed, *there), driver.components)
+
+
+def prepare(settings: UpgradeSettings, node: Node, family: Family) -> None:
+    """Fetch the packages of the target and those that are installed, try the transaction; what is
+    at work is not touched. For a reboot the host's health alone is noted."""
+    job, there = family.job, {}
+    if settings.subject != "reboot":
+        archives.use(
+            "Switch discontinued repositories to their archives",
+            node.facts,
+            node.plan.archives,
+            job.lock_timeout,
+        )
+        repository.open_components(
+            "Enable the distribution's components", node.facts, family.components, job.lock_timeout
+        )
+        repository.trust("Trust NVIDIA's repository", job.repository, job.role, job.lock_timeout)
+        packages.resolve_and_download("Resolve, try and download the packages", job)
+        names = dict.fromkeys(family.installed)
+        there = {name: node.facts.packages[name].version for name in names}
+    on_host.keep(
+        "Fetch the installed packages for a roll-back", settings, job, family.before, there
+    )
+
+
+def change(settings: UpgradeSettings, node: Node, install: Install) -> None:
+    """Change the host by the roles' own steps, or reboot it, then compare it with what it was."""
+    on_host.note("Note that the host is changed", settings.run or "", "changing")
+    if settings.subject == "reboot":
+        reboot.when(
+            "Reboot",
+            lambda: "it was requested",
+            not node.facts.controller,
+            node.settings.host.reboot_timeout,
+            end_work=False,
+        )
+    else:
+        install(node)
+    toolkit = node.plan.of(TOOLKIT) if settings.subject == "toolkit" else None
+    driver = driver_version(settings.subject, node) or "?"
+    wanted = toolkit.target if toolkit else ""
+    on_host.validate("Check driver, GPUs and services", settings, driver, wanted)
+
+
+def driver_version(subject: Subject, node: Node) -> str | None:
+    """The driver that the host is to have after its change."""
+    plan = node.plan.of(DRIVER)
+    if subject == "driver":
+        return plan.target if plan else None
+    if subject == "toolkit":
+        return node.facts.loaded_driver
+    return plan.before if plan else None
+
+
+def installed_of(subject: Subject, plan: NodePlan) -> Sequence[str]:
+    """The packages of it that are installed."""
+    if subject == "toolkit":
+        toolkit = plan.of(TOOLKIT)
+        return toolkit.installed if toolkit else ()
+    driver = plan.of(DRIVER)
+    return driver.installed if driver else ()
