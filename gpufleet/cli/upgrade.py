@@ -80,6 +80,7 @@ def text_of(finding: Finding) -> str:
 @click.option("--toolkit", "subject", flag_value="toolkit", help="Change the container toolkit.")
 @click.option("--reboot", "subject", flag_value="reboot", help="Reboot the hosts, change nothing.")
 @LIMIT
+@click.option("--metrics", metavar="FILE", help="Keep metrics of the run in this file (*.prom).")
 @click.option("--plan", "only_plan", is_flag=True, help="Show the plan; change nothing.")
 @YES
 @OPTIONS
@@ -90,6 +91,7 @@ def start(
     branch: str | None,
     subject: Subject | None,
     limit: tuple[str, ...],
+    metrics: str | None,
     only_plan: bool,
     yes: bool,
     options: tuple[str, ...],
@@ -114,7 +116,7 @@ def start(
         sys.exit(ExitStatus.CONVERGED)
     if not yes:
         click.confirm(SENTENCES[wanted.subject], abort=True, err=True)
-    sys.exit(carry_out(run.store(), say))
+    sys.exit(carry_out(run.store(metrics), say))
 
 
 @upgrade.command()

@@ -57,9 +57,10 @@ class Started:
     plan: Plan
     work: dict[str, Sequence[str]] = field(default_factory=dict)  # on the GPUs, by host
 
-    def store(self) -> Store:
-        """Its record, from now on."""
-        return Store.create(self.order, self.plan)
+    def store(self, metrics: str | None = None) -> Store:
+        """Its record, from now on. `metrics`: the file for those of the run."""
+        path = str(Path(metrics).absolute()) if metrics else self.order.metrics
+        return Store.create(replace(self.order, metrics=path), self.plan)
 
 
 def started(
@@ -157,7 +158,10 @@ def carry_out(store: Store, say: Callable[[str], None]) -> ExitStatus:
     fresh = next(iter(store.entries()), None) is None
     run.write("begun" if fresh else "resumed")
     say(f"run {store.name}; `gpufleet upgrade status` shows it, `pause` and `abort` end it")
-    end = carry_on(run)
+    try:
+        end = carry_on(run)
+    finally:
+        run.report(running=False)
     store.release()  # an abort that was requested at the last moment takes it
     if end.event == "interrupted":
         say("interrupted; `gpufleet upgrade resume` continues the run")

@@ -10,6 +10,8 @@ from typing import Any
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.upgrade.events import NAMESPACE as EVENTS
+from gpufleet.upgrade.events import event_of
 from gpufleet.upgrade.nodes import (
     TAINT,
     cordoning,
@@ -35,6 +37,7 @@ from gpufleet.upgrade.pods import (
     sort_pods,
     tolerates,
 )
+from gpufleet.upgrade.states import Event
 
 TRIES = 5  # of a write that others were faster than
 LEAVES = 120.0  # seconds for the pods of DaemonSets to end
@@ -133,6 +136,12 @@ class ClusterNodes:
         """Keep everything away from the node, and say why on it."""
         if self.api.find(f"/api/v1/nodes/{self.nodes[host]}"):
             self._patch(self.nodes[host], lambda node: leaving_behind(node, self.run, reason))
+
+    def tell(self, host: str, event: Event, reason: str) -> None:
+        """Create an event about the node."""
+        body = event_of(self.nodes[host], self.run, event, reason, time.time())
+        if body:
+            self.api.create(f"/api/v1/namespaces/{EVENTS}/events", body)
 
     def _cordoned(self, name: str) -> str:
         """Cordon a node, unless others were faster: "" or what they did."""

@@ -5,13 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
 
 from gpufleet.core.visible import one_line
+from gpufleet.kube.findings import LEASE_LOST
+from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.upgrade.metrics import metrics_text
 from gpufleet.upgrade.models import Plan
 from gpufleet.upgrade.operations.children import Children, Result
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.hooks import Hooks
+from gpufleet.upgrade.operations.metrics_file import write_metrics
 from gpufleet.upgrade.operations.store import Store
 from gpufleet.upgrade.operations.timing import Clock
 from gpufleet.upgrade.progress import Entry, Progress
@@ -47,6 +52,8 @@ class Run:
         self.stopping = threading.Event()
         self._shown: dict[str, str] = {}  # host -> what it waits for, as last said
         self._pause = POLL
+        self._tells = True  # events on nodes
+        self.metrics = Path(metrics) if (metrics := store.head()[0].metrics) else None
         for cluster in clusters.values():
             cluster.stopping = self.stopping
 
@@ -65,6 +72,29 @@ class Run:
         self.progress.add(entry)
         shown = f": {reason}" if reason else ""
         self.say(f"{host or 'run'}: {text}{shown}")
+        self.report(running=True)
+        if host in self.clusters and self._tells:
+            self._tell(host, Event(text), reason)
+
+    def report(self, *, running: bool) -> None:
+        """Write the metrics of the run, where a file is named for them."""
+        if self.metrics:
+            name, inventory = self.store.name, self.store.head()[0].inventory
+            text = metrics_text(name, self.progress, inventory, running=running)
+            try:
+                write_metrics(self.metrics, text)
+            except OSError as error:  # the hosts matter more
+                self.say(f"{self.metrics} cannot be written: {error.strerror or error}")
+
+    def _tell(self, host: str, event: Event, reason: str) -> None:
+        """The first that fails is said, and is the last: without them a run goes on."""
+        try:
+            self.clusters[host].tell(host, event, reason)
+        except ClusterProblem as error:
+            if any(each.code == LEASE_LOST.code for each in error.findings):
+                raise
+            self._tells = False
+            self.say(f"{host}: no more events on nodes: {one_line(error.findings[0].message)}")
 
     def each(self, call: Callable[[str], Value], hosts: Sequence[str]) -> dict[str, Value]:
         """Call a function for each host, side by side."""

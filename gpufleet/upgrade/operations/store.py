@@ -39,6 +39,7 @@ class Order:
     inventory: str
     folder: str  # the working directory: paths of the inventory count from it
     options: tuple[str, ...] = ()  # of pyinfra
+    metrics: str = ""  # file for those of the run
     origin: str = ""  # run that a roll-back returns from
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)  # settings of each host
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)  # NodeAt of each node

@@ -1,0 +1,119 @@
+"""What the operator of a fleet sees of a run: metrics in a file, events on nodes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
+from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.upgrade.events import REASONS, event_of
+from gpufleet.upgrade.metrics import metrics_text
+from gpufleet.upgrade.states import MOVES, Event, State
+from tests.unit.upgrade.running import DRAINED, Steps, planned, running
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+LINE = re.compile(r'gpufleet_upgrade_(\w+)\{((?:\w+="(?:[^"\\\n]|\\[\\"n])*",?)*)\} ([0-9.e+]+)')
+
+
+def samples(text: str) -> dict[tuple[str, str], float]:
+    """(metric, state) -> value; every line is a comment or a sample."""
+    found = {}
+    for line in text.splitlines():
+        sample = LINE.fullmatch(line)
+        assert sample or line.startswith(("# HELP gpufleet", "# TYPE gpufleet")), line
+        if sample:
+            state = re.search(r'state="([^"]*)"', sample[2])
+            found[sample[1], state[1] if state else ""] = float(sample[3])
+    return found
+
+
+def test_metrics_of_a_run() -> None:
+    run = running(planned(), Steps(), *DRAINED, Event.CHANGE_BEGAN, Event.CHANGE_FAILED)
+    text = metrics_text("r", run.progress, 'a "b"\\\n.py', running=True)
+    found = samples(text)
+    assert found["hosts", "failed"] == 1
+    assert sum(value for (name, _), value in found.items() if name == "hosts") == 1
+    assert found["out_of_service", ""] == found["failures", ""] == found["running", ""] == 1
+    assert found["last_event_timestamp_seconds", ""] == 1
+    assert r'inventory="a \"b\"\\\n.py"' in text
+    assert {state for name, state in found if name == "hosts"} == {state.value for state in State}
+
+
+def test_the_file_follows_the_run(tmp_path: Path) -> None:
+    run = running(planned(), Steps())
+    run.metrics = tmp_path / "upgrade.prom"
+    run.write(Event.PREPARED, "h")
+    assert samples(run.metrics.read_text())["hosts", "prepared"] == 1
+    assert run.metrics.stat().st_mode & 0o777 == 0o644
+    run.report(running=False)
+    assert samples(run.metrics.read_text())["running", ""] == 0
+    assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["upgrade.prom"]
+
+
+def test_a_file_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
+    run = running(planned(), Steps())
+    run.metrics = tmp_path / "none" / "upgrade.prom"
+    run.write(Event.PREPARED, "h")
+    assert run.progress.states["h"] is State.READY
+
+
+class Cluster:
+    """Events in memory; `problem`: why none is taken."""
+
+    def __init__(self, problem: ClusterProblem | None = None) -> None:
+        self.problem, self.told = problem, [("", "")]
+
+    def tell(self, host: str, event: Event, reason: str) -> None:
+        self.told.append((event.value, reason))
+        if self.problem:
+            raise self.problem
+
+
+def test_events_follow_the_record() -> None:
+    node = Cluster()
+    run = running(planned(), Steps(), *DRAINED[:1], clusters={"h": node})
+    run.write("begun")
+    run.write(Event.DRAIN_BEGAN, "h")
+    run.write(Event.NOT_DRAINED, "h", "why")
+    assert node.told[1:] == [("drain began", ""), ("not drained", "why")]
+
+
+def test_a_cluster_that_takes_no_events_is_not_asked_again() -> None:
+    node = Cluster(ClusterProblem(API_UNREACHABLE(context="c", url="u", reason="r")))
+    run = running(planned(), Steps(), *DRAINED[:1], clusters={"h": node})
+    run.write(Event.DRAIN_BEGAN, "h")
+    run.write(Event.DRAINED, "h")
+    assert len(node.told) == 2
+    assert run.progress.states["h"] is State.DRAINED
+
+
+def test_a_lost_lease_stops_the_run() -> None:
+    node = Cluster(ClusterProblem(LEASE_LOST(holder="another")))
+    run = running(planned(), Steps(), *DRAINED[:1], clusters={"h": node})
+    with pytest.raises(ClusterProblem):
+        run.write(Event.DRAIN_BEGAN, "h")
+    assert run.progress.states["h"] is State.DRAINING
+
+
+def test_an_event_as_the_api_takes_it() -> None:
+    body: Any = event_of("n", "r", Event.CHANGE_FAILED, "x" * 2000, 0.0)
+    assert body["involvedObject"]["name"] == "n"
+    assert (body["type"], body["reason"]) == ("Warning", "GpufleetChangeFailed")
+    assert len(body["message"]) <= 1024
+    assert body["firstTimestamp"] == "1970-01-01T00:00:00Z"
+    assert event_of("n", "r", Event.PREPARED, "", 0.0) is None
+
+
+def test_every_end_of_work_on_a_node_is_told() -> None:
+    ends = {event for (state, event) in MOVES if state not in (State.WAITING, State.READY)}
+    untold = {Event.DRAINED, Event.COMMAND_BEGAN, Event.COMMAND_MISSING}
+    assert ends - untold <= set(REASONS)
