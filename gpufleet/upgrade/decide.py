@@ -10,7 +10,7 @@ from gpufleet.upgrade.progress import Progress
 from gpufleet.upgrade.states import ENDED, State
 from gpufleet.upgrade.window import Window
 
-AGAIN = 60.0  # seconds to the next look at nodes that are not Ready
+AGAIN = 60.0  # seconds to the next look at alerts, and at nodes that are not Ready
 
 
 class Do(str, Enum):
@@ -55,12 +55,14 @@ Decision = Act | Wait | End
 class Around:
     """What a run does not decide. `now`: by the clock of the record; `wall`: the time of day, where
     that is another; `request`: "pause", "abort" or ""; `away`: nodes that others, or a fault, have
-    taken out of service."""
+    taken out of service; `alerts`: that fire; `reboots`: nodes that kured is at work on."""
 
     now: float
     wall: float | None = None
     request: str = ""
     away: tuple[str, ...] = ()
+    alerts: tuple[str, ...] = ()
+    reboots: tuple[str, ...] = ()
 
     @property
     def day(self) -> float:
@@ -177,6 +179,10 @@ def _begin(progress: Progress, free: list[str], around: Around) -> Decision:
     waiting = [name for name in free if progress.states[name] is State.WAITING]
     if waiting:
         return Act(Do.PREPARE, tuple(waiting))
+    if around.alerts:
+        return Wait(around.now + AGAIN, f"end of alerts: {names(around.alerts)}")
+    if around.reboots:
+        return Wait(around.now + AGAIN, f"reboots of kured: {names(around.reboots)}")
     room = progress.plan.limits.max_unavailable - progress.out_of_service
     left = room - len(around.away)
     if left > 0:

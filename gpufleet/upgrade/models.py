@@ -72,6 +72,8 @@ class Limits:
     max_failed_in_a_row: int = 2
     window: str | None = None
     window_zone: str = "UTC"
+    alerts: str | None = None
+    alerts_ignored: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ def make_plan(
         max_failed_in_a_row=settings.max_failed_in_a_row,
         window=settings.window,
         window_zone=settings.window_zone,
+        alerts=settings.alerts,
+        alerts_ignored=settings.alerts_ignored,
     )
     return Plan(
         hosts=tuple(_planned(host) for host in chosen),

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from gpufleet.core.settings import RoleSettings
+from gpufleet.upgrade.alerts import check_names, check_url
 from gpufleet.upgrade.shares import check_share
 from gpufleet.upgrade.subjects import Subject
 from gpufleet.upgrade.window import Window
@@ -71,6 +72,16 @@ class UpgradeSettings(RoleSettings):
     )
     window_zone: Annotated[str, AfterValidator(_zone)] = Field(
         "UTC", description="Time zone of the window, such as `Europe/Berlin`."
+    )
+    alerts: Annotated[str, AfterValidator(check_url)] | None = Field(
+        None,
+        description="Address of a Prometheus: while an alert fires there, or while it does not "
+        "answer, no host is taken out of service.",
+    )
+    alerts_ignored: Annotated[str, AfterValidator(check_names)] = Field(
+        "Watchdog|InfoInhibitor",
+        description="Regular expression of the names of alerts that do not count; those two fire "
+        "always, or beside others.",
     )
     wait: int = Field(
         3600,
@@ -147,4 +158,6 @@ RUN_WIDE = (
     "max_failed_in_a_row",
     "window",
     "window_zone",
+    "alerts",
+    "alerts_ignored",
 )  # fields that must be the same for all hosts of a run

@@ -27,6 +27,7 @@ from gpufleet.packages.operations.logins import LoginFileError
 from gpufleet.packages.rpm_trial import read_trial
 from gpufleet.toolkit.config import containerd, crio, docker
 from gpufleet.toolkit.config.model import DesiredRuntime
+from gpufleet.upgrade.alerts import firing
 from gpufleet.verify import parse as verify
 from gpufleet.verify.load_judge import parse as parse_load
 from tests.fuzz import files
@@ -35,6 +36,9 @@ from tests.fuzz.inputs import damaged, odd_tree
 
 UNIT = Path(__file__).resolve().parents[1] / "unit"
 FINDS = Path(__file__).with_name("finds")
+ALERTS = (
+    b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{"alertname":"A"}}]}}'
+)
 DESIRED = DesiredRuntime(file="/etc/x", binary="nvidia-container-runtime", default=True)
 
 
@@ -252,6 +256,7 @@ PARSERS: Sequence[Parser] = (
         lambda data: error_line(text_of(data)),
         of_files(UNIT / "helm" / "helm_output", "*"),
     ),
+    Parser("alerts", lambda data: firing(data, "A|B"), of_texts(ALERTS), (ValueError,)),
     Parser("verify-lists", _parse_lists, of_texts(*LISTS), (verify.UnreadableLocks,)),
     Parser("verify-sections", files.parse_sections, of_texts(*files.SECTIONS)),
     Parser("kubeconfig", files.parse_kubeconfig, of_texts(files.KUBECONFIG), (KubeconfigError,)),

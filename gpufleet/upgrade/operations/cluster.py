@@ -25,6 +25,7 @@ from gpufleet.upgrade.nodes import (
 )
 from gpufleet.upgrade.operations.evictions import CONFLICT, MISSING, Evictions, Round, this_pod
 from gpufleet.upgrade.operations.gpu_pod import POLL, refusal, run_pod
+from gpufleet.upgrade.operations.kured_lock import KuredLock
 from gpufleet.upgrade.pods import (
     Leaving,
     Pod,
@@ -55,6 +56,7 @@ class ClusterNodes:
         that were Ready when it was planned."""
         self.api, self.run, self.nodes, self.others = api, run, nodes, others
         self.evictions = Evictions(api)
+        self.kured = KuredLock(api, run)
         self.stopping = threading.Event()  # of the run: it waits for nothing any more
 
     def drain(self, host: str, policy: Policy) -> Round:

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade import findings
-from gpufleet.upgrade.decide import Act, Around, Decision, Do, End, Wait, decide
+from gpufleet.upgrade.decide import AGAIN, Act, Around, Decision, Do, End, Wait, decide
+from gpufleet.upgrade.operations.alert_gate import alerts_of
 from gpufleet.upgrade.operations.changing import change, restore
 from gpufleet.upgrade.operations.draining import drain, leave
 from gpufleet.upgrade.operations.preparing import prepare, release
@@ -29,6 +30,7 @@ def carry_on(run: Run) -> End:
                 release(run)
                 if run.stopping.is_set():
                     return End("interrupted")
+            _let_reboot(run)
             run.write(decision.event, reason=decision.reason)
             if decision.event == "paused" and run.store.request == "abort":
                 continue  # it was requested meanwhile
@@ -41,22 +43,51 @@ def carry_on(run: Run) -> End:
                 waited = decision.reason
                 until = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time.time() + left))
                 run.say(f"waiting for the {waited} until {until}")
-            run.stopping.wait(min(left, IDLE))
+            _wait(run, min(decision.until, run.clock.now() + AGAIN))
             continue
         waited = ""
         ACTS[decision.do](run, decision.hosts)
 
 
+def _wait(run: Run, until: float) -> None:
+    """Until then, or until something is requested."""
+    request = run.store.request
+    while (left := until - run.clock.now()) > 0 and run.store.request == request:
+        if run.stopping.wait(min(left, IDLE)):
+            return
+
+
 def _decided(run: Run) -> Decision:
-    """The clusters are asked only where a host is to be taken out of service."""
+    """Clusters and alerts are asked for only where a host is to be taken out of service."""
     around = Around(run.clock.now(), time.time(), run.store.request)
     decision = decide(run.progress, around)
     if isinstance(decision, Act) and any(
         run.progress.states[name] is State.READY for name in decision.hosts
     ):
         away = [name for each in set(run.clusters.values()) for name in each.away()]
-        decision = decide(run.progress, replace(around, away=tuple(sorted(away))))
+        around = replace(around, away=tuple(sorted(away)), alerts=_alerts(run))
+        decision = decide(run.progress, around)
+        if isinstance(decision, Act) and (reboots := _reboots(run, decision.hosts)):
+            return decide(run.progress, replace(around, reboots=reboots))
     return decision
+
+
+def _alerts(run: Run) -> tuple[str, ...]:
+    limits = run.plan.limits
+    return alerts_of(limits.alerts, limits.alerts_ignored) if limits.alerts else ()
+
+
+def _reboots(run: Run, hosts: Sequence[str]) -> tuple[str, ...]:
+    """The nodes that kured reboots in the clusters of these hosts; where there are none, its lock
+    is the run's from now on."""
+    clusters = {run.clusters[name] for name in hosts if name in run.clusters}
+    return tuple(node for cluster in clusters for node in cluster.kured.taken())
+
+
+def _let_reboot(run: Run) -> None:
+    """At the end: kured may begin again."""
+    for cluster in set(run.clusters.values()):
+        cluster.kured.give_back()
 
 
 def give_back(run: Run, hosts: Sequence[str]) -> None:

@@ -39,8 +39,8 @@ class Steps:
         pass
 
 
-def planned() -> Plan:
-    return make_plan([HOST], UpgradeSettings.model_validate({}))
+def planned(**settings: Any) -> Plan:
+    return make_plan([HOST], UpgradeSettings.model_validate(settings))
 
 
 def running(

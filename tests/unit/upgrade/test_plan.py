@@ -204,6 +204,15 @@ def test_nodes_that_are_away_count_as_unavailable() -> None:
     assert waits == Wait(1061, "nodes that are not Ready: x, y")
 
 
+def test_no_host_is_taken_out_of_service_while_an_alert_fires() -> None:
+    progress = Progress(make_plan(fleet("a", "a"), settings(soak=0, max_unavailable=2)))
+    done(progress, "h0", 1000, Event.PREPARED)
+    alarm = Around(1001, alerts=("NodeDown",))
+    assert decide(progress, alarm) == Wait(1061, "end of alerts: NodeDown")
+    done(progress, "h0", 1000, Event.DRAIN_BEGAN, Event.DRAINED)
+    assert decide(progress, alarm) == Act(Do.CHANGE, ("h0",))  # what was begun is finished
+
+
 def test_a_window_is_of_the_time_of_day() -> None:
     """Whatever the clock of the record says."""
     progress = Progress(make_plan(fleet("a"), settings(window="00:00-12:00")))

@@ -50,6 +50,9 @@ class Cluster:
     def leave_behind(self, host: str, reason: str) -> None:
         self.left_behind = reason
 
+    def tell(self, host: str, event: Event, reason: str) -> None:
+        pass
+
 
 def test_a_preparation_that_was_interrupted_refuses_no_host() -> None:
     steps = Steps(Result(False, "SIGTERM"))

@@ -1,0 +1,48 @@
+"""The alerts that fire in a Prometheus, from its answer. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from urllib.parse import urlsplit
+
+from gpufleet.core.visible import one_line
+
+# Source: https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/ and
+# https://prometheus.io/docs/prometheus/latest/querying/api/#instant-queries
+QUERY = 'ALERTS{alertstate="firing"}'
+SHOWN = 80  # characters of a name
+
+
+def check_url(value: str) -> str:
+    """Raises ValueError for what is no address of a server, and for one with a login: settings are
+    shown and stored."""
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must be an address such as http://prometheus.example:9090")
+    if parts.username or parts.password:
+        raise ValueError("must have no login: use an address that needs none")
+    return value
+
+
+def check_names(value: str) -> str:
+    """Raises ValueError for what is no regular expression."""
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"must be a regular expression: {error}") from error
+    return value
+
+
+def firing(answer: bytes, ignored: str) -> tuple[str, ...]:
+    """The names of the alerts, without those that `ignored` matches as a whole. Raises ValueError
+    for what is no answer of a Prometheus."""
+    try:
+        data = json.loads(answer)
+        if data["status"] != "success":
+            raise ValueError(one_line(str(data.get("error"))))
+        names = {str(each["metric"]["alertname"]) for each in data["data"]["result"]}
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError("it is no result of a query") from error
+    spared = re.compile(ignored)
+    return tuple(sorted(one_line(name)[:SHOWN] for name in names if not spared.fullmatch(name)))

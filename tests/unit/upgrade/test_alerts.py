@@ -1,0 +1,105 @@
+"""Alerts of a Prometheus: which of them keep a run from the next host."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from gpufleet.upgrade.alerts import QUERY, check_names, check_url, firing
+from gpufleet.upgrade.load import load_settings
+from gpufleet.upgrade.operations import runner
+from gpufleet.upgrade.operations.alert_gate import alerts_of
+from gpufleet.upgrade.states import Event
+from tests.unit.upgrade.running import Steps, planned, running
+
+
+def answer(*names: str, **more: Any) -> bytes:
+    result = [{"metric": {"alertname": name, "alertstate": "firing"}} for name in names]
+    return json.dumps({"status": "success", "data": {"result": result}, **more}).encode()
+
+
+def test_alerts_that_are_not_ignored() -> None:
+    found = firing(answer("Watchdog", "NodeDown", "NodeDown", "WatchdogLate"), "Watchdog|Info.*")
+    assert found == ("NodeDown", "WatchdogLate")
+    assert firing(answer("a\nb\x1b[2J"), "")[0].isprintable()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"[]", b"{", b'{"status": "error", "error": "bad"}', b'{"status": "success"}',
+     b'{"status": "success", "data": {"result": [1]}}', b"[" * 100_000],
+)  # fmt: skip
+def test_what_is_no_answer(text: bytes) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        firing(text, "")
+
+
+@pytest.mark.parametrize(
+    "url", ["prometheus:9090", "file:///etc/passwd", "http://", "http://a:b@c"]
+)
+def test_addresses_that_are_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="must"):
+        check_url(url)
+    assert load_settings({"upgrade_alerts": url})[0] is None
+
+
+def test_names_that_are_refused() -> None:
+    with pytest.raises(ValueError, match="regular expression"):
+        check_names("(")
+
+
+@pytest.fixture
+def prometheus() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Its address, and what it answers."""
+    says: dict[str, Any] = {"status": 200, "body": answer("NodeDown"), "asked": []}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            says["asked"].append(self.path)
+            self.send_response(says["status"])
+            self.end_headers()
+            self.wfile.write(says["body"])
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/", says
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_prometheus_is_asked(prometheus: tuple[str, dict[str, Any]]) -> None:
+    url, says = prometheus
+    assert alerts_of(url, "Watchdog") == ("NodeDown",)
+    asked = urlsplit(says["asked"][0])
+    assert (asked.path, parse_qs(asked.query)) == ("/api/v1/query", {"query": [QUERY]})
+    says["status"] = 503
+    assert alerts_of(url, "") == (f"{url} has no answer: status 503",)
+
+
+def test_one_that_is_away_counts_as_an_alert() -> None:
+    found = alerts_of("http://127.0.0.1:1", "")
+    assert len(found) == 1
+    assert found[0].startswith("http://127.0.0.1:1 has no answer")
+
+
+def test_it_is_asked_only_before_a_host_is_taken_out(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    asked: list[str] = []
+    monkeypatch.setattr(runner, "alerts_of", lambda url, ignored: asked.append(url) or ("A",))
+    run = running(planned(alerts="http://p"), Steps())
+    runner._decided(run)
+    assert asked == []
+    run.write(Event.PREPARED, "h")
+    assert "alerts: A" in getattr(runner._decided(run), "reason", "")
+    assert asked == ["http://p"]

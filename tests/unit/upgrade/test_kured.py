@@ -1,0 +1,153 @@
+"""kured's lock: waited for, taken, renewed, given back, one or several at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+from unittest.mock import Mock
+
+import pytest
+
+from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.upgrade.decide import Act, Wait
+from gpufleet.upgrade.kured import (
+    ANNOTATION,
+    LASTS,
+    held_by_others,
+    is_kured,
+    locking,
+    unlocking,
+)
+from gpufleet.upgrade.nodes import patched
+from gpufleet.upgrade.operations import runner
+from gpufleet.upgrade.operations.kured_lock import KuredLock
+from gpufleet.upgrade.states import Event
+from tests.unit.upgrade.running import Steps, planned, running
+
+OURS, NOW, HOUR = "gpufleet-r", 1_000_000_000.0, 3_600_000_000_000  # 2001-09-09T01:46:40Z
+
+
+def daemonset(lock: Any = None, *args: str, name: str = "kured") -> dict[str, Any]:
+    text = lock if isinstance(lock, str) else json.dumps(lock)
+    annotations = {ANNOTATION: text} if lock is not None else {}
+    about = {"name": name, "namespace": "kube-system", "resourceVersion": "1"}
+    spec = {"template": {"spec": {"containers": [{"args": list(args)}]}}}
+    return {"metadata": {**about, "annotations": annotations}, "spec": spec}
+
+
+def lock(node: str, ttl: int = 0, created: str = "2001-09-09T01:46:40.5Z") -> dict[str, Any]:
+    return {"nodeID": node, "metadata": {}, "created": created, "TTL": ttl}
+
+
+@pytest.mark.parametrize(
+    ("there", "holders"),
+    [
+        (None, ()),
+        (lock("n"), ("n",)),
+        (lock("n", HOUR, "2001-09-09T01:00:00Z"), ("n",)),
+        (lock("n", HOUR, "2001-09-09T00:00:00Z"), ()),
+        (lock("n", HOUR, "yesterday"), ("n",)),
+        (lock(OURS), ()),
+        ({"maxOwners": 2, "locks": [lock("n"), lock(OURS), lock("m")]}, ("n", "m")),
+        ({"maxOwners": 2, "locks": None}, ()),
+        ("{", ("a lock that cannot be read",)),
+        ("[]", ("a lock that cannot be read",)),
+        ({"maxOwners": 2, "locks": [1]}, ("a lock that cannot be read",)),
+    ],
+)
+def test_who_holds_it(there: Any, holders: tuple[str, ...]) -> None:
+    assert held_by_others(daemonset(there), OURS, NOW) == holders
+
+
+def test_it_is_taken_renewed_and_given_back() -> None:
+    found = patched(daemonset(), locking(daemonset(), OURS, NOW) or {})
+    written = json.loads(found["metadata"]["annotations"][ANNOTATION])
+    assert written["nodeID"] == OURS
+    assert written["created"] == "2001-09-09T01:46:40Z"
+    assert written["TTL"] == 24 * HOUR
+    assert held_by_others(found, "n", NOW) == (OURS,)  # as kured sees it
+    assert locking(found, OURS, NOW + LASTS / 3) is None
+    assert locking(found, OURS, NOW + LASTS * 2 / 3)
+    free = patched(found, unlocking(found, OURS) or {})
+    assert free["metadata"]["annotations"] == {}
+    assert unlocking(free, OURS) is None
+    assert unlocking(daemonset(lock("n")), OURS) is None
+
+
+def test_all_locks_of_several_are_taken() -> None:
+    """Fewer would leave a reboot to kured."""
+    there = daemonset(None, "--concurrency=3", "--lock-annotation", "site/lock")
+    found = patched(there, locking(there, OURS, NOW) or {})
+    written = json.loads(found["metadata"]["annotations"]["site/lock"])
+    assert written["maxOwners"] == 3
+    assert [each["nodeID"] for each in written["locks"]] == [OURS] * 3
+    assert unlocking(found, OURS)
+
+
+def test_what_is_kured() -> None:
+    assert is_kured(daemonset())
+    assert not is_kured(daemonset(name="plugin"))
+    named = {"metadata": {"name": "site", "labels": {"app.kubernetes.io/name": "kured"}}}
+    assert is_kured(named)
+
+
+class Api:
+    """DaemonSets in memory. `faster`: writes that others make first."""
+
+    def __init__(self, *there: dict[str, Any], faster: int = 0, forbidden: bool = False) -> None:
+        self.there, self.faster, self.forbidden = list(there), faster, forbidden
+
+    def list(self, path: str) -> list[Any]:
+        if self.forbidden:
+            raise ApiError("GET", 403, {}, "c")
+        return self.there
+
+    def merge(self, path: str, patch: Mapping[str, Any]) -> None:
+        if self.faster:
+            self.faster -= 1
+            raise ApiError("PATCH", 409, {}, "c")
+        assert path == "/apis/apps/v1/namespaces/kube-system/daemonsets/kured"
+        self.there = [patched(each, patch) if is_kured(each) else each for each in self.there]
+
+
+def kured(api: Api) -> KuredLock:
+    return KuredLock(cast(ClusterApi, api), "r")
+
+
+def test_a_lock_of_a_cluster() -> None:
+    api = Api(daemonset(name="plugin"), daemonset(), faster=2)
+    assert kured(api).taken() == ()
+    assert held_by_others(api.there[1], "n", NOW) == (OURS,)
+    kured(api).give_back()
+    assert api.there == [daemonset(name="plugin"), daemonset()]
+
+
+def test_a_lock_of_others_stays() -> None:
+    api = Api(daemonset(lock("n")))
+    assert kured(api).taken() == ("n",)
+    kured(api).give_back()
+    assert api.there == [daemonset(lock("n"))]
+
+
+def test_a_cluster_without_kured_or_without_the_permission() -> None:
+    assert kured(Api()).taken() == ()
+    assert kured(Api(forbidden=True)).taken() == ()
+
+
+def test_a_run_waits_for_kured_and_gives_the_lock_back(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    api = Api(daemonset(lock("n")))
+    cluster = Mock(away=list, kured=kured(api))
+    run = running(planned(), Steps(), Event.PREPARED, clusters={"h": cluster})
+    waits = runner._decided(run)
+    assert isinstance(waits, Wait)
+    assert waits.reason == "reboots of kured: n"
+    api.there = [daemonset()]
+    assert isinstance(runner._decided(run), Act)
+    assert held_by_others(api.there[0], "n", NOW) != ()
+    run.store.ask("pause")
+    assert runner.carry_on(run).event == "paused"
+    assert api.there == [daemonset()]
