@@ -63,6 +63,8 @@ class World:
     now: float = 1_000_000.0
     kills: int = 0
     request: str = ""
+    away: tuple[str, ...] = ()
+    alerts: tuple[str, ...] = ()
     broke: list[str] = field(default_factory=list)  # invariants that did not hold
     progress: Progress = field(init=False)
 
@@ -106,14 +108,23 @@ class World:
         """One process of the controller, up to its end."""
         self.progress = folded(self.plan, self.entries)
         for _ in range(LONGEST):
-            decision = decide(self.progress, Around(self.now, request=self.request))
+            decision = decide(self.progress, self.around())
             if isinstance(decision, End):
                 return decision
             if isinstance(decision, Wait):
                 self.now = decision.until
+                self.away, self.alerts = (), ()
                 continue
             self.act(decision)
         raise AssertionError("the run does not end")
+
+    def around(self) -> Around:
+        """What others do: nodes fail, alerts fire."""
+        if self.dice.random() < 0.02:
+            self.away = ("x",) * self.dice.randint(1, 3)
+        if self.dice.random() < 0.02:
+            self.alerts = ("A",)
+        return Around(self.now, request=self.request, away=self.away, alerts=self.alerts)
 
     def act(self, act: Act) -> None:
         hosts = list(act.hosts)
@@ -135,6 +146,10 @@ class World:
 
     def drain(self, machine: Machine, state: State) -> None:
         if state is State.READY:
+            if self.alerts:
+                self.broke.append(f"{machine.name} was begun while an alert fired")
+            if len(self.away) + self.progress.out_of_service >= self.plan.limits.max_unavailable:
+                self.broke.append(f"{machine.name} was begun though {self.away} are away")
             self.write(machine.name, Event.DRAIN_BEGAN)
         if why_not_begun(machine.node, RUN):
             self.write(machine.name, Event.NOT_DRAINED)
