@@ -48,12 +48,13 @@ def running(
     steps: Steps,
     *events: Event,
     clusters: Mapping[str, Any] = {},
+    at: float = 1.0,
     **settings: Any,
 ) -> Run:
-    """The run, of whose host the record has these events."""
+    """The run, of whose host the record has these events. `at`: their time."""
     store = Store.create(Order("prod.py", "/"), plan)
     for event in events:
-        store.append(Entry(1.0, event.value, "h"))
+        store.append(Entry(at, event.value, "h"))
     chosen = {"h": UpgradeSettings.model_validate(settings)}
     nodes = cast("Mapping[str, ClusterNodes]", clusters)
     return Run(store, plan, chosen, cast(Children, steps), lambda line: None, nodes)

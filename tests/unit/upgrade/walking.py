@@ -19,7 +19,7 @@ from gpufleet.upgrade.nodes import (
 from gpufleet.upgrade.plan import make_plan
 from gpufleet.upgrade.progress import Entry, Progress, folded
 from gpufleet.upgrade.settings import UpgradeSettings
-from gpufleet.upgrade.states import Event, State
+from gpufleet.upgrade.states import OUT_OF_SERVICE, Event, State
 
 RUN = "run-1"
 LONGEST = 10_000  # steps of a history
@@ -97,7 +97,7 @@ class World:
         if len(taken) > self.plan.limits.max_unavailable:
             self.broke.append(f"out of service: {taken}")
         for name in taken:
-            if progress.states.get(name) in (State.DONE, State.REVERTED, State.PASSED):
+            if progress.states[name] not in OUT_OF_SERVICE:
                 self.broke.append(f"{name} is out of service without a reason")
 
     def taken(self, name: str) -> bool:
