@@ -55,7 +55,8 @@ Decision = Act | Wait | End
 class Around:
     """What a run does not decide. `now`: by the clock of the record; `wall`: the time of day, where
     that is another; `request`: "pause", "abort" or ""; `away`: nodes that others, or a fault, have
-    taken out of service; `alerts`: that fire; `reboots`: nodes that kured is at work on."""
+    taken out of service; `alerts`: that fire; `reboots`: nodes that kured is at work on;
+    `silent`: why a cluster does not answer."""
 
     now: float
     wall: float | None = None
@@ -63,6 +64,7 @@ class Around:
     away: tuple[str, ...] = ()
     alerts: tuple[str, ...] = ()
     reboots: tuple[str, ...] = ()
+    silent: str = ""
 
     @property
     def day(self) -> float:
@@ -179,6 +181,8 @@ def _begin(progress: Progress, free: list[str], around: Around) -> Decision:
     waiting = [name for name in free if progress.states[name] is State.WAITING]
     if waiting:
         return Act(Do.PREPARE, tuple(waiting))
+    if around.silent:
+        return Wait(around.now + AGAIN, f"cluster: {around.silent}")
     if around.alerts:
         return Wait(around.now + AGAIN, f"end of alerts: {names(around.alerts)}")
     if around.reboots:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.upgrade import findings
-from gpufleet.upgrade.operations.run import Run
+from gpufleet.upgrade.operations.run import Run, passing
 from gpufleet.upgrade.states import UNTOUCHED, Event, State
 
 
@@ -16,17 +17,25 @@ def prepare(run: Run, hosts: Sequence[str]) -> None:
         return
     good = [name for name, result in results.items() if result.ok]
     refused = run.each(lambda name: _check_refused(run, name), good)
+    silent = [name for name, reason in refused.items() if reason is None]
     for name in hosts:
         reason = results[name].reason or refused.get(name, "")
-        run.write(Event.REFUSED if reason else Event.PREPARED, name, reason)
+        if name not in silent:
+            run.write(Event.REFUSED if reason else Event.PREPARED, name, reason or "")
+    run.pause(idle=bool(silent))
 
 
-def _check_refused(run: Run, name: str) -> str:
-    """Why a node could not be checked after its change, before it is disturbed; "" if it could."""
+def _check_refused(run: Run, name: str) -> str | None:
+    """Why a node could not be checked after its change, before it is disturbed; "" if it could,
+    None while its cluster does not answer."""
     cluster = run.clusters.get(name)
     if cluster is None:
         return ""
-    problem = cluster.check_refused(name, run.settings[name].gpu_image)
+    try:
+        problem = cluster.check_refused(name, run.settings[name].gpu_image)
+    except ClusterProblem as error:
+        run.say(f"{name}: waits: {passing(error)}")
+        return None
     if not problem:
         return ""
     found = findings.CHECK_REFUSED(problem=problem)

@@ -11,6 +11,7 @@ from typing import TypeVar
 from gpufleet.core.visible import one_line
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.api import ApiError
 from gpufleet.upgrade.metrics import metrics_text
 from gpufleet.upgrade.models import Plan
 from gpufleet.upgrade.operations.children import Children, Result
@@ -28,6 +29,14 @@ THREADS = 16
 NO_CLUSTERS: Mapping[str, ClusterNodes] = {}
 
 Value = TypeVar("Value")
+
+
+def passing(error: ClusterProblem) -> str:
+    """Why a cluster does not answer now, for one that may answer later. Raises the error where the
+    Lease is lost: another run is at work there."""
+    if any(each.code == LEASE_LOST.code for each in error.findings):
+        raise error
+    return one_line("; ".join(each.message for each in error.findings))
 
 
 class Run:
@@ -87,14 +96,12 @@ class Run:
                 self.say(f"{self.metrics} cannot be written: {error.strerror or error}")
 
     def _tell(self, host: str, event: Event, reason: str) -> None:
-        """The first that fails is said, and is the last: without them a run goes on."""
+        """Without events a run goes on; where they are forbidden, no more are tried."""
         try:
             self.clusters[host].tell(host, event, reason)
         except ClusterProblem as error:
-            if any(each.code == LEASE_LOST.code for each in error.findings):
-                raise
-            self._tells = False
-            self.say(f"{host}: no more events on nodes: {one_line(error.findings[0].message)}")
+            self.say(f"{host}: no event on its node: {passing(error)}")
+            self._tells = not isinstance(error, ApiError)
 
     def each(self, call: Callable[[str], Value], hosts: Sequence[str]) -> dict[str, Value]:
         """Call a function for each host, side by side."""

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gpufleet.core.stopped import Stopped
+from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.decide import AGAIN, Act, Around, Decision, Do, End, Wait, decide
 from gpufleet.upgrade.operations.alert_gate import alerts_of
 from gpufleet.upgrade.operations.changing import change, restore
 from gpufleet.upgrade.operations.draining import drain, leave
 from gpufleet.upgrade.operations.preparing import prepare, release
-from gpufleet.upgrade.operations.run import Run
+from gpufleet.upgrade.operations.run import Run, passing
 from gpufleet.upgrade.progress import OVER
 from gpufleet.upgrade.states import Event, State
 
@@ -64,11 +65,20 @@ def _decided(run: Run) -> Decision:
     if isinstance(decision, Act) and any(
         run.progress.states[name] is State.READY for name in decision.hosts
     ):
-        away = [name for each in set(run.clusters.values()) for name in each.away()]
-        around = replace(around, away=tuple(sorted(away)), alerts=_alerts(run))
-        decision = decide(run.progress, around)
-        if isinstance(decision, Act) and (reboots := _reboots(run, decision.hosts)):
-            return decide(run.progress, replace(around, reboots=reboots))
+        try:
+            return _decided_by_clusters(run, around)
+        except ClusterProblem as error:
+            return decide(run.progress, replace(around, silent=passing(error)))
+    return decision
+
+
+def _decided_by_clusters(run: Run, around: Around) -> Decision:
+    """Raises ClusterProblem."""
+    away = [name for each in set(run.clusters.values()) for name in each.away()]
+    around = replace(around, away=tuple(sorted(away)), alerts=_alerts(run))
+    decision = decide(run.progress, around)
+    if isinstance(decision, Act) and (reboots := _reboots(run, decision.hosts)):
+        return decide(run.progress, replace(around, reboots=reboots))
     return decision
 
 
@@ -87,7 +97,10 @@ def _reboots(run: Run, hosts: Sequence[str]) -> tuple[str, ...]:
 def _let_reboot(run: Run) -> None:
     """At the end: kured may begin again."""
     for cluster in set(run.clusters.values()):
-        cluster.kured.give_back()
+        try:
+            cluster.kured.give_back()
+        except ClusterProblem as error:
+            run.say(f"kured's lock is not given back: {passing(error)}")
 
 
 def give_back(run: Run, hosts: Sequence[str]) -> None:

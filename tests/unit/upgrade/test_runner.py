@@ -10,6 +10,9 @@ import pytest
 
 from gpufleet.cli.upgrade_run import returning
 from gpufleet.core.stopped import Stopped
+from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
+from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.upgrade.decide import Wait
 from gpufleet.upgrade.operations import changing, hooks, runner
 from gpufleet.upgrade.operations.changing import change, restore
 from gpufleet.upgrade.operations.children import Result
@@ -22,6 +25,7 @@ from gpufleet.upgrade.plan import reversed_plan
 from gpufleet.upgrade.states import Event, State
 from tests.unit.upgrade.running import CHANGING, DRAINED, GOOD, Steps, planned, running
 
+AWAY = API_UNREACHABLE(context="c", url="https://c", reason="timed out")
 RESTORING = (*CHANGING, Event.CHANGE_FAILED)
 IN_USE = Result(False, "GF072 GPUs are in use: train (7)", busy=True)
 
@@ -39,11 +43,23 @@ def state(run: Run) -> State:
 class Cluster:
     """A node in memory."""
 
-    def __init__(self, cleared: Round, refusal: str = "") -> None:
-        self.cleared, self.refusal, self.left_behind = cleared, refusal, ""
+    def __init__(
+        self, cleared: Round, refusal: str = "", problem: ClusterProblem | None = None
+    ) -> None:
+        """`problem`: why the API does not answer."""
+        self.cleared, self.refusal, self.problem = cleared, refusal, problem
+        self.left_behind, self.kured = "", self
 
     def check_refused(self, host: str, image: str) -> str:
+        self.away()
         return self.refusal
+
+    def away(self) -> list[str]:
+        if self.problem:
+            raise self.problem
+        return []
+
+    give_back = away  # of kured's lock
 
     def clear(self, host: str, policy: Any) -> Round:
         return self.cleared
@@ -94,6 +110,26 @@ def test_a_node_whose_check_would_be_refused_is_not_disturbed(refusal: str, afte
     prepare(run, ["h"])
     assert state(run) is after
     assert run.progress.reasons.get("h", "").startswith("GF073" if refusal else "")
+
+
+def test_a_cluster_that_does_not_answer_refuses_no_host() -> None:
+    node = Cluster(Round(), problem=ClusterProblem(AWAY))
+    run = running(planned(), Steps(), clusters={"h": node})
+    prepare(run, ["h"])
+    assert state(run) is State.WAITING
+    node.problem = ClusterProblem(LEASE_LOST(holder="another"))
+    with pytest.raises(ClusterProblem):
+        prepare(run, ["h"])
+
+
+def test_a_cluster_that_does_not_answer_is_waited_for() -> None:
+    node = Cluster(Round(), problem=ClusterProblem(AWAY))
+    run = running(planned(), Steps(), Event.PREPARED, clusters={"h": node})
+    waits = runner._decided(run)
+    assert isinstance(waits, Wait)
+    assert "timed out" in waits.reason
+    run.store.ask("pause")
+    assert runner.carry_on(run).event == "paused"  # without kured's lock
 
 
 def test_a_roll_back_takes_the_packages_over_first() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.api import ApiError
 from gpufleet.upgrade.events import REASONS, event_of
 from gpufleet.upgrade.metrics import metrics_text
 from gpufleet.upgrade.states import MOVES, Event, State
@@ -87,12 +88,20 @@ def test_events_follow_the_record() -> None:
     assert node.told[1:] == [("drain began", ""), ("not drained", "why")]
 
 
-def test_a_cluster_that_takes_no_events_is_not_asked_again() -> None:
-    node = Cluster(ClusterProblem(API_UNREACHABLE(context="c", url="u", reason="r")))
+@pytest.mark.parametrize(
+    ("problem", "tries"),
+    [
+        (ClusterProblem(API_UNREACHABLE(context="c", url="u", reason="r")), 2),
+        (ApiError("POST", 403, {}, "c"), 1),
+    ],
+)
+def test_a_cluster_that_takes_no_events_stops_nothing(problem: ClusterProblem, tries: int) -> None:
+    """One that forbids them is not asked again."""
+    node = Cluster(problem)
     run = running(planned(), Steps(), *DRAINED[:1], clusters={"h": node})
     run.write(Event.DRAIN_BEGAN, "h")
     run.write(Event.DRAINED, "h")
-    assert len(node.told) == 2
+    assert len(node.told[1:]) == tries
     assert run.progress.states["h"] is State.DRAINED
 
 
