@@ -22,7 +22,8 @@ def start_run() -> None:
     if words:
         sys.stdout.flush()
         sys.stderr.flush()
-        os.execv(sys.executable, [*python_code(COMMAND), *words])
+        program = python_code(COMMAND)
+        os.execv(program[0], [*program, *words])
 
 
 def run_words(asked: Invocation) -> list[str]:

@@ -139,7 +139,7 @@ class ClusterNodes:
         if self.api.find(f"/api/v1/nodes/{self.nodes[host]}"):
             self._patch(self.nodes[host], lambda node: leaving_behind(node, self.run, reason))
 
-    def tell(self, host: str, event: Event, reason: str) -> None:
+    def post_event(self, host: str, event: Event, reason: str) -> None:
         """Create an event about the node."""
         body = event_of(self.nodes[host], self.run, event, reason, time.time())
         if body:

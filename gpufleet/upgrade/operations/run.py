@@ -61,7 +61,7 @@ class Run:
         self.stopping = threading.Event()
         self._shown: dict[str, str] = {}  # host -> what it waits for, as last said
         self._pause = POLL
-        self._tells = True  # events on nodes
+        self._posts = True  # events on nodes
         self.metrics = Path(metrics) if (metrics := store.head()[0].metrics) else None
         for cluster in clusters.values():
             cluster.stopping = self.stopping
@@ -82,8 +82,8 @@ class Run:
         shown = f": {reason}" if reason else ""
         self.say(f"{host or 'run'}: {text}{shown}")
         self.report(running=True)
-        if host in self.clusters and self._tells:
-            self._tell(host, Event(text), reason)
+        if host in self.clusters and self._posts:
+            self._post(host, Event(text), reason)
 
     def report(self, *, running: bool) -> None:
         """Write the metrics of the run, where a file is named for them."""
@@ -95,13 +95,13 @@ class Run:
             except OSError as error:  # the hosts matter more
                 self.say(f"{self.metrics} cannot be written: {error.strerror or error}")
 
-    def _tell(self, host: str, event: Event, reason: str) -> None:
+    def _post(self, host: str, event: Event, reason: str) -> None:
         """Without events a run goes on; where they are forbidden, no more are tried."""
         try:
-            self.clusters[host].tell(host, event, reason)
+            self.clusters[host].post_event(host, event, reason)
         except ClusterProblem as error:
             self.say(f"{host}: no event on its node: {passing(error)}")
-            self._tells = not isinstance(error, ApiError)
+            self._posts = not isinstance(error, ApiError)
 
     def each(self, call: Callable[[str], Value], hosts: Sequence[str]) -> dict[str, Value]:
         """Call a function for each host, side by side."""

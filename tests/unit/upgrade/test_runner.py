@@ -70,7 +70,7 @@ class Cluster:
     def leave_behind(self, host: str, reason: str) -> None:
         self.left_behind = reason
 
-    def tell(self, host: str, event: Event, reason: str) -> None:
+    def post_event(self, host: str, event: Event, reason: str) -> None:
         pass
 
 

@@ -71,10 +71,10 @@ class Cluster:
     """Events in memory; `problem`: why none is taken."""
 
     def __init__(self, problem: ClusterProblem | None = None) -> None:
-        self.problem, self.told = problem, [("", "")]
+        self.problem, self.posted = problem, [("", "")]
 
-    def tell(self, host: str, event: Event, reason: str) -> None:
-        self.told.append((event.value, reason))
+    def post_event(self, host: str, event: Event, reason: str) -> None:
+        self.posted.append((event.value, reason))
         if self.problem:
             raise self.problem
 
@@ -85,7 +85,7 @@ def test_events_follow_the_record() -> None:
     run.write("begun")
     run.write(Event.DRAIN_BEGAN, "h")
     run.write(Event.NOT_DRAINED, "h", "why")
-    assert node.told[1:] == [("drain began", ""), ("not drained", "why")]
+    assert node.posted[1:] == [("drain began", ""), ("not drained", "why")]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_cluster_that_takes_no_events_stops_nothing(problem: ClusterProblem, t
     run = running(planned(), Steps(), *DRAINED[:1], clusters={"h": node})
     run.write(Event.DRAIN_BEGAN, "h")
     run.write(Event.DRAINED, "h")
-    assert len(node.told[1:]) == tries
+    assert len(node.posted[1:]) == tries
     assert run.progress.states["h"] is State.DRAINED
 
 
@@ -122,7 +122,7 @@ def test_an_event_as_the_api_takes_it() -> None:
     assert event_of("n", "r", Event.PREPARED, "", 0.0) is None
 
 
-def test_every_end_of_work_on_a_node_is_told() -> None:
+def test_every_end_of_work_on_a_node_is_reported() -> None:
     ends = {event for (state, event) in MOVES if state not in (State.WAITING, State.READY)}
-    untold = {Event.DRAINED, Event.COMMAND_BEGAN, Event.COMMAND_MISSING}
-    assert ends - untold <= set(REASONS)
+    silent = {Event.DRAINED, Event.COMMAND_BEGAN, Event.COMMAND_MISSING}
+    assert ends - silent <= set(REASONS)
