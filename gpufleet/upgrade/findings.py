@@ -199,7 +199,7 @@ RECORD_SET_ASIDE = warning(
     "Damaged record of a run was set aside",
     "The record of run {run} cannot be used ({problem}); it was moved to {folder}.",
     "Hosts that it was at work on are left out (GF053), their nodes have the annotation "
-    "gpufleet/upgrade: docs/upgrade.md says how they return.",
+    "gpufleet/upgrade: docs/how-to/upgrade.md says how they return.",
 )
 
 NO_ROOM = blocker(

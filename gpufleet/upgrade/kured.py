@@ -47,10 +47,14 @@ def locking(found: DaemonSet, ours: str, now: float) -> Patch | None:
     if mine and not _is_over(mine[0], now + LASTS / 2):
         return None
     created = datetime.fromtimestamp(now, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    lock = {"nodeID": ours, "metadata": {"unschedulable": False}, "created": created}
+    lock: dict[str, Any] = {
+        "nodeID": ours,
+        "metadata": {"unschedulable": False},
+        "created": created,
+    }
     lock |= {"TTL": int(LASTS * NANO)}
     count = _concurrency(found)
-    many = {"maxOwners": count, "locks": [lock] * count}
+    many: dict[str, Any] = {"maxOwners": count, "locks": [lock] * count}
     return _patch(found, json.dumps(many if count > 1 else lock))
 
 
