@@ -67,15 +67,26 @@ def test_ci_runs_only_the_protected_branch_beside_the_key() -> None:
     assert set(events) == {"push", "pull_request", "schedule", "workflow_dispatch"}
     assert events["push"] == {"branches": ["main"]}
     ours = {name: job for name, job in jobs.items() if "self-hosted" in job["runs-on"]}
-    assert set(ours) == {"plan-and-verify", "apply"}
+    assert set(ours) == {"plan", "verify", "apply"}
     for job in ours.values():
         assert "github.ref == 'refs/heads/main'" in job["if"].split(" && ")
         assert job["environment"]
-    assert "github.event_name != 'pull_request'" in ours["plan-and-verify"]["if"].split(" && ")
+    assert "github.event_name != 'pull_request'" in ours["plan"]["if"].split(" && ")
+    assert "github.event_name == 'schedule'" in ours["verify"]["if"].split(" && ")
     assert "github.event_name == 'workflow_dispatch'" in ours["apply"]["if"].split(" && ")
     applying = [name for name, job in jobs.items() if "gpufleet apply" in " ".join(commands(job))]
     assert applying == ["apply"]
-    assert ours["apply"]["environment"] != ours["plan-and-verify"]["environment"]
+    assert ours["apply"]["environment"] != ours["plan"]["environment"]
+
+
+def test_hosts_that_are_to_be_changed_keep_no_apply_out() -> None:
+    """They fail their checks until then: `apply` needs the plan alone, and verifies what it did."""
+    _, jobs = workflow()
+    assert jobs["apply"]["needs"] == "plan"
+    assert not any("gpufleet verify" in line for line in commands(jobs["plan"]))
+    applied, verified = commands(jobs["apply"])[-2:]
+    assert "gpufleet apply" in applied
+    assert "gpufleet verify" in verified
 
 
 def test_ci_runs_nothing_of_a_pull_request() -> None:
