@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from gpufleet.core.exit_status import ExitStatus
+
 
 class LazyGroup(click.Group):
     """`lazy`: name of a subcommand -> module:attribute; `entry_points`: group of entry points
@@ -20,6 +22,16 @@ class LazyGroup(click.Group):
         super().__init__(*args, **kwargs)
         self.lazy = lazy
         self.entry_points = entry_points
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """click ends with status 1 where Ctrl+C is the answer to a question."""
+        try:
+            return super().invoke(ctx)
+        except click.Abort as error:
+            if not isinstance(error.__context__, KeyboardInterrupt):
+                raise
+            click.echo("Aborted!", err=True)
+            ctx.exit(ExitStatus.INTERRUPTED)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *self._targets()])
