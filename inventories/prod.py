@@ -36,7 +36,7 @@ gpu_old = (
         **ssh,
         "driver_branch": "550",
         "driver_repo_url": "https://mirror.example.com/cuda/repos",
-        "toolkit_repo_url": "https://mirror.example.com/libnvidia-container/stable",
+        "toolkit_repo_url": "https://mirror.example.com/libnvidia-container",
     },
 )
 

@@ -45,7 +45,9 @@ class ToolkitSettings(RoleSettings):
         False, description="Restart docker even if that stops running containers."
     )
     repo_url: ToolkitUrl | None = Field(
-        None, description="URL of a mirror of the toolkit's repository, up to `stable/deb/`."
+        None,
+        description="URL of a mirror of the toolkit's repository: the folder that has `gpgkey` and "
+        "`stable/`.",
     )
     repo_key_fingerprint: Fingerprint | None = Field(
         None,

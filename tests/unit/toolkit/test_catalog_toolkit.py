@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from gpufleet.node.catalog import load_catalog
 from gpufleet.toolkit.resolve import ToolkitChoice, resolve_toolkit
 from gpufleet.toolkit.settings import ToolkitSettings
+
+EXAMPLES = Path(__file__).parents[3] / "scripts/key_examples.yaml"
 
 
 def choose(distribution: str, architecture: str = "x86_64", **settings: Any) -> ToolkitChoice:
@@ -60,6 +64,16 @@ def test_platforms() -> None:
     assert codes(choose("plan9")) == ["GF101"]
     assert codes(choose("ubuntu2204", architecture="ppc64le")) == ["GF165"]
     assert codes(choose("debian12")) == ["GF163"]
+
+
+def test_the_example_of_a_mirror_has_the_layout_of_the_original() -> None:
+    """docs/reference/keys.md shows it: packages and key are below it as upstream."""
+    shown = yaml.safe_load(EXAMPLES.read_text())["toolkit_repo_url"]
+    ours = choose("ubuntu2404", repo_url=shown).repository
+    upstream = choose("ubuntu2404").repository
+    host = "https://nvidia.github.io/libnvidia-container"
+    assert ours.url.removeprefix(shown) == upstream.url.removeprefix(host)
+    assert ours.key_url.removeprefix(shown) == upstream.key_url.removeprefix(host)
 
 
 def test_repositories() -> None:
