@@ -8,9 +8,9 @@ from typing import Any
 import click
 import yaml
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
+from gpufleet.core.console import result_console
 from gpufleet.helm.chart_choice import kubernetes_minor
 from gpufleet.monitoring.autoscalers import (
     STABILIZATION_SECONDS,
@@ -96,9 +96,7 @@ def metrics() -> None:
     table = Table("metric", "description", "field", box=box.SIMPLE)
     for metric in load_autoscaling().metrics:
         table.add_row(metric.name, metric.title, metric.fields[0].field)
-    console = Console(highlight=False)
-    console.width = max(console.width, 120)
-    console.print(table)
+    result_console().print(table)
 
 
 @autoscaling.command()

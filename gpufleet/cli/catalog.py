@@ -12,6 +12,7 @@ from rich.table import Table
 
 from gpufleet.cli import catalog_view as view
 from gpufleet.cli.lazy import LazyGroup
+from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.load_settings import problem_of
@@ -105,7 +106,7 @@ def driver(
     else:
         boards = names(devices_of(known, devices))
         title = _title(known, distro) + (f" with {boards}" if boards else "")
-        view.show_driver(view.wide_console(), choice, title)
+        view.show_driver(result_console(), choice, title)
     context.exit(_status(choice))
 
 
@@ -140,7 +141,7 @@ def toolkit(
     if as_json:
         click.echo(json.dumps(view.toolkit_data(choice), indent=2))
     else:
-        view.show_toolkit(view.wide_console(), choice, _title(known, distro))
+        view.show_toolkit(result_console(), choice, _title(known, distro))
     context.exit(_status(choice))
 
 
@@ -203,7 +204,7 @@ def _list(rows: list[dict[str, str]], as_json: bool) -> None:
     table = Table(*columns, box=None, padding=(0, 2, 0, 0), header_style="bold")
     for row in rows:
         table.add_row(*(row[key] for key in columns))
-    view.wide_console().print(table)
+    result_console().print(table)
 
 
 def _title(known: Catalog, code: str) -> str:

@@ -17,14 +17,6 @@ from gpufleet.toolkit.resolve import ToolkitChoice
 _COLOURS = {Severity.BLOCKER: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
 
-def wide_console() -> Console:
-    """Wide where the output is not a terminal: programs read it, or it is pasted."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = max(console.width, 120)
-    return console
-
-
 def driver_data(choice: DriverChoice) -> dict[str, Any]:
     """The choice as JSON types; `version` is the exact one, else the newest that is known."""
     return {

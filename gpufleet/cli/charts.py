@@ -10,7 +10,8 @@ from typing import Any, Literal, cast
 import click
 from rich.text import Text
 
-from gpufleet.cli.catalog_view import rows, show_findings, wide_console
+from gpufleet.cli.catalog_view import rows, show_findings
+from gpufleet.core.console import result_console
 from gpufleet.core.findings import Finding
 from gpufleet.helm.chart_choice import ChartChoice, choose_charts, cluster_findings, load_charts
 
@@ -83,7 +84,7 @@ def _data(kubernetes: str, chosen: dict[str, ChartChoice], about: list[Finding])
 
 
 def _show(kubernetes: str, chosen: dict[str, ChartChoice], about: list[Finding]) -> None:
-    console = wide_console()
+    console = result_console()
     console.print(Text(f"Charts for Kubernetes {kubernetes}", style="bold"))
     show_findings(console, tuple(about))
     for name, choice in chosen.items():

@@ -41,7 +41,7 @@ class StatusCommand(click.Command):
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
             if drift:
-                raise UsageFailed(error.message, error.ctx) from error
+                raise UsageFailed(error.format_message(), error.ctx) from error
             raise
 
 

@@ -64,7 +64,9 @@ class Settings:
             _, problems = load(target.data)
         except Exception as error:  # noqa: BLE001 the boundary: checks of other hosts go on
             return (f"they cannot be read ({type(error).__name__}: {error})",)
-        return tuple(f"{problem.code} {problem.message}" for problem in problems)
+        return tuple(
+            f"{found.code} {found.message.rstrip('.')} ({found.remedy})" for found in problems
+        )
 
 
 def pytest_arguments(

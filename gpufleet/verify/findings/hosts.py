@@ -18,8 +18,8 @@ NO_CHECK = blocker(
     "GF703",
     "-k matches no check",
     "-k {expression} matches no check of these hosts.",
-    "Docs/verify.md lists the checks. -k takes part of a name, and `and`, `or`, `not` between "
-    "several, as in -k 'driver and not held'.",
+    "docs/reference/checks.md lists the checks. -k takes part of a name, and `and`, `or`, `not` "
+    "between several, as in -k 'driver and not held'.",
 )
 OUTPUT_LIMIT = blocker(
     "GF704",
