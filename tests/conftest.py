@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.user_properties.append(("level", level_of(item)))
         if item.get_closest_marker("slow") and "slow" not in config.option.markexpr:
             item.add_marker(slow)
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Tests share a process with threads and servers, which gevent's replacements make hang."""
+    patched = sys.modules.get("gevent.monkey")
+    if patched is not None and patched.is_module_patched("threading"):
+        pytest.exit(f"{item.nodeid} made gevent replace parts of the standard library")
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByKind:

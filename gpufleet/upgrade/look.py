@@ -151,8 +151,9 @@ def _obstacles(seen: Seen, there: Versions, run: str, subject: Subject) -> list[
         )
     if there.before is None or found:
         return found
-    if health.gpus < len(seen.facts.gpus):
-        found.append(findings.GPUS_MISSING(found=health.gpus, wanted=len(seen.facts.gpus)))
+    gpus = {gpu.slot.lower() for gpu in seen.facts.gpus}.union(seen.facts.taken)  # lost ones too
+    if health.gpus < len(gpus):
+        found.append(findings.GPUS_MISSING(found=health.gpus, wanted=len(gpus)))
     left = steps(seen.at(subject, there.before)) if subject != "reboot" else []
     if left:
         found.append(findings.NOT_CONVERGED(subject=subject, steps=names(left)))

@@ -20,6 +20,7 @@ from gpufleet_sandbox.cluster.versions import versions
 from gpufleet_sandbox.inventory import NEWEST
 from gpufleet_sandbox.kubernetes.cluster import mark, prepare
 
+PHASES = ("Preflight", "Hosts", "Nodes", "GPU stack", "Checks")  # of a creation
 MINORS = tuple(reversed(versions().kubernetes.kubeadm))  # the newest first
 SECONDS = 600
 LONGEST = 1800  # of one command

@@ -13,7 +13,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from cluster_site import LEFT, MINORS, SECONDS, Site, bare_hosts
+from cluster_site import LEFT, MINORS, PHASES, SECONDS, Site, bare_hosts
 from kubernetes import client
 from kubernetes.stream import stream
 from snapshots import differences, snapshot
@@ -30,7 +30,6 @@ pytestmark = [pytest.mark.hosts, pytest.mark.extended]
 HOSTS = ("ubuntu2404", "ubuntu2404-2", "debian12")  # H100, H100, L40S; the first controls
 KILLS = 6
 SEED = 20261123
-PHASES = ("Preflight", "Hosts", "Nodes", "GPU stack", "Checks")
 RULE = '-A INPUT -p tcp -m tcp --dport 9999 -m comment --comment "no -j KUBE-API" -j DROP'
 WEB = "mkdir /www; hostname >/www/index.html; exec httpd -f -p 80 -h /www"
 

@@ -15,6 +15,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from cluster_site import PHASES
 from kubernetes import client, config
 
 from gpufleet_sandbox import Host, Sandbox
@@ -166,7 +167,7 @@ def receiver(site: Site, created: dict[str, Any]) -> Iterator[Receiver]:
 
 def test_every_pod_of_the_stack_runs(site: Site, created: dict[str, Any]) -> None:
     phases = {each["name"]: each["result"] for each in created["phases"]}
-    assert phases == dict.fromkeys(("Preflight", "Hosts", "GPU stack", "Checks"), "passed")
+    assert phases == dict.fromkeys(PHASES, "passed")
     pods = site.core.list_pod_for_all_namespaces().items
     waiting = [pod.metadata.name for pod in pods if not is_ready(pod)]
     assert not waiting

@@ -69,6 +69,14 @@ def test_missing_gpus(converged: NodeFacts) -> None:
     assert "GF052" in codes(found)
 
 
+def test_a_gpu_that_left_the_bus_is_missing(converged: NodeFacts) -> None:
+    """Neither lspci nor nvidia-smi shows it, the driver still has it."""
+    there = len(converged.gpus)
+    lost = replace(converged, taken=("0000:f1:00.0", *(gpu.slot for gpu in converged.gpus)))
+    assert "GF052" not in codes(view(converged, Health(gpus=there), driver_version=NEW))
+    assert "GF052" in codes(view(lost, Health(gpus=there), driver_version=NEW))
+
+
 @pytest.mark.parametrize("state", ["prepared", "changing", "restoring"])
 def test_a_host_of_another_run(converged: NodeFacts, state: str) -> None:
     busy = Health(gpus=1, run="run-1", state=state)
