@@ -44,7 +44,7 @@ def doctor(inventory: str, limit: tuple[str, ...], as_json_: bool) -> None:
         click.echo(json.dumps(as_json(found, fleet, now), indent=2))
     else:
         show_all(result_console(), found, fleet)
-    answered = all(row.reached for row in fleet.rows)
+    answered = all(detail.row.reached for detail in found)
     sys.exit(ExitStatus.CONVERGED if answered else ExitStatus.FAILED)
 
 

@@ -10,9 +10,10 @@ from functools import lru_cache
 def version_tuple(version: str) -> tuple[int, ...]:
     """The leading numbers of a version: "580.159.03" -> (580, 159, 3), "v1.27-rc" -> (1, 27).
 
-    Text without a leading number gives an empty tuple, which is lower than every version.
+    Text without a leading number gives an empty tuple, which is lower than every version. More than
+    nine digits are no number: hosts choose the text, and int() refuses thousands of them.
     """
-    found = re.match(r"v?(\d+(?:\.\d+)*)", version)
+    found = re.match(r"v?(\d{1,9}(?!\d)(?:\.\d{1,9}(?!\d))*)", version)
     return tuple(int(part) for part in found[1].split(".")) if found else ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from ipaddress import ip_address
@@ -48,7 +49,7 @@ def plan_exporter(
     choice = resolve_exporter(
         catalog,
         distribution=code_of(facts.os, catalog.distributions),
-        branch=int(context.branch) if context.branch.isdigit() else 0,
+        branch=int(context.branch) if re.fullmatch(r"\d{1,9}", context.branch) else 0,
         devices=[gpu.device for gpu in facts.gpus],
         settings=settings,
     )

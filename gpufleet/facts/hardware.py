@@ -19,7 +19,7 @@ _LIBRARY = re.compile(r"libnvidia-ml\.so\.(\d+(?:\.\d+)+)$")
 
 def version_order(version: str) -> tuple[tuple[int, int, str], ...]:
     """A sort key: numbers in a version or a kernel release compare as numbers."""
-    parts = re.findall(r"\d+|[a-zA-Z]+", version)
+    parts = re.findall(r"\d{1,9}|[a-zA-Z]+", version)  # int() refuses thousands of digits
     return tuple((1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts)
 
 

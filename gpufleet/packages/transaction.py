@@ -55,7 +55,7 @@ def upstream(version: str) -> str:
 
 def order(version: str) -> tuple[int, ...]:
     """A sort key for versions of digits and dots; other characters separate too."""
-    return tuple(int(part) for part in re.split(r"\D+", version) if part)
+    return tuple(map(int, re.findall(r"\d{1,9}", version)))  # int() refuses thousands of digits
 
 
 def choose_transaction(family: Family, available: Available) -> Transaction | Finding:

@@ -14,7 +14,7 @@ from gpufleet.node.catalog import Catalog
 from gpufleet.status.export import head
 from gpufleet.status.health import missing_gpus, newer_kernel
 from gpufleet.status.models import Fleet, Row, Seen
-from gpufleet.status.rows import planned
+from gpufleet.status.rows import planned, unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,7 @@ class Detail:
 
 def details(hosts: Sequence[Seen], fleet: Fleet, catalog: Catalog, now: int) -> list[Detail]:
     """Every host of a fleet in depth."""
-    return [
-        Detail(
-            row,
-            _described(host.facts, row, catalog) if host.facts else {},
-            _findings(host, row, catalog, now),
-        )
-        for host, row in zip(hosts, fleet.rows, strict=True)
-    ]
+    return [_detail(host, row, catalog, now) for host, row in zip(hosts, fleet.rows, strict=True)]
 
 
 def as_json(found: Sequence[Detail], fleet: Fleet, now: int) -> dict[str, Any]:
@@ -57,9 +50,19 @@ def as_json(found: Sequence[Detail], fleet: Fleet, now: int) -> dict[str, Any]:
     }
 
 
+def _detail(host: Seen, row: Row, catalog: Catalog, now: int) -> Detail:
+    """One host. What it answers ends no other."""
+    try:
+        has = _described(host.facts, row, catalog) if host.facts and row.reached else {}
+        return Detail(row, has, _findings(host, row, catalog, now))
+    except Exception as error:  # noqa: BLE001 - the boundary of one host
+        row = unreadable(host, error)
+        return Detail(row, {}, _findings(host, row, catalog, now))
+
+
 def _findings(host: Seen, row: Row, catalog: Catalog, now: int) -> tuple[Finding, ...]:
     """Of the state, the plan and the settings; what two of them say is said once, as the first."""
-    plan = planned(host, catalog, now)
+    plan = planned(host, catalog, now) if row.reached else None
     found = [*(note.finding for note in row.notes), *(plan.all_findings if plan else ())]
     known: dict[tuple[str, str], Finding] = {}
     for each in (*found, *host.problems):

@@ -9,7 +9,7 @@ from datetime import date, datetime, timezone
 from gpufleet.driver.needs import devices_of
 from gpufleet.facts.distribution import code_of
 from gpufleet.facts.model import NodeFacts
-from gpufleet.host.findings import NOT_ROOT
+from gpufleet.host.findings import FACTS_UNREADABLE, NOT_ROOT
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.plan import NodePlan, plan_node, steps
 from gpufleet.node.record import unusable
@@ -26,8 +26,27 @@ def fleet_of(
     inventory: str, hosts: Iterable[Seen], clusters: Sequence[str], catalog: Catalog, now: int
 ) -> Fleet:
     """All rows, compared with each other. `now`: seconds since 1970 on this machine."""
-    rows = [row_of(host, catalog, now) for host in hosts]
+    rows = [_readable(host, catalog, now) for host in hosts]
     return Fleet(inventory, compared(rows), tuple(clusters))
+
+
+def _readable(host: Seen, catalog: Catalog, now: int) -> Row:
+    """The row of a host. What one host answers ends the row of no other."""
+    try:
+        return row_of(host, catalog, now)
+    except Exception as error:  # noqa: BLE001 - the boundary of one host
+        return unreadable(host, error)
+
+
+def unreadable(host: Seen, error: Exception) -> Row:
+    """The row of a host whose facts nothing can be made of. The error's own text may quote them."""
+    problem = FACTS_UNREADABLE(
+        host=host.name,
+        doing="while it was compared with its settings and the catalog",
+        problem=f"its facts raise {type(error).__name__}",
+    )
+    notes = (Note("unreachable", problem),)
+    return Row(host.name, host.groups, reached=False, notes=notes)
 
 
 def planned(host: Seen, catalog: Catalog, now: int) -> NodePlan | None:

@@ -24,6 +24,8 @@ from gpufleet.upgrade import findings
 from gpufleet.upgrade.models import HostView, names
 from gpufleet.upgrade.subjects import Subject
 
+LONG = 10  # digits of what is no number of GPUs
+
 FOLDER = f"{HOME}/upgrade"  # on a host: what a run keeps there
 CLAIMED = ("prepared", "changing", "restoring")  # states there of a host that a run is to finish
 
@@ -44,7 +46,7 @@ class Health:
         known = dict(words)
         gpus = known.get("gpus", "")
         return cls(
-            gpus=int(gpus) if gpus.isdecimal() else 0,
+            gpus=int(gpus) if gpus.isdecimal() and len(gpus) < LONG else 0,
             xids=known.get("xids", "-"),
             units=tuple(rest for word, rest in words if word == "unit"),
             run=known.get("run", ""),

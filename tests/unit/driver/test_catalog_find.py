@@ -87,4 +87,5 @@ def test_versions_are_numbers() -> None:
     assert version_tuple("1.9.0") < version_tuple("1.20.0")
     assert version_tuple("3.10.0-1160.el7") == (3, 10, 0)
     assert version_tuple("unknown") == ()
+    assert version_tuple(f"580.{'9' * 5000}") == (580,)
     assert branch_of("580.142") == 580

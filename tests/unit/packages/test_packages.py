@@ -137,7 +137,7 @@ def test_a_conflicting_package_leaves_even_at_the_right_version() -> None:
 @pytest.mark.parametrize(
     ("older", "newer"),
     [("580.95.05", "580.159.03"), ("550.9", "550.54.15"), ("9.0", "10.0"),
-     ("580.159.03-0ubuntu1", "580.159.03-1ubuntu1")],
+     ("580.159.03-0ubuntu1", "580.159.03-1ubuntu1"), ("580.1", f"580.{'9' * 5000}")],
 )  # fmt: skip
 def test_versions_are_ordered_as_numbers(older: str, newer: str) -> None:
     assert order(older) < order(newer)

@@ -18,10 +18,11 @@ from gpufleet.facts.model import (
     Runtime,
 )
 from gpufleet.node.catalog import load_catalog
+from gpufleet.status.detail import details
 from gpufleet.status.health import newer_kernel
 from gpufleet.status.models import FLAGS, MEANINGS, Row, Seen
 from gpufleet.status.rows import row_of
-from tests.unit.status.fleets import NEWEST, NOW, bare, healthy, row, seen, silent
+from tests.unit.status.fleets import NEWEST, NOW, bare, fleet, healthy, row, seen, silent
 
 SECOND = PciDevice("0000:65:00.0", 0x20B2, 0x030200, "nvidia")
 
@@ -224,3 +225,43 @@ def test_a_host_without_a_gpu_has_a_row() -> None:
 def test_seen_without_settings_has_no_plan() -> None:
     host = replace(seen("gpu-07", bare()), settings=None)
     assert row_of(host, load_catalog(), NOW).steps == ()
+
+
+LONG = "9" * 5000  # int() refuses it
+
+
+def hostile_number() -> NodeFacts:
+    facts = healthy()
+    kernel = replace(facts.kernel, release=f"5.15.{LONG}")
+    module = ModuleOnDisk(f"580.{LONG}", "NVIDIA", "/lib/modules/nvidia.ko")
+    return replace(facts, kernel=kernel, modules={"nvidia": f"580.{LONG}"}, module_on_disk=module)
+
+
+def test_a_number_of_thousands_of_digits_is_text_to_a_row() -> None:
+    assert row(hostile_number()).reached
+    assert newer_kernel(hostile_number()) == ""
+
+
+def test_facts_that_nothing_can_be_made_of_end_one_row_alone() -> None:
+    """Whatever they raise, in the table and in depth."""
+    catalog, worst = load_catalog(), replace(healthy(), runtimes=None)  # type: ignore[arg-type]
+    found = fleet(seen("bad", worst), seen("good", healthy()))
+    bad, good = found.rows
+    assert (bad.reached, bad.flags, codes(bad, "unreachable")) == (
+        False,
+        ("unreachable",),
+        ["GF502"],
+    )
+    assert good.reached
+    hosts = [seen("bad", worst), seen("good", healthy())]
+    first, second = details(hosts, found, catalog, NOW)
+    assert (first.has, [each.code for each in first.findings]) == ({}, ["GF502"])
+    assert second.has
+
+
+def test_facts_that_fail_in_depth_alone_make_the_host_unreadable() -> None:
+    worst = replace(healthy(), collectors=(None,))  # type: ignore[arg-type]
+    host = seen("bad", healthy())
+    (first,) = details([replace(host, facts=worst)], fleet(host), load_catalog(), NOW)
+    assert (first.row.reached, first.has) == (False, {})
+    assert [each.code for each in first.findings] == ["GF502"]

@@ -120,3 +120,8 @@ def test_the_toolkit_of_a_host(converged: NodeFacts) -> None:
     assert found.target == "1.20.1"
     assert found.before == found.loaded
     assert "toolkit_enabled" in of(converged, "toolkit", toolkit_enabled=False).refusals[0]
+
+
+def test_a_number_of_gpus_of_thousands_of_digits_is_none() -> None:
+    assert Health.parse([f"gpus {'9' * 5000}"]).gpus == 0
+    assert Health.parse(["gpus 8"]).gpus == 8
