@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 MARK = "gpufleet/upgrade"  # annotation: the run, and whether the node was cordoned before
@@ -19,13 +19,47 @@ Node = Mapping[str, Any]
 Patch = dict[str, Any]
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_text_or_none(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_text, value.values()))
+
+
+FIELDS: Mapping[str, Callable[[Any], bool]] = {  # of a mark, and whether a run wrote the value
+    "run": _is_text,
+    "since": _is_text,
+    "unschedulable": lambda value: isinstance(value, bool),
+    "managed": _is_text_or_none,
+    "scale_down": _is_text_or_none,
+    "gpus": _is_table,
+    "clients": _is_list,
+}
+UNKNOWN = {"run": "?"}  # mark that cannot be used
+
+
 def mark_of(node: Node) -> dict[str, Any]:
-    """What the run wrote down on the node; {} without one."""
-    try:
-        found = json.loads(_annotations(node).get(MARK) or "{}")
-    except ValueError:
+    """What the run wrote down on the node; {} without one. A node can write it, too: fields that no
+    run writes are left out, and a mark that cannot be used is that of an unknown run."""
+    text = _annotations(node).get(MARK)
+    if not text:
         return {}
-    return found if isinstance(found, dict) else {}
+    try:
+        found = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return dict(UNKNOWN)
+    if not isinstance(found, dict) or not isinstance(found.get("run"), str):
+        return dict(UNKNOWN)
+    return {key: value for key, value in found.items() if key in FIELDS and FIELDS[key](value)}
 
 
 def is_cordoned(node: Node) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -10,7 +11,17 @@ import pytest
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.upgrade.nodes import MARK, TAINT, cordoning, is_cordoned, patched
+from gpufleet.upgrade.nodes import (
+    MARK,
+    TAINT,
+    cordoning,
+    is_cordoned,
+    mark_of,
+    patched,
+    returning,
+    tainting,
+    why_not_begun,
+)
 from gpufleet.upgrade.operations import cluster
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.pods import Policy
@@ -153,3 +164,25 @@ def test_a_lost_lease_fails_no_host() -> None:
     api.before_write = lost
     with pytest.raises(ClusterProblem):
         nodes_of(api).check("h", "image", 0.1)
+
+
+def marked(text: str) -> dict[str, Any]:
+    return patched(ours(), {"metadata": {"annotations": {MARK: text}}})
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{", "7", "[]", "{}", '{"run": 7}', "9" * 5000])
+def test_a_mark_that_cannot_be_used_is_that_of_an_unknown_run(text: str) -> None:
+    """A node can write its own annotations."""
+    there = marked(text)
+    assert mark_of(there) == {"run": "?"}
+    assert why_not_begun(there, RUN) == "run ? of gpufleet is at work on the node"
+    assert returning(there, RUN) is None
+
+
+def test_fields_of_a_mark_that_no_run_writes_are_left_out() -> None:
+    wrong = {"scale_down": [1], "managed": {}, "gpus": {"a": 1}, "clients": [1], "new": 1}
+    there = marked(json.dumps({"run": RUN, "since": "now", "unschedulable": "yes", **wrong}))
+    assert mark_of(there) == {"run": RUN, "since": "now"}
+    assert tainting(there, RUN, there=True, clients=["ns/plugin"])
+    back = patched(there, returning(there, RUN) or {})
+    assert not is_cordoned(back)
