@@ -25,6 +25,8 @@ from gpufleet.upgrade.operations.kured_lock import KuredLock
 from gpufleet.upgrade.states import Event
 from tests.unit.upgrade.running import Steps, planned, running
 
+ROOT = {"privileged": True}
+SIGNAL = {"privileged": False, "capabilities": {"add": ["CAP_KILL"]}}  # kured-ds-signal.yaml
 OURS, NOW, HOUR = "gpufleet-r", 1_000_000_000.0, 3_600_000_000_000  # 2001-09-09T01:46:40Z
 
 
@@ -32,8 +34,12 @@ def daemonset(lock: Any = None, *args: str, name: str = "kured") -> dict[str, An
     text = lock if isinstance(lock, str) else json.dumps(lock)
     annotations = {ANNOTATION: text} if lock is not None else {}
     about = {"name": name, "namespace": "kube-system", "resourceVersion": "1"}
-    spec = {"template": {"spec": {"containers": [{"args": list(args)}]}}}
-    return {"metadata": {**about, "annotations": annotations}, "spec": spec}
+    pod = {"hostPID": True, "containers": [{"args": list(args), "securityContext": ROOT}]}
+    return {
+        "metadata": {**about, "annotations": annotations},
+        "spec": {"template": {"spec": pod}},
+        "status": {"currentNumberScheduled": 3},
+    }
 
 
 def lock(node: str, ttl: int = 0, created: str = "2001-09-09T01:46:40.5Z") -> dict[str, Any]:
@@ -54,6 +60,9 @@ def lock(node: str, ttl: int = 0, created: str = "2001-09-09T01:46:40.5Z") -> di
         ("{", ("a lock that cannot be read",)),
         ("[]", ("a lock that cannot be read",)),
         ({"maxOwners": 2, "locks": [1]}, ("a lock that cannot be read",)),
+        (lock("n", 10**400, "2001-09-09T00:00:00Z"), ("n",)),
+        (lock("n", -1, "2001-09-09T00:00:00Z"), ("n",)),
+        ({"nodeID": [[1]]}, ("a lock that cannot be read",)),
     ],
 )
 def test_who_holds_it(there: Any, holders: tuple[str, ...]) -> None:
@@ -88,8 +97,36 @@ def test_all_locks_of_several_are_taken() -> None:
 def test_what_is_kured() -> None:
     assert is_kured(daemonset())
     assert not is_kured(daemonset(name="plugin"))
-    named = {"metadata": {"name": "site", "labels": {"app.kubernetes.io/name": "kured"}}}
-    assert is_kured(named)
+    labels = {"app.kubernetes.io/name": "kured"}
+    assert is_kured(patched(daemonset(name="site"), {"metadata": {"labels": labels}}))
+
+
+@pytest.mark.parametrize(
+    ("status", "pod", "counts"),
+    [
+        (3, {"hostPID": True, "containers": [{"securityContext": SIGNAL}]}, True),
+        (3, {"hostPID": True, "containers": [{"securityContext": ROOT}]}, True),
+        (0, {"hostPID": True, "containers": [{"securityContext": ROOT}]}, False),
+        (None, {"hostPID": True, "containers": [{"securityContext": ROOT}]}, False),
+        (3, {"containers": [{"securityContext": ROOT}]}, False),
+        (3, {"hostPID": True, "containers": [{}]}, False),
+    ],
+)
+def test_a_daemonset_that_cannot_reboot_is_not_kured(
+    status: int | None, pod: dict[str, Any], counts: bool
+) -> None:
+    """A tenant can name a DaemonSet kured, and write a lock that never ends on it."""
+    there = daemonset() | {"spec": {"template": {"spec": pod}}}
+    there["status"] = {"currentNumberScheduled": status}
+    assert is_kured(there) is counts
+
+
+def test_options_that_no_kured_can_have_are_its_defaults() -> None:
+    for name in ("a b", "/x", "X_Y/z", "a/" + "b" * 64, "a" * 400, "a/b/c"):
+        there = daemonset(None, f"--lock-annotation={name}")
+        assert list((locking(there, OURS, NOW) or {})["metadata"]["annotations"]) == [ANNOTATION]
+    written = (locking(daemonset(None, "--concurrency=99999"), OURS, NOW) or {})["metadata"]
+    assert json.loads(written["annotations"][ANNOTATION])["maxOwners"] == 100
 
 
 class Api:
