@@ -22,6 +22,7 @@ from gpufleet.cli.upgrade_run import (
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
 from gpufleet.core.stopped import Stopped
+from gpufleet.core.visible import each_line
 from gpufleet.upgrade.operations.store import Store
 from gpufleet.upgrade.show import plan_text, run_state, status_dict, status_text
 from gpufleet.upgrade.subjects import SENTENCES, Subject
@@ -182,4 +183,4 @@ def rollback(name: str, yes: bool) -> None:
 
 
 def say(line: str) -> None:
-    click.echo(line, err=True)
+    click.echo(each_line(line), err=True)

@@ -1,4 +1,4 @@
-"""A plan and a run as text for a terminal. Pure."""
+"""A plan and a run as text for a terminal: hosts and clusters choose parts of each line. Pure."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def plan_text(plan: Plan, work: Iterable[tuple[str, Sequence[str]]] = ()) -> str
     for group in plan.groups:
         members = [host for host in plan.hosts if host.group == group]
         moves = Counter(f"{host.before} -> {host.target}" for host in members)
-        lines.append(f"  {one_line(group)}: {', '.join(f'{n} x {m}' for m, n in moves.items())}")
+        lines.append(f"  {group}: {', '.join(f'{n} x {m}' for m, n in moves.items())}")
     for number, wave in enumerate(plan.waves, 1):
         word = "canaries" if wave.canary else f"wave of {len(wave.hosts)}"
         lines.append(f"{number}. {word}: {names(wave.hosts, SHOWN)}")
     lines += _limits(plan)
     busy = [(name, found) for name, found in work if found and name in plan.by_name]
     lines += [f"waits for GPU work on {name}: {names(list(found), 3)}" for name, found in busy]
-    lines += [f"left out: {each.name}: {one_line(each.reason)}" for each in plan.left_out]
-    return "\n".join(lines)
+    lines += [f"left out: {each.name}: {each.reason}" for each in plan.left_out]
+    return "\n".join(map(one_line, lines))
 
 
 def _limits(plan: Plan) -> list[str]:
@@ -80,7 +80,7 @@ def status_text(name: str, progress: Progress, inventory: str, state: str) -> st
     """A run as a table: counts, then every host that is not just waiting or done."""
     counts = Counter(progress.states.values())
     reason = f": {progress.reason}" if progress.reason else ""
-    lines = [f"{progress.plan.kind} {name} of {one_line(inventory)}: {state}{reason}"]
+    lines = [f"{progress.plan.kind} {name} of {inventory}: {state}{reason}"]
     lines.append(", ".join(f"{counts[each]} {each.value}" for each in State if counts[each]))
     rows = [
         (
@@ -96,7 +96,7 @@ def status_text(name: str, progress: Progress, inventory: str, state: str) -> st
         table = [("HOST", "STATE", "SINCE", "REASON"), *rows]
         widths = [max(len(row[column]) for row in table) for column in range(3)]
         lines += ["  ".join([*map(str.ljust, row[:3], widths), row[3]]).rstrip() for row in table]
-    return "\n".join(lines)
+    return "\n".join(map(one_line, lines))
 
 
 def _clock(moment: float | None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gpufleet.core.stopped import Stopped
+from gpufleet.core.visible import one_line
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.decide import AGAIN, Act, Around, Decision, Do, End, Wait, decide
@@ -43,7 +44,7 @@ def carry_on(run: Run) -> End:
             if decision.reason != waited:
                 waited = decision.reason
                 until = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time.time() + left))
-                run.say(f"waiting for the {waited} until {until}")
+                run.say(f"waiting for the {one_line(waited)} until {until}")
             _wait(run, min(decision.until, run.clock.now() + AGAIN))
             continue
         waited = ""

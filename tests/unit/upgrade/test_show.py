@@ -1,0 +1,54 @@
+"""What hosts and clusters say is text on a terminal, whatever it contains."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpufleet.cli.upgrade import say
+from gpufleet.upgrade.decide import Decision, End, Wait
+from gpufleet.upgrade.models import LeftOut
+from gpufleet.upgrade.operations import runner
+from gpufleet.upgrade.plan import make_plan
+from gpufleet.upgrade.progress import Progress
+from gpufleet.upgrade.settings import UpgradeSettings
+from gpufleet.upgrade.show import plan_text, status_text
+from tests.unit.upgrade.running import HOST, Steps, planned, running
+
+ESCAPE = "\x1b]0;x\x07\x1b[2J\nleft out: b"
+
+
+def is_plain(text: str) -> bool:
+    return all(line.isprintable() and line != "left out: b" for line in text.split("\n"))
+
+
+def test_a_plan_and_a_run_contain_no_control_character() -> None:
+    host = replace(HOST, name=f"h{ESCAPE}", model=ESCAPE, before=ESCAPE, loaded=ESCAPE)
+    plan = make_plan([replace(host, target=f"580{ESCAPE}")], UpgradeSettings.model_validate({}))
+    plan = replace(plan, left_out=(LeftOut(f"b{ESCAPE}", ESCAPE),))
+    text = plan_text(plan, [(host.name, [ESCAPE])])
+    assert is_plain(text)
+    assert text.count("\\x1b[2J\\nleft out") >= 5
+    progress = Progress(plan, reasons={host.name: ESCAPE}, reason=ESCAPE)
+    assert is_plain(status_text("r", progress, ESCAPE, ESCAPE))
+
+
+def test_what_a_run_waits_for_contains_no_control_character(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    run = running(planned(), Steps())
+    said: list[str] = []
+    run.say = said.append
+    decisions: list[Decision] = [Wait(0.0, f"alerts: {ESCAPE}"), End("paused")]
+    monkeypatch.setattr(runner, "_decided", lambda run: decisions.pop(0))
+    runner.carry_on(run)
+    assert said[0].startswith("waiting for the alerts: ")
+    assert is_plain(said[0])
+
+
+def test_a_line_of_a_run_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    say("h: \x1b[2J")
+    assert capsys.readouterr().err == "h: \\x1b[2J\n"
