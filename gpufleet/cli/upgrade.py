@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -22,7 +23,8 @@ from gpufleet.cli.upgrade_run import (
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
 from gpufleet.core.stopped import Stopped
-from gpufleet.core.visible import each_line
+from gpufleet.core.visible import each_line, one_line
+from gpufleet.upgrade.operations.metrics_file import refusal
 from gpufleet.upgrade.operations.store import Store
 from gpufleet.upgrade.show import plan_text, run_state, status_dict, status_text
 from gpufleet.upgrade.subjects import SENTENCES, Subject
@@ -74,6 +76,15 @@ def text_of(finding: Finding) -> str:
     return f"{finding.code} {finding.message}\n  {finding.remedy}"
 
 
+def metrics_file(context: click.Context, option: click.Parameter, path: str | None) -> str | None:
+    """The value of --metrics. Raises click.UsageError for a file that is not to be replaced."""
+    if path is not None and (why := refusal(Path(path))):
+        raise click.UsageError(
+            f"Cannot write --metrics {one_line(path)}: {one_line(why)}.", context
+        )
+    return path
+
+
 @upgrade.command(epilog=STATUSES.format(success="every host of the plan has the target"))
 @INVENTORY
 @click.option("--to", "version", metavar="VERSION", help="Version; else that of the inventory.")
@@ -81,7 +92,12 @@ def text_of(finding: Finding) -> str:
 @click.option("--toolkit", "subject", flag_value="toolkit", help="Change the container toolkit.")
 @click.option("--reboot", "subject", flag_value="reboot", help="Reboot the hosts, change nothing.")
 @LIMIT
-@click.option("--metrics", metavar="FILE", help="Keep metrics of the run in this file (*.prom).")
+@click.option(
+    "--metrics",
+    metavar="FILE",
+    callback=metrics_file,
+    help="Keep metrics of the run in this file (*.prom).",
+)
 @click.option("--plan", "only_plan", is_flag=True, help="Show the plan; change nothing.")
 @YES
 @OPTIONS

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from gpufleet.cli.upgrade import upgrade
 from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError
 from gpufleet.upgrade.events import REASONS, event_of
 from gpufleet.upgrade.metrics import metrics_text
+from gpufleet.upgrade.operations.metrics_file import write_metrics
+from gpufleet.upgrade.progress import Progress
 from gpufleet.upgrade.states import MOVES, Event, State
 from tests.unit.upgrade.running import DRAINED, Steps, planned, running
 
@@ -65,6 +70,49 @@ def test_a_file_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
     run.metrics = tmp_path / "none" / "upgrade.prom"
     run.write(Event.PREPARED, "h")
     assert run.progress.states["h"] is State.READY
+
+
+def test_a_name_that_is_no_text_is_written(tmp_path: Path) -> None:
+    """As of a folder whose name is not UTF-8."""
+    write_metrics(tmp_path / "a.prom", "x\udcff")
+    assert (tmp_path / "a.prom").read_text() == "x\\udcff"
+
+
+def test_no_temporary_file_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*words: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_metrics(tmp_path / "a.prom", "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("a.prom", None, ""),
+        ("a.prom", b"", ""),
+        ("a.prom", metrics_text("r", Progress(planned()), "i", running=True).encode(), ""),
+        ("a.prom", b"# HELP node_load1 1m load average.", "has no metrics of gpufleet"),
+        ("a.prom", b"\xff" * 99, "has no metrics of gpufleet"),
+        ("prod.py", None, "does not end in .prom"),
+        ("none/a.prom", None, "no folder"),
+        ("folder.prom", None, "not a regular file"),
+    ],
+)
+def test_a_file_of_others_is_not_replaced(
+    tmp_path: Path, name: str, content: bytes | None, why: str
+) -> None:
+    (tmp_path / "folder.prom").mkdir()
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    words = ["start", "none.py", "--metrics", str(path), "--to", "1", "--branch", "1"]
+    done = CliRunner().invoke(upgrade, words, env={"COLUMNS": "500"})
+    assert done.exit_code == 2
+    assert (why or "--to and --branch exclude each other") in done.output
+    assert content is None or path.read_bytes() == content
 
 
 class Cluster:
