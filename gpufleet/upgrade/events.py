@@ -1,14 +1,19 @@
-"""Events on the node of a host, for `kubectl describe node` and `kubectl get events`. Pure."""
+"""Events on the node of a host, for `kubectl describe node` and `kubectl get events`. Pure.
+
+Whoever reads the namespace `default` reads them: why something failed is not in them, as it may
+quote command lines of processes, pods of other namespaces and what commands print.
+"""
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
 from gpufleet.upgrade.states import Event
 
 NAMESPACE = "default"  # of events about nodes: they have none
-LONGEST = 1000  # characters of a message; the API takes 1,024
+CODE = re.compile(r"GF\d{3}\b", re.ASCII)  # of a finding, before its message
 REASONS = {  # event of a run -> reason, and whether it is a problem
     Event.DRAIN_BEGAN: ("GpufleetDrain", False),
     Event.NOT_DRAINED: ("GpufleetNotDrained", True),
@@ -24,19 +29,22 @@ REASONS = {  # event of a run -> reason, and whether it is a problem
 
 
 def event_of(node: str, run: str, event: Event, why: str, now: float) -> dict[str, Any] | None:
-    """The object of the API; None for an event that does not concern the node. `now`: seconds since
-    1970."""
+    """The object of the API; None for an event that does not concern the node. `why`: what the
+    record has; of it the finding's code alone is shown. `now`: seconds since 1970."""
     if event not in REASONS:
         return None
     reason, bad = REASONS[event]
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
-    text = f"run {run} of gpufleet upgrade: {event.value}{': ' if why else ''}{why}"
+    code = CODE.match(why)
+    shown = f" ({code.group()})" if code else ""
+    more = "; `gpufleet upgrade status` has the reason" if why else ""
+    text = f"run {run} of gpufleet upgrade: {event.value}{shown}{more}"
     return {
         "metadata": {"generateName": f"{node}.", "namespace": NAMESPACE},
         # the kubelet, too, names nodes by their names where a uid is asked for
         "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node},
         "reason": reason,
-        "message": text[:LONGEST],
+        "message": text,
         "type": "Warning" if bad else "Normal",
         "source": {"component": "gpufleet"},
         "firstTimestamp": moment,

@@ -162,12 +162,28 @@ def test_a_lost_lease_stops_the_run() -> None:
 
 
 def test_an_event_as_the_api_takes_it() -> None:
-    body: Any = event_of("n", "r", Event.CHANGE_FAILED, "x" * 2000, 0.0)
+    body: Any = event_of("n", "r", Event.CHANGE_FAILED, "GF052 x" * 2000, 0.0)
     assert body["involvedObject"]["name"] == "n"
     assert (body["type"], body["reason"]) == ("Warning", "GpufleetChangeFailed")
     assert len(body["message"]) <= 1024
     assert body["firstTimestamp"] == "1970-01-01T00:00:00Z"
     assert event_of("n", "r", Event.PREPARED, "", 0.0) is None
+
+
+@pytest.mark.parametrize(
+    ("why", "shown"),
+    [
+        ("", "not drained"),
+        ("GF055 /usr/bin/train --key s3cret", "not drained (GF055); {}"),
+        ("team-a/web waits, exit status 1: s3cret", "not drained; {}"),
+        ("GF1234 s3cret", "not drained; {}"),
+    ],
+)
+def test_an_event_repeats_nothing_of_hosts_and_other_namespaces(why: str, shown: str) -> None:
+    """Others than the operator of the fleet may read the namespace."""
+    body: Any = event_of("n", "r", Event.NOT_DRAINED, why, 0.0)
+    shown = shown.format("`gpufleet upgrade status` has the reason")
+    assert body["message"] == f"run r of gpufleet upgrade: {shown}"
 
 
 def test_every_end_of_work_on_a_node_is_reported() -> None:
