@@ -8,6 +8,7 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations.children import Result
 from gpufleet.upgrade.operations.evictions import Round
+from gpufleet.upgrade.operations.hooks import STAYS
 from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.pods import Policy
 from gpufleet.upgrade.settings import UpgradeSettings
@@ -120,8 +121,10 @@ def _waited(run: Run, name: str, reason: str) -> None:
 def leave(run: Run, hosts: Sequence[str]) -> None:
     """Give up drains, and hosts that were drained and are not changed yet."""
     for name in hosts:
+        why = ABORTED
         if hook := run.hooks.polled.pop(name, None):
             hook.end()
             run.hooks.done(hook)
+            why += f"; upgrade_drain_command: {STAYS}" if hook.stays else ""
         drained = run.progress.states[name] is State.DRAINED
-        run.write(Event.NOT_REACHED if drained else Event.NOT_DRAINED, name, ABORTED)
+        run.write(Event.NOT_REACHED if drained else Event.NOT_DRAINED, name, why)

@@ -17,6 +17,8 @@ from gpufleet.core.visible import one_line
 SHOWN = 200  # characters of their output
 GRACE = 10.0  # seconds from SIGTERM to SIGKILL
 POLL = 0.05  # seconds between two looks at processes that are to end
+SLICE = 1.0  # seconds of waiting between two looks at whether a command cannot be ended
+STAYS = "it runs as another user, as with sudo, and cannot be ended: it may still be at work"
 
 
 class Hook:
@@ -28,6 +30,7 @@ class Hook:
     def __init__(self, command: str, host: str, timeout: float) -> None:
         self.ends = time.monotonic() + timeout
         self.timeout = timeout
+        self.stays = False  # it was to end, and this user may not end it
         words = [word.replace("{host}", host) for word in shlex.split(command)]
         self.output = tempfile.TemporaryFile()  # noqa: SIM115 as long as the command runs
         self.process = subprocess.Popen(
@@ -38,37 +41,45 @@ class Hook:
     def poll(self) -> str | None:
         """None while it runs; "" once it succeeded, else why it did not."""
         status = self.process.poll()
+        if self.stays:
+            return STAYS
         if status is None and time.monotonic() < self.ends:
             return None
         if status is None:
             self.end()
-            return f"it was ended after {self.timeout:.0f} s"
+            return STAYS if self.stays else f"it was ended after {self.timeout:.0f} s"
         return "" if status == 0 else f"exit status {status}: {self._said()}"
 
     def wait(self) -> str:
         """As `poll`, at its end."""
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(max(self.ends - time.monotonic(), 0))
-        return self.poll() or ""
+        while (result := self.poll()) is None:
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(max(min(self.ends - time.monotonic(), SLICE), 0))
+        return result
 
     def end(self) -> None:
-        """End it with what it has started, if it still runs."""
-        if self.process.poll() is not None:
+        """End it with what it has started, if it still runs and may be ended."""
+        if self.stays or self.process.poll() is not None:
             return
         self._send(signal.SIGTERM)
         ends = time.monotonic() + GRACE
-        while self._send(0) and time.monotonic() < ends:
+        while self._send(0) is not False and time.monotonic() < ends:
             self.process.poll()  # one that has ended counts until it is waited for
             time.sleep(POLL)
         self._send(signal.SIGKILL)
-        self.process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(GRACE)
+        self.stays = self._send(0) is None
 
-    def _send(self, number: int) -> bool:
-        """Send a signal to the group; False if there is none any more."""
+    def _send(self, number: int) -> bool | None:
+        """Send a signal to the group; False if there is none any more, None if all that is left of
+        it belongs to other users."""
         try:
             os.killpg(self.process.pid, number)
         except ProcessLookupError:
             return False
+        except PermissionError:
+            return None
         return True
 
     def _said(self) -> str:
@@ -119,4 +130,5 @@ class Hooks:
             self._over = True
             running = list(self._running)
         for hook in running:
-            hook.end()
+            with suppress(OSError):  # the others are to end, too
+                hook.end()

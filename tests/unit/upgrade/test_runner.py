@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -301,6 +304,51 @@ def test_a_command_ends_with_what_it_has_started(monkeypatch: pytest.MonkeyPatch
     assert not runs
     with pytest.raises(InterruptedError):
         run.hooks.start("true", "h", 1.0)
+
+
+@pytest.fixture
+def by_sudo(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A command of another user that runs until the test has ended."""
+    monkeypatch.setattr(hooks, "GRACE", 0.05)
+    sent = os.killpg
+
+    def refused(group: int, number: int) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "killpg", refused)
+    started: list[Hook] = []
+    yield lambda run, limit: started.append(run.hooks.start("sleep 60", "h", limit)) or started[-1]
+    for hook in started:
+        sent(hook.process.pid, signal.SIGKILL)
+        hook.process.wait()
+
+
+def test_a_command_of_another_user_is_reported(by_sudo: Any) -> None:
+    """As by sudo: it cannot be ended, and is not waited for without an end."""
+    hook = by_sudo(running(planned(), Steps()), 0.0)
+    assert "cannot be ended" in hook.wait()
+    assert "cannot be ended" in (hook.poll() or "")
+    run = running(planned(), Steps(), *DRAINED[:2])
+    run.hooks.polled["h"] = by_sudo(run, 60.0)
+    leave(run, ["h"])
+    assert "cannot be ended" in run.progress.reasons["h"]
+
+
+def test_every_command_is_ended_for_itself(by_sudo: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = running(planned(), Steps())
+    several = [by_sudo(run, 60.0) for _ in range(2)]
+    end = Hook.end
+    ended: list[Hook] = []
+
+    def failing(hook: Hook) -> None:
+        ended.append(hook)
+        end(hook)
+        raise OSError(errno.EIO, "broken")
+
+    monkeypatch.setattr(Hook, "end", failing)
+    run.stop()
+    assert set(ended) == set(several)
+    assert all("cannot be ended" in each.wait() for each in several)
 
 
 def test_clocks_that_jump_change_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
