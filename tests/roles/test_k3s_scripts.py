@@ -71,6 +71,7 @@ def log(folder: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
+SUM = f"#!/bin/sh\necho {hashlib.sha256(b'x').hexdigest()}\n"
 CURL = '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\nprintf fetched >"$2"\n'
 
 
@@ -81,7 +82,7 @@ def test_a_file_of_the_release_is_in_its_place_whole(tmp_path: Path, url: str) -
     if not url:
         part.write_text(content)
     digest = hashlib.sha256(content.encode()).hexdigest()
-    words = (digest, str(target), "755", str(part), *([url] if url else []))
+    words = (digest, str(target), "755", str(part), *([url, str(1 << 20), "60"] if url else []))
     done = run(tmp_path, script("kubernetes/k3s_put", "GF922", *words).get_raw_value(), curl=CURL)
     assert done.returncode == 0, done.stderr
     assert (target.read_text(), target.stat().st_mode & 0o777) == (content, 0o755)
@@ -96,6 +97,45 @@ def test_a_file_with_another_sha256_is_not_installed(tmp_path: Path) -> None:
     assert done.stderr.startswith("GF922 no\n  | its sha256 is ")
     assert not target.exists()
     assert not part.exists()
+
+
+@pytest.mark.parametrize(
+    ("program", "fetches", "seconds", "said"),
+    [
+        ("curl", "cat /dev/zero", "60", "it has more than 1 MiB, the limit for a file of k3s"),
+        ("curl", "exec sleep 60", "0.2", "it was not done after 0.2 s, the longest"),
+        ("wget", "cat /dev/zero", "60", "it has more than 1 MiB, the limit for a file of k3s"),
+    ],
+)
+def test_a_mirror_does_not_fill_a_disk_or_keep_a_host_waiting(
+    tmp_path: Path, program: str, fetches: str, seconds: str, said: str
+) -> None:
+    part, target = tmp_path / "part", tmp_path / "bin" / "program"
+    fake = f'#!/bin/sh\nwhile [ "$1" != -o ] && [ "$1" != -O ]; do shift; done\n{fetches} >"$2"\n'
+    words = ("0" * 64, str(target), "755", str(part), "https://m.example.com", "1048576", seconds)
+    text = str(script("kubernetes/k3s_put", "GF922 no", *words).get_raw_value())
+    if program == "wget":
+        text = text.replace("has curl", "has no-curl")
+    done = run(tmp_path, text, **{program: fake})
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"GF922 no\n  | {said}")
+    assert not part.exists()
+    assert not target.exists()
+
+
+def test_a_file_appears_with_its_mode_at_once(tmp_path: Path) -> None:
+    """From a file beside it: between filesystems mv writes the target bit by bit."""
+    part, target = put(tmp_path, "part"), put(tmp_path, "bin", "program", text="old")
+    move = '#!/bin/sh\nstat -c "%a %n" "$2" >{folder}/log\nexec /bin/mv "$@"\n'
+    words = (hashlib.sha256(b"x").hexdigest(), str(target), "755", str(part))
+    text = script("kubernetes/k3s_put", "GF922 no", *words).get_raw_value()
+    assert run(tmp_path, text, mv=move).returncode == 0
+    mode, moved = log(tmp_path)[0].split()
+    assert (mode, Path(moved).parent) == ("755", target.parent)
+    assert target.read_text() == "x"
+    failing = run(tmp_path, text, mv="#!/bin/sh\nexit 1\n", sha256sum=SUM)
+    assert failing.returncode == 1
+    assert [each.name for each in target.parent.iterdir()] == ["program"]
 
 
 def start(folder: Path, version: str = VERSION, active: int = 0, seconds: str = "0",

@@ -8,6 +8,7 @@ from pathlib import Path
 from pyinfra import host, state
 from pyinfra.api import FunctionCommand, Host, State, StringCommand
 
+from gpufleet.core.limits import K3S_FILE
 from gpufleet.facts.files import HOME
 from gpufleet.host.files import INCOMING, stamp
 from gpufleet.host.operation import Commands, operation
@@ -74,7 +75,8 @@ def install(files: Sequence[ReleaseFile]) -> Commands:
                     ),
                 )
         message = explain(host.name, found.NOT_INSTALLED(name=each.name, target=each.target))
-        source = (each.url,) if each.url else ()
+        limits = (str(K3S_FILE.bytes), str(K3S_FILE.seconds))
+        source = (each.url, *limits) if each.url else ()
         yield script(
             "kubernetes/k3s_put", message, each.sha256, each.target, each.mode, part, *source
         )
