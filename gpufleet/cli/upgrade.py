@@ -128,7 +128,7 @@ def start(
     confirmed(yes or only_plan, options)
     targets = targets_of(inventory, limit)
     run = started(inventory, targets, options, wanted, say, changes=not only_plan)
-    click.echo(plan_text(run.plan, run.work.items()))
+    click.echo(plan_text(run.plan, run.work.items(), run.nodes))
     if only_plan or not run.plan.hosts:
         sys.exit(ExitStatus.CONVERGED)
     if not yes:
@@ -192,7 +192,7 @@ def rollback(name: str, yes: bool) -> None:
     """
     confirmed(yes, ())
     run: Started = returning(Store.find(name), say)
-    click.echo(plan_text(run.plan))
+    click.echo(plan_text(run.plan, nodes=run.nodes))
     if not yes:
         click.confirm("Return these hosts to their earlier driver?", abort=True, err=True)
     sys.exit(carry_out(run.store(), say))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -57,6 +58,11 @@ class Started:
     plan: Plan
     work: dict[str, Sequence[str]] = field(default_factory=dict)  # on the GPUs, by host
 
+    @property
+    def nodes(self) -> dict[str, str]:
+        """The names of the hosts' nodes."""
+        return {name: str(place["node"]) for name, place in self.order.nodes.items()}
+
     def store(self, metrics: str | None = None) -> Store:
         """Its record, from now on. `metrics`: the file for those of the run."""
         path = str(Path(metrics).absolute()) if metrics else self.order.metrics
@@ -90,7 +96,8 @@ def started(
         children = Children(_words(inventory, options), cwd, Path(folder), "", wanted.subject)
         seen = children.step("look", chosen, wanted.version, wanted.branch) if chosen else {}
     views = [_view(name, seen.get(name)) for name in settings]
-    views, places = find_nodes(views, _accesses(inventory))
+    known_as = {target.name: _known_as(target) for target in hosts}
+    views, places = find_nodes(views, _accesses(inventory), known_as)
     plan = make_plan(
         views,
         general or UpgradeSettings.model_validate({}),
@@ -231,6 +238,14 @@ def _accesses(inventory: str) -> list[KubeAccess]:
     found.append((kubeconfig_of(every), None))
     paths = {(str(Path(path).expanduser()), str(name or "")) for path, name in found if path}
     return [KubeAccess(*each) for each in sorted(paths)]
+
+
+def _known_as(target: Target) -> tuple[str, ...]:
+    """The names and addresses by which the inventory reaches a host."""
+    name = target.name.rpartition("/")[2]  # without the connector: @ssh/gpu-01
+    own = (socket.gethostname(),) if name == "@local" else ()
+    address = str(target.data.get("ssh_hostname") or "")
+    return (name, *own, *([address] if address else []))
 
 
 def _settings(target: Target, subject: Subject) -> UpgradeSettings:

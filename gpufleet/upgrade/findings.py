@@ -215,3 +215,13 @@ OWN_MACHINE = blocker(
     "gpufleet runs on this host: the run would end with the reboot.",
     "Start the run from another machine, or reboot this one by hand.",
 )
+
+OTHER_NODE = blocker(
+    "GF079",
+    "Node with the machine id of the host has other names",
+    "The host reports the machine id of node {node} in cluster {context}, and neither the name of "
+    "the node nor one of its addresses is the name or the address of the host in the inventory. "
+    "No node was drained.",
+    "If {node} is this host, name the host as the node, or set ssh_hostname to one of its "
+    "addresses. If not, find out why the host reports the machine id of another machine.",
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpufleet.core.visible import one_line
@@ -13,10 +13,16 @@ from gpufleet.upgrade.progress import Progress
 from gpufleet.upgrade.states import OUT_OF_SERVICE, State
 
 SHOWN = 10  # hosts of a wave
+NO_NODES: Mapping[str, str] = {}
 
 
-def plan_text(plan: Plan, work: Iterable[tuple[str, Sequence[str]]] = ()) -> str:
-    """Groups, waves, hosts that are left out. `work`: what runs on the GPUs, by host."""
+def plan_text(
+    plan: Plan,
+    work: Iterable[tuple[str, Sequence[str]]] = (),
+    nodes: Mapping[str, str] = NO_NODES,
+) -> str:
+    """Groups, waves, hosts that are left out. `work`: what runs on the GPUs, by host; `nodes`: the
+    names of the hosts' nodes."""
     lines = [f"{len(plan.hosts)} hosts in {len(plan.groups)} groups:"]
     for group in plan.groups:
         members = [host for host in plan.hosts if host.group == group]
@@ -28,6 +34,7 @@ def plan_text(plan: Plan, work: Iterable[tuple[str, Sequence[str]]] = ()) -> str
     lines += _limits(plan)
     busy = [(name, found) for name, found in work if found and name in plan.by_name]
     lines += [f"waits for GPU work on {name}: {names(list(found), 3)}" for name, found in busy]
+    lines += [f"node: {host} -> {node}" for host, node in nodes.items() if host != node]
     lines += [f"left out: {each.name}: {each.reason}" for each in plan.left_out]
     return "\n".join(map(one_line, lines))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -39,10 +40,13 @@ class NodeAt:
 
 
 def find_nodes(
-    views: Sequence[HostView], accesses: Iterable[KubeAccess]
+    views: Sequence[HostView],
+    accesses: Iterable[KubeAccess],
+    known_as: Mapping[str, Sequence[str]],
 ) -> tuple[list[HostView], dict[str, NodeAt]]:
-    """The views with what the clusters say of their nodes, and the nodes by host. Raises
-    ClusterProblem."""
+    """The views with what the clusters say of their nodes, and the nodes by host. `known_as`: names
+    and addresses by which the inventory reaches each host: its machine id is what the host says of
+    itself. Raises ClusterProblem."""
     count = Counter(view.machine for view in views)
     wanted = [view for view in views if view.kubelet and view.machine and count[view.machine] == 1]
     if not wanted:
@@ -55,7 +59,11 @@ def find_nodes(
         operator = operator_owns_driver(api)
         for view in wanted:
             node = by_machine.get(view.machine)
-            if node is None:
+            if node is None or view.name in places:
+                continue
+            if not _is_one_of(known_as[view.name], node):
+                other = findings.OTHER_NODE(node=node["metadata"]["name"], context=api.context)
+                reasons[view.name] = f"{other.code} {other.message}"
                 continue
             where = (node["metadata"]["name"], access.kubeconfig, access.context)
             places[view.name] = NodeAt(*where, ready=is_ready(node))
@@ -97,9 +105,26 @@ def _refused(
     for view in views:
         reason = reasons.get(view.name, "")
         if view.kubelet and view.name not in places:
-            reason = f"{unknown.code} {unknown.message}"
+            reason = reason or f"{unknown.code} {unknown.message}"
         result.append(replace(view, refusals=(reason, *view.refusals)) if reason else view)
     return result
+
+
+def _is_one_of(names: Sequence[str], node: Mapping[str, Any]) -> bool:
+    """Whether a node has one of these names or addresses, or an address that one of them has."""
+    listed = (node.get("status") or {}).get("addresses") or ()
+    known = {str(each.get("address")).lower() for each in listed}
+    known.add(node["metadata"]["name"].lower())
+    return not known.isdisjoint(name.lower() for name in names) or not known.isdisjoint(
+        address for name in names for address in _addresses(name)
+    )
+
+
+def _addresses(name: str) -> list[str]:
+    try:
+        return [str(found[4][0]).lower() for found in socket.getaddrinfo(name, None)]
+    except (OSError, UnicodeError):  # it is known to ssh alone
+        return []
 
 
 def _by_machine(nodes: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:

@@ -12,15 +12,22 @@ from gpufleet.upgrade.operations import clusters
 from gpufleet.upgrade.operations.clusters import find_nodes
 
 
-def node(name: str, machine: str) -> dict[str, Any]:
+def node(name: str, machine: str, address: str = "10.0.0.9") -> dict[str, Any]:
     ready = {"type": "Ready", "status": "True"}
-    status = {"conditions": [ready], "nodeInfo": {"machineID": machine}}
+    status: dict[str, Any] = {"conditions": [ready], "nodeInfo": {"machineID": machine}}
+    status["addresses"] = [{"type": "InternalIP", "address": address}]
     return {"metadata": {"name": name}, "status": status}
 
 
 def found(
-    monkeypatch: pytest.MonkeyPatch, nodes: list[dict[str, Any]], *views: HostView
+    monkeypatch: pytest.MonkeyPatch,
+    nodes: list[dict[str, Any]],
+    *views: HostView,
+    code: str = "GF067",
+    known_as: tuple[str, ...] = ("a", "b", "c"),
 ) -> dict[str, str]:
+    """Nodes by host; the others are left out with the code. `known_as`: each host."""
+
     class Api:
         context = "c"
 
@@ -32,9 +39,11 @@ def found(
         def close(self) -> None: ...
 
     monkeypatch.setattr(clusters, "ClusterApi", Api)
-    seen, places = find_nodes(views, [KubeAccess("file", "")])
+    seen, places = find_nodes(
+        views, [KubeAccess("file", "")], {view.name: known_as for view in views}
+    )
     for view in seen:
-        assert (view.name in places) is not any("GF067" in each for each in view.refusals)
+        assert (view.name in places) is not any(code in each for each in view.refusals)
     return {name: place.node for name, place in places.items()}
 
 
@@ -54,3 +63,28 @@ def test_nodes_with_the_same_machine_id_are_not_guessed(monkeypatch: pytest.Monk
 
 def test_hosts_with_the_same_machine_id_share_no_node(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(monkeypatch, [node("a", "1")], host("x", "1"), host("y", "1")) == {}
+
+
+@pytest.mark.parametrize(
+    ("known_as", "is_found"),
+    [
+        (("B",), True),
+        (("x", "10.0.0.9"), True),
+        (("known-to-dns",), True),
+        (("x", "10.0.0.8"), False),
+    ],
+)
+def test_a_host_that_reports_the_machine_id_of_another_has_no_node(
+    monkeypatch: pytest.MonkeyPatch, known_as: tuple[str, ...], is_found: bool
+) -> None:
+    """Else its administrator chooses which node is drained."""
+
+    def resolved(name: str, port: None) -> list[Any]:
+        if name != "known-to-dns":
+            raise OSError("not known")
+        return [(0, 0, 0, "", ("10.0.0.9", 0))]
+
+    monkeypatch.setattr("socket.getaddrinfo", resolved)
+    wanted = {"x": "b"} if is_found else {}
+    there = [node("b", "2")]
+    assert found(monkeypatch, there, host("x", "2"), code="GF079", known_as=known_as) == wanted

@@ -35,6 +35,12 @@ def test_a_plan_and_a_run_contain_no_control_character() -> None:
     assert is_plain(status_text("r", progress, ESCAPE, ESCAPE))
 
 
+def test_a_plan_names_nodes_that_are_called_otherwise() -> None:
+    text = plan_text(planned(), nodes={"h": "node-7", "i": "i"})
+    assert "node: h -> node-7" in text.split("\n")
+    assert "i -> i" not in text
+
+
 def test_what_a_run_waits_for_contains_no_control_character(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
