@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from gpufleet.cli.deploy import INVENTORY, LIMIT, OPTIONS, YES, confirmed, targets_of
+from gpufleet.cli.upgrade_options import check_options
 from gpufleet.cli.upgrade_run import (
     Started,
     Wanted,
@@ -126,6 +127,7 @@ def start(
     if wanted.version and wanted.subject == "reboot":
         raise click.UsageError("--reboot and --to exclude each other.")
     confirmed(yes or only_plan, options)
+    check_options(options)
     targets = targets_of(inventory, limit)
     run = started(inventory, targets, options, wanted, say, changes=not only_plan)
     click.echo(plan_text(run.plan, run.work.items(), run.nodes))

@@ -12,8 +12,6 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
-import click
-
 from gpufleet.cli.cluster_view import kubeconfig_of
 from gpufleet.cli.deploy import arguments, deploy_file, targets_of
 from gpufleet.core.exit_status import ExitStatus
@@ -78,10 +76,7 @@ def started(
     *,
     changes: bool,
 ) -> Started:
-    """The plan of a run over these targets, by what their hosts are now. Raises Stopped, and
-    click.UsageError for keys of an upgrade on the command line: only its steps would see them."""
-    if any(option.startswith("upgrade_") for option in options):
-        raise click.UsageError("Set upgrade_* keys in the inventory: --data reaches single steps.")
+    """The plan of a run over these targets, by what their hosts are now. Raises Stopped."""
     if changes:
         _no_other(inventory, say)
     hosts = [target for target in targets if not target.is_cluster]

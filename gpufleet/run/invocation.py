@@ -28,6 +28,8 @@ class Invocation:
     dry: bool = False
     yes: bool = False
     options: tuple[str, ...] = ()  # all others, as they were typed
+    operations: tuple[str, ...] = ()  # the deploys, and all else that is to be run
+    data: tuple[str, ...] = ()  # KEY=VALUE of --data
 
     @property
     def selection(self) -> str:
@@ -73,6 +75,8 @@ def parse(arguments: Sequence[str]) -> Invocation:
         dry=bool(asked.get("dry")),
         yes=bool(asked.get("yes")),
         options=_others(arguments, (asked.get("inventory"), *(asked.get("operations") or ()))),
+        operations=tuple(asked.get("operations") or ()),
+        data=tuple(asked.get("data") or ()),
     )
 
 
