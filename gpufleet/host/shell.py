@@ -21,7 +21,10 @@ SHARED = {  # file of functions -> the scripts that use them
         "kubernetes/k3s_restart", "kubernetes/k3s_start", "kubernetes/k3s_token",
     ),
     "kubernetes/rules": ("kubernetes/k3s_reset", "kubernetes/reset"),
-    "upgrade/gpu_units": ("upgrade/health", "upgrade/keep", "upgrade/validate"),
+    "upgrade/gpu_units": (
+        "upgrade/health", "upgrade/keep", "upgrade/note", "upgrade/restore", "upgrade/take",
+        "upgrade/validate",
+    ),
     "upgrade/kept": ("upgrade/restore", "upgrade/take"),
     "upgrade/owner": (
         "upgrade/health", "upgrade/keep", "upgrade/note", "upgrade/release", "upgrade/restore",

@@ -9,3 +9,16 @@ xids() {
     log=$(dmesg 2>/dev/null) || { echo -; return; }
     printf '%s\n' "$log" | grep -c 'NVRM: Xid'
 }
+# active_units: those that run, a line each
+active_units() {
+    for unit in $(gpu_units); do
+        if systemctl is-active -q "$unit"; then printf 'unit %s\n' "$unit"; fi
+    done
+}
+boot_id() { cat /proc/sys/kernel/random/boot_id; }
+# note_xids FOLDER: the errors before an attempt, which say nothing about it, and the boot whose log has them
+note_xids() {
+    [ -e "$1/health" ] || return 0
+    { grep -Ev '^(xids|boot) ' "$1/health"; printf 'xids %s\nboot %s\n' "$(xids)" "$(boot_id)"; } >"$1/health.new" &&
+        mv "$1/health.new" "$1/health" || exit 1
+}

@@ -3,9 +3,7 @@
 folder=$1 seconds=$2
 printf 'gpus %s\n' "$(timeout "$seconds" nvidia-smi -L 2>/dev/null | grep -c '^GPU ')"
 printf 'xids %s\n' "$(xids)"
-for unit in $(gpu_units); do
-    if systemctl is-active -q "$unit"; then printf 'unit %s\n' "$unit"; fi
-done
+active_units
 printf 'run %s\n' "$(run_of "$folder")"
 printf 'state %s\n' "$(state_of "$folder")"
 exit 0

@@ -55,10 +55,8 @@ printf '%s\n' "$names" >"$new/names" && printf '%s\n' "$from" >"$new/from" || ex
 mark "$new" prepared "$run"
 {
     printf 'gpus %s\n' "$(timeout "$seconds" nvidia-smi -L 2>/dev/null | grep -c '^GPU ')"
-    printf 'xids %s\n' "$(xids)"
-    for unit in $(gpu_units); do
-        if systemctl is-active -q "$unit"; then printf 'unit %s\n' "$unit"; fi
-    done
+    printf 'xids %s\nboot %s\n' "$(xids)" "$(boot_id)"
+    active_units
 } >"$new/health" || exit 1
 if [ $# -eq 0 ]; then : >"$new/sums"; else sha256sum ./* >"$new/sums" || exit 1; fi
 cd / && rm -rf "$folder" && mv "$new" "$folder"

@@ -5,6 +5,7 @@ folder=$1 run=$2 version=$3 lacking=$4 damaged=$5 other=$6 message=$7 manager=$8
 [ -d "$folder" ] || fail "$lacking" 'there: nothing'
 own "$folder" "$run" "$other"
 kept "$folder" "$version" "$lacking" "$damaged"
+if [ "$(state_of "$folder")" != restoring ]; then note_xids "$folder"; fi
 mark "$folder" restoring "$run"
 gone=''
 for name; do grep -qFx -- "$name" "$folder/names" || gone="$gone $name"; done

@@ -7,4 +7,9 @@ if [ "$(run_of "$folder")" = "$run" ]; then exit 0; fi
 own "$folder" "$origin" "$other"
 [ "$(state_of "$folder")" = changed ] || fail "$other" "run: $origin" "state: $(state_of "$folder")"
 kept "$folder" "$version" "$lacking" "$damaged"
+if [ -e "$folder/health" ]; then # units may have been added or removed since
+    { grep -v '^unit ' "$folder/health"; active_units; } >"$folder/health.new" &&
+        mv "$folder/health.new" "$folder/health" || exit 1
+fi
+note_xids "$folder"
 mark "$folder" prepared "$run"

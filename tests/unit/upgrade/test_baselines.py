@@ -1,0 +1,69 @@
+"""What a host is compared with after its change: Xid errors and units from before this attempt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.upgrade.test_scripts import CALLS, Run, fake, folder, owned, rpm, run
+
+__all__ = ["folder", "run"]  # fixtures
+OLD = "gpus 8\nxids 0\nunit docker\n"
+
+
+def host(tmp_path: Path, xids: int, units: str = "none") -> None:
+    """A host with so many Xid errors in its log, on which one unit runs."""
+    for name in ("nvidia-smi", "nvidia-ctk"):
+        fake(tmp_path, name, "exit 1")
+    fake(tmp_path, "dmesg", f"for i in $(seq {xids}); do echo 'NVRM: Xid (PCI:1): 79'; done")
+    fake(tmp_path, "systemctl", f'case "$3" in {units}) ;; *) exit 1 ;; esac')
+
+
+def finds_xids(run: Run, folder: Path) -> bool:
+    done = run("validate", str(folder), *CALLS["validate"])
+    assert "loaded module" in done.stderr, done.stderr
+    return "Xid errors" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["note", "restore", "take"])
+def test_an_xid_from_before_an_attempt_says_nothing_about_it(
+    run: Run, folder: Path, tmp_path: Path, name: str
+) -> None:
+    rpm(tmp_path)
+    host(tmp_path, xids=1)
+    (folder / "health").write_text(OLD)
+    state, owner = ("changed", "c") if name == "take" else ("prepared", "b")
+    assert run(name, owned(folder, state, owner), *CALLS[name]).returncode == 0
+    assert not finds_xids(run, folder)
+    host(tmp_path, xids=2)
+    assert finds_xids(run, folder)
+
+
+@pytest.mark.parametrize(("name", "state"), [("note", "changing"), ("restore", "restoring")])
+def test_an_attempt_that_is_resumed_keeps_its_baseline(
+    run: Run, folder: Path, tmp_path: Path, name: str, state: str
+) -> None:
+    rpm(tmp_path)
+    host(tmp_path, xids=1)
+    (folder / "health").write_text(OLD)
+    assert run(name, owned(folder, state, "b"), *CALLS[name]).returncode == 0
+    assert finds_xids(run, folder)
+
+
+def test_the_log_begins_anew_with_a_reboot(run: Run, folder: Path, tmp_path: Path) -> None:
+    (folder / "health").write_text("gpus 8\nxids 3\nboot another\n")
+    host(tmp_path, xids=0)
+    owned(folder, "changing", "b")
+    assert not finds_xids(run, folder)
+    host(tmp_path, xids=1)
+    assert finds_xids(run, folder)
+
+
+def test_a_roll_back_expects_the_units_of_now(run: Run, folder: Path, tmp_path: Path) -> None:
+    (folder / "health").write_text(OLD)
+    host(tmp_path, xids=0, units="containerd")
+    assert run("take", owned(folder, "changed", "c"), *CALLS["take"]).returncode == 0
+    kept = (folder / "health").read_text().splitlines()
+    assert [line for line in kept if line.startswith("unit")] == ["unit containerd"]
+    assert "gpus 8" in kept
