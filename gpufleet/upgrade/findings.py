@@ -216,6 +216,15 @@ OWN_MACHINE = blocker(
     "Start the run from another machine, or reboot this one by hand.",
 )
 
+NOT_COMPARED = blocker(
+    "GF078",
+    "Changed host cannot be compared",
+    "The host was changed, and {folder}, which says what it was before, belongs to another run, or "
+    "to none.",
+    "It is rolled back if its packages are there, else left out of service: see what is named "
+    "below, check the host, then remove {folder}/state.",
+)
+
 OTHER_NODE = blocker(
     "GF079",
     "Node with the machine id of the host has other names",

@@ -28,7 +28,7 @@ def change(run: Run, hosts: Sequence[str]) -> None:
     if run.stopping.is_set():  # the run ends these commands too
         return
     bad = {name: result for name, result in results.items() if not result.ok}
-    spared = _untouched(run, bad, frozenset(fresh) & held)
+    spared = _untouched(run, bad, frozenset(fresh), held)
     if run.stopping.is_set():
         return
     for name, result in results.items():
@@ -116,15 +116,23 @@ def _checked(run: Run, results: Mapping[str, Result]) -> dict[str, Result]:
     return run.each(check, list(results))
 
 
-def _untouched(run: Run, bad: Mapping[str, Result], sure: Collection[str]) -> frozenset[str]:
-    """Those of the hosts that were not changed: `sure`, where no step was sent to them, and those
-    that say so. One that does not answer counts as changed."""
-    refused = [name for name, result in bad.items() if result.code in REFUSALS]
-    unsure = [name for name in bad if name not in sure and name not in refused]
+def _untouched(
+    run: Run, bad: Mapping[str, Result], fresh: Collection[str], held: Collection[str]
+) -> frozenset[str]:
+    """Those of the hosts that were not changed: `held`, to which no step was sent, and those that
+    say so. One that does not answer counts as changed.
+
+    What an earlier process did with a host that is not `fresh` is not known. A roll-back has two
+    steps: a refusal may be of the second.
+    """
+    sure = [name for name in bad if name in fresh and name in held]
+    if not run.goes_back:
+        sure += [name for name in bad if name in fresh and bad[name].code in REFUSALS]
+    unsure = [name for name in bad if name not in sure]
     seen = run.step("look", run.targets(unsure))
     prepared = [
         name
         for name, found in seen.items()
         if (found.plan.get("owner"), found.plan.get("at")) == (run.store.name, "prepared")
     ]
-    return frozenset((*(name for name in bad if name in sure), *refused, *prepared))
+    return frozenset((*sure, *prepared))

@@ -98,9 +98,10 @@ def validate(settings: UpgradeSettings, version: str, toolkit: str = "") -> Comm
     + toolkit: version of the container toolkit, where the run has changed it
     """
     message = explain(host.name, findings.NOT_AS_BEFORE(version=version))
+    other = explain(host.name, findings.NOT_COMPARED(folder=FOLDER))
     seconds = str(settings.validation_timeout)
     yield script(
-        "upgrade/validate", FOLDER, settings.run or "", version, toolkit, seconds, message, _other()
+        "upgrade/validate", FOLDER, settings.run or "", version, toolkit, seconds, message, other
     )
 
 

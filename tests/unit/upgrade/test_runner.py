@@ -165,6 +165,7 @@ def test_texts_of_hosts_are_one_line() -> None:
         ("prepared", "other", "GF530", State.FAILED),  # it is not known what was done with ours
         ("prepared", "other", "GF071", State.UNCHANGED),  # the first command refused
         ("", "", "GF059", State.UNCHANGED),
+        ("", "", "GF078", State.FAILED),  # it was changed
     ],
 )
 def test_a_host_that_was_not_changed_is_not_reached(
@@ -178,6 +179,22 @@ def test_a_host_that_was_not_changed_is_not_reached(
     assert state(run) is after
     assert run.progress.reasons["h"] == f"{code} why"
     assert run.progress.failures == (after is State.FAILED)
+
+
+@pytest.mark.parametrize("code", ["GF071", "GF059", "GF078"])
+def test_a_refusal_is_no_proof_after_another_attempt(code: str) -> None:
+    """The state of its folder is gone: what was done with the host is not known."""
+    steps = Steps(Result(False, f"{code} why"), look=Result(True, plan={"owner": "", "at": ""}))
+    run = running(planned(), steps, *CHANGING)
+    change(run, ["h"])
+    assert state(run) is State.FAILED
+
+
+def test_a_refusal_is_no_proof_in_a_roll_back() -> None:
+    steps = Steps(GOOD, change=Result(False, "GF071 why"))
+    run = running(reversed_plan(planned(), ["h"]), steps, *DRAINED)
+    change(run, ["h"])
+    assert state(run) is State.FAILED
 
 
 @pytest.mark.parametrize(("events", "after"), [(DRAINED, State.UNCHANGED),
