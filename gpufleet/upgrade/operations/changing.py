@@ -13,6 +13,7 @@ from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.states import Event, State
 
 Versions = Mapping[str, str]  # host -> version of the driver
+UNREACHED = 600.0  # seconds, at least, to wait for a host that was begun and does not answer
 REFUSALS = (NOT_OURS.code, NOT_PREPARED.code)  # of the first command of a change
 
 
@@ -32,8 +33,11 @@ def change(run: Run, hosts: Sequence[str]) -> None:
     if run.stopping.is_set():
         return
     for name, result in results.items():
+        if name not in spared and not result.reached and _may_come_back(run, name, result):
+            continue
         event = Event.CHANGED if result.ok else Event.CHANGE_FAILED
         run.write(Event.NOT_REACHED if name in spared else event, name, result.reason)
+    run.pause(idle=all(run.progress.states[name] is State.CHANGING for name in hosts))
 
 
 def restore(run: Run, hosts: Sequence[str]) -> None:
@@ -50,10 +54,18 @@ def restore(run: Run, hosts: Sequence[str]) -> None:
         aborted = run.store.request == "abort"
         if result.busy and not aborted and run.may_wait(name, result.reason):
             continue
+        if not result.reached and _may_come_back(run, name, result):
+            continue
         if not result.ok and (cluster := run.clusters.get(name)):
             cluster.leave_behind(name, result.reason)
         run.write(Event.RESTORED if result.ok else Event.RESTORE_FAILED, name, result.reason)
     run.pause(idle=all(run.progress.states[name] is State.RESTORING for name in hosts))
+
+
+def _may_come_back(run: Run, name: str, result: Result) -> bool:
+    """Whether a host that does not answer is waited for: it may be out of reach for a moment."""
+    wait = 0 if run.store.request == "abort" else run.settings[name].wait
+    return run.may_wait(name, result.reason, max(wait, UNREACHED))
 
 
 def _forward(run: Run, versions: Versions) -> dict[str, Result]:
@@ -127,8 +139,12 @@ def _untouched(
     """
     sure = [name for name in bad if name in fresh and name in held]
     if not run.goes_back:
-        sure += [name for name in bad if name in fresh and bad[name].code in REFUSALS]
-    unsure = [name for name in bad if name not in sure]
+        sure += [
+            name
+            for name, result in bad.items()
+            if name in fresh and (result.code in REFUSALS or not result.reached)
+        ]
+    unsure = [name for name in bad if name not in sure and bad[name].reached]
     seen = run.step("look", run.targets(unsure))
     prepared = [
         name

@@ -33,6 +33,7 @@ class Result:
     reason: str = ""
     plan: Mapping[str, Any] = field(default_factory=dict)
     busy: bool = False  # others use the GPUs: it may succeed later
+    reached: bool = True  # else nothing was done on the host
 
     @property
     def code(self) -> str:
@@ -112,11 +113,11 @@ class Children:
 
 def _result(part: Mapping[str, Any] | None) -> Result:
     if part is None:
-        return Result(False, "the host was not reached")
+        return Result(False, "the host was not reached", reached=False)
     ok = part["status"] not in BAD
     plan = (part.get("plan") or {}).get("upgrade") or {}
     result = Result(ok, "" if ok else _reason(part), plan)
-    return replace(result, busy=result.code in BUSY)
+    return replace(result, busy=result.code in BUSY, reached=part["status"] != "not reached")
 
 
 def _reason(part: Mapping[str, Any]) -> str:

@@ -123,9 +123,11 @@ class Run:
             found = list(pool.map(one, hosts))
         return {name: result for part in found for name, result in part.items()}
 
-    def may_wait(self, name: str, reason: str) -> bool:
-        """Whether a host may be waited for any longer; the reason is said once."""
-        if self.clock.now() - self.progress.since[name] >= self.settings[name].wait:
+    def may_wait(self, name: str, reason: str, seconds: float | None = None) -> bool:
+        """Whether a host may be waited for any longer, by default `upgrade_wait` in all; the reason
+        is said once."""
+        limit = self.settings[name].wait if seconds is None else seconds
+        if self.clock.now() - self.progress.since[name] >= limit:
             return False
         if self._shown.get(name) != reason:
             self._shown[name] = reason

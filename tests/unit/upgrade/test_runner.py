@@ -16,7 +16,7 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.upgrade.decide import Wait
-from gpufleet.upgrade.operations import changing, hooks, runner
+from gpufleet.upgrade.operations import changing, children, hooks, runner
 from gpufleet.upgrade.operations.changing import change, restore
 from gpufleet.upgrade.operations.children import Result
 from gpufleet.upgrade.operations.cluster import Round
@@ -179,6 +179,49 @@ def test_a_host_that_was_not_changed_is_not_reached(
     assert state(run) is after
     assert run.progress.reasons["h"] == f"{code} why"
     assert run.progress.failures == (after is State.FAILED)
+
+
+AWAY_HOST = Result(False, "the host was not reached", reached=False)
+
+
+def test_a_host_that_a_change_did_not_reach_was_not_changed() -> None:
+    run = running(planned(), Steps(AWAY_HOST), *DRAINED)
+    change(run, ["h"])
+    assert state(run) is State.UNCHANGED
+    assert run.progress.failures == 0
+
+
+@pytest.mark.parametrize("seconds", [60.0, 0.0])
+def test_a_host_that_was_begun_is_waited_for_until_it_is_reached(
+    seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changing, "UNREACHED", seconds)
+    steps = Steps(AWAY_HOST)
+    now = time.time()
+    run = running(planned(), steps, *CHANGING, at=now, wait=0)
+    change(run, ["h"])
+    assert state(run) is (State.CHANGING if seconds else State.FAILED)
+    run = running(planned(), steps, *RESTORING, at=now, wait=0)
+    run.store.ask("abort")
+    restore(run, ["h"])
+    assert state(run) is (State.RESTORING if seconds else State.STUCK)
+    steps.result = GOOD
+    if seconds:
+        restore(run, ["h"])
+        assert state(run) is State.RESTORED
+
+
+def test_a_roll_back_that_reached_a_host_once_is_not_undone_by_a_gap() -> None:
+    steps = Steps(GOOD, change=AWAY_HOST)
+    run = running(reversed_plan(planned(), ["h"]), steps, *DRAINED, wait=60)
+    change(run, ["h"])
+    assert state(run) is State.CHANGING
+
+
+@pytest.mark.parametrize("part", [None, {"status": "not reached", "findings": [], "errors": []}])
+def test_a_report_says_who_was_not_reached(part: dict[str, Any] | None) -> None:
+    assert not children._result(part).reached
+    assert children._result({"status": "failed"}).reached
 
 
 @pytest.mark.parametrize("code", ["GF071", "GF059", "GF078"])
