@@ -22,16 +22,25 @@ class KuredLock:
 
     def taken(self) -> tuple[str, ...]:
         """Take it where it is free, or renew it; else the nodes that hold it. Raises ApiError."""
-        holders: tuple[str, ...] = ()
-        for found in self._all():
-            holders += held_by_others(found, self.owner, time.time())
-        if not holders:
-            self._write(lambda found: locking(found, self.owner, time.time()))
-        return holders
+        if holders := self._holders():
+            return holders
+        self._write(self._locking)
+        return self._holders()  # kured may have been faster
 
     def give_back(self) -> None:
         """Raises ApiError."""
         self._write(lambda found: unlocking(found, self.owner))
+
+    def _holders(self) -> tuple[str, ...]:
+        now = time.time()
+        return tuple(
+            node for found in self._all() for node in held_by_others(found, self.owner, now)
+        )
+
+    def _locking(self, found: Any) -> Any:
+        """The patch that takes the lock; None where another has it."""
+        now = time.time()
+        return None if held_by_others(found, self.owner, now) else locking(found, self.owner, now)
 
     def _all(self) -> list[Any]:
         """A user who may not list them runs beside a kured that it does not know of."""

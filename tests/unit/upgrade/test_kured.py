@@ -167,6 +167,21 @@ def test_a_lock_of_others_stays() -> None:
     assert api.there == [daemonset(lock("n"))]
 
 
+@pytest.mark.parametrize("there", [lock("n"), {"maxOwners": 2, "locks": [lock("n")]}])
+def test_a_lock_that_kured_took_meanwhile_is_not_overwritten(there: Any) -> None:
+    api = Api(daemonset(), faster=1)
+    merge = api.merge
+
+    def faster(path: str, patch: Mapping[str, Any]) -> None:
+        if api.faster:
+            api.there = [daemonset(there)]
+        merge(path, patch)
+
+    api.merge = faster  # type: ignore[method-assign]
+    assert kured(api).taken() == ("n",)
+    assert api.there == [daemonset(there)]
+
+
 def test_a_cluster_without_kured_or_without_the_permission() -> None:
     assert kured(Api()).taken() == ()
     assert kured(Api(forbidden=True)).taken() == ()
