@@ -163,6 +163,7 @@ def carry_out(store: Store, say: Callable[[str], None]) -> ExitStatus:
     try:
         end = carry_on(run)
     finally:
+        run.stop()  # no command outlives the run, however it ends
         run.report(running=False)
     store.release()  # an abort that was requested at the last moment takes it
     if end.event == "interrupted":

@@ -12,6 +12,8 @@ from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.upgrade.operations.hooks import Hook
+from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.operations.store import Order, Store
 from gpufleet.upgrade.progress import Entry
 from gpufleet.upgrade.states import Event
@@ -77,6 +79,20 @@ def test_an_abort_is_left_to_the_process_that_carries_the_run_out() -> None:
     at_work.lock()
     assert upgrade_run.aborted(run, print) is None
     assert at_work.request == "abort"
+
+
+def test_no_command_outlives_a_run_that_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[Hook] = []
+
+    def stopped(run: Run) -> None:
+        begun.append(run.hooks.start("sleep 60", "h", 60.0))
+        raise ClusterProblem(AWAY)
+
+    monkeypatch.setattr(upgrade_run, "carry_on", stopped)
+    monkeypatch.setattr(upgrade_run, "open_nodes", lambda *args: {})
+    with pytest.raises(Stopped):
+        upgrade_run.carry_out(store(Event.PREPARED, Event.REFUSED), print)
+    assert begun[0].process.poll() is not None
 
 
 def test_a_damaged_record_stops_no_other_run() -> None:
