@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -48,5 +49,5 @@ def _parsed(options: Sequence[str]) -> Invocation:
     )
     if done.returncode:
         raise click.UsageError("pyinfra cannot parse the options that follow `--`.")
-    found = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(done.stdout)
     return Invocation(**{k: tuple(v) if isinstance(v, list) else v for k, v in found.items()})

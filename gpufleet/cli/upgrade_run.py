@@ -14,6 +14,7 @@ from typing import Any
 
 from gpufleet.cli.cluster_view import kubeconfig_of
 from gpufleet.cli.deploy import arguments, deploy_file, targets_of
+from gpufleet.cli.upgrade_commands import with_commands_of_now
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, CONTROL_PLANE
 from gpufleet.core.python import python_module
@@ -148,6 +149,9 @@ def carry_out(store: Store, say: Callable[[str], None]) -> ExitStatus:
     words = _words(order.inventory, order.options)
     children = Children(words, order.folder, store.path, store.name, plan.subject, order.origin)
     settings = {name: UpgradeSettings.model_validate(order.hosts[name]) for name in plan.by_name}
+    fresh = next(iter(store.entries()), None) is None
+    if not fresh:
+        settings = with_commands_of_now(order, settings, say)
     run = Run(store, plan, settings, children, say, _opened(store, order, say))
     ended: list[ExitStatus] = []
 
@@ -157,7 +161,6 @@ def carry_out(store: Store, say: Callable[[str], None]) -> ExitStatus:
 
     for number in SIGNALS:
         signal.signal(number, interrupt)
-    fresh = next(iter(store.entries()), None) is None
     run.write("begun" if fresh else "resumed")
     say(f"run {store.name}; `gpufleet upgrade status` shows it, `pause` and `abort` end it")
     try:

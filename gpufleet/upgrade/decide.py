@@ -10,6 +10,7 @@ from gpufleet.upgrade.progress import Progress
 from gpufleet.upgrade.states import ENDED, State
 from gpufleet.upgrade.window import Window
 
+UNRETURNED = "unreturned"  # hosts could not be returned; the others are finished
 AGAIN = 60.0  # seconds to the next look at alerts, and at nodes that are not Ready
 
 
@@ -42,7 +43,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The process ends; `event`: finished, stopped, paused or aborted."""
+    """The process ends; `event`: finished, stopped, paused, aborted, or UNRETURNED."""
 
     event: str
     reason: str = ""
@@ -56,7 +57,7 @@ class Around:
     """What a run does not decide. `now`: by the clock of the record; `wall`: the time of day, where
     that is another; `request`: "pause", "abort" or ""; `away`: nodes that others, or a fault, have
     taken out of service; `alerts`: that fire; `reboots`: nodes that kured is at work on;
-    `silent`: why a cluster does not answer."""
+    `silent`: why a cluster does not answer; `unreturned`: hosts that could not be returned."""
 
     now: float
     wall: float | None = None
@@ -65,6 +66,7 @@ class Around:
     alerts: tuple[str, ...] = ()
     reboots: tuple[str, ...] = ()
     silent: str = ""
+    unreturned: tuple[str, ...] = ()
 
     @property
     def day(self) -> float:
@@ -78,9 +80,11 @@ def decide(progress: Progress, around: Around) -> Decision:
     aborts = around.request == "abort"
     if aborts and (unchanged := progress.of(State.DRAINING, State.DRAINED)):
         return Act(Do.LEAVE, tuple(unchanged))
-    if begun := _of_begun(progress):
+    if begun := _of_begun(progress, around.unreturned):
         return begun
     draining = tuple(progress.of(State.DRAINING))
+    if around.unreturned:
+        return Act(Do.DRAIN, draining) if draining else End(UNRETURNED)
     following = _of_new(progress, around)
     if not draining:
         return following
@@ -90,14 +94,14 @@ def decide(progress: Progress, around: Around) -> Decision:
     return Act(Do.DRAIN, draining)
 
 
-def _of_begun(progress: Progress) -> Act | None:
+def _of_begun(progress: Progress, without: tuple[str, ...]) -> Act | None:
     """The step of hosts that were begun and are not waited for."""
     for states, do in (
         ((State.CHANGED, State.RESTORED, State.LEAVING, State.UNCHANGED), Do.RETURN),
         ((State.DRAINED, State.CHANGING), Do.CHANGE),
         ((State.FAILED, State.RESTORING), Do.RESTORE),  # it may wait for the end of GPU work
     ):
-        hosts = progress.of(*states)
+        hosts = [name for name in progress.of(*states) if name not in without]
         if hosts:
             return Act(do, tuple(hosts))
     return None

@@ -59,6 +59,7 @@ class Run:
         self.progress.settle(self.clock.now())
         self.hooks = Hooks()
         self.stopping = threading.Event()
+        self.unreturned: dict[str, str] = {}  # host -> why it could not be returned to service
         self._shown: dict[str, str] = {}  # host -> what it waits for, as last said
         self._pause = POLL
         self._posts = True  # events on nodes

@@ -10,7 +10,7 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.upgrade import findings
-from gpufleet.upgrade.decide import AGAIN, Act, Around, Decision, Do, End, Wait, decide
+from gpufleet.upgrade.decide import AGAIN, UNRETURNED, Act, Around, Decision, Do, End, Wait, decide
 from gpufleet.upgrade.operations.alert_gate import alerts_of
 from gpufleet.upgrade.operations.changing import change, restore
 from gpufleet.upgrade.operations.draining import drain, leave
@@ -28,6 +28,8 @@ def carry_on(run: Run) -> End:
     while True:
         decision = _decided(run)
         if isinstance(decision, End):
+            if decision.event == UNRETURNED:
+                raise _unreturned(run)
             if decision.event in OVER:
                 release(run)
                 if run.stopping.is_set():
@@ -61,7 +63,9 @@ def _wait(run: Run, until: float) -> None:
 
 def _decided(run: Run) -> Decision:
     """Clusters and alerts are asked for only where a host is to be taken out of service."""
-    around = Around(run.clock.now(), time.time(), run.store.request)
+    around = Around(
+        run.clock.now(), time.time(), run.store.request, unreturned=tuple(run.unreturned)
+    )
     decision = decide(run.progress, around)
     if isinstance(decision, Act) and any(
         run.progress.states[name] is State.READY for name in decision.hosts
@@ -105,20 +109,32 @@ def _let_reboot(run: Run) -> None:
 
 
 def give_back(run: Run, hosts: Sequence[str]) -> None:
-    """Return hosts to service. Raises Stopped where that fails: a resume tries again."""
+    """Return hosts to service. Where the command for that fails, the other hosts are finished
+    first; a resume tries again, and an abort goes on without it."""
     said = run.each(lambda name: _returned(run, name), hosts)
     if run.stopping.is_set() and any(said.values()):  # the run ends these commands too
         said = {name: problem for name, problem in said.items() if not problem}
+    aborts = run.store.request == "abort"
     for name, problem in said.items():
         if not problem:
             run.write(Event.RETURNED, name)
-    for name, problem in said.items():
-        if problem:
-            raise Stopped(
-                findings.COMMAND_FAILED(
-                    key="upgrade_ready_command", host=name, status="an error", output=problem
-                )
+        elif aborts:
+            run.write(Event.RETURNED, name, f"without its upgrade_ready_command: {problem}")
+        else:
+            run.unreturned[name] = problem
+            run.say(f"{name}: upgrade_ready_command: {problem}")
+
+
+def _unreturned(run: Run) -> Stopped:
+    """Why the process ends where hosts could not be returned."""
+    return Stopped(
+        *(
+            findings.COMMAND_FAILED(
+                key="upgrade_ready_command", host=name, status="an error", output=problem
             )
+            for name, problem in run.unreturned.items()
+        )
+    )
 
 
 def _returned(run: Run, name: str) -> str:

@@ -39,8 +39,8 @@ class Steps:
         pass
 
 
-def planned(**settings: Any) -> Plan:
-    return make_plan([HOST], UpgradeSettings.model_validate(settings))
+def planned(*hosts: HostView, **settings: Any) -> Plan:
+    return make_plan([HOST, *hosts], UpgradeSettings.model_validate(settings))
 
 
 def running(

@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from gpufleet.cli.upgrade_run import returning
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.upgrade.decide import Wait
+from gpufleet.upgrade.decide import Act, Around, Do, Wait, decide
 from gpufleet.upgrade.operations import changing, children, hooks, runner
 from gpufleet.upgrade.operations.changing import change, restore
 from gpufleet.upgrade.operations.children import Result
@@ -25,8 +26,9 @@ from gpufleet.upgrade.operations.hooks import Hook
 from gpufleet.upgrade.operations.preparing import prepare, release
 from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.plan import reversed_plan
+from gpufleet.upgrade.progress import Progress
 from gpufleet.upgrade.states import Event, State
-from tests.unit.upgrade.running import CHANGING, DRAINED, GOOD, Steps, planned, running
+from tests.unit.upgrade.running import CHANGING, DRAINED, GOOD, HOST, Steps, planned, running
 
 AWAY = API_UNREACHABLE(context="c", url="https://c", reason="timed out")
 RESTORING = (*CHANGING, Event.CHANGE_FAILED)
@@ -337,6 +339,29 @@ def test_a_command_that_failed_is_taken_back(tmp_path: Path) -> None:
         drain(run, ["h"])
     runner.give_back(run, ["h"])
     assert mark.exists()
+
+
+def test_a_command_that_fails_keeps_no_other_host_out_of_service() -> None:
+    """They are finished; then the process ends, for a resume with a correct command."""
+    progress = Progress(planned(replace(HOST, name="other")))
+    for of_other, what in ((State.FAILED, Do.RESTORE), (State.DRAINING, Do.DRAIN)):
+        progress.states |= {"h": State.CHANGED, "other": of_other}
+        assert decide(progress, Around(1.0, unreturned=("h",))) == Act(what, ("other",))
+    run = running(planned(), Steps(), *CHANGING, Event.CHANGED, ready_command="false")
+    runner.give_back(run, ["h"])
+    assert state(run) is State.CHANGED
+    with pytest.raises(Stopped) as error:
+        runner.carry_on(run)
+    assert [each.code for each in error.value.findings] == ["GF066"]
+    assert state(run) is State.CHANGED
+
+
+def test_an_abort_goes_on_without_a_command_that_fails() -> None:
+    run = running(planned(), Steps(), *CHANGING, Event.CHANGED, ready_command="false")
+    run.store.ask("abort")
+    assert runner.carry_on(run).event == "aborted"
+    assert state(run) is State.DONE
+    assert "exit status 1" in run.progress.reasons["h"]
 
 
 def is_running(pid: int) -> bool:

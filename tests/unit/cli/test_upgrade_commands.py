@@ -1,0 +1,48 @@
+"""A run that goes on has the commands of its inventory as it is now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpufleet.cli import upgrade_commands
+from gpufleet.cli.upgrade_commands import with_commands_of_now
+from gpufleet.run.findings import NO_INVENTORY
+from gpufleet.upgrade.operations.store import Order
+from gpufleet.upgrade.settings import UpgradeSettings
+from gpufleet.verify.inventory import Target, VerifyError
+
+ORDER = Order("prod.py", "/")
+FROZEN = {"h": UpgradeSettings(ready_command="wrong {host}", soak=7)}
+
+
+def now(monkeypatch: pytest.MonkeyPatch, **data: Any) -> tuple[UpgradeSettings, list[str]]:
+    said: list[str] = []
+    there = [Target("h", (), data), Target("new", (), data)]
+    monkeypatch.setattr(upgrade_commands, "load_targets", lambda inventory: there)
+    return with_commands_of_now(ORDER, FROZEN, said.append)["h"], said
+
+
+def test_a_command_can_be_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, said = now(monkeypatch, upgrade_ready_command="right", upgrade_soak=1)
+    assert (found.ready_command, found.soak, said) == ("right", 7, [])
+    found, _ = now(monkeypatch)
+    assert found.ready_command is None
+
+
+def test_keys_that_are_wrong_now_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, said = now(monkeypatch, upgrade_ready_comand="right")
+    assert found == FROZEN["h"]
+    assert "commands stay as they were" in said[0]
+
+
+def test_an_inventory_that_is_gone_stops_no_abort(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+
+    def missing(inventory: str) -> list[Target]:
+        raise VerifyError(NO_INVENTORY(path=inventory))
+
+    monkeypatch.setattr(upgrade_commands, "load_targets", missing)
+    assert with_commands_of_now(ORDER, FROZEN, said.append) == FROZEN
+    assert said[0].startswith("commands stay as they were: GF003")
