@@ -53,11 +53,21 @@ def release(run: Run) -> None:
 
 
 def _unchanged(run: Run) -> list[str]:
-    """Those of the waves that were begun, as far as they were not changed."""
-    found: list[str] = []
-    states = run.progress.states
-    for wave in run.plan.waves:
-        found += [n for n in wave.hosts if states[n] in (*UNTOUCHED, State.READY, State.WAITING)]
-        if all(states[name] is State.WAITING for name in wave.hosts):
-            break  # a process that was killed may have prepared hosts of it; none of later ones
-    return found
+    """The hosts of the waves that may have been begun, as far as they were not changed."""
+    states, waves = run.progress.states, run.plan.waves
+    begun = [
+        n for n, wave in enumerate(waves) if any(states[h] is not State.WAITING for h in wave.hosts)
+    ]
+    lost = run.progress.lost_groups()
+    first = begun[-1] + 1 if begun else 0
+    following = (  # a process that was killed may have prepared hosts of it; none of later ones
+        n + 1
+        for n, wave in enumerate(waves)
+        if n >= first and any(run.plan.by_name[h].group not in lost for h in wave.hosts)
+    )
+    return [
+        name
+        for wave in waves[: next(following, first + 1)]
+        for name in wave.hosts
+        if states[name] in (*UNTOUCHED, State.READY, State.WAITING)
+    ]
