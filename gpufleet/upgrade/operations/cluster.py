@@ -126,6 +126,8 @@ class ClusterNodes:
         if problem:
             return problem
         node = self._node(name)
+        if reason := why_not_ours(node, self.run):
+            return reason
         gpu = gpu_of(mark_of(node).get("gpus") or {})
         return run_pod(self.api, node, image, gpu, seconds, self.stopping) if gpu else ""
 
@@ -175,7 +177,9 @@ class ClusterNodes:
 
     def _not_as_before(self, name: str) -> str:
         """What the node lacks of what it had; "" if nothing."""
-        node = self._node(name)
+        node = self.api.find(f"/api/v1/nodes/{name}")
+        if node is None or why_not_ours(node, self.run):
+            return why_not_ours(node, self.run)  # what it offered is not known, nor its GPUs
         mark = mark_of(node)
         if not is_ready(node):
             return "the node is not Ready"

@@ -154,6 +154,17 @@ def test_nodes_that_became_unready_are_away() -> None:
     assert ClusterNodes(cast(ClusterApi, api), RUN, mine, ["n4"]).away() == ["n1", "n4"]
 
 
+def test_a_node_that_was_registered_again_is_not_taken_for_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without its mark nothing says which GPUs it offered."""
+    monkeypatch.setattr(cluster, "POLL", 0.0)
+    for there in (node(), None):
+        assert nodes_of(Api(there))._not_as_before("n").startswith("the node ")
+    assert "replaced" in nodes_of(Api(node())).check("h", "image", 0.01)
+    assert nodes_of(Api(ours())).check("h", "image", 0.01) == ""
+
+
 def test_a_lost_lease_fails_no_host() -> None:
     tainted = patched(ours(), {"spec": {"taints": [{"key": TAINT, "effect": "NoSchedule"}]}})
     api = Api(tainted)
