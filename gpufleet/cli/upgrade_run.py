@@ -253,9 +253,11 @@ def _settings(target: Target, subject: Subject) -> UpgradeSettings:
     if settings is None:
         text = " ".join(f"{each.code} {each.message}" for each in problems)
         raise Stopped(findings.WRONG_SETTINGS(host=target.name, problem=text))
+    if subject == "reboot":  # it ends every pod: none may stay to be ended by it
+        return settings.model_copy(update={"drain": "all"})
     if settings.drain != "auto":
         return settings
-    reboots = subject == "reboot" or target.data.get("node_reboot") == "if_needed"
+    reboots = target.data.get("node_reboot") == "if_needed"
     return settings.model_copy(update={"drain": "all" if reboots else "gpu"})
 
 

@@ -1,4 +1,4 @@
-"""A run that goes on has the commands of its inventory as it is now."""
+"""Settings of a run: the commands of its inventory as it is now, and pods that leave."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.cli import upgrade_commands
+from gpufleet.cli import upgrade_commands, upgrade_run
 from gpufleet.cli.upgrade_commands import with_commands_of_now
 from gpufleet.run.findings import NO_INVENTORY
 from gpufleet.upgrade.operations.store import Order
@@ -46,3 +46,11 @@ def test_an_inventory_that_is_gone_stops_no_abort(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(upgrade_commands, "load_targets", missing)
     assert with_commands_of_now(ORDER, FROZEN, said.append) == FROZEN
     assert said[0].startswith("commands stay as they were: GF003")
+
+
+@pytest.mark.parametrize("drain", ["auto", "gpu", "all"])
+def test_every_pod_leaves_a_node_that_is_rebooted(drain: str) -> None:
+    """One that stayed would be ended by the reboot."""
+    target = Target("h", (), {"upgrade_drain": drain})
+    assert upgrade_run._settings(target, "reboot").drain == "all"
+    assert upgrade_run._settings(target, "driver").drain == ("all" if drain == "all" else "gpu")
