@@ -135,7 +135,7 @@ def start(
         sys.exit(ExitStatus.CONVERGED)
     if not yes:
         click.confirm(SENTENCES[wanted.subject], abort=True, err=True)
-    sys.exit(carry_out(run.store(metrics), say))
+    sys.exit(carry_out(run.store(say, metrics), say))
 
 
 @upgrade.command()
@@ -197,7 +197,7 @@ def rollback(name: str, yes: bool) -> None:
     click.echo(plan_text(run.plan, nodes=run.nodes))
     if not yes:
         click.confirm("Return these hosts to their earlier driver?", abort=True, err=True)
-    sys.exit(carry_out(run.store(), say))
+    sys.exit(carry_out(run.store(say), say))
 
 
 def say(line: str) -> None:

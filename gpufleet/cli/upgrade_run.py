@@ -28,7 +28,7 @@ from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.clusters import NodeAt, find_nodes, open_nodes
 from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.operations.runner import carry_on
-from gpufleet.upgrade.operations.store import Order, Store
+from gpufleet.upgrade.operations.store import Order, Store, creating
 from gpufleet.upgrade.plan import make_plan, reversed_plan
 from gpufleet.upgrade.progress import OVER
 from gpufleet.upgrade.settings import UpgradeSettings
@@ -62,10 +62,13 @@ class Started:
         """The names of the hosts' nodes."""
         return {name: str(place["node"]) for name, place in self.order.nodes.items()}
 
-    def store(self, metrics: str | None = None) -> Store:
-        """Its record, from now on. `metrics`: the file for those of the run."""
+    def store(self, say: Callable[[str], None], metrics: str | None = None) -> Store:
+        """Its record, from now on. `metrics`: the file for those of the run. Raises Stopped where
+        another run over the inventory was begun since the look for one."""
         path = str(Path(metrics).absolute()) if metrics else self.order.metrics
-        return Store.create(replace(self.order, metrics=path), self.plan)
+        with creating():
+            _no_other(str(Path(self.order.folder, self.order.inventory)), say)
+            return Store.create(replace(self.order, metrics=path), self.plan)
 
 
 def started(

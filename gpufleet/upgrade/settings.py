@@ -92,8 +92,9 @@ class UpgradeSettings(RoleSettings):
     drain: Literal["auto", "gpu", "all"] = Field(
         "auto",
         description="Pods that leave a node of Kubernetes: those that use GPUs, or all; `auto`: "
-        'all where the host may be rebooted (`node_reboot = "if_needed"`); with `--reboot` always all. '
-        "Those of DaemonSets that use GPUs leave last and come back before the node is returned; their others stay.",
+        'all where the host may be rebooted (`node_reboot = "if_needed"`); with `--reboot` '
+        "always all. Those of DaemonSets that use GPUs leave last and come back before the node is "
+        "returned; their others stay.",
     )
     jobs: Literal["wait", "evict"] = Field(
         "wait",

@@ -8,6 +8,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,19 @@ def runs_folder() -> Path:
     """`$XDG_STATE_HOME/gpufleet/upgrades`, usually `~/.local/state/gpufleet/upgrades`."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
     return Path(base) / "gpufleet/upgrades"
+
+
+@contextmanager
+def creating() -> Iterator[None]:
+    """One process at a time looks for other runs and creates its own."""
+    folder = runs_folder()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.upgrade.operations.hooks import Hook
 from gpufleet.upgrade.operations.run import Run
-from gpufleet.upgrade.operations.store import Order, Store
+from gpufleet.upgrade.operations.store import Order, Store, runs_folder
 from gpufleet.upgrade.progress import Entry
 from gpufleet.upgrade.states import Event
 from tests.unit.upgrade.running import DRAINED, planned
@@ -109,6 +111,32 @@ def test_an_unfinished_run_does() -> None:
     with pytest.raises(Stopped) as error:
         upgrade_run._no_other("/prod.py", print)
     assert error.value.findings[0].code == "GF062"
+
+
+def test_of_two_starts_at_a_time_one_creates_its_run() -> None:
+    """Both have passed the look for other runs, and wait at their question."""
+    both = [upgrade_run.Started(Order("prod.py", "/"), planned()) for _ in range(2)]
+    first = both[0].store(print)
+    with pytest.raises(Stopped) as error:
+        both[1].store(print)
+    assert error.value.findings[0].code == "GF062"
+    assert [each.name for each in Store.all()] == [first.name]
+
+
+def test_nobody_looks_for_runs_while_one_is_created(monkeypatch: pytest.MonkeyPatch) -> None:
+    locked: list[bool] = []
+
+    def looked(inventory: str, say: Any) -> None:
+        handle = os.open(runs_folder(), os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            locked.append(True)
+        os.close(handle)
+
+    monkeypatch.setattr(upgrade_run, "_no_other", looked)
+    upgrade_run.Started(Order("prod.py", "/"), planned()).store(print)
+    assert locked == [True]
 
 
 def test_a_damaged_record_of_a_run_at_work_is_left() -> None:
