@@ -8,7 +8,7 @@ from typing import Any
 import click
 import yaml
 from rich import box
-from rich.table import Table
+from rich.table import Column, Table
 
 from gpufleet.core.console import result_console
 from gpufleet.helm.chart_choice import kubernetes_minor
@@ -93,7 +93,8 @@ def autoscaling() -> None:
 @autoscaling.command()
 def metrics() -> None:
     """List the metrics of pods with GPUs."""
-    table = Table("metric", "description", "field", box=box.SIMPLE)
+    name, field = Column("metric", no_wrap=True), Column("field", no_wrap=True)
+    table = Table(name, "description", field, box=box.SIMPLE)
     for metric in load_autoscaling().metrics:
         table.add_row(metric.name, metric.title, metric.fields[0].field)
     result_console().print(table)

@@ -86,12 +86,14 @@ def metrics_file(context: click.Context, option: click.Parameter, path: str | No
     return path
 
 
-@upgrade.command(epilog=STATUSES.format(success="every host of the plan has the target"))
+@upgrade.command(
+    epilog=STATUSES.format(success="every host has the target, or is left out on purpose")
+)
 @INVENTORY
 @click.option("--to", "version", metavar="VERSION", help="Version; else that of the inventory.")
 @click.option("--branch", metavar="BRANCH", help="The newest version of a branch in the catalog.")
-@click.option("--toolkit", "subject", flag_value="toolkit", help="Change the container toolkit.")
-@click.option("--reboot", "subject", flag_value="reboot", help="Reboot the hosts, change nothing.")
+@click.option("--toolkit", is_flag=True, help="Change the container toolkit.")
+@click.option("--reboot", is_flag=True, help="Reboot the hosts, change nothing.")
 @LIMIT
 @click.option(
     "--metrics",
@@ -107,7 +109,8 @@ def start(
     inventory: str,
     version: str | None,
     branch: str | None,
-    subject: Subject | None,
+    toolkit: bool,
+    reboot: bool,
     limit: tuple[str, ...],
     metrics: str | None,
     only_plan: bool,
@@ -121,7 +124,10 @@ def start(
     """
     if version and branch:
         raise click.UsageError("--to and --branch exclude each other.")
-    wanted = Wanted(subject or "driver", version or "", branch or "")
+    if toolkit and reboot:
+        raise click.UsageError("--toolkit and --reboot exclude each other.")
+    subject: Subject = "toolkit" if toolkit else "reboot" if reboot else "driver"
+    wanted = Wanted(subject, version or "", branch or "")
     if wanted.branch and wanted.subject != "driver":
         raise click.UsageError("--branch is of the driver.")
     if wanted.version and wanted.subject == "reboot":
@@ -132,7 +138,7 @@ def start(
     run = started(inventory, targets, options, wanted, say, changes=not only_plan)
     click.echo(plan_text(run.plan, run.work.items(), run.nodes))
     if only_plan or not run.plan.hosts:
-        sys.exit(ExitStatus.CONVERGED)
+        sys.exit(ExitStatus.FAILED if run.plan.blocked else ExitStatus.CONVERGED)
     if not yes:
         click.confirm(SENTENCES[wanted.subject], abort=True, err=True)
     sys.exit(carry_out(run.store(say, metrics), say))

@@ -49,5 +49,6 @@ def _parsed(options: Sequence[str]) -> Invocation:
     )
     if done.returncode:
         raise click.UsageError("pyinfra cannot parse the options that follow `--`.")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return Invocation(**{k: tuple(v) if isinstance(v, list) else v for k, v in found.items()})
+    found = json.loads(done.stdout)
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in found.items()}
+    return Invocation(**values)

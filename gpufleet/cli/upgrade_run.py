@@ -189,12 +189,13 @@ def _opened(store: Store, order: Order, say: Callable[[str], None]) -> Mapping[s
 
 
 def _status(store: Store) -> ExitStatus:
-    """0 for a paused run, and where every host has its target."""
+    """0 for a paused run, and where every host has its target or is left out on purpose."""
     progress = store.progress()
     if progress.run == "paused":
         return ExitStatus.CONVERGED
     done = all(state is State.DONE for state in progress.states.values())
-    return ExitStatus.CONVERGED if done else ExitStatus.FAILED
+    met = done and not progress.plan.blocked
+    return ExitStatus.CONVERGED if met else ExitStatus.FAILED
 
 
 def _no_other(inventory: str, say: Callable[[str], None]) -> None:

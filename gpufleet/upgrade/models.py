@@ -38,10 +38,12 @@ class HostView:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A host that the run does not change."""
+    """A host that the run does not change. `blocked`: a finding is the reason, so that the host is
+    neither at the target nor left alone on purpose."""
 
     name: str
     reason: str
+    blocked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,11 @@ class Plan:
     @property
     def groups(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(host.group for host in self.hosts))
+
+    @property
+    def blocked(self) -> bool:
+        """Whether a finding keeps a host out."""
+        return any(each.blocked for each in self.left_out)
 
     def as_dict(self) -> dict[str, Any]:
         return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from gpufleet.upgrade.models import HostView, LeftOut, Limits, Plan, Planned, Wave, names
@@ -9,6 +10,7 @@ from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.shares import hosts_of
 from gpufleet.upgrade.subjects import Subject
 
+_FINDING = re.compile(r"GF\d{3} ")
 SAME = "already at {target}"
 SKIP = "upgrade_skip is set"
 NOTHING_THERE = "it is not installed: gpufleet apply installs it"
@@ -26,6 +28,7 @@ def make_plan(
     unwanted = frozenset(skipped)
     left = {host.name: reason for host in hosts if (reason := _reason(host, unwanted))}
     chosen = [host for host in hosts if host.name not in left]
+    blocked = {host.name for host in hosts if host.name in left and _is_blocked(host, unwanted)}
     total = len(chosen)
     limits = Limits(
         max_unavailable=hosts_of(settings.max_unavailable, total),
@@ -41,7 +44,7 @@ def make_plan(
         hosts=tuple(_planned(host) for host in chosen),
         waves=_waves(chosen, settings, total),
         limits=limits,
-        left_out=tuple(LeftOut(name, reason) for name, reason in left.items()),
+        left_out=tuple(LeftOut(name, why, name in blocked) for name, why in left.items()),
         subject=subject,
     )
 
@@ -57,6 +60,13 @@ def _reason(host: HostView, unwanted: frozenset[str]) -> str:
     if host.refusals:
         return names(host.refusals, 3)
     return "" if host.before else NOTHING_THERE
+
+
+def _is_blocked(host: HostView, unwanted: frozenset[str]) -> bool:
+    """Whether a finding keeps a host from its target; other refusals are settings or a node that
+    another user holds."""
+    wanted = host.name not in unwanted and not host.converged
+    return wanted and any(_FINDING.match(each) for each in host.refusals)
 
 
 def _planned(host: HostView) -> Planned:

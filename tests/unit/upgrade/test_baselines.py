@@ -51,7 +51,7 @@ def test_an_attempt_that_is_resumed_keeps_its_baseline(
     assert finds_xids(run, folder)
 
 
-def test_the_log_begins_anew_with_a_reboot(run: Run, folder: Path, tmp_path: Path) -> None:
+def test_a_reboot_clears_the_log(run: Run, folder: Path, tmp_path: Path) -> None:
     (folder / "health").write_text("gpus 8\nxids 3\nboot another\n")
     host(tmp_path, xids=0)
     owned(folder, "changing", "b")

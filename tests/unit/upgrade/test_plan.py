@@ -76,6 +76,22 @@ def test_who_is_left_out_and_why() -> None:
     assert reasons(plan)["sick"] == "GF052 it is"
 
 
+def test_a_host_that_a_finding_keeps_out_is_blocked() -> None:
+    """Unlike one that has the target, that is skipped, or whose node another user holds."""
+    finding, held = "GF005 Cannot connect", "another user cordoned the node"
+    hosts = [
+        replace(HOST, name="away", target=None, refusals=(finding,)),
+        replace(HOST, name="blocked", refusals=(held, finding)),
+        replace(HOST, name="there", before="580.2.2", loaded="580.2.2", refusals=(finding,)),
+        replace(HOST, name="skipped", refusals=(finding,)),
+        replace(HOST, name="held", refusals=(held,)),
+    ]
+    plan = make_plan(hosts, settings(), skipped=["skipped"])
+    assert [each.name for each in plan.left_out if each.blocked] == ["away", "blocked"]
+    assert plan.blocked
+    assert not make_plan(hosts[2:], settings(), skipped=["skipped"]).blocked
+
+
 def test_packages_alone_are_not_the_target() -> None:
     waits = replace(HOST, before="580.2.2")  # for a reboot
     assert make_plan([waits], settings()).hosts
