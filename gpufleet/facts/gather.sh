@@ -376,13 +376,21 @@ done <<END
 $held
 END
 path=/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint
+groups=
 IFS=$nl
 [ -r "$path" ] && for text in $(grep -oE \
 '"PodUID":"[^"]*","ContainerName":"[^"]*","ResourceName":"nvidia.com/' "$path"); do
 text=${text#*:\"}
 text=${text%%\"*}
 # The checkpoint keeps pods that are gone until the next pod is admitted.
-[ -d "/var/lib/kubelet/pods/$text" ] && say "pod $text"
+[ -d "/var/lib/kubelet/pods/$text" ] || continue
+# A pod that ended keeps its folder until its object is deleted; its control group is removed.
+[ "$groups" ] || groups=-$(find /sys/fs/cgroup -maxdepth 8 -type d -name '*pod*' | tr _ -)
+case $groups in
+*"pod$text"*) ;;
+*kubepods*) continue ;;
+esac
+say "pod $text"
 done
 IFS=$blank
 

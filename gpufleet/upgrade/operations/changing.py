@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.upgrade.findings import NOT_OURS, NOT_PREPARED
 from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations.children import Result
 from gpufleet.upgrade.operations.draining import policy_of
 from gpufleet.upgrade.operations.evictions import Round
-from gpufleet.upgrade.operations.run import Run
+from gpufleet.upgrade.operations.run import Run, passing
 from gpufleet.upgrade.states import Event, State
 
 Versions = Mapping[str, str]  # host -> version of the driver
@@ -28,11 +29,14 @@ def change(run: Run, hosts: Sequence[str]) -> None:
     results = _checked(run, results)
     if run.stopping.is_set():  # the run ends these commands too
         return
-    bad = {name: result for name, result in results.items() if not result.ok}
+    silent = {name for name, found in results.items() if _waits_for_cluster(run, name, found)}
+    bad = {name: found for name, found in results.items() if not found.ok and name not in silent}
     spared = _untouched(run, bad, frozenset(fresh), held)
     if run.stopping.is_set():
         return
     for name, result in results.items():
+        if name in silent:
+            continue
         if name not in spared and not result.reached and _may_come_back(run, name, result):
             continue
         event = Event.CHANGED if result.ok else Event.CHANGE_FAILED
@@ -56,10 +60,28 @@ def restore(run: Run, hosts: Sequence[str]) -> None:
             continue
         if not result.reached and _may_come_back(run, name, result):
             continue
-        if not result.ok and (cluster := run.clusters.get(name)):
-            cluster.leave_behind(name, result.reason)
+        if _waits_for_cluster(run, name, result):
+            continue
         run.write(Event.RESTORED if result.ok else Event.RESTORE_FAILED, name, result.reason)
+        if not result.ok and name in run.clusters:
+            run.unmarked[name] = result.reason
+    mark_left(run)
     run.pause(idle=all(run.progress.states[name] is State.RESTORING for name in hosts))
+
+
+def mark_left(run: Run) -> None:
+    """Say on nodes that they were left behind; later, where their cluster does not answer."""
+    for name, reason in list(run.unmarked.items()):
+        try:
+            run.clusters[name].leave_behind(name, reason)
+        except ClusterProblem as error:
+            run.say_waits(name, f"its node has no mark yet: {passing(error)}")
+        else:
+            del run.unmarked[name]
+
+
+def _waits_for_cluster(run: Run, name: str, result: Result) -> bool:
+    return result.silent and _may_come_back(run, name, result)
 
 
 def _may_come_back(run: Run, name: str, result: Result) -> bool:
@@ -89,12 +111,22 @@ def _cleared(
 
     def clear(name: str) -> Round:
         cluster = run.clusters.get(name)
-        return cluster.clear(name, policy_of(run.settings[name])) if cluster else Round(True)
+        if cluster is None:
+            return Round(True)
+        try:
+            return cluster.clear(name, policy_of(run.settings[name]))
+        except ClusterProblem as error:
+            return Round(reasons=[passing(error)], silent=True)
 
-    def check(name: str) -> str:
+    def check(name: str) -> Result:
         cluster, settings = run.clusters.get(name), run.settings[name]
-        seconds = settings.node_timeout
-        return cluster.check(name, settings.gpu_image, seconds) if cluster else ""
+        if cluster is None:
+            return Result(True)
+        try:
+            problem = cluster.check(name, settings.gpu_image, settings.node_timeout)
+        except ClusterProblem as error:
+            return Result(False, passing(error), silent=True)
+        return Result(not problem, problem)
 
     rounds = run.each(clear, list(versions))
     held = {name: found for name, found in rounds.items() if not found.drained}
@@ -104,13 +136,14 @@ def _cleared(
     if run.stopping.is_set():
         return results, frozenset(held)
     good = [name for name, result in results.items() if result.ok]
-    wrong = {name: problem for name, problem in run.each(check, good).items() if problem}
-    results |= {name: Result(False, problem) for name, problem in wrong.items()}
+    results |= {name: found for name, found in run.each(check, good).items() if not found.ok}
     return results, frozenset(held)
 
 
 def _held(found: Round) -> Result:
     """A node whose pods did not go: by their end it can be changed, unless it is given up."""
+    if found.silent:
+        return Result(False, names(found.reasons), silent=True)
     reason = found.given_up or f"pods do not end: {names(found.reasons)}"
     return Result(False, reason, busy=not found.given_up)
 

@@ -34,6 +34,7 @@ class Result:
     plan: Mapping[str, Any] = field(default_factory=dict)
     busy: bool = False  # others use the GPUs: it may succeed later
     reached: bool = True  # else nothing was done on the host
+    silent: bool = False  # its cluster does not answer: it may succeed later
 
     @property
     def code(self) -> str:

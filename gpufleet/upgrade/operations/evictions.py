@@ -18,10 +18,12 @@ TERMINATING = "being terminated"  # of the API's message about a namespace
 
 @dataclass(slots=True)
 class Round:
-    """What one look at a node found. `given_up`: it cannot be drained."""
+    """What one look at a node found. `given_up`: it cannot be drained; `silent`: its cluster does
+    not answer."""
 
     drained: bool = False
     given_up: str = ""
+    silent: bool = False
     reasons: list[str] = field(default_factory=list)
 
 

@@ -22,7 +22,7 @@ from gpufleet.upgrade.operations.store import Store
 from gpufleet.upgrade.operations.timing import Clock
 from gpufleet.upgrade.progress import Entry, Progress
 from gpufleet.upgrade.settings import UpgradeSettings
-from gpufleet.upgrade.states import Event
+from gpufleet.upgrade.states import Event, State
 
 POLL, LONGEST = 3.0, 30.0  # seconds between two looks at hosts that are waited for
 THREADS = 16
@@ -60,6 +60,9 @@ class Run:
         self.hooks = Hooks()
         self.stopping = threading.Event()
         self.unreturned: dict[str, str] = {}  # host -> why it could not be returned to service
+        # hosts whose nodes are to be marked as left behind; again where a process did it before
+        stuck = [name for name in self.progress.of(State.STUCK) if name in clusters]
+        self.unmarked = {name: self.progress.reasons.get(name, "") for name in stuck}
         self._shown: dict[str, str] = {}  # host -> what it waits for, as last said
         self._pause = POLL
         self._posts = True  # events on nodes
@@ -130,10 +133,14 @@ class Run:
         limit = self.settings[name].wait if seconds is None else seconds
         if self.clock.now() - self.progress.since[name] >= limit:
             return False
+        self.say_waits(name, reason)
+        return True
+
+    def say_waits(self, name: str, reason: str) -> None:
+        """Say once what a host waits for."""
         if self._shown.get(name) != reason:
             self._shown[name] = reason
             self.say(f"{name}: waits: {one_line(reason)}")
-        return True
 
     def pause(self, *, idle: bool) -> None:
         """After a round: wait where nothing has become of any host, longer each time."""

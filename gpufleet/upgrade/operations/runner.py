@@ -12,7 +12,7 @@ from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.decide import AGAIN, UNRETURNED, Act, Around, Decision, Do, End, Wait, decide
 from gpufleet.upgrade.operations.alert_gate import alerts_of
-from gpufleet.upgrade.operations.changing import change, restore
+from gpufleet.upgrade.operations.changing import change, mark_left, restore
 from gpufleet.upgrade.operations.draining import drain, leave
 from gpufleet.upgrade.operations.preparing import prepare, release
 from gpufleet.upgrade.operations.run import Run, passing
@@ -26,6 +26,7 @@ def carry_on(run: Run) -> End:
     """Until the run ends, is paused or interrupted. Raises Stopped where it cannot go on."""
     waited = ""
     while True:
+        mark_left(run)
         decision = _decided(run)
         if isinstance(decision, End):
             if decision.event == UNRETURNED:
@@ -111,7 +112,8 @@ def _let_reboot(run: Run) -> None:
 def give_back(run: Run, hosts: Sequence[str]) -> None:
     """Return hosts to service. Where the command for that fails, the other hosts are finished
     first; a resume tries again, and an abort goes on without it."""
-    said = run.each(lambda name: _returned(run, name), hosts)
+    returned = run.each(lambda name: _returned(run, name), hosts)
+    said = {name: problem for name, problem in returned.items() if problem is not None}
     if run.stopping.is_set() and any(said.values()):  # the run ends these commands too
         said = {name: problem for name, problem in said.items() if not problem}
     aborts = run.store.request == "abort"
@@ -123,6 +125,7 @@ def give_back(run: Run, hosts: Sequence[str]) -> None:
         else:
             run.unreturned[name] = problem
             run.say(f"{name}: upgrade_ready_command: {problem}")
+    run.pause(idle=len(said) < len(hosts))
 
 
 def _unreturned(run: Run) -> Stopped:
@@ -137,10 +140,16 @@ def _unreturned(run: Run) -> Stopped:
     )
 
 
-def _returned(run: Run, name: str) -> str:
+def _returned(run: Run, name: str) -> str | None:
+    """Why the command failed, "" where the host is in service; None while its cluster does not
+    answer."""
     settings = run.settings[name]
     if cluster := run.clusters.get(name):
-        cluster.give_back(name)
+        try:
+            cluster.give_back(name)
+        except ClusterProblem as error:
+            run.say_waits(name, passing(error))
+            return None
     if settings.ready_command is None or not _was_taken(run, name):
         return ""
     return run.hooks.result(settings.ready_command, name, settings.command_timeout)

@@ -16,6 +16,15 @@ def facts(host: FakeHost, shell: tuple[str, ...], *paths: str) -> NodeFacts:
     return parse_node_facts(host.gather(shell, paths))
 
 
+def checkpoint(host: FakeHost, *entries: tuple[str, str]) -> None:
+    """The kubelet's record of devices, as (UID of a pod, resource)."""
+    entry = '{"PodUID":"%s","ContainerName":"c","ResourceName":"%s","DeviceIDs":{}}'
+    host.file(
+        "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint",
+        '{"Data":{"PodDeviceEntries":[' + ",".join(entry % pair for pair in entries) + "]}}",
+    )
+
+
 def test_gpu_processes_and_pods(host: FakeHost, shell: tuple[str, ...]) -> None:
     host.device("/dev/nvidiactl")
     host.file("/proc/812/comm", "my train er\n")
@@ -25,22 +34,14 @@ def test_gpu_processes_and_pods(host: FakeHost, shell: tuple[str, ...]) -> None:
     host.link("/proc/812/fd/4", "/dev/nvidia0")
     host.link("/proc/812/fd/5", "/dev/nvidiactl")
     host.link("/proc/900/fd/1", "/var/log/x")
-    entry = '{"PodUID":"%s","ContainerName":"c","ResourceName":"%s","DeviceIDs":{}}'
-    host.file(
-        "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint",
-        '{"Data":{"PodDeviceEntries":['
-        + ",".join(
-            entry % pair
-            for pair in (
-                ("aa", "nvidia.com/gpu"),
-                ("aa", "nvidia.com/gpu"),
-                ("bb", "nvidia.com/mig-1g.5gb"),
-                ("gone", "nvidia.com/gpu"),
-                ("cc", "intel.com/qat"),
-            )
-        )
-        + "]}}",
+    entries = (
+        ("aa", "nvidia.com/gpu"),
+        ("aa", "nvidia.com/gpu"),
+        ("bb", "nvidia.com/mig-1g.5gb"),
+        ("gone", "nvidia.com/gpu"),
+        ("cc", "intel.com/qat"),
     )
+    checkpoint(host, *entries)
     for pod in ("aa", "bb", "cc"):
         host.file(f"/var/lib/kubelet/pods/{pod}/x", "")
     found = facts(host, shell)
@@ -51,6 +52,34 @@ def test_gpu_processes_and_pods(host: FakeHost, shell: tuple[str, ...]) -> None:
     assert len(process.arguments) <= 80
     assert str(process).endswith("… (812)")
     assert found.gpu_pods == 2
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        "kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod{slice}.slice",
+        "devices/node-a/kubepods/besteffort/pod{uid}",
+        "kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod{slice}.slice",
+    ],
+)
+def test_a_pod_that_ended_uses_no_gpu(host: FakeHost, shell: tuple[str, ...], group: str) -> None:
+    """Its folder stays until its object is deleted, for a Job's pod perhaps for ever."""
+    runs, ended = "0a1b-2c3d", "0a1b-9f9f"
+    checkpoint(host, (runs, "nvidia.com/gpu"), (ended, "nvidia.com/gpu"))
+    for pod in (runs, ended):
+        host.file(f"/var/lib/kubelet/pods/{pod}/x", "")
+    path = group.format(uid=runs, slice=runs.replace("-", "_"))
+    host.file(f"/sys/fs/cgroup/{path}/cgroup.procs", "")
+    assert facts(host, shell).gpu_pods == 1
+
+
+def test_pods_count_where_the_kubelet_keeps_no_control_groups(
+    host: FakeHost, shell: tuple[str, ...]
+) -> None:
+    checkpoint(host, ("0a1b-2c3d", "nvidia.com/gpu"))
+    host.file("/var/lib/kubelet/pods/0a1b-2c3d/x", "")
+    host.file("/sys/fs/cgroup/system.slice/cgroup.procs", "")
+    assert facts(host, shell).gpu_pods == 1
 
 
 def test_many_processes_on_a_gpu_are_counted_to_a_limit(
