@@ -160,8 +160,8 @@ def tainting(node: Node, run: str, *, there: bool, clients: Sequence[str] = ()) 
 
 def leaving_behind(node: Node, run: str, reason: str) -> Patch | None:
     """The merge patch for a node whose roll-back failed: cordoned, tainted, with the reason; None
-    for another node of its name."""
-    if why_not_ours(node, run):
+    for another node of its name, and for one that says so already: a user may be at work on it."""
+    if why_not_ours(node, run) or FAILED in _annotations(node):
         return None
     others = [each for each in _taints(node) if each.get("key") not in (TAINT, FAILED)]
     return {

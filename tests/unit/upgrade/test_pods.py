@@ -189,6 +189,7 @@ def test_a_node_gets_its_earlier_state_back() -> None:
     there = patched(there, tainting(there, RUN, there=False) or {})
     assert mark_of(there)["clients"] == ["ns/plugin"]
     there = patched(there, leaving_behind(there, RUN, "why") or {})
+    assert leaving_behind(there, RUN, "again") is None
     back = patched(there, returning(there, RUN) or {})
     back["spec"].pop("unschedulable", None)
     assert back == before
