@@ -33,6 +33,7 @@ GPUFLEET = [sys.executable, "-c", "from gpufleet.cli import main; main(prog_name
 SECONDS = 600
 MOST = 4  # replicas
 NAMESPACE = "monitoring"
+PROMETHEUS = "kube-prometheus-stack-prometheus:9090"
 OURS = """\
 import runpy
 
@@ -114,6 +115,18 @@ class Site:
     def core(self) -> Any:
         return client.CoreV1Api(self.api)
 
+    def query(self, text: str) -> list[dict[str, Any]]:
+        """Series of Prometheus, through the API server; [] while it does not answer."""
+        path = f"/api/v1/namespaces/{NAMESPACE}/services/{PROMETHEUS}/proxy/api/v1/query"
+        api = self.api
+        query, keys = [("query", text)], ["BearerToken"]
+        words = api.param_serialize("GET", path, query_params=query, auth_settings=keys)
+        answer = api.call_api(*words)
+        if answer.status != 200:
+            return []
+        found: list[dict[str, Any]] = json.loads(answer.read())["data"]["result"]
+        return found
+
     def note(self, text: str) -> None:
         """Print a time, and keep it where the caller's GPUFLEET_TIMES says."""
         print(text)
@@ -174,7 +187,7 @@ def test_every_pod_of_the_stack_runs(site: Site, created: dict[str, Any]) -> Non
     parts = (
         "operator", "prometheus-kube-prometheus-stack-prometheus-0", "alertmanager-kube",
         "node-exporter", "prometheus-adapter", "node-problem-detector", "dcgm-exporter",
-        "nvidia-device-plugin",
+        "nvidia-device-plugin", "kube-state-metrics",
     )  # fmt: skip
     names = " ".join(pod.metadata.name for pod in pods)
     assert [part for part in parts if part not in names] == []
@@ -182,6 +195,21 @@ def test_every_pod_of_the_stack_runs(site: Site, created: dict[str, Any]) -> Non
     assert {name: found["nvidia.com/gpu"] for name, found in nodes.items()} == {
         "ubuntu2404": "4", "debian12": "2",
     }  # fmt: skip
+
+
+def test_the_state_of_nodes_and_daemonsets_is_scraped(site: Site, created: dict[str, Any]) -> None:
+    """What alerts about missing GPUs are made of, with the labels that they select."""
+    labels = 'kube_node_labels{label_nvidia_com_gpu_present="true"}'
+    capacity = 'kube_node_status_capacity{resource="nvidia_com_gpu"}'
+    wanted = 'kube_daemonset_status_desired_number_scheduled{daemonset=~".*device-plugin.*"}'
+
+    def seen() -> dict[str, str]:
+        found = site.query(f"{capacity} and on (node) {labels}")
+        return {each["metric"]["node"]: each["value"][1] for each in found}
+
+    assert wait_until(lambda: len(seen()) == len(HOSTS), SECONDS), seen()
+    assert seen() == {"ubuntu2404": "4", "debian12": "2"}
+    assert [each["value"][1] for each in site.query(wanted)] == ["2"]
 
 
 def test_an_xid_reaches_the_receiver(site: Site, receiver: Receiver) -> None:

@@ -17,7 +17,7 @@ from gpufleet_sandbox.stack.names import EXPORTER, names, packages
 
 PROGRAMS = (
     "prometheus-operator", "prometheus-config-reloader", "prometheus", "prometheus-adapter",
-    "node-problem-detector", "dcgm-exporter",
+    "node-problem-detector", "kube-state-metrics", "dcgm-exporter",
 )  # fmt: skip
 LIBC = ("libc6",)
 COUNTERS = "/etc/dcgm-exporter/default-counters.csv"
@@ -43,6 +43,7 @@ def stack_images(programs: Mapping[str, Path]) -> list[Image]:
     alone = {
         "operator": ("prometheus-operator", "/bin/operator"),
         "reloader": ("prometheus-config-reloader", "/bin/prometheus-config-reloader"),
+        "state": ("kube-state-metrics", "/kube-state-metrics"),
     }
     linked = {
         "prometheus": ("prometheus", "/bin/prometheus"),

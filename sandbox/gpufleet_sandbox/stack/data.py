@@ -1,6 +1,6 @@
 """Settings of monitoring on such a cluster: the tags of what was built.
 
-Without Grafana and kube-state-metrics, of which there is no image; gpufleet labels the nodes.
+Without Grafana, of which there is no image; gpufleet labels the nodes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def monitoring_data() -> dict[str, Any]:
             },
             "prometheus": {"prometheusSpec": {"image": image["prometheus"]}},
             "alertmanager": {"alertmanagerSpec": {"image": image["alertmanager"]}},
-            "kubeStateMetrics": {"enabled": False},
+            "kubeStateMetrics": {"enabled": True},
+            "kube-state-metrics": {"image": image["state"]},
             "prometheus-node-exporter": {"image": image["node-exporter"]},
         },
         "monitoring_exporter_values": {

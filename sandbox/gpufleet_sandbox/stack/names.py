@@ -36,6 +36,7 @@ _PLACES = {
     ),
     "prometheus": ("quay.io", "prometheus/prometheus", "prometheus"),
     "adapter": ("registry.k8s.io", "prometheus-adapter/prometheus-adapter", "prometheus-adapter"),
+    "state": ("registry.k8s.io", "kube-state-metrics/kube-state-metrics", "kube-state-metrics"),
     "detector": (
         "registry.k8s.io", "node-problem-detector/node-problem-detector", "node-problem-detector"
     ),
