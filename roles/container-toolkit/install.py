@@ -64,7 +64,9 @@ def _apply(node: Node, plan: ToolkitPlan) -> None:
         node.settings.host.lock_timeout,
     )
     repository.trust("Trust the toolkit's repository", plan.repository, "toolkit", job.lock_timeout)
-    found = packages.resolve_and_download("Resolve and download the toolkit packages", job)
+    found = packages.resolve_and_download(
+        "Resolve and download the toolkit packages", job, node.prepared
+    )
     packages.install("Install the toolkit packages", job, found)
     plugin = () if job.needed else plan.prerequisites
     packages.hold("Hold the toolkit packages", job, plan.hold, plugin)

@@ -49,7 +49,9 @@ def _apply(node: Node, plan: DriverPlan) -> None:
     repository.trust(
         "Trust NVIDIA's driver repository", plan.repository, "driver", job.lock_timeout
     )
-    found = packages.resolve_and_download("Resolve and download the driver packages", job)
+    found = packages.resolve_and_download(
+        "Resolve and download the driver packages", job, node.prepared
+    )
     files.write("Blacklist other drivers and pin the driver", node.facts, plan.files)
     modules.unload(
         "Unload the old driver's modules",

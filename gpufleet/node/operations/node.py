@@ -47,6 +47,7 @@ class Node:
     record: HostRecord = NO_RECORD  # the current record on the host
     driver: Callable[[], str | None] = lambda: None  # version to load, as far as known
     reboot: str = ""  # why a reboot is needed, once known
+    prepared: bool = False  # an earlier process has fetched lists and packages of this transaction
 
     @property
     def has_work(self) -> bool:

@@ -29,16 +29,17 @@ from gpufleet.packages.transaction import (
 from gpufleet.run.reporting import RunReport
 
 
-def resolve_and_download(sentence: str, job: Job) -> Later[Found]:
+def resolve_and_download(sentence: str, job: Job, prepared: bool = False) -> Later[Found]:
     """Resolve the version of a job and download it; the result has a value after that step, and
-    none if no transaction is needed."""
+    none if no transaction is needed. `prepared`: the host has lists and packages already, and needs
+    no repository."""
     found: Later[Found] = Later()
-    _look_up(sentence, job, found)
+    _look_up(sentence, job, found, prepared)
     return found
 
 
 @operation
-def _look_up(job: Job, found: Later[Found]) -> Commands:
+def _look_up(job: Job, found: Later[Found], prepared: bool) -> Commands:
     """
     Find the version in the repositories, simulate the transaction and download its packages.
 
@@ -46,6 +47,7 @@ def _look_up(job: Job, found: Later[Found]) -> Commands:
 
     + job: the family and its version
     + found: receives the transaction
+    + prepared: the lists were fetched before
     """
     if not job.needed:
         host.noop(f"{job.family.title} is installed")
@@ -53,7 +55,8 @@ def _look_up(job: Job, found: Later[Found]) -> Commands:
     yield wait_for_lock(job.lock_timeout)
     if job.facts.broken:  # an interrupted transaction
         yield script("packages/finish")
-    yield from refresh(job.repository, job.manager)
+    if not prepared:
+        yield from refresh(job.repository, job.manager)
     names = tuple(dict.fromkeys([*job.family.packages, *job.family.installed]))
     chosen = choose_transaction(job.family, read(AvailableVersions, job.manager, names))
     if isinstance(chosen, Finding):

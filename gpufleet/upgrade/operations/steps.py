@@ -167,6 +167,7 @@ def change(settings: UpgradeSettings, install: Install) -> None:
     elif work := gpu_users(node.facts, node.plan):
         RunReport.of(state).block(host, [findings.IN_USE(work=names(work))])
     else:
+        node.prepared = True
         subject_steps.change(settings, node, install)
 
 
