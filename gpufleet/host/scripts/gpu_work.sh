@@ -21,11 +21,17 @@ gpu_work() {
         container=$(grep -soE -m 1 '[0-9a-f]{64}' "/proc/$pid/cgroup" | head -n 1 | cut -c 1-12)
         printf '%s (process %s%s)\n' "$name" "$pid" "${container:+ of container $container}"
     done
+    groups=-$(find /sys/fs/cgroup -maxdepth 8 -type d -name '*pod*' 2>/dev/null | tr _ -)
     grep -soE '"PodUID":"[^"]*","ContainerName":"[^"]*","ResourceName":"nvidia.com/' \
         /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint | cut -d'"' -f 4 | sort -u |
         while read -r pod; do
-            # the checkpoint keeps pods that are gone until the next one is admitted
-            if [ -d "/var/lib/kubelet/pods/$pod" ]; then printf 'pod %s\n' "$pod"; fi
+            # as in facts/gather.sh: the checkpoint and this folder outlive a pod, its control group does not
+            [ -d "/var/lib/kubelet/pods/$pod" ] || continue
+            case $groups in
+                *"pod$pod"*) ;;
+                *kubepods*) continue ;;
+            esac
+            printf 'pod %s\n' "$pod"
         done
 }
 

@@ -35,3 +35,28 @@ def test_an_exporter_without_an_id_yet_hides_no_work(
     words = ["sh", "-c", f"{text}\ngpu_processes"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == found
+
+
+@pytest.mark.parametrize(
+    ("group", "found"),
+    [
+        ("kubepods.slice/kubepods-pod0a1b_2c3d.slice", "pod 0a1b-2c3d"),
+        ("memory/node-a/kubepods/besteffort/pod0a1b-2c3d", "pod 0a1b-2c3d"),
+        ("kubepods/besteffort", ""),  # it ended; its folder stays until its object is deleted
+        ("system.slice", "pod 0a1b-2c3d"),  # the kubelet keeps no control groups
+    ],
+)
+def test_a_pod_that_ended_is_no_work(tmp_path: Path, group: str, found: str) -> None:
+    kubelet = tmp_path / "var/lib/kubelet"
+    (kubelet / "pods/0a1b-2c3d").mkdir(parents=True)
+    (kubelet / "device-plugins").mkdir()
+    entry = '{"PodUID":"0a1b-2c3d","ContainerName":"c","ResourceName":"nvidia.com/gpu"}'
+    (kubelet / "device-plugins/kubelet_internal_checkpoint").write_text(entry)
+    (tmp_path / "sys/fs/cgroup" / group).mkdir(parents=True)
+    text = SCRIPT.read_text()
+    for place in ("/proc/", "/run/", "/var/lib/", "/sys/fs/"):
+        text = text.replace(place, f"{tmp_path}{place}")
+    done = subprocess.run(
+        ["sh", "-c", f"{text}\ngpu_work"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == found
