@@ -13,10 +13,10 @@ from gpufleet.containerd import findings as found
 from gpufleet.containerd.plan import PACKAGED, PLAIN, ContainerdPlan, disables_cri
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
-from gpufleet.facts.files import HOME
+from gpufleet.facts.files import HOME, INCOMING
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.asking import answer, framed
-from gpufleet.host.files import INCOMING, stamp
+from gpufleet.host.files import stamp
 from gpufleet.host.operation import Commands, Later, operation
 from gpufleet.host.reading import read
 from gpufleet.host.shell import command, explain, script, stop, upload

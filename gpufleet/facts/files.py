@@ -16,6 +16,7 @@ from gpufleet.facts.record import NO_RECORD, HostRecord, read_record
 from gpufleet.facts.sections import records
 
 HOME = "/var/lib/gpufleet"
+INCOMING = f"{HOME}/incoming"  # what a run sends to the host, until the step that needs it
 PROVENANCE = f"{HOME}/provenance.json"
 BACKUPS = f"{HOME}/backup"  # folder of what a run replaced
 NOTES = f"{HOME}/runtimes"  # folder of a file for each runtime, as its part of the record

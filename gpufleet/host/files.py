@@ -13,13 +13,11 @@ import click
 from pyinfra import host, state
 
 from gpufleet.core.masks import file_difference
-from gpufleet.facts.files import BACKUPS, HOME
+from gpufleet.facts.files import BACKUPS, HOME, INCOMING
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import command, script, upload
-
-INCOMING = f"{HOME}/incoming"
 
 
 def put(files: Sequence[FileWrite]) -> Commands:

@@ -20,6 +20,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.identity import new_identity
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
+from gpufleet.facts.files import INCOMING
 from gpufleet.facts.model import RUN_LOCK, STEP_LOCK, NodeFacts
 from gpufleet.host import findings
 from gpufleet.host.asking import answer, framed, privileges
@@ -55,7 +56,7 @@ class HostLock:
 
         Raises Stopped if another run holds it, or has held it since `seen` or since this one did.
         """
-        wanted = framed(script("host/hold_host", RUN_LOCK, self.seen, self.text))
+        wanted = framed(script("host/hold_host", RUN_LOCK, self.seen, self.text, INCOMING))
         self._holding = gevent.spawn(_hold, host, wanted, privileges(host))
         while self.held:
             if _content(host) == self.text:

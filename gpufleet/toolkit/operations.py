@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from pyinfra import host
 
-from gpufleet.facts.files import BACKUPS, HOME, NOTES
+from gpufleet.facts.files import BACKUPS, HOME, INCOMING, NOTES
 from gpufleet.facts.model import NodeFacts
-from gpufleet.host.files import INCOMING, show_diff, stamp
+from gpufleet.host.files import show_diff, stamp
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import command, explain, script, upload
 from gpufleet.toolkit.cdi import CdiPlan

@@ -11,9 +11,9 @@ from pyinfra.api import FunctionCommand, Host, State, StringCommand
 from gpufleet.core.private_file import write_private
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.versions import version_tuple
-from gpufleet.facts.files import HOME
+from gpufleet.facts.files import HOME, INCOMING
 from gpufleet.host.asking import framed
-from gpufleet.host.files import INCOMING, stamp
+from gpufleet.host.files import stamp
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import command, explain, script, stop, upload
 from gpufleet.kubernetes.access import administrator, may_replace

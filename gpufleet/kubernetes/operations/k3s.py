@@ -9,8 +9,8 @@ from pyinfra import host, state
 from pyinfra.api import FunctionCommand, Host, State, StringCommand
 
 from gpufleet.core.limits import K3S_FILE
-from gpufleet.facts.files import HOME
-from gpufleet.host.files import INCOMING, stamp
+from gpufleet.facts.files import HOME, INCOMING
+from gpufleet.host.files import stamp
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import command, explain, script, stop, upload
 from gpufleet.kubernetes.access import authorities, leads_elsewhere

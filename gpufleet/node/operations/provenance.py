@@ -13,9 +13,9 @@ from pyinfra import host
 
 from gpufleet import __version__
 from gpufleet.core.node_roles import NODE_ROLES
-from gpufleet.facts.files import BACKUPS, HOME, NOTES
+from gpufleet.facts.files import BACKUPS, HOME, INCOMING, NOTES
 from gpufleet.facts.record import NO_RECORD, SCHEMA, HostRecord, read_record
-from gpufleet.host.files import INCOMING, stamp
+from gpufleet.host.files import stamp
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.reading import read
 from gpufleet.host.shell import command, explain, script, stop, upload

@@ -10,10 +10,10 @@ from pyinfra import host
 from gpufleet.core import limits
 from gpufleet.core.findings import Finding
 from gpufleet.core.openpgp import Certificate, OpenPgpError, certificate, keyring_fingerprints
-from gpufleet.facts.files import HOME
+from gpufleet.facts.files import HOME, INCOMING
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.host.files import INCOMING, put, show_diff, stamp
+from gpufleet.host.files import put, show_diff, stamp
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.reading import read
 from gpufleet.host.shell import command, explain, script, stop, upload

@@ -29,16 +29,21 @@ HOLDER = SCRIPT.with_name("host_holder.sh")
     ],
 )
 def test_it_is_acquired_if_unused_since(inside: str, said: str, tmp_path: Path) -> None:
-    lock = tmp_path / "lock"
+    """What a run that was killed had sent is removed; what this one sends, and others, is not."""
+    lock, incoming = tmp_path / "lock", tmp_path / "incoming"
     lock.write_text(f"{inside}\n")
+    incoming.mkdir()
+    (incoming / "20261125T085348.813588Z-32503.yaml").write_text("token: abcdef.0123456789abcdef")
     with subprocess.Popen(
-        ["sh", SCRIPT, lock, "alice [1]", "carol [3]"], stdout=subprocess.PIPE, text=True
+        ["sh", SCRIPT, lock, "alice [1]", "carol [3]", incoming], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout
         line = process.stdout.readline()
         process.kill()
     assert line == f"{said}\n"
     assert lock.read_text().strip() == ("carol [3]" if said == "." else inside)
+    assert incoming.is_dir()
+    assert bool(list(incoming.iterdir())) is (inside != "alice [1]")
 
 
 @contextmanager
