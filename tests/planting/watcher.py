@@ -2,7 +2,7 @@
 
     python watcher.py < PATTERNS      (JSON: text that reveals a secret -> its name)
 
-Prints `ready`, and on SIGTERM a line for every secret found and the number of checked processes.
+Prints `ready`, a line for every secret found, and on SIGTERM the number of checked processes.
 It checks every exec that the kernel reports; without permission for that it polls /proc. It sees
 what a user sees who is neither root nor the process' owner.
 """
@@ -41,9 +41,10 @@ def main() -> None:
             break
         if pid:
             checked += 1
-            seen |= set(secrets_of(pid, patterns))
-    for name, place, words in sorted(seen):
-        print(json.dumps([name, place, words]))
+            new = set(secrets_of(pid, patterns)) - seen
+            seen |= new
+            for found in sorted(new):
+                print(json.dumps(found), flush=True)
     print(json.dumps(checked), flush=True)
 
 

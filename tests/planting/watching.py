@@ -9,11 +9,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Timer
+from typing import Any
 
 import pytest
 
 from tests.planting.marks import Marks, shown
 
+LONGEST = 300  # seconds until the control process is found
 LARGEST = 4_000_000  # bytes; larger files are skipped
 OURS = Path(__file__).parents[2]
 NAMES = ("gpufleet", "pyinfra", "gfv")  # prefixes of a run's temporary files
@@ -31,7 +34,7 @@ class Seen:
 def watching(patterns: Mapping[str, str]) -> Iterator[Seen]:
     """Watch all processes during the `with` block; the result is complete at its end.
 
-    A control process reveals a secret at the end, which must be found.
+    A control process reveals a secret at the end, and ends once it is found.
     """
     seen, own = Seen(), Marks("watcher")
     known = {**patterns, own["control"]: "control"}
@@ -48,15 +51,31 @@ def watching(patterns: Mapping[str, str]) -> Iterator[Seen]:
         process.stdin.write(json.dumps(known))
         process.stdin.close()
         assert process.stdout.readline() == "ready\n"
+        secrets: list[Any] = []
         try:
             yield seen
-            subprocess.run(["sh", "-c", "sleep 0.2; exit", own["control"]], check=True)
+            secrets = _until_control(process, own["control"])
         finally:
             process.terminate()
-            *secrets, processes = (json.loads(line) for line in process.stdout)
-    assert [words for name, _, words in secrets if name == "control"], "nothing was watched"
+            *rest, processes = (json.loads(line) for line in process.stdout)
+    secrets += rest
     seen.secrets = [each for each in secrets if each[0] != "control"]
     seen.processes = processes
+
+
+def _until_control(watcher: subprocess.Popen[str], secret: str) -> list[Any]:
+    """What the watcher found until it found the control process, which stays until then."""
+    assert watcher.stdout
+    secrets: list[Any] = []
+    late = Timer(LONGEST, watcher.kill)
+    late.start()
+    with subprocess.Popen(["sh", "-c", "read -r _; exit", secret], stdin=subprocess.PIPE):
+        for line in watcher.stdout:
+            secrets.append(json.loads(line))
+            if secrets[-1][0] == "control":
+                late.cancel()
+                return secrets
+    raise AssertionError("nothing was watched")
 
 
 def home_apart(folder: Path, patch: pytest.MonkeyPatch) -> Path:
