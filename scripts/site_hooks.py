@@ -120,6 +120,8 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         path = target_of(source, match[2])
         if path is None or uri in LISTS.values():
             return match[0]
+        if page_of(path) is None and (ROOT / path).is_dir():  # the site has no page of it
+            return match[1].removeprefix("[").removesuffix("](")
         fragment = match[2].partition("#")[1] + match[2].partition("#")[2]
         place = page_of(path) or (f"{FILES}/{path}" if (ROOT / path).is_file() else path)
         return (
