@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -14,11 +15,13 @@ from gpufleet.verify.cluster import COUNT, MONITORS, PROMETHEUSES, RESOURCE, Clu
 from gpufleet.verify.findings import clusters as kinds
 from gpufleet.verify.findings.hosts import SETTINGS
 from gpufleet.verify.releases import SPACES, deployed, wrong_versions
+from gpufleet.verify.scraping import absent, are_new, targets
 
 PLUGIN, EXPORTER = "k8s-device-plugin", "dcgm-exporter"
 POLICIES = ("nvidia.com", "v1", "clusterpolicies")
 VECTOR_ADD = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0"
 POD_SECONDS = 120
+TARGET_SECONDS = 180  # until a new pod is a target
 TOLERATION = {"key": RESOURCE, "operator": "Exists", "effect": "NoSchedule"}
 
 
@@ -187,16 +190,18 @@ def _selects(spec: dict[str, Any], labels: dict[str, str]) -> bool:
 
 
 def test_prometheus_scrapes_the_exporter(cluster: Cluster) -> None:
-    """Every exporter pod is a target of Prometheus, and is up."""
-    answer = cluster.need_series("up")
-    up = {
-        series["metric"].get("pod") or series["metric"]["instance"]: series["value"][1]
-        for series in answer
-        if EXPORTER in " ".join(series["metric"].values())
-    }
-    pods = [pod.metadata.name for pod in cluster.pods_with(EXPORTER)]
+    """Every exporter pod is a target of Prometheus, and is up; a new one becomes a target soon."""
+    pods = cluster.pods_with(EXPORTER)
+    end = time.monotonic() + TARGET_SECONDS
+    while True:
+        up = targets(cluster.need_series("up"), EXPORTER)
+        missed = absent(up, pods)
+        late = time.monotonic() > end or not are_new(missed, datetime.now(timezone.utc))
+        if not missed or late:
+            break
+        time.sleep(1)
     wrong = [name for name, value in up.items() if value != "1"]
-    wrong += [f"{name} is no target" for name in pods if name not in up]
+    wrong += [f"{pod.metadata.name} is no target" for pod in missed]
     found = f"{len(up)} targets, not up: {', '.join(wrong) or 'none'}"
     cluster.expect(bool(up) and not wrong, kinds.NOT_SCRAPED, "exporters that are up", found)
 

@@ -1,0 +1,40 @@
+"""Targets of a Prometheus beside the pods that ought to be scraped. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+# A ServiceMonitor reaches Prometheus minutes after its pod: the operator writes the configuration,
+# the kubelet updates the mounted Secret, the reloader sees it, the first scrape follows.
+# Source: https://kubernetes.io/docs/concepts/configuration/secret/#mounted-secrets-are-updated-automatically
+NEW = timedelta(minutes=3)
+
+
+def targets(series: Iterable[Mapping[str, Any]], word: str) -> dict[str, str]:
+    """Pod, or address, -> value of `up`, of the targets with `word` in a label."""
+    return {
+        each["metric"].get("pod") or each["metric"]["instance"]: each["value"][1]
+        for each in series
+        if word in " ".join(each["metric"].values())
+    }
+
+
+def absent(up: Mapping[str, str], pods: Iterable[Any]) -> list[Any]:
+    """The pods that are no target."""
+    return [pod for pod in pods if pod.metadata.name not in up]
+
+
+def are_new(pods: Iterable[Any], now: datetime) -> bool:
+    """Whether all of these pods became Ready a short time ago, so that they may be targets soon."""
+    return all(now - _ready_since(pod, now) < NEW for pod in pods)
+
+
+def _ready_since(pod: Any, now: datetime) -> datetime:
+    """When a pod became Ready; `now` where it does not say."""
+    for condition in pod.status.conditions or ():
+        if condition.type == "Ready" and condition.last_transition_time:
+            since: datetime = condition.last_transition_time
+            return since
+    return now

@@ -1,0 +1,47 @@
+"""Exporters that are no target of Prometheus: new ones are waited for."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpufleet.verify.scraping import absent, are_new, targets
+
+NOW = datetime(2026, 11, 25, 12, tzinfo=timezone.utc)
+
+
+def pod(name: str, seconds: int | None) -> Any:
+    """A pod that became Ready some seconds ago; None: it does not say when."""
+    since = None if seconds is None else NOW - timedelta(seconds=seconds)
+    ready = SimpleNamespace(type="Ready", last_transition_time=since)
+    status = SimpleNamespace(conditions=[ready])
+    return SimpleNamespace(metadata=SimpleNamespace(name=name), status=status)
+
+
+def test_targets_are_those_of_the_exporter() -> None:
+    series = [
+        {"metric": {"job": "dcgm-exporter", "pod": "a", "instance": "i"}, "value": [0, "1"]},
+        {"metric": {"job": "dcgm-exporter", "instance": "10.0.0.1:9400"}, "value": [0, "0"]},
+        {"metric": {"job": "kubelet", "instance": "10.0.0.1:10250"}, "value": [0, "1"]},
+    ]
+    up = targets(series, "dcgm-exporter")
+    assert up == {"a": "1", "10.0.0.1:9400": "0"}
+    assert [each.metadata.name for each in absent(up, [pod("a", 5), pod("b", 5)])] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("ages", "new"),
+    [
+        ((5,), True),
+        ((None,), True),
+        ((5, 170), True),
+        ((190,), False),
+        ((5, 190), False),
+        ((), True),
+    ],
+)
+def test_pods_are_waited_for_while_all_are_new(ages: tuple[int | None, ...], new: bool) -> None:
+    assert are_new([pod(str(age), age) for age in ages], NOW) is new
