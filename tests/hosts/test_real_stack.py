@@ -201,7 +201,7 @@ def test_the_state_of_nodes_and_daemonsets_is_scraped(site: Site, created: dict[
     """What alerts about missing GPUs are made of, with the labels that they select."""
     labels = 'kube_node_labels{label_nvidia_com_gpu_present="true"}'
     capacity = 'kube_node_status_capacity{resource="nvidia_com_gpu"}'
-    wanted = 'kube_daemonset_status_desired_number_scheduled{daemonset=~".*device-plugin.*"}'
+    wanted = 'kube_daemonset_status_desired_number_scheduled{daemonset="nvidia-device-plugin"}'
 
     def seen() -> dict[str, str]:
         found = site.query(f"{capacity} and on (node) {labels}")
