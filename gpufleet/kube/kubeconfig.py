@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # at run time imported when it is needed: it takes a quarter 
 DEFAULT = "~/.kube/config"
 KINDS = {"clusters": "cluster", "contexts": "context", "users": "user"}
 FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+CONNECTIONS = 32  # that are kept open to a cluster: each one more begins with TLS
 IMPERSONATION = ("as", "as-uid", "as-groups", "as-user-extra")
 
 
@@ -224,6 +225,7 @@ def open_client(kubeconfig: Kubeconfig) -> ApiClient:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise KubeconfigError(reason) from error
     settings.retries = False  # retries of urllib3 print a warning each, and wait
+    settings.connection_pool_maxsize = CONNECTIONS
     client = ApiClient(settings)
     bound_answers(client.rest_client)
     _act_as(client, impersonation(kubeconfig.user))

@@ -92,18 +92,17 @@ class Seen:
 def view_of(seen: Seen, run: str, place: str, subject: Subject = "driver") -> HostView:
     """The host for the plan of a run. `run`: its name, "" for a new one; `place`: the value of the
     key of upgrade_wave_by; `subject`: what the run changes."""
-    facts = seen.facts
+    facts, plan = seen.facts, seen.planned()
     view = HostView(
         name=seen.name,
         model=_model(seen),
         distribution=code_of(facts.os, seen.catalog.distributions),
         kernel=facts.kernel.release,
-        work=work_on(seen),
+        work=gpu_users(facts, plan),
         place=place,
         kubelet=facts.kubelet,
         machine=facts.machine_id,
     )
-    plan = seen.planned()
     if not facts.gpus:
         return replace(view, refusals=("no GPU",))
     there = _versions(seen, plan, subject)

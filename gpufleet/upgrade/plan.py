@@ -83,9 +83,10 @@ def _waves(hosts: Sequence[HostView], settings: UpgradeSettings, total: int) -> 
         seen[host.group] = seen.get(host.group, 0) + 1
         if seen[host.group] <= settings.canaries:
             canaries.append(host.name)
+    first = frozenset(canaries)
     rest: dict[str, list[str]] = {}
     for host in hosts:
-        if host.name not in canaries:
+        if host.name not in first:
             rest.setdefault(host.place, []).append(host.name)
     size = hosts_of(settings.wave, total)
     waves = [Wave(tuple(canaries), canary=True)] if canaries else []

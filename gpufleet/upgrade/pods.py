@@ -126,6 +126,19 @@ def owner_name(pod: Pod) -> str:
     return one_line(f"{pod['metadata'].get('namespace', '')}/{names[0] if names else ''}")
 
 
+def owner_id(pod: Pod) -> str:
+    """The uid of a pod's controller; its own without one."""
+    owners = pod["metadata"].get("ownerReferences") or ()
+    found = [str(owner.get("uid")) for owner in owners if owner.get("controller")]
+    return found[0] if found else str(pod["metadata"].get("uid"))
+
+
+def is_pod_ready(pod: Pod) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
+    return ready and not pod["metadata"].get("deletionTimestamp")
+
+
 def name_of(pod: Pod) -> str:
     return one_line(f"{pod['metadata'].get('namespace', '')}/{pod['metadata']['name']}")
 

@@ -61,7 +61,7 @@ def deployed(simulated: Cluster, namespace: str, node: str, kind: str = "deploym
 
 
 def drained(nodes: ClusterNodes, rounds: list[Round]) -> bool:
-    rounds.append(nodes.drain(HOST, Policy()))
+    rounds.append(nodes.drain({HOST: Policy()})[HOST])
     return rounds[-1].drained
 
 
@@ -103,7 +103,7 @@ def test_a_budget_is_kept_and_named(
 
     def named() -> bool:
         nonlocal found
-        found = nodes.drain(HOST, Policy())
+        found = nodes.drain({HOST: Policy()})[HOST]
         return any("serve needs 1 healthy pods" in reason for reason in found.reasons)
 
     assert wait_until(named, SECONDS), found
@@ -133,10 +133,10 @@ def test_a_node_that_another_user_uncordons_is_given_up(
     simulated: Cluster, namespace: str, node: str, nodes: ClusterNodes
 ) -> None:
     deployed(simulated, namespace, node)
-    assert not nodes.drain(HOST, Policy()).given_up
+    assert not nodes.drain({HOST: Policy()})[HOST].given_up
     core: Any = client.CoreV1Api(simulated.api)
     core.patch_node(node, {"spec": {"unschedulable": False}})
-    assert "uncordoned" in nodes.drain(HOST, Policy()).given_up
+    assert "uncordoned" in nodes.drain({HOST: Policy()})[HOST].given_up
     nodes.give_back(HOST)
     assert "gpufleet/upgrade" not in (core.read_node(node).metadata.annotations or {})
 

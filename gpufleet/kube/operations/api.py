@@ -116,10 +116,12 @@ class ClusterApi:
         path: str,
         accept: str = "application/json",
         allowance: Allowance | None = None,
+        keep: Callable[[Any], bool] = lambda item: True,
         /,
         **query: str,
     ) -> list[Any]:
-        """The items of a list, page by page. `allowance`: of this list and others together."""
+        """The items of a list, page by page. `allowance`: of this list and others together; `keep`:
+        whether an item is wanted: the others of a page are dropped before the next one is read."""
         items: list[Any] = []
         allowance = allowance or all_lists()
         more: dict[str, str] = {"limit": str(PAGE)}
@@ -131,7 +133,7 @@ class ClusterApi:
                     raise
                 items, more = [], {}  # the continue token expired: list without pages
                 continue
-            items += answer.get("items") or []
+            items += filter(keep, answer.get("items") or ())
             token = (answer.get("metadata") or {}).get("continue")
             if not token:
                 return items

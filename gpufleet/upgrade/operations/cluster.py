@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from gpufleet.kube.findings import LEASE_LOST
@@ -26,12 +27,13 @@ from gpufleet.upgrade.nodes import (
 from gpufleet.upgrade.operations.evictions import CONFLICT, MISSING, Evictions, Round, this_pod
 from gpufleet.upgrade.operations.gpu_pod import POLL, refusal, run_pod
 from gpufleet.upgrade.operations.kured_lock import KuredLock
+from gpufleet.upgrade.operations.listing import AT_ONCE, nodes_of, of_node, pods_of
 from gpufleet.upgrade.pods import (
     Leaving,
-    Pod,
     Policy,
     gpu_of,
     gpus_of,
+    is_pod_ready,
     less,
     name_of,
     owner_name,
@@ -55,34 +57,68 @@ class ClusterNodes:
         """`nodes`: host -> name of its node; `others`: nodes of hosts that the run leaves out, and
         that were Ready when it was planned."""
         self.api, self.run, self.nodes, self.others = api, run, nodes, others
-        self.evictions = Evictions(api)
+        self.evictions = Evictions(api, lambda: self.stopping.is_set())
         self.kured = KuredLock(api, run)
+        self._size = 0  # of the cluster, in nodes, once it is known
         self.stopping = threading.Event()  # of the run: it waits for nothing any more
 
-    def drain(self, host: str, policy: Policy) -> Round:
-        """One round: cordon the node, evict pods; last let the clients of DaemonSets go."""
-        name = self.nodes[host]
-        node = self._node(name)
-        if reason := why_not_begun(node, self.run):
-            return Round(given_up=reason)
-        leaving = sort_pods(self._pods(name), policy)
-        if stays := [pod for pod in leaving.clients if tolerates(pod, TAINT)]:
-            return Round(given_up=f"DaemonSet of {name_of(stays[0])} tolerates every taint: it "
-                         "would use the GPUs during the change")  # fmt: skip
-        if why_not_ours(node, self.run):
-            if reason := self._cordoned(name):
-                return Round(given_up=reason)
-            leaving = sort_pods(self._pods(name), policy)  # some came before it was cordoned
-        if leaving.empty:
-            return Round(drained=self._clients_left(name, leaving))
-        return self.evictions.evict(leaving)
+    def drain(self, policies: Mapping[str, Policy]) -> dict[str, Round]:
+        """One round with several hosts: cordon their nodes, evict pods; last let the clients of
+        DaemonSets go. What is wrong with one node is the reason of that one."""
+        found, fresh = self._looked_at(policies)
+        leaving = self._leaving(policies, [host for host in policies if host not in found])
+        found |= {host: Round(given_up=why) for host in leaving if (why := _stays(leaving[host]))}
+        begun = self._each(self._cordoned, [host for host in fresh if host not in found])
+        found |= {host: each for host, each in begun.items() if each.given_up or each.reasons}
+        late = [host for host in begun if host not in found]  # some came before it was cordoned
+        leaving |= self._leaving(policies, late)
+        empty = [host for host in leaving if leaving[host].empty and host not in found]
+        found |= self._each(lambda host: self._emptied(host, leaving[host]), empty)
+        left = {host: each for host, each in leaving.items() if host not in found}
+        return found | self.evictions.evict(left)
+
+    def _looked_at(self, hosts: Collection[str]) -> tuple[dict[str, Round], list[str]]:
+        """The hosts whose nodes cannot be drained, and those whose nodes are to be cordoned."""
+        there = nodes_of(self.api, [self.nodes[host] for host in hosts], self._size)
+        found, fresh = dict[str, Round](), list[str]()
+        for host in hosts:
+            node = there.get(self.nodes[host])
+            if node is None:
+                found[host] = Round(reasons=[why_not_ours(node, self.run)])
+            elif reason := why_not_begun(node, self.run):
+                found[host] = Round(given_up=reason)
+            elif why_not_ours(node, self.run):
+                fresh.append(host)
+        return found, fresh
+
+    def _leaving(self, policies: Mapping[str, Policy], hosts: Sequence[str]) -> dict[str, Leaving]:
+        """The pods of the hosts' nodes, sorted."""
+        pods = pods_of(self.api, [self.nodes[host] for host in hosts], self._size)
+        return {host: sort_pods(pods[self.nodes[host]], policies[host]) for host in hosts}
+
+    def _emptied(self, host: str, leaving: Leaving) -> Round:
+        return Round(drained=self._clients_left(self.nodes[host], leaving))
+
+    def _each(self, call: Callable[[str], Round], hosts: Sequence[str]) -> dict[str, Round]:
+        """Call a function for each host, side by side; a refusal of the API is its reason."""
+
+        def one(host: str) -> Round:
+            try:
+                return call(host)
+            except ApiError as error:
+                return Round(reasons=[str(error)])
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return dict(zip(hosts, pool.map(one, hosts), strict=True))
 
     def away(self) -> list[str]:
         """Nodes that are not Ready any more, though the run has not taken them out of service."""
         ours = {*self.nodes.values(), *self.others}
+        listed = self.api.list("/api/v1/nodes")
+        self._size = len(listed)
         return [
             node["metadata"]["name"]
-            for node in self.api.list("/api/v1/nodes")
+            for node in listed
             if node["metadata"]["name"] in ours
             and not is_ready(node)
             and mark_of(node).get("run") != self.run
@@ -100,7 +136,7 @@ class ClusterNodes:
         while True:
             if reason := why_not_ours(self.api.find(f"/api/v1/nodes/{name}"), self.run):
                 return Round(given_up=reason)
-            leaving = sort_pods(self._pods(name), policy)
+            leaving = sort_pods(of_node(self.api, name), policy)
             if leaving.empty and self._clients_left(name, leaving):
                 return Round(drained=True)
             if time.monotonic() > ends or self.stopping.wait(POLL):
@@ -147,8 +183,9 @@ class ClusterNodes:
         if body:
             self.api.create(f"/api/v1/namespaces/{EVENTS}/events", body)
 
-    def _cordoned(self, name: str) -> str:
-        """Cordon a node, unless others were faster: "" or what they did."""
+    def _cordoned(self, host: str) -> Round:
+        """Cordon a node, unless others were faster: it is given up, then."""
+        name = self.nodes[host]
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
         def patch(found: Mapping[str, Any]) -> Any:
@@ -157,7 +194,7 @@ class ClusterNodes:
             return cordoning(found, self.run, since, gpus_of(found))
 
         self._patch(name, patch)
-        return why_not_begun(self._node(name), self.run)
+        return Round(given_up=why_not_begun(self._node(name), self.run))
 
     def _clients_left(self, name: str, leaving: Leaving) -> bool:
         """Whether none of the clients is on the node any more; else they are on their way."""
@@ -183,7 +220,7 @@ class ClusterNodes:
         mark = mark_of(node)
         if not is_ready(node):
             return "the node is not Ready"
-        ready = {owner_name(pod) for pod in self._pods(name) if _is_ready(pod)}
+        ready = {owner_name(pod) for pod in of_node(self.api, name) if is_pod_ready(pod)}
         lacking = [owner for owner in mark.get("clients") or () if owner not in ready]
         if lacking:
             return f"pods that are not Ready on the node: {', '.join(lacking)}"
@@ -192,9 +229,6 @@ class ClusterNodes:
 
     def _node(self, name: str) -> dict[str, Any]:
         return self.api.get(f"/api/v1/nodes/{name}")
-
-    def _pods(self, name: str) -> list[Any]:
-        return self.api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={name}")
 
     def _patch(self, name: str, make: Callable[[Mapping[str, Any]], Any]) -> None:
         """Write the patch of what the node is now; again where others were faster."""
@@ -210,6 +244,16 @@ class ClusterNodes:
                     raise
 
 
+def _stays(leaving: Leaving) -> str:
+    """The client that would use the GPUs during the change; "" if there is none."""
+    if stays := [pod for pod in leaving.clients if tolerates(pod, TAINT)]:
+        return (
+            f"DaemonSet of {name_of(stays[0])} tolerates every taint: it would use the GPUs "
+            "during the change"
+        )
+    return ""
+
+
 def operator_owns_driver(api: ClusterApi) -> bool:
     """Whether a GPU Operator installs the drivers of a cluster."""
     try:
@@ -220,9 +264,3 @@ def operator_owns_driver(api: ClusterApi) -> bool:
         return False
     wanted = [((each.get("spec") or {}).get("driver") or {}).get("enabled") for each in found]
     return any(each is not False for each in wanted)
-
-
-def _is_ready(pod: Pod) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
-    return ready and not pod["metadata"].get("deletionTimestamp")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations.children import Result
+from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.evictions import Round
 from gpufleet.upgrade.operations.hooks import STAYS
 from gpufleet.upgrade.operations.run import Run
@@ -37,13 +38,14 @@ def drain(run: Run, hosts: Sequence[str]) -> None:
         if run.progress.states[name] is State.READY:
             run.write(Event.DRAIN_BEGAN, name)
     out = [name for name in hosts if is_out(run, name)]
-    ready = _evicted(run, out)
+    ready, moving = _evicted(run, out)
     seen = run.step("look", run.targets(ready))
     if run.stopping.is_set():
         return
     for name in ready:
         _judge(run, name, seen[name])
-    run.pause(idle=all(run.progress.states[name] is State.DRAINING for name in hosts))
+    idle = all(run.progress.states[name] is State.DRAINING for name in hosts)
+    run.pause(idle=idle, moving=moving)
 
 
 def is_out(run: Run, name: str) -> bool:
@@ -80,27 +82,33 @@ def _started(run: Run, name: str, command: str) -> bool:
     return True
 
 
-def _evicted(run: Run, hosts: Sequence[str]) -> list[str]:
-    """Those of the hosts that no pod uses any more, or that are no nodes."""
+def _evicted(run: Run, hosts: Sequence[str]) -> tuple[list[str], bool]:
+    """Those of the hosts that no pod uses any more, or that are no nodes; and whether pods were
+    evicted."""
+    found = {name: Round(drained=True) for name in hosts if name not in run.clusters}
+    by_cluster: dict[ClusterNodes, dict[str, Policy]] = {}
+    for name in hosts:
+        if name in run.clusters:
+            policies = by_cluster.setdefault(run.clusters[name], {})
+            policies[name] = policy_of(run.settings[name])
 
-    def one(name: str) -> Round:
-        cluster = run.clusters.get(name)
-        if cluster is None:
-            return Round(drained=True)
+    def one(cluster: ClusterNodes) -> dict[str, Round]:
         try:
-            return cluster.drain(name, policy_of(run.settings[name]))
+            return cluster.drain(by_cluster[cluster])
         except Stopped as error:
-            return Round(reasons=[text_of(error)])
+            return {name: Round(reasons=[text_of(error)]) for name in by_cluster[cluster]}
 
+    for rounds in run.each(one, list(by_cluster)).values():
+        found |= rounds
     ready = []
-    for name, found in run.each(one, hosts).items():
-        if found.given_up:
-            run.write(Event.NOT_DRAINED, name, found.given_up)
-        elif found.drained:
+    for name in hosts:
+        if found[name].given_up:
+            run.write(Event.NOT_DRAINED, name, found[name].given_up)
+        elif found[name].drained:
             ready.append(name)
         else:
-            _waited(run, name, names(found.reasons, 3) or "pods are ending")
-    return ready
+            _waited(run, name, names(found[name].reasons, 3) or "pods are ending")
+    return ready, any(each.evicted for each in found.values())
 
 
 def _judge(run: Run, name: str, seen: Result) -> None:

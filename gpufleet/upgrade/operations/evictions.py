@@ -1,17 +1,22 @@
-"""Pods of a node that leave it by the Eviction API, which keeps PodDisruptionBudgets."""
+"""Pods that leave their nodes by the Eviction API, which keeps PodDisruptionBudgets."""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain, zip_longest
 from typing import Any
 
 from gpufleet.core.visible import one_line
+from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError, ClusterApi
-from gpufleet.upgrade.pods import Leaving, Pod, name_of, unplaced
+from gpufleet.upgrade.pods import Leaving, Pod, is_pod_ready, name_of, owner_id, unplaced
 
-FIRST, LONGEST = 2.0, 60.0  # seconds between two attempts to evict a pod that a budget protects
+AT_ONCE = 16  # requests for evictions that a cluster is sent side by side
+FIRST, LONGEST = 2.0, 60.0  # seconds between two attempts to evict pods that a budget protects
 MISSING, CONFLICT, LATER = 404, 409, 429
 TERMINATING = "being terminated"  # of the API's message about a namespace
 
@@ -19,50 +24,93 @@ TERMINATING = "being terminated"  # of the API's message about a namespace
 @dataclass(slots=True)
 class Round:
     """What one look at a node found. `given_up`: it cannot be drained; `silent`: its cluster does
-    not answer."""
+    not answer; `evicted`: how many of its pods are on their way since."""
 
     drained: bool = False
     given_up: str = ""
     silent: bool = False
+    evicted: int = 0
     reasons: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class _Later:
-    """A pod whose eviction was refused: when it is tried again."""
+class _Turn:
+    """Pods of one controller, which the same budget protects: when they are tried again."""
 
     at: float = 0.0
     pause: float = FIRST
     reason: str = ""
+    refused: bool = False  # in this round
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """A pod that it is time for, and its node."""
+
+    node: str
+    pod: Pod
+    turn: _Turn
 
 
 class Evictions:
-    """Of the pods of one cluster; used by several threads, one for each node at a time."""
+    """Of the pods of one cluster, one round at a time."""
 
-    def __init__(self, api: ClusterApi) -> None:
-        self.api = api
-        self._later: dict[str, _Later] = {}
+    def __init__(self, api: ClusterApi, is_over: Callable[[], bool]) -> None:
+        """`is_over`: whether nothing more is to be evicted, because the run is ended."""
+        self.api, self._is_over = api, is_over
+        self._turns: dict[str, _Turn] = {}
         self._policy = ""
+        self._guard = threading.Lock()
 
-    def evict(self, leaving: Leaving) -> Round:
-        """One round: those that it is time for."""
-        found = Round(reasons=[f"{pod}: {why}" for pod, why in leaving.waited.items()])
-        found.reasons += [f"{pod}: it is ending" for pod in leaving.going]
-        for pod in leaving.evict:
-            later = self._later.setdefault(str(pod["metadata"].get("uid")), _Later())
-            if time.monotonic() >= later.at:
-                found.given_up = found.given_up or self._evict(pod, later)
-            if later.reason:
-                found.reasons.append(f"{name_of(pod)}: {later.reason}")
+    def evict(self, leaving: Mapping[str, Leaving]) -> dict[str, Round]:
+        """One round: those pods of these nodes that it is time for. Pods of different controllers
+        alternate, and after a refusal no other pod of the same one is tried. Raises
+        ClusterProblem."""
+        found = {node: Round(reasons=_standing(each)) for node, each in leaving.items()}
+        due = self._due(leaving)
+        if due and not self._policy:  # Kubernetes has policy/v1 from 1.22 on
+            self._policy = "policy/v1" if self.api.find("/apis/policy/v1") else "policy/v1beta1"
+        hints, failed = _Hints(self.api), list[ClusterProblem]()
+
+        def one(each: _Due) -> str:
+            """Why the pod stays for now, or ""."""
+            if self._is_over() or failed or found[each.node].given_up:
+                return ""
+            try:
+                return each.turn.reason if each.turn.refused else self._evict(each, found, hints)
+            except ClusterProblem as error:  # the others would wait for the same
+                failed.append(error)
+                return ""
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            stays = dict(zip(map(_key, due), pool.map(one, due), strict=True))
+        if failed:
+            raise failed[0]
+        for node, each in leaving.items():
+            for pod in each.evict:
+                reason = stays.get(id(pod), self._turns[owner_id(pod)].reason)
+                found[node].reasons += [f"{name_of(pod)}: {reason}"] if reason else []
         return found
 
-    def _evict(self, pod: Pod, later: _Later) -> str:
-        """Ask for one eviction; why it will never be allowed, or ""."""
-        metadata = pod["metadata"]
+    def _due(self, leaving: Mapping[str, Leaving]) -> list[_Due]:
+        """The pods that are tried in this round, one of each controller after the other; of each
+        those first that are not Ready, which it does without already."""
+        now = time.monotonic()
+        by_owner: dict[str, list[_Due]] = {}
+        for node, each in leaving.items():
+            for pod in sorted(each.evict, key=is_pod_ready):
+                turn = self._turns.setdefault(owner_id(pod), _Turn())
+                if now >= turn.at:
+                    turn.refused = False
+                    by_owner.setdefault(owner_id(pod), []).append(_Due(node, pod, turn))
+        return [each for each in chain(*zip_longest(*by_owner.values())) if each]
+
+    def _evict(self, due: _Due, found: Mapping[str, Round], hints: _Hints) -> str:
+        """Ask for one eviction; why it is not allowed yet, or ""."""
+        metadata = due.pod["metadata"]
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/eviction"
-        body: dict[str, Any] = {"apiVersion": self._version(), "kind": "Eviction"}
+        body: dict[str, Any] = {"apiVersion": self._policy, "kind": "Eviction"}
         body |= {"metadata": {k: metadata[k] for k in ("name", "namespace")}}
-        later.reason = ""
         try:
             self.api.attempt(path, body | {"deleteOptions": this_pod(metadata)})
         except ApiError as error:
@@ -70,25 +118,54 @@ class Evictions:
                 return ""
             said = one_line("; ".join(error.causes) or error.message)
             if TERMINATING in error.message:  # the pod goes with its namespace
-                later.reason = said
-                return ""
-            if error.status != LATER:
-                return f"{name_of(pod)} cannot be evicted: {said}"
-            hint = unplaced(pod, self._pending(metadata["namespace"]))
-            later.reason = f"{said}{'; ' if hint else ''}{hint}"
-            later.at = time.monotonic() + later.pause
-            later.pause = min(later.pause * 2, LONGEST)
+                return said
+            if error.status == LATER:
+                hint = hints.of(due.pod)
+                return self._refused(due.turn, f"{said}{'; ' if hint else ''}{hint}")
+            found[due.node].given_up = f"{name_of(due.pod)} cannot be evicted: {said}"
+            return ""
+        with self._guard:
+            found[due.node].evicted += 1
+            if not due.turn.refused:
+                due.turn.pause, due.turn.reason = FIRST, ""
         return ""
 
-    def _version(self) -> str:
-        """The version of evictions: Kubernetes has policy/v1 from 1.22 on."""
-        if not self._policy:
-            self._policy = "policy/v1" if self.api.find("/apis/policy/v1") else "policy/v1beta1"
-        return self._policy
+    def _refused(self, turn: _Turn, reason: str) -> str:
+        """Longer each time, but once in a round, however many were under way."""
+        with self._guard:
+            if not turn.refused:
+                turn.refused, turn.reason = True, reason
+                turn.at = time.monotonic() + turn.pause
+                turn.pause = min(turn.pause * 2, LONGEST)
+        return reason
 
-    def _pending(self, namespace: str) -> list[Any]:
-        pending = "status.phase=Pending"
-        return self.api.list(f"/api/v1/namespaces/{namespace}/pods", fieldSelector=pending)
+
+class _Hints:
+    """Why budgets may never allow an eviction, by one list for each namespace and round."""
+
+    def __init__(self, api: ClusterApi) -> None:
+        self.api = api
+        self._pending: dict[str, list[Any]] = {}
+        self._guard = threading.Lock()
+
+    def of(self, pod: Pod) -> str:
+        """Its successor that has no node, or "". Raises ClusterProblem."""
+        namespace = pod["metadata"]["namespace"]
+        with self._guard:
+            if namespace not in self._pending:
+                path = f"/api/v1/namespaces/{namespace}/pods"
+                self._pending[namespace] = self.api.list(path, fieldSelector="status.phase=Pending")
+        return unplaced(pod, self._pending[namespace])
+
+
+def _key(due: _Due) -> int:
+    return id(due.pod)
+
+
+def _standing(leaving: Leaving) -> list[str]:
+    """Why pods stay that are not evicted."""
+    waited = [f"{pod}: {why}" for pod, why in leaving.waited.items()]
+    return [*waited, *(f"{pod}: it is ending" for pod in leaving.going)]
 
 
 def this_pod(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,6 +28,7 @@ POLL, LONGEST = 3.0, 30.0  # seconds between two looks at hosts that are waited 
 THREADS = 16
 NO_CLUSTERS: Mapping[str, ClusterNodes] = {}
 
+Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
@@ -66,7 +67,11 @@ class Run:
         self._shown: dict[str, str] = {}  # host -> what it waits for, as last said
         self._pause = POLL
         self._posts = True  # events on nodes
-        self.metrics = Path(metrics) if (metrics := store.head()[0].metrics) else None
+        order = store.head()[0]
+        self.metrics, self.inventory = (
+            Path(order.metrics) if order.metrics else None,
+            order.inventory,
+        )
         for cluster in clusters.values():
             cluster.stopping = self.stopping
 
@@ -92,8 +97,7 @@ class Run:
     def report(self, *, running: bool) -> None:
         """Write the metrics of the run, where a file is named for them."""
         if self.metrics:
-            name, inventory = self.store.name, self.store.head()[0].inventory
-            text = metrics_text(name, self.progress, inventory, running=running)
+            text = metrics_text(self.store.name, self.progress, self.inventory, running=running)
             try:
                 write_metrics(self.metrics, text)
             except OSError as error:  # the hosts matter more
@@ -107,10 +111,10 @@ class Run:
             self.say(f"{host}: no event on its node: {passing(error)}")
             self._posts = not isinstance(error, ApiError)
 
-    def each(self, call: Callable[[str], Value], hosts: Sequence[str]) -> dict[str, Value]:
-        """Call a function for each host, side by side."""
+    def each(self, call: Callable[[Key], Value], items: Sequence[Key]) -> dict[Key, Value]:
+        """Call a function for each host, or cluster, side by side."""
         with ThreadPoolExecutor(THREADS) as pool:
-            return dict(zip(hosts, pool.map(call, hosts), strict=True))
+            return dict(zip(items, pool.map(call, items), strict=True))
 
     def step(self, step: str, versions: Mapping[str, str]) -> dict[str, Result]:
         """One process for each version of the driver, side by side."""
@@ -142,10 +146,12 @@ class Run:
             self._shown[name] = reason
             self.say(f"{name}: waits: {one_line(reason)}")
 
-    def pause(self, *, idle: bool) -> None:
-        """After a round: wait where nothing has become of any host, longer each time."""
-        if not idle:
+    def pause(self, *, idle: bool, moving: bool = False) -> None:
+        """After a round: wait where nothing has become of any host, longer each time. `moving`:
+        something will soon, because pods are on their way."""
+        if not idle or moving:
             self._pause = POLL
+        if not idle:
             return
         self.stopping.wait(self._pause)
         self._pause = min(self._pause * 1.5, LONGEST)

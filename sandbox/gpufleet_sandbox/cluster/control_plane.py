@@ -37,6 +37,9 @@ class Layout:
         return self.folder / "kubeconfig"
 
 
+QPS = 400  # requests a second of each controller; by default 20, which thousands of pods wait for
+
+
 def etcd(layout: Layout) -> list[str]:
     """etcd with its data in the cluster's folder, without fsync: data may be lost in a crash."""
     client, peer = layout.etcd_url, f"http://127.0.0.1:{layout.peer_port}"
@@ -123,7 +126,13 @@ def kwok(layout: Layout, stages: Path) -> list[str]:
 def _client(layout: Layout) -> dict[str, object]:
     """Common flags of the controller manager and the scheduler. They listen on no port, as another
     program could take it before they start."""
-    return {"kubeconfig": layout.kubeconfig, "leader-elect": "false", "secure-port": 0}
+    return {
+        "kubeconfig": layout.kubeconfig,
+        "leader-elect": "false",
+        "secure-port": 0,
+        "kube-api-qps": QPS,
+        "kube-api-burst": 2 * QPS,
+    }
 
 
 def _of_version(program: str, layout: Layout) -> dict[str, str]:

@@ -55,6 +55,6 @@ def running(
     store = Store.create(Order("prod.py", "/"), plan)
     for event in events:
         store.append(Entry(at, event.value, "h"))
-    chosen = {"h": UpgradeSettings.model_validate(settings)}
+    chosen = dict.fromkeys(plan.by_name, UpgradeSettings.model_validate(settings))
     nodes = cast("Mapping[str, ClusterNodes]", clusters)
     return Run(store, plan, chosen, cast(Children, steps), lambda line: None, nodes)

@@ -90,7 +90,7 @@ def ours() -> dict[str, Any]:
 def test_a_pod_that_came_before_the_cordon_is_no_surprise() -> None:
     api = Api(node())
     api.before_write = lambda: api.pods.append(pod("late"))
-    found = nodes_of(api).drain("h", Policy())
+    found = nodes_of(api).drain({"h": Policy()})["h"]
     assert not found.drained
     assert any(path.endswith("late/eviction") for path in api.wrote)
 
@@ -105,7 +105,7 @@ def test_a_node_that_others_cordon_first_is_theirs() -> None:
         return seen(path, **query)
 
     api.list = listed  # type: ignore[method-assign]
-    assert nodes.drain("h", Policy()).given_up == "another user cordoned the node"
+    assert nodes.drain({"h": Policy()})["h"].given_up == "another user cordoned the node"
     assert api.wrote == []
 
 

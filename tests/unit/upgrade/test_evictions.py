@@ -1,0 +1,166 @@
+"""Evictions of many pods in a round; the API is in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import pytest
+
+from gpufleet.kube.findings import API_UNREACHABLE
+from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.upgrade.operations import evictions
+from gpufleet.upgrade.operations.evictions import AT_ONCE, FIRST, Evictions, Round
+from gpufleet.upgrade.pods import Leaving, Policy, sort_pods
+
+EVERY = Policy(every=True)
+BUDGET = "The disruption budget web needs 1 healthy pods and has 1 currently"
+
+
+def pod(name: str, owner: str = "web", ready: bool = True) -> dict[str, Any]:
+    about = {"name": name, "namespace": "ns", "uid": name}
+    refs = [{"kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}]
+    ready_now = {"type": "Ready", "status": "True" if ready else "False"}
+    status = {"phase": "Running", "conditions": [ready_now]}
+    return {"metadata": {**about, "ownerReferences": refs}, "spec": {}, "status": status}
+
+
+class Api:
+    """Says what `answer` says to an eviction of a pod: an HTTP status, 201 for success."""
+
+    def __init__(self, answer: Callable[[str], int] = lambda name: 201) -> None:
+        self.answer = answer
+        self.asked: list[str] = []
+        self.lists = 0
+        self.at_once, self.most = 0, 0
+        self.together: threading.Barrier | None = None
+        self._guard = threading.Lock()
+
+    def find(self, path: str) -> dict[str, Any]:
+        return {}
+
+    def list(self, path: str, **query: str) -> list[Any]:
+        self.lists += 1
+        return []
+
+    def attempt(self, path: str, body: Mapping[str, Any]) -> None:
+        name = path.split("/")[-2]
+        with self._guard:
+            self.asked.append(name)
+            self.at_once += 1
+            self.most = max(self.most, self.at_once)
+        if self.together:
+            self.together.wait(10)
+        status = self.answer(name)
+        with self._guard:
+            self.at_once -= 1
+        if status == 0:
+            raise ClusterProblem(API_UNREACHABLE(context="c", url="u", reason="timed out"))
+        if status != 201:
+            raise ApiError("POST", status, {"message": BUDGET}, "c")
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    clock = [100.0]
+    monkeypatch.setattr(evictions.time, "monotonic", lambda: clock[0])
+    return clock
+
+
+def of(api: Api) -> Evictions:
+    return Evictions(cast(ClusterApi, api), lambda: False)
+
+
+def leaving(**nodes: list[dict[str, Any]]) -> dict[str, Leaving]:
+    return {node: sort_pods(pods, EVERY) for node, pods in nodes.items()}
+
+
+def test_pods_of_many_nodes_are_evicted_side_by_side() -> None:
+    api = Api()
+    api.together = threading.Barrier(AT_ONCE)  # passed only by so many requests at once
+    nodes = {f"n{i}": [pod(f"n{i}-{j}", f"o{j}") for j in range(4)] for i in range(AT_ONCE)}
+    found = of(api).evict(leaving(**nodes))
+    assert sorted(api.asked) == sorted(f"n{i}-{j}" for i in range(AT_ONCE) for j in range(4))
+    assert api.most == AT_ONCE
+    assert [each.evicted for each in found.values()] == [4] * AT_ONCE
+
+
+def test_after_a_refusal_no_other_pod_of_its_controller_is_tried(
+    monkeypatch: pytest.MonkeyPatch, now: list[float]
+) -> None:
+    monkeypatch.setattr(evictions, "AT_ONCE", 1)
+    api = Api(lambda name: 429 if name.startswith("web") else 201)
+    pods = [pod(f"web-{i}") for i in range(50)] + [pod(f"db-{i}", "db") for i in range(3)]
+    rounds = of(api)
+    found = rounds.evict(leaving(n=pods))["n"]
+    assert Counter(name.split("-")[0] for name in api.asked) == {"web": 1, "db": 3}
+    assert api.lists == 1  # of pods that have no node
+    assert found.evicted == 3
+    assert not found.given_up
+    assert len([reason for reason in found.reasons if BUDGET in reason]) == 50
+
+
+def test_refused_pods_are_tried_again_later_each_time(
+    monkeypatch: pytest.MonkeyPatch, now: list[float]
+) -> None:
+    monkeypatch.setattr(evictions, "AT_ONCE", 1)
+    free = False
+    api = Api(lambda name: 201 if free else 429)
+    rounds, pods = of(api), [pod("web-0"), pod("web-1")]
+
+    def tried(at: float) -> int:
+        now[0], before = at, len(api.asked)
+        found = rounds.evict(leaving(n=pods))["n"]
+        assert [BUDGET in reason for reason in found.reasons] == [not free] * len(found.reasons)
+        assert len(found.reasons) == (0 if free else 2)
+        return len(api.asked) - before
+
+    assert tried(100.0) == 1
+    assert tried(100.0 + FIRST - 0.1) == 0
+    assert tried(100.0 + FIRST) == 1
+    assert tried(100.0 + 2 * FIRST) == 0  # the second pause is twice as long
+    assert tried(100.0 + 3 * FIRST) == 1
+    free = True
+    assert tried(200.0) == 2
+    free = False
+    assert tried(201.0) == 1  # a success begins the pauses anew
+    assert tried(201.0 + FIRST) == 1
+
+
+def test_pods_that_serve_nobody_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evictions, "AT_ONCE", 1)
+    api = Api()
+    of(api).evict(leaving(n=[pod("up"), pod("down", ready=False)]))
+    assert api.asked == ["down", "up"]
+
+
+def test_a_node_that_is_given_up_keeps_its_other_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evictions, "AT_ONCE", 1)
+    api = Api(lambda name: 500 if name == "bad" else 201)
+    found = of(api).evict(leaving(a=[pod("bad", "x"), pod("more", "x")], b=[pod("other", "y")]))
+    assert api.asked == ["bad", "other"]
+    assert "ns/bad cannot be evicted" in found["a"].given_up
+    assert found["b"] == Round(evicted=1)
+
+
+def test_a_cluster_that_does_not_answer_ends_the_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evictions, "AT_ONCE", 1)
+    api = Api(lambda name: 0)
+    with pytest.raises(ClusterProblem):
+        of(api).evict(leaving(n=[pod(f"p{i}", f"o{i}") for i in range(9)]))
+    assert len(api.asked) == 1
+
+
+def test_a_run_that_is_ended_evicts_nothing_more() -> None:
+    api = Api()
+    rounds = Evictions(cast(ClusterApi, api), lambda: True)
+    assert rounds.evict(leaving(n=[pod("web-0")])) == {"n": Round()}
+    assert api.asked == []
+
+
+@pytest.mark.parametrize("status", [404, 409])
+def test_a_pod_that_is_gone_is_no_obstacle(status: int) -> None:
+    assert of(Api(lambda name: status)).evict(leaving(n=[pod("web-0")])) == {"n": Round()}
