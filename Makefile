@@ -6,12 +6,13 @@ HOSTS ?= 1 10 40
 N     ?= 60
 SEED  ?= 1
 FUZZ  ?= 1000000
+HISTORIES ?= 100000
 # Many images set it: every process would compile its libraries again, half the CPU of a short run.
 unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 SANDBOX := $(VENV)/.sandbox-ready
 
-.PHONY: help setup setup-product setup-sandbox demo demo-cluster test test-all test-profile mutants fuzz test-unit test-hosts test-slow test-kubernetes lint bench alerts dashboards pictures docs docs-site image clean
+.PHONY: help setup setup-product setup-sandbox demo demo-cluster test test-all test-profile mutants fuzz histories test-unit test-hosts test-slow test-kubernetes lint bench alerts dashboards pictures docs docs-site image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -49,6 +50,9 @@ mutants: setup ## random changes of the product that make test must notice; N=60
 
 fuzz: $(READY) ## damaged input for every parser of foreign text; FUZZ=1000000 SEED=1
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m tests.fuzz --inputs $(FUZZ) --seed $(SEED)
+
+histories: $(READY) ## random histories of an upgrade, with kills at any moment; HISTORIES=100000 SEED=1
+	@$(PY) -m tests.unit.upgrade.histories --count $(HISTORIES) --seed $(SEED)
 
 test-unit: $(READY) ## the tests that need no hosts
 	@$(VENV)/bin/pytest -q tests/unit tests/roles

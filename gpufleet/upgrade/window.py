@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
+from math import gcd
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _PART = re.compile(r"(?:(\w{3})(?:-(\w{3}))? +)?(\d\d):(\d\d)-(\d\d):(\d\d)")
-_STEP = timedelta(minutes=1)
-_WEEK = 7 * 24 * 60
+_OFFSETS = 15  # minutes: those of all time zones, and their changes, are multiples of it
+_WEEK = 7 * 24 * 60 * 60  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,12 @@ class Window:
 
     def opens(self, now: float) -> float:
         """When it is open again, in seconds since 1970; `now` if it is open."""
+        step = 60 * gcd(_OFFSETS, *(span.begins for span in self.spans))
         moment = now
-        for _ in range(_WEEK + 1):
+        for _ in range(_WEEK // step + 1):
             if self.is_open(moment):
                 return moment
-            moment = moment - moment % 60 + _STEP.total_seconds()
+            moment += step - moment % step
         return moment
 
 

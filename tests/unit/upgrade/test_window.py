@@ -50,6 +50,19 @@ def test_the_next_opening() -> None:
 
 
 @pytest.mark.parametrize(
+    ("window", "zone", "now", "opens"),
+    [
+        ("09:07-10:00", "Asia/Kathmandu", "2026-11-27T08:00:30", "2026-11-27T09:07"),  # UTC+5:45
+        ("09:00-10:00, 21:04-21:05", "UTC", "2026-11-27T10:00", "2026-11-27T21:04"),
+        ("Sun 02:30-05:00", BERLIN, "2026-03-28T10:00", "2026-03-29T03:00"),  # there is no 02:30
+        ("Mon 00:00-24:00", BERLIN, "2026-11-24T00:00", "2026-11-30T00:00"),
+    ],
+)
+def test_a_window_opens_at_its_minute(window: str, zone: str, now: str, opens: str) -> None:
+    assert Window.parse(window, zone).opens(moment(now, zone)) == moment(opens, zone)
+
+
+@pytest.mark.parametrize(
     "text", ["", "Mon", "9-17", "Xyz 09:00-10:00", "09:00-09:00", "25:00-26:00"]
 )
 def test_what_is_no_window(text: str) -> None:

@@ -43,6 +43,7 @@ class Machine:
     cordoned: bool = False  # by others, before the run
     changes: int = 0
     node: dict[str, Any] = field(default_factory=dict)
+    out: bool = field(init=False)  # whether its node is cordoned, by anyone
 
     def __post_init__(self) -> None:
         self.node = {
@@ -50,6 +51,7 @@ class Machine:
             "spec": {"unschedulable": True} if self.cordoned else {},
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         }
+        self.out = self.cordoned
 
 
 @dataclass(slots=True)
@@ -73,12 +75,13 @@ class World:
 
     def moment(self) -> None:
         """Time passes, others act, and the controller may be killed."""
+        random = self.dice.random
         self.now += self.dice.uniform(0, 30)
         for machine in self.machines.values():
-            if machine.job and self.dice.random() < 0.02:
+            if machine.job and random() < 0.02:
                 machine.job = False
-            free = not machine.job and not is_cordoned(machine.node)
-            if free and self.dice.random() < 0.02:
+            free = not machine.job and not machine.out
+            if free and random() < 0.02:
                 machine.job = True
         if self.kills < 20 and self.dice.random() < 0.03:
             self.kills += 1
@@ -102,7 +105,7 @@ class World:
 
     def taken(self, name: str) -> bool:
         machine = self.machines[name]
-        return is_cordoned(machine.node) and not machine.cordoned
+        return machine.out and not machine.cordoned
 
     def run(self) -> End:
         """One process of the controller, up to its end."""
@@ -207,13 +210,14 @@ class World:
 
     def give_back(self, machine: Machine, state: State) -> None:
         self.put(machine, returning(machine.node, RUN))
-        if is_cordoned(machine.node) != machine.cordoned:
+        if machine.out != machine.cordoned:
             self.broke.append(f"{machine.name} does not have its earlier state")
         self.write(machine.name, Event.RETURNED)
 
     def put(self, machine: Machine, patch: dict[str, Any] | None) -> None:
         if patch is not None:
             machine.node = patched(machine.node, patch)
+            machine.out = is_cordoned(machine.node)
 
 
 def world(seed: int) -> World:
