@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import cluster, converged, creation, first, real_driver
+from benchmarks import cluster, converged, creation, first, real_driver, upgrade
 from benchmarks.ansible_runs import Ansible
 from benchmarks.budget import verdicts
 from benchmarks.fleet import Fleet
@@ -74,7 +74,11 @@ def _measure(options: argparse.Namespace, fleet: Fleet, words: Sequence[str]) ->
     if not options.no_creation:
         name = f"{options.name}-creation"
         creations.append(creation.measure(name, fleet.work, fleet.progress))
-    judged = verdicts(rows, firsts, clusters, creations)
+    upgrades = []
+    if not options.no_upgrade:
+        name, (nodes, pods) = f"{options.name}-upgrade", options.upgrade
+        upgrades.append(upgrade.measure(name, fleet.work, fleet.progress, nodes, pods))
+    judged = verdicts(rows, firsts, clusters, creations, upgrades)
     about = Circumstances(
         command=shlex.join(["python", "-m", "benchmarks", *words]),
         date=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
@@ -82,7 +86,7 @@ def _measure(options: argparse.Namespace, fleet: Fleet, words: Sequence[str]) ->
         versions=_versions(ansible),
         load=(load, os.getloadavg()[0]),
     )
-    text = page(about, rows, firsts, judged, clusters, creations)
+    text = page(about, rows, firsts, judged, clusters, creations, upgrades)
     print(text)
     options.page.write_text(text)
     return 0 if all(verdict.kept for verdict in judged) else 1
@@ -101,7 +105,7 @@ def _versions(ansible: Ansible | None) -> str:
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--hosts", type=int, nargs="+", default=[1, 10, 40], metavar="N")
+    parser.add_argument("--hosts", type=int, nargs="*", default=[1, 10, 40], metavar="N")
     parser.add_argument("--name", default="bench", help="the sandbox to use")
     parser.add_argument("--keep", action="store_true", help="leave the sandbox up")
     parser.add_argument("--no-ansible", action="store_true", help="without Ansible's minutes")
@@ -109,6 +113,11 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--no-real-driver", action="store_true", help="without DKMS's minutes")
     parser.add_argument("--no-cluster", action="store_true", help="without the control plane")
     parser.add_argument("--no-creation", action="store_true", help="without a kubeadm cluster")
+    parser.add_argument("--no-upgrade", action="store_true", help="without a simulated fleet")
+    parser.add_argument(
+        "--upgrade", type=int, nargs=2, metavar=("NODES", "PODS"),
+        default=[upgrade.NODES, upgrade.PODS], help="size of the simulated fleet",
+    )  # fmt: skip
     parser.add_argument("--page", type=Path, default=PAGE, help="the file to write")
     return parser.parse_args(words)
 

@@ -8,7 +8,8 @@ from benchmarks.cluster import ConvergedCluster
 from benchmarks.converged import Converged
 from benchmarks.creation import Creation
 from benchmarks.first import First
-from benchmarks.stats import Verdict, at_most, growth
+from benchmarks.stats import Verdict, at_least, at_most, growth
+from benchmarks.upgrade import Drained
 
 FLOOR_TIMES = 1.3
 FLOOR_AT = 40
@@ -22,6 +23,11 @@ OWN_SECONDS = 5.0
 CLUSTER_SECONDS = 2.0
 TYPED_TIMES = 1.3
 AGAIN_TIMES = 3.0
+UPGRADE_NODES, UPGRADE_PODS = 1500, 11_683
+PLAN_SECONDS = 10.0
+EVICTIONS = 25.0  # a second
+EVICTION_SECONDS = 480.0
+UPGRADE_MEMORY = 500.0  # MiB
 IMITATION = "the sandbox's"  # compiles in a second
 
 PROFILE = (
@@ -35,6 +41,7 @@ def verdicts(
     first: Sequence[First],
     clusters: Sequence[ConvergedCluster] = (),
     creations: Sequence[Creation] = (),
+    upgrades: Sequence[Drained] = (),
 ) -> list[Verdict]:
     """Every line of the budget that these measurements can say something about."""
     lines = [_commands(row) for row in converged]
@@ -48,7 +55,8 @@ def verdicts(
         elif each.hosts == 1:
             lines.append(_own(each))
     lines += [_cluster(row) for row in clusters]
-    return lines + [verdict for row in creations for verdict in _creation(row)]
+    lines += [verdict for row in creations for verdict in _creation(row)]
+    return lines + [verdict for row in upgrades for verdict in _upgrade(row)]
 
 
 def _commands(row: Converged) -> Verdict:
@@ -126,3 +134,26 @@ def _creation(row: Creation) -> list[Verdict]:
             row.again, AGAIN_TIMES * row.floor, "s", look,
         ),
     ]  # fmt: skip
+
+
+def _upgrade(row: Drained) -> list[Verdict]:
+    """That budgets are kept and no pod stays holds for every fleet; speed and memory for the whole
+    one alone, since a round of evictions takes its seconds however few pods there are."""
+    pods = f"gpufleet upgrade, {row.pods} pods of {row.drained} nodes"
+    budgets = "Every eviction goes by the Eviction API: gpufleet/upgrade/operations/evictions.py."
+    lines = [
+        at_most(f"{pods}, looks at which a budget was broken", row.broken, 0, "looks", budgets),
+        at_most(f"{pods}, left on drained nodes", row.left, 0, "pods", budgets),
+    ]
+    if (row.nodes, row.pods) != (UPGRADE_NODES, UPGRADE_PODS):
+        return lines
+    rounds = "Rounds: gpufleet/upgrade/operations/cluster.py, ClusterNodes.drain."
+    plan = "gpufleet/upgrade/look.py: how often a host is planned."
+    memory = "gpufleet/upgrade/operations/listing.py: what is kept of a list."
+    return [
+        *lines,
+        at_most(f"gpufleet upgrade, {row.nodes} nodes planned", row.plan, PLAN_SECONDS, "s", plan),
+        at_least(f"{pods}, evictions a second", row.rate, EVICTIONS, "pods/s", rounds),
+        at_most(f"{pods}, all of them", row.evict, EVICTION_SECONDS, "s", rounds),
+        at_most(f"{pods}, memory of the controller", row.memory, UPGRADE_MEMORY, "MiB", memory),
+    ]

@@ -47,6 +47,12 @@ def at_most(budget: str, measured: float, limit: float, unit: str, look: str) ->
     return Verdict(budget, text, measured <= limit, look)
 
 
+def at_least(budget: str, measured: float, limit: float, unit: str, look: str) -> Verdict:
+    """Kept where `measured` reaches `limit`; both in `unit`."""
+    text = f"{digits(measured)} {unit}, wanted {digits(limit)} {unit}"
+    return Verdict(budget, text, measured >= limit, look)
+
+
 def growth(points: dict[int, float]) -> float | None:
     """Growth per host between the smallest and the largest number of hosts; None with just one."""
     first, last = min(points), max(points)

@@ -14,8 +14,10 @@ from benchmarks.creation import Creation
 from benchmarks.first import First, sources
 from benchmarks.ours import AFTER, BEFORE, by_operation, require
 from benchmarks.report import Circumstances, page
+from benchmarks.simulated import sizes_of
 from benchmarks.stats import Summary
 from benchmarks.timing import RunFailed
+from benchmarks.upgrade import Drained
 from gpufleet.packages.components import PATH
 
 
@@ -116,6 +118,48 @@ def test_a_cluster_is_created_nearly_as_fast_as_by_a_script() -> None:
     assert [verdict.kept for verdict in kept] == [True, True]
     slow = verdicts([], [], [], [replace(CREATION, typed=49.9, again=6.1)])
     assert [verdict.kept for verdict in slow] == [False, False]
+
+
+UPGRADE = Drained(
+    "1.36.3", 1500, 750, 11_683, plan=10.0, prepare=9.0, evict=467.3, cpu=116.83, memory=500.0,
+    looks=90, broken=0, left=0,
+)  # fmt: skip
+
+
+def test_a_simulated_fleet_has_a_gpu_for_each_pod_that_wants_one() -> None:
+    assert sizes_of(60, 56) == [(50, True), (10, False)]
+    assert sizes_of(60, 24) == [(50, False), (10, False)]
+    whole = sizes_of(11_683, 750 * 8)
+    assert sum(size for size, _ in whole) == 11_683
+    assert sum(size for size, with_gpu in whole if with_gpu) == 3_900
+
+
+def test_a_whole_fleet_is_planned_and_drained_in_time() -> None:
+    def missed_by(**changes: float) -> list[str]:
+        found = verdicts([], [], upgrades=[replace(UPGRADE, **changes)])
+        return [verdict.budget for verdict in found if not verdict.kept]
+
+    pods = "gpufleet upgrade, 11683 pods of 750 nodes"
+    assert missed_by() == []
+    assert missed_by(plan=10.1) == ["gpufleet upgrade, 1500 nodes planned"]
+    assert missed_by(evict=470.0) == [f"{pods}, evictions a second"]
+    assert missed_by(evict=481.0) == [f"{pods}, evictions a second", f"{pods}, all of them"]
+    assert missed_by(memory=501.0) == [f"{pods}, memory of the controller"]
+
+
+def test_budgets_of_pods_hold_for_a_small_fleet_too() -> None:
+    small = replace(UPGRADE, nodes=20, drained=10, pods=160, plan=99.0, evict=900.0, memory=900.0)
+    found = verdicts([], [], upgrades=[replace(small, broken=1, left=2)])
+    assert [verdict.kept for verdict in found] == [False, False]
+    assert [verdict.kept for verdict in verdicts([], [], upgrades=[small])] == [True, True]
+
+
+def test_the_page_of_an_upgrade_needs_no_hosts() -> None:
+    about = Circumstances("make bench", "2026-11-21", "2 cores", "Python 3", (0.1, 2.0))
+    text = page(about, [], [], verdicts([], [], upgrades=[UPGRADE]), upgrades=[UPGRADE])
+    assert "## Converged hosts" not in text
+    line = "| 1.36.3 | 1500 | 10.0 | 750 | 11683 | 467 | 25.0 | 10.0 | 500 | 90 | 0 |"
+    assert line in text
 
 
 def test_the_page_has_ratios_and_the_command_that_made_it() -> None:
