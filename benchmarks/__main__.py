@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import cluster, converged, creation, first, real_driver, upgrade
+from benchmarks import cluster, converged, creation, first, real_driver, upgrade, upgrade_hosts
 from benchmarks.ansible_runs import Ansible
 from benchmarks.budget import verdicts
 from benchmarks.fleet import Fleet
@@ -78,7 +78,10 @@ def _measure(options: argparse.Namespace, fleet: Fleet, words: Sequence[str]) ->
     if not options.no_upgrade:
         name, (nodes, pods) = f"{options.name}-upgrade", options.upgrade
         upgrades.append(upgrade.measure(name, fleet.work, fleet.progress, nodes, pods))
-    judged = verdicts(rows, firsts, clusters, creations, upgrades)
+    owns = []
+    if not options.no_upgrade_host:
+        owns.append(upgrade_hosts.measure(f"{options.name}-own", fleet.work, fleet.progress))
+    judged = verdicts(rows, firsts, clusters, creations, upgrades, owns)
     about = Circumstances(
         command=shlex.join(["python", "-m", "benchmarks", *words]),
         date=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
@@ -86,7 +89,7 @@ def _measure(options: argparse.Namespace, fleet: Fleet, words: Sequence[str]) ->
         versions=_versions(ansible),
         load=(load, os.getloadavg()[0]),
     )
-    text = page(about, rows, firsts, judged, clusters, creations, upgrades)
+    text = page(about, rows, firsts, judged, clusters, creations, upgrades, owns)
     print(text)
     options.page.write_text(text)
     return 0 if all(verdict.kept for verdict in judged) else 1
@@ -114,6 +117,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--no-cluster", action="store_true", help="without the control plane")
     parser.add_argument("--no-creation", action="store_true", help="without a kubeadm cluster")
     parser.add_argument("--no-upgrade", action="store_true", help="without a simulated fleet")
+    parser.add_argument("--no-upgrade-host", action="store_true", help="without its own part")
     parser.add_argument(
         "--upgrade", type=int, nargs=2, metavar=("NODES", "PODS"),
         default=[upgrade.NODES, upgrade.PODS], help="size of the simulated fleet",

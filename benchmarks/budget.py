@@ -10,6 +10,7 @@ from benchmarks.creation import Creation
 from benchmarks.first import First
 from benchmarks.stats import Verdict, at_least, at_most, growth
 from benchmarks.upgrade import Drained
+from benchmarks.upgrade_hosts import Own
 
 FLOOR_TIMES = 1.3
 FLOOR_AT = 40
@@ -42,6 +43,7 @@ def verdicts(
     clusters: Sequence[ConvergedCluster] = (),
     creations: Sequence[Creation] = (),
     upgrades: Sequence[Drained] = (),
+    owns: Sequence[Own] = (),
 ) -> list[Verdict]:
     """Every line of the budget that these measurements can say something about."""
     lines = [_commands(row) for row in converged]
@@ -56,7 +58,8 @@ def verdicts(
             lines.append(_own(each))
     lines += [_cluster(row) for row in clusters]
     lines += [verdict for row in creations for verdict in _creation(row)]
-    return lines + [verdict for row in upgrades for verdict in _upgrade(row)]
+    lines += [verdict for row in upgrades for verdict in _upgrade(row)]
+    return lines + [_own_part(row) for row in owns]
 
 
 def _commands(row: Converged) -> Verdict:
@@ -134,6 +137,12 @@ def _creation(row: Creation) -> list[Verdict]:
             row.again, AGAIN_TIMES * row.floor, "s", look,
         ),
     ]  # fmt: skip
+
+
+def _own_part(row: Own) -> Verdict:
+    budget = "gpufleet upgrade, one idle host, beside packages and reboots"
+    look = "The table of its operations above says where the time goes."
+    return at_most(budget, row.ours.middle, OWN_SECONDS, "s", look)
 
 
 def _upgrade(row: Drained) -> list[Verdict]:

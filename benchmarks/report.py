@@ -11,6 +11,7 @@ from benchmarks.creation import Creation
 from benchmarks.first import First
 from benchmarks.stats import Summary, Verdict, digits, growth
 from benchmarks.upgrade import Drained
+from benchmarks.upgrade_hosts import Own
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ def page(
     clusters: Sequence[ConvergedCluster] = (),
     creations: Sequence[Creation] = (),
     upgrades: Sequence[Drained] = (),
+    owns: Sequence[Own] = (),
 ) -> str:
     """docs/explanation/benchmarks.md, whole."""
     parts = [
@@ -73,6 +75,11 @@ def page(
     if upgrades:
         fleets = [_upgrade(row) for row in upgrades]
         parts += ["## Upgrade of a simulated fleet", UPGRADE, table(_UPGRADE_HEAD, fleets)]
+    for own in owns:
+        spent = [("a run, from its first event to its last", own.whole), ("our own part", own.ours)]
+        runs = [(name, _counted(summary)) for name, summary in spent]
+        parts += ["## Upgrade of an idle host", OWN, table(("", "s"), runs)]
+        parts += _shown(own.operations, "of all steps of the last run")
     parts += ["## Budget", "```text\n" + "\n".join(str(verdict) for verdict in verdicts) + "\n```"]
     return "\n\n".join(parts) + "\n"
 
@@ -108,6 +115,11 @@ CREATION = """\
 driver, toolkit, Kubernetes, device plugin, checks. The script (`benchmarks/creation.py`) types
 what changes the hosts and nothing else: apt's commands by its own log, the files that gpufleet
 wrote, the same reboot, kubeadm, flannel, helm."""
+OWN = """\
+`gpufleet upgrade start inventories/sandbox.py --to VERSION` on one host without work, to a version
+and back: plan, prepare, drain, change, checks, return. Our own part is what is left without the
+operations of the package manager (`FOREIGN` in `benchmarks/upgrade_hosts.py`) and reboots; the
+reload of the modules counts."""
 UPGRADE = """\
 The product plans a run over all nodes, prepares and drains half of them, which all pods are on: a
 real control plane, nodes and pods simulated by kwok, Deployments of 50 replicas whose budgets allow
@@ -158,14 +170,19 @@ def _first(row: First) -> list[str]:
 
 
 def _operations(row: First) -> tuple[str, str]:
-    """Where the time of a first installation goes; what takes next to nothing is summed up."""
-    shown = [(name, spent) for name, spent in row.operations if spent >= SHOWN_SECONDS]
-    rest = sum(spent for _, spent in row.operations) - sum(spent for _, spent in shown)
+    """Where the time of a first installation goes."""
+    return _shown(row.operations, f"in one more run, {row.driver} driver, hosts: {row.hosts}")
+
+
+def _shown(operations: Sequence[tuple[str, float]], of: str) -> tuple[str, str]:
+    """Operations by time; what takes next to nothing is summed up."""
+    shown = [(name, spent) for name, spent in operations if spent >= SHOWN_SECONDS]
+    rest = sum(spent for _, spent in operations) - sum(spent for _, spent in shown)
     lines = [
         *((name.replace(" | ", ": "), spent) for name, spent in shown),
-        (f"the other {len(row.operations) - len(shown)}", rest),
+        (f"the other {len(operations) - len(shown)}", rest),
     ]
-    title = f"Seconds of each operation in one more run, {row.driver} driver, hosts: {row.hosts}."
+    title = f"Seconds of each operation {of}."
     return title, table(("operation", "s"), [(name, digits(spent)) for name, spent in lines])
 
 

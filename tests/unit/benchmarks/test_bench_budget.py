@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ from benchmarks.simulated import sizes_of
 from benchmarks.stats import Summary
 from benchmarks.timing import RunFailed
 from benchmarks.upgrade import Drained
+from benchmarks.upgrade_hosts import Own, StepsWatch, foreign, operations_of
 from gpufleet.packages.components import PATH
 
 
@@ -152,6 +154,52 @@ def test_budgets_of_pods_hold_for_a_small_fleet_too() -> None:
     found = verdicts([], [], upgrades=[replace(small, broken=1, left=2)])
     assert [verdict.kept for verdict in found] == [False, False]
     assert [verdict.kept for verdict in verdicts([], [], upgrades=[small])] == [True, True]
+
+
+STEPS = (
+    [
+        (10.0, ""), (11.5, "--> Starting operation: Resolve, try and download the packages "),
+        (13.5, "--> Starting operation: Note that the host is changed "), (14.0, "--> Results:"),
+    ],
+    [
+        (20.0, ""), (21.5, "--> Starting operation: NVIDIA driver | Install the driver packages"),
+        (29.5, "--> Starting operation: NVIDIA driver | Load the NVIDIA modules "),
+        (30.5, "--> Results:"), (31.0, ""),
+    ],
+)  # fmt: skip
+
+
+def test_packages_are_no_part_of_ours() -> None:
+    found = operations_of(STEPS)
+    assert dict(found) == {
+        BEFORE: 3.0, "Resolve, try and download the packages": 2.0,
+        "Note that the host is changed": 0.5, "NVIDIA driver | Install the driver packages": 8.0,
+        "NVIDIA driver | Load the NVIDIA modules": 1.0, AFTER: 0.5,
+    }  # fmt: skip
+    assert foreign(found) == 10.0
+
+
+def test_lines_of_steps_have_the_moment_at_which_they_came(tmp_path: Path) -> None:
+    log = tmp_path / "run/step-0001-look.log"
+    log.parent.mkdir()
+    watch = StepsWatch(tmp_path)
+    watch.look(1.0)
+    log.write_text("a\nb\nunfin")
+    watch.look(2.0)
+    log.write_text("a\nb\nunfinished\n")
+    watch.look(3.0)
+    watch.look(4.0)
+    assert watch.seen == {log: [(2.0, ""), (2.0, "a"), (2.0, "b"), (3.0, "unfinished")]}
+
+
+def test_our_own_part_of_an_upgrade_is_five_seconds() -> None:
+    own = Own(seconds(15.0), seconds(5.0), operations_of(STEPS))
+    assert verdicts([], [], owns=[own])[0].kept
+    assert not verdicts([], [], owns=[replace(own, ours=seconds(5.1))])[0].kept
+    about = Circumstances("make bench", "2026-11-21", "2 cores", "Python 3", (0.1, 2.0))
+    text = page(about, [], [], [], owns=[own])
+    assert "| our own part | 5.00 (1 run) |" in text
+    assert "| NVIDIA driver: Install the driver packages | 8.00 |" in text
 
 
 def test_the_page_of_an_upgrade_needs_no_hosts() -> None:
