@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpufleet.core.stopped import Stopped
+from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations.children import Result
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.evictions import Round
 from gpufleet.upgrade.operations.hooks import STAYS
-from gpufleet.upgrade.operations.run import Run
+from gpufleet.upgrade.operations.run import Run, passing
 from gpufleet.upgrade.pods import Policy
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.states import Event, State
@@ -26,10 +26,6 @@ def policy_of(settings: UpgradeSettings) -> Policy:
         empty_dir=settings.evict_empty_dir,
         unmanaged=settings.evict_unmanaged,
     )
-
-
-def text_of(error: Stopped) -> str:
-    return "; ".join(f"{each.code} {each.message}" for each in error.findings)
 
 
 def drain(run: Run, hosts: Sequence[str]) -> None:
@@ -95,8 +91,8 @@ def _evicted(run: Run, hosts: Sequence[str]) -> tuple[list[str], bool]:
     def one(cluster: ClusterNodes) -> dict[str, Round]:
         try:
             return cluster.drain(by_cluster[cluster])
-        except Stopped as error:
-            return {name: Round(reasons=[text_of(error)]) for name in by_cluster[cluster]}
+        except ClusterProblem as error:
+            return {name: Round(reasons=[passing(error)]) for name in by_cluster[cluster]}
 
     for rounds in run.each(one, list(by_cluster)).values():
         found |= rounds

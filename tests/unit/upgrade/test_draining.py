@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.kube.findings import API_UNREACHABLE
+from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.upgrade.operations.draining import drain
 from gpufleet.upgrade.operations.evictions import Round
@@ -25,11 +25,12 @@ class Nodes:
     def __init__(self, silent: bool = False, **rounds: Round) -> None:
         self.silent, self.rounds = silent, rounds
         self.asked: list[list[str]] = []
+        self.problem = ClusterProblem(API_UNREACHABLE(context="c", url="u", reason="timed out"))
 
     def drain(self, policies: Mapping[str, Policy]) -> dict[str, Round]:
         self.asked.append(list(policies))
         if self.silent:
-            raise ClusterProblem(API_UNREACHABLE(context="c", url="u", reason="timed out"))
+            raise self.problem
         return {host: self.rounds[host] for host in policies}
 
     def post_event(self, host: str, event: Event, reason: str) -> None:
@@ -68,6 +69,13 @@ def test_a_silent_cluster_keeps_its_own_hosts_alone() -> None:
     assert found == {
         "h": State.DRAINING, "h2": State.DRAINING, "h3": State.DRAINED, "h4": State.DRAINED,
     }  # fmt: skip
+
+
+def test_a_lost_lease_ends_the_process() -> None:
+    lost = Nodes(silent=True)
+    lost.problem = ClusterProblem(LEASE_LOST(holder="another"))
+    with pytest.raises(ClusterProblem):
+        states(h=lost)
 
 
 def test_pods_on_their_way_keep_rounds_short(monkeypatch: pytest.MonkeyPatch) -> None:

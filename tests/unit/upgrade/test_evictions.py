@@ -126,7 +126,7 @@ def test_refused_pods_are_tried_again_later_each_time(
     free = True
     assert tried(200.0) == 2
     free = False
-    assert tried(201.0) == 1  # a success begins the pauses anew
+    assert tried(201.0) == 1  # after a success the first pause is short again
     assert tried(201.0 + FIRST) == 1
 
 
