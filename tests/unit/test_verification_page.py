@@ -1,4 +1,4 @@
-"""verification.md and security.md name tests that exist, and README's claims are all there."""
+"""Pages name tests that exist, and README's claims are all in verification.md."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.conftest import LEVELS
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/explanation/verification.md"
 SECURITY = ROOT / "docs/explanation/security.md"
+FAULTS = ROOT / "docs/explanation/upgrade-faults.md"
 REFERENCE = re.compile(r"`(tests/[\w/.-]+\.py)(?:::(\w+))?`")
 
 
@@ -20,7 +21,9 @@ def references(page: Path = PAGE) -> list[tuple[str, str]]:
     return sorted(set(REFERENCE.findall(page.read_text())))
 
 
-@pytest.mark.parametrize(("file", "name"), sorted({*references(), *references(SECURITY)}))
+@pytest.mark.parametrize(
+    ("file", "name"), sorted({*references(), *references(SECURITY), *references(FAULTS)})
+)
 def test_a_test_that_a_page_names_exists(file: str, name: str) -> None:
     path = ROOT / file
     assert path.exists(), f"{file} is named in docs and does not exist"
