@@ -91,6 +91,7 @@ def _measure(options: argparse.Namespace, fleet: Fleet, words: Sequence[str]) ->
     )
     text = page(about, rows, firsts, judged, clusters, creations, upgrades, owns)
     print(text)
+    options.page.parent.mkdir(parents=True, exist_ok=True)
     options.page.write_text(text)
     return 0 if all(verdict.kept for verdict in judged) else 1
 
