@@ -116,12 +116,13 @@ class ClusterApi:
         path: str,
         accept: str = "application/json",
         allowance: Allowance | None = None,
-        keep: Callable[[Any], bool] = lambda item: True,
+        kept: Callable[[Any], Any] = lambda item: item,
         /,
         **query: str,
     ) -> list[Any]:
-        """The items of a list, page by page. `allowance`: of this list and others together; `keep`:
-        whether an item is wanted: the others of a page are dropped before the next one is read."""
+        """The items of a list, page by page. `allowance`: of this list and others together; `kept`:
+        what is kept of an item, None where it is not wanted: the rest of a page is dropped before
+        the next one is read."""
         items: list[Any] = []
         allowance = allowance or all_lists()
         more: dict[str, str] = {"limit": str(PAGE)}
@@ -133,7 +134,7 @@ class ClusterApi:
                     raise
                 items, more = [], {}  # the continue token expired: list without pages
                 continue
-            items += filter(keep, answer.get("items") or ())
+            items += (found for item in answer.get("items") or () if (found := kept(item)))
             token = (answer.get("metadata") or {}).get("continue")
             if not token:
                 return items

@@ -27,7 +27,7 @@ from gpufleet.upgrade.nodes import (
 from gpufleet.upgrade.operations.evictions import CONFLICT, MISSING, Evictions, Round, this_pod
 from gpufleet.upgrade.operations.gpu_pod import POLL, refusal, run_pod
 from gpufleet.upgrade.operations.kured_lock import KuredLock
-from gpufleet.upgrade.operations.listing import AT_ONCE, nodes_of, of_node, pods_of
+from gpufleet.upgrade.operations.listing import AT_ONCE, every_node, nodes_of, of_node, pods_of
 from gpufleet.upgrade.pods import (
     Leaving,
     Policy,
@@ -114,7 +114,7 @@ class ClusterNodes:
     def away(self) -> list[str]:
         """Nodes that are not Ready any more, though the run has not taken them out of service."""
         ours = {*self.nodes.values(), *self.others}
-        listed = self.api.list("/api/v1/nodes")
+        listed = every_node(self.api)
         self._size = len(listed)
         return [
             node["metadata"]["name"]

@@ -16,6 +16,7 @@ from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.nodes import is_ready, why_not_begun
 from gpufleet.upgrade.operations.cluster import ClusterNodes, operator_owns_driver
 from gpufleet.upgrade.operations.gpu_pod import remove_pods
+from gpufleet.upgrade.operations.listing import every_node
 
 LOCK_TIMEOUT = 600  # seconds to wait for another run of gpufleet on a cluster
 EXPIRY = f"that of a process which is gone is free {DURATION} s after its last sign of life"
@@ -55,7 +56,7 @@ def find_nodes(
     reasons: dict[str, str] = {}
     for access in dict.fromkeys(accesses):
         api = ClusterApi(access)
-        by_machine = _by_machine(api.list("/api/v1/nodes"))
+        by_machine = _by_machine(every_node(api))
         operator = operator_owns_driver(api)
         for view in wanted:
             node = by_machine.get(view.machine)

@@ -33,7 +33,7 @@ def found(
 
         def __init__(self, access: KubeAccess) -> None: ...
 
-        def list(self, path: str) -> list[dict[str, Any]]:
+        def list(self, path: str, *how: Any) -> list[dict[str, Any]]:
             return nodes if path == "/api/v1/nodes" else []
 
         def close(self) -> None: ...

@@ -9,6 +9,7 @@ import pytest
 
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.upgrade.operations.listing import nodes_of, pods_of
+from gpufleet.upgrade.pods import needed
 
 
 def node(name: str) -> dict[str, Any]:
@@ -33,15 +34,13 @@ class Api:
 
     def list(
         self, path: str, accept: str = "", allowance: None = None,
-        keep: Callable[[Any], bool] = lambda item: True, /, fieldSelector: str = "",
+        kept: Callable[[Any], Any] = lambda item: item, /, fieldSelector: str = "",
     ) -> list[Any]:  # fmt: skip
         self.asked.append(f"{path}?{fieldSelector}")
         items = self.nodes if path.endswith("nodes") else self.pods
         name = fieldSelector.partition("=")[2]
-        return [
-            item for item in items
-            if keep(item) and (not name or item["spec"].get("nodeName") == name)
-        ]  # fmt: skip
+        found = [item for item in items if not name or item["spec"].get("nodeName") == name]
+        return [each for item in found if (each := kept(item))]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +50,7 @@ class Api:
 def test_many_nodes_need_one_list(names: list[str], size: int, requests: int) -> None:
     api = Api()
     found = pods_of(cast(ClusterApi, api), names, size)
-    assert found == {name: [pod(f"p{name[1:]}", name)] for name in names}
+    assert found == {name: [needed(pod(f"p{name[1:]}", name))] for name in names}
     assert len(api.asked) == requests
     api.asked.clear()
     there = nodes_of(cast(ClusterApi, api), [*names, "gone"], size)
@@ -66,4 +65,4 @@ def test_of_a_long_list_only_what_is_wanted_is_kept(monkeypatch: pytest.MonkeyPa
     ])  # fmt: skip
     monkeypatch.setattr(ClusterApi, "get", lambda *path, **query: next(pages))
     found = pods_of(ClusterApi.__new__(ClusterApi), ["n0"], 1)
-    assert found == {"n0": [pod("a", "n0"), pod("d", "n0")]}
+    assert found == {"n0": [needed(pod("a", "n0")), needed(pod("d", "n0"))]}

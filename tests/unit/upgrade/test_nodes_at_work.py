@@ -59,7 +59,7 @@ class Api:
         assert self.node
         return self.node
 
-    def list(self, path: str, **query: str) -> list[Any]:
+    def list(self, path: str, *how: Any, **query: str) -> list[Any]:
         return list(self.pods)
 
     def merge(self, path: str, patch: Mapping[str, Any]) -> None:
@@ -100,9 +100,9 @@ def test_a_node_that_others_cordon_first_is_theirs() -> None:
     nodes = nodes_of(api)
     seen = api.list
 
-    def listed(path: str, **query: str) -> list[Any]:
+    def listed(path: str, *how: Any, **query: str) -> list[Any]:
         api.node = patched(node(), {"spec": {"unschedulable": True}})
-        return seen(path, **query)
+        return seen(path, *how, **query)
 
     api.list = listed  # type: ignore[method-assign]
     assert nodes.drain({"h": Policy()})["h"].given_up == "another user cordoned the node"
@@ -149,7 +149,7 @@ def test_nodes_that_became_unready_are_away() -> None:
         each["status"] = {}
     there[2] = patched(there[2], cordoning(there[2], RUN, "now") or {})
     api = Api(node())
-    api.list = lambda path, **query: there  # type: ignore[method-assign]
+    api.list = lambda path, *how, **query: there  # type: ignore[method-assign]
     mine = {"a": "n0", "b": "n1", "c": "n2"}  # n1 failed by itself, n2 is at work
     assert ClusterNodes(cast(ClusterApi, api), RUN, mine, ["n4"]).away() == ["n1", "n4"]
 

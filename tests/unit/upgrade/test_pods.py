@@ -27,6 +27,7 @@ from gpufleet.upgrade.pods import (
     gpu_of,
     gpus_of,
     less,
+    needed,
     sort_pods,
     tolerates,
     unplaced,
@@ -40,7 +41,7 @@ GPU: dict[str, Any] = {"containers": [{"resources": {"limits": {"nvidia.com/gpu"
 def pod(name: str, owner: str = "ReplicaSet", spec: Any = GPU, **metadata: Any) -> dict[str, Any]:
     owners = [{"kind": owner, "name": "owner", "uid": "u", "controller": True}] if owner else []
     about = {"name": name, "namespace": "ns", "uid": name, "ownerReferences": owners, **metadata}
-    return {"metadata": about, "spec": spec, "status": {"phase": "Running"}}
+    return needed({"metadata": about, "spec": spec, "status": {"phase": "Running"}})
 
 
 def node(**metadata: Any) -> dict[str, Any]:
@@ -53,6 +54,26 @@ def node(**metadata: Any) -> dict[str, Any]:
 
 def evicted(*pods: dict[str, Any], **policy: Any) -> list[str]:
     return [each["metadata"]["name"] for each in sort_pods(pods, Policy(**policy)).evict]
+
+
+def test_of_a_pod_little_is_kept() -> None:
+    """All tests of this file decide by what is kept."""
+    long = {"name": "A", "value": "x" * 1000}
+    visible = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
+    container = {"name": "main", "image": "i", "env": [long, visible], "volumeMounts": [long]}
+    whole = {
+        "metadata": {
+            "name": "p", "managedFields": [long],
+            "annotations": {"last-applied": "x" * 1000, "kubernetes.io/config.mirror": "m"},
+        },
+        "spec": {"containers": [container], "affinity": long},
+        "status": {"phase": "Running", "containerStatuses": [long]},
+    }  # fmt: skip
+    assert needed(whole) == {
+        "metadata": {"name": "p", "annotations": {"kubernetes.io/config.mirror": "m"}},
+        "spec": {"containers": [{"env": [visible]}], "initContainers": []},
+        "status": {"phase": "Running"},
+    }
 
 
 @pytest.mark.parametrize(
