@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import textwrap
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +16,7 @@ from gpufleet.core.findings import KINDS, Kind
 
 SANDBOX = "GF6"  # codes of a distribution of its own
 WIDTH = 80
+_NUMBER = re.compile(r"\{(?P<name>\w+):[^{}|]*\|(?P<several>[^{}]*)\}")  # of visible.Count
 
 
 @click.command()
@@ -50,7 +52,10 @@ def finding_modules(package: ModuleType) -> list[ModuleType]:
 def meaning(kind: Kind) -> tuple[str, str]:
     """What a kind of finding means, and what to do, with placeholders in braces."""
     texts = (kind.description or kind.message, kind.advice or kind.remedy)
-    message, remedy = (text.replace("{{", "{").replace("}}", "}") for text in texts)
+    message, remedy = (
+        _NUMBER.sub(r"{\g<name>} \g<several>", text).replace("{{", "{").replace("}}", "}")
+        for text in texts
+    )
     return message, remedy
 
 

@@ -11,6 +11,7 @@ import click
 
 from gpufleet import __version__
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.names import counted
 from gpufleet.core.paths import shipped
 
 TEMPLATES = {  # path in the new folder -> path below templates/init
@@ -52,7 +53,7 @@ def init(folder: Path) -> None:
     except OSError as error:
         click.echo(f"Error: cannot write {error.filename}: {error.strerror}", err=True)
         sys.exit(ExitStatus.FAILED)
-    click.echo(f"Created {folder} with {len(files)} files. Next:")
+    click.echo(f"Created {folder} with {counted(len(files), 'file')}. Next:")
     click.echo("  edit inventories/prod.py: your hosts")
     place = f"./{folder}" if str(folder).startswith("-") else str(folder)
     click.echo(f"  cd {shlex.quote(place)} && gpufleet plan inventories/prod.py")

@@ -11,6 +11,15 @@ from typing import Any
 BAR = "  | "  # before each line of untrusted text
 
 
+class Count(int):
+    """A number in a sentence: with the format `pod uses|pods use` it is `1 pod uses`, or
+    `2 pods use`."""
+
+    def __format__(self, form: str) -> str:
+        one, bar, several = form.partition("|")
+        return f"{int(self)} {one if self == 1 else several}" if bar else format(int(self), form)
+
+
 class Lines(str):
     """Untrusted text whose line breaks are kept, as the last lines of a log."""
 
@@ -46,6 +55,8 @@ def printed(value: object, form: Callable[[object], str] = repr) -> str:
 
 def visible(value: object) -> Any:
     """A value for a format string; a number stays a number."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Count(value)
     if isinstance(value, int | float):
         return value
     if isinstance(value, Lines) and "\n" in value.strip():

@@ -103,7 +103,8 @@ DRIVERS_NOT_EVERYWHERE = warning(
 PODS_USE_GPUS = blocker(
     "GF970",
     "Pods use GPUs",
-    "{count} pods use GPUs that {release} advertises, such as {pods}. Nothing was removed.",
+    "{count:pod uses|pods use} GPUs that {release} advertises, such as {pods}. "
+    "Nothing was removed.",
     "Wait until they have ended, or delete them. To remove it anyway, set cluster_allow_disruption "
     "= True: they keep their GPUs until they restart, and then wait for a node that advertises "
     "some.",
@@ -137,8 +138,8 @@ CRD_STAYS = warning(
 CLAIMS_STAY = warning(
     "GF974",
     "PersistentVolumeClaims stay",
-    "{count} PersistentVolumeClaims in the namespaces of the releases stay, with their data: "
-    "{claims}.",
+    "{count:PersistentVolumeClaim stays|PersistentVolumeClaims stay} in the namespaces of the "
+    "releases, with all data: {claims}.",
     "Delete those whose data you do not need: kubectl delete pvc NAME -n NAMESPACE",
 )
 
@@ -171,8 +172,8 @@ CLAIM_OF_RELEASE = blocker(
 CRD_OF_RELEASE = blocker(
     "GF978",
     "Uninstalling would delete objects of others",
-    "CRD {crd} is part of release {release}: helm would delete it, and with it {count} objects "
-    "that gpufleet did not create, such as {objects}. Nothing was removed.",
+    "CRD {crd} is part of release {release}: helm would delete it, and with it "
+    "{count:object|objects} that gpufleet did not create, such as {objects}. Nothing was removed.",
     "Delete these objects, or move them to another cluster, then run again.",
 )
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.names import counted
+from gpufleet.core.visible import Count
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import our_releases
 from gpufleet.gpu_stack.remains import ChartCrd, Owned, PodUse, Remains, some
@@ -223,7 +225,9 @@ def _elsewhere(ref: ReleaseRef) -> Finding:
 
 
 def _in_use(ref: ObjectRef, pods: Collection[ObjectRef]) -> Finding:
-    return object_stays(ref, f"{len(pods)} pods select it, such as {some(sorted(pods), 3)}")
+    return object_stays(
+        ref, f"{Count(len(pods)):pod selects|pods select} it, such as {some(sorted(pods), 3)}"
+    )
 
 
 def _unmarked(ref: ObjectRef) -> Finding:
@@ -248,7 +252,7 @@ def _crds_stay(
         if crd.ours and crd.users:
             yield crd_stays(crd.name, crd.users)
         elif not crd.ours and crd.name.split(".", 1)[1] in groups:
-            objects = f" and has {len(crd.users)} objects of others" if crd.users else ""
+            objects = f" and has {counted(len(crd.users), 'object')} of others" if crd.users else ""
             yield findings.CRD_STAYS(
                 crd=crd.name, why=f"it does not have the label of gpufleet's objects{objects}"
             )
@@ -256,9 +260,9 @@ def _crds_stay(
 
 def crd_stays(name: str, users: Collection[ObjectRef]) -> Finding:
     """`users`: objects of it that gpufleet did not create."""
-    shown = some(sorted(users), 3)
+    objects, shown = counted(len(users), "object"), some(sorted(users), 3)
     return findings.CRD_STAYS(
-        crd=name, why=f"it has {len(users)} objects that gpufleet did not create, such as {shown}"
+        crd=name, why=f"it has {objects} that gpufleet did not create, such as {shown}"
     )
 
 
@@ -283,6 +287,6 @@ def namespace_stays(
     """`objects`: what it has; `silent`: APIs that do not say what it has of theirs."""
     why = f"these APIs do not respond, and may have objects in it: {', '.join(silent)}"
     if objects:
-        shown = some(sorted(objects), 3)
-        why = f"it has {len(objects)} objects that gpufleet did not create, such as {shown}"
+        number, shown = counted(len(objects), "object"), some(sorted(objects), 3)
+        why = f"it has {number} that gpufleet did not create, such as {shown}"
     return findings.NAMESPACE_STAYS(namespace=name, why=why)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from gpufleet.core.names import counted
 from gpufleet.kube.parse import Answer, condition
 
 _IMAGE = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
@@ -25,7 +26,7 @@ class Reason:
     pods: int = 1
 
     def __str__(self) -> str:
-        return f"{self.pods} pods: {self.text}" if self.pods > 1 else self.text
+        return f"{counted(self.pods, 'pod')}: {self.text}" if self.pods > 1 else self.text
 
 
 def reasons(pods: Iterable[Answer], events: Iterable[Answer]) -> list[Reason]:
@@ -119,7 +120,9 @@ def _of_container(container: Answer) -> Iterator[Reason]:
         code = f"exit code {ended.get('exitCode')}, {ended.get('reason') or 'no reason given'}"
         times = container.get("restartCount", 0)
         said = f": {_short(ended['message'])}" if ended.get("message") else ""
-        yield Reason(f"container {name} crashes ({code}, {times} restarts){said}", stays=True)
+        yield Reason(
+            f"container {name} crashes ({code}, {counted(times, 'restart')}){said}", stays=True
+        )
     elif reason and reason not in ("ContainerCreating", "PodInitializing"):
         yield Reason(f"container {name} does not start ({_both(reason, message)})", stays=True)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.names import counted
+from gpufleet.core.visible import Count
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.release import Readiness, Unready
 from gpufleet.helm.scheduling import why_none
@@ -31,13 +33,13 @@ def _reason(work: Workload, pods: int | None, nodes: Sequence[ClusterNode]) -> s
     if work.kind == "DaemonSet" and pods and work.wanted < pods:
         if work.wanted == 0:
             return f"0 desired pods, expected {pods}: {why_none(work.placement, nodes)}"
-        return f"{work.wanted} desired pods, expected {pods}"
+        return f"{counted(work.wanted, 'desired pod')}, expected {pods}"
     if work.updated < work.wanted:
-        return f"{work.updated} of {work.wanted} pods are updated"
+        return f"{work.updated} of {Count(work.wanted):pod is|pods are} updated"
     if work.old:
-        return f"{work.old} pods of the old version remain"
+        return f"{Count(work.old):pod of the old version remains|pods of the old version remain}"
     if work.ready < work.wanted:
-        return f"{work.ready} of {work.wanted} pods are ready"
+        return f"{work.ready} of {Count(work.wanted):pod is|pods are} ready"
     return ""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from gpufleet.core.names import counted
 from gpufleet.kube.facts import ClusterNode, Placement, Taint
 
 _OWN_TAINTS = "node.kubernetes.io/"  # from conditions and cordoning, tolerated by every DaemonSet
@@ -31,7 +32,10 @@ def why_none(placement: Placement, nodes: Iterable[ClusterNode]) -> str:
         return "the cluster has no nodes"
     labelled = [node for node in everywhere if _labels_fit(placement, node)]
     if not labelled:
-        return f"none of the {len(everywhere)} nodes has {_required(placement)}"
+        missing = _required(placement)
+        if len(everywhere) == 1:
+            return f"the only node does not have {missing}"
+        return f"none of the {counted(len(everywhere), 'node')} has {missing}"
     taints = {
         f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"
         for node in labelled

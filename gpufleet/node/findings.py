@@ -24,7 +24,7 @@ FILE_EDITED = warning(
 CLOCK_SKEW = warning(
     "GF541",
     "Clock skew",
-    "The host's clock is {seconds} seconds {direction} this machine's: signatures and "
+    "The host's clock is {seconds:second|seconds} {direction} this machine's: signatures and "
     "certificates appear expired or not yet valid.",
     "Set the clock: timedatectl set-ntp true, or chronyc makestep.",
 )

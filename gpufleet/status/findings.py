@@ -32,7 +32,7 @@ BEHIND = warning(
 OUTLIER = warning(
     "GF718",
     "Host differs from hosts with the same GPUs",
-    "{what} is {found}; on {share} of {total} hosts with {model} it is {usual}.",
+    "{what} is {found}; on {share} of {total:host|hosts} with {model} it is {usual}.",
     "Find out whether the difference is intended: `gpufleet doctor INVENTORY --limit HOST`.",
 )
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 
 from gpufleet.core.findings import Finding, Kind
+from gpufleet.core.names import counted
+from gpufleet.core.visible import Count
 from gpufleet.facts.hardware import version_order
 from gpufleet.facts.model import NodeFacts
 from gpufleet.status import findings
@@ -39,11 +41,11 @@ def _some(kind: Kind, slots: list[str], count: object) -> Iterator[Finding]:
 
 
 def _counted(number: int) -> str:
-    return "1 GPU" if number == 1 else f"{number} GPUs"
+    return counted(number, "GPU")
 
 
 def _are(number: int) -> str:
-    return "1 GPU is" if number == 1 else f"{number} GPUs are"
+    return f"{Count(number):GPU is|GPUs are}"
 
 
 def not_in_use(facts: NodeFacts) -> Iterator[Finding]:

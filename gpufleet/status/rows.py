@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timezone
 
+from gpufleet.core.names import counted
 from gpufleet.driver.needs import devices_of
 from gpufleet.facts.distribution import code_of
 from gpufleet.facts.model import NodeFacts
@@ -91,7 +92,7 @@ def _by_settings(host: Seen, facts: NodeFacts, plan: NodePlan | None, row: Row) 
     if row.steps:
         shown = "; ".join(row.steps[:SHOWN])
         left = len(row.steps) - SHOWN
-        more = f"; and {left} more {'step' if left == 1 else 'steps'}" if left > 0 else ""
+        more = f"; and {counted(left, 'more step')}" if left > 0 else ""
         yield Note("drift", findings.DRIFT(steps=shown + more))
 
 

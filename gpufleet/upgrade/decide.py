@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from gpufleet.core.names import counted
 from gpufleet.upgrade.models import names
 from gpufleet.upgrade.progress import Progress
 from gpufleet.upgrade.states import ENDED, State
@@ -133,9 +134,9 @@ def _budget(progress: Progress) -> str:
     """Why no further host may be begun; "" if one may."""
     limits = progress.plan.limits
     if progress.failures >= limits.max_failed:
-        return f"{progress.failures} hosts failed (upgrade_max_failed)"
+        return f"{counted(progress.failures, 'host')} failed (upgrade_max_failed)"
     if progress.in_a_row >= limits.max_failed_in_a_row:
-        return f"{progress.in_a_row} hosts failed in a row (upgrade_max_failed_in_a_row)"
+        return f"{counted(progress.in_a_row, 'host')} failed in a row (upgrade_max_failed_in_a_row)"
     return ""
 
 

@@ -23,7 +23,7 @@ NOT_KEPT = blocker(
 GPUS_MISSING = blocker(
     "GF052",
     "GPUs are missing before the change",
-    "nvidia-smi lists {found} GPUs, and {wanted} are on the PCI bus.",
+    "nvidia-smi lists {found:GPU|GPUs}, the PCI bus {wanted}.",
     "Repair the host first: after the change it could not be said what caused it.",
 )
 

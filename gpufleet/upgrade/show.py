@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from gpufleet.core.names import counted
 from gpufleet.core.visible import one_line
 from gpufleet.upgrade.models import Plan, names
 from gpufleet.upgrade.progress import Progress
@@ -23,13 +24,14 @@ def plan_text(
 ) -> str:
     """Groups, waves, hosts that are left out. `work`: what runs on the GPUs, by host; `nodes`: the
     names of the hosts' nodes."""
-    lines = [f"{len(plan.hosts)} hosts in {len(plan.groups)} groups:"]
+    lines = [f"{counted(len(plan.hosts), 'host')} in {counted(len(plan.groups), 'group')}:"]
     for group in plan.groups:
         members = [host for host in plan.hosts if host.group == group]
         moves = Counter(f"{host.before} -> {host.target}" for host in members)
         lines.append(f"  {group}: {', '.join(f'{n} x {m}' for m, n in moves.items())}")
     for number, wave in enumerate(plan.waves, 1):
-        word = "canaries" if wave.canary else f"wave of {len(wave.hosts)}"
+        canaries = "canary" if len(wave.hosts) == 1 else "canaries"
+        word = canaries if wave.canary else f"wave of {len(wave.hosts)}"
         lines.append(f"{number}. {word}: {names(wave.hosts, SHOWN)}")
     lines += _limits(plan)
     busy = [(name, found) for name, found in work if found and name in plan.by_name]
@@ -41,11 +43,12 @@ def plan_text(
 
 def _limits(plan: Plan) -> list[str]:
     limits = plan.limits
+    failed = counted(limits.max_failed, "failed host")
     window = f"; window {limits.window} {limits.window_zone}" if limits.window else ""
     soaks = max(len(plan.waves) - 1, 0) * limits.soak
     return [
         f"at most {limits.max_unavailable} out of service; soak {limits.soak} s ({soaks} s in "
-        f"all); stops at {limits.max_failed} failed hosts, {limits.max_failed_in_a_row} in a "
+        f"all); stops at {failed}, {limits.max_failed_in_a_row} in a "
         f"row{window}"
     ]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from gpufleet.core.names import counted
 from gpufleet.core.versions import version_tuple
 from gpufleet.verify.load_job import Load
 from gpufleet.verify.load_models import ActiveLimit, LoadTest, Rates
@@ -133,7 +134,10 @@ def throttled(catalog: LoadTest, series: Iterable[Series]) -> list[str]:
             for bit, text in catalog.throttling.bits.items():
                 if int(value) & bit:
                     reasons[gpu, text] += 1
-    return [f"{gpu}: {text} ({count} samples)" for (gpu, text), count in sorted(reasons.items())]
+    return [
+        f"{gpu}: {text} ({counted(count, 'sample')})"
+        for (gpu, text), count in sorted(reasons.items())
+    ]
 
 
 def xids(catalog: LoadTest, series: Collection[Series]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpufleet.core.findings import Kind
+from gpufleet.core.names import counted
 from gpufleet.verify.node import Node
 from gpufleet.verify.parse import bare
 
@@ -23,6 +24,6 @@ def expect_held(node: Node, kind: Kind, recorded: dict[str, str]) -> None:
     """Fail unless every installed package of the record is held."""
     loose = sorted(n for n in recorded if n in node.packages and not node.packages[n].held)
     way = "dpkg's hold" if node.is_debian else "the versionlock list"
-    expected = f"{len(recorded)} packages held by {way}"
+    expected = f"{counted(len(recorded), 'package')} held by {way}"
     unreadable = "" if node.is_debian else node.locks[1]
     node.expect(not loose, kind, expected, unreadable or f"not held: {', '.join(loose)}")

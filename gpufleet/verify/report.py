@@ -10,6 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from gpufleet.core.names import counted
 from gpufleet.core.visible import one_line
 
 Outcome = Literal["passed", "failed", "skipped", "error"]
@@ -101,6 +102,6 @@ class Report:
         reasons: dict[str, list[str]] = {}
         for host in self.hosts:
             for reason, number in self.skips(host).items():
-                checks = "1 check" if number == 1 else f"{number} checks"
+                checks = counted(number, "check")
                 reasons.setdefault(reason, []).append(f"{host} ({checks})")
         return reasons

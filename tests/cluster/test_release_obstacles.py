@@ -151,7 +151,7 @@ def test_a_daemonset_without_pods_names_the_label(place: Site) -> None:
 def test_a_daemonset_on_fewer_nodes_than_expected(place: Site) -> None:
     values = {"daemonset": {"enabled": True, "nodeSelector": {"kubernetes.io/hostname": "gpu-1"}}}
     run = place.apply(values, ready=Readiness(pods={"one": 3}, timeout=3))
-    assert "1 desired pods, expected 3" in run.finding("GF847").message
+    assert "1 desired pod, expected 3" in run.finding("GF847").message
 
 
 @pytest.mark.extended

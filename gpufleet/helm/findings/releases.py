@@ -234,8 +234,8 @@ RELEASE_UNREADABLE = blocker(
 RECREATED = warning(
     "GF881",
     "Upgrade recreates a workload",
-    "The upgrade of release {release} recreates {workload} ({pods} pods): its label selector is "
-    "immutable.",
+    "The upgrade of release {release} recreates {workload} ({pods:pod|pods}): its label "
+    "selector is immutable.",
     "It is unavailable until the new pods are ready; upgrade when that is acceptable.",
 )
 OPERATOR_NOT_READY = blocker(

@@ -26,7 +26,7 @@ KUBECONFIG_OTHERS = blocker(
 GPU_PODS_RUN = blocker(
     "GF955",
     "Pods use GPUs",
-    "{count} pods use GPUs of this cluster: {names}.",
+    "{count:pod uses|pods use} GPUs of this cluster: {names}.",
     "Let them end or delete them, or add --ignore-gpu-pods.",
 )
 GPU_PODS_UNKNOWN = blocker(
@@ -38,7 +38,8 @@ GPU_PODS_UNKNOWN = blocker(
 NOT_NODES = blocker(
     "GF295",
     "Hosts are missing from their cluster",
-    "The cluster has {nodes} nodes for {hosts} hosts; it knows no name or address of {names}.",
+    "The cluster has {nodes:node|nodes} for {hosts:host|hosts}; it knows no name or "
+    "address of {names}.",
     "If the node was deleted by hand: systemctl restart kubelet on the host registers it. Else "
     "run gpufleet cluster create.",
 )

@@ -52,8 +52,8 @@ DUPLICATE_MACHINE = blocker(
 CLOCK_APART = blocker(
     "GF953",
     "Clock too far off for Kubernetes",
-    "The host's clock differs by {seconds} seconds from this machine's: certificates and tokens "
-    "are refused.",
+    "The host's clock differs by {seconds:second|seconds} from this machine's: certificates "
+    "and tokens are refused.",
     "Set the clock: timedatectl set-ntp true, or chronyc makestep.",
 )
 PREPARE_FAILED = blocker(

@@ -7,7 +7,8 @@ from gpufleet.core.findings import blocker
 NO_ROOM = blocker(
     "GF965",
     "Not enough disk space for image archives",
-    "{count} archives need some {needed} MiB, themselves and unpacked; {path} has {free} MiB free.",
+    "{count:archive needs|archives need} some {needed} MiB, packed and unpacked; {path} "
+    "has {free} MiB free.",
     "Free space on the host, or shorten kubernetes_image_archives.",
 )
 IMPORT_FAILED = blocker(

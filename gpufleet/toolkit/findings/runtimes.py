@@ -45,8 +45,8 @@ CLUSTER_DEFAULT_RUNTIME = warning(
 RESTART_STOPS_CONTAINERS = warning(
     "GF413",
     "Restart would stop running containers",
-    "{unit} requires a restart ({reason}), but {containers} containers are running and "
-    "live-restore is disabled: a restart would stop them. It was skipped.",
+    "{unit} requires a restart ({reason}), but {containers:container is|containers are} running "
+    "and live-restore is disabled: a restart would stop them. It was skipped.",
     "Drain the host and run again, or set toolkit_allow_disruption = True.",
 )
 
@@ -172,7 +172,7 @@ CONTAINERS_BEGAN = blocker(
 CONTAINERS_RUN = blocker(
     "GF564",
     "Running containers would lose the nvidia runtime",
-    "{containers} {runtime} containers are running; removing nvidia-container-runtime would leave "
-    "those that use it impossible to stop or exec into. Nothing was removed.",
+    "{containers:container runs|containers run} in {runtime}; removing nvidia-container-runtime "
+    "would leave those that use it impossible to stop or exec into. Nothing was removed.",
     "Stop the containers (drain the node), or set toolkit_allow_disruption = True.",
 )

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from gpufleet.cli import cluster, cluster_view
 from gpufleet.cli.cluster_phases import Phase
+from gpufleet.core.names import counted
 from gpufleet.verify.inventory import Target
 from tests.unit.kubernetes.test_members import PODS, node
 
@@ -213,7 +214,7 @@ class TestStatus:
         done = invoke(hosts, "status", nodes=nodes)
         assert done.exit_code == status
         if status:
-            assert f"GF295 The cluster has {len(known)} nodes for 2 hosts" in done.output
+            assert f"GF295 The cluster has {counted(len(known), 'node')} for 2 hosts" in done.output
             assert "gpu-2" in done.output
             assert ("of GPU-1, gpu-2." in done.output) == (not known)
 

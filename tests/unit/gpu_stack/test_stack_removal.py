@@ -142,7 +142,7 @@ def test_claims_in_the_namespaces_of_releases_stay_and_are_named() -> None:
     spaces = ("monitoring", "kube-system", "team")
     claims = tuple(ObjectRef("PersistentVolumeClaim", space, "data") for space in spaces)
     plan = removal(cluster(release(STACK), release(PLUGIN)), Remains(claims=claims))
-    assert message(plan, "GF974").startswith("1 PersistentVolumeClaims")
+    assert message(plan, "GF974").startswith("1 PersistentVolumeClaim stays in")
     assert "monitoring/data" in message(plan, "GF974")
 
 
@@ -164,7 +164,7 @@ def test_crds_of_another_user_stay_and_are_named_with_their_charts_release(users
     remains = Remains(crds=(crd(ours=False, users=users),))
     plan = removal(cluster(release(STACK)), remains)
     assert plan.crds == ()
-    assert ("1 objects of others" in message(plan, "GF973")) is bool(users)
+    assert ("1 object of others" in message(plan, "GF973")) is bool(users)
     assert codes(removal(cluster(release(PLUGIN)), remains)) == []
 
 
@@ -189,7 +189,7 @@ def test_a_runtime_class_that_other_pods_select_stays() -> None:
     assert plan.of_kind("RuntimeClass") == objects
     plan = removal(facts, Remains(objects=objects, classes={"nvidia": (own, POD)}))
     assert plan.objects == ()
-    assert "1 pods select it" in message(plan, "GF976")
+    assert "1 pod selects it" in message(plan, "GF976")
 
 
 def test_the_password_of_an_earlier_gpufleet_stays_and_is_named() -> None:
@@ -216,7 +216,7 @@ def test_an_empty_namespace_of_a_removal_that_was_killed_goes() -> None:
     web = ObjectRef("Pod", "monitoring", "web")
     plan = removal(FACTS, Remains(namespaces=spaces, filled={"monitoring": (web,)}))
     assert plan.steps() == []
-    assert "1 objects that gpufleet did not create, such as Pod monitoring/web" in (
+    assert "1 object that gpufleet did not create, such as Pod monitoring/web" in (
         message(plan, "GF975")
     )
 

@@ -66,7 +66,7 @@ def test_nodes_that_fit(placement: Placement, names: str) -> None:
     [
         (Placement({"a": "b"}), [], "the cluster has no nodes"),
         (Placement({"a": "b", "c": "d"}), [PLAIN],
-         "none of the 1 nodes has the label a=b and c=d"),
+         "the only node does not have the label a=b and c=d"),
         (Placement(terms=(term(PRESENT), term(VENDOR))), [PLAIN, FULL],
          "none of the 2 nodes has the label nvidia.com/gpu.present=true or "
          "feature.node.kubernetes.io/pci-10de.present"),
@@ -96,7 +96,7 @@ def daemon(wanted: int, ready: int, updated: int | None = None, **more: Any) -> 
         (daemon(3, 2), {}, "2 of 3 pods are ready"),
         (daemon(3, 3, 1), {}, "1 of 3 pods are updated"),
         (daemon(2, 2), {"d": 3}, "2 desired pods, expected 3"),
-        (daemon(0, 0), {"d": 3}, "0 desired pods, expected 3: none of the 1 nodes has "
+        (daemon(0, 0), {"d": 3}, "0 desired pods, expected 3: the only node does not have "
                                  "the label x=y"),
         (daemon(0, 0), {}, ""),
         (daemon(0, 0), {"d": 0}, ""),

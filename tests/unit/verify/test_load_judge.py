@@ -135,7 +135,7 @@ def test_heat_is_reported_and_the_power_limit_is_not() -> None:
     found = [series(REASONS, 0, 4, 4), series(REASONS, 4, 4 + 64, 32 + 64, gpu=1)]
     assert throttled(CATALOG, found) == [
         "GPU 1: too hot (hardware) (2 samples)",
-        "GPU 1: too hot (software) (1 samples)",
+        "GPU 1: too hot (software) (1 sample)",
     ]
 
 
