@@ -151,13 +151,18 @@ def _confirm(ask: Question, inventory: str, limit: Sequence[str], options: Seque
 
 def confirmed(yes: bool, options: Sequence[str]) -> None:
     """Raises click.UsageError for a run that cannot be confirmed, and for wrong options."""
-    if options and not options[0].startswith("-"):
-        raise click.UsageError(f"Got unexpected extra argument ({options[0]})")
+    no_extra_argument(options)
     if not yes and not sys.stdin.isatty():
         raise click.UsageError(
             "The changes need a confirmation, and standard input is not a terminal. "
             "Add --yes to skip it."
         )
+
+
+def no_extra_argument(options: Sequence[str]) -> None:
+    """Raises click.UsageError for what is no option of pyinfra."""
+    if options and not options[0].startswith("-"):
+        raise click.UsageError(f"Got unexpected extra argument ({options[0]})")
 
 
 def deploy_file(name: str) -> Path:

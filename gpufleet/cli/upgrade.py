@@ -10,7 +10,15 @@ from typing import Any
 
 import click
 
-from gpufleet.cli.deploy import INVENTORY, LIMIT, OPTIONS, YES, confirmed, targets_of
+from gpufleet.cli.deploy import (
+    INVENTORY,
+    LIMIT,
+    OPTIONS,
+    YES,
+    confirmed,
+    no_extra_argument,
+    targets_of,
+)
 from gpufleet.cli.upgrade_options import check_options
 from gpufleet.cli.upgrade_run import (
     Started,
@@ -132,9 +140,10 @@ def start(
         raise click.UsageError("--branch is of the driver.")
     if wanted.version and wanted.subject == "reboot":
         raise click.UsageError("--reboot and --to exclude each other.")
-    confirmed(yes or only_plan, options)
+    no_extra_argument(options)
     check_options(options)
     targets = targets_of(inventory, limit)
+    confirmed(yes or only_plan, options)
     run = started(inventory, targets, options, wanted, say, changes=not only_plan)
     click.echo(plan_text(run.plan, run.work.items(), run.nodes))
     if only_plan or not run.plan.hosts:
@@ -198,8 +207,8 @@ def rollback(name: str, yes: bool) -> None:
 
     The packages come from the hosts' own folders; no repository is asked.
     """
-    confirmed(yes, ())
     run: Started = returning(Store.find(name), say)
+    confirmed(yes, ())
     click.echo(plan_text(run.plan, nodes=run.nodes))
     if not yes:
         click.confirm("Return these hosts to their earlier driver?", abort=True, err=True)

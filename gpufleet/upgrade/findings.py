@@ -102,7 +102,7 @@ UNFINISHED = blocker(
 NO_RUN = blocker(
     "GF063",
     "No such run",
-    "There is no run {name} in {folder}.",
+    "There is no {run} in {folder}.",
     "Runs are kept on the machine and for the user that started them.",
 )
 

@@ -85,7 +85,7 @@ class Store:
         folder = runs_folder()
         known = [each for each in cls.all() if name in ("", each.name)]
         if not known:
-            raise Stopped(findings.NO_RUN(name=name, folder=folder))
+            raise Stopped(findings.NO_RUN(run=f"run {name}".rstrip(), folder=folder))
         return known[-1]
 
     @classmethod

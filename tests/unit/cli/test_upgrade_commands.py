@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from gpufleet.cli import upgrade_commands, upgrade_run
+from gpufleet.cli import main, upgrade_commands, upgrade_run
 from gpufleet.cli.upgrade_commands import with_commands_of_now
 from gpufleet.run.findings import NO_INVENTORY
 from gpufleet.upgrade.operations.store import Order
@@ -54,3 +56,22 @@ def test_every_pod_leaves_a_node_that_is_rebooted(drain: str) -> None:
     target = Target("h", (), {"upgrade_drain": drain})
     assert upgrade_run._settings(target, "reboot").drain == "all"
     assert upgrade_run._settings(target, "driver").drain == ("all" if drain == "all" else "gpu")
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "text"),
+    [
+        (["rollback"], 1, "GF063 There is no run in "),
+        (["rollback", "--run", "lost"], 1, "GF063 There is no run lost in "),
+        (["start", "lost.py"], 2, "GF003"),
+        (["start", "lost.py", "extra"], 2, "unexpected extra argument (extra)"),
+    ],
+)
+def test_what_is_wrong_comes_before_the_confirmation(
+    words: list[str], status: int, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Standard input is no terminal: --yes would be asked for, and help nothing."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    done = CliRunner().invoke(main, ["upgrade", *words])
+    assert (done.exit_code, text in done.output) == (status, True)
+    assert "--yes" not in done.output

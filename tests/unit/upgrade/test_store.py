@@ -117,3 +117,11 @@ def test_no_run(store: Store) -> None:
     with pytest.raises(Stopped) as error:
         Store.find("other")
     assert code(error) == "GF063"
+    assert f"There is no run other in {runs_folder()}." in error.value.findings[0].message
+
+
+def test_no_runs_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with pytest.raises(Stopped) as error:
+        Store.find("")
+    assert f"There is no run in {runs_folder()}." in error.value.findings[0].message
