@@ -95,10 +95,12 @@ def exit_status(fleet: Fleet, *, drift: bool) -> int:
 
 
 def prepared(path: str, wrong: type[click.UsageError]) -> ReportFile:
-    """The file of a page, which can be written; raises `wrong` with the reason where not."""
+    """The file of a page, which can be written; raises `wrong` with the reason where not.
+
+    An old page stays until the new one replaces it."""
     file = ReportFile(Path(path), is_page)
     try:
-        file.prepare()
+        file.check()
     except OSError as error:
         raise wrong(str(findings.PAGE_NOT_WRITTEN(path=path, why=_why(error)))) from error
     return file

@@ -46,7 +46,12 @@ class ReportFile:
         self.ours = ours
 
     def prepare(self) -> None:
-        """Remove an old report and check that a new one can be written.
+        """Remove an old report and check that a new one can be written. Raises OSError."""
+        self.check()
+        self.path.unlink(missing_ok=True)
+
+    def check(self) -> None:
+        """Check that a report can be written, and leave an old one until then.
 
         Raises OSError, also for a file that is neither a report nor empty, which is not changed.
         """
@@ -59,7 +64,6 @@ class ReportFile:
         if self.path.exists() and not self.ours(self.path.read_bytes()):
             raise FileExistsError("the file exists and is not a gpufleet report")
         os.unlink(self._temporary(""))
-        self.path.unlink(missing_ok=True)
 
     def write(self, text: str) -> None:
         """Put the report in its place, whole or not at all, mode 0600. Raises OSError."""

@@ -81,6 +81,23 @@ def test_a_page_is_written_beside_the_output_private_and_again(run: Run, tmp_pat
         assert "gpu-01" in page.read_text()
 
 
+def test_an_old_page_stays_until_the_hosts_were_read(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    page = tmp_path / "fleet.html"
+    run([CALM], "--html", str(page))
+    before = page.read_text()
+
+    def interrupted(*words: object) -> None:
+        assert page.read_text() == before
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(status, "read_fleet", interrupted)
+    assert CliRunner().invoke(main, ["status", "inv.py", "--html", str(page)]).exit_code != 0
+    assert [path.name for path in tmp_path.iterdir()] == ["fleet.html"]
+    assert page.read_text() == before
+
+
 def test_another_file_is_not_replaced_and_no_host_is_asked(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
