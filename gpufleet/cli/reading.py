@@ -16,6 +16,7 @@ from gpufleet.core.names import counted
 from gpufleet.host.gather import NoInventory, NoSuchHost, Progress
 from gpufleet.status.models import Seen
 from gpufleet.status.operations import read_hosts
+from gpufleet.verify.inventory import VerifyError, unmatched
 
 HEARTBEAT = 15.0  # seconds between two lines where standard error is no terminal
 REFRESH = 1.0  # seconds between two looks at the clock on a terminal
@@ -101,7 +102,8 @@ def read_fleet(
         with progress.clock():
             return read_hosts(inventory, limit, progress)
     except NoSuchHost as error:
-        click.echo(f"Error: {error}", err=True)
+        found = unmatched(error.name, inventory, error.hosts, error.groups)
+        click.echo(str(VerifyError(found)), err=True)
         sys.exit(ExitStatus.NOTHING)
     except (NoInventory, PyinfraError, CliError) as error:
         raise wrong(str(error)) from error

@@ -46,6 +46,10 @@ class Progress:
 class NoSuchHost(Exception):
     """No host and no group of the inventory has the name that was asked for."""
 
+    def __init__(self, name: str, hosts: Sequence[str], groups: Sequence[str]) -> None:
+        self.name, self.hosts, self.groups = name, hosts, groups
+        super().__init__(f"the inventory has no host and no group {name!r}")
+
 
 class NoInventory(Exception):
     """There is no such inventory, or it has no hosts; its text has a code and what to do."""
@@ -148,7 +152,8 @@ def _limited(hosts: Any, limit: Sequence[str]) -> list[Any]:
             if any(fnmatchcase(word, name) for word in (host.name, *host.groups))
         ]
         if not matches:
-            raise NoSuchHost(f"the inventory has no host and no group {name!r}")
+            groups = [group for host in hosts for group in host.groups]
+            raise NoSuchHost(name, [host.name for host in hosts], groups)
         wanted.update({host.name: host for host in matches})
     return [host for host in hosts if host.name in wanted]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -20,6 +21,7 @@ from gpufleet.core.inventory import (
     misspelt_cluster_group,
 )
 from gpufleet.core.masks import guarded
+from gpufleet.core.names import folded
 from gpufleet.core.python import python_module
 from gpufleet.kube.findings import NAMED_TWICE
 from gpufleet.run.findings import INVENTORY, NO_INVENTORY
@@ -117,14 +119,22 @@ def select(targets: Iterable[Target], limits: Iterable[str], inventory: str) -> 
             if any(fnmatchcase(word, limit) for word in (target.name, *target.groups))
         }
         if not names:
-            groups = dict.fromkeys(group for target in targets for group in target.groups)
-            raise VerifyError(
-                LIMIT(
-                    limit=limit,
-                    path=inventory,
-                    hosts=", ".join(target.name for target in targets),
-                    groups=", ".join(g for g in groups if not g.startswith("@")) or "none",
-                )
-            )
+            groups = [group for target in targets for group in target.groups]
+            hosts = [target.name for target in targets]
+            raise VerifyError(unmatched(limit, inventory, hosts, groups))
         chosen |= names
     return [target for target in targets if target.name in chosen]
+
+
+def unmatched(limit: str, path: str, hosts: Sequence[str], groups: Iterable[str]) -> Finding:
+    """The finding (GF702) about a limit that matches none of these; pyinfra's groups are no
+    names that a user knows."""
+    own = [name for name in dict.fromkeys(groups) if not name.startswith("@")]
+    near = get_close_matches(limit, [*hosts, *own], n=1)
+    return LIMIT(
+        limit=limit,
+        path=path,
+        hosts=", ".join(folded(hosts)),
+        groups=", ".join(own) or "none",
+        meant=f": did you mean {near[0]}?" if near else "; shell wildcards match several: gpu-0*.",
+    )

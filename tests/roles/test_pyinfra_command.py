@@ -421,7 +421,8 @@ def test_status_reads_hosts_and_names_clusters(bench: Bench) -> None:
         assert ("1 cluster, not shown: @local" in done.stdout) is (not limit or "gpu_cl*" in limit)
         assert ("GF005 blocker one" in done.stdout) is (not limit)
         assert "Traceback" not in done.stderr
-    assert "no host and no group 'nosuch'" in done.stderr
+    assert f"GF702 --limit nosuch matches no host or group of {bench.inventory}" in done.stderr
+    assert "Hosts: one, @local. Groups: gpu_nodes, " in done.stderr
 
 
 def test_results_are_on_standard_output_and_progress_is_not(bench: Bench) -> None:

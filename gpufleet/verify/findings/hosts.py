@@ -12,7 +12,8 @@ LIMIT = blocker(
     "GF702",
     "--limit matches no host",
     "--limit {limit} matches no host or group of {path}. Hosts: {hosts}. Groups: {groups}.",
-    "Correct the name.",
+    "Correct the name{meant}",
+    advice="Correct the name. Shell wildcards match several: --limit 'gpu-0*'.",
 )
 NO_CHECK = blocker(
     "GF703",

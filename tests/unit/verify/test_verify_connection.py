@@ -115,6 +115,8 @@ def test_unknown_limit_names_what_there_is() -> None:
     there = r"GF702 .* Hosts: a, b, login, @local\. Groups: gpu_nodes, canary, other\.\n"
     with pytest.raises(VerifyError, match=there):
         select([*FLEET, target("@local", "@local")], ["c"], "x.py")
+    with pytest.raises(VerifyError, match=r"Correct the name: did you mean canary\?$"):
+        select(FLEET, ["canaries"], "x.py")
 
 
 def test_inventory_that_is_not_there(tmp_path: Path) -> None:
