@@ -16,6 +16,7 @@ from gpufleet.core.redact import redacted_lines
 from gpufleet.core.visible import barred, one_line
 from gpufleet.run import findings
 from gpufleet.run.connection import misspelt, quiet_paramiko, stop_alone, why_unreached
+from gpufleet.run.display import Display
 from gpufleet.run.lifecycle import Run
 from gpufleet.run.report import BAD, HostReport
 
@@ -40,6 +41,7 @@ class RunReport(BaseStateCallback):
         self.touched: set[str] = set()  # hosts of which an operation was started
         self.plan_only = False
         self.left_out: set[str] = set()
+        self.display: Display | None = None
 
     @classmethod
     def begin(cls, state: State) -> RunReport:
@@ -51,6 +53,7 @@ class RunReport(BaseStateCallback):
         stop_alone()
         report = cls(state, Run.start())
         report.run.at_end(report.close, report.abandon)
+        report.display = Display.begin(state, report.run.invocation, report.was_examined)
         return report
 
     @classmethod
@@ -62,6 +65,8 @@ class RunReport(BaseStateCallback):
         report = RunReport.started or cls.begin(state)
         RunReport.started = None
         state.add_callback_handler(report)
+        if report.display:
+            state.add_callback_handler(report.display)
         return report
 
     @classmethod
@@ -74,6 +79,10 @@ class RunReport(BaseStateCallback):
         if name not in self.hosts:
             self.hosts[name] = HostReport(name)
         return self.hosts[name]
+
+    def was_examined(self, name: str) -> bool:
+        """Whether a host was read and planned by now."""
+        return name in self.hosts and self.hosts[name].examined
 
     def block(self, host: Host, problems: list[Finding]) -> None:
         """Stop one host before it is changed: nothing is planned; other hosts continue."""
@@ -216,6 +225,8 @@ class RunReport(BaseStateCallback):
 
     def close(self) -> None:
         """Print the table to standard output and write the JSON file of GPUFLEET_REPORT."""
+        if self.display:
+            self.display.end()
         if not self.state.initialised:
             self.run.finish([], ExitStatus.FAILED)
         elif self._selects_none():

@@ -1,0 +1,76 @@
+"""Progress on standard error: lines that are redrawn on a terminal, elsewhere one now and then."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+HEARTBEAT = 15.0  # seconds between two lines where there is no terminal
+PER_SECOND = 4  # times that lines are drawn
+
+Lines = Callable[[int, int], list[str]]  # of columns and rows
+
+
+def on_terminal() -> bool:
+    """Whether lines can be redrawn: not in a pipe, a dumb terminal or CI."""
+    plain = os.environ.get("TERM", "") in ("", "dumb") or bool(os.environ.get("CI"))
+    return sys.stderr.isatty() and not plain
+
+
+class LiveProgress:
+    """Progress from `start` to `stop`; used in one thread, or with gevent in one greenlet.
+
+    `lines`: for a terminal of that size, each without control characters; `beat`: one line for a
+    log, "" where there is nothing to say.
+    """
+
+    def __init__(self, lines: Lines, beat: Callable[[], str]) -> None:
+        self.terminal = on_terminal()
+        self._lines, self._beat = lines, beat
+        self._ended = threading.Event()
+        self._live: Live | None = None
+        self._beating: threading.Thread | None = None
+
+    def start(self) -> None:
+        if self.terminal:
+            console = Console(stderr=True, highlight=False)
+            self._live = Live(
+                get_renderable=lambda: self._drawn(console),
+                console=console,
+                refresh_per_second=PER_SECOND,
+                transient=True,
+                redirect_stdout=False,
+            )
+            self._live.start()
+        else:
+            self._beating = threading.Thread(target=self._beats, daemon=True)
+            self._beating.start()
+
+    def say(self, line: str) -> None:
+        """Print a line that stays, above those that are redrawn. It has no control characters."""
+        if self._live:
+            self._live.console.print(Text(line), soft_wrap=True)
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+    def stop(self) -> None:
+        """Remove the lines that were drawn; a second call does nothing."""
+        self._ended.set()
+        if self._live:
+            self._live.stop()
+            self._live = None
+
+    def _drawn(self, console: Console) -> Text:
+        text = "\n".join(self._lines(console.width, console.height))
+        return Text(text, no_wrap=True, overflow="crop", end="")
+
+    def _beats(self) -> None:
+        while not self._ended.wait(HEARTBEAT):
+            if line := self._beat():
+                self.say(line)

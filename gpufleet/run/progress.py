@@ -1,0 +1,163 @@
+"""What a run shows while it goes on: from the state of its hosts to lines of text. Pure.
+
+Names, steps and output come from hosts and inventories: each is one visible line without secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.cells import cell_len, set_cell_size
+
+from gpufleet.core.masks import replaced
+from gpufleet.core.names import counted, few, folded
+from gpufleet.core.redact import redacted_lines
+from gpufleet.core.visible import one_line
+
+Stage = Literal["connecting", "reading", "running"]
+LONG = 5.0  # seconds from which on a step shows its output, and a silent host its name
+NAME = 4  # a host's name has at most this part of the width
+LEAST_OUTPUT = 12  # columns, else the output is left out
+
+
+@dataclass(frozen=True, slots=True)
+class Active:
+    """A host that carries out a step. `step`: as pyinfra names it, `Role | Sentence`; `output`:
+    what the step printed last, as it came."""
+
+    name: str
+    step: str
+    seconds: float
+    output: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A run at one moment. Each of its hosts is counted in one place."""
+
+    stage: Stage
+    seconds: float
+    hosts: int
+    active: tuple[Active, ...] = ()
+    silent: tuple[str, ...] = ()  # of connecting and reading: those that did not answer yet
+    waiting: int = 0
+    unchanged: int = 0
+    done: int = 0
+    failed: int = 0
+    secrets: tuple[str, ...] = ()  # of the inventory, the longest first
+
+
+def terminal_lines(progress: Progress, width: int, height: int) -> list[str]:
+    """The lines of a terminal of that size: the run, then each host at work, the longest first."""
+    shown = sorted(progress.active, key=lambda host: -host.seconds)
+    room = max(height - 2, 1)  # the cursor has a line of its own
+    hidden = shown[room - 1 :] if len(shown) > room else []
+    shown = shown[: len(shown) - len(hidden)]
+    names = [one_line(host.name) for host in shown]
+    column = min(max(map(cell_len, names), default=0), width // NAME)
+    lines = [_head(progress), *_late(progress)]
+    lines += [
+        _row(name, column, host, progress.secrets, width)
+        for name, host in zip(names, shown, strict=True)
+    ]
+    if hidden:
+        lines.append(f"  … and {counted(len(hidden), 'more host')} at work")
+    return [fit(line, width) for line in lines]
+
+
+def heartbeat(progress: Progress) -> str:
+    """One line for a log: the run, and the host whose step takes the longest."""
+    line = _head(progress)
+    if progress.active:
+        slowest = max(progress.active, key=lambda host: host.seconds)
+        line += f"; {one_line(slowest.name)} {_elapsed(slowest.seconds)}: "
+        line += _doing(slowest, progress.secrets)
+    elif late := _late(progress):
+        line += f"; {late[0].strip()}"
+    return line
+
+
+def step_line(step: str, changed: Sequence[str], failed: Sequence[str], seconds: float) -> str:
+    """One line for a step that is over, "" where it changed nothing and failed nowhere.
+
+    `step`: "" where its name is above the line.
+    """
+    parts = [f"changed {few(changed)}"] if changed else []
+    parts += [f"failed on {few(failed)}"] if failed else []
+    name = f"{_step(step)}: " if step else ""
+    return f"{name}{', '.join(parts)}, {_elapsed(seconds)}" if parts else ""
+
+
+def last_line(output: Iterable[str], secrets: Sequence[str]) -> str:
+    """The last line of an output that says something. The lines before it are needed: a secret may
+    go over several."""
+    lines = redacted_lines(replaced("\n".join(output), secrets).split("\n"))
+    return next((one_line(line.strip()) for line in reversed(lines) if line.strip()), "")
+
+
+def fit(text: str, width: int) -> str:
+    """The text in at most that many columns."""
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, max(width - 1, 0)).rstrip() + "…"
+
+
+def _head(progress: Progress) -> str:
+    """What the run as a whole does: `Running, 65 s: 2 hosts at work, 38 with no changes`."""
+    if progress.stage != "running":
+        answered = progress.hosts - len(progress.silent)
+        word = "Connecting to" if progress.stage == "connecting" else "Reading"
+        done = f": {answered} done" if answered else ""
+        return f"{word} {counted(progress.hosts, 'host')}, {_elapsed(progress.seconds)}{done}"
+    counts = (
+        (len(progress.active), "at work"),
+        (progress.failed, "failed"),
+        (progress.waiting, "waiting"),
+        (progress.done, "done"),
+        (progress.unchanged, "with no changes"),
+    )
+    parts = [f"{number} {word}" for number, word in counts if number]
+    hosts = counted(progress.hosts, "host")
+    return f"Running on {hosts}, {_elapsed(progress.seconds)}: {', '.join(parts) or 'none left'}"
+
+
+def _late(progress: Progress) -> list[str]:
+    """The hosts that do not answer, once the others have had their time."""
+    if not progress.silent or progress.seconds < LONG:
+        return []
+    short = folded(progress.silent)
+    more = len(short) - NAME
+    return [f"  waiting for {', '.join(short[:NAME])}{', …' if more > 0 else ''}"]
+
+
+def _row(name: str, column: int, host: Active, secrets: Sequence[str], width: int) -> str:
+    head = f"  {set_cell_size(fit(name, column), column)}  {_elapsed(host.seconds):>9}  "
+    room = width - cell_len(head)
+    step = _step(host.step)
+    left = room - cell_len(step) - 2
+    if left < LEAST_OUTPUT:  # half of the room for each
+        left = room // 2
+    said = last_line(host.output, secrets) if host.seconds >= LONG else ""
+    if not said or left < LEAST_OUTPUT:
+        return head + fit(step, room)
+    return f"{head}{fit(step, room - left - 2)}: {fit(said, left)}"
+
+
+def _doing(host: Active, secrets: Sequence[str]) -> str:
+    said = last_line(host.output, secrets) if host.seconds >= LONG else ""
+    return f"{_step(host.step)}: {said}" if said else _step(host.step)
+
+
+def _step(name: str) -> str:
+    """`Driver: Install the packages` of `NVIDIA driver | Install the packages`."""
+    return one_line(name).replace(" | ", ": ")
+
+
+def _elapsed(seconds: float) -> str:
+    whole = int(seconds)
+    if whole < 100:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

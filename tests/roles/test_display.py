@@ -1,0 +1,173 @@
+"""The progress of a run, by the callbacks of pyinfra on fake hosts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pyinfra
+import pytest
+from pyinfra.api import Config, Host, Inventory, State
+from pyinfra.api.connect import connect_all
+from pyinfra.api.deploy import add_deploy
+from pyinfra.api.operations import run_ops
+from pyinfra.api.state import StateStage
+
+from gpufleet.core.live import LiveProgress
+from gpufleet.host.operation import Commands, operation
+from gpufleet.host.shell import command
+from gpufleet.run.display import Display, Quiet
+from gpufleet.run.invocation import Invocation
+from gpufleet.run.progress import Progress
+from gpufleet.run.reporting import RunReport
+
+FAKE = {"fake_delay": 0.0, "fake_delay_jitter": 0.0}
+FAILS = {"false": {"success": False, "stderr": "no"}}
+
+
+@operation
+def say(word: str) -> Commands:
+    """
+    Say a word.
+
+    + word: the word
+    """
+    yield command(word)
+
+
+class Recorded(Display):
+    """Notes the progress at the start of each operation of a host."""
+
+    def __init__(self, state: State) -> None:
+        self.seen: list[Progress | None] = []
+        super().__init__(state, lambda name: name == "@fake/idle")
+
+    def operation_host_success(  # type: ignore[override]
+        self, state: State, host: Host, op_hash: str, retry_count: int = 0
+    ) -> None:
+        self.seen.append(self.progress())
+        super().operation_host_success(state, host, op_hash, retry_count)
+
+
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is printed between the live lines."""
+    said: list[str] = []
+    monkeypatch.setattr(LiveProgress, "say", lambda self, line: said.append(line))
+    return said
+
+
+@pytest.fixture
+def state() -> State:
+    hosts = [
+        ("@fake/one", {"ssh_password": "Xyzzy-7", **FAKE}),
+        ("@fake/broken", {**FAKE, "fake_responses": FAILS}),
+        ("@fake/idle", FAKE),
+    ]
+    return State(Inventory((hosts, {}), {}), Config(), check_for_changes=False)
+
+
+def carry_out(state: State) -> Recorded:
+    """Connect, plan and run: a word each on the hosts that are not idle."""
+    state.set_stage(StateStage.Connect)
+    connect_all(state)
+    state.set_stage(StateStage.Prepare)
+    display = Recorded(state)
+    state.add_callback_handler(RunReport(state))
+    state.add_callback_handler(display)
+    reading = display.progress()
+    assert reading
+    assert (reading.stage, reading.silent) == ("reading", ("@fake/one", "@fake/broken"))
+
+    def deploy() -> None:
+        if pyinfra.host.name != "@fake/idle":
+            say("Say hello", "hello")
+            say("Say false", "false" if pyinfra.host.name == "@fake/broken" else "true")
+
+    add_deploy(state, deploy)
+    state.set_stage(StateStage.Execute)
+    run_ops(state)
+    return display
+
+
+def test_every_host_is_counted_in_one_place(state: State, lines: list[str]) -> None:
+    display = carry_out(state)
+    first, *_, last = display.seen
+    assert first
+    assert last
+    for found in (first, last):
+        assert (found.stage, found.hosts, found.unchanged) == ("running", 3, 1)
+        assert len(found.active) + found.waiting + found.done + found.failed == 2
+    assert {host.step for host in first.active} == {"Say hello"}
+    assert {host.name for host in first.active} <= {"@fake/one", "@fake/broken"}
+    assert "Xyzzy-7" in first.secrets
+    end = display.progress()
+    assert end
+    assert (end.done, end.failed, end.unchanged, end.active) == (1, 1, 1, ())
+    state.set_stage(StateStage.Disconnect)
+    assert display.progress() is None
+
+
+def test_a_step_is_one_line_for_all_its_hosts(state: State, lines: list[str]) -> None:
+    carry_out(state)
+    assert [line.rpartition(",")[0].strip() for line in lines] == [
+        "changed 2 hosts (@fake/one, @fake/broken)",
+        "changed @fake/one, failed on @fake/broken",
+    ]
+
+
+@pytest.fixture
+def logged() -> Iterator[list[logging.LogRecord]]:
+    """What pyinfra logs."""
+    records: list[logging.LogRecord] = []
+    handler = logging.Handler(logging.INFO)
+    handler.emit = records.append  # type: ignore[method-assign]
+    level = pyinfra.logger.level
+    pyinfra.logger.addHandler(handler)
+    pyinfra.logger.setLevel(logging.INFO)
+    yield records
+    pyinfra.logger.removeHandler(handler)
+    pyinfra.logger.setLevel(level)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_pyinfras_lines_per_host_are_kept_back_and_errors_are_not(
+    state: State, lines: list[str], logged: list[logging.LogRecord], terminal: bool
+) -> None:
+    carry_out(state)
+    pyinfra.logger.info("of a user's deploy")
+    state.inventory.get_host("@fake/one").log("of a user's deploy, for one host")
+    quiet = Quiet(state, terminal=terminal)
+    kept = [record.getMessage() for record in logged if quiet.filter(record)]
+    gone = [record.getMessage() for record in logged if not quiet.filter(record)]
+    words = ("Connected", "Skipped", "Success")
+    assert all(any(word in line for line in gone) for word in words), gone
+    assert not any(word in line for line in kept for word in words)
+    assert sum("of a user's deploy" in line for line in kept) == 2
+    assert any("Error: executed 0 commands" in line for line in kept)
+    assert sum("Starting operation" in line for line in kept) == (0 if terminal else 2)
+
+
+@pytest.mark.parametrize(
+    ("asked", "terminal", "shown"),
+    [
+        (Invocation(yes=True), True, True),
+        (Invocation(dry=True), True, True),
+        (Invocation(), False, True),
+        (Invocation(), True, False),
+        (Invocation(yes=True, options=("-v",)), True, False),
+        (Invocation(yes=True, options=("--debug",)), False, False),
+    ],
+)
+def test_pyinfras_own_output_is_there_where_it_asks_or_is_asked_for(
+    state: State, monkeypatch: pytest.MonkeyPatch, asked: Invocation, terminal: bool, shown: bool
+) -> None:
+    monkeypatch.setattr(pyinfra, "is_cli", True)
+    monkeypatch.setattr("gpufleet.run.display.on_terminal", lambda: terminal)
+    monkeypatch.setattr(LiveProgress, "start", lambda self: None)
+    monkeypatch.delenv("PYINFRA_PROGRESS", raising=False)
+    display = Display.begin(state, asked, lambda name: True)
+    assert (display is not None) is shown
+    if display:
+        display.end()
+    assert not any(isinstance(found, Quiet) for found in pyinfra.logger.filters)
