@@ -16,6 +16,7 @@ from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.node.settings import load_settings
 from gpufleet.verify.findings.hosts import LIMIT, NO_CHECK
 from gpufleet.verify.inventory import Target, VerifyError
+from gpufleet.verify.progress import CheckProgress
 
 EPILOG = (
     "Exit status: 0 all checks passed or were skipped; 1 a check failed or a host is unreachable; "
@@ -86,6 +87,7 @@ def pytest_arguments(
     arguments = [str(folder), *own, "-p", "gpufleet.verify.plugin", "--inventory", inventory]
     arguments += ["-q", "--no-header", "-rN", "--tb=short", "-p", "no:cacheprovider"]
     arguments += ["-c", os.devnull, "--import-mode=importlib"]  # files of both may share a name
+    arguments += ["-o", "console_output_style=classic"]  # no percentage: CheckProgress has it
     arguments += ["--continue-on-collection-errors"]  # in a file of the user's
     arguments += [f"--rootdir={folder.parent.parent}", f"--confcutdir={folder}"]
     for word in limit:
@@ -125,7 +127,7 @@ def verify(
     """
     refusal = Refusal()
     arguments = pytest_arguments(inventory, limit, junit, json_report, expression)
-    code = pytest.main(arguments, plugins=[refusal, Settings()])
+    code = pytest.main(arguments, plugins=[refusal, Settings(), CheckProgress()])
     if code == pytest.ExitCode.NO_TESTS_COLLECTED and expression:
         click.echo(str(VerifyError(NO_CHECK(expression=expression))), err=True)
     sys.exit(refusal.status(code))

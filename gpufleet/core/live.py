@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from typing import TextIO
 
 from rich.console import Console
 from rich.live import Live
@@ -17,35 +18,36 @@ PER_SECOND = 4  # times that lines are drawn
 Lines = Callable[[int, int], list[str]]  # of columns and rows
 
 
-def on_terminal() -> bool:
+def on_terminal(stream: TextIO | None = None) -> bool:
     """Whether lines can be redrawn: not in a pipe, a dumb terminal or CI."""
     plain = os.environ.get("TERM", "") in ("", "dumb") or bool(os.environ.get("CI"))
-    return sys.stderr.isatty() and not plain
+    return (stream or sys.stderr).isatty() and not plain
 
 
 class LiveProgress:
     """Progress from `start` to `stop`; used in one thread, or with gevent in one greenlet.
 
     `lines`: for a terminal of that size, each without control characters; `beat`: one line for a
-    log, "" where there is nothing to say.
+    log, "" where there is nothing to say; `stream`: where to, if not standard error.
     """
 
-    def __init__(self, lines: Lines, beat: Callable[[], str]) -> None:
-        self.terminal = on_terminal()
-        self._lines, self._beat = lines, beat
+    def __init__(self, lines: Lines, beat: Callable[[], str], stream: TextIO | None = None) -> None:
+        self.terminal = on_terminal(stream)
+        self._lines, self._beat, self._stream = lines, beat, stream
         self._ended = threading.Event()
         self._live: Live | None = None
         self._beating: threading.Thread | None = None
 
     def start(self) -> None:
         if self.terminal:
-            console = Console(stderr=True, highlight=False)
+            console = Console(file=self._stream, stderr=not self._stream, highlight=False)
             self._live = Live(
                 get_renderable=lambda: self._drawn(console),
                 console=console,
                 refresh_per_second=PER_SECOND,
                 transient=True,
                 redirect_stdout=False,
+                redirect_stderr=not self._stream,
             )
             self._live.start()
         else:
@@ -57,11 +59,13 @@ class LiveProgress:
         if self._live:
             self._live.console.print(Text(line), soft_wrap=True)
         else:
-            print(line, file=sys.stderr, flush=True)
+            print(line, file=self._stream or sys.stderr, flush=True)
 
     def stop(self) -> None:
         """Remove the lines that were drawn; a second call does nothing."""
         self._ended.set()
+        if self._beating and self._beating is not threading.current_thread():
+            self._beating.join()
         if self._live:
             self._live.stop()
             self._live = None

@@ -10,11 +10,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from gpufleet.core.names import counted
+from gpufleet.core.names import counted, few, shared
 from gpufleet.core.visible import one_line
 
 Outcome = Literal["passed", "failed", "skipped", "error"]
 WIDTH = 110
+SKIPPED = "Skipped, as they do not apply or need what is missing:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Report:
             }
         }
 
-    def table(self) -> str:
+    def table(self, width: int = WIDTH) -> str:
         """One row per host, then why checks were skipped."""
         table = Table(box=box.SIMPLE_HEAD, title="Checks per host", title_justify="left")
         table.add_column("host")
@@ -91,17 +92,16 @@ class Report:
                 str(self.count(host, "skipped")),
                 ", ".join(failed) or "-",
             )
-        console = Console(width=WIDTH, highlight=False, markup=False, color_system=None)
+        console = Console(width=width, highlight=False, markup=False, color_system=None)
         with console.capture() as captured:
             console.print(table)
-            for reason, hosts in self._skips_by_reason().items():
-                console.print(f"  skipped: {one_line(reason)}: {', '.join(hosts)}", soft_wrap=True)
+            if skips := self._skips_by_reason():
+                console.print(SKIPPED, soft_wrap=True)
+            for (reason, number), hosts in skips.items():
+                where = f"{counted(number, 'check')} on {few(hosts)}"
+                console.print(f"  {where}: {one_line(reason)}", soft_wrap=True)
         return captured.get()
 
-    def _skips_by_reason(self) -> dict[str, list[str]]:
-        reasons: dict[str, list[str]] = {}
-        for host in self.hosts:
-            for reason, number in self.skips(host).items():
-                checks = counted(number, "check")
-                reasons.setdefault(reason, []).append(f"{host} ({checks})")
-        return reasons
+    def _skips_by_reason(self) -> dict[tuple[str, int], tuple[str, ...]]:
+        """Reason and number of checks -> the hosts on which so many were skipped for it."""
+        return shared((host, skip) for host in self.hosts for skip in self.skips(host).items())

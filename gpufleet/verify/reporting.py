@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from _pytest.junitxml import xml_key  # of the only object that knows where the file goes
 
+from gpufleet.core.console import result_console
 from gpufleet.core.masks import replaced, secret_texts
 from gpufleet.core.redact import redact
 from gpufleet.core.visible import each_line
@@ -114,7 +115,7 @@ class Reporting:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if any(self._report.hosts.values()):
             terminalreporter.write_line("")
-            terminalreporter.write_line(self._report.table())
+            terminalreporter.write_line(self._report.table(result_console().width))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:

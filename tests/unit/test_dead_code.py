@@ -24,6 +24,8 @@ CALLED_BY_OTHERS = {
     "operation_host_start",  # pyinfra, of a callback handler
     "operation_host_success",
     "operation_host_error",
+    "operation_start",
+    "operation_end",
     "ssh_paramiko_connect_kwargs",  # pyinfra, of an inventory
     "on_config",  # mkdocs, of hooks
     "on_files",

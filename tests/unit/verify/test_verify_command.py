@@ -89,7 +89,7 @@ def test_failure_has_code_and_message_without_a_traceback(run: Run) -> None:
 def test_table_closes_the_output(run: Run) -> None:
     table = run.output[run.output.index("Checks per host") :]
     assert "module_loaded (GF730)" in table
-    assert "skipped: the host is not reachable (GF710): down (" in table
+    assert " on down: the host is not reachable (GF710)" in table
 
 
 def test_junit_names_host_check_and_code(run: Run) -> None:
@@ -120,6 +120,8 @@ def test_a_host_that_is_not_reached_fails_whatever_checks_are_chosen(tmp_path: P
     assert "2 passed" in done.stdout  # of the good one: reachable and module_loaded
     good = command("fleet.py", "-k", "module_loaded", "--limit", "good", folder=tmp_path)
     assert good.returncode == 0, good.stdout
+    assert good.stdout.lstrip().startswith("Checks per host"), "results alone, no letter per check"
+    assert "Checks per host" not in good.stderr
 
 
 def test_the_same_statuses_as_the_other_commands(tmp_path: Path) -> None:

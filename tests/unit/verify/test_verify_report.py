@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.verify.report import Report, Result
+from gpufleet.verify.report import SKIPPED, Report, Result
 
 
 def report() -> Report:
@@ -31,7 +31,17 @@ def test_table_has_hosts_failures_and_reasons() -> None:
     lines = report().table().splitlines()
     row = next(line for line in lines if "gpu-2 " in line)
     assert row.split() == ["gpu-2", "0", "1", "2", "reachable", "(GF710)"]
-    assert "  skipped: not reachable: gpu-2 (2 checks)" in lines
+    assert lines[-2:] == [SKIPPED, "  2 checks on gpu-2: not reachable"]
+
+
+def test_skips_of_a_fleet_are_a_line_for_each_reason() -> None:
+    result = Report()
+    for number in range(1, 41):
+        for check in ("a", "b"):
+            result.add(f"gpu-{number:02}", check, Result("skipped", message="no GPU"))
+    lines = result.table(80).splitlines()
+    assert lines[-1] == "  2 checks on 40 hosts (gpu-[01-40]): no GPU"
+    assert max(map(len, lines)) <= 80
 
 
 def test_later_failure_replaces_a_pass_but_not_the_reverse() -> None:
