@@ -17,6 +17,9 @@ from gpufleet.cli.deploy import arguments, deploy_file, targets_of
 from gpufleet.cli.upgrade_commands import with_commands_of_now
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, CONTROL_PLANE
+from gpufleet.core.live import LiveProgress
+from gpufleet.core.progress import Progress as Shown
+from gpufleet.core.progress import heartbeat, terminal_lines
 from gpufleet.core.python import python_module
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
@@ -32,6 +35,7 @@ from gpufleet.upgrade.operations.store import Order, Store, creating
 from gpufleet.upgrade.plan import make_plan, reversed_plan
 from gpufleet.upgrade.progress import OVER
 from gpufleet.upgrade.settings import UpgradeSettings
+from gpufleet.upgrade.show import shown_progress
 from gpufleet.upgrade.states import State
 from gpufleet.upgrade.subjects import Subject
 from gpufleet.verify.inventory import Target
@@ -166,15 +170,30 @@ def carry_out(store: Store, say: Callable[[str], None]) -> ExitStatus:
         signal.signal(number, interrupt)
     run.write("begun" if fresh else "resumed")
     say(f"run {store.name}; `gpufleet upgrade status` shows it, `pause` and `abort` end it")
+    shown = _live(run)
     try:
+        shown.start()
         end = carry_on(run)
     finally:
+        shown.stop()
         run.stop()  # no command outlives the run, however it ends
         run.report(running=False)
     store.release()  # an abort that was requested at the last moment takes it
     if end.event == "interrupted":
         say("interrupted; `gpufleet upgrade resume` continues the run")
     return ended[0] if ended else _status(store)
+
+
+def _live(run: Run) -> LiveProgress:
+    """Which hosts are out of service, what is done to them, and for how long."""
+    begun = run.clock.now()
+
+    def now() -> Shown:
+        return shown_progress(run.progress, begun, run.clock.now())
+
+    return LiveProgress(
+        lambda width, height: terminal_lines(now(), width, height), lambda: heartbeat(now())
+    )
 
 
 def _opened(store: Store, order: Order, say: Callable[[str], None]) -> Mapping[str, ClusterNodes]:

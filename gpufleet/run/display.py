@@ -16,8 +16,8 @@ from pyinfra.api.state import StateStage
 
 from gpufleet.core.live import LiveProgress, on_terminal
 from gpufleet.core.masks import secret_texts
+from gpufleet.core.progress import Active, Progress, Stage, heartbeat, step_line, terminal_lines
 from gpufleet.run.invocation import Invocation
-from gpufleet.run.progress import Active, Progress, Stage, heartbeat, step_line, terminal_lines
 
 DETAIL = ("-v", "-vv", "-vvv", "--debug", "--debug-all", "--debug-facts", "--debug-operations")
 STAGES: dict[StateStage, Stage] = {

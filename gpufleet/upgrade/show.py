@@ -8,10 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpufleet.core.names import counted
+from gpufleet.core.progress import Active
+from gpufleet.core.progress import Progress as Shown
 from gpufleet.core.visible import one_line
 from gpufleet.upgrade.models import Plan, names
 from gpufleet.upgrade.progress import Progress
-from gpufleet.upgrade.states import OUT_OF_SERVICE, State
+from gpufleet.upgrade.states import BAD, OUT_OF_SERVICE, UNTOUCHED, State
 
 SHOWN = 10  # hosts of a wave
 NO_NODES: Mapping[str, str] = {}
@@ -51,6 +53,26 @@ def _limits(plan: Plan) -> list[str]:
         f"all); stops at {failed}, {limits.max_failed_in_a_row} in a "
         f"row{window}"
     ]
+
+
+def shown_progress(progress: Progress, begun: float, now: float) -> Shown:
+    """A run for lines that are redrawn while it goes on. `begun`: when its process did."""
+    states = dict(progress.states)
+    work = [name for name, state in states.items() if state in OUT_OF_SERVICE - BAD]
+    counts = Counter(states.values())
+    return Shown(
+        "running",
+        now - begun,
+        len(states),
+        tuple(
+            Active(name, states[name].value, max(now - progress.since.get(name, now), 0))
+            for name in work
+        ),
+        waiting=counts[State.WAITING] + counts[State.READY],
+        done=counts[State.DONE],
+        unchanged=sum(counts[state] for state in UNTOUCHED),
+        failed=sum(counts[state] for state in BAD),
+    )
 
 
 def status_dict(name: str, progress: Progress, inventory: str, state: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from gpufleet.core.names import counted
 from gpufleet.verify.cluster import COUNT, MONITORS, PROMETHEUSES, RESOURCE, Cluster
 from gpufleet.verify.findings import clusters as kinds
 from gpufleet.verify.findings.hosts import SETTINGS
@@ -220,7 +221,7 @@ def test_metrics_name_pods(cluster: Cluster) -> None:
     # where the exporter's labels are honoured, `pod` is the workload's and not the exporter's
     labels = [one["metric"] for one in series]
     named = {found.get("exported_pod") or found.get("pod") for found in labels}
-    found = f"none of {len(series)} series names one of {len(holders)} pods that hold GPUs"
+    found = f"none of {len(series)} series names a pod with GPUs, of {counted(len(holders), 'pod')}"
     cluster.expect(bool(named & holders), kinds.NO_POD_LABELS, "series that name them", found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpufleet.core.names import counted
 from gpufleet.verify.findings import hosts as kinds
 from gpufleet.verify.node import Node
 
@@ -12,7 +13,7 @@ def test_device_nodes(node: Node) -> None:
     names = [*(f"nvidia{number}" for number in range(len(node.gpus))), "nvidiactl", "nvidia-uvm"]
     there = node.section("device-nodes").lines
     missing = [f"/dev/{name}" for name in names if f"/dev/{name}" not in there]
-    expected = f"{len(names)} device nodes for {len(node.gpus)} GPUs"
+    expected = f"{counted(len(names), 'device node')} for {counted(len(node.gpus), 'GPU')}"
     node.expect(not missing, kinds.DEVICE_NODES, expected, f"missing: {', '.join(missing)}")
 
 
@@ -20,7 +21,7 @@ def test_gpu_count(node: Node) -> None:
     """nvidia-smi lists as many GPUs as the PCI bus, and as at the installation."""
     node.need(node.gpus or node.driver, "the host has no NVIDIA GPU")
     recorded = node.driver.get("gpus")
-    expected = f"{recorded or 'at least 1'} GPUs on the PCI bus"
+    expected = f"{counted(recorded, 'GPU') if recorded else 'at least 1 GPU'} on the PCI bus"
     right = len(node.gpus) == recorded if recorded else bool(node.gpus)
     node.expect(right, kinds.GPU_COUNT, expected, f"{len(node.gpus)}")
     node.need_loaded()
@@ -32,7 +33,7 @@ def test_gpu_count(node: Node) -> None:
     # A mismatch (18) or a missing library (12) is the library's matter, not the GPUs'.
     node.need(smi.status not in (12, 18), f"nvidia-smi cannot start (GF731): {smi.last}")
     node.need(smi.status != 127, "nvidia-smi is not installed (GF720)")
-    expected = f"{len(node.gpus)} GPUs in `nvidia-smi -L`, as on the PCI bus"
+    expected = f"{counted(len(node.gpus), 'GPU')} in `nvidia-smi -L`, as on the PCI bus"
     node.expect(smi.ok, kinds.GPU_COUNT, expected, f"exit status {smi.status}: {smi.last}")
     found = sum(line.startswith("GPU ") for line in smi.lines)
     node.expect(found == len(node.gpus), kinds.GPU_COUNT, expected, str(found))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from gpufleet.core.names import counted
 from gpufleet.verify.findings import hosts as kinds
 from gpufleet.verify.node import Node
 from gpufleet.verify.packages import differences, expect_held
@@ -60,7 +61,7 @@ def test_exporter_metrics(node: Node) -> None:
     node.need(len(known) == 1, "a GPU is missing (GF741)")
     section = node.section("metrics")
     url = str(record.get("metrics"))
-    expected = f"{TEMPERATURE} of {gpus} GPUs at {url}"
+    expected = f"{TEMPERATURE} of {counted(gpus, 'GPU')} at {url}"
     node.expect(section.ok, kinds.EXPORTER_METRICS, expected, f"no answer: {section.last}")
     series = [line.split() for line in section.lines]
     wanted = str(node.data.get("exporter_counters") or TEMPERATURE)
@@ -69,7 +70,7 @@ def test_exporter_metrics(node: Node) -> None:
     ):  # a list of the user's own may leave it out
         series = [words for words in series if words[0] == TEMPERATURE]
     found = len({words[-1] for words in series})
-    node.expect(found == gpus, kinds.EXPORTER_METRICS, expected, f"{found} GPUs")
+    node.expect(found == gpus, kinds.EXPORTER_METRICS, expected, f"{counted(found, 'GPU')}")
 
 
 def test_exporter_version(node: Node) -> None:
@@ -115,7 +116,7 @@ def test_exporter_packages(node: Node) -> None:
     recorded = record.get("packages") or {}
     node.need(recorded, "the exporter is a container and has no packages")
     found = differences(node, recorded)
-    expected = f"{len(recorded)} packages at the recorded versions"
+    expected = f"{counted(len(recorded), 'package')} at the recorded versions"
     node.expect(not found, kinds.EXPORTER_PACKAGES, expected, "; ".join(found))
     if record.get("held"):
         expect_held(node, kinds.EXPORTER_PACKAGES, recorded)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from gpufleet.core.names import counted
+from gpufleet.core.visible import Count
 from gpufleet.verify import load_judge as judge
 from gpufleet.verify.cluster import SILENT, Cluster
 from gpufleet.verify.findings import clusters as kinds
@@ -79,7 +81,8 @@ def test_load_finishes(cluster: Cluster, loads: Loads) -> None:
         elif run.log is not None and not printed.passed:
             wrong.append(f"{run}: {printed.complaint or tail(run.log) or 'it printed nothing'}")
         elif printed.workers and len(printed.workers) != run.load.gpus:
-            wrong.append(f"{run}: {len(printed.workers)} of {run.load.gpus} GPUs were under load")
+            under = f"{len(printed.workers)} of {Count(run.load.gpus):GPU was|GPUs were} under load"
+            wrong.append(f"{run}: {under}")
     cluster.expect(not wrong, kinds.LOAD_ENDED, "a load that passes", ", ".join(wrong))
     need_done(cluster, loads)
 
@@ -111,7 +114,8 @@ def test_load_is_seen(cluster: Cluster, loads: Loads) -> None:
         run for run in loads.done if judge.samples(run.series, CATALOG.utilization.metrics) >= few
     ]
     cluster.need(
-        runs, f"Prometheus has fewer than {few} samples; verify_load_seconds gives it more"
+        runs,
+        f"Prometheus has fewer than {counted(few, 'sample')}; verify_load_seconds gives it more",
     )
     found = lines([(run, judge.idle(CATALOG, run.load, run.series)) for run in runs])
     expected = f"GPUs that are busy {CATALOG.utilization.least:.0f} % of the time"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from gpufleet.core.names import counted
 from gpufleet.verify.findings import hosts as kinds
 from gpufleet.verify.node import Node
 from gpufleet.verify.packages import differences, expect_held
@@ -19,7 +20,7 @@ def test_driver_packages(node: Node) -> None:
     recorded = node.driver.get("packages") or {}
     node.need(recorded, "no packages are recorded")
     found = differences(node, recorded)
-    expected = f"{len(recorded)} driver packages at the recorded versions"
+    expected = f"{counted(len(recorded), 'driver package')} at the recorded versions"
     node.expect(not found, kinds.PACKAGES, expected, "; ".join(found))
 
 

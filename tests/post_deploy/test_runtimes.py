@@ -6,6 +6,7 @@ import shlex
 
 import pytest
 
+from gpufleet.core.names import counted
 from gpufleet.verify.findings import runtimes as kinds
 from gpufleet.verify.node import Node
 from gpufleet.verify.parse import dotted, has_key
@@ -71,7 +72,7 @@ def test_runtime_user_keys(node: Node, name: str) -> None:
     keys = [str(key) for key in runtime.record.get("user_keys") or []]
     node.need(keys, f"the configuration of {name} had no user keys")
     lost = [key for key in keys if not has_key(runtime.configuration, dotted(key))]
-    expected = f"{len(keys)} user keys in {runtime.path}"
+    expected = f"{counted(len(keys), 'user key')} in {runtime.path}"
     found = f"missing: {', '.join(lost)}"
     node.expect(not lost, kinds.RUNTIME_USER_KEYS, expected, found, path=runtime.path)
 
@@ -119,6 +120,6 @@ def test_container_sees_gpus(node: Node, name: str) -> None:
     node.need_loaded()
     done = node.probe.run(container_command(name, image))
     nodes = [w for w in done.text.split() if w.startswith("nvidia") and w[6:].isdigit()]
-    expected = f"{len(node.gpus)} GPUs in a container of {image}"
+    expected = f"{counted(len(node.gpus), 'GPU')} in a container of {image}"
     found = f"{len(nodes)}" if done.ok else f"exit status {done.status}: {done.last}"
     node.expect(done.ok and len(nodes) >= len(node.gpus), kinds.CONTAINER, expected, found)

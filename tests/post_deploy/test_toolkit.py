@@ -6,6 +6,7 @@ import re
 
 import yaml
 
+from gpufleet.core.names import counted
 from gpufleet.verify.findings import runtimes as kinds
 from gpufleet.verify.node import Node
 from gpufleet.verify.packages import differences, expect_held
@@ -36,7 +37,7 @@ def test_toolkit_packages(node: Node) -> None:
     found = differences(node, recorded)
     odd = [n for n in recorded if n in node.packages and node.packages[n].upstream != version]
     found += [f"{name} {node.packages[name].version}" for name in odd if not found]
-    expected = f"{len(recorded)} toolkit packages at {version}"
+    expected = f"{counted(len(recorded), 'toolkit package')} at {version}"
     node.expect(not found, kinds.TOOLKIT_PACKAGES, expected, "; ".join(found))
 
 
@@ -84,7 +85,7 @@ def spec_fault(text: str, driver: str, gpus: int) -> str:
     names = [str(device.get("name")) for device in spec.get("devices") or []]
     numbered = [name for name in names if name.isdigit()]
     single = numbered or [name for name in names if name != "all"]
-    return "" if len(single) >= gpus else f"{len(single)} devices: {', '.join(names)}"
+    return "" if len(single) >= gpus else f"{counted(len(single), 'device')}: {', '.join(names)}"
 
 
 def test_cdi_spec(node: Node) -> None:
@@ -93,7 +94,7 @@ def test_cdi_spec(node: Node) -> None:
     node.need(record.get("path"), "no CDI spec is recorded")
     driver = node.need_loaded()
     specs = node.sections("cdi:")
-    expected = f"a spec with the libraries of driver {driver} and {len(node.gpus)} GPUs"
+    expected = f"a spec with the libraries of driver {driver} and {counted(len(node.gpus), 'GPU')}"
     path = str(record["path"])
     names = {path, path.replace("/run/", "/var/run/", 1) if path.startswith("/run/") else path}
     node.expect(bool(names & set(specs)), kinds.CDI, expected, f"no {path}", path=path)

@@ -14,11 +14,11 @@ from pyinfra.api.operations import run_ops
 from pyinfra.api.state import StateStage
 
 from gpufleet.core.live import LiveProgress
+from gpufleet.core.progress import Progress
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import command
 from gpufleet.run.display import Display, Quiet
 from gpufleet.run.invocation import Invocation
-from gpufleet.run.progress import Progress
 from gpufleet.run.reporting import RunReport
 
 FAKE = {"fake_delay": 0.0, "fake_delay_jitter": 0.0}

@@ -14,7 +14,7 @@ from gpufleet.core.findings import Kind, Severity
 from gpufleet.core.visible import Count
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("gpufleet", "deploys", "roles")
+FOLDERS = ("gpufleet", "deploys", "roles", "tests/post_deploy")
 PLURALS = (
     "archives|bytes|canaries|characters|checks|clusters|commands|containers|copies|"
     "days|devices|drivers|errors|files|findings|folders|GPUs|groups|headers|hosts|"
@@ -54,6 +54,7 @@ NO_NUMBER = {  # a word or a name is before the noun
     "gpufleet/helm/chart_choice.py": ("{} simulated pods",),
     "gpufleet/kube/findings.py": ("{} get nodes",),
     "gpufleet/status/detail_text.py": ("{} modules",),
+    "tests/post_deploy/test_modules.py": ("{} modules",),
 }
 
 

@@ -11,8 +11,9 @@ PAGE = "docs/reference/environment.md"
 READ = re.compile(r"(?:environ(?:\.get)?[\[(]\s*|getenv\()[\"']([A-Z_]+)[\"']|\$\{([A-Z_]+)[:}]")
 FOLDERS = ("gpufleet", "inventories", "ci", "sandbox")
 LIBRARIES = {"SSL_CERT_FILE"}  # read by Python itself
-OTHERS = {  # variables of CI systems, and of Go's own programs
-    "CI_PROJECT_DIR", "GITHUB_OUTPUT", "GITHUB_PATH", "GOGC", "RUNNER_TEMP", "SIM_HOOK"
+OTHERS = {  # of CI systems, of Go's own programs, set for pyinfra
+    "CI_PROJECT_DIR", "GITHUB_OUTPUT", "GITHUB_PATH", "GOGC", "PYINFRA_PROGRESS", "RUNNER_TEMP",
+    "SIM_HOOK"
 }  # fmt: skip
 
 

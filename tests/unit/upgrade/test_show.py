@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from gpufleet.cli.upgrade import say
+from gpufleet.core.progress import heartbeat, terminal_lines
 from gpufleet.upgrade.decide import Decision, End, Wait
 from gpufleet.upgrade.models import LeftOut
 from gpufleet.upgrade.operations import runner
 from gpufleet.upgrade.plan import make_plan
 from gpufleet.upgrade.progress import Progress
 from gpufleet.upgrade.settings import UpgradeSettings
-from gpufleet.upgrade.show import plan_text, status_text
+from gpufleet.upgrade.show import plan_text, shown_progress, status_text
+from gpufleet.upgrade.states import State
 from tests.unit.upgrade.running import HOST, Steps, planned, running
 
 ESCAPE = "\x1b]0;x\x07\x1b[2J\nleft out: b"
@@ -58,3 +60,24 @@ def test_what_a_run_waits_for_contains_no_control_character(
 def test_a_line_of_a_run_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
     say("h: \x1b[2J")
     assert capsys.readouterr().err == "h: \\x1b[2J\n"
+
+
+def test_a_run_that_goes_on_shows_what_is_done_to_which_host() -> None:
+    hosts = [replace(HOST, name=name) for name in "abcdef"]
+    progress = Progress(make_plan(hosts, UpgradeSettings.model_validate({})))
+    states = (State.DRAINING, State.DONE, State.REVERTED, State.REFUSED, State.READY, State.WAITING)
+    progress.states.update(zip("abcdef", states, strict=True))
+    progress.since["a"] = 1000.0
+    shown = shown_progress(progress, 900.0, 1065.0)
+    assert terminal_lines(shown, 80, 24) == [
+        "Running on 6 hosts, 2 min 45 s: 1 at work, 1 failed, 2 waiting, 1 done, 1 with…",
+        "  a       65 s  draining",
+    ]
+    assert heartbeat(shown).endswith("1 with no changes; a 65 s: draining")
+
+
+@pytest.mark.parametrize(("count", "head"), [(1, "1 host in 1 group:"), (2, "2 hosts in 1 group:")])
+def test_a_plan_has_the_form_of_its_numbers(count: int, head: str) -> None:
+    hosts = [replace(HOST, name=f"h{n}") for n in range(count)]
+    lines = plan_text(make_plan(hosts, UpgradeSettings.model_validate({}))).split("\n")
+    assert (lines[0], lines[2]) == (head, "1. canary: h0")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from gpufleet.run.progress import Active, Progress, heartbeat, last_line, step_line, terminal_lines
+from gpufleet.core.progress import Active, Progress, heartbeat, last_line, step_line, terminal_lines
 
 INSTALL = "NVIDIA driver | Install the packages"
 DKMS = (
