@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 
 from rich.console import Console
@@ -64,16 +64,31 @@ def _nodes(hosts: list[HostReport], *, dry: bool) -> Table:
         if shown == "always" or any(host.roles.get(name) for host in hosts)
     ]
     columns = ("host", *moved, "runtimes", "changes", "still needed", "time")
-    rows = [
-        [
-            Text(host.name),
+    cells = {
+        host.name: (
             *(_movement(host.roles.get(name, {}), host, dry=dry) for name in moved),
             _text(", ".join(f"{name} {state}".strip() for name, state in host.runtimes.items())),
             *_last_columns(host, dry=dry),
-        ]
+        )
         for host in hosts
+    }
+    rows = [
+        [Text(few([host.name for host in alike])), *cells[alike[-1].name][:-1], _time(alike)]
+        for alike in _alike(hosts, {name: row[:-1] for name, row in cells.items()})
     ]
     return _table("Plan" if dry else "GPU nodes", columns, rows)
+
+
+def _alike(
+    hosts: list[HostReport], cells: Mapping[str, Sequence[Text]]
+) -> Iterable[list[HostReport]]:
+    """The hosts that share a line: converged ones whose cells are the same. Others have their own,
+    in the place of the first."""
+    lines: dict[tuple[str, ...], list[HostReport]] = {}
+    for host in hosts:
+        own = () if host.status == "converged" else (host.name,)
+        lines.setdefault((*own, *(cell.plain for cell in cells[host.name])), []).append(host)
+    return lines.values()
 
 
 def _clusters(hosts: list[HostReport], *, dry: bool) -> Table:
@@ -104,7 +119,12 @@ def _table(title: str, columns: Sequence[str], rows: list[list[Text]]) -> Table:
 
 
 def _last_columns(host: HostReport, *, dry: bool) -> list[Text]:
-    return [_changes(host, dry=dry), _text("; ".join(host.needs)), Text(f"{host.seconds:.1f} s")]
+    return [_changes(host, dry=dry), _text("; ".join(host.needs)), _time([host])]
+
+
+def _time(hosts: Sequence[HostReport]) -> Text:
+    """That of the slowest."""
+    return Text(f"{max(host.seconds for host in hosts):.1f} s")
 
 
 def _text(value: str) -> Text:

@@ -230,3 +230,20 @@ def test_every_exit_status_is_in_the_table() -> None:
     reported = {row.split("|")[1].strip() for row in rows if row.startswith("| ")} - {"status"}
     assert reported == {str(int(status)) for status in ExitStatus}
     assert set(SCHEMA["properties"]["exit_status"]["enum"]) == set(ExitStatus)
+
+
+def test_converged_hosts_that_are_the_same_share_a_line() -> None:
+    found = [HostReport(f"gpu-{n:02}", status="converged", seconds=n / 10) for n in range(1, 41)]
+    for host in found:
+        host.roles["driver"] = {"before": "580.1", "after": "580.1"}
+    found[6].roles["driver"] = {"before": "550.9", "after": "550.9"}
+    found[7].status, found[7].changed = "changed", 2
+    out = io.StringIO()
+    show(Console(file=out, width=80), found)
+    lines = [line.split("  ") for line in out.getvalue().splitlines()]
+    assert [[cell.strip() for cell in line if cell] for line in lines[2:-1]] == [
+        ["38 hosts (gpu-[01-06], gpu-[09-40])", "580.1", "-", "no changes", "4.0 s"],
+        ["gpu-07", "550.9", "-", "no changes", "0.7 s"],
+        ["gpu-08", "580.1", "-", "2", "0.8 s"],
+    ]
+    assert lines[-1] == ["40 hosts: 1 changed, 39 with no changes, 0 failed"]
