@@ -6,11 +6,13 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
-from rich.live import Live
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.live import Live
 
 HEARTBEAT = 15.0  # seconds between two lines where there is no terminal
 PER_SECOND = 4  # times that lines are drawn
@@ -40,6 +42,8 @@ class LiveProgress:
 
     def start(self) -> None:
         if self.terminal:
+            from rich.live import Live  # takes its time to load
+
             console = Console(file=self._stream, stderr=not self._stream, highlight=False)
             self._live = Live(
                 get_renderable=lambda: self._drawn(console),
