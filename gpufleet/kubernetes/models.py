@@ -91,10 +91,11 @@ class K3sTemplate(Sourced):
 
 
 class K3s(Sourced):
-    """k3s: programs by architecture, templates of containerd's file."""
+    """k3s: programs by architecture, options of servers alone, templates of containerd's file."""
 
     binaries: dict[str, str]
     oldest: str
+    server_options: frozenset[str]
     template: str
     templates: tuple[K3sTemplate, ...]
 

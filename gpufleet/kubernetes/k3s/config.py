@@ -44,7 +44,8 @@ def node_files(
     settings: KubernetesSettings, known: K3s, version: str, part: Part
 ) -> Iterator[FileWrite]:
     """The files that a node has while it is one. None contains a secret."""
-    text = _text(server_config(settings) if part == "control-plane" else agent_config(settings))
+    server = part == "control-plane"
+    text = _text(server_config(settings) if server else agent_config(settings, known))
     yield FileWrite(CONFIG, text, 0o600)
     yield FileWrite(f"{SYSTEMD}/{UNITS[part]}", unit(part))
     if settings.registry_mirrors:
@@ -71,10 +72,16 @@ def server_config(settings: KubernetesSettings) -> dict[str, Any]:
     return {**config, **_registration(settings, taints), **settings.k3s_config}
 
 
-def agent_config(settings: KubernetesSettings) -> dict[str, Any]:
-    """Options of `k3s agent`; the server's address comes with the token, when it joins."""
+def agent_config(settings: KubernetesSettings, known: K3s) -> dict[str, Any]:
+    """Options of `k3s agent`, which ends over one that it does not know: those of the server alone
+    are left out. The server's address comes with the token, when it joins."""
     own = _registration(settings, settings.taints)
-    return {"token-file": TOKEN, **own, **settings.k3s_config}
+    given = {
+        name: value
+        for name, value in settings.k3s_config.items()
+        if name.rstrip("+") not in known.server_options
+    }
+    return {"token-file": TOKEN, **own, **given}
 
 
 def join_config(endpoint: str) -> str:

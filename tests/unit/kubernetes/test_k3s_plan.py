@@ -50,6 +50,16 @@ def test_the_files_of_a_node(part: str, kind: str) -> None:
     assert written(part, **(FULL if kind == "full" else {})) == (GOLDEN / name).read_text()
 
 
+@pytest.mark.parametrize("name", ["disable", "disable+", "etcd-s3-bucket", "kube-apiserver-arg"])
+def test_an_agent_gets_no_option_that_it_ends_over(name: str) -> None:
+    """k3s ends over an option of its configuration that the command does not know."""
+    config = {name: ["x"], "kubelet-arg": ["max-pods=200"]}
+    agent, server = (written(part, k3s_config=config) for part in ("worker", "control-plane"))
+    assert f"\n{name}:\n- x\n" in server
+    assert f"\n{name}:" not in agent
+    assert "\nkubelet-arg:\n- max-pods=200\n" in agent
+
+
 def shown(node: NodePlan) -> str:
     """Steps and findings of the role."""
     found = [f"{each.code} {each.message}" for part in node.parts if part.role is ROLE
