@@ -220,8 +220,11 @@ def test_a_node_that_does_not_become_ready_is_explained(tmp_path: Path) -> None:
     assert not ready.exists()
 
 
-def reset(folder: Path, *others: str) -> subprocess.CompletedProcess[str]:
-    """A node is reset; `others`: networks of another program."""
+def reset(
+    folder: Path, *others: str, leaves: str = "leaves", **more: str
+) -> subprocess.CompletedProcess[str]:
+    """A node is reset; `others`: networks of another program; `more`: further fake programs."""
+    put(folder, "etc", "rancher", "node", "password")
     put(folder, "etc", "rancher", "k3s", "config.yaml")
     put(folder, "var", "lib", "rancher", "k3s", "agent", "server-ca.crt")
     put(folder, "var", "lib", "cni", "state")
@@ -229,7 +232,7 @@ def reset(folder: Path, *others: str) -> subprocess.CompletedProcess[str]:
     put(folder, "usr", "local", "bin", "k3s")
     for name in others:
         put(folder, "etc", "cni", "net.d", name)
-    words = (str(folder / "begun"), str(folder / "joined"), "flannel", str(folder / "ready"))
+    words = (str(folder / "begun"), str(folder / "joined"), "flannel", leaves, str(folder / "ready"))
     programs = {
         "ps": f"#!/bin/sh\necho '99999999 1 {folder}{SHIM} -id 1'\n",
         "ip": "#!/bin/sh\n", "nft": "#!/bin/sh\nexit 1\n", "umount": "#!/bin/sh\n",
@@ -237,6 +240,7 @@ def reset(folder: Path, *others: str) -> subprocess.CompletedProcess[str]:
     for tool in ("iptables", "ip6tables"):
         programs[f"{tool}-save"] = f"#!/bin/sh\ncat <<'X'\n{RULES}X\n"
         programs[f"{tool}-restore"] = "#!/bin/sh\ncat >>{folder}/rules\n"
+    programs |= more
     return carry_out(folder, "k3s_reset", "GF925 remains", "GF963 another", *words, **programs)
 
 
@@ -254,6 +258,28 @@ def test_a_reset_takes_what_k3s_has(tmp_path: Path) -> None:
     assert "-X CNI-DN-1" in rules
     assert "OTHER" not in rules
     assert "systemctl disable -q --now k3s.service" in log(tmp_path)
+
+
+def test_a_host_that_joins_again_is_known_to_its_server(tmp_path: Path) -> None:
+    """By the password of its node: the server refuses another one under the same name."""
+    done = reset(tmp_path, leaves="")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "etc" / "rancher" / "node" / "password").exists()
+    assert not (tmp_path / "etc" / "rancher" / "k3s").exists()
+
+
+@pytest.mark.parametrize(("disk", "left", "status"), [(0, "", 0), (0, "file", 1), (1, "", 1)])
+def test_a_disk_of_its_own_is_emptied(tmp_path: Path, disk: int, left: str, status: int) -> None:
+    """`rm -rf` empties a mounted folder and fails."""
+    put(tmp_path, "var", "lib", "kubelet", "file")
+    remove = f"""#!/bin/sh
+    case "$*" in *lib/kubelet) [ "{left}" ] || /bin/rm "$2/file"; echo busy; exit 1 ;; esac
+    exec /bin/rm "$@"
+    """
+    done = reset(tmp_path, rm=remove, mountpoint=f"#!/bin/sh\nexit {disk}\n")
+    assert done.returncode == status
+    assert done.stderr == ("GF925 remains\n  | busy\n" if status else "")
+    assert (tmp_path / "begun").exists() is bool(status)
 
 
 def test_a_reset_leaves_networks_of_others(tmp_path: Path) -> None:

@@ -126,6 +126,8 @@ def test_what_an_earlier_run_left_is_reset_first(monkeypatch: pytest.MonkeyPatch
     plan = replace(plan_of(bare(), PLANE), reset=True)
     run = Run(monkeypatch, {"cp-01": plan}, apply)
     assert run.of("cp-01")[:2] == ["k3s_reset", "touch"]
+    (reset,) = [words for words in run.words if "gpufleet-k3s_reset" in words]
+    assert " leaves " not in reset.rpartition("gpufleet-k3s_reset")[2]
 
 
 def test_a_node_is_restarted_where_its_files_change(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,6 +176,8 @@ def test_agents_leave_before_their_server(
 
     run = Run(monkeypatch, plans, leave)
     assert run.calls == ["k3s_reset gpu-01", "k3s_reset cp-01"]
+    resets = [words for words in run.words if "gpufleet-k3s_reset" in words]
+    assert all(" leaves " in each.rpartition("gpufleet-k3s_reset")[2] for each in resets)
     assert path.exists() is stays
 
 

@@ -47,7 +47,7 @@ def begin(plan: K3sPlan) -> Commands:
         yield script("kubernetes/k3s_same", explain(host.name, other), plan.version)
         return
     if plan.reset:
-        yield reset_command(plan.network)
+        yield reset_command(plan.network, leaves=False)
     yield command("install", "-d", "-m", "700", HOME, INCOMING, IMAGES)
     yield command("touch", BEGUN)
 
@@ -164,7 +164,7 @@ def leave(plan: KubernetesRemoval, *turns: Turn) -> Commands:
     if not plan.reset or plan.turn not in turns:
         host.noop("it is not this host's turn")
         return
-    yield reset_command(plan.network)
+    yield reset_command(plan.network, leaves=True)
 
 
 @operation
@@ -191,10 +191,12 @@ def _forget(state: State, host: Host, path: str, known: frozenset[str]) -> bool:
     return True
 
 
-def reset_command(network: str) -> StringCommand:
-    """Remove k3s and what it leaves."""
+def reset_command(network: str, *, leaves: bool) -> StringCommand:
+    """Remove k3s and what it leaves. `leaves`: with the password of its node in the cluster, which
+    a host that joins again needs."""
     messages = (explain(host.name, each()) for each in (found.REMAINS, cluster.OTHER_CLUSTER))
-    return script("kubernetes/k3s_reset", *messages, BEGUN, JOINED, network, READY)
+    how = "leaves" if leaves else ""
+    return script("kubernetes/k3s_reset", *messages, BEGUN, JOINED, network, how, READY)
 
 
 def _start(plan: K3sPlan) -> StringCommand:

@@ -1,8 +1,14 @@
-# k3s_reset.sh MESSAGE FOREIGN BEGUN JOINED NETWORK [STATE]...: remove k3s with its pods, data, network links and rules. STATE:
-# further files that say what was done. What k3s' own k3s-killall.sh and k3s-uninstall.sh remove, by
-# https://github.com/k3s-io/k3s/blob/master/install.sh, without rules and links of others.
-message=$1 foreign=$2 begun=$3 joined=$4 network=$5
-shift 5
+# k3s_reset.sh MESSAGE FOREIGN BEGUN JOINED NETWORK LEAVES [STATE]...: remove k3s with its pods, data, network links and rules.
+# LEAVES: "leaves", or "" where the host joins again: its server knows the host's node by the password that k3s made here, and
+# refuses another under the same name. STATE: further files that say what was done. What k3s' own k3s-killall.sh and
+# k3s-uninstall.sh remove, by https://github.com/k3s-io/k3s/blob/master/install.sh, without rules and links of others.
+message=$1 foreign=$2 begun=$3 joined=$4 network=$5 leaves=$6
+shift 6
+# gone PATH: remove it; a folder that is a disk's own is emptied
+gone() {
+    out=$(rm -rf "$1" 2>&1) && return 0
+    mountpoint -q "$1" && [ -z "$(ls -A "$1" 2>&1)" ]
+}
 ours=$(cat "$begun" "$joined" 2>/dev/null | head -n 1)
 now=$(cluster)
 if [ -n "$ours" ] && [ -n "$now" ] && [ "$ours" != "$now" ]; then fail "$foreign"; fi
@@ -43,8 +49,10 @@ if [ "$network" = flannel ]; then
     rm -rf /run/flannel
 fi
 [ -n "$others" ] || rm -rf /var/lib/cni
-out=$(rm -rf "$settings" /etc/rancher/node /run/k3s "$data" /var/lib/kubelet /var/log/pods/* /var/log/containers/* \
-    /usr/local/bin/k3s 2>&1) || fail "$message" "$out"
+[ -z "$leaves" ] || gone /etc/rancher/node || fail "$message" "$out"
+for path in "$settings" /run/k3s "$data" /var/lib/kubelet /var/log/pods/* /var/log/containers/* /usr/local/bin/k3s; do
+    gone "$path" || fail "$message" "$out"
+done
 rmdir /etc/rancher /var/lib/rancher 2>/dev/null
 drop_rules "$message" "($chains)-"
 rm -f "$begun"
