@@ -56,7 +56,7 @@ def carry_out(
     usual = {"k3s": K3S, "journalctl": JOURNAL, "systemctl": SYSTEMCTL.replace(
         "{active}", str(active)
     )}  # fmt: skip
-    return run(folder, confined(folder, name, *words), **usual, **programs)
+    return run(folder, confined(folder, name, *words), **{**usual, **programs})
 
 
 def put(folder: Path, *parts: str, text: str = "x") -> Path:
@@ -175,13 +175,26 @@ def test_a_node_without_a_record_stays_at_its_version(
     assert done.stderr.startswith("GF909 no\n  | k3s version" if status else "")
 
 
-@pytest.mark.parametrize("active", [0, 3])
-def test_a_node_that_does_not_restart_stays_one(tmp_path: Path, active: int) -> None:
-    words = ("GF926 no", "k3s.service", "0")
-    done = carry_out(tmp_path, "k3s_restart", *words, active=active)
-    assert done.returncode == int(active > 0)
-    assert done.stderr == ("GF926 no\n  | no default route\n" if active else "")
+@pytest.mark.parametrize(("active", "healthy", "status"), [(0, 0, 0), (3, 0, 1), (0, 1, 1)])
+def test_a_node_that_does_not_restart_stays_one(
+    tmp_path: Path, active: int, healthy: int, status: int
+) -> None:
+    """An agent's unit is active at once, also where its k3s ends over a wrong option."""
+    words = ("GF926 no", "k3s-agent.service", "0")
+    asked = f"""#!/bin/sh
+    case "$*" in *10248*/healthz) printf 'healthz %s\\n' "$KUBECONFIG" >>{{folder}}/log; exit {healthy} ;; esac
+    """
+    done = carry_out(tmp_path, "k3s_restart", *words, active=active, k3s=asked)
+    assert done.returncode == status
+    assert done.stderr == ("GF926 no\n  | no default route\n" if status else "")
     assert not (tmp_path / "begun").exists()
+    steps = [line for line in log(tmp_path) if "is-active" not in line]
+    assert steps == [
+        "systemctl daemon-reload",
+        "systemctl stop k3s-agent.service",
+        "systemctl --no-block start k3s-agent.service",
+        *([] if active else ["healthz /dev/null"]),
+    ]
 
 
 @pytest.mark.parametrize("version", ["v1.32.2+k3s2", "v1.32.2+k3s", "v1.32.2"])

@@ -1,10 +1,15 @@
-# k3s_restart.sh MESSAGE UNIT SECONDS: restart k3s on a node, which goes on being one whatever happens.
+# k3s_restart.sh MESSAGE UNIT SECONDS: restart k3s on a node, which goes on being one whatever happens. An agent's unit is active
+# as soon as the program runs: what answers is its kubelet, which is a part of it, at the port of a kubelet's healthz.
 message=$1 unit=$2 limit=$3
+healthy() {
+    KUBECONFIG=/dev/null k3s kubectl --server http://127.0.0.1:10248 --request-timeout=5s get --raw /healthz >/dev/null 2>&1
+}
 systemctl daemon-reload
-out=$(systemctl --no-block restart "$unit" 2>&1) || fail "$message" "$out"
+out=$(systemctl stop "$unit" 2>&1) || fail "$message" "$out"
+out=$(systemctl --no-block start "$unit" 2>&1) || fail "$message" "$out"
 seconds
 end=$((now + limit))
-until systemctl is-active -q "$unit"; do
+until systemctl is-active -q "$unit" && healthy; do
     seconds
     [ "$now" -lt "$end" ] || fail "$message" "$(last_lines "$unit")"
     sleep 1
