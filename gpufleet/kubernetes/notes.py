@@ -9,6 +9,7 @@ BEGUN = f"{HOME}/kubernetes.begun"  # kubeadm did not succeed yet, or a reset di
 KUBELET = "/etc/kubernetes/kubelet.conf"  # a node has it until it is reset
 NETWORKED = f"{HOME}/kubernetes.network"  # the network's objects were applied
 READY = f"{HOME}/kubernetes.ready"  # the node was Ready, with its network
+RESTARTING = f"{HOME}/kubernetes.restarting"  # k3s does not run with its files yet
 LEAVING = f"{HOME}/kubernetes.leaving"  # access to the cluster that a control plane leaves
 INSTALLING = (f"{HOME}/kubernetes.before", f"{HOME}/kubernetes.before.begun")  # packages
 MODULES = "/etc/modules-load.d/gpufleet-kubernetes.conf"

@@ -180,14 +180,16 @@ def test_a_node_that_does_not_restart_stays_one(
     tmp_path: Path, active: int, healthy: int, status: int
 ) -> None:
     """An agent's unit is active at once, also where its k3s ends over a wrong option."""
-    words = ("GF926 no", "k3s-agent.service", "0")
+    note = put(tmp_path, "restarting")
+    words = ("GF926 no", "k3s-agent.service", "0", str(note))
     asked = f"""#!/bin/sh
-    case "$*" in *10248*/healthz) printf 'healthz %s\\n' "$KUBECONFIG" >>{{folder}}/log; exit {healthy} ;; esac
+    case "$*" in *10248*/healthz) printf 'healthz %s\\n' "$KUBECONFIG" >>{{folder}}/log ;; esac
+    exit {healthy}
     """
     done = carry_out(tmp_path, "k3s_restart", *words, active=active, k3s=asked)
     assert done.returncode == status
     assert done.stderr == ("GF926 no\n  | no default route\n" if status else "")
-    assert not (tmp_path / "begun").exists()
+    assert ((tmp_path / "begun").exists(), note.exists()) == (False, bool(status))
     steps = [line for line in log(tmp_path) if "is-active" not in line]
     assert steps == [
         "systemctl daemon-reload",
@@ -245,7 +247,8 @@ def reset(
     put(folder, "usr", "local", "bin", "k3s")
     for name in others:
         put(folder, "etc", "cni", "net.d", name)
-    words = (str(folder / "begun"), str(folder / "joined"), "flannel", leaves, str(folder / "ready"))
+    notes = [str(folder / name) for name in ("begun", "joined", "ready")]
+    words = (*notes[:2], "flannel", leaves, notes[2])
     programs = {
         "ps": f"#!/bin/sh\necho '99999999 1 {folder}{SHIM} -id 1'\n",
         "ip": "#!/bin/sh\n", "nft": "#!/bin/sh\nexit 1\n", "umount": "#!/bin/sh\n",

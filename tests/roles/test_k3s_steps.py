@@ -21,6 +21,7 @@ from pyinfra.connectors.fake import FakeConnector
 from gpufleet.facts.model import NodeFacts
 from gpufleet.kubernetes.access import authorities
 from gpufleet.kubernetes.k3s.plan import K3sPlan
+from gpufleet.kubernetes.notes import RESTARTING
 from gpufleet.kubernetes.operations import k3s
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.removal import KubernetesRemoval
@@ -134,14 +135,25 @@ def test_a_node_is_restarted_where_its_files_change(monkeypatch: pytest.MonkeyPa
     mirrors = {"docker.io": "https://mirror.example.com/v2/docker.io"}
     plan = plan_of(a_node(), registry_mirrors=mirrors)
     run = Run(monkeypatch, {"cp-01": plan}, apply)
-    assert run.calls == ["receive cp-01", "put_files cp-01", "k3s_restart cp-01"]
+    assert run.of("cp-01") == ["touch", "receive", "put_files", "k3s_restart"]
+
+
+def test_a_restart_that_was_not_reached_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run before was killed after it wrote the files, or k3s did not start with them."""
+    facts = a_node()
+    paths = facts.cluster_host.paths | {RESTARTING}
+    plan = plan_of(replace(facts, cluster_host=replace(facts.cluster_host, paths=paths)))
+    assert (plan.files, plan.converged) == ((), False)
+    assert plan.steps()["restart k3s.service"]
+    run = Run(monkeypatch, {"cp-01": plan}, apply)
+    assert run.of("cp-01") == ["touch", "k3s_restart"]
 
 
 def test_a_node_without_a_record_is_asked_for_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(replace(a_node(), provenance=record_of()))
     assert plan.joined
     run = Run(monkeypatch, {"cp-01": plan}, apply)
-    assert run.of("cp-01") == ["k3s_same", "k3s_put", "k3s_put", "k3s_restart"]
+    assert run.of("cp-01") == ["k3s_same", "touch", "k3s_put", "k3s_put", "k3s_restart"]
 
 
 def test_a_converged_node_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,8 +86,8 @@ NOT_STARTED = blocker(
 NOT_RESTARTED = blocker(
     "GF926",
     "k3s did not restart",
-    "The unit {unit} was restarted for its new files, and its kubelet does not answer. The last lines "
-    "of its log follow.",
+    "The unit {unit} was restarted for its new files, and its kubelet does not answer. The "
+    "last lines of its log follow.",
     "Correct kubernetes_k3s_config or the mirrors, and run again. Its pods go on meanwhile.",
 )
 SERVER_GONE = blocker(

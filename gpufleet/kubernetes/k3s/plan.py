@@ -16,7 +16,7 @@ from gpufleet.kubernetes.findings import k3s as found
 from gpufleet.kubernetes.k3s.config import PORTS, UNITS, node_files
 from gpufleet.kubernetes.k3s.files import BINARY, ReleaseFile, release_files
 from gpufleet.kubernetes.models import Kubernetes, KubernetesCatalog
-from gpufleet.kubernetes.notes import BEGUN, JOINED, READY
+from gpufleet.kubernetes.notes import BEGUN, JOINED, READY, RESTARTING
 from gpufleet.kubernetes.preflight import apart, others, size_of, unusable_name
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.roster import Part, roster, sources
@@ -44,6 +44,7 @@ class K3sPlan:
     files: tuple[FileWrite, ...]  # those that differ on the host
     unit: str
     joined: bool  # the host is a node of the cluster
+    restarts: bool  # a node whose files change, or did before k3s was restarted; its pods go on
     waits: bool  # the node is to become Ready
     reset: bool  # an earlier run broke off
     endpoint: str  # host:port for nodes and users; "": the server's own address
@@ -54,13 +55,8 @@ class K3sPlan:
     initiates: bool  # the cluster begins here
 
     @property
-    def restarts(self) -> bool:
-        """A node whose files change; its pods go on."""
-        return self.joined and bool(self.files or self.missing)
-
-    @property
     def converged(self) -> bool:
-        return self.joined and not (self.missing or self.files or self.waits)
+        return self.joined and not (self.restarts or self.waits)
 
     @property
     def needed(self) -> bool:
@@ -112,16 +108,19 @@ def plan_k3s(
     reset = BEGUN in paths or (JOINED in paths and not joined)
     leads = part == "control-plane" and place.position == 0
     wanted = tuple(node_files(settings, known.k3s, version, part))
+    files = tuple(file for file in wanted if reset or not file.is_on(facts))
+    missing = _missing(release, {} if reset else entry.k3s)
     plan = K3sPlan(
         part=part,
         version=version,
         before=entry.version if entry.distribution == "k3s" else None,
         release=release,
-        missing=_missing(release, {} if reset else entry.k3s),
+        missing=missing,
         wanted_files=wanted,
-        files=tuple(file for file in wanted if reset or not file.is_on(facts)),
+        files=files,
         unit=UNITS[part],
         joined=joined,
+        restarts=joined and bool(files or missing or RESTARTING in paths),
         waits=settings.network == "flannel" and (READY not in paths or reset),
         reset=reset,
         endpoint=settings.endpoint or "",

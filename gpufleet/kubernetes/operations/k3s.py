@@ -21,7 +21,7 @@ from gpufleet.kubernetes.images import FOLDER as IMAGES
 from gpufleet.kubernetes.k3s.config import JOIN, TOKEN, join_config
 from gpufleet.kubernetes.k3s.files import BINARY, ReleaseFile, sha256_of
 from gpufleet.kubernetes.k3s.plan import K3sPlan
-from gpufleet.kubernetes.notes import BEGUN, JOINED, READY
+from gpufleet.kubernetes.notes import BEGUN, JOINED, READY, RESTARTING
 from gpufleet.kubernetes.operations.images import send_file
 from gpufleet.kubernetes.operations.joining import READY_SECONDS, ahead
 from gpufleet.kubernetes.operations.tokens import TOKEN_MINUTES, token_of
@@ -33,18 +33,20 @@ START_SECONDS = 600  # it unpacks itself and imports archives of images
 @operation
 def begin(plan: K3sPlan) -> Commands:
     """
-    Note that the host is to become a node; reset what an earlier run left.
+    Note that the host is to become a node, or its k3s to restart; reset what an earlier run left.
 
     A node without a record, of a run that was killed, stays at its version.
 
     + plan: of the host
     """
-    if plan.joined and not plan.missing:
+    if plan.joined and not plan.restarts:
         host.noop("the host is a node")
         return
     if plan.joined:
-        other = found.UPGRADE_REFUSED(installed="of another version", wanted=plan.version)
-        yield script("kubernetes/k3s_same", explain(host.name, other), plan.version)
+        if plan.missing:
+            other = found.UPGRADE_REFUSED(installed="of another version", wanted=plan.version)
+            yield script("kubernetes/k3s_same", explain(host.name, other), plan.version)
+        yield command("touch", RESTARTING)
         return
     if plan.reset:
         yield reset_command(plan.network, leaves=False)
@@ -86,7 +88,7 @@ def install(files: Sequence[ReleaseFile]) -> Commands:
 @operation
 def restart(plan: K3sPlan) -> Commands:
     """
-    Restart k3s on a node whose files have changed; its pods go on.
+    Restart k3s on a node whose files have changed, now or in a run that broke off; its pods go on.
 
     + plan: of the host
     """
@@ -94,7 +96,7 @@ def restart(plan: K3sPlan) -> Commands:
         host.noop("k3s has the files that it runs with, or is not started yet")
         return
     message = explain(host.name, found.NOT_RESTARTED(unit=plan.unit))
-    yield script("kubernetes/k3s_restart", message, plan.unit, str(READY_SECONDS))
+    yield script("kubernetes/k3s_restart", message, plan.unit, str(READY_SECONDS), RESTARTING)
 
 
 @operation
@@ -196,7 +198,7 @@ def reset_command(network: str, *, leaves: bool) -> StringCommand:
     a host that joins again needs."""
     messages = (explain(host.name, each()) for each in (found.REMAINS, cluster.OTHER_CLUSTER))
     how = "leaves" if leaves else ""
-    return script("kubernetes/k3s_reset", *messages, BEGUN, JOINED, network, how, READY)
+    return script("kubernetes/k3s_reset", *messages, BEGUN, JOINED, network, how, READY, RESTARTING)
 
 
 def _start(plan: K3sPlan) -> StringCommand:

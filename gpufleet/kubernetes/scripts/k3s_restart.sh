@@ -1,6 +1,7 @@
-# k3s_restart.sh MESSAGE UNIT SECONDS: restart k3s on a node, which goes on being one whatever happens. An agent's unit is active
-# as soon as the program runs: what answers is its kubelet, which is a part of it, at the port of a kubelet's healthz.
-message=$1 unit=$2 limit=$3
+# k3s_restart.sh MESSAGE UNIT SECONDS NOTE: restart k3s on a node, which goes on being one whatever happens. NOTE is there until it
+# runs. An agent's unit is active as soon as the program runs: what answers is its kubelet, which is a part of it, at the
+# port of a kubelet's healthz.
+message=$1 unit=$2 limit=$3 note=$4
 healthy() {
     KUBECONFIG=/dev/null k3s kubectl --server http://127.0.0.1:10248 --request-timeout=5s get --raw /healthz >/dev/null 2>&1
 }
@@ -14,3 +15,4 @@ until systemctl is-active -q "$unit" && healthy; do
     [ "$now" -lt "$end" ] || fail "$message" "$(last_lines "$unit")"
     sleep 1
 done
+rm -f "$note"
