@@ -57,6 +57,13 @@ UPGRADE_REFUSED = blocker(
     "Set kubernetes_version to {installed}, and upgrade by hand: "
     "https://docs.k3s.io/upgrades/manual",
 )
+CLUSTER_CHANGES = blocker(
+    "GF089",
+    "Setting of a k3s cluster does not change",
+    "{path} on the server does not have {wanted}. It is read when the cluster is created: with "
+    "another network k3s ends, and with another endpoint its users do not reach it.",
+    "Set {key} to what the file has, or destroy the cluster and create it again.",
+)
 DISTRIBUTION_CHANGED = blocker(
     "GF921",
     "Node was made in another way",

@@ -72,6 +72,33 @@ def server_config(settings: KubernetesSettings) -> dict[str, Any]:
     return {**config, **_registration(settings, taints), **settings.k3s_config}
 
 
+# options that are the cluster's -> the setting that they come from
+FIXED = {
+    "cluster-cidr": "pod_subnet",
+    "service-cidr": "service_subnet",
+    "flannel-backend": "network",
+    "tls-san": "endpoint",
+}
+
+
+def changed_options(before: str, wanted: str) -> Iterator[str]:
+    """Options of the cluster that differ between two texts of config.yaml, as this role writes it.
+    The first one is from a host: it is compared, and not parsed."""
+    old, new = _options(before), _options(wanted)
+    yield from (name for name in FIXED if old.get(name) != new.get(name))
+
+
+def _options(text: str) -> dict[str, str]:
+    """Each option with its lines."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in text.splitlines():
+        if not line.startswith(("-", " ")):
+            name = line.partition(":")[0]
+        found[name] = found.get(name, "") + line.strip() + "\n"
+    return found
+
+
 def agent_config(settings: KubernetesSettings, known: K3s) -> dict[str, Any]:
     """Options of `k3s agent`, which ends over one that it does not know: those of the server alone
     are left out. The server's address comes with the token, when it joins."""

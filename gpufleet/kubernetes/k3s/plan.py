@@ -13,7 +13,14 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.kubernetes.findings import choice
 from gpufleet.kubernetes.findings import k3s as found
-from gpufleet.kubernetes.k3s.config import PORTS, UNITS, node_files
+from gpufleet.kubernetes.k3s.config import (
+    CONFIG,
+    FIXED,
+    PORTS,
+    UNITS,
+    changed_options,
+    node_files,
+)
 from gpufleet.kubernetes.k3s.files import BINARY, ReleaseFile, release_files
 from gpufleet.kubernetes.models import Kubernetes, KubernetesCatalog
 from gpufleet.kubernetes.notes import BEGUN, JOINED, READY, RESTARTING
@@ -149,6 +156,19 @@ def _problems(
         yield found.UPGRADE_REFUSED(installed=plan.before, wanted=plan.version)
     if plan.leads and JOINED in paths and not plan.joined:
         yield found.SERVER_GONE(path=STATE)
+    if plan.leads and plan.joined:
+        yield from _changes(settings, plan, facts)
+
+
+def _changes(settings: KubernetesSettings, plan: K3sPlan, facts: NodeFacts) -> Iterator[Finding]:
+    """Settings of the cluster that are not those that its server began with."""
+    there = facts.files.get(CONFIG)
+    before = there.content if there else None
+    (wanted,) = (file.content for file in plan.wanted_files if file.path == CONFIG)
+    for option in changed_options(before, str(wanted)) if before else ():
+        value = getattr(settings, FIXED[option])
+        key = f"{settings.prefix}{FIXED[option]}"
+        yield found.CLUSTER_CHANGES(path=CONFIG, key=key, wanted=f"{key} = {value}")
 
 
 def _choice(settings: KubernetesSettings, known: Kubernetes, facts: NodeFacts) -> Iterator[Finding]:

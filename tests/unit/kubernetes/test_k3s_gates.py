@@ -10,6 +10,7 @@ import pytest
 from gpufleet.facts.model import (
     Daemon,
     Listener,
+    ManagedFile,
     OsRelease,
 )
 from gpufleet.kubernetes.notes import JOINED, READY
@@ -80,6 +81,31 @@ def test_a_version_of_k3s_is_none_of_kubeadm() -> None:
 def test_an_agent_is_no_newer_than_its_server(version: str, found: list[str]) -> None:
     plan, own = plan_of(bare(), WORKER, version=version), settings_of()
     assert [each.code for each in ROLE.beside(plan, own, bare(), a_node())] == found
+
+
+@pytest.mark.parametrize(("more", "key"), [
+    ({"pod_subnet": "10.9.0.0/16"}, "kubernetes_pod_subnet = 10.9.0.0/16"),
+    ({"service_subnet": "10.9.0.0/16"}, "kubernetes_service_subnet = 10.9.0.0/16"),
+    ({"network": "none"}, "kubernetes_network = none"),
+    ({"endpoint": "k8s.lab"}, "kubernetes_endpoint = k8s.lab:6443"),
+])  # fmt: skip
+def test_settings_of_a_cluster_do_not_change(more: dict[str, Any], key: str) -> None:
+    """The server would be restarted with them, and k3s ends over another network."""
+    node = node_of(a_node(), **more)
+    (problem,) = (each for part in node.parts if part.role is ROLE for each in part.findings)
+    assert problem.code == "GF089"
+    assert f"does not have {key}." in problem.message
+    assert codes(node_of(a_node(**more), **more)) == []
+    assert codes(node_of(a_node(**more))) == ["GF089"]
+
+
+@pytest.mark.parametrize("text", [None, "", "- \x00: {{{\n" + "&a [*a]\n" * 9])
+def test_a_file_that_says_nothing_is_no_reason_to_trust_it(text: str | None) -> None:
+    """Without a file it is written again; another one is not the cluster's."""
+    facts = a_node()
+    path = "/etc/rancher/k3s/config.yaml"
+    other = replace(facts, files={**facts.files, path: ManagedFile(path, text, 0o600)})
+    assert codes(node_of(other)) == (["GF089", "GF089"] if text else [])
 
 
 def test_the_ports_of_a_gate_are_read() -> None:
