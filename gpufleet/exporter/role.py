@@ -12,6 +12,7 @@ from gpufleet.exporter.plan import plan_exporter
 from gpufleet.exporter.record import ExporterEntry
 from gpufleet.exporter.removal import ExporterRemoval, plan_exporter_removal
 from gpufleet.exporter.settings import ExporterSettings
+from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.role.protocol import RemovalContext, Role, RoleContext, named
 
@@ -82,7 +83,11 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
         return catalog.exporter.packages.exporter
 
     def began(
-        self, written: tuple[str, ...], images: tuple[str, ...], catalog: ExporterCatalog
+        self,
+        facts: NodeFacts,
+        written: tuple[str, ...],
+        images: tuple[str, ...],
+        catalog: ExporterCatalog,
     ) -> bool:
         """A container needs no packages."""
         return bool(images) or any(path in (UNIT_FILE, drop_in(catalog)) for path in written)

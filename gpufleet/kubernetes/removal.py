@@ -11,11 +11,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.kubernetes.containerd import plan_without
-from gpufleet.kubernetes.notes import (
-    BEGUN,
-    JOINED,
-    LEAVING,
-)
+from gpufleet.kubernetes.made_by import NODE, made_by
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.role.protocol import Removal, RemovalContext
@@ -66,7 +62,7 @@ def plan_kubernetes_removal(
 ) -> KubernetesRemoval:
     """The reset of a node that gpufleet made, also of one that it only began to make."""
     facts, entry, place = context.facts, context.entry, context.place
-    ours = bool({JOINED, BEGUN, LEAVING} & facts.cluster_host.paths)
+    ours = bool(NODE & facts.cluster_host.paths)
     changes = entry.containerd.changes
     record = changes.record if changes else Record()
     listed = CONTROL_PLANE in place.groups
@@ -74,10 +70,8 @@ def plan_kubernetes_removal(
     whole = not place.absent
     leads = listed and place.position == 0
     last = whole and (leads or not place.control_planes)
-    begun = any(path.startswith("/etc/rancher/k3s/") for path in facts.cluster_host.paths)
-    by_k3s = entry.distribution == "k3s" if entry.exists else begun
     return KubernetesRemoval(
-        distribution="k3s" if by_k3s else "kubeadm",
+        distribution=made_by(facts) or settings.distribution,
         reset=ours,
         authorities=tuple(sorted(facts.cluster_host.authorities)) if ours else (),
         turn=("last" if last else "control-plane") if controls else "worker",

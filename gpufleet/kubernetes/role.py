@@ -14,6 +14,7 @@ from gpufleet.kubernetes.identity import elsewhere, newer
 from gpufleet.kubernetes.k3s.config import CONTAINERD, FOLDER, UNIT_FILES, read_files
 from gpufleet.kubernetes.k3s.config import PORTS as K3S_PORTS
 from gpufleet.kubernetes.k3s.plan import K3sPlan, changed, plan_k3s
+from gpufleet.kubernetes.made_by import NODE
 from gpufleet.kubernetes.models import KubernetesCatalog
 from gpufleet.kubernetes.notes import (
     BEGUN,
@@ -160,8 +161,12 @@ class KubernetesRole(Role[KubernetesSettings, AnyPlan, KubernetesEntry]):
     ) -> KubernetesRemoval | None:
         return plan_kubernetes_removal(settings, context)
 
-    def began(self, written: tuple[str, ...], images: tuple[str, ...], catalog: Any) -> bool:
-        return not UNIT_FILES.isdisjoint(written)
+    def began(
+        self, facts: NodeFacts, written: tuple[str, ...], images: tuple[str, ...], catalog: Any
+    ) -> bool:
+        """k3s needs no packages, and its program is no file of these."""
+        noted = not NODE.isdisjoint(facts.cluster_host.paths)
+        return noted or not UNIT_FILES.isdisjoint(written)
 
     def main_packages(self, catalog: KubernetesCatalog) -> tuple[str, ...]:
         return ("kubelet",)

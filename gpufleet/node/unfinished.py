@@ -70,7 +70,7 @@ def completed(left: Unfinished, facts: NodeFacts, catalog: Catalog) -> dict[str,
         entry: RoleEntry = facts.provenance.entry(role.entry)
         if role.name in left.begun:
             entry = _begun(role, entry, left, facts, catalog)
-        elif not entry.exists and role.began(left.written, left.images, catalog):
+        elif not entry.exists and role.began(facts, left.written, left.images, catalog):
             entry = role.entry(version=None)
         if entry.exists:
             entries[role.name] = entry

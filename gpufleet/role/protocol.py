@@ -183,8 +183,10 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
         """Packages whose version is the role's; (): the version that most of them have."""
         return ()
 
-    def began(self, written: tuple[str, ...], images: tuple[str, ...], catalog: Any) -> bool:
-        """Whether an unfinished run began it, by written files and pulled images. Package
+    def began(
+        self, facts: NodeFacts, written: tuple[str, ...], images: tuple[str, ...], catalog: Any
+    ) -> bool:
+        """Whether an unfinished run began it, by the host, written files and pulled images. Package
         transactions are known without it."""
         return False
 

@@ -20,7 +20,7 @@ from pyinfra.connectors.fake import FakeConnector
 
 from gpufleet.facts.model import NodeFacts
 from gpufleet.kubernetes.access import authorities
-from gpufleet.kubernetes.k3s.plan import K3sPlan
+from gpufleet.kubernetes.k3s.plan import STATE, K3sPlan
 from gpufleet.kubernetes.notes import RESTARTING
 from gpufleet.kubernetes.operations import k3s
 from gpufleet.kubernetes.record import KubernetesEntry
@@ -121,6 +121,13 @@ def test_the_token_is_an_argument_of_nothing(monkeypatch: pytest.MonkeyPatch) ->
     sent = [base64.b64decode(each) for each in run.inputs]
     assert f"{TOKEN}\n".encode() in sent
     assert b"server: https://10.0.0.1:6443\n" in sent
+
+
+def test_a_begun_host_says_what_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the note that it is begun: a later run resets it with k3s' own reset."""
+    run = Run(monkeypatch, {"cp-01": plan_of(bare(), PLANE)}, apply)
+    (begun,) = [at for at, words in enumerate(run.words) if "touch" in words.split()]
+    assert f"mkdir -p {STATE}" in run.words[:begun]
 
 
 def test_what_an_earlier_run_left_is_reset_first(monkeypatch: pytest.MonkeyPatch) -> None:

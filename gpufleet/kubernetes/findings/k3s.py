@@ -67,7 +67,7 @@ CLUSTER_CHANGES = blocker(
 DISTRIBUTION_CHANGED = blocker(
     "GF921",
     "Node was made in another way",
-    "The host became a node by {before}, kubernetes_distribution is {wanted}.",
+    "{before} made the host a node, or began to; kubernetes_distribution is {wanted}.",
     'Set kubernetes_distribution = "{before}", or take the host out of its cluster first: gpufleet '
     "cluster destroy.",
 )

@@ -22,6 +22,7 @@ from gpufleet.kubernetes.k3s.config import (
     node_files,
 )
 from gpufleet.kubernetes.k3s.files import BINARY, ReleaseFile, release_files
+from gpufleet.kubernetes.made_by import made_by
 from gpufleet.kubernetes.models import Kubernetes, KubernetesCatalog
 from gpufleet.kubernetes.notes import BEGUN, JOINED, READY, RESTARTING
 from gpufleet.kubernetes.preflight import apart, others, size_of, unusable_name
@@ -241,8 +242,7 @@ def _missing(
 
 
 def changed(distribution: str, facts: NodeFacts) -> Iterator[Finding]:
-    """Whether a node was made by another distribution than `distribution`."""
-    entry = facts.provenance.entry(KubernetesEntry)
-    before = entry.distribution or "kubeadm"
-    if entry.exists and JOINED in facts.cluster_host.paths and before != distribution:
+    """Whether a node was made by another distribution than `distribution`, or begun by it."""
+    before = made_by(facts)
+    if before and before != distribution:
         yield found.DISTRIBUTION_CHANGED(before=before, wanted=distribution)

@@ -20,7 +20,7 @@ from gpufleet.kubernetes.findings import k3s as found
 from gpufleet.kubernetes.images import FOLDER as IMAGES
 from gpufleet.kubernetes.k3s.config import JOIN, TOKEN, join_config
 from gpufleet.kubernetes.k3s.files import BINARY, ReleaseFile, sha256_of
-from gpufleet.kubernetes.k3s.plan import K3sPlan
+from gpufleet.kubernetes.k3s.plan import STATE, K3sPlan
 from gpufleet.kubernetes.notes import BEGUN, JOINED, READY, RESTARTING
 from gpufleet.kubernetes.operations.images import send_file
 from gpufleet.kubernetes.operations.joining import READY_SECONDS, ahead
@@ -51,6 +51,7 @@ def begin(plan: K3sPlan) -> Commands:
     if plan.reset:
         yield reset_command(plan.network, leaves=False)
     yield command("install", "-d", "-m", "700", HOME, INCOMING, IMAGES)
+    yield command("mkdir", "-p", STATE)  # says that k3s is what is begun
     yield command("touch", BEGUN)
 
 

@@ -11,13 +11,17 @@ from gpufleet.facts.model import (
     Daemon,
     Listener,
     ManagedFile,
+    NodeFacts,
     OsRelease,
 )
-from gpufleet.kubernetes.notes import JOINED, READY
+from gpufleet.kubernetes.k3s.plan import STATE
+from gpufleet.kubernetes.notes import BEGUN, JOINED, READY
 from gpufleet.kubernetes.role import ROLE
+from gpufleet.node.catalog import load_catalog
+from gpufleet.node.removal import plan_removal
 from gpufleet.node.settings import load_settings
 from tests.unit.hosts import record_of
-from tests.unit.kubernetes.cluster_hosts import ROOM, WORKER, codes, joined
+from tests.unit.kubernetes.cluster_hosts import PLANE, ROOM, WORKER, codes, host, joined
 from tests.unit.kubernetes.k3s_hosts import (
     K3S,
     a_node,
@@ -124,6 +128,37 @@ def test_a_node_stays_with_what_made_it() -> None:
     assert codes(node_of(a_node(), distribution="kubeadm", version=None)) == ["GF921"]
     record = record_of(kubernetes={"part": "control-plane", "version": "1.36.3"})
     assert codes(node_of(joined(provenance=record))) == ["GF921"]
+
+
+BY_K3S = bare(cluster_host=with_paths(BEGUN, STATE))
+BY_KUBEADM = host(cluster_host=with_paths(BEGUN, "/var/lib/gpufleet/kubernetes.before"))
+UNKNOWN = bare(cluster_host=with_paths(BEGUN))
+
+
+@pytest.mark.parametrize(("facts", "distribution", "found"), [
+    (BY_K3S, "k3s", []),
+    (BY_K3S, "kubeadm", ["GF921"]),
+    (BY_KUBEADM, "k3s", ["GF921"]),
+    (BY_KUBEADM, "kubeadm", []),
+    (replace(BY_K3S, cluster_host=with_paths(JOINED, STATE)), "kubeadm", ["GF921"]),
+    (UNKNOWN, "k3s", []),
+])  # fmt: skip
+def test_a_killed_run_is_ended_by_what_began_it(
+    facts: NodeFacts, distribution: str, found: list[str]
+) -> None:
+    """Before there is a record: the other one's reset would leave what runs."""
+    version = {} if distribution == "k3s" else {"version": None, "k3s_url": None}
+    assert codes(node_of(facts, distribution=distribution, **version)) == found
+
+
+@pytest.mark.parametrize(("facts", "by"), [
+    (BY_K3S, "k3s"), (BY_KUBEADM, "kubeadm"), (UNKNOWN, "kubeadm"),
+])  # fmt: skip
+def test_a_killed_run_is_destroyed_by_what_began_it(facts: NodeFacts, by: str) -> None:
+    settings, _ = load_settings({})
+    assert settings
+    removal = plan_removal(settings, facts, load_catalog(), only=ROLE, place=PLANE).of(ROLE)
+    assert (removal.distribution, removal.reset) == (by, True)
 
 
 def test_the_distribution_is_the_clusters() -> None:
