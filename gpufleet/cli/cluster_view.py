@@ -136,9 +136,9 @@ def why_not_destroy(kubeconfig: str, nodes: Mapping[str, frozenset[str]]) -> str
         reason = f"{error} These hosts are nodes: {', '.join(nodes)}."
         return _text(found.GPU_PODS_UNKNOWN(reason=reason)) if nodes else ""
     ours = authorities(_file(kubeconfig).read_text("utf-8", "replace"))
-    others = [name for name, own in nodes.items() if own and ours and own.isdisjoint(ours)]
+    others = [name for name, own in nodes.items() if own and own.isdisjoint(ours)]
     if others:
-        reason = f"{kubeconfig} leads to another cluster than that of {', '.join(others)}."
+        reason = f"{kubeconfig} does not trust the authority of the cluster of {', '.join(others)}."
         return _text(found.GPU_PODS_UNKNOWN(reason=reason))
     names = gpu_pods(pods)
     if not names:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -26,15 +25,17 @@ def administrator(text: str) -> str:
     if len(text) > LONGEST:
         raise ValueError(f"it is longer than {LONGEST} characters")
     try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)):
+            raise ValueError("it has a YAML alias")  # a few of them grow without bound
         data = yaml.safe_load(text)
         cluster, user = data["clusters"][0]["cluster"], data["users"][0]["user"]
         alone = len(data["clusters"]) == len(data["users"]) == 1
-        server = str(cluster["server"])
+        server = cluster["server"]
     except (yaml.YAMLError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise ValueError("it has not one cluster and one user") from error
     if not alone:
         raise ValueError("it has more than one cluster or user")
-    if not server.startswith("https://"):
+    if not isinstance(server, str) or not server.startswith("https://"):
         raise ValueError("its server has no https:// address")
     name, context = "kubernetes-admin", "kubernetes-admin@kubernetes"
     made = {
@@ -76,17 +77,19 @@ def may_replace(there: str, new: str) -> bool:
     return len(servers) == 1 and servers == _servers(new)
 
 
-def _only(part: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, str]:
+def _only(part: Any, names: tuple[str, ...]) -> dict[str, str]:
     """These entries of a part, and no others. Raises ValueError."""
-    if set(part) != set(names):
+    if not isinstance(part, dict) or set(part) != set(names):
         raise ValueError(f"it must have {' and '.join(names)} alone")
+    if not all(isinstance(value, str) for value in part.values()):
+        raise ValueError(f"it must have {' and '.join(names)} as text")
     for name in names:
         if name.endswith("-data"):
             try:
-                base64.b64decode(str(part[name]), validate=True)
+                base64.b64decode(part[name], validate=True)
             except binascii.Error as error:
                 raise ValueError(f"{name} is not base64") from error
-    return {name: str(part[name]) for name in names}
+    return {name: part[name] for name in names}
 
 
 def _servers(text: str) -> list[str]:

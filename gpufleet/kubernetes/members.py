@@ -54,8 +54,9 @@ def unknown_hosts(nodes: Iterable[Answer], hosts: Mapping[str, str]) -> list[str
 
 
 def gpu_pods(pods: Iterable[Answer]) -> list[str]:
-    """namespace/name of the pods that hold GPUs on a node."""
-    return sorted(_name(pod) for pod in pods if _spec(pod).get("nodeName") and _requested(pod))
+    """namespace/name of the pods that hold GPUs on a node, and of those that hold devices by claims
+    of resources, which may be GPUs."""
+    return sorted(_name(pod) for pod in pods if _spec(pod).get("nodeName") and _holds(pod))
 
 
 def unready_pods(pods: Iterable[Answer], namespaces: Sequence[str]) -> list[str]:
@@ -98,6 +99,11 @@ def _requested(pod: Answer) -> int:
         limits = (container.get("resources") or {}).get("limits") or {}
         found += sum(count_of(str(count)) for name, count in limits.items() if name.startswith(GPU))
     return found
+
+
+def _holds(pod: Answer) -> bool:
+    claims = bool(_spec(pod).get("resourceClaims")) and not _ended(pod)
+    return claims or _requested(pod) > 0
 
 
 def _ended(pod: Answer) -> bool:

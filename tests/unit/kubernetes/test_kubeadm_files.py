@@ -159,6 +159,11 @@ def changed(part: str, **entries: Any) -> str:
     return yaml.safe_dump({**ADMIN, kind: [{"name": "x", name: inner}]})
 
 
+# a list of two lists of two lists ...: two to the power of 40 numbers where it is written out
+GROWING = "a0: &a0 [1]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
+GROWING += yaml.safe_dump(ADMIN).replace("https://a:6443", "*a39")
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -168,6 +173,10 @@ def changed(part: str, **entries: Any) -> str:
         changed("cluster", **{"proxy-url": "http://x"}),
         changed("cluster", server="http://a:6443"),
         yaml.safe_dump({**ADMIN, "users": ADMIN["users"] * 2}),
+        changed("cluster", server=["https://a:6443"]),
+        changed("user", **{"client-key-data": 7}),
+        yaml.safe_dump({**ADMIN, "users": [{"name": "u", "user": None}]}),
+        GROWING,
         "",
         "- 1",
         "{",

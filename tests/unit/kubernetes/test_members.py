@@ -70,6 +70,14 @@ def test_a_sidecar_with_a_gpu_holds_it() -> None:
     assert gpu_pods([sidecar]) == ["jobs/side"]
 
 
+def test_a_pod_with_claimed_devices_may_hold_a_gpu() -> None:
+    """By dynamic resource allocation, as an upgrade counts it."""
+    claims = pod("dra", "gpu-1"), pod("done", "gpu-1", phase="Succeeded"), pod("waits")
+    for each in claims:
+        each["spec"]["resourceClaims"] = [{"name": "gpu"}]
+    assert gpu_pods(claims) == ["jobs/dra"]
+
+
 def test_what_a_kubelet_says_forges_no_line() -> None:
     broken = node("gpu-1", "False")
     broken["status"]["conditions"][0]["message"] = "x\x1b[2J\ngpu-9  Ready"
