@@ -94,10 +94,15 @@ class K3s(Sourced):
     """k3s: programs by architecture, options of servers alone, templates of containerd's file."""
 
     binaries: dict[str, str]
+    images: dict[str, str]
     oldest: str
     server_options: frozenset[str]
     template: str
     templates: tuple[K3sTemplate, ...]
+
+    def images_of_others(self, architecture: str) -> frozenset[str]:
+        """What names of archives with images for other architectures have before their ending."""
+        return frozenset(self.images.values()) - {self.images.get(architecture)}
 
     def template_of(self, version: str) -> str:
         """The name of containerd's template for a version such as v1.32.2+k3s1."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from ipaddress import ip_address, ip_network
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
 import tomlkit
+import yaml
 from pydantic import AfterValidator, BeforeValidator, Field
 from tomlkit.exceptions import TOMLKitError
 
@@ -14,7 +16,9 @@ from gpufleet.core.settings import Fingerprint, RoleSettings, Url, matching
 from gpufleet.kubernetes.archives import expand, read_archive
 from gpufleet.kubernetes.k3s.files import sha256_of
 
-_VERSION = r"[0-9]+\.[0-9]+(\.[0-9]+)?|v[0-9]+\.[0-9]+\.[0-9]+\+k3s[0-9]+"
+_NUMBER = "(0|[1-9][0-9]*)"
+_EXACT = rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}"
+_VERSION = rf"{_EXACT}|{_NUMBER}\.{_NUMBER}|v{_EXACT}\+k3s[0-9]+"
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _DNS = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 API_PORT = 6443
@@ -23,7 +27,10 @@ NOT_FOR_USERS = frozenset({
     "docker", "cluster-cidr", "service-cidr", "flannel-backend", "disable-network-policy",
     "node-label", "node-taint", "write-kubeconfig", "write-kubeconfig-mode",
     "container-runtime-endpoint", "rootless", "disable-agent", "private-registry", "node-name",
-    "with-node-id",
+    "with-node-id", "https-listen-port", "config",
+    "cluster-secret", "datastore-cafile", "datastore-certfile", "datastore-keyfile", "vpn-auth",
+    "etcd-s3-access-key", "etcd-s3-secret-key",
+    "c", "d", "o", "s", "t",  # short for config, data-dir, write-kubeconfig, server, token
 })  # fmt: skip
 
 
@@ -119,15 +126,31 @@ ImageArchives = Annotated[list[str], AfterValidator(_archives)]
 
 
 def _k3s_files(value: list[str]) -> list[str]:
-    """The paths of files that can be read."""
+    """The paths of files that can be read, of one release."""
     paths = expand(value)
     for path in paths:
         sha256_of(path)
+    names = [PurePosixPath(path).name for path in paths]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"must be of one release: there are several files {', '.join(twice)}")
     return paths
 
 
+def _plain(value: dict[str, Any]) -> dict[str, Any]:
+    """Fields that a file of YAML can have."""
+    try:
+        yaml.safe_dump(value)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError("must have texts, numbers, lists and mappings alone") from error
+    return value
+
+
+Fields = Annotated[dict[str, Any], AfterValidator(_plain)]
+
+
 def _k3s_config(value: dict[str, Any]) -> dict[str, Any]:
-    secret = sorted(name for name in value if name in NOT_FOR_USERS or "token" in name)
+    """k3s adds the values of `name+` to those of `name`."""
+    secret = sorted(name for name in value if name.rstrip("+") in NOT_FOR_USERS or "token" in name)
     if secret:
         raise ValueError(f"must not have {', '.join(secret)}: gpufleet sets it, or it is a secret")
     return value
@@ -159,8 +182,8 @@ class KubernetesSettings(RoleSettings):
     )
     version: Version | None = Field(
         None,
-        description='Minor or exact version, for example "1.36". Default: the catalog\'s. k3s: '
-        'exact, for example "v1.36.3+k3s1", without a default.',
+        description='Minor or exact version, for example "1.36". Default: the catalog\'s newest '
+        'minor; a node keeps its own. k3s: exact, for example "v1.36.3+k3s1", without a default.',
     )
     endpoint: Endpoint | None = Field(
         None,
@@ -183,10 +206,10 @@ class KubernetesSettings(RoleSettings):
         default_factory=list,
         description="Taints that the node gets when it joins, as `key=value:NoSchedule`.",
     )
-    kubelet: dict[str, Any] = Field(
+    kubelet: Fields = Field(
         default_factory=dict, description="Further fields of KubeletConfiguration."
     )
-    kube_proxy: dict[str, Any] = Field(
+    kube_proxy: Fields = Field(
         default_factory=dict, description="Further fields of KubeProxyConfiguration."
     )
     etcd_tag: str | None = Field(
@@ -229,7 +252,7 @@ class KubernetesSettings(RoleSettings):
         description="sha256 of each file, by its name. Those of the mirror are the ones that are "
         "fetched; those of `kubernetes_k3s_files` are compared.",
     )
-    k3s_config: Annotated[dict[str, Any], AfterValidator(_k3s_config)] = Field(
+    k3s_config: Annotated[Fields, AfterValidator(_k3s_config)] = Field(
         default_factory=dict,
         description="Further options in /etc/rancher/k3s/config.yaml: "
         '{"default-runtime": "nvidia"}.',

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -46,30 +46,38 @@ def _sha256(path: str, size: int, changed: int) -> str:
 
 
 def release_files(
-    paths: list[str], url: str | None, digests: Mapping[str, str], version: str, binary: str
+    paths: list[str],
+    url: str | None,
+    digests: Mapping[str, str],
+    version: str,
+    binary: str,
+    others: Collection[str] = (),
 ) -> Iterator[ReleaseFile]:
     """The files by their name on this machine, else by name and digest in a mirror.
 
-    `binary`: the program's name for the host's architecture; files that are neither it nor archives
-    are not a host's.
+    `binary`: the program's name for the host's architecture; `others`: how names of archives for
+    other architectures end. Files that are neither it nor archives are not a host's.
     """
     if paths:
         for path in paths:
             name = PurePosixPath(path).name
-            if target := _target(name, binary):
+            if target := _target(name, binary, others):
                 yield ReleaseFile(name, sha256_of(path), target, _mode(target), path=path)
         return
     for name, digest in sorted(digests.items()):
-        target = _target(name, binary)
+        target = _target(name, binary, others)
         if url and target:
             place = f"{url}/{quote(version)}/{quote(name)}"
             yield ReleaseFile(name, digest, target, _mode(target), url=place)
 
 
-def _target(name: str, binary: str) -> str:
+def _target(name: str, binary: str, others: Collection[str]) -> str:
+    """ "" for a file that the host does not get."""
     if name == binary:
         return BINARY
-    return f"{IMAGES}/{name}" if name.endswith(ARCHIVES) and "/" not in name else ""
+    ending = next((each for each in ARCHIVES if name.endswith(each)), "")
+    foreign = name.removesuffix(ending).rpartition("-")[2] in others
+    return f"{IMAGES}/{name}" if ending and not foreign and "/" not in name else ""
 
 
 def _mode(target: str) -> str:

@@ -214,9 +214,14 @@ def _why(settings: KubernetesSettings) -> str:
 def _release(
     settings: KubernetesSettings, known: Kubernetes, facts: NodeFacts
 ) -> Iterator[ReleaseFile]:
-    binary = known.k3s.binaries.get(facts.kernel.architecture, "")
+    architecture, version = facts.kernel.architecture, settings.version or ""
     yield from release_files(
-        settings.k3s_files, settings.k3s_url, settings.k3s_sha256, settings.version or "", binary
+        settings.k3s_files,
+        settings.k3s_url,
+        settings.k3s_sha256,
+        version,
+        known.k3s.binaries.get(architecture, ""),
+        known.k3s.images_of_others(architecture),
     )
 
 

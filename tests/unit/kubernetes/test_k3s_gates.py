@@ -120,8 +120,27 @@ def test_an_architecture_without_a_program_is_refused() -> None:
     kernel = bare().kernel
     assert codes(node_of(bare(kernel=replace(kernel, architecture="s390x")))) == ["GF905"]
     plan = plan_of(bare(kernel=replace(kernel, architecture="aarch64")))
-    assert plan.release[-1].name == "k3s-arm64"
+    assert [each.name for each in plan.release] == ["k3s-arm64"]
     assert plan.release[-1].target == "/usr/local/bin/k3s"
+
+
+@pytest.mark.parametrize(("architecture", "names"), [
+    ("x86_64", ["k3s", "k3s-airgap-images-amd64.tar.zst", "own-images.tar"]),
+    ("aarch64", ["k3s-airgap-images-arm64.tar", "k3s-arm64", "own-images.tar"]),
+])  # fmt: skip
+def test_a_host_gets_the_images_of_its_architecture(architecture: str, names: list[str]) -> None:
+    """The images of another one have the same names and do not run."""
+    all_of_them = (
+        "k3s",
+        "k3s-arm64",
+        "k3s-airgap-images-amd64.tar.zst",
+        "k3s-airgap-images-arm64.tar",
+        "k3s-airgap-images-arm.tar",
+        "own-images.tar",
+    )
+    kernel = replace(bare().kernel, architecture=architecture)
+    plan = plan_of(bare(kernel=kernel), k3s_sha256=dict.fromkeys(all_of_them, "a" * 64))
+    assert [each.name for each in plan.release] == names
 
 
 def test_a_node_stays_with_what_made_it() -> None:

@@ -146,11 +146,31 @@ def test_a_mirror_has_the_version_in_its_path() -> None:
 
 
 def test_no_secret_is_in_the_files_and_none_can_be_set() -> None:
-    for name in ("token", "agent-token", "token-file", "server", "datastore-endpoint"):
+    names = ("token", "agent-token", "token-file", "server", "datastore-endpoint", "t", "s", "d")
+    more = ("server+", "datastore-endpoint+", "vpn-auth", "etcd-s3-secret-key", "https-listen-port")
+    for name in (*names, *more):
         settings, problems = load_settings(data(k3s_config={name: "x"}))
         assert settings is None
         assert "kubernetes_k3s_config" in problems[0].message
     assert "token-file: /etc/rancher/k3s/token" in written("worker")
+
+
+@pytest.mark.parametrize("key", ["k3s_config", "kubelet", "kube_proxy"])
+def test_a_field_that_no_file_can_have_is_refused(key: str) -> None:
+    own = {"kubernetes_enabled": True, f"kubernetes_{key}": {"root-dir": Path("/data")}}
+    settings, problems = load_settings(own)
+    assert settings is None
+    assert "texts, numbers, lists and mappings alone" in problems[0].message
+
+
+def test_the_files_are_of_one_release(tmp_path: Path) -> None:
+    """Two programs would take turns: each run would install one over the other."""
+    for version in ("v1.32.2", "v1.32.3"):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "k3s").write_text(version)
+    settings, problems = load_settings(data(k3s_files=[f"{tmp_path}/*/k3s"]))
+    assert settings is None
+    assert "there are several files k3s" in problems[0].message
 
 
 def test_a_destruction_takes_k3s_away() -> None:
