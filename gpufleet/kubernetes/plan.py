@@ -123,6 +123,8 @@ def plan_kubernetes(
     needed = before is None or missing or not _fits(before, version)
     if joined and before and not _fits(before, version):
         problems.append(choice.UPGRADE_REFUSED(installed=before, wanted=version))
+    elif joined and before and needed:  # a package is missing: its version is the node's
+        version = before
     if "containerd" not in facts.runtimes:
         return None, tuple(problems)
     required = Required(cgroup_driver(settings) == "systemd", known.pause_image(minor))

@@ -73,6 +73,13 @@ GATES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.parametrize("version", ["01.36", "1.036", "1.36.03", "1.36.3.1", "v1.36.3", "1.3٦"])
+def test_a_version_that_no_package_has_is_refused(version: str) -> None:
+    settings, problems = load_settings({"kubernetes_enabled": True, "kubernetes_version": version})
+    assert settings is None
+    assert "a minor or a version" in problems[0].message
+
+
 @pytest.mark.parametrize(("facts", "data", "code"), GATES, ids=str)
 def test_gates(facts: dict[str, Any], data: dict[str, Any], code: str) -> None:
     assert codes(node_of(host(**facts), **data)) == ([code] if code else [])

@@ -128,6 +128,15 @@ def test_missing_packages_of_a_node_are_installed() -> None:
     assert codes(node_of(replace(facts, packages=packages))) == []
 
 
+@pytest.mark.parametrize("version", [None, "1.36", "1.36.3"])
+def test_a_missing_package_of_a_node_upgrades_no_other(version: str | None) -> None:
+    """The packages are one transaction: the kubelet would go to the newest patch."""
+    facts = joined()
+    packages = {name: each for name, each in facts.packages.items() if name != "kubectl"}
+    plan = plan_of(replace(facts, packages=packages), version=version)
+    assert (plan.family.prefix, plan.family.exact, plan.version) == ("1.36.3", True, "1.36.3")
+
+
 def test_a_node_newer_than_the_catalog_stays() -> None:
     facts = joined("1.99.1", runtimes={"containerd": replace(CONTAINERD, version="2.1.0")})
     assert codes(node_of(facts)) == []
