@@ -96,8 +96,11 @@ def _runtime(facts: NodeFacts, known: Kubernetes, minor: str) -> Iterator[Findin
         yield choice.CONTAINERD_TOO_OLD(version=minor, minimum=minimum, installed=there)
 
 
-def others(facts: NodeFacts, ports: Collection[int], network: str) -> Iterator[Finding]:
-    """What is there of a cluster that is not ours, and who listens on its ports."""
+def others(
+    facts: NodeFacts, ports: Collection[int], network: str, *, own_cni: bool = False
+) -> Iterator[Finding]:
+    """What is there of a cluster that is not ours, and who listens on its ports. `own_cni`: files
+    of networks are not read from the usual folder."""
     if facts.kubelet:
         yield hosts.FOREIGN_NODE()
         return
@@ -105,7 +108,8 @@ def others(facts: NodeFacts, ports: Collection[int], network: str) -> Iterator[F
     left = sorted(path for path in paths if path.startswith("/etc/kubernetes/"))
     left += sorted(path for path in paths if path.startswith(STATE))
     if network == "flannel":
-        left += sorted(path for path in paths if path.startswith(LINKS) or _precedes(path))
+        left += sorted(path for path in paths if path.startswith(LINKS))
+        left += sorted(path for path in paths if _precedes(path) and not own_cni)
     if left:
         yield hosts.LEFTOVERS(paths=", ".join(left))
     for listener in facts.listeners:

@@ -14,14 +14,14 @@ VERSION_UNKNOWN = blocker(
     "GF931",
     "Kubernetes version not supported",
     "Kubernetes {version} is outside the catalog of {date}: {oldest} to {newest}.",
-    "Set kubernetes_version to one of these minors.",
+    "Set kubernetes_version to one in this range.",
 )
 CGROUPS_V1 = blocker(
     "GF932",
     "Control groups are version 1",
     "The kubelet of Kubernetes {version} does not start with control groups of version 1.",
     "Boot the host with systemd.unified_cgroup_hierarchy=1, set kubernetes_version to 1.34 or "
-    'older, or accept version 1: kubernetes_kubelet = {{"failCgroupV1": False}}.',
+    'older, or, with kubeadm, accept version 1: kubernetes_kubelet = {{"failCgroupV1": False}}.',
 )
 CGROUPS_V1_ACCEPTED = warning(
     "GF933",

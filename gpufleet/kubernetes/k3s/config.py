@@ -51,7 +51,7 @@ def node_files(
     if settings.registry_mirrors:
         yield FileWrite(REGISTRIES, registries(settings), 0o600)
     if settings.k3s_containerd is not None:
-        yield FileWrite(f"{CONTAINERD}/{known.template_of(version)}", containerd(settings))
+        yield FileWrite(f"{CONTAINERD}/{known.template_of(version)}", containerd(settings), 0o600)
 
 
 def server_config(settings: KubernetesSettings) -> dict[str, Any]:

@@ -11,12 +11,13 @@ from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.kubernetes.findings import choice
+from gpufleet.kubernetes.findings import choice, cluster
 from gpufleet.kubernetes.findings import k3s as found
 from gpufleet.kubernetes.k3s.config import (
     CONFIG,
     FIXED,
     PORTS,
+    SYSTEMD,
     UNITS,
     changed_options,
     node_files,
@@ -153,6 +154,12 @@ def _problems(
     if len(planes) > 1:
         yield found.SEVERAL_SERVERS(names=", ".join(planes))
     yield from roster(settings, context, plan.part, joined=plan.joined)
+    if plan.joined and not plan.before:  # without a record, by the unit that runs
+        yield from (
+            cluster.PART_CHANGED(before=part, wanted=plan.part)
+            for part, unit in UNITS.items()
+            if part != plan.part and _has_file(facts, f"{SYSTEMD}/{unit}")
+        )
     if plan.joined and plan.before and plan.before != plan.version:
         yield found.UPGRADE_REFUSED(installed=plan.before, wanted=plan.version)
     if plan.leads and JOINED in paths and not plan.joined:
@@ -170,6 +177,11 @@ def _changes(settings: KubernetesSettings, plan: K3sPlan, facts: NodeFacts) -> I
         value = getattr(settings, FIXED[option])
         key = f"{settings.prefix}{FIXED[option]}"
         yield found.CLUSTER_CHANGES(path=CONFIG, key=key, wanted=f"{key} = {value}")
+
+
+def _has_file(facts: NodeFacts, path: str) -> bool:
+    there = facts.files.get(path)
+    return there is not None and there.content is not None
 
 
 def _choice(settings: KubernetesSettings, known: Kubernetes, facts: NodeFacts) -> Iterator[Finding]:
@@ -234,7 +246,7 @@ def _obstacles(
         yield choice.CGROUPS_V1(version=minor)
     yield from unusable_name(facts)
     if not ours:
-        yield from others(facts, PORTS[part], "flannel")
+        yield from others(facts, PORTS[part], "flannel", own_cni=True)
     if part == "control-plane":
         yield from size_of(facts, known)
 

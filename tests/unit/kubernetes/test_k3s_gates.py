@@ -20,6 +20,7 @@ from gpufleet.kubernetes.role import ROLE
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.removal import plan_removal
 from gpufleet.node.settings import load_settings
+from gpufleet.role.place import Place
 from tests.unit.hosts import record_of
 from tests.unit.kubernetes.cluster_hosts import PLANE, ROOM, WORKER, codes, host, joined
 from tests.unit.kubernetes.k3s_hosts import (
@@ -65,6 +66,8 @@ GATES: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
     ({"cluster_host": with_paths("/etc/kubernetes/admin.conf")}, {}, ["GF940"]),
     ({"listeners": (Listener("::", 6443, Daemon(7, "other")),)}, {}, ["GF937"]),
     ({"listeners": (Listener("127.0.0.1", 6444, Daemon(7, "other")),)}, {}, ["GF937"]),
+    ({"cluster_host": with_paths("/sys/class/net/cni0")}, {}, ["GF940"]),
+    ({"cluster_host": with_paths("/etc/cni/net.d/00-podman.conflist")}, {}, []),  # it has its own
     ({"kubelet": True}, {}, ["GF941"]),
     ({"os": OsRelease("arch", "", (), "", "")}, {}, []),
 ]  # fmt: skip
@@ -178,6 +181,19 @@ def test_a_killed_run_is_destroyed_by_what_began_it(facts: NodeFacts, by: str) -
     assert settings
     removal = plan_removal(settings, facts, load_catalog(), only=ROLE, place=PLANE).of(ROLE)
     assert (removal.distribution, removal.reset) == (by, True)
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize(
+    ("was", "place"), [(WORKER, PLANE), (PLANE, WORKER)], ids=["agent", "server"]
+)
+def test_a_server_is_no_agent_and_the_other_way_round(
+    was: Place, place: Place, recorded: bool
+) -> None:
+    """Also before there is a record: two units of k3s would run on the same data."""
+    facts = a_node(was)
+    node = node_of(facts if recorded else replace(facts, provenance=record_of()), place)
+    assert "GF962" in codes(node)
 
 
 def test_the_distribution_is_the_clusters() -> None:
