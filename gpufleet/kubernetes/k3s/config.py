@@ -7,7 +7,7 @@ https://github.com/k3s-io/k3s/blob/master/install.sh (read 2026-11-25).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import yaml
@@ -41,17 +41,23 @@ def read_files() -> tuple[str, ...]:
 
 
 def node_files(
-    settings: KubernetesSettings, known: K3s, version: str, part: Part
+    settings: KubernetesSettings,
+    known: K3s,
+    version: str,
+    part: Part,
+    written: Collection[str] = (),
 ) -> Iterator[FileWrite]:
-    """The files that a node has while it is one. None contains a secret."""
+    """The files that a node has while it is one. None contains a secret. `written`: by earlier
+    runs; one that is not wanted any more stays and says nothing."""
     server = part == "control-plane"
     text = _text(server_config(settings) if server else agent_config(settings, known))
     yield FileWrite(CONFIG, text, 0o600)
     yield FileWrite(f"{SYSTEMD}/{UNITS[part]}", unit(part))
-    if settings.registry_mirrors:
+    if settings.registry_mirrors or REGISTRIES in written:
         yield FileWrite(REGISTRIES, registries(settings), 0o600)
-    if settings.k3s_containerd is not None:
-        yield FileWrite(f"{CONTAINERD}/{known.template_of(version)}", containerd(settings), 0o600)
+    template = f"{CONTAINERD}/{known.template_of(version)}"
+    if settings.k3s_containerd is not None or template in written:
+        yield FileWrite(template, containerd(settings), 0o600)
 
 
 def server_config(settings: KubernetesSettings) -> dict[str, Any]:

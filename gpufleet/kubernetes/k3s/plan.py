@@ -116,7 +116,7 @@ def plan_k3s(
     joined = {JOINED, STATE} <= paths
     reset = BEGUN in paths or (JOINED in paths and not joined)
     leads = part == "control-plane" and place.position == 0
-    wanted = tuple(node_files(settings, known.k3s, version, part))
+    wanted = tuple(node_files(settings, known.k3s, version, part, facts.provenance.files))
     files = tuple(file for file in wanted if reset or not file.is_on(facts))
     missing = _missing(release, {} if reset else entry.k3s)
     plan = K3sPlan(

@@ -97,6 +97,21 @@ def test_a_node_of_ours_is_converged() -> None:
         assert plan_of(facts, place).converged
 
 
+def test_what_is_taken_out_of_the_inventory_ends_on_the_host() -> None:
+    """k3s uses the files as long as they are there."""
+    own = {"registry_mirrors": FULL["registry_mirrors"], "k3s_containerd": FULL["k3s_containerd"]}
+    facts = a_node(**own)
+    assert plan_of(facts, **own).converged
+    digests = {path: each.sha256 for path, each in facts.files.items()}
+    recorded = facts.provenance.model_copy(update={"files": digests})
+    plan = plan_of(replace(facts, provenance=recorded))
+    assert {each.path.rpartition("/")[2]: each.content for each in plan.files} == {
+        "registries.yaml": "mirrors: {}\n",
+        "config-v3.toml.tmpl": '{{ template "base" . }}\n\n\n',
+    }
+    assert plan.restarts
+
+
 def test_no_containerd_is_installed_for_it() -> None:
     node = node_of(bare())
     assert [part.role.name for part in node.wanted if part.role.name == "containerd"] == []
