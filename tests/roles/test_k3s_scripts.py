@@ -248,7 +248,8 @@ def reset(
     for name in others:
         put(folder, "etc", "cni", "net.d", name)
     notes = [str(folder / name) for name in ("begun", "joined", "ready")]
-    words = (*notes[:2], "flannel", leaves, notes[2])
+    put(folder, "uploads", "part")
+    words = (*notes[:2], "flannel", leaves, notes[2], str(folder / "uploads"))
     programs = {
         "ps": f"#!/bin/sh\necho '99999999 1 {folder}{SHIM} -id 1'\n",
         "ip": "#!/bin/sh\n", "nft": "#!/bin/sh\nexit 1\n", "umount": "#!/bin/sh\n",
@@ -266,7 +267,7 @@ def test_a_reset_takes_what_k3s_has(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     left = [each for each in (
         "etc/rancher", "var/lib/rancher", "var/lib/cni", "usr/local/bin/k3s",
-        "etc/systemd/system/k3s.service", "joined", "begun",
+        "etc/systemd/system/k3s.service", "joined", "begun", "uploads",
     ) if (tmp_path / each).exists()]  # fmt: skip
     assert left == []
     rules = (tmp_path / "rules").read_text()

@@ -20,6 +20,7 @@ from pyinfra.connectors.fake import FakeConnector
 
 from gpufleet.facts.model import NodeFacts
 from gpufleet.kubernetes.access import authorities
+from gpufleet.kubernetes.images import FOLDER as UPLOADS
 from gpufleet.kubernetes.k3s.plan import STATE, K3sPlan
 from gpufleet.kubernetes.notes import RESTARTING
 from gpufleet.kubernetes.operations import k3s
@@ -196,7 +197,8 @@ def test_agents_leave_before_their_server(
     run = Run(monkeypatch, plans, leave)
     assert run.calls == ["k3s_reset gpu-01", "k3s_reset cp-01"]
     resets = [words for words in run.words if "gpufleet-k3s_reset" in words]
-    assert all(" leaves " in each.rpartition("gpufleet-k3s_reset")[2] for each in resets)
+    words = [each.rpartition("gpufleet-k3s_reset")[2] for each in resets]
+    assert all(" leaves " in each and UPLOADS in each for each in words)
     assert path.exists() is stays
 
 

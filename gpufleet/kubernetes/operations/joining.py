@@ -19,6 +19,7 @@ from gpufleet.host.shell import command, explain, script, stop, upload
 from gpufleet.kubernetes.access import administrator, may_replace
 from gpufleet.kubernetes.findings import access, cluster, hosts
 from gpufleet.kubernetes.findings import joining as found
+from gpufleet.kubernetes.images import FOLDER as UPLOADS
 from gpufleet.kubernetes.k3s.plan import K3sPlan
 from gpufleet.kubernetes.kubeadm import (
     JoinToken,
@@ -245,7 +246,7 @@ def reset_command(network: str, member: str = "") -> StringCommand:
     cluster that it leaves alone."""
     messages = (explain(host.name, each()) for each in (found.RESET_FAILED, cluster.OTHER_CLUSTER))
     done = (NETWORKED, READY) if member else (NETWORKED, READY, LEAVING)
-    return script("kubernetes/reset", *messages, member, BEGUN, JOINED, network, *done)
+    return script("kubernetes/reset", *messages, member, BEGUN, JOINED, network, *done, UPLOADS)
 
 
 def _kubeadm(verb: str, text: str, plan: KubernetesPlan, message: str, *done: str) -> Commands:

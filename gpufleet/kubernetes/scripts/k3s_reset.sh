@@ -1,6 +1,6 @@
 # k3s_reset.sh MESSAGE FOREIGN BEGUN JOINED NETWORK LEAVES [STATE]...: remove k3s with its pods, data, network links and rules.
 # LEAVES: "leaves", or "" where the host joins again: its server knows the host's node by the password that k3s made here, and
-# refuses another under the same name. STATE: further files that say what was done. What k3s' own k3s-killall.sh and
+# refuses another under the same name. STATE: further files that say what was done, and uploads. What k3s' own k3s-killall.sh and
 # k3s-uninstall.sh remove, by https://github.com/k3s-io/k3s/blob/master/install.sh, without rules and links of others.
 message=$1 foreign=$2 begun=$3 joined=$4 network=$5 leaves=$6
 shift 6
@@ -13,7 +13,7 @@ ours=$(cat "$begun" "$joined" 2>/dev/null | head -n 1)
 now=$(cluster)
 if [ -n "$ours" ] && [ -n "$now" ] && [ "$ours" != "$now" ]; then fail "$foreign"; fi
 printf '%s\n' "$now" >"$begun"
-rm -f "$joined" "$@"
+rm -rf "$joined" "$@"
 for unit in k3s.service k3s-agent.service; do
     [ -e "/etc/systemd/system/$unit" ] || continue
     out=$(systemctl disable -q --now "$unit" 2>&1) || fail "$message" "$out"

@@ -1,14 +1,14 @@
 # reset.sh MESSAGE FOREIGN MEMBER BEGUN JOINED NETWORK [STATE]...: kubeadm's reset, and what it leaves: with the network
 # flannel its links, addresses and files, chains of rules, logs of pods. Images and settings of the kernel stay, and
 # so do rules that are not the cluster's. MEMBER: the message for an etcd member that stays; "": it goes with the
-# cluster. STATE: further files that say what was done.
+# cluster. STATE: further files that say what was done, and uploads.
 message=$1 foreign=$2 member=$3 begun=$4 joined=$5 network=$6
 shift 6
 ours=$(cat "$begun" "$joined" 2>/dev/null | head -n 1)
 now=$(identity)
 if [ -n "$ours" ] && [ -n "$now" ] && [ "$ours" != "$now" ]; then fail "$foreign"; fi
 printf '%s\n' "$now" >"$begun"
-rm -f "$joined" "$@"
+rm -rf "$joined" "$@"
 out=$(kubeadm reset -f --cri-socket unix:///run/containerd/containerd.sock 2>&1 </dev/null) || fail "$message" "$out"
 stays=$(printf '%s\n' "$out" | grep -F 'Failed to remove etcd member')
 if [ -n "$member" ] && [ -n "$stays" ]; then fail "$member" "$stays"; fi
