@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.boundary import cluster_findings
 from gpufleet.kubernetes.access import authorities
 from gpufleet.kubernetes.findings import access as found
 from gpufleet.kubernetes.members import (
@@ -91,12 +93,13 @@ def read_cluster(targets: Sequence[Target]) -> View:
         for target in targets
         if not target.is_cluster and target.data.get("kubernetes_enabled")
     }
-    unknown = unknown_hosts(nodes, hosts)
+    with _readable():
+        unknown = unknown_hosts(nodes, hosts)
+        troubled, shown = tuple(unready_pods(pods, SYSTEM)), tuple(members(nodes, pods))
     names = ", ".join(unknown) or "some"
     finding = found.NOT_NODES(nodes=len(nodes), hosts=len(hosts), names=names)
     missing = _text(finding) if len(nodes) < len(hosts) else ""
-    troubled = tuple(unready_pods(pods, SYSTEM))
-    return View(version, tuple(members(nodes, pods)), troubled, missing)
+    return View(version, shown, troubled, missing)
 
 
 def await_cluster(targets: Sequence[Target], seconds: float) -> View:
@@ -132,6 +135,8 @@ def why_not_destroy(kubeconfig: str, nodes: Mapping[str, frozenset[str]]) -> str
     the hosts that are nodes, and the certificate authorities of their cluster."""
     try:
         _, _, pods = _asked(kubeconfig)
+        with _readable():
+            names = gpu_pods(pods)
     except Unknown as error:
         reason = f"{error} These hosts are nodes: {', '.join(nodes)}."
         return _text(found.GPU_PODS_UNKNOWN(reason=reason)) if nodes else ""
@@ -140,7 +145,6 @@ def why_not_destroy(kubeconfig: str, nodes: Mapping[str, frozenset[str]]) -> str
     if others:
         reason = f"{kubeconfig} does not trust the authority of the cluster of {', '.join(others)}."
         return _text(found.GPU_PODS_UNKNOWN(reason=reason))
-    names = gpu_pods(pods)
     if not names:
         return ""
     listed = ", ".join(names[:SHOWN])
@@ -158,6 +162,16 @@ def _asked(kubeconfig: str) -> tuple[str, list[Any], list[Any]]:
         return version, api.list("/api/v1/nodes"), api.list("/api/v1/pods")
     except Stopped as error:
         raise Unknown(" ".join(f"{each.code} {each.message}" for each in error.findings)) from error
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """An answer in another form than a cluster's is as good as none. Raises Unknown."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        text = " ".join(f"{each.code} {each.message}" for each in cluster_findings(error))
+        raise Unknown(text) from error
 
 
 def _file(path: str) -> Path:

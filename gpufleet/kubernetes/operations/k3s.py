@@ -199,7 +199,9 @@ def reset_command(network: str, *, leaves: bool) -> StringCommand:
     a host that joins again needs."""
     messages = (explain(host.name, each()) for each in (found.REMAINS, cluster.OTHER_CLUSTER))
     how = "leaves" if leaves else ""
-    return script("kubernetes/k3s_reset", *messages, BEGUN, JOINED, network, how, READY, RESTARTING, IMAGES)
+    return script(
+        "kubernetes/k3s_reset", *messages, BEGUN, JOINED, network, how, READY, RESTARTING, IMAGES
+    )
 
 
 def _start(plan: K3sPlan) -> StringCommand:

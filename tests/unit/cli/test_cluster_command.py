@@ -245,6 +245,30 @@ class TestStatus:
         assert done.exit_code == 1
 
 
+@pytest.mark.parametrize("node", [
+    {"metadata": {"name": "x"}, "status": ["a"]},
+    {"metadata": {}},
+    {"metadata": {"name": "x"}, "status": {"allocatable": {"nvidia.com/gpu": "9" * 5000}}},
+])  # fmt: skip
+def test_an_answer_in_another_form_is_none(invoke: Invoke, plane: Target, node: Any) -> None:
+    done = invoke([plane], "status", nodes=[node])
+    assert done.exit_code == 1
+    assert isinstance(done.exception, SystemExit)
+    assert "GF" in done.output
+
+
+@pytest.mark.parametrize("pod", [
+    {"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": ["x"]}},
+    {"metadata": {"name": "p"}, "spec": "x"},
+])  # fmt: skip
+def test_pods_in_another_form_are_unknown(
+    invoke: Invoke, plane: Target, started: list[Phase], pod: Any
+) -> None:
+    done = invoke([plane], "destroy", "--yes", pods=[pod])
+    assert (done.exit_code, started) == (1, [])
+    assert "GF956" in done.output
+
+
 def test_without_a_path_the_access_is_unknown() -> None:
     assert cluster_view.kubeconfig_of([Target("cp-1", ("control_plane",), {})]) == ""
     found = cluster_view.why_not_destroy("", {"cp-1": frozenset()})
