@@ -175,16 +175,18 @@ def test_a_node_without_a_record_stays_at_its_version(
     assert done.stderr.startswith("GF909 no\n  | k3s version" if status else "")
 
 
-@pytest.mark.parametrize(("active", "healthy", "status"), [(0, 0, 0), (3, 0, 1), (0, 1, 1)])
+@pytest.mark.parametrize(("active", "healthy", "status"), [
+    (0, "*127.0.0.1:10248*", 0), (0, "*[[]::1]:10248*", 0), (3, "*", 1), (0, "none", 1),
+])  # fmt: skip
 def test_a_node_that_does_not_restart_stays_one(
-    tmp_path: Path, active: int, healthy: int, status: int
+    tmp_path: Path, active: int, healthy: str, status: int
 ) -> None:
     """An agent's unit is active at once, also where its k3s ends over a wrong option."""
     note = put(tmp_path, "restarting")
     words = ("GF926 no", "k3s-agent.service", "0", str(note))
     asked = f"""#!/bin/sh
-    case "$*" in *10248*/healthz) printf 'healthz %s\\n' "$KUBECONFIG" >>{{folder}}/log ;; esac
-    exit {healthy}
+    case "$KUBECONFIG $*" in '/dev/null kubectl '{healthy}'get --raw /healthz') exit 0 ;; esac
+    exit 1
     """
     done = carry_out(tmp_path, "k3s_restart", *words, active=active, k3s=asked)
     assert done.returncode == status
@@ -195,7 +197,6 @@ def test_a_node_that_does_not_restart_stays_one(
         "systemctl daemon-reload",
         "systemctl stop k3s-agent.service",
         "systemctl --no-block start k3s-agent.service",
-        *([] if active else ["healthz /dev/null"]),
     ]
 
 

@@ -3,7 +3,11 @@
 # port of a kubelet's healthz.
 message=$1 unit=$2 limit=$3 note=$4
 healthy() {
-    KUBECONFIG=/dev/null k3s kubectl --server http://127.0.0.1:10248 --request-timeout=5s get --raw /healthz >/dev/null 2>&1
+    for loopback in 127.0.0.1 '[::1]'; do # by the family of the node's address
+        KUBECONFIG=/dev/null k3s kubectl --server "http://$loopback:10248" --request-timeout=5s get --raw /healthz \
+            >/dev/null 2>&1 && return 0
+    done
+    return 1
 }
 systemctl daemon-reload
 out=$(systemctl stop "$unit" 2>&1) || fail "$message" "$out"
