@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 SANDBOX := $(VENV)/.sandbox-ready
 
-.PHONY: help setup setup-product setup-sandbox demo demo-cluster test test-all test-profile mutants fuzz histories test-unit test-hosts test-slow test-kubernetes lint bench alerts dashboards pictures docs docs-site image clean
+.PHONY: help setup setup-product setup-sandbox demo demo-cluster demo-upgrade test test-all test-profile mutants fuzz histories test-unit test-hosts test-slow test-kubernetes lint bench alerts dashboards pictures docs docs-site image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -35,6 +35,9 @@ demo: setup ## a sandbox of real hosts: provisioned, run again, verified
 
 demo-cluster: setup ## a GPU stack on a real Kubernetes control plane, run again, checked
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/demo_cluster.sh
+
+demo-upgrade: setup ## a driver is changed under work on four real nodes; the canary fails, is rolled back
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/demo_upgrade.sh
 
 test: setup ## what every change must pass, on real components and Kubernetes 1.36
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/test.sh fast

@@ -1,0 +1,100 @@
+"""`make demo-upgrade` ends well only for what it promises."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scripts.demo_upgrade_seen import Requests, Seen, goes_on, judge, lines, out_of_service
+
+OLD, NEW = "580.178.04", "595.91.07"
+NODES = ("ubuntu2404", "ubuntu2404-2")
+CANARY = "ubuntu2404-2"
+
+
+def of(host: str, *events: str) -> list[Mapping[str, Any]]:
+    """Events of a host, ten seconds apart."""
+    return [{"time": 10.0 * n, "event": event, "host": host} for n, event in enumerate(events)]
+
+
+FAILED = ("prepared", "drain began", "drained", "change began", "change failed", "roll-back began",
+          "rolled back", "returned")  # fmt: skip
+CHANGED = ("prepared", "drain began", "drained", "change began", "changed", "returned")
+STOPPED, FINISHED = ({"time": 99.0, "event": event} for event in ("stopped", "finished"))
+GOOD = Seen(
+    before=dict.fromkeys(NODES, OLD),
+    between=dict.fromkeys(NODES, OLD),
+    after=dict.fromkeys(NODES, NEW),
+    requests=Requests(2, by_driver=Counter({OLD: 1, NEW: 1})),
+    training=(f"started 0 {OLD}", f"saved 57 {OLD}", f"started 57 {NEW}"),
+    steps={"before": 10, "between": 60, "after": 90},
+    tries=([*of(CANARY, *FAILED), STOPPED],
+           [*of(NODES[0], *CHANGED), *of(CANARY, *CHANGED), FINISHED]),
+    canary=CANARY, target=NEW,
+)  # fmt: skip
+UNTIL_DRAINED = [*of(CANARY, *FAILED[:3]), STOPPED]
+
+
+def test_what_is_promised_is_no_problem() -> None:
+    assert judge(GOOD) == []
+    text = "\n".join(lines(GOOD))
+    assert f"2 sent, 2 answered (1 by {OLD}, 1 by {NEW}), 0 lost" in text
+    assert "10 steps before, 60 after the first try, 90 at the end" in text
+    assert f"ubuntu2404   {OLD} -> {OLD} -> {NEW}, out of service for 40 s" in text
+    assert f"ubuntu2404-2 {OLD} -> {OLD} -> {NEW}, out of service for 60 s + 40 s" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"requests": Requests(2, ["refused"], Counter({OLD: 1}))}, "1 requests were lost"),
+        ({"requests": Requests()}, "no request was answered"),
+        ({"requests": Requests(3, [], Counter({OLD: 2}))}, "neither answered nor counted"),
+        ({"training": GOOD.training[::2]}, "ended by force"),
+        ({"training": (*GOOD.training[:2], f"started 0 {NEW}")}, "from step 0 instead of 57"),
+        ({"training": GOOD.training[:2]}, "does not run"),
+        ({"training": ()}, "does not run"),
+        ({"training": GOOD.training[:1]}, f"runs on driver {OLD}"),
+        ({"steps": {"before": 10, "between": 60, "after": 60}}, "made no steps"),
+        ({"between": {**GOOD.before, CANARY: NEW}}, f"{CANARY} had driver {NEW} after the first"),
+        ({"after": {**GOOD.after, CANARY: OLD}}, f"{CANARY} has driver {OLD}, not {NEW}"),
+        ({"before": GOOD.after, "between": GOOD.after}, f"has driver {NEW}, not {NEW}"),
+        ({"tries": GOOD.tries[:1]}, "there were 1 tries"),
+        ({"tries": (GOOD.tries[1], GOOD.tries[1])}, "roll back the canary alone"),
+        ({"tries": (UNTIL_DRAINED, GOOD.tries[1])}, "roll back the canary alone"),
+        ({"tries": (GOOD.tries[0], GOOD.tries[0])}, "return every node"),
+    ],
+)
+def test_anything_else_is_one(change: Mapping[str, Any], problem: str) -> None:
+    found = judge(replace(GOOD, **change))
+    assert any(problem in each for each in found), found
+
+
+def test_only_the_answer_of_a_gpu_is_one() -> None:
+    requests = Requests()
+    requests.add(200, f"{OLD}\n", 0.5)
+    requests.add(200, "no GPU\n", 0.1)
+    requests.add(503, OLD, 0.1)
+    requests.add_lost("ConnectionRefusedError: refused")
+    assert (requests.sent, requests.answered, len(requests.lost)) == (4, 1, 3)
+    assert requests.slowest == 0.5
+
+
+def test_a_node_that_was_not_returned_has_no_time() -> None:
+    assert out_of_service(of("a", "drain began", "drained", "returned")) == {"a": 20.0}
+    assert out_of_service(of("a", "drain began", "drained")) == {}
+
+
+@pytest.mark.parametrize(
+    ("history", "steps", "goes"),
+    [((), 5, False), (GOOD.training, 57, False), (GOOD.training, 60, True),
+     (GOOD.training[:2], 60, False)],
+)  # fmt: skip
+def test_a_training_goes_on_with_a_step_of_its_last_pod(
+    history: tuple[str, ...], steps: int, goes: bool
+) -> None:
+    assert goes_on(history, steps) is goes
