@@ -7,7 +7,6 @@ export GPUFLEET_SANDBOX=demo-upgrade GPUFLEET_CHARTS=build/charts GPUFLEET_DEMO=
 export CANARY=ubuntu2404-2 TARGET=595.91.07
 export XDG_STATE_HOME=$PWD/$GPUFLEET_DEMO # the records of the two runs
 inventory=inventories/sandbox_upgrade.py
-nodes=(ubuntu2404 ubuntu2404-2 debian12 debian12-2)
 began=$SECONDS
 step() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 kubectl() { gpufleet sandbox ssh ubuntu2404 kubectl --kubeconfig /etc/kubernetes/admin.conf "$@"; }
@@ -31,7 +30,7 @@ gpufleet sandbox down --name demo-upgrade
 rm -rf "$GPUFLEET_DEMO"
 mkdir -p "$GPUFLEET_DEMO"
 python -m tests.cluster.fake_charts "$GPUFLEET_CHARTS"
-gpufleet sandbox cluster up --real --sandbox demo-upgrade --nodes ${#nodes[@]}
+gpufleet sandbox cluster up --real --sandbox demo-upgrade --nodes 4
 
 step "2/7 Work: a training with checkpoints, inference with a disruption budget (scripts/demo_upgrade_work)"
 image=$(python -c 'from gpufleet_sandbox.kubernetes.images import GPU_PROBE; print(GPU_PROBE)')
@@ -46,14 +45,14 @@ kubectl get pods -o wide
 step "3/7 Requests to the inference, through every node, until the end"
 addresses=$(kubectl get nodes -o "jsonpath='{.items[*].status.addresses[?(@.type==\"InternalIP\")].address}'")
 # shellcheck disable=SC2086
-demo requests $addresses &
+python -m scripts.demo_upgrade requests $addresses & # no function: a signal must reach it
 
 step "4/7 The plan: gpufleet upgrade $inventory --to $TARGET --plan"
 gpufleet upgrade "$inventory" --to "$TARGET" --plan
 
 step "5/7 First try: on the canary $CANARY the new driver cannot be built"
 gpufleet sandbox fault "$CANARY" dkms-failure on
-demo driver-works &
+python -m scripts.demo_upgrade driver-works &
 works=$!
 upgrade 1
 wait "$works"
