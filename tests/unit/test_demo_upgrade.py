@@ -36,6 +36,7 @@ GOOD = Seen(
            [*of(NODES[0], *CHANGED), *of(CANARY, *CHANGED), FINISHED]),
     canary=CANARY, target=NEW,
 )  # fmt: skip
+BESIDES = [*of(NODES[0], *CHANGED), *of(CANARY, *FAILED), STOPPED]
 UNTIL_DRAINED = [*of(CANARY, *FAILED[:3]), STOPPED]
 
 
@@ -66,6 +67,7 @@ def test_what_is_promised_is_no_problem() -> None:
         ({"tries": GOOD.tries[:1]}, "there were 1 tries"),
         ({"tries": (GOOD.tries[1], GOOD.tries[1])}, "roll back the canary alone"),
         ({"tries": (UNTIL_DRAINED, GOOD.tries[1])}, "roll back the canary alone"),
+        ({"tries": (BESIDES, GOOD.tries[1])}, "roll back the canary alone"),
         ({"tries": (GOOD.tries[0], GOOD.tries[0])}, "return every node"),
     ],
 )
