@@ -17,7 +17,6 @@ import signal
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -114,10 +113,9 @@ def seen(canary: str, target: str) -> Seen:
         for name in ("before", "between", "after")
     }
     data = json.loads((folder() / "requests.json").read_text())
-    requests = Requests(**{**data, "by_driver": Counter(data["by_driver"])})
     return Seen(
         **{name: found["drivers"] for name, found in notes.items()},
-        requests=requests, training=notes["after"]["training"],
+        requests=Requests(**data), training=notes["after"]["training"],
         steps={name: found["steps"] for name, found in notes.items()},
         tries=records(), canary=canary, target=target,
     )  # fmt: skip

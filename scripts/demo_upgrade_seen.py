@@ -17,7 +17,7 @@ class Requests:
 
     sent: int = 0
     lost: list[str] = field(default_factory=list)  # why, one for each
-    by_driver: Counter[str] = field(default_factory=Counter)  # answers
+    by_driver: dict[str, int] = field(default_factory=dict)  # answers
     slowest: float = 0.0  # seconds
 
     def add(self, status: int, body: str, seconds: float) -> None:
@@ -25,7 +25,7 @@ class Requests:
         self.sent += 1
         self.slowest = max(self.slowest, seconds)
         if status == 200 and VERSION.fullmatch(body.strip()):
-            self.by_driver[body.strip()] += 1
+            self.by_driver[body.strip()] = self.by_driver.get(body.strip(), 0) + 1
         else:
             self.lost.append(f"status {status}: {body.strip()[:80]!r}")
 
