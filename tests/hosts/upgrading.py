@@ -86,3 +86,17 @@ class Fleet:
         thread = threading.Thread(target=wait, daemon=True)
         thread.start()
         return thread
+
+
+def break_unit(host: Host, unit: str) -> None:
+    """Stop a service, which cannot be started again until it is repaired."""
+    folder = f"/etc/systemd/system/{unit}.service.d"
+    lines = "[Service]\\nExecStart=\\nExecStart=/bin/false\\n"
+    host.run(f"mkdir -p {folder} && printf '{lines}' >{folder}/zz-broken.conf")
+    host.run(f"systemctl daemon-reload && systemctl stop {unit}")
+
+
+def repair_unit(host: Host, unit: str) -> None:
+    """Take back what `break_unit` did."""
+    host.run(f"rm -f /etc/systemd/system/{unit}.service.d/zz-broken.conf")
+    host.run(f"systemctl daemon-reload && systemctl reset-failed {unit}; systemctl start {unit}")
