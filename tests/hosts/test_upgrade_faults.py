@@ -147,16 +147,6 @@ def test_a_gpu_that_stays_lost_leaves_the_host_behind(alone: Fleet, host: Host) 
     assert loaded(host) == OLD_580
 
 
-def test_a_new_xid_reverts_the_host(alone: Fleet, host: Host) -> None:
-    try:
-        with amid(host, lambda: host.set_fault("gpu-xid", True)):
-            done = alone.run("start", *START)
-    finally:
-        host.set_fault("gpu-xid", False)
-    assert done.returncode == 1, done.stdout
-    changed_back(alone, "Xid")
-
-
 def test_a_host_out_of_reach_for_a_while_is_waited_for(alone: Fleet, host: Host) -> None:
     def away() -> None:
         host.set_fault("unreachable", True)
@@ -187,11 +177,14 @@ def test_a_slow_boot_is_waited_for(alone: Fleet, host: Host) -> None:
     assert host.boot_id() not in ("", before)
 
 
-def test_a_clock_a_day_behind_changes_nothing_of_the_result(alone: Fleet, host: Host) -> None:
+def test_a_clock_a_day_behind_refuses_the_host_before_its_drain(alone: Fleet, host: Host) -> None:
+    """The lists of its repositories are of the future."""
     with host.fault("clock-skew"):
         done = alone.run("start", *START)
-        assert done.returncode == 0, done.stdout
-    assert_driver(host, NEW)
+    assert done.returncode == 1, done.stdout
+    assert alone.states() == {NAME: "refused"}
+    assert "drain began" not in [event for _, event in alone.events()]
+    assert_driver(host, OLD_580)
 
 
 class Alerts:
