@@ -1,36 +1,31 @@
 """What a run shows while it goes on: from the state of its hosts to lines of text. Pure.
 
-Names, steps and output come from hosts and inventories: each is one visible line without secrets.
+Names and steps come from inventories and deploys: each is one visible line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from rich.cells import cell_len, set_cell_size
 
-from gpufleet.core.masks import replaced
 from gpufleet.core.names import counted, few, folded
-from gpufleet.core.redact import redacted_lines
 from gpufleet.core.visible import one_line
 
 Stage = Literal["connecting", "reading", "running"]
-LONG = 5.0  # seconds from which on a step shows its output, and a silent host its name
+LONG = 5.0  # seconds from which on a silent host is named
 NAME = 4  # a host's name has at most this part of the width
-LEAST_OUTPUT = 12  # columns, else the output is left out
 
 
 @dataclass(frozen=True, slots=True)
 class Active:
-    """A host that carries out a step. `step`: as pyinfra names it, `Role | Sentence`; `output`:
-    what the step printed last, as it came."""
+    """A host that carries out a step. `step`: as pyinfra names it, `Role | Sentence`."""
 
     name: str
     step: str
     seconds: float
-    output: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +41,6 @@ class Progress:
     unchanged: int = 0
     done: int = 0
     failed: int = 0
-    secrets: tuple[str, ...] = ()  # of the inventory, the longest first
 
 
 def terminal_lines(progress: Progress, width: int, height: int) -> list[str]:
@@ -58,10 +52,7 @@ def terminal_lines(progress: Progress, width: int, height: int) -> list[str]:
     names = [one_line(host.name) for host in shown]
     column = min(max(map(cell_len, names), default=0), width // NAME)
     lines = [_head(progress), *_late(progress)]
-    lines += [
-        _row(name, column, host, progress.secrets, width)
-        for name, host in zip(names, shown, strict=True)
-    ]
+    lines += [_row(name, column, host, width) for name, host in zip(names, shown, strict=True)]
     if hidden:
         lines.append(f"  … and {counted(len(hidden), 'more host')} at work")
     return [fit(line, width) for line in lines]
@@ -72,8 +63,7 @@ def heartbeat(progress: Progress) -> str:
     line = _head(progress)
     if progress.active:
         slowest = max(progress.active, key=lambda host: host.seconds)
-        line += f"; {one_line(slowest.name)} {_elapsed(slowest.seconds)}: "
-        line += _doing(slowest, progress.secrets)
+        line += f"; {one_line(slowest.name)} {_elapsed(slowest.seconds)}: {_step(slowest.step)}"
     elif late := _late(progress):
         line += f"; {late[0].strip()}"
     return line
@@ -88,13 +78,6 @@ def step_line(step: str, changed: Sequence[str], failed: Sequence[str], seconds:
     parts += [f"failed on {few(failed)}"] if failed else []
     name = f"{_step(step)}: " if step else ""
     return f"{name}{', '.join(parts)}, {_elapsed(seconds)}" if parts else ""
-
-
-def last_line(output: Iterable[str], secrets: Sequence[str]) -> str:
-    """The last line of an output that says something. The lines before it are needed: a secret may
-    go over several."""
-    lines = redacted_lines(replaced("\n".join(output), secrets).split("\n"))
-    return next((one_line(line.strip()) for line in reversed(lines) if line.strip()), "")
 
 
 def fit(text: str, width: int) -> str:
@@ -132,22 +115,9 @@ def _late(progress: Progress) -> list[str]:
     return [f"  waiting for {', '.join(short[:NAME])}{', …' if more > 0 else ''}"]
 
 
-def _row(name: str, column: int, host: Active, secrets: Sequence[str], width: int) -> str:
+def _row(name: str, column: int, host: Active, width: int) -> str:
     head = f"  {set_cell_size(fit(name, column), column)}  {_elapsed(host.seconds):>9}  "
-    room = width - cell_len(head)
-    step = _step(host.step)
-    left = room - cell_len(step) - 2
-    if left < LEAST_OUTPUT:  # half of the room for each
-        left = room // 2
-    said = last_line(host.output, secrets) if host.seconds >= LONG else ""
-    if not said or left < LEAST_OUTPUT:
-        return head + fit(step, room)
-    return f"{head}{fit(step, room - left - 2)}: {fit(said, left)}"
-
-
-def _doing(host: Active, secrets: Sequence[str]) -> str:
-    said = last_line(host.output, secrets) if host.seconds >= LONG else ""
-    return f"{_step(host.step)}: {said}" if said else _step(host.step)
+    return head + fit(_step(host.step), width - cell_len(head))
 
 
 def _step(name: str) -> str:

@@ -15,7 +15,6 @@ from pyinfra.api import BaseStateCallback, Host, State
 from pyinfra.api.state import StateStage
 
 from gpufleet.core.live import LiveProgress, on_terminal
-from gpufleet.core.masks import secret_texts
 from gpufleet.core.progress import Active, Progress, Stage, heartbeat, step_line, terminal_lines
 from gpufleet.run.invocation import Invocation
 
@@ -41,7 +40,6 @@ class Display(BaseStateCallback):
         self._operation_began = self._start
         self._began: dict[str, float] = {}
         self._completed: Counter[str] = Counter()
-        self._secrets: tuple[str, ...] | None = None
         self._shown = LiveProgress(self._lines, self._beat)
         self._filter = Quiet(state, terminal=self._shown.terminal)
 
@@ -119,7 +117,6 @@ class Display(BaseStateCallback):
             unchanged=rest["unchanged"],
             done=rest["done"],
             failed=rest["failed"],
-            secrets=self._of_inventory(),
         )
 
     def _is_silent(self, host: Host, stage: Stage) -> bool:
@@ -143,12 +140,6 @@ class Display(BaseStateCallback):
     def _name(self, op_hash: str) -> str:
         meta = self._state.op_meta.get(op_hash)
         return ", ".join(sorted(meta.names)) if meta else ""
-
-    def _of_inventory(self) -> tuple[str, ...]:
-        if self._secrets is None:
-            data = [host.data.dict() for host in self._state.inventory]
-            self._secrets = tuple(secret_texts(data))
-        return self._secrets
 
     def _lines(self, width: int, height: int) -> list[str]:
         found = self.progress()

@@ -60,7 +60,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def state() -> State:
     hosts = [
-        ("@fake/one", {"ssh_password": "Xyzzy-7", **FAKE}),
+        ("@fake/one", FAKE),
         ("@fake/broken", {**FAKE, "fake_responses": FAILS}),
         ("@fake/idle", FAKE),
     ]
@@ -100,7 +100,6 @@ def test_every_host_is_counted_in_one_place(state: State, lines: list[str]) -> N
         assert len(found.active) + found.waiting + found.done + found.failed == 2
     assert {host.step for host in first.active} == {"Say hello"}
     assert {host.name for host in first.active} <= {"@fake/one", "@fake/broken"}
-    assert "Xyzzy-7" in first.secrets
     end = display.progress()
     assert end
     assert (end.done, end.failed, end.unchanged, end.active) == (1, 1, 1, ())

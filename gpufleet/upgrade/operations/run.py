@@ -68,10 +68,8 @@ class Run:
         self._pause = POLL
         self._posts = True  # events on nodes
         order = store.head()[0]
-        self.metrics, self.inventory = (
-            Path(order.metrics) if order.metrics else None,
-            order.inventory,
-        )
+        self.metrics = Path(order.metrics) if order.metrics else None
+        self.inventory = order.inventory
         for cluster in clusters.values():
             cluster.stopping = self.stopping
 

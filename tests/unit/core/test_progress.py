@@ -7,14 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from gpufleet.core.progress import Active, Progress, heartbeat, last_line, step_line, terminal_lines
+from gpufleet.core.progress import Active, Progress, heartbeat, step_line, terminal_lines
 
 INSTALL = "NVIDIA driver | Install the packages"
-DKMS = (
-    "Setting up nvidia-kernel-dkms (580.95.05-1) ...",
-    "Building module: nvidia.ko 580.95.05",
-    "",
-)
 
 
 def running(*active: Active, hosts: int = 0, **counts: int) -> Progress:
@@ -24,18 +19,17 @@ def running(*active: Active, hosts: int = 0, **counts: int) -> Progress:
 @pytest.mark.parametrize(
     ("width", "row"),
     [
-        (80, "  gpu-01       65 s  NVIDIA driver: Install the packages: Building module: nvid…"),
-        (120, "  gpu-01       65 s  NVIDIA driver: Install the packages: "
-              "Building module: nvidia.ko 580.95.05"),
+        (80, "  gpu-01       65 s  NVIDIA driver: Install the packages"),
+        (48, "  gpu-01       65 s  NVIDIA driver: Install the…"),
     ],
-)  # fmt: skip
-def test_one_host_and_what_its_step_said_last(width: int, row: str) -> None:
-    lines = terminal_lines(running(Active("gpu-01", INSTALL, 65.0, DKMS)), width, 24)
+)
+def test_one_host_and_its_step(width: int, row: str) -> None:
+    lines = terminal_lines(running(Active("gpu-01", INSTALL, 65.0)), width, 24)
     assert lines == ["Running on 1 host, 72 s: 1 at work", row]
 
 
 def test_two_hosts_the_longest_step_first_and_the_others_as_numbers() -> None:
-    active = (Active("gpu-02", INSTALL, 1.9, DKMS), Active("cluster-a", "Reboot", 400.0))
+    active = (Active("gpu-02", INSTALL, 1.9), Active("cluster-a", "Reboot", 400.0))
     found = running(*active, hosts=45, waiting=1, done=2, unchanged=38, failed=2)
     assert terminal_lines(found, 80, 24) == [
         "Running on 45 hosts, 72 s: 2 at work, 2 failed, 1 waiting, 2 done, 38 with no c…",
@@ -47,7 +41,7 @@ def test_two_hosts_the_longest_step_first_and_the_others_as_numbers() -> None:
 
 @pytest.mark.parametrize("height", [24, 50, 3])
 def test_500_hosts_fit_into_the_terminal_and_those_left_out_are_counted(height: int) -> None:
-    hosts = [Active(f"gpu-{n:03}", INSTALL, float(n), DKMS) for n in range(500)]
+    hosts = [Active(f"gpu-{n:03}", INSTALL, float(n)) for n in range(500)]
     lines = terminal_lines(running(*hosts), 80, height)
     assert len(lines) < height
     assert max(map(cell_len, lines)) <= 80
@@ -71,30 +65,12 @@ def test_hosts_that_do_not_answer_are_named_after_a_while(stage: str, word: str)
 
 
 def test_a_heartbeat_is_one_line_about_the_longest_step() -> None:
-    active = (Active("gpu-02", "Reboot", 1.0), Active("gpu-01", INSTALL, 65.0, DKMS))
+    active = (Active("gpu-02", "Reboot", 1.0), Active("gpu-01", INSTALL, 65.0))
     assert heartbeat(running(*active, hosts=40, unchanged=38)) == (
         "Running on 40 hosts, 72 s: 2 at work, 38 with no changes; gpu-01 65 s: "
-        "NVIDIA driver: Install the packages: Building module: nvidia.ko 580.95.05"
+        "NVIDIA driver: Install the packages"
     )
     assert heartbeat(Progress("running", 7300.0, 1)) == "Running on 1 host, 2 h 1 min: none left"
-
-
-def test_a_short_step_does_not_show_its_output() -> None:
-    lines = terminal_lines(running(Active("a", "Step", 4.9, ("line",))), 80, 24)
-    assert lines[1] == "  a        4 s  Step"
-
-
-def test_secrets_are_masked_also_those_that_go_over_several_lines() -> None:
-    key = ("-----BEGIN PRIVATE KEY-----", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC")
-    assert "MIIEv" not in last_line(key, ())
-    assert last_line(["Get:1 https://ada:hunter2@mirror/ubuntu"], ()) == (
-        "Get:1 https://***@mirror/ubuntu"
-    )
-    assert last_line(["login with Xyzzy-7 works"], ["Xyzzy-7"]) == "login with *** works"
-    found = Progress("running", 9.0, 1, (Active("a", "s", 9.0, ("pw Xyzzy-7",)),),
-                     secrets=("Xyzzy-7",))  # fmt: skip
-    assert "Xyzzy-7" not in heartbeat(found)
-    assert "Xyzzy-7" not in "".join(terminal_lines(found, 120, 9))
 
 
 HOSTILE = st.text(
@@ -102,11 +78,11 @@ HOSTILE = st.text(
 )  # fmt: skip
 
 
-@given(HOSTILE, HOSTILE, HOSTILE, st.integers(1, 130), st.floats(0, 1e6))
+@given(HOSTILE, HOSTILE, st.integers(1, 130), st.floats(0, 1e6))
 def test_hostile_text_is_one_visible_line_of_the_width(
-    name: str, step: str, output: str, width: int, seconds: float
+    name: str, step: str, width: int, seconds: float
 ) -> None:
-    found = running(Active(name, step, seconds, (output, output)))
+    found = running(Active(name, step, seconds))
     lines = terminal_lines(found, width, 24)
     assert len(lines) == 2
     for line in [*lines, heartbeat(found), step_line(step, [name], [name], seconds)]:
