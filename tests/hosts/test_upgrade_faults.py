@@ -101,6 +101,23 @@ def test_a_full_disk_refuses_the_host_before_its_drain(alone: Fleet, host: Host)
     assert_driver(host, OLD_580)
 
 
+def test_a_disk_that_becomes_full_during_the_change_reverts_the_host(
+    alone: Fleet, host: Host
+) -> None:
+    try:
+        with (
+            amid(host, lambda: host.set_fault("disk-full", True)),
+            during(alone, "change failed", lambda: host.set_fault("disk-full", False)),
+        ):
+            done = alone.run("start", *START)
+    finally:
+        host.set_fault("disk-full", False)
+    assert done.returncode == 1, done.stdout
+    assert alone.states() == {NAME: "reverted"}, done.stdout
+    assert_driver(host, OLD_580)
+    assert host.output("dpkg --audit") == ""
+
+
 def test_a_module_in_use_by_the_kernel_is_not_replaced(alone: Fleet, host: Host) -> None:
     with host.fault("module-busy"):
         done = alone.run("start", *START)
@@ -173,6 +190,16 @@ def test_a_slow_boot_is_waited_for(alone: Fleet, host: Host) -> None:
     with host.fault("slow-reboot"):
         done = alone.run("start", "--reboot", "--yes")
     assert done.returncode == 0, done.stdout
+    assert host.boot_id() not in ("", before)
+
+
+def test_a_boot_that_takes_longer_than_its_limit_is_waited_for(alone: Fleet, host: Host) -> None:
+    before = host.boot_id()
+    alone.data = {**DATA, "node_reboot_timeout": 5}
+    with host.fault("slow-reboot"):
+        done = alone.run("start", "--reboot", "--yes")
+    assert done.returncode == 0, done.stdout
+    assert alone.states() == {NAME: "done"}
     assert host.boot_id() not in ("", before)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,17 @@ API_MANIFEST = "/etc/kubernetes/manifests/kube-apiserver.yaml"
 AWAY = 20  # seconds
 SKIP = "nvidia.com/gpu-driver-upgrade.skip"
 STAYS = "nvidia.com/gpu-driver-upgrade-drain.skip"
+
+POLICIES: dict[str, Any] = {
+    "metadata": {"name": "clusterpolicies.nvidia.com"},
+    "spec": {
+        "group": "nvidia.com", "scope": "Cluster",
+        "names": {"plural": "clusterpolicies", "kind": "ClusterPolicy"},
+        "versions": [{
+            "name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}],
+    },
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +139,35 @@ def test_a_node_with_the_label_skip_is_left_out(nodes: Nodes) -> None:
         nodes.core.patch_node(SECOND, {"metadata": {"labels": {SKIP: None}}})
     assert f"left out: {SECOND}" in shown.stdout
     assert SKIP in shown.stdout
+
+
+def test_nodes_whose_driver_the_operator_installs_are_left_out(nodes: Nodes) -> None:
+    """A ClusterPolicy alone says so: the operator itself is not in the cluster."""
+    api = nodes.core.api_client
+    extensions: Any = client.ApiextensionsV1Api(api)
+    objects: Any = client.CustomObjectsApi(api)
+    extensions.create_custom_resource_definition(POLICIES)
+    try:
+        body = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy"}
+        body |= {"metadata": {"name": "cluster-policy"}, "spec": {"driver": {"enabled": True}}}
+        assert wait_until(lambda: created(objects, body), SECONDS)
+        shown = nodes.run("start", "--to", NEW, "--plan", "--limit", SECOND)
+    finally:
+        extensions.delete_custom_resource_definition(POLICIES["metadata"]["name"])
+    assert f"left out: {SECOND}" in shown.stdout
+    assert "GF070" in shown.stdout
+
+
+def created(objects: Any, body: dict[str, Any]) -> bool:
+    """Whether the object is there: its kind is served a moment after its definition."""
+    try:
+        objects.create_cluster_custom_object("nvidia.com", "v1", "clusterpolicies", body)
+    except client.ApiException as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return False
+        if error.status != HTTPStatus.CONFLICT:
+            raise
+    return True
 
 
 def test_a_node_that_another_user_returns_is_given_up(nodes: Nodes) -> None:
