@@ -132,7 +132,7 @@ def test_what_users_created_stays_and_is_named(current: Bench) -> None:
     assert current.releases() == {"dcgm-exporter": "deployed"}
     assert remaining(current) == theirs
     assert "monitoring/dcgm-exporter" in message(done, "GF971")
-    assert f"CRD {RULES} stays: it has 1 objects" in message(done, "GF973")
+    assert f"CRD {RULES} stays: it has 1 object " in message(done, "GF973")
     assert "PrometheusRule default/theirs" in message(done, "GF973")
     assert "monitoring/data" in message(done, "GF974")
     assert "Namespace monitoring stays" in message(done, "GF975")

@@ -223,7 +223,7 @@ def delete_namespaces(removal: ClusterRemoval) -> Commands:
     + removal: of the cluster
     """
     kept = True
-    kinds, silent = namespaced(removal.api) if removal.plan.namespaces else ({}, [])
+    kinds, silent = _answering(removal) if removal.plan.namespaces else ({}, [])
     for space in removal.plan.namespaces:
         objects = _settled(removal, partial(objects_in, removal.api, space.ref.name, kinds))
         item = removal.api.find(space.path)
@@ -236,6 +236,16 @@ def delete_namespaces(removal: ClusterRemoval) -> Commands:
         yield _deletion(removal, space.ref, space.path, item)
     if kept:
         host.noop("no namespace of gpufleet is empty")
+
+
+def _answering(removal: ClusterRemoval) -> tuple[dict[str, str], list[str]]:
+    """As `namespaced`: the API lists the groups of deleted CRDs for some seconds more."""
+    began = time.monotonic()
+    kinds, silent = namespaced(removal.api)
+    while state.is_executing and silent and removal.acted and time.monotonic() - began < PATIENCE:
+        time.sleep(LOOK_EVERY)
+        kinds, silent = namespaced(removal.api)
+    return kinds, silent
 
 
 def _settled(
