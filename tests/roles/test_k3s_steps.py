@@ -202,6 +202,21 @@ def test_agents_leave_before_their_server(
     assert path.exists() is stays
 
 
+def test_a_kubeconfig_that_is_gone_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    server = KubernetesRemoval(
+        distribution="k3s", reset=True, turn="last", kubeconfig=str(tmp_path / "kubeconfig"),
+        authorities=("any",),
+    )  # fmt: skip
+
+    def leave(plan: KubernetesRemoval) -> None:
+        k3s.forget_access("Access", plan)
+        k3s.leave("Server", plan, "control-plane", "last")
+
+    assert Run(monkeypatch, {"cp-01": server}, leave).calls == ["k3s_reset cp-01"]
+
+
 def test_files_of_this_machine_are_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "k3s").write_bytes(b"program")
     plan = plan_of(bare(), k3s_files=[str(tmp_path / "k3s")], k3s_sha256={}, k3s_url=None)

@@ -188,6 +188,13 @@ def test_the_files_are_of_one_release(tmp_path: Path) -> None:
     assert "there are several files k3s" in problems[0].message
 
 
+def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "k3s").mkdir()
+    settings, problems = load_settings(data(k3s_files=[str(tmp_path / "k3s")]))
+    assert settings is None
+    assert "k3s_files" in problems[0].message
+
+
 def test_a_destruction_takes_k3s_away() -> None:
     settings, _ = load_settings(data())
     assert settings

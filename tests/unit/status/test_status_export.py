@@ -37,6 +37,13 @@ def test_json_fits_its_schema(by: str | None) -> None:
     assert [bare_host[key] for key in ("driver", "toolkit")] == [None, None]
 
 
+def test_groups_have_the_value_that_their_hosts_share() -> None:
+    groups = as_json(fleet(*HOSTS), NOW, "driver")["groups"]
+    values = {group["value"]: group["hosts"] for group in groups}
+    assert "a" in values[as_json(fleet(*HOSTS), NOW)["hosts"]["a"]["driver"]]
+    assert "b" in values[None]
+
+
 def test_the_document_of_doctor_fits_its_schema_and_has_names_as_keys() -> None:
     found = fleet(*HOSTS, clusters=("lab",))
     document = doctor_json(details(HOSTS, found, load_catalog(), NOW), found, NOW)
