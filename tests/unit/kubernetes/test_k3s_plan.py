@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from errno import EACCES
 from pathlib import Path
 from typing import Any
 
@@ -188,11 +189,16 @@ def test_the_files_are_of_one_release(tmp_path: Path) -> None:
     assert "there are several files k3s" in problems[0].message
 
 
-def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "k3s").mkdir()
+def test_what_cannot_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "k3s").touch()
+
+    def refuse(path: str, size: int, changed: int) -> str:
+        raise PermissionError(EACCES, "Permission denied")
+
+    monkeypatch.setattr("gpufleet.kubernetes.k3s.files._sha256", refuse)
     settings, problems = load_settings(data(k3s_files=[str(tmp_path / "k3s")]))
     assert settings is None
-    assert "k3s_files" in problems[0].message
+    assert "cannot be read: Permission denied" in problems[0].message
 
 
 def test_a_destruction_takes_k3s_away() -> None:
