@@ -88,6 +88,15 @@ class TestContainerd1:
         assert '"io.containerd.grpc.v1.cri".containerd.runtimes.runc]' in added
         assert "SystemdCgroup" not in added
 
+    def test_a_file_without_runtimes_gets_the_built_in_one_too(self) -> None:
+        """Of the table above it other keys may be there."""
+        text = 'version = 2\n[plugins."io.containerd.grpc.v1.cri".containerd]\n'
+        text += 'snapshotter = "overlayfs"\n'
+        change = plan(containerd_host(text, "1.6.20")).runtimes[0].change
+        assert change is not None
+        for name in ("runc", "nvidia"):
+            assert f'"io.containerd.grpc.v1.cri".containerd.runtimes.{name}]' in change.after
+
     @pytest.mark.parametrize("version", ["2.0.5", ""])
     def test_a_newer_or_unknown_one_gets_those_of_the_file(self, version: str) -> None:
         change = plan(containerd_host(V3_NAMES, version)).runtimes[0].change
