@@ -11,7 +11,7 @@ import pytest
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.upgrade.operations import gpu_pod
 from gpufleet.upgrade.operations.gpu_pod import refusal, remove_pods, run_pod
-from gpufleet.upgrade.pods import CHECK_LABEL, label_of
+from gpufleet.upgrade.pods import CHECK_LABEL, check_pod, label_of
 
 NODE = {
     "metadata": {"name": "n"},
@@ -96,3 +96,14 @@ def test_long_names_of_nodes_fit_a_label() -> None:
     assert label_of(long) != label_of(f"{long}a")
     assert label_of(long)[0].isalnum()
     assert label_of(long)[-1].isalnum()
+
+
+@pytest.mark.parametrize(("runtime", "spec"), [
+    ("nvidia", {"runtimeClassName": "nvidia"}), (None, {}),
+])  # fmt: skip
+def test_the_pod_has_the_runtime_class_of_the_node(
+    runtime: str | None, spec: dict[str, str]
+) -> None:
+    pod = check_pod("gpu-01", "image", "nvidia.com/gpu", runtime, ["own"])["spec"]
+    assert {key: value for key, value in pod.items() if key == "runtimeClassName"} == spec
+    assert "own" in [each["key"] for each in pod["tolerations"]]

@@ -1,0 +1,87 @@
+"""docs/pictures/NAME-COLUMNS.svg: what commands print on a terminal, from runs on sandbox hosts.
+
+Run by `make terminal-pictures`; takes the hosts of a sandbox of its own and removes them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rich.console import Console
+from rich.text import Text
+
+from gpufleet_sandbox import Sandbox
+from gpufleet_sandbox.inventory import group_data, nodes
+
+ROOT = Path(__file__).resolve().parents[1]
+PICTURES = ROOT / "docs/pictures"
+GPUFLEET = Path(sys.executable).with_name("gpufleet")
+HOSTS = ("ubuntu2204", "debian12", "nogpu")
+COLUMNS = (80, 120)
+BLOCK = 65536  # bytes
+FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # from a server: any monospace font does
+
+
+def printed(words: Sequence[str], columns: int) -> str:
+    """What a command prints on a terminal of so many columns, without its progress."""
+    reader, writer = pty.openpty()
+    environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm-256color"}
+    environment.pop("CI", None)
+    with subprocess.Popen(
+        [str(GPUFLEET), *words], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
+        stdout=writer, stderr=subprocess.DEVNULL,
+    ) as run:  # fmt: skip
+        os.close(writer)
+        found = b""
+        while True:
+            try:
+                block = os.read(reader, BLOCK)
+            except OSError:  # the other end is closed
+                break
+            found += block
+    os.close(reader)
+    print(f"gpufleet {' '.join(words[:1])}: status {run.returncode}")
+    return found.decode().replace("\r\n", "\n")
+
+
+def draw(name: str, title: str, text: str, columns: int) -> None:
+    """Write the picture of a terminal with that text."""
+    console = Console(width=columns, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    console.print(Text.from_ansi(text.rstrip("\n")))
+    picture = console.export_svg(title=title, unique_id=name)
+    (PICTURES / f"{name}-{columns}.svg").write_text(FONTS.sub("", picture))
+
+
+def main() -> None:
+    with TemporaryDirectory() as folder:
+        box = Sandbox("pictures")
+        try:
+            box.up(list(HOSTS))
+            found = dict(nodes(box.name))
+            inventory = Path(folder, "prod.py")
+            hosts = [(name, found[name]) for name in HOSTS]
+            inventory.write_text(f"gpu_nodes = ({hosts!r}, {json.dumps(group_data())})\n")
+            for verb, *options in (
+                ("plan",), ("apply", "--yes"), ("status",), ("doctor", "--limit", HOSTS[0]),
+            ):  # fmt: skip
+                title = " ".join(("gpufleet", verb, "inventories/prod.py", *options))
+                for columns in COLUMNS:
+                    if verb == "apply":
+                        for name in HOSTS:
+                            box.host(name).reset()
+                    text = printed([verb, str(inventory), *options], columns)
+                    draw(verb, title, text.replace(str(inventory), "inventories/prod.py"), columns)
+        finally:
+            box.down()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+"""A cluster of the inventory is no host whose driver is changed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpufleet.upgrade.operations import steps
+
+
+def test_a_cluster_is_left_out_of_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[str] = []
+    report: Any = SimpleNamespace(leave_out=left.append)
+    monkeypatch.setattr(steps.RunReport, "of", lambda state: report)
+    monkeypatch.setattr(steps, "host", SimpleNamespace(name="@cluster/lab"))
+    monkeypatch.setattr(steps, "is_cluster", lambda host: True)
+    steps.take_part(lambda node: pytest.fail("a cluster is no node"))
+    assert left == ["@cluster/lab"]
