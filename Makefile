@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 SANDBOX := $(VENV)/.sandbox-ready
 
-.PHONY: help setup setup-product setup-sandbox demo demo-cluster demo-upgrade test test-all test-profile mutants fuzz histories test-unit test-hosts test-slow test-kubernetes lint bench alerts dashboards pictures docs docs-site image clean
+.PHONY: help setup setup-product setup-sandbox demo demo-cluster demo-upgrade test test-all test-profile mutants fuzz histories test-unit test-hosts test-slow test-kubernetes lint bench alerts dashboards pictures terminal-pictures docs docs-site image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -83,6 +83,9 @@ alerts: $(READY) ## files of rules and the table of alerts, from gpufleet/monito
 
 pictures: $(READY) ## docs/pictures: the dashboards on generated data, drawn by matplotlib
 	@$(PY) scripts/draw_dashboards.py
+
+terminal-pictures: setup ## docs/pictures: what commands print, from runs on sandbox hosts
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m scripts.terminal_pictures
 
 docs: $(READY) ## generate docs/reference, the drawing of the rooms and the tables of keys
 	@$(PY) -m scripts.generate_docs
