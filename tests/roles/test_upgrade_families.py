@@ -1,0 +1,19 @@
+"""What a run changes on a host: nothing that is not installed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpufleet.upgrade.operations.subject_steps import family_of
+from gpufleet.upgrade.subjects import Subject
+
+
+@pytest.mark.parametrize("subject", ["driver", "toolkit", "reboot"])
+@pytest.mark.parametrize("plan", [None, SimpleNamespace(before=None)])
+def test_what_is_not_installed_is_not_changed(subject: Subject, plan: object) -> None:
+    settings = SimpleNamespace(host=SimpleNamespace(lock_timeout=1))
+    node: Any = SimpleNamespace(settings=settings, plan=SimpleNamespace(of=lambda role: plan))
+    assert family_of(subject, node) is None
