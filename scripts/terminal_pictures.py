@@ -5,7 +5,7 @@ Run by `make terminal-pictures`; takes the hosts of a sandbox of its own and rem
 
 from __future__ import annotations
 
-import json
+import io
 import os
 import pty
 import re
@@ -48,13 +48,16 @@ def printed(words: Sequence[str], columns: int) -> str:
                 break
             found += block
     os.close(reader)
-    print(f"gpufleet {' '.join(words[:1])}: status {run.returncode}")
+    if run.returncode:
+        raise SystemExit(
+            f"gpufleet {words[0]} ended with status {run.returncode}:\n{found.decode()}"
+        )
     return found.decode().replace("\r\n", "\n")
 
 
 def draw(name: str, title: str, text: str, columns: int) -> None:
     """Write the picture of a terminal with that text."""
-    console = Console(width=columns, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    console = Console(width=columns, record=True, file=io.StringIO())
     console.print(Text.from_ansi(text.rstrip("\n")))
     picture = console.export_svg(title=title, unique_id=name)
     (PICTURES / f"{name}-{columns}.svg").write_text(FONTS.sub("", picture))
@@ -68,7 +71,7 @@ def main() -> None:
             found = dict(nodes(box.name))
             inventory = Path(folder, "prod.py")
             hosts = [(name, found[name]) for name in HOSTS]
-            inventory.write_text(f"gpu_nodes = ({hosts!r}, {json.dumps(group_data())})\n")
+            inventory.write_text(f"gpu_nodes = ({hosts!r}, {group_data()!r})\n")
             for verb, *options in (
                 ("plan",), ("apply", "--yes"), ("status",), ("doctor", "--limit", HOSTS[0]),
             ):  # fmt: skip

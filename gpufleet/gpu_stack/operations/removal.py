@@ -239,10 +239,14 @@ def delete_namespaces(removal: ClusterRemoval) -> Commands:
 
 
 def _answering(removal: ClusterRemoval) -> tuple[dict[str, str], list[str]]:
-    """As `namespaced`: the API lists the groups of deleted CRDs for some seconds more."""
+    """As `namespaced`: the API lists the groups of deleted CRDs for some seconds more. Other groups
+    that do not respond are not waited for."""
     began = time.monotonic()
+    gone = {crd.name.partition(".")[2] for crd in removal.plan.crds} if removal.acted else set()
     kinds, silent = namespaced(removal.api)
-    while state.is_executing and silent and removal.acted and time.monotonic() - began < PATIENCE:
+    while state.is_executing and any(name.partition("/")[0] in gone for name in silent):
+        if time.monotonic() - began > PATIENCE:
+            break
         time.sleep(LOOK_EVERY)
         kinds, silent = namespaced(removal.api)
     return kinds, silent
