@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.nodes import is_ready, why_not_begun
 from gpufleet.upgrade.operations.cluster import ClusterNodes, operator_owns_driver
 from gpufleet.upgrade.operations.gpu_pod import remove_pods
-from gpufleet.upgrade.operations.listing import every_node
+from gpufleet.upgrade.operations.listing import AT_ONCE, every_node
 
 LOCK_TIMEOUT = 600  # seconds to wait for another run of gpufleet on a cluster
 EXPIRY = f"that of a process which is gone is free {DURATION} s after its last sign of life"
@@ -58,11 +59,13 @@ def find_nodes(
         api = ClusterApi(access)
         by_machine = _by_machine(every_node(api))
         operator = operator_owns_driver(api)
-        for view in wanted:
-            node = by_machine.get(view.machine)
-            if node is None or view.name in places:
-                continue
-            if not _is_one_of(known_as[view.name], node):
+        there = [
+            (view, by_machine[view.machine])
+            for view in wanted
+            if view.name not in places and view.machine in by_machine
+        ]
+        for (view, node), is_one in zip(there, _same(there, known_as), strict=True):
+            if not is_one:
                 other = findings.OTHER_NODE(node=node["metadata"]["name"], context=api.context)
                 reasons[view.name] = f"{other.code} {other.message}"
                 continue
@@ -109,6 +112,14 @@ def _refused(
             reason = reason or f"{unknown.code} {unknown.message}"
         result.append(replace(view, refusals=(reason, *view.refusals)) if reason else view)
     return result
+
+
+def _same(
+    there: Sequence[tuple[HostView, Mapping[str, Any]]], known_as: Mapping[str, Sequence[str]]
+) -> list[bool]:
+    """Whether each host is reached at its node; side by side, because DNS is asked."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(lambda pair: _is_one_of(known_as[pair[0].name], pair[1]), there))
 
 
 def _is_one_of(names: Sequence[str], node: Mapping[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -88,3 +89,17 @@ def test_a_host_that_reports_the_machine_id_of_another_has_no_node(
     wanted = {"x": "b"} if is_found else {}
     there = [node("b", "2")]
     assert found(monkeypatch, there, host("x", "2"), code="GF079", known_as=known_as) == wanted
+
+
+def test_names_of_many_hosts_are_looked_up_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow DNS server delays a plan once, not for each host."""
+    two = threading.Barrier(2)
+
+    def resolved(name: str, port: None) -> list[Any]:
+        two.wait(30)  # broken, unless both hosts wait at a time
+        return [(0, 0, 0, "", ("10.0.0.9", 0))]
+
+    monkeypatch.setattr("socket.getaddrinfo", resolved)
+    nodes = [node("a", "1"), node("b", "2")]
+    places = found(monkeypatch, nodes, host("x", "1"), host("y", "2"), known_as=("known-to-dns",))
+    assert places == {"x": "a", "y": "b"}
