@@ -18,12 +18,9 @@ def test_device_nodes(node: Node) -> None:
 
 
 def test_gpu_count(node: Node) -> None:
-    """nvidia-smi lists as many GPUs as the PCI bus, and as at the installation."""
+    """nvidia-smi lists as many GPUs as the PCI bus."""
     node.need(node.gpus or node.driver, "the host has no NVIDIA GPU")
-    recorded = node.driver.get("gpus")
-    expected = f"{counted(recorded, 'GPU') if recorded else 'at least 1 GPU'} on the PCI bus"
-    right = len(node.gpus) == recorded if recorded else bool(node.gpus)
-    node.expect(right, kinds.GPU_COUNT, expected, f"{len(node.gpus)}")
+    node.expect(bool(node.gpus), kinds.GPU_COUNT, "at least 1 GPU on the PCI bus", "0")
     node.need_loaded()
     taken = node.section("driver-gpus").lines  # the driver keeps those that fell off the bus
     lost = sorted({slot.lower() for slot in taken} - set(node.gpus)) if node.gpus else []

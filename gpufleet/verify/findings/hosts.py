@@ -175,7 +175,7 @@ DEVICE_NODES = check(
 GPU_COUNT = check(
     "GF741",
     "GPU missing or failed",
-    "nvidia-smi must list every GPU on the PCI bus, and as many as there were at the installation.",
+    "nvidia-smi must list every GPU on the PCI bus.",
     "Look for `NVRM: Xid` in `dmesg`; compare `nvidia-smi -L` with `lspci -d 10de:`. A GPU that "
     "fell off the bus requires a cold reboot, or service.",
 )
