@@ -13,16 +13,16 @@ from gpufleet.kube.operations.api import ClusterApi
 from gpufleet_sandbox.cluster import nodes
 from gpufleet_sandbox.waiting import wait_until
 
-NAMESPACE = "default"
 GPUS = 8  # of a node
 REPLICAS = 50  # of a Deployment
+TEAM = 10  # Deployments of a namespace: controllers look through all pods of one at each change
 GPU_SHARE = 3  # every third Deployment has pods with a GPU
 UNAVAILABLE = "10%"  # that the budget of each Deployment allows
 AT_ONCE = 8
 READY_SECONDS, POD_SECONDS = 300.0, 0.25  # limits of waiting: for all nodes, and for each pod
 LOOK = 5.0  # seconds between two looks at the budgets
-DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
-BUDGETS = f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets"
+NAMESPACES, DEPLOYMENTS = "/api/v1/namespaces", "/apis/apps/v1/deployments"
+BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 
 
 def names(count: int) -> list[str]:
@@ -69,11 +69,13 @@ def add_pods(api: ClusterApi, count: int, gpus: int, progress: Callable[[str], N
     sizes = sizes_of(count, gpus)
 
     def create(number: int) -> None:
-        name = f"work-{number + 1}"
+        name, team = f"work-{number + 1}", f"team-{number // TEAM + 1}"
         replicas, with_gpu = sizes[number]
-        api.create(DEPLOYMENTS, _deployment(name, replicas, gpu=with_gpu))
-        api.create(BUDGETS, _budget(name))
+        api.create(_of_team(DEPLOYMENTS, team), _deployment(name, replicas, gpu=with_gpu))
+        api.create(_of_team(BUDGETS, team), _budget(name))
 
+    for number in range(0, len(sizes), TEAM):
+        api.create(NAMESPACES, {"metadata": {"name": f"team-{number // TEAM + 1}"}})
     each(range(len(sizes)), create, AT_ONCE)
     shown = time.monotonic()
 
@@ -125,6 +127,12 @@ class BudgetWatch:
 def _is_ready(node: dict[str, Any]) -> bool:
     conditions = (node.get("status") or {}).get("conditions") or ()
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def _of_team(path: str, team: str) -> str:
+    """A kind's path in one namespace."""
+    parent, _, kind = path.rpartition("/")
+    return f"{parent}/namespaces/{team}/{kind}"
 
 
 def _deployment(name: str, replicas: int, *, gpu: bool) -> dict[str, Any]:
