@@ -26,6 +26,7 @@ from gpufleet.cli.deploy import (
     deploy_file,
     targets_of,
 )
+from gpufleet.cli.output import output_options, verbose_option
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, CONTROL_PLANE
 from gpufleet.core.python import python_code, python_module
@@ -53,6 +54,8 @@ def cluster() -> None:
 @JSON
 @click.option("--junit", metavar="FILE", help="Write phases and checks as JUnit XML.")
 @OPTIONS
+@output_options
+@verbose_option
 def create(
     inventory: str, yes: bool, json_path: str | None, junit: str | None, options: tuple[str, ...]
 ) -> None:
@@ -79,6 +82,7 @@ def create(
 @INVENTORY
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--wait", default=0.0, metavar="SECONDS", help="Wait until every node is Ready.")
+@output_options
 def status(inventory: str, as_json: bool, wait: float) -> None:
     """Show the nodes of the cluster of INVENTORY and their GPUs."""
     targets = _members(inventory, ())
@@ -111,6 +115,8 @@ def status(inventory: str, as_json: bool, wait: float) -> None:
     help="Also where pods use GPUs, or the cluster does not answer.",
 )
 @OPTIONS
+@output_options
+@verbose_option
 def destroy(
     inventory: str,
     yes: bool,

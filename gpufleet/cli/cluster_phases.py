@@ -19,6 +19,7 @@ from gpufleet import __version__
 from gpufleet.cli.child import run_child
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.visible import one_line
+from gpufleet.run.junit import problems
 from gpufleet.run.report import BAD
 from gpufleet.run.report_file import ReportFile, is_junit
 
@@ -87,7 +88,7 @@ def nodes_of(dry: Sequence[str], hosts: Sequence[str]) -> dict[str, frozenset[st
     certificate authorities of their cluster."""
     with TemporaryDirectory(prefix="gpufleet-cluster-") as folder:
         report = Path(folder, "report.json")
-        environment = {**os.environ, "GPUFLEET_REPORT": str(report)}
+        environment = {**os.environ, "GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}
         subprocess.run(dry, env=environment, check=False, capture_output=True)
         data = json.loads(report.read_text("utf-8")) if report.is_file() else {}
     found: dict[str, Any] = data.get("hosts") or {}
@@ -156,7 +157,7 @@ def _run(phase: Phase, folder: Path, results: Path) -> Done:
     if phase.checks:
         words += ["--json", str(report), "--junit", str(results)]
     else:
-        environment["GPUFLEET_REPORT"] = str(report)
+        environment |= {"GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}
     began = time.monotonic()
     status = run_child(words, environment)
     seconds = time.monotonic() - began
@@ -166,9 +167,5 @@ def _run(phase: Phase, folder: Path, results: Path) -> Done:
 
 def _errors(report: dict[str, Any] | None) -> str:
     """Blockers and errors of each host, as text."""
-    lines = []
-    for name, host in ((report or {}).get("hosts") or {}).items():
-        blockers = [each for each in host.get("findings", ()) if each.get("severity") == "blocker"]
-        lines += [f"{name}: {each['code']} {each['message']}" for each in blockers]
-        lines += [f"{name}: {error}" for error in host.get("errors", ())]
-    return "\n".join(one_line(line) for text in lines for line in text.splitlines())
+    hosts = ((report or {}).get("hosts") or {}).items()
+    return "\n".join(f"{one_line(name)}: {line}" for name, host in hosts for line in problems(host))

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from gpufleet.cli.child import run_child
+from gpufleet.cli.output import output_options, report_options, verbose_option, with_verbose
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, as_argument
 from gpufleet.core.paths import shipped
@@ -35,13 +36,20 @@ INVENTORY = click.argument("inventory", type=click.Path())
 LIMIT = click.option("--limit", multiple=True, metavar="HOST|GROUP", help="Only these; repeatable.")
 YES = click.option("-y", "--yes", is_flag=True, help="Skip the confirmation.")
 OPTIONS = click.argument(
-    "options", nargs=-1, type=click.UNPROCESSED, metavar="[-- PYINFRA_OPTIONS...]"
+    "options",
+    nargs=-1,
+    type=click.UNPROCESSED,
+    metavar="[-- PYINFRA_OPTIONS...]",
+    callback=with_verbose,
 )
 
 
 @click.command(epilog=EPILOG.format(success=SUCCESS["plan"]))
 @INVENTORY
 @LIMIT
+@report_options
+@output_options
+@verbose_option
 @OPTIONS
 def plan(inventory: str, limit: tuple[str, ...], options: tuple[str, ...]) -> None:
     """Show what apply would do; change nothing.
@@ -56,6 +64,9 @@ def plan(inventory: str, limit: tuple[str, ...], options: tuple[str, ...]) -> No
 @INVENTORY
 @LIMIT
 @YES
+@report_options
+@output_options
+@verbose_option
 @OPTIONS
 def apply(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str, ...]) -> None:
     """Install what INVENTORY asks for.
@@ -73,6 +84,9 @@ def apply(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str,
 @INVENTORY
 @LIMIT
 @YES
+@report_options
+@output_options
+@verbose_option
 @OPTIONS
 def remove(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str, ...]) -> None:
     """Remove what gpufleet installed on hosts and clusters.

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.status import Status
 
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.live import is_quiet
 from gpufleet.core.names import counted
 from gpufleet.host.gather import NoInventory, NoSuchHost, Progress
 from gpufleet.status.models import Seen
@@ -32,6 +33,8 @@ class Shown(Progress):
         self.live: Status | None = None
 
     def began(self, hosts: int) -> None:
+        if is_quiet():
+            return
         self.hosts = hosts
         if self.console.is_terminal:
             self.live = self.console.status(self.line)

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from gpufleet.cli.output import output_options
 from gpufleet.cli.reading import UsageFailed, read_fleet
 from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
@@ -55,6 +56,7 @@ class StatusCommand(click.Command):
 @click.option("--csv", "as_csv_", is_flag=True, help="Print CSV instead of a table.")
 @click.option("--html", metavar="FILE", help="Write a page that opens without a network, too.")
 @click.option("--drift", is_flag=True, help="Exit with 2 where a host differs from its settings.")
+@output_options
 def status(
     inventory: str,
     limit: tuple[str, ...],

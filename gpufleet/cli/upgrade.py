@@ -19,6 +19,7 @@ from gpufleet.cli.deploy import (
     no_extra_argument,
     targets_of,
 )
+from gpufleet.cli.output import output_options
 from gpufleet.cli.upgrade_options import check_options
 from gpufleet.cli.upgrade_run import (
     Started,
@@ -112,6 +113,7 @@ def metrics_file(context: click.Context, option: click.Parameter, path: str | No
 @click.option("--plan", "only_plan", is_flag=True, help="Show the plan; change nothing.")
 @YES
 @OPTIONS
+@output_options
 @boundary
 def start(
     inventory: str,
@@ -156,6 +158,7 @@ def start(
 @upgrade.command()
 @RUN
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@output_options
 @boundary
 def status(name: str, as_json: bool) -> None:
     """Show where the hosts of a run are."""
@@ -178,6 +181,7 @@ def pause(name: str) -> None:
 
 @upgrade.command(epilog=STATUSES.format(success="every host of the plan has the target"))
 @RUN
+@output_options
 @boundary
 def resume(name: str) -> None:
     """Continue a run that was paused or interrupted."""
@@ -187,6 +191,7 @@ def resume(name: str) -> None:
 
 @upgrade.command()
 @RUN
+@output_options
 @boundary
 def abort(name: str) -> None:
     """End a run: drains are given up, what was changed is checked and returned to service."""
@@ -201,6 +206,7 @@ def abort(name: str) -> None:
 @upgrade.command(epilog=STATUSES.format(success="every host has its earlier driver"))
 @RUN
 @YES
+@output_options
 @boundary
 def rollback(name: str, yes: bool) -> None:
     """Return the hosts that a run changed to their earlier driver, in waves as before.

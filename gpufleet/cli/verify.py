@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
+from gpufleet.cli.output import output_options
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.paths import shipped
 from gpufleet.gpu_stack.settings import load_cluster_settings
@@ -112,6 +113,7 @@ def pytest_arguments(
 @click.option("--junit", metavar="FILE", help="Write the results as JUnit XML.")
 @click.option("--json", "json_report", metavar="FILE", help="Write the results as JSON.")
 @click.option("-k", "expression", metavar="EXPR", help="Run only matching checks, as in pytest.")
+@output_options
 def verify(
     inventory: str,
     limit: tuple[str, ...],

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 HEARTBEAT = 15.0  # seconds between two lines where there is no terminal
 PER_SECOND = 4  # times that lines are drawn
+QUIET = "GPUFLEET_QUIET"  # environment variable: no progress, if it has a value
 
 Lines = Callable[[int, int], list[str]]  # of columns and rows
 
@@ -26,11 +27,17 @@ def on_terminal(stream: TextIO | None = None) -> bool:
     return (stream or sys.stderr).isatty() and not plain
 
 
+def is_quiet() -> bool:
+    """Whether results and errors alone are wanted."""
+    return bool(os.environ.get(QUIET))
+
+
 class LiveProgress:
     """Progress from `start` to `stop`; used in one thread, or with gevent in one greenlet.
 
     `lines`: for a terminal of that size, each without control characters; `beat`: one line for a
-    log, "" where there is nothing to say; `stream`: where to, if not standard error.
+    log, "" where there is nothing to say; `stream`: where to, if not standard error. None is drawn
+    where results alone are wanted; what is said is printed.
     """
 
     def __init__(self, lines: Lines, beat: Callable[[], str], stream: TextIO | None = None) -> None:
@@ -41,6 +48,8 @@ class LiveProgress:
         self._beating: threading.Thread | None = None
 
     def start(self) -> None:
+        if is_quiet():
+            return
         if self.terminal:
             from rich.live import Live  # takes its time to load
 

@@ -10,11 +10,12 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
+import click
 import pyinfra
 from pyinfra.api import BaseStateCallback, Host, State
 from pyinfra.api.state import StateStage
 
-from gpufleet.core.live import LiveProgress, on_terminal
+from gpufleet.core.live import LiveProgress, is_quiet, on_terminal
 from gpufleet.core.progress import Active, Progress, Stage, heartbeat, step_line, terminal_lines
 from gpufleet.run.invocation import Invocation
 
@@ -41,7 +42,7 @@ class Display(BaseStateCallback):
         self._began: dict[str, float] = {}
         self._completed: Counter[str] = Counter()
         self._shown = LiveProgress(self._lines, self._beat)
-        self._filter = Quiet(state, terminal=self._shown.terminal)
+        self._filter = Quiet(state, names=not (self._shown.terminal or is_quiet()))
 
     @classmethod
     def begin(
@@ -52,6 +53,7 @@ class Display(BaseStateCallback):
 
         `examined`: whether a host was read and planned.
         """
+        _without_color()
         detail = any(word in DETAIL for word in asked.options)
         asks = on_terminal() and not (asked.yes or asked.dry)
         if not pyinfra.is_cli or detail or asks:
@@ -90,7 +92,7 @@ class Display(BaseStateCallback):
                 failed += [host.name] if meta.did_error() else []
         seconds = time.monotonic() - self._operation_began
         name = self._name(op_hash) if self._shown.terminal else ""  # else pyinfra has printed it
-        if line := step_line(name, changed, failed, seconds):
+        if not is_quiet() and (line := step_line(name, changed, failed, seconds)):
             self._shown.say(f"    {line}")
 
     def progress(self) -> Progress | None:
@@ -151,12 +153,12 @@ class Display(BaseStateCallback):
 
 
 class Quiet(logging.Filter):
-    """Keeps back what pyinfra prints per host and operation; on a terminal the names of operations
-    too, which the live lines have. Warnings, errors and what deploys print stay."""
+    """Keeps back what pyinfra prints per host and operation; without `names` the names of
+    operations too, which live lines have. Warnings, errors and what deploys print stay."""
 
-    def __init__(self, state: State, *, terminal: bool) -> None:
+    def __init__(self, state: State, *, names: bool) -> None:
         super().__init__()
-        self._state, self._terminal = state, terminal
+        self._state, self._names = state, names
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno != logging.INFO or not _of_pyinfra(record):
@@ -165,7 +167,14 @@ class Quiet(logging.Filter):
             return bool(self._state.current_stage != StateStage.Disconnect)
         if record.funcName in PER_HOST:
             return False
-        return not self._terminal or record.funcName == "log"
+        return self._names or record.funcName == "log"
+
+
+def _without_color() -> None:
+    """pyinfra prints through click, which knows nothing of https://no-color.org."""
+    context = click.get_current_context(silent=True)
+    if context and os.environ.get("NO_COLOR"):
+        context.color = False
 
 
 def _of_pyinfra(record: logging.LogRecord) -> bool:

@@ -7,9 +7,8 @@ from gpufleet.core.findings import blocker, info
 REPORT_PATH = blocker(
     "GF001",
     "Report path is not writable",
-    "Cannot write GPUFLEET_REPORT={path}: {why}. Nothing was done.",
-    "Set it to a new file or an older report in an existing, writable folder; or unset "
-    "GPUFLEET_REPORT.",
+    "Cannot write {variable}={path}: {why}. Nothing was done.",
+    "Set it to a new file or an older report in an existing, writable folder; or unset {variable}.",
 )
 
 REPORT_LOST = blocker(

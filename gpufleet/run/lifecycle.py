@@ -19,10 +19,12 @@ from pyinfra.api.exceptions import PyinfraError
 from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
+from gpufleet.core.stopped import Stopped
 from gpufleet.run import findings
 from gpufleet.run.invocation import Invocation, read_invocation
+from gpufleet.run.junit import as_junit
 from gpufleet.run.report import HostReport, RunFacts, as_json
-from gpufleet.run.report_file import ReportFile
+from gpufleet.run.report_file import ReportFile, is_junit, is_report
 from gpufleet.run.report_table import show
 
 SIGNALS = {
@@ -30,6 +32,12 @@ SIGNALS = {
     signal.SIGTERM: (ExitStatus.TERMINATED, "Terminated."),
 }
 AGAIN = 0.05  # seconds
+Renderer = Callable[[Sequence[HostReport], RunFacts], str]
+# variable that names the file -> whether an older file may go, and the text of a new one
+REPORTS: tuple[tuple[str, Callable[[bytes], bool], Renderer], ...] = (
+    ("GPUFLEET_REPORT", is_report, as_json),
+    ("GPUFLEET_JUNIT", is_junit, as_junit),
+)
 
 
 @dataclass(slots=True)
@@ -38,7 +46,7 @@ class Run:
 
     invocation: Invocation = field(default_factory=Invocation)
     started: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
-    file: ReportFile | None = None
+    files: Sequence[tuple[ReportFile, Renderer]] = ()
     interrupted: ExitStatus | None = None  # how, where a signal ended the run
     abandon: Callable[[], None] = lambda: None
 
@@ -50,12 +58,10 @@ class Run:
             refuse(findings.NO_INVENTORY(path=run.invocation.inventory))
         if run.invocation.mixes_preflight:
             refuse(findings.PREFLIGHT_MIXED(deploys=" and ".join(run.invocation.deploys)))
-        if path := os.environ.get("GPUFLEET_REPORT"):
-            run.file = ReportFile(Path(path))
-            try:
-                run.file.prepare()
-            except OSError as error:
-                refuse(findings.REPORT_PATH(path=path, why=_why(error)))
+        try:
+            run.files = requested_reports()
+        except Stopped as stopped:
+            refuse(stopped.findings[0])
         return run
 
     def at_end(self, close: Callable[[], None], abandon: Callable[[], None]) -> None:
@@ -130,18 +136,36 @@ class Run:
         )
 
     def _write(self, hosts: list[HostReport], status: ExitStatus, *, dry: bool) -> bool:
-        """Whether the report was written, or none was requested."""
-        if self.file is None:
-            return True
+        """Whether the reports were written that were requested."""
         asked = self.invocation
         now = datetime.now(timezone.utc)
         facts = RunFacts(asked.inventory, asked.deploys, self.started, now, dry, status)
+        lost = False
+        for file, rendered in self.files:
+            try:
+                file.write(rendered(hosts, facts))
+            except OSError as error:
+                say(findings.REPORT_LOST(path=file.path, why=_why(error)))
+                lost = True
+        return not lost
+
+
+def requested_reports() -> list[tuple[ReportFile, Renderer]]:
+    """The files that the environment names, without old reports. Raises Stopped."""
+    found: dict[Path, tuple[ReportFile, Renderer]] = {}
+    for variable, ours, rendered in REPORTS:
+        if not (path := os.environ.get(variable)):
+            continue
+        file = ReportFile(Path(path), ours)
         try:
-            self.file.write(as_json(hosts, facts))
+            if file.path in found:
+                raise FileExistsError("it is to have another report")
+            file.prepare()
         except OSError as error:
-            say(findings.REPORT_LOST(path=self.file.path, why=_why(error)))
-            return False
-        return True
+            why = findings.REPORT_PATH(variable=variable, path=path, why=_why(error))
+            raise Stopped(why) from error
+        found[file.path] = file, rendered
+    return list(found.values())
 
 
 def refuse(finding: Finding) -> None:

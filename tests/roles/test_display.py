@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
+import click
 import pyinfra
 import pytest
 from pyinfra.api import Config, Host, Inventory, State
@@ -13,7 +14,7 @@ from pyinfra.api.deploy import add_deploy
 from pyinfra.api.operations import run_ops
 from pyinfra.api.state import StateStage
 
-from gpufleet.core.live import LiveProgress
+from gpufleet.core.live import QUIET, LiveProgress
 from gpufleet.core.progress import Progress
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import command
@@ -136,7 +137,7 @@ def test_pyinfras_lines_per_host_are_kept_back_and_errors_are_not(
     carry_out(state)
     pyinfra.logger.info("of a user's deploy")
     state.inventory.get_host("@fake/one").log("of a user's deploy, for one host")
-    quiet = Quiet(state, terminal=terminal)
+    quiet = Quiet(state, names=not terminal)
     kept = [record.getMessage() for record in logged if quiet.filter(record)]
     gone = [record.getMessage() for record in logged if not quiet.filter(record)]
     words = ("Connected", "Skipped", "Success")
@@ -170,3 +171,25 @@ def test_pyinfras_own_output_is_there_where_it_asks_or_is_asked_for(
     if display:
         display.end()
     assert not any(isinstance(found, Quiet) for found in pyinfra.logger.filters)
+
+
+@pytest.mark.parametrize("value", ["", "1"])
+def test_pyinfra_prints_no_color_where_none_is_wanted(
+    state: State, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    """It does so by click, which prints colors on a terminal."""
+    monkeypatch.setenv("NO_COLOR", value)
+    with click.Context(click.Command("pyinfra")) as context:
+        Display.begin(state, Invocation(options=("-v",)), lambda name: True)
+        assert context.color is (False if value else None)
+
+
+def test_a_quiet_run_names_no_steps(
+    state: State, lines: list[str], logged: list[logging.LogRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(QUIET, "1")
+    display = carry_out(state)
+    assert not lines
+    kept = [each.getMessage() for each in logged if display._filter.filter(each)]
+    assert not any("Starting operation" in line for line in kept)
+    assert any("Error: executed 0 commands" in line for line in kept)

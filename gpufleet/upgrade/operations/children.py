@@ -91,7 +91,7 @@ class Children:
         return {name: _result(found.get(name)) for name in hosts}
 
     def _run(self, words: Sequence[str], log: Path, report: Path) -> int:
-        environment = {**os.environ, "GPUFLEET_REPORT": str(report)}
+        environment = {**os.environ, "GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}
         with open(os.open(log, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as output:
             child = subprocess.Popen(
                 words, cwd=self.cwd, env=environment, stdin=subprocess.DEVNULL,

@@ -1,0 +1,99 @@
+"""Options for what commands print and write beside their results."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+import click
+
+from gpufleet.core.live import QUIET
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+VERBOSE = "gpufleet.verbose"  # in a context
+
+
+def _names(variable: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
+    """A callback that sets an environment variable to the name of a file."""
+
+    def callback(context: click.Context, option: click.Parameter, path: str | None) -> None:
+        if path:
+            os.environ[variable] = path
+
+    return callback
+
+
+def _sets(variable: str) -> Callable[[click.Context, click.Parameter, bool], None]:
+    """A callback that sets an environment variable: processes that a command starts have it too."""
+
+    def callback(context: click.Context, option: click.Parameter, given: bool) -> None:
+        if given:
+            os.environ[variable] = "1"
+
+    return callback
+
+
+def output_options(command: Function) -> Function:
+    """--quiet and --no-color."""
+    quiet = click.option(
+        "-q",
+        "--quiet",
+        is_flag=True,
+        expose_value=False,
+        callback=_sets(QUIET),
+        help="Print results and errors, no progress.",
+    )
+    no_color = click.option(
+        "--no-color",
+        is_flag=True,
+        expose_value=False,
+        callback=_sets("NO_COLOR"),
+        help="Print no colors.",
+    )
+    return quiet(no_color(command))
+
+
+def report_options(command: Function) -> Function:
+    """--json and --junit of a run, whose process gets their files by its environment."""
+    report = click.option(
+        "--json",
+        metavar="FILE",
+        expose_value=False,
+        callback=_names("GPUFLEET_REPORT"),
+        help="Write the report as JSON.",
+    )
+    junit = click.option(
+        "--junit",
+        metavar="FILE",
+        expose_value=False,
+        callback=_names("GPUFLEET_JUNIT"),
+        help="Write the results of hosts and clusters as JUnit XML.",
+    )
+    return report(junit(command))
+
+
+def verbose_option(command: Function) -> Function:
+    """--verbose; see with_verbose."""
+    return click.option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_notes_verbose,
+        help="Print pyinfra's own lines, one for each host and operation.",
+    )(command)
+
+
+def with_verbose(
+    context: click.Context, argument: click.Parameter, options: tuple[str, ...]
+) -> tuple[str, ...]:
+    """pyinfra's options, with -v where --verbose was given: a callback of their argument."""
+    return (*(["-v"] if context.meta.get(VERBOSE) else []), *options)
+
+
+def _notes_verbose(context: click.Context, option: click.Parameter, given: bool) -> None:
+    context.meta[VERBOSE] = given
