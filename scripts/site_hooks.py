@@ -106,7 +106,7 @@ def page_of(path: str) -> str | None:
     if path in PAGES or path in LISTS:
         return PAGES.get(path) or LISTS[path]
     inside = path.removeprefix("docs/")
-    return inside if inside != path and path.endswith((".md", ".png")) else None
+    return inside if inside != path and path.endswith((".md", ".png", ".svg")) else None
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:

@@ -121,7 +121,7 @@ def logged() -> Iterator[list[logging.LogRecord]]:
     """What pyinfra logs."""
     records: list[logging.LogRecord] = []
     handler = logging.Handler(logging.INFO)
-    handler.emit = records.append  # type: ignore[method-assign]
+    handler.emit = records.append  # type: ignore[method-assign, assignment]
     level = pyinfra.logger.level
     pyinfra.logger.addHandler(handler)
     pyinfra.logger.setLevel(logging.INFO)
