@@ -13,7 +13,7 @@ from gpufleet.upgrade.operations.store import Order, Store
 from gpufleet.upgrade.plan import make_plan
 from gpufleet.upgrade.progress import Entry
 from gpufleet.upgrade.settings import UpgradeSettings
-from gpufleet.upgrade.states import Event
+from gpufleet.upgrade.states import Event, State
 
 HOST = HostView("h", "a", "d", "k", "580.1", "580.1", "580.2")
 DRAINED = (Event.PREPARED, Event.DRAIN_BEGAN, Event.DRAINED)
@@ -58,3 +58,8 @@ def running(
     chosen = dict.fromkeys(plan.by_name, UpgradeSettings.model_validate(settings))
     nodes = cast("Mapping[str, ClusterNodes]", clusters)
     return Run(store, plan, chosen, cast(Children, steps), lambda line: None, nodes)
+
+
+def state(run: Run) -> State:
+    """Of the host."""
+    return run.progress.states["h"]

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import signal
 import time
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,33 +11,25 @@ from gpufleet.cli.upgrade_run import returning
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.upgrade.decide import Act, Around, Do, Wait, decide
-from gpufleet.upgrade.operations import changing, children, hooks, runner
+from gpufleet.upgrade.decide import Wait
+from gpufleet.upgrade.operations import changing, children, runner
 from gpufleet.upgrade.operations.changing import change, restore
 from gpufleet.upgrade.operations.children import Result
 from gpufleet.upgrade.operations.cluster import Round
-from gpufleet.upgrade.operations.draining import drain, is_out, leave
+from gpufleet.upgrade.operations.draining import is_out, leave
 from gpufleet.upgrade.operations.hooks import Hook
 from gpufleet.upgrade.operations.preparing import prepare, release
 from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.plan import reversed_plan
-from gpufleet.upgrade.progress import Progress
 from gpufleet.upgrade.states import Event, State
-from tests.unit.upgrade.running import CHANGING, DRAINED, GOOD, HOST, Steps, planned, running
+from tests.unit.upgrade.running import CHANGING, DRAINED, GOOD, Steps, planned, running, state
 
 AWAY = API_UNREACHABLE(context="c", url="https://c", reason="timed out")
 RESTORING = (*CHANGING, Event.CHANGE_FAILED)
 IN_USE = Result(False, "GF072 GPUs are in use: train (7)", busy=True)
 
 
-@pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr("gpufleet.upgrade.operations.run.POLL", 0.0)
-
-
-def state(run: Run) -> State:
-    return run.progress.states["h"]
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 class Cluster:
@@ -316,124 +303,6 @@ def test_a_run_that_is_interrupted_while_it_leaves_hosts_is_not_over() -> None:
     steps.before = run.stop
     assert runner.carry_on(run).event == "interrupted"
     assert not run.progress.over
-
-
-def test_a_command_that_did_not_start_is_not_taken_back(tmp_path: Path) -> None:
-    mark = tmp_path / "mark"
-    run = running(
-        planned(), Steps(), *DRAINED[:2], drain_command="/no/such", ready_command=f"touch {mark}"
-    )
-    drain(run, ["h"])
-    assert state(run) is State.LEAVING
-    runner.give_back(run, ["h"])
-    assert state(run) is State.PASSED
-    assert not mark.exists()
-
-
-def test_a_command_that_failed_is_taken_back(tmp_path: Path) -> None:
-    mark = tmp_path / "mark"
-    run = running(
-        planned(), Steps(), *DRAINED[:2], drain_command="false", ready_command=f"touch {mark}"
-    )
-    while state(run) is State.DRAINING:
-        drain(run, ["h"])
-    runner.give_back(run, ["h"])
-    assert mark.exists()
-
-
-def test_a_command_that_fails_keeps_no_other_host_out_of_service() -> None:
-    """They are finished; then the process ends, for a resume with a correct command."""
-    progress = Progress(planned(replace(HOST, name="other")))
-    for of_other, what in ((State.FAILED, Do.RESTORE), (State.DRAINING, Do.DRAIN)):
-        progress.states |= {"h": State.CHANGED, "other": of_other}
-        assert decide(progress, Around(1.0, unreturned=("h",))) == Act(what, ("other",))
-    run = running(planned(), Steps(), *CHANGING, Event.CHANGED, ready_command="false")
-    runner.give_back(run, ["h"])
-    assert state(run) is State.CHANGED
-    with pytest.raises(Stopped) as error:
-        runner.carry_on(run)
-    assert [each.code for each in error.value.findings] == ["GF066"]
-    assert state(run) is State.CHANGED
-
-
-def test_an_abort_goes_on_without_a_command_that_fails() -> None:
-    run = running(planned(), Steps(), *CHANGING, Event.CHANGED, ready_command="false")
-    run.store.ask("abort")
-    assert runner.carry_on(run).event == "aborted"
-    assert state(run) is State.DONE
-    assert "exit status 1" in run.progress.reasons["h"]
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def test_a_command_ends_with_what_it_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also what ignores SIGTERM."""
-    monkeypatch.setattr(hooks, "GRACE", 0.1)
-    inner = r"trap \"\" TERM; echo \$\$; while :; do sleep 0.1; done"
-    run = running(planned(), Steps())
-    hook = run.hooks.start(f"sh -c 'sh -c \"{inner}\"; true'", "h", 60.0)
-    while not hook.output.seek(0, 2):
-        pass
-    hook.output.seek(0)
-    child = int(hook.output.read())
-    run.stop()
-    assert hook.process.returncode is not None
-    ends = time.monotonic() + 10
-    while (runs := is_running(child)) and time.monotonic() < ends:
-        pass  # the kernel needs a moment
-    assert not runs
-    with pytest.raises(InterruptedError):
-        run.hooks.start("true", "h", 1.0)
-
-
-@pytest.fixture
-def by_sudo(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A command of another user that runs until the test has ended."""
-    monkeypatch.setattr(hooks, "GRACE", 0.05)
-    sent = os.killpg
-
-    def refused(group: int, number: int) -> None:
-        raise PermissionError(errno.EPERM, "Operation not permitted")
-
-    monkeypatch.setattr(os, "killpg", refused)
-    started: list[Hook] = []
-    yield lambda run, limit: started.append(run.hooks.start("sleep 60", "h", limit)) or started[-1]
-    for hook in started:
-        sent(hook.process.pid, signal.SIGKILL)
-        hook.process.wait()
-
-
-def test_a_command_of_another_user_is_reported(by_sudo: Any) -> None:
-    """As by sudo: it cannot be ended, and is not waited for without an end."""
-    hook = by_sudo(running(planned(), Steps()), 0.0)
-    assert "cannot be ended" in hook.wait()
-    assert "cannot be ended" in (hook.poll() or "")
-    run = running(planned(), Steps(), *DRAINED[:2])
-    run.hooks.polled["h"] = by_sudo(run, 60.0)
-    leave(run, ["h"])
-    assert "cannot be ended" in run.progress.reasons["h"]
-
-
-def test_every_command_is_ended_for_itself(by_sudo: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = running(planned(), Steps())
-    several = [by_sudo(run, 60.0) for _ in range(2)]
-    end = Hook.end
-    ended: list[Hook] = []
-
-    def failing(hook: Hook) -> None:
-        ended.append(hook)
-        end(hook)
-        raise OSError(errno.EIO, "broken")
-
-    monkeypatch.setattr(Hook, "end", failing)
-    run.stop()
-    assert set(ended) == set(several)
-    assert all("cannot be ended" in each.wait() for each in several)
 
 
 def test_clocks_that_jump_change_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
