@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -198,13 +198,26 @@ def _live(run: Run) -> LiveProgress:
 
 def _opened(store: Store, order: Order, say: Callable[[str], None]) -> Mapping[str, ClusterNodes]:
     """The clusters of a run's nodes, with their locks. An abort needs those alone whose nodes are
-    out of service: where there are none, no cluster is asked."""
+    out of service: where there are none, no cluster is asked. Nodes that are left behind may have
+    their mark already: a cluster that has no others may be away."""
     places = {name: NodeAt(**place) for name, place in order.nodes.items()}
-    if store.request == "abort":
-        out = store.progress().at_work
-        used = {places[name].access for name in out if name in places}
-        places = {name: place for name, place in places.items() if place.access in used}
-    return open_nodes(places, store.name, say, order.others)
+    if store.request != "abort":
+        return open_nodes(places, store.name, say, order.others)
+    progress = store.progress()
+    used = {places[name].access for name in progress.at_work if name in places}
+    found = open_nodes(_of(places, used), store.name, say, order.others)
+    left = [places[name].access for name in progress.of(State.STUCK) if name in places]
+    for access in dict.fromkeys(left):
+        try:
+            found |= {} if access in used else open_nodes(_of(places, {access}), store.name, say)
+        except ClusterProblem as error:
+            say(f"nodes that are left behind may lack their mark: {error.findings[0].message}")
+    return found
+
+
+def _of(places: Mapping[str, NodeAt], accesses: Collection[KubeAccess]) -> dict[str, NodeAt]:
+    """The nodes of these clusters."""
+    return {name: place for name, place in places.items() if place.access in accesses}
 
 
 def _status(store: Store) -> ExitStatus:

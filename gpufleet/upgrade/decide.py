@@ -58,7 +58,8 @@ class Around:
     """What a run does not decide. `now`: by the clock of the record; `wall`: the time of day, where
     that is another; `request`: "pause", "abort" or ""; `away`: nodes that others, or a fault, have
     taken out of service; `alerts`: that fire; `reboots`: nodes that kured is at work on;
-    `silent`: why a cluster does not answer; `unreturned`: hosts that could not be returned."""
+    `silent`: why a cluster does not answer; `unreturned`: hosts that could not be returned;
+    `tried`: hosts that the last steps did not bring further: it is the turn of others."""
 
     now: float
     wall: float | None = None
@@ -68,6 +69,7 @@ class Around:
     reboots: tuple[str, ...] = ()
     silent: str = ""
     unreturned: tuple[str, ...] = ()
+    tried: frozenset[str] = frozenset()
 
     @property
     def day(self) -> float:
@@ -77,13 +79,14 @@ class Around:
 def decide(progress: Progress, around: Around) -> Decision:
     """What was changed is finished first, whatever was requested:
     nothing stays out of service, and nothing that was changed stays unchecked. Only a drain, which
-    waits for others, goes on beside hosts that are begun."""
+    waits for others, goes on beside hosts that are begun. What waits takes turns."""
     aborts = around.request == "abort"
     if aborts and (unchanged := progress.of(State.DRAINING, State.DRAINED)):
         return Act(Do.LEAVE, tuple(unchanged))
-    if begun := _of_begun(progress, around.unreturned):
-        return begun
     draining = tuple(progress.of(State.DRAINING))
+    if begun := _of_begun(progress, around.unreturned):
+        acts = [*begun, Act(Do.DRAIN, draining)] if draining else begun
+        return next((act for act in acts if not around.tried.issuperset(act.hosts)), acts[0])
     if around.unreturned:
         return Act(Do.DRAIN, draining) if draining else End(UNRETURNED)
     following = _of_new(progress, around)
@@ -95,8 +98,9 @@ def decide(progress: Progress, around: Around) -> Decision:
     return Act(Do.DRAIN, draining)
 
 
-def _of_begun(progress: Progress, without: tuple[str, ...]) -> Act | None:
-    """The step of hosts that were begun and are not waited for."""
+def _of_begun(progress: Progress, without: tuple[str, ...]) -> list[Act]:
+    """The steps of hosts that were begun, the most urgent first."""
+    found = []
     for states, do in (
         ((State.CHANGED, State.RESTORED, State.LEAVING, State.UNCHANGED), Do.RETURN),
         ((State.DRAINED, State.CHANGING), Do.CHANGE),
@@ -104,8 +108,8 @@ def _of_begun(progress: Progress, without: tuple[str, ...]) -> Act | None:
     ):
         hosts = [name for name in progress.of(*states) if name not in without]
         if hosts:
-            return Act(do, tuple(hosts))
-    return None
+            found.append(Act(do, tuple(hosts)))
+    return found
 
 
 def _of_new(progress: Progress, around: Around) -> Decision:

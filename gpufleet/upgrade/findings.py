@@ -234,3 +234,21 @@ OTHER_NODE = blocker(
     "If {node} is this host, name the host as the node, or set ssh_hostname to one of its "
     "addresses. If not, find out why the host reports the machine id of another machine.",
 )
+
+NODE_REFUSED = blocker(
+    "GF278",
+    "Cluster refuses to take a node back into service",
+    "The cluster refuses to return the node of {host} to service: {reason}. It stays cordoned; its "
+    "driver is changed and checked, or as before.",
+    "Remove what refuses it, such as an admission webhook or a missing permission, then run "
+    "`gpufleet upgrade resume`. Or uncordon the node by hand and remove its annotation "
+    "gpufleet/upgrade.",
+)
+
+UNMARKED = blocker(
+    "GF279",
+    "Nodes that are left behind do not say so",
+    "The roll-back of {hosts} failed in run {run}, and their cluster does not answer: the nodes "
+    "are cordoned and have no mark with the reason.",
+    "Run `gpufleet upgrade resume {run}` once the cluster answers: it marks them and ends the run.",
+)

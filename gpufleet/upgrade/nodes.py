@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ UNMANAGED = "k8saas.nvidia.com/ManagedByNVSentinel"  # label: NVSentinel leaves 
 SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"  # annotation
 SKIP = "nvidia.com/gpu-driver-upgrade.skip"  # label of a node that is not to be upgraded
 
+_LABEL = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 NO_GPUS: Mapping[str, str] = {}
 
 Node = Mapping[str, Any]
@@ -27,6 +29,11 @@ def _is_text_or_none(value: Any) -> bool:
     return value is None or isinstance(value, str)
 
 
+def _is_label_or_none(value: Any) -> bool:
+    """The API takes back no label that it does not allow: the node would stay out of service."""
+    return value is None or (isinstance(value, str) and _LABEL.fullmatch(value) is not None)
+
+
 def _is_list(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_text, value))
 
@@ -39,7 +46,7 @@ FIELDS: Mapping[str, Callable[[Any], bool]] = {  # of a mark, and whether a run 
     "run": _is_text,
     "since": _is_text,
     "unschedulable": lambda value: isinstance(value, bool),
-    "managed": _is_text_or_none,
+    "managed": _is_label_or_none,
     "scale_down": _is_text_or_none,
     "gpus": _is_table,
     "clients": _is_list,
@@ -69,6 +76,11 @@ def is_cordoned(node: Node) -> bool:
 def is_ready(node: Node) -> bool:
     conditions = (node.get("status") or {}).get("conditions") or ()
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+
+
+def is_left_behind(node: Node) -> bool:
+    """Whether the roll-back of the node failed, in this run or in another one."""
+    return FAILED in _annotations(node)
 
 
 def why_not_begun(node: Node, run: str) -> str:

@@ -36,6 +36,7 @@ ANONYMOUS = 'User "system:anonymous"'  # the user of requests without valid cred
 TRIES = 6  # for a server that responded before
 PAUSE = 2.0  # seconds between retries
 _GONE = 410
+PASSING = (408, 409, 429)  # statuses of a client's error that pass
 _LATER = 429  # nothing was done: too many requests, or a kind that is not served yet
 
 
@@ -55,6 +56,17 @@ class ApiError(ClusterProblem):
 
     def __str__(self) -> str:
         return f"{self.request}: {self.status} {self.message or self.reason}"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the same request has the same answer later: not what load balancers, webhooks and
+        overloaded servers say for a moment."""
+        return self.status < 500 and self.status not in PASSING
+
+
+def is_final(problem: ClusterProblem) -> bool:
+    """Whether a cluster has answered, and will not answer otherwise."""
+    return isinstance(problem, ApiError) and problem.is_final
 
 
 def refusals(errors: Sequence[ApiError]) -> list[Finding]:

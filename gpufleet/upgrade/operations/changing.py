@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.api import is_final
 from gpufleet.upgrade.findings import NOT_OURS, NOT_PREPARED
 from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations.children import Result
@@ -75,9 +76,12 @@ def mark_left(run: Run) -> None:
         try:
             run.clusters[name].leave_behind(name, reason)
         except ClusterProblem as error:
-            run.say_waits(name, f"its node has no mark yet: {passing(error)}")
-        else:
-            del run.unmarked[name]
+            why = passing(error)
+            if not is_final(error):
+                run.say_waits(name, f"its node has no mark yet: {why}")
+                continue
+            run.say(f"{name}: its node stays cordoned without a mark: {why}")
+        del run.unmarked[name]
 
 
 def _waits_for_cluster(run: Run, name: str, result: Result) -> bool:

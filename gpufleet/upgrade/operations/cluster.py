@@ -10,12 +10,13 @@ from typing import Any
 
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ApiError, ClusterApi, is_final
 from gpufleet.upgrade.events import NAMESPACE as EVENTS
 from gpufleet.upgrade.events import event_of
 from gpufleet.upgrade.nodes import (
     TAINT,
     cordoning,
+    is_left_behind,
     is_ready,
     leaving_behind,
     mark_of,
@@ -112,7 +113,8 @@ class ClusterNodes:
             return dict(zip(hosts, pool.map(one, hosts), strict=True))
 
     def away(self) -> list[str]:
-        """Nodes that are not Ready any more, though the run has not taken them out of service."""
+        """Nodes that are out of service, though not by this run: not Ready any more, or left behind
+        by an earlier run."""
         ours = {*self.nodes.values(), *self.others}
         listed = every_node(self.api)
         self._size = len(listed)
@@ -120,7 +122,7 @@ class ClusterNodes:
             node["metadata"]["name"]
             for node in listed
             if node["metadata"]["name"] in ours
-            and not is_ready(node)
+            and (not is_ready(node) or is_left_behind(node))
             and mark_of(node).get("run") != self.run
         ]
 
@@ -145,20 +147,25 @@ class ClusterNodes:
 
     def check(self, host: str, image: str, seconds: float) -> str:
         """With the clients back, the node offers what it did, and a pod sees its GPU; "" or why
-        not. The node stays cordoned."""
+        not. The node stays cordoned. Raises ClusterProblem where the API does not answer at the
+        end: that says nothing about the host."""
         name = self.nodes[host]
         ends = time.monotonic() + seconds
-        problem = "the API does not answer"
-        while problem and time.monotonic() < ends and not self.stopping.is_set():
+        problem = ""
+        while not self.stopping.is_set():
+            silent: ClusterProblem | None = None
             try:
                 self._patch(name, lambda node: tainting(node, self.run, there=False))
                 problem = self._not_as_before(name)
             except ClusterProblem as error:  # the API may be on this very host
                 if any(each.code == LEASE_LOST.code for each in error.findings):
-                    raise  # another run is at work: that says nothing about the host
-                problem = "; ".join(each.message for each in error.findings)
-            if problem:
-                self.stopping.wait(POLL)
+                    raise  # another run is at work
+                problem, silent = "; ".join(each.message for each in error.findings), error
+            if not problem or time.monotonic() >= ends:
+                break
+            self.stopping.wait(POLL)
+        if silent and not is_final(silent):
+            raise silent
         if problem:
             return problem
         node = self._node(name)

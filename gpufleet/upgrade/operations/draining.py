@@ -54,6 +54,8 @@ def is_out(run: Run, name: str) -> bool:
     result = run.hooks.polled[name].poll()
     if run.stopping.is_set():  # the run ends the command too
         return False
+    if result == "":
+        run.hooks.done(run.hooks.polled[name])
     if result:
         run.hooks.done(run.hooks.polled.pop(name))
         run.write(Event.NOT_DRAINED, name, f"upgrade_drain_command: {result}")

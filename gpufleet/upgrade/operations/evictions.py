@@ -19,6 +19,7 @@ AT_ONCE = 16  # requests for evictions that a cluster is sent side by side
 FIRST, LONGEST = 2.0, 60.0  # seconds between two attempts to evict pods that a budget protects
 MISSING, CONFLICT, LATER = 404, 409, 429
 TERMINATING = "being terminated"  # of the API's message about a namespace
+SEVERAL = "more than one PodDisruptionBudget"  # of its message with status 500, which stays
 
 
 @dataclass(slots=True)
@@ -122,6 +123,8 @@ class Evictions:
             if error.status == LATER:
                 hint = hints.of(due.pod)
                 return self._refused(due.turn, f"{said}{'; ' if hint else ''}{hint}")
+            if not error.is_final and SEVERAL not in error.message:
+                return self._refused(due.turn, f"{error.status} {said}")
             found[due.node].given_up = f"{name_of(due.pod)} cannot be evicted: {said}"
             return ""
         with self._guard:

@@ -120,9 +120,10 @@ class Hooks:
         return said
 
     def done(self, hook: Hook) -> None:
-        """Forget a command that has ended."""
+        """Forget a command that has ended; what it printed is read no more."""
         with self._guard:
             self._running.discard(hook)
+        hook.output.close()
 
     def end(self) -> None:
         """End them all, and start none any more."""

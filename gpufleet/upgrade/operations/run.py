@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from gpufleet.core.findings import Finding
 from gpufleet.core.visible import one_line
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
@@ -60,7 +61,8 @@ class Run:
         self.progress.settle(self.clock.now())
         self.hooks = Hooks()
         self.stopping = threading.Event()
-        self.unreturned: dict[str, str] = {}  # host -> why it could not be returned to service
+        self.unreturned: dict[str, Finding] = {}  # why a host could not be returned to service
+        self.tried: set[str] = set()  # hosts that the last steps did not bring further
         # hosts whose nodes are to be marked as left behind; again where a process did it before
         stuck = [name for name in self.progress.of(State.STUCK) if name in clusters]
         self.unmarked = {name: self.progress.reasons.get(name, "") for name in stuck}

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.api import is_final
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.decide import AGAIN, UNRETURNED, Act, Around, Decision, Do, End, Wait, decide
+from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations.alert_gate import alerts_of
-from gpufleet.upgrade.operations.changing import change, mark_left, restore
+from gpufleet.upgrade.operations.changing import UNREACHED, change, mark_left, restore
 from gpufleet.upgrade.operations.draining import drain, leave
 from gpufleet.upgrade.operations.preparing import prepare, release
 from gpufleet.upgrade.operations.run import Run, passing
@@ -29,19 +31,13 @@ def carry_on(run: Run) -> End:
         mark_left(run)
         decision = _decided(run)
         if isinstance(decision, End):
-            if decision.event == UNRETURNED:
-                raise _unreturned(run)
-            if decision.event in OVER:
-                release(run)
-                if run.stopping.is_set():
-                    return End("interrupted")
-            _let_reboot(run)
-            run.write(decision.event, reason=decision.reason)
+            if not _ended(run, decision):
+                return _interrupted(run)
             if decision.event == "paused" and run.store.request == "abort":
                 continue  # it was requested meanwhile
             return decision
         if run.stopping.is_set():
-            return End("interrupted")
+            return _interrupted(run)
         if isinstance(decision, Wait):
             left = max(decision.until - run.clock.now(), 0)
             if decision.reason != waited:
@@ -51,7 +47,54 @@ def carry_on(run: Run) -> End:
             _wait(run, min(decision.until, run.clock.now() + AGAIN))
             continue
         waited = ""
-        ACTS[decision.do](run, decision.hosts)
+        _act(run, decision)
+
+
+def _act(run: Run, act: Act) -> None:
+    """Carry out a step; hosts that it did not bring further are tried after others."""
+    if run.tried.issuperset(act.hosts):
+        run.tried.clear()  # all have had their turn
+    before = {name: run.progress.states[name] for name in act.hosts}
+    ACTS[act.do](run, act.hosts)
+    for name, state in before.items():
+        if run.progress.states[name] is state:
+            run.tried.add(name)
+        else:
+            run.tried.discard(name)
+
+
+def _ended(run: Run, end: End) -> bool:
+    """Write down the end of a run or of this process; False where it is interrupted meanwhile.
+    Raises Stopped."""
+    if end.event == UNRETURNED:
+        raise _unreturned(run)
+    if end.event in OVER:
+        _mark_all(run)
+        release(run)
+        if run.stopping.is_set():
+            return False
+    _let_reboot(run, run.clusters)
+    run.write(end.event, reason=end.reason)
+    return True
+
+
+def _interrupted(run: Run) -> End:
+    """Hosts that are out of service keep kured from rebooting others of their clusters."""
+    out = set(run.progress.at_work)
+    held = {run.clusters[name] for name in out if name in run.clusters}
+    _let_reboot(run, [name for name, each in run.clusters.items() if each not in held])
+    return End("interrupted")
+
+
+def _mark_all(run: Run) -> None:
+    """Wait until every node that is left behind says so: the run that is over marks none. Raises
+    Stopped."""
+    ends = run.clock.now() + (0 if run.store.request == "abort" else UNREACHED)
+    while run.unmarked and not run.stopping.is_set():
+        if run.clock.now() >= ends:
+            raise Stopped(findings.UNMARKED(run=run.store.name, hosts=names(list(run.unmarked))))
+        run.pause(idle=True)
+        mark_left(run)
 
 
 def _wait(run: Run, until: float) -> None:
@@ -65,7 +108,11 @@ def _wait(run: Run, until: float) -> None:
 def _decided(run: Run) -> Decision:
     """Clusters and alerts are asked for only where a host is to be taken out of service."""
     around = Around(
-        run.clock.now(), time.time(), run.store.request, unreturned=tuple(run.unreturned)
+        run.clock.now(),
+        time.time(),
+        run.store.request,
+        unreturned=tuple(run.unreturned),
+        tried=frozenset(run.tried),
     )
     decision = decide(run.progress, around)
     if isinstance(decision, Act) and any(
@@ -100,9 +147,9 @@ def _reboots(run: Run, hosts: Sequence[str]) -> tuple[str, ...]:
     return tuple(node for cluster in clusters for node in cluster.kured.taken())
 
 
-def _let_reboot(run: Run) -> None:
-    """At the end: kured may begin again."""
-    for cluster in set(run.clusters.values()):
+def _let_reboot(run: Run, hosts: Iterable[str]) -> None:
+    """In the clusters of these hosts, kured may begin again."""
+    for cluster in {run.clusters[name] for name in hosts}:
         try:
             cluster.kured.give_back()
         except ClusterProblem as error:
@@ -110,10 +157,11 @@ def _let_reboot(run: Run) -> None:
 
 
 def give_back(run: Run, hosts: Sequence[str]) -> None:
-    """Return hosts to service. Where the command for that fails, the other hosts are finished
-    first; a resume tries again, and an abort goes on without it."""
-    returned = run.each(lambda name: _returned(run, name), hosts)
-    said = {name: problem for name, problem in returned.items() if problem is not None}
+    """Return hosts to service. Where the command for that fails, or the cluster refuses, the other
+    hosts are finished first; a resume tries again, and an abort goes on without the command."""
+    kept = run.each(lambda name: _kept(run, name), hosts)
+    free = [name for name, why in kept.items() if why == ""]
+    said = run.each(lambda name: _ready(run, name), free)
     if run.stopping.is_set() and any(said.values()):  # the run ends these commands too
         said = {name: problem for name, problem in said.items() if not problem}
     aborts = run.store.request == "abort"
@@ -123,33 +171,40 @@ def give_back(run: Run, hosts: Sequence[str]) -> None:
         elif aborts:
             run.write(Event.RETURNED, name, f"without its upgrade_ready_command: {problem}")
         else:
-            run.unreturned[name] = problem
+            run.unreturned[name] = findings.COMMAND_FAILED(
+                key="upgrade_ready_command", host=name, status="an error", output=problem
+            )
             run.say(f"{name}: upgrade_ready_command: {problem}")
+    for name in hosts:
+        if why := kept[name]:
+            run.unreturned[name] = findings.NODE_REFUSED(host=name, reason=why)
+            run.say(f"{name}: its node is not returned: {why}")
     run.pause(idle=len(said) < len(hosts))
 
 
 def _unreturned(run: Run) -> Stopped:
     """Why the process ends where hosts could not be returned."""
-    return Stopped(
-        *(
-            findings.COMMAND_FAILED(
-                key="upgrade_ready_command", host=name, status="an error", output=problem
-            )
-            for name, problem in run.unreturned.items()
-        )
-    )
+    return Stopped(*run.unreturned.values())
 
 
-def _returned(run: Run, name: str) -> str | None:
-    """Why the command failed, "" where the host is in service; None while its cluster does not
-    answer."""
-    settings = run.settings[name]
-    if cluster := run.clusters.get(name):
-        try:
+def _kept(run: Run, name: str) -> str | None:
+    """Why its cluster refuses to take the host's node back into service, "" where it has; None
+    while it does not answer."""
+    try:
+        if cluster := run.clusters.get(name):
             cluster.give_back(name)
-        except ClusterProblem as error:
-            run.say_waits(name, passing(error))
-            return None
+    except ClusterProblem as error:
+        reason = passing(error)
+        if is_final(error):
+            return reason
+        run.say_waits(name, reason)
+        return None
+    return ""
+
+
+def _ready(run: Run, name: str) -> str:
+    """Why upgrade_ready_command failed, "" where it did not."""
+    settings = run.settings[name]
     if settings.ready_command is None or not _was_taken(run, name):
         return ""
     return run.hooks.result(settings.ready_command, name, settings.command_timeout)

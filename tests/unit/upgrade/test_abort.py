@@ -65,6 +65,19 @@ def test_an_abort_needs_no_cluster_whose_nodes_are_in_service(
     assert run.progress().run == "aborted"
 
 
+def test_an_abort_marks_nodes_that_are_left_behind_where_their_cluster_answers(
+    opened: list[set[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpufleet.upgrade.operations.runner.release", lambda run: None)
+    stuck = (Event.CHANGE_BEGAN, Event.CHANGE_FAILED, Event.RESTORE_BEGAN, Event.RESTORE_FAILED)
+    run = store(*DRAINED, *stuck)
+    said: list[str] = []
+    assert upgrade_run.aborted(run, said.append) is ExitStatus.FAILED
+    assert opened == [set(), {"h"}]  # it does not answer
+    assert any("lack their mark" in line for line in said)
+    assert run.progress().run == "aborted"
+
+
 def test_an_abort_without_the_cluster_says_who_stays_out_of_service() -> None:
     run = store(*DRAINED)
     with pytest.raises(Stopped) as error:

@@ -15,7 +15,7 @@ import pytest
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.decide import Act, Around, Do, decide
 from gpufleet.upgrade.operations import hooks, runner
-from gpufleet.upgrade.operations.draining import drain, leave
+from gpufleet.upgrade.operations.draining import drain, is_out, leave
 from gpufleet.upgrade.operations.hooks import Hook
 from gpufleet.upgrade.progress import Progress
 from gpufleet.upgrade.states import Event, State
@@ -45,6 +45,18 @@ def test_a_command_that_failed_is_taken_back(tmp_path: Path) -> None:
         drain(run, ["h"])
     runner.give_back(run, ["h"])
     assert mark.exists()
+
+
+def test_a_command_that_succeeded_keeps_no_file_open() -> None:
+    """A run over a large fleet starts one for each host."""
+    run = running(planned(), Steps(), *DRAINED[:2], drain_command="true")
+    while not is_out(run, "h"):
+        pass
+    hook = run.hooks.polled["h"]
+    assert hook.output.closed
+    assert is_out(run, "h")  # in the next round, too
+    leave(run, ["h"])
+    assert state(run) is State.LEAVING
 
 
 def test_a_command_that_fails_keeps_no_other_host_out_of_service() -> None:

@@ -31,8 +31,10 @@ def pod(name: str, owner: str = "web", ready: bool = True) -> dict[str, Any]:
 class Api:
     """Says what `answer` says to an eviction of a pod: an HTTP status, 201 for success."""
 
-    def __init__(self, answer: Callable[[str], int] = lambda name: 201) -> None:
-        self.answer = answer
+    def __init__(
+        self, answer: Callable[[str], int] = lambda name: 201, message: str = BUDGET
+    ) -> None:
+        self.answer, self.message = answer, message
         self.asked: list[str] = []
         self.lists = 0
         self.at_once, self.most = 0, 0
@@ -60,7 +62,7 @@ class Api:
         if status == 0:
             raise ClusterProblem(API_UNREACHABLE(context="c", url="u", reason="timed out"))
         if status != 201:
-            raise ApiError("POST", status, {"message": BUDGET}, "c")
+            raise ApiError("POST", status, {"message": self.message}, "c")
 
 
 @pytest.fixture
@@ -139,11 +141,33 @@ def test_pods_that_serve_nobody_go_first(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_node_that_is_given_up_keeps_its_other_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evictions, "AT_ONCE", 1)
-    api = Api(lambda name: 500 if name == "bad" else 201)
+    api = Api(lambda name: 403 if name == "bad" else 201)
     found = of(api).evict(leaving(a=[pod("bad", "x"), pod("more", "x")], b=[pod("other", "y")]))
     assert api.asked == ["bad", "other"]
     assert "ns/bad cannot be evicted" in found["a"].given_up
     assert found["b"] == Round(evicted=1)
+
+
+SEVERAL = "This pod has more than one PodDisruptionBudget, which is not supported."
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "final"),
+    [
+        (403, "pods/eviction is forbidden", True),
+        (500, SEVERAL, True),
+        (500, "failed calling webhook", False),
+        (502, "Bad Gateway", False),
+        (503, "no endpoints available", False),
+        (504, "couldn't update PodDisruptionBudget due to conflicts", False),
+        (408, "Request Timeout", False),
+    ],
+)
+def test_a_refusal_that_passes_gives_no_node_up(status: int, message: str, final: bool) -> None:
+    api = Api(lambda name: status, message)
+    found = of(api).evict(leaving(a=[pod("web-1")]))["a"]
+    assert bool(found.given_up) is final
+    assert message in (found.given_up or found.reasons[0])
 
 
 def test_a_cluster_that_does_not_answer_ends_the_round(monkeypatch: pytest.MonkeyPatch) -> None:

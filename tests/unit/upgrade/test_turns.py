@@ -1,0 +1,240 @@
+"""Hosts that wait keep no other host waiting, and a run ends with everything said on its nodes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from gpufleet.core.stopped import Stopped
+from gpufleet.kube.findings import API_UNREACHABLE
+from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.upgrade.decide import Act, Around, Do, decide
+from gpufleet.upgrade.nodes import FAILED, MARK, cordoning, leaving_behind, mark_of, patched
+from gpufleet.upgrade.operations import changing, cluster, runner
+from gpufleet.upgrade.operations.changing import change
+from gpufleet.upgrade.operations.children import Result
+from gpufleet.upgrade.operations.cluster import ClusterNodes
+from gpufleet.upgrade.operations.evictions import Round
+from gpufleet.upgrade.operations.run import Run
+from gpufleet.upgrade.progress import Entry, Progress
+from gpufleet.upgrade.states import Event, State
+from tests.unit.upgrade.running import (
+    CHANGING,
+    DRAINED,
+    HOST,
+    Steps,
+    planned,
+    running,
+    state,
+)
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+AWAY = ClusterProblem(API_UNREACHABLE(context="c", url="https://c", reason="timed out"))
+REFUSED = ApiError("PATCH /api/v1/nodes/n", 422, {"message": "labels: Invalid value"}, "c")
+GONE = ApiError("PATCH /api/v1/nodes/n", 503, {"message": "no endpoints"}, "c")
+RESTORING = (*CHANGING, Event.CHANGE_FAILED, Event.RESTORE_BEGAN)
+
+
+def node(name: str = "n") -> dict[str, Any]:
+    ready = [{"type": "Ready", "status": "True"}]
+    return {
+        "metadata": {"name": name, "resourceVersion": "1"},
+        "spec": {},
+        "status": {"conditions": ready},
+    }
+
+
+class Node:
+    """A node in memory. `problems`: what its cluster answers to a method."""
+
+    def __init__(self, **problems: ClusterProblem) -> None:
+        self.problems = problems
+        self.kured = SimpleNamespace(give_back=self.forgotten)
+        self.marked, self.released = "", 0
+
+    def forgotten(self) -> None:
+        self.released += 1
+
+    def _answer(self, method: str) -> None:
+        if problem := self.problems.get(method):
+            raise problem
+
+    def clear(self, host: str, policy: Any) -> Round:
+        return Round(drained=True)
+
+    def give_back(self, host: str) -> None:
+        self._answer("give_back")
+
+    def leave_behind(self, host: str, reason: str) -> None:
+        self._answer("leave_behind")
+        self.marked = reason
+
+    def post_event(self, host: str, event: Event, reason: str) -> None:
+        pass
+
+
+def with_other(run: Run, *events: Event) -> Run:
+    """The run as a process reads it in whose record the host `g` has these events."""
+    for event in events:
+        run.store.append(Entry(time.time(), event.value, "g"))
+    steps: Any = run.children
+    return Run(run.store, run.plan, run.settings, steps, run.say, run.clusters)
+
+
+def two(clusters: dict[str, Any], *events: Event, of_other: tuple[Event, ...]) -> Run:
+    plan = planned(replace(HOST, name="g"), canaries=2, max_unavailable=2)
+    run = running(plan, Steps(), *events, clusters=clusters, at=time.time())
+    return with_other(run, *of_other)
+
+
+def test_what_waits_takes_turns() -> None:
+    progress = Progress(planned(*(replace(HOST, name=name) for name in "gi")))
+    progress.states |= {"h": State.CHANGED, "g": State.RESTORING, "i": State.DRAINING}
+    turns = []
+    tried: frozenset[str] = frozenset()
+    for _ in range(4):
+        act = decide(progress, Around(1.0, tried=tried))
+        assert isinstance(act, Act)
+        turns.append(act.do)
+        tried = frozenset() if tried.issuperset(act.hosts) else tried
+        tried |= frozenset(act.hosts)
+    assert turns == [Do.RETURN, Do.RESTORE, Do.DRAIN, Do.RETURN]
+
+
+def test_a_host_whose_cluster_is_away_keeps_no_other_host_out_of_service(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    away = Node(give_back=AWAY)
+    run = two({"h": away}, *CHANGING, Event.CHANGED, of_other=DRAINED)
+    write = run.write
+
+    def written(event: Any, host: str = "", reason: str = "") -> None:
+        write(event, host, reason)
+        if (event, host) == (Event.RETURNED, "g"):
+            away.problems.clear()  # the cluster answers again, once the other host is finished
+
+    monkeypatch.setattr(run, "write", written)
+    assert runner.carry_on(run).event == "finished"
+    assert set(run.progress.states.values()) == {State.DONE}
+
+
+@pytest.mark.parametrize("request_", ["", "abort"])
+def test_a_node_that_its_cluster_refuses_ends_the_run_after_the_others(request_: str) -> None:
+    run = two({"h": Node(give_back=REFUSED)}, *CHANGING, Event.CHANGED, of_other=DRAINED)
+    if request_:
+        run.store.ask(request_)
+    with pytest.raises(Stopped) as error:
+        runner.carry_on(run)
+    assert [each.code for each in error.value.findings] == ["GF278"]
+    assert "Invalid value" in error.value.findings[0].message
+    assert run.progress.states["g"] in (State.DONE, State.NOT_REACHED)
+    assert state(run) is State.CHANGED
+    assert not run.progress.over
+
+
+def test_a_node_cannot_write_a_label_that_is_never_taken_back() -> None:
+    """It would be refused with the patch that returns the node."""
+    there = patched(node(), cordoning(node(), "r", "now") or {})
+    for value, kept in (("false", True), ("", True), (None, True), ("not a label!", False)):
+        text = there["metadata"]["annotations"][MARK].replace(
+            '"managed": null', f'"managed": {"null" if value is None else repr(value)}'
+        )
+        there["metadata"]["annotations"][MARK] = text.replace("'", '"')
+        assert ("managed" in mark_of(there)) is kept, value
+        there = patched(node(), cordoning(node(), "r", "now") or {})
+
+
+class Api:
+    """One node, as an API has it. `problem`: what each request is answered with, if not None."""
+
+    problem: ClusterProblem | None = None
+
+    def __init__(self, there: dict[str, Any], *others: dict[str, Any]) -> None:
+        self.node, self.others = there, others
+
+    def get(self, path: str) -> dict[str, Any]:
+        if self.problem:
+            raise self.problem
+        return self.node
+
+    find = get
+
+    def list(self, path: str, *how: Any, **query: str) -> list[Any]:
+        return [self.node, *self.others] if path.endswith("nodes") else []
+
+    def merge(self, path: str, patch: Any) -> None:
+        self.node = patched(self.node, patch)
+
+
+@pytest.mark.parametrize(
+    ("problem", "after"), [(AWAY, State.CHANGING), (GONE, State.CHANGING), (REFUSED, State.FAILED)]
+)
+def test_an_api_that_is_away_during_the_check_says_nothing_of_the_host(
+    monkeypatch: pytest.MonkeyPatch, problem: ClusterProblem, after: State
+) -> None:
+    """Else a working driver is rolled back."""
+    monkeypatch.setattr(cluster, "POLL", 0.0)
+    run = running(planned(), Steps(), *DRAINED, at=time.time(), node_timeout=1)
+    api = Api(patched(node(), cordoning(node(), run.store.name, "now") or {}))
+    nodes = ClusterNodes(cast(ClusterApi, api), run.store.name, {"h": "n"})
+    nodes.stopping, run._posts = run.stopping, False
+    run.clusters = {"h": nodes}
+    cast(Any, run.children).before = lambda: setattr(api, "problem", problem)
+    change(run, ["h"])
+    assert state(run) is after
+
+
+def test_a_run_ends_once_its_nodes_say_that_they_are_left_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runner, "UNREACHED", 0.0)
+    left = Node(leave_behind=AWAY)
+    run = running(
+        planned(), Steps(restore=Result(False, "GF057 why")), *RESTORING,
+        clusters={"h": left}, at=time.time(),
+    )  # fmt: skip
+    with pytest.raises(Stopped) as error:
+        runner.carry_on(run)
+    assert [each.code for each in error.value.findings] == ["GF279"]
+    assert not run.progress.over
+    left.problems.clear()
+    again = with_other(run)
+    assert runner.carry_on(again).event == "finished"
+    assert left.marked == "GF057 why"
+
+
+def test_a_mark_that_is_refused_is_said_and_ends_no_run() -> None:
+    said: list[str] = []
+    run = running(
+        planned(), Steps(restore=Result(False, "GF057 why")), *RESTORING,
+        clusters={"h": Node(leave_behind=REFUSED)}, at=time.time(),
+    )  # fmt: skip
+    run.say = said.append
+    assert runner.carry_on(run).event == "finished"
+    assert sum("without a mark" in line for line in said) == 1
+    assert changing.UNREACHED > 0
+
+
+def test_nodes_that_an_earlier_run_left_behind_are_out_of_service() -> None:
+    """Though they are Ready: they count against upgrade_max_unavailable."""
+    left = patched(node("a"), cordoning(node("a"), "earlier", "now") or {})
+    left = patched(left, leaving_behind(left, "earlier", "why") or {})
+    assert FAILED in left["metadata"]["annotations"]
+    api = cast(ClusterApi, Api(node("n"), left))
+    for own, others in (({"h": "n", "g": "a"}, ()), ({"h": "n"}, ("a",))):
+        assert ClusterNodes(api, "run", own, others).away() == ["a"]
+    assert ClusterNodes(api, "earlier", {"g": "a"}).away() == []
+
+
+def test_an_interrupted_run_lets_kured_go_where_no_host_is_out_of_service() -> None:
+    at_work, idle = Node(), Node()
+    run = two({"h": at_work, "g": idle}, *DRAINED, of_other=(Event.PREPARED,))
+    run.stop()
+    assert runner.carry_on(run).event == "interrupted"
+    assert (at_work.released, idle.released) == (0, 1)
