@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -222,4 +223,5 @@ def rollback(name: str, yes: bool) -> None:
 
 
 def say(line: str) -> None:
-    click.echo(each_line(line), err=True)
+    with suppress(OSError):  # the terminal is gone; the record of the run has it
+        click.echo(each_line(line), err=True)

@@ -169,14 +169,14 @@ def carry_out(store: Store, say: Callable[[str], None]) -> ExitStatus:
     for number in SIGNALS:
         signal.signal(number, interrupt)
     run.write("begun" if fresh else "resumed")
-    say(f"run {store.name}; `gpufleet upgrade status` shows it, `pause` and `abort` end it")
     shown = _live(run)
     try:
+        say(f"run {store.name}; `gpufleet upgrade status` shows it, `pause` and `abort` end it")
         shown.start()
         end = carry_on(run)
     finally:
-        shown.stop()
         run.stop()  # no command outlives the run, however it ends
+        shown.stop()
         run.report(running=False)
     store.release()  # an abort that was requested at the last moment takes it
     if end.event == "interrupted":

@@ -15,8 +15,15 @@ REPORT_LOST = blocker(
     "GF002",
     "Report could not be written",
     "The run is complete, but its report could not be written to {path}: {why}.",
-    "The table above has the results. Free space or correct the folder. The next run changes "
-    "nothing on converged hosts and writes the report.",
+    "The table has the results. Free space or correct the folder. The next run changes nothing on "
+    "converged hosts and writes the report.",
+)
+
+RESULTS_LOST = blocker(
+    "GF016",
+    "Results could not be printed",
+    "The run is complete, but its results could not be written to standard output: {why}.",
+    "GPUFLEET_REPORT names a file for them. `gpufleet plan` says what is left to do.",
 )
 
 NO_INVENTORY = blocker(

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -120,14 +121,23 @@ class Run:
         elif names:
             asked = " ".join(self.invocation.deploys) or "The deploy"
             say(findings.WRONG_DEPLOY(deploys=asked, hosts=", ".join(names)))
-        elif hosts:
-            sys.stderr.flush()
-            show(result_console(), hosts, dry=dry)
-            sys.stdout.flush()
         written = self._write(hosts, status, dry=dry)
+        if hosts and not names and status is not ExitStatus.NOTHING:
+            written = self._shown(hosts, dry=dry) and written
         unspecific = status in (ExitStatus.NOTHING, ExitStatus.USAGE) or self.interrupted
         if unspecific or not written:
             end(status or ExitStatus.FAILED)
+
+    def _shown(self, hosts: list[HostReport], *, dry: bool) -> bool:
+        """Print the results; False where standard output is full, or nobody reads it."""
+        try:
+            sys.stderr.flush()
+            show(result_console(), hosts, dry=dry)
+            sys.stdout.flush()
+        except OSError as error:
+            say(findings.RESULTS_LOST(why=_why(error)))
+            return False
+        return True
 
     def _nothing(self) -> Finding:
         asked = self.invocation
@@ -177,16 +187,18 @@ def refuse(finding: Finding) -> None:
 
 
 def say(finding: Finding) -> None:
-    """Print a finding about the run itself."""
+    """Print a finding about the run itself, where there is still a standard error."""
     text = f"{finding.code} {finding.message}\n  {finding.remedy}"
-    print(text, file=sys.stderr)
+    with suppress(OSError):
+        print(text, file=sys.stderr)
 
 
 def end(status: ExitStatus) -> None:
     """End the process from within its last callback, where Python takes no other status."""
     logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # the results are lost already
+            stream.flush()
     os._exit(status)
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.stopped import Stopped
-from gpufleet.run import findings
+from gpufleet.run import findings, lifecycle
 from gpufleet.run.invocation import Invocation
 from gpufleet.run.junit import as_junit
 from gpufleet.run.lifecycle import Run, requested_reports
@@ -59,6 +61,24 @@ def test_the_reports_of_a_run_are_written_at_its_end(
     assert '"gpu-3"' in report.read_text()
     assert junit.read_text().count("<testcase") == 3
     assert {path.stat().st_mode & 0o777 for path in (report, junit)} == {0o600}
+
+
+def test_results_that_cannot_be_printed_are_in_the_report_and_no_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*words: object, **how: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    ended: list[int] = []
+    report = tmp_path / "report.json"
+    monkeypatch.setenv("GPUFLEET_REPORT", str(report))
+    monkeypatch.setattr(lifecycle, "show", full)
+    monkeypatch.setattr(lifecycle, "end", ended.append)
+    run = Run(Invocation("inv.py", ()), files=requested_reports())
+    run.finish(hosts()[:1], ExitStatus.CONVERGED)
+    assert '"gpu-1"' in report.read_text()
+    assert ended == [ExitStatus.FAILED]
+    assert "GF016" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["", "my notes", '{"schema": 1, "gpufleet": "1", "hosts": {}}'])

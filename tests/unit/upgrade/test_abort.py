@@ -110,6 +110,27 @@ def test_no_command_outlives_a_run_that_is_stopped(monkeypatch: pytest.MonkeyPat
     assert begun[0].process.poll() is not None
 
 
+def test_no_command_outlives_a_run_whose_display_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[Hook] = []
+
+    class Broken:
+        def start(self) -> None: ...
+
+        def stop(self) -> None:
+            raise RuntimeError("display")
+
+    def stopped(run: Run) -> None:
+        begun.append(run.hooks.start("sleep 60", "h", 60.0))
+        raise ClusterProblem(AWAY)
+
+    monkeypatch.setattr(upgrade_run, "carry_on", stopped)
+    monkeypatch.setattr(upgrade_run, "_live", lambda run: Broken())
+    monkeypatch.setattr(upgrade_run, "open_nodes", lambda *args: {})
+    with pytest.raises(RuntimeError):
+        upgrade_run.carry_out(store(Event.PREPARED, Event.REFUSED), print)
+    assert begun[0].process.poll() is not None
+
+
 def test_a_damaged_record_stops_no_other_run() -> None:
     run = store(*DRAINED)
     (run.path / "record.jsonl").write_text("{\n")
