@@ -223,10 +223,14 @@ class RunReport(BaseStateCallback):
     def _position(self, name: str) -> int:
         return [host.name for host in self.state.inventory].index(name)
 
-    def close(self) -> None:
-        """Print the table to standard output and write the JSON file of GPUFLEET_REPORT."""
+    def end_display(self) -> None:
+        """Give the terminal back."""
         if self.display:
             self.display.end()
+
+    def close(self) -> None:
+        """Print the table to standard output and write the JSON file of GPUFLEET_REPORT."""
+        self.end_display()
         if not self.state.initialised:
             self.run.finish([], ExitStatus.FAILED)
         elif self._selects_none():

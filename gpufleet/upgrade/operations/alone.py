@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 
 from gpufleet.core.python import python_code
 from gpufleet.run.invocation import Invocation, read_invocation
@@ -11,15 +12,16 @@ from gpufleet.run.invocation import Invocation, read_invocation
 COMMAND = "sys.argv[0] = 'gpufleet'; from gpufleet.cli import main; main()"
 
 
-def start_run() -> None:
+def start_run(prepare: Callable[[], None]) -> None:
     """Replace pyinfra by `gpufleet upgrade` with the same inventory, limit and options; return
-    where that is no such command line.
+    where that is no such command line. `prepare`: what is done right before, as to the terminal.
 
     pyinfra carries a deploy out on all hosts side by side, each step on every host before the next:
     canaries, waves and drains cannot be operations of it.
     """
     words = run_words(read_invocation())
     if words:
+        prepare()
         sys.stdout.flush()
         sys.stderr.flush()
         program = python_code(COMMAND)

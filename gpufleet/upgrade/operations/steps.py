@@ -83,7 +83,7 @@ def take_part(install: Install) -> None:
         "restore": restore,
     }
     if settings.step is None:
-        start_run()
+        start_run(report.end_display)
     if settings.step is None or (settings.step != "look" and not settings.run):
         report.block(host, [findings.NOT_BY_ITSELF()])
         return

@@ -44,11 +44,12 @@ def test_the_process_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.execv", lambda program, words: ran.append(words))
     typed = Invocation(inventory="inv.py", deploys=(DEPLOY,))
     monkeypatch.setattr(alone, "read_invocation", lambda: typed)
-    alone.start_run()
+    alone.start_run(lambda: ran.append(["prepared"]))
+    assert ran.pop(0) == ["prepared"]  # a live display would keep the cursor hidden
     assert ran[0][-3:] == ["upgrade", "start", "inv.py"]
     assert "gpufleet.cli" in ran[0][-4]
 
 
 def test_python_starts_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.execv", lambda program, words: pytest.fail("it was replaced"))
-    alone.start_run()
+    alone.start_run(lambda: pytest.fail("the display was ended"))
