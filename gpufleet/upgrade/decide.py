@@ -59,7 +59,7 @@ class Around:
     that is another; `request`: "pause", "abort" or ""; `away`: nodes that others, or a fault, have
     taken out of service; `alerts`: that fire; `reboots`: nodes that kured is at work on;
     `silent`: why a cluster does not answer; `unreturned`: hosts that could not be returned;
-    `tried`: hosts that the last steps did not bring further: it is the turn of others."""
+    `tried`: hosts that the last steps left where they were: it is the turn of others."""
 
     now: float
     wall: float | None = None

@@ -62,7 +62,7 @@ class Run:
         self.hooks = Hooks()
         self.stopping = threading.Event()
         self.unreturned: dict[str, Finding] = {}  # why a host could not be returned to service
-        self.tried: set[str] = set()  # hosts that the last steps did not bring further
+        self.tried: set[str] = set()  # hosts that the last steps left where they were
         # hosts whose nodes are to be marked as left behind; again where a process did it before
         stuck = [name for name in self.progress.of(State.STUCK) if name in clusters]
         self.unmarked = {name: self.progress.reasons.get(name, "") for name in stuck}
