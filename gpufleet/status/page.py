@@ -18,7 +18,6 @@ from gpufleet.status.text import BAD, summary
 MARK = b'<meta name="generator" content="gpufleet status'  # of pages that may be replaced
 START = 1024  # bytes in which it is
 BARS = 12  # of one chart; the rest is one bar
-WIDEST = 360  # of a bar, in the SVG's units
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Bar:
 
     label: str
     number: int
-    width: float
+    width: float  # in percent of the widest
 
 
 def is_page(content: bytes) -> bool:
@@ -88,6 +87,6 @@ def _bars(found: Iterable[tuple[str, int]]) -> list[Bar]:
         numbers = [*numbers[: BARS - 1], ("others", others)]
     largest = max((number for _, number in numbers), default=1)
     return [
-        Bar(one_line(label), number, round(WIDEST * number / largest, 1))
+        Bar(one_line(label), number, round(100 * number / largest, 1))
         for label, number in numbers
     ]

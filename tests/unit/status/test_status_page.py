@@ -88,8 +88,8 @@ def test_it_has_hosts_findings_flags_and_charts() -> None:
     captions = [data for where, data in page.texts if where == "figcaption"]
     assert captions == ["GPUs by model", "Hosts by driver", "Hosts by distribution",
                         "Hosts by flag"]  # fmt: skip
-    widths = [float(attributes["width"] or 0) for tag, attributes in page.tags if tag == "rect"]
-    assert max(widths) == 360
+    widths = [attributes["width"] for tag, attributes in page.tags if tag == "rect"]
+    assert widths == ["100.0%", "100.0%", "5.0%", "100.0%", "2.4%", "2.4%", "100.0%", "2.4%"]
     assert "A100 SXM4 80GB: 41" in page.within("title")
 
 
