@@ -11,8 +11,9 @@ HISTORIES ?= 100000
 unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 SANDBOX := $(VENV)/.sandbox-ready
+BROWSER := $(VENV)/.browser-ready
 
-.PHONY: help setup setup-product setup-sandbox demo demo-cluster demo-upgrade test test-all test-profile mutants fuzz histories test-unit test-hosts test-slow test-kubernetes lint bench alerts dashboards pictures terminal-pictures docs docs-site image clean
+.PHONY: help setup setup-product setup-sandbox setup-browser demo demo-cluster demo-upgrade test test-all test-profile mutants fuzz histories test-unit test-hosts test-slow test-kubernetes lint bench alerts dashboards pictures terminal-pictures browser-pictures docs docs-site image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -24,11 +25,16 @@ setup-product: $(READY) ## virtual environment with Python packages; needs no ro
 
 setup-sandbox: $(SANDBOX) ## Debian packages for the sandbox, as root or with sudo
 
+setup-browser: $(BROWSER) ## a browser for the tests of pages: 100 MB, on Debian as root or with sudo
+
 $(READY): pyproject.toml sandbox/pyproject.toml constraints.txt scripts/setup.sh
 	@scripts/setup.sh $(VENV)
 
 $(SANDBOX): scripts/debian-packages.txt scripts/setup_sandbox.sh
 	@scripts/setup_sandbox.sh $@
+
+$(BROWSER): scripts/browser-packages.txt scripts/setup_browser.sh $(READY)
+	@scripts/setup_browser.sh $(PY) $@
 
 demo: setup ## a sandbox of real hosts: provisioned, run again, verified
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/demo.sh
@@ -42,7 +48,7 @@ demo-upgrade: setup ## a driver is changed under work on four real nodes; the ca
 test: setup ## what every change must pass, on real components and Kubernetes 1.36
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/test.sh fast
 
-test-all: setup ## every test: all cases, Kubernetes 1.36 and 1.18, real DKMS builds
+test-all: setup setup-browser ## every test: all cases, Kubernetes 1.36 and 1.18, real DKMS builds
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/test.sh all
 
 test-profile: setup ## make test, and where its time went: docs/explanation/testing.md
@@ -87,11 +93,15 @@ pictures: $(READY) ## docs/pictures: the dashboards on generated data, drawn by 
 terminal-pictures: setup ## docs/pictures: what commands print, from runs on sandbox hosts
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m scripts.terminal_pictures
 
+browser-pictures: setup setup-browser docs-site ## docs/pictures: the status page of sandbox hosts and this documentation, in a browser
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m scripts.browser_pictures
+
 docs: $(READY) ## generate docs/reference, the drawing of the rooms and the tables of keys
 	@$(PY) -m scripts.generate_docs
 
 docs-site: $(READY) ## the documentation as a site, in build/site; links are checked, nothing is loaded from elsewhere
-	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet && echo "build/site/index.html"
+	@mkdir -p build && NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict >build/site.log 2>&1 || { cat build/site.log >&2; exit 1; }
+	@echo "build/site/index.html"
 
 image: $(READY) ## container image of the controller; IMAGE=name BASE=image OPTIONS='options of the build'
 	@IMAGE="$(IMAGE)" scripts/image.sh $(PY) $(if $(BASE),--build-arg BASE=$(BASE)) $(OPTIONS)

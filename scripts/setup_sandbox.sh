@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# setup_sandbox.sh STAMP: the Debian packages that the sandbox and its tests need, as root or with
-# sudo; STAMP is touched when they are there. Safe to repeat.
+# setup_sandbox.sh STAMP [LIST]: the Debian packages that the sandbox and its tests need, or those of
+# LIST, as root or with sudo; STAMP is touched when they are there. Safe to repeat.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-stamp=$1
+stamp=$1 list=${2:-scripts/debian-packages.txt}
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     echo "The sandbox needs Debian or Ubuntu: its hosts are made of Debian packages." >&2
     echo "gpufleet itself does not: make setup-product installs it alone." >&2
     exit 1
 fi
-mapfile -t wanted < <(grep -v '^#' scripts/debian-packages.txt)
+mapfile -t wanted < <(grep -v '^#' "$list")
 missing=()
 for package in "${wanted[@]}"; do
     status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || status=absent
@@ -25,7 +25,7 @@ if [ ${#missing[@]} -gt 0 ]; then
     elif sudo -n true 2>/dev/null; then
         as_root="sudo -n"
     else
-        echo "gpufleet's sandbox needs Debian packages that only root can install. Type this once:" >&2
+        echo "Debian packages of $list are missing, and only root can install them. Type this once:" >&2
         echo "  sudo apt-get update && sudo $install" >&2
         exit 1
     fi

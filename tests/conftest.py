@@ -26,6 +26,7 @@ LEVELS = {
     "slow": "4 the distribution's real driver packages, real DKMS build",
     "cluster": "5-6 real control planes",
     "monitoring": "6 the real programs of a monitoring stack",
+    "browser": "7 a real browser",
 }
 
 
