@@ -16,9 +16,11 @@ from PIL import Image
 
 from gpufleet.core.names import folded
 from gpufleet.facts.parse import parse_node_facts
+from gpufleet.node.catalog import load_catalog
 from gpufleet.status.groups import equal
 from gpufleet.status.models import Fleet
 from gpufleet.status.page import as_html
+from gpufleet.status.rows import fleet_of
 from scripts.browser import Browser
 from tests.unit.status.fleets import HOSTILE, NOW, bare, fleet, healthy, seen, silent
 
@@ -52,16 +54,17 @@ def captured() -> Fleet:
 
 
 def hostile() -> Fleet:
-    """Hosts whose names and versions would be elements of the page, or wider than it."""
-    facts = healthy()
+    """Names and versions that would be elements of the page, or wider than it."""
+    facts = replace(healthy(), lock_holder=f"apt{IMAGE}{HOSTILE}")
     kernel = replace(facts.kernel, release=f"5.15{IMAGE}")
-    return fleet(
+    hosts = [
         seen(f"gpu{HOSTILE}", replace(facts, modules={"nvidia": f"580.1{IMAGE}"}, kernel=kernel)),
         seen(f"gpu{IMAGE}", replace(facts, modules={"nvidia": f"580.2{HOSTILE}"})),
         seen(f"gpu-{LONG}", replace(facts, modules={"nvidia": f"580.{LONG}"})),
         silent(f"javascript:alert(2){IMAGE}"),
-        clusters=(f"lab{IMAGE}`{HOSTILE}",),
-    )
+    ]
+    clusters = (f"lab{IMAGE}`{HOSTILE}",)
+    return fleet_of(f"inventories/{HOSTILE}{IMAGE}.py", hosts, clusters, load_catalog(), NOW)
 
 
 def page(folder: Path, found: Fleet) -> str:
@@ -104,9 +107,9 @@ def test_it_opens_offline_asks_for_nothing_and_executes_nothing(
 ) -> None:
     address = page(tmp_path, found)
     assert browser.open(address) is None
-    assert (
-        browser.value("document.querySelector('h1').innerText") == "GPU fleet inventories/prod.py"
-    )
+    heading = browser.value("document.querySelector('h1').innerText")
+    assert heading == f"GPU fleet {found.inventory}"
+    assert browser.value("document.title") == f"gpufleet status: {found.inventory}"
     assert browser.requests() == [address]
     assert browser.complaints() == []
 
