@@ -11,7 +11,8 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -63,27 +64,36 @@ def draw(name: str, title: str, text: str, columns: int) -> None:
     (PICTURES / f"{name}-{columns}.svg").write_text(FONTS.sub("", picture))
 
 
-def main() -> None:
+@contextmanager
+def fleet(wanted: Sequence[str]) -> Iterator[tuple[Sandbox, Path]]:
+    """A sandbox of those hosts, and a folder with `inventories/prod.py` that names them."""
     with TemporaryDirectory() as folder:
         box = Sandbox("pictures")
         try:
-            box.up(list(HOSTS))
+            box.up(list(wanted))
             found = dict(nodes(box.name))
-            inventory = Path(folder, "prod.py")
-            hosts = [(name, found[name]) for name in HOSTS]
+            hosts = [(name, found[name]) for name in wanted]
+            inventory = Path(folder, "inventories/prod.py")
+            inventory.parent.mkdir()
             inventory.write_text(f"gpu_nodes = ({hosts!r}, {group_data()!r})\n")
-            for verb, *options in (
-                ("plan",), ("apply", "--yes"), ("status",), ("doctor", "--limit", HOSTS[0]),
-            ):  # fmt: skip
-                title = " ".join(("gpufleet", verb, "inventories/prod.py", *options))
-                for columns in COLUMNS:
-                    if verb == "apply":
-                        for name in HOSTS:
-                            box.host(name).reset()
-                    text = printed([verb, str(inventory), *options], columns)
-                    draw(verb, title, text.replace(str(inventory), "inventories/prod.py"), columns)
+            yield box, Path(folder)
         finally:
             box.down()
+
+
+def main() -> None:
+    with fleet(HOSTS) as (box, folder):
+        inventory = folder / "inventories/prod.py"
+        for verb, *options in (
+            ("plan",), ("apply", "--yes"), ("status",), ("doctor", "--limit", HOSTS[0]),
+        ):  # fmt: skip
+            title = " ".join(("gpufleet", verb, "inventories/prod.py", *options))
+            for columns in COLUMNS:
+                if verb == "apply":
+                    for name in HOSTS:
+                        box.host(name).reset()
+                text = printed([verb, str(inventory), *options], columns)
+                draw(verb, title, text.replace(str(inventory), "inventories/prod.py"), columns)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
 from gpufleet.core.names import folded
 from gpufleet.facts.parse import parse_node_facts
@@ -25,6 +24,7 @@ from scripts.browser import Browser
 from tests.unit.status.fleets import HOSTILE, NOW, bare, fleet, healthy, seen, silent
 
 pytestmark = pytest.mark.extended
+Image = pytest.importorskip("PIL.Image", reason="Pillow's pinned version needs Python 3.11")
 
 CAPTURES = sorted((Path(__file__).parents[1] / "unit/facts/captures").glob("*.txt"))
 IMAGE = '"><img src=x onerror=alert(1)>'
@@ -80,7 +80,7 @@ def browser() -> Iterator[Browser]:
         yield one
 
 
-def test_the_browser_has_no_network_and_tells_what_a_page_does(
+def test_the_browser_has_no_network_and_reports_what_a_page_does(
     browser: Browser, tmp_path: Path
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -96,9 +96,9 @@ def test_the_browser_has_no_network_and_tells_what_a_page_does(
         with pytest.raises(BlockingIOError):
             server.accept()
     assert browser.requests()[-1] == f"{elsewhere}x.png"
-    told = "\n".join(browser.complaints())
+    reported = "\n".join(browser.complaints())
     for word in ("'seen'", "dialog: shown", "exception: Uncaught", "ERR_INTERNET_DISCONNECTED"):
-        assert word in told
+        assert word in reported
 
 
 @pytest.mark.parametrize("found", [captured(), hostile(), fleet()], ids=["many", "hostile", "none"])

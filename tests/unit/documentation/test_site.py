@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 from documents import ROOT, documents
 
+from scripts.site_hooks import page_of, target_of
+
 OUTSIDE = re.compile(r"<(?:link|script|img|iframe|source)\b[^>]*(?:href|src)=\"?https?:", re.I)
 STYLE = re.compile(r"@import\s|url\(\s*[\"']?https?:")
+PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
 PAGES = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md"}
 
 
@@ -63,6 +66,20 @@ def test_files_of_the_repository_are_beside_the_pages(site: Path) -> None:
     copied = (site / "files" / example).read_text()
     assert copied == (ROOT / example).read_text()
     assert f"../files/{example}" in (site / "how-to/gpu-cluster.html").read_text()
+
+
+def test_every_picture_is_a_file_of_the_site_and_has_a_text_beside_it() -> None:
+    found = [
+        (source, text, target_of(source, target))
+        for source, markdown in documents().items()
+        for text, target in PICTURE.findall(markdown)
+    ]
+    assert len(found) > 5
+    for source, text, path in found:
+        assert text, f"{source}: {path}"
+        assert path is not None
+        assert (ROOT / path).is_file(), f"{source}: {path}"
+        assert page_of(path) == path.removeprefix("docs/"), f"{source}: {path}"
 
 
 def test_loading_from_elsewhere_is_seen() -> None:

@@ -1,0 +1,63 @@
+"""docs/pictures/status-page.png and docs-start.png: pages as a browser shows them.
+
+Run by `make browser-pictures`; takes the hosts of a sandbox of its own and removes them.
+"""
+
+from __future__ import annotations
+
+import io
+import subprocess
+from pathlib import Path
+
+from PIL import Image
+
+from scripts.browser import SERVED, Browser
+from scripts.terminal_pictures import GPUFLEET, PICTURES, ROOT, fleet
+
+PROVISIONED = ("ubuntu2204", "debian12", "el7", "nvswitch")
+BARE = ("ubuntu2404", "nogpu")
+SITE = ROOT / "build/site"
+COLORS = 128  # of a picture
+LARGEST = 200_000  # bytes
+
+
+def save(name: str, picture: bytes) -> None:
+    """Write a small PNG; SystemExit where it is not small."""
+    file = PICTURES / f"{name}.png"
+    Image.open(io.BytesIO(picture)).convert("RGB").quantize(COLORS).save(file, optimize=True)
+    size = file.stat().st_size
+    print(f"{file.relative_to(ROOT)}: {size} bytes")
+    if size > LARGEST:
+        raise SystemExit(f"{file} has more than {LARGEST} bytes: make the window smaller.")
+
+
+def status_page(address: str) -> None:
+    """A picture of the page of `gpufleet status --html`, as far as it goes."""
+    with Browser(1200) as browser:
+        browser.open(address)
+        save("status-page", browser.picture(whole=True))
+
+
+def start_page() -> None:
+    """A picture of the documentation's first page, served as on a web server."""
+    with Browser(1280, 800, site=SITE) as browser:
+        browser.open(f"http://{SERVED}/index.html")
+        browser.until("document.querySelector('input.md-search__input')?.offsetWidth > 0")
+        save("docs-start", browser.picture())
+
+
+def gpufleet(folder: Path, *words: str) -> None:
+    subprocess.run([GPUFLEET, *words], cwd=folder, stdin=subprocess.DEVNULL, check=True)
+
+
+def main() -> None:
+    start_page()
+    with fleet((*PROVISIONED, *BARE)) as (_, folder):
+        limits = [word for name in PROVISIONED for word in ("--limit", name)]
+        gpufleet(folder, "apply", "inventories/prod.py", "--yes", *limits)
+        gpufleet(folder, "status", "inventories/prod.py", "--html", "fleet.html")
+        status_page((folder / "fleet.html").as_uri())
+
+
+if __name__ == "__main__":
+    main()
