@@ -13,7 +13,16 @@ from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import cluster, converged, creation, first, real_driver, upgrade, upgrade_hosts
+from benchmarks import (
+    cluster,
+    converged,
+    creation,
+    first,
+    many,
+    real_driver,
+    upgrade,
+    upgrade_hosts,
+)
 from benchmarks.ansible_runs import Ansible
 from benchmarks.budget import verdicts
 from benchmarks.fleet import Fleet
@@ -55,7 +64,7 @@ def _measure(options: argparse.Namespace, fleet: Fleet, words: Sequence[str]) ->
     if ansible:
         fleet.progress("installing ansible-core")
         ansible.install()
-    firsts, rows = [], []
+    firsts, rows, hosts = [], [], []
     if not (options.no_first or options.no_real_driver):
         real = real_driver.measure(f"{options.name}-real", fleet.work, fleet.progress)
         firsts += [real] if real else []
@@ -67,6 +76,9 @@ def _measure(options: argparse.Namespace, fleet: Fleet, words: Sequence[str]) ->
         else:
             programs.provision()
         rows.append(converged.measure(hosts, programs, ansible, fleet.progress))
+    names = []
+    if options.names:
+        names = many.measure(options.name, hosts, programs, fleet.progress, options.names)
     clusters = []
     if not options.no_cluster:
         clusters.append(cluster.measure(f"{options.name}-cluster", fleet.work, fleet.progress))
@@ -81,7 +93,7 @@ def _measure(options: argparse.Namespace, fleet: Fleet, words: Sequence[str]) ->
     owns = []
     if not options.no_upgrade_host:
         owns.append(upgrade_hosts.measure(f"{options.name}-own", fleet.work, fleet.progress))
-    judged = verdicts(rows, firsts, clusters, creations, upgrades, owns)
+    judged = verdicts(rows, firsts, clusters, creations, upgrades, owns, names)
     about = Circumstances(
         command=shlex.join(["python", "-m", "benchmarks", *words]),
         date=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
@@ -89,7 +101,7 @@ def _measure(options: argparse.Namespace, fleet: Fleet, words: Sequence[str]) ->
         versions=_versions(ansible),
         load=(load, os.getloadavg()[0]),
     )
-    text = page(about, rows, firsts, judged, clusters, creations, upgrades, owns)
+    text = page(about, rows, firsts, judged, clusters, creations, upgrades, owns, names)
     print(text)
     options.page.parent.mkdir(parents=True, exist_ok=True)
     options.page.write_text(text)
@@ -110,6 +122,10 @@ def _versions(ansible: Ansible | None) -> str:
 def _options(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--hosts", type=int, nargs="*", default=[1, 10, 40], metavar="N")
+    parser.add_argument(
+        "--names", type=int, default=many.NAMES, metavar="N",
+        help="names for the most hosts, which gpufleet status reads; 0: without",
+    )  # fmt: skip
     parser.add_argument("--name", default="bench", help="the sandbox to use")
     parser.add_argument("--keep", action="store_true", help="leave the sandbox up")
     parser.add_argument("--no-ansible", action="store_true", help="without Ansible's minutes")

@@ -8,6 +8,7 @@ from benchmarks.cluster import ConvergedCluster
 from benchmarks.converged import Converged
 from benchmarks.creation import Creation
 from benchmarks.first import First
+from benchmarks.many import Many
 from benchmarks.stats import Verdict, at_least, at_most, growth
 from benchmarks.upgrade import Drained
 from benchmarks.upgrade_hosts import Own
@@ -44,6 +45,7 @@ def verdicts(
     creations: Sequence[Creation] = (),
     upgrades: Sequence[Drained] = (),
     owns: Sequence[Own] = (),
+    many: Sequence[Many] = (),
 ) -> list[Verdict]:
     """Every line of the budget that these measurements can say something about."""
     lines = [_commands(row) for row in converged]
@@ -59,7 +61,8 @@ def verdicts(
     lines += [_cluster(row) for row in clusters]
     lines += [verdict for row in creations for verdict in _creation(row)]
     lines += [verdict for row in upgrades for verdict in _upgrade(row)]
-    return lines + [_own_part(row) for row in owns]
+    lines += [_own_part(row) for row in owns]
+    return lines + [_many(row) for row in many]
 
 
 def _commands(row: Converged) -> Verdict:
@@ -76,6 +79,12 @@ def _floor(row: Converged) -> Verdict:
 
 def _status(row: Converged) -> Verdict:
     budget = f"gpufleet status, {row.hosts} hosts, within {STATUS_TIMES:.0f}x the floor"
+    limit = STATUS_TIMES * row.floor.middle
+    return at_most(budget, row.status.middle, limit, "s", f"Profile it: {PROFILE}.")
+
+
+def _many(row: Many) -> Verdict:
+    budget = f"gpufleet status, {row.names} names, within {STATUS_TIMES:.0f}x the floor"
     limit = STATUS_TIMES * row.floor.middle
     return at_most(budget, row.status.middle, limit, "s", f"Profile it: {PROFILE}.")
 

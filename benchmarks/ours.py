@@ -49,9 +49,9 @@ class Programs:
         """gpu_node on hosts some of which are bare."""
         timed(self.words, log=self.work / "provision.log", env=self.env)
 
-    def status(self) -> Run:
+    def status(self, inventory: str | Path = "inventories/sandbox.py") -> Run:
         """`gpufleet status --drift`: RunFailed where a host is not as it should be."""
-        words: list[str | Path] = [GPUFLEET, "status", "inventories/sandbox.py", "--drift"]
+        words: list[str | Path] = [GPUFLEET, "status", inventory, "--drift"]
         return timed(words, log=self.work / "status.log", env=self.env)
 
     def start(self) -> Run:

@@ -9,6 +9,7 @@ from benchmarks.cluster import ConvergedCluster
 from benchmarks.converged import Converged
 from benchmarks.creation import Creation
 from benchmarks.first import First
+from benchmarks.many import Many
 from benchmarks.stats import Summary, Verdict, digits, growth
 from benchmarks.upgrade import Drained
 from benchmarks.upgrade_hosts import Own
@@ -40,6 +41,7 @@ def page(
     creations: Sequence[Creation] = (),
     upgrades: Sequence[Drained] = (),
     owns: Sequence[Own] = (),
+    many: Sequence[Many] = (),
 ) -> str:
     """docs/explanation/benchmarks.md, whole."""
     parts = [
@@ -58,6 +60,9 @@ def page(
             table(_RATIO_HEAD, [_ratios(row) for row in converged]),
             _memory(converged),
         ]
+    if many:
+        names = [_many(row) for row in many]
+        parts += ["## gpufleet status with many names", MANY, table(_MANY_HEAD, names)]
     if first:
         parts += ["## First installation", table(_FIRST_HEAD, [_first(row) for row in first])]
         parts += [text for row in first for text in _operations(row)]
@@ -115,6 +120,13 @@ CREATION = """\
 driver, toolkit, Kubernetes, device plugin, checks. The script (`benchmarks/creation.py`) types
 what changes the hosts and nothing else: apt's commands by its own log, the files that gpufleet
 wrote, the same reboot, kubeadm, flannel, helm."""
+MANY = """\
+`gpufleet status INVENTORY --drift` and the floor with several names for each host: every name is a
+connection and a command of its own. Seconds of wall time, minimum / median / maximum."""
+_MANY_HEAD = (
+    "names", "hosts", "gpufleet status", "floor", "ratio", "CPU s: status", "CPU s: floor",
+    "memory, MiB",
+)  # fmt: skip
 OWN = """\
 `gpufleet upgrade start inventories/sandbox.py --to VERSION` on one host without work, to a version
 and back: plan, prepare, drain, change, checks, return. Our own part is what is left without the
@@ -153,6 +165,14 @@ def _ratios(row: Converged) -> list[str]:
     return [
         str(row.hosts), digits(ours / floor), digits((ours - row.start.middle) / floor), faster,
         digits(row.ours_cpu.middle), digits(row.floor_cpu.middle), digits(row.memory),
+    ]  # fmt: skip
+
+
+def _many(row: Many) -> list[str]:
+    return [
+        str(row.names), str(row.hosts), _counted(row.status), _counted(row.floor),
+        digits(row.status.middle / row.floor.middle), digits(row.status_cpu.middle),
+        digits(row.floor_cpu.middle), digits(row.memory),
     ]  # fmt: skip
 
 

@@ -13,7 +13,8 @@ from benchmarks.cluster import ConvergedCluster
 from benchmarks.converged import Converged
 from benchmarks.creation import Creation
 from benchmarks.first import First, sources
-from benchmarks.ours import AFTER, BEFORE, by_operation, require
+from benchmarks.many import Many, measure, named
+from benchmarks.ours import AFTER, BEFORE, Programs, by_operation, require
 from benchmarks.report import Circumstances, page
 from benchmarks.simulated import sizes_of
 from benchmarks.stats import Summary
@@ -59,6 +60,31 @@ def test_a_status_of_the_fleet_may_take_three_times_the_floor() -> None:
     assert missed(replace(ROW, status=seconds(6.01))) == [
         "gpufleet status, 40 hosts, within 3x the floor"
     ]
+
+
+MANY = Many(500, 40, seconds(24.0), seconds(8.0), seconds(9.0), seconds(6.0), 190.0)
+
+
+def test_a_status_of_many_names_may_take_three_times_the_floor() -> None:
+    (kept,) = verdicts([], [], many=[MANY])
+    assert (kept.budget, kept.kept) == ("gpufleet status, 500 names, within 3x the floor", True)
+    (missed,) = verdicts([], [], many=[replace(MANY, status=seconds(24.1))])
+    assert not missed.kept
+    about = Circumstances("make bench", "2026-11-21", "2 cores", "Python 3", (0.1, 2.0))
+    text = page(about, [], [], [kept], many=[MANY])
+    assert "| 500 | 40 | 24.0 (1 run) | 8.00 (1 run) | 3.00 | 9.00 | 6.00 | 190 |" in text
+
+
+def test_too_few_hosts_are_not_asked_by_too_many_names(tmp_path: Path) -> None:
+    lines: list[str] = []
+    assert measure("none", [], Programs({}, tmp_path), lines.append, 101) == []
+    assert lines == ["101 names need 2 hosts, not 0: left out"]
+
+
+def test_names_go_round_the_hosts() -> None:
+    found = named([("a", {"ssh_hostname": "1"}), ("b", {"ssh_hostname": "2"})], 5)
+    assert len({name for name, _ in found}) == 5
+    assert [data["ssh_hostname"] for _, data in found] == ["1", "2", "1", "2", "1"]
 
 
 def test_wall_time_and_memory_have_a_budget_at_40_hosts_only() -> None:
