@@ -23,10 +23,11 @@ PICTURES = """[...document.images].map(each => [each.getAttribute('src'), each.n
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     words = [Path(sys.executable).with_name("mkdocs"), "build", "--strict", "--site-dir", folder]
-    subprocess.run(
-        words, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, check=True,
-        capture_output=True,
+    done = subprocess.run(
+        words, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, capture_output=True,
+        text=True, check=False,
     )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
 
