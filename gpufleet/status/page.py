@@ -87,6 +87,5 @@ def _bars(found: Iterable[tuple[str, int]]) -> list[Bar]:
         numbers = [*numbers[: BARS - 1], ("others", others)]
     largest = max((number for _, number in numbers), default=1)
     return [
-        Bar(one_line(label), number, round(100 * number / largest, 1))
-        for label, number in numbers
+        Bar(one_line(label), number, round(100 * number / largest, 1)) for label, number in numbers
     ]

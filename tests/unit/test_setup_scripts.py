@@ -7,6 +7,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 BASH = shutil.which("bash") or "/bin/bash"
 
@@ -42,3 +44,19 @@ def test_make_targets_of_the_product_leave_the_sandbox_alone() -> None:
     )  # fmt: skip
     assert "scripts/setup.sh" in done.stdout
     assert "setup_sandbox" not in done.stdout
+
+
+@pytest.mark.parametrize(("target", "needed"), [("test", False), ("test-all", True)])
+def test_only_all_tests_need_a_browser(target: str, needed: bool) -> None:
+    done = subprocess.run(
+        ["make", "--dry-run", "--always-make", target], cwd=ROOT,
+        env=os.environ | {"MAKEFLAGS": ""}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert ("setup_browser" in done.stdout) == needed
+
+
+def test_a_browser_that_is_there_is_not_installed(tmp_path: Path) -> None:
+    stamp = tmp_path / "stamp"
+    there = shutil.which("true") or "/bin/true"
+    subprocess.run([BASH, ROOT / "scripts/setup_browser.sh", there, stamp], check=True)
+    assert stamp.exists()
