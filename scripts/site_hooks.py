@@ -19,6 +19,8 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s]+)(\))")
 DRAWING = re.compile(r"```mermaid\n(.*?)```", re.DOTALL)
+ROW = re.compile(r"^\|.*$", re.MULTILINE)
+CODE = re.compile(r"`[^`]*`")
 ARROW = re.compile(r"^ *(\w+) --> (\w+)$", re.MULTILINE)
 FILES = "files"  # folder of the site with copies of files
 PAGES = {  # file of the repository -> page of the site
@@ -110,7 +112,7 @@ def page_of(path: str) -> str | None:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Lead links to where their targets are on the site; draw nothing that needs a script."""
+    """Lead links to their targets on the site, show | as such, draw nothing by a script."""
     uri = page.file.src_uri
     source = SOURCES.get(uri, f"docs/{uri}")
     if uri in WIDE:
@@ -128,7 +130,12 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
             f"{match[1]}{os.path.relpath(place, os.path.dirname(uri) or '.')}{fragment}{match[3]}"
         )
 
-    return DRAWING.sub(_table, LINK.sub(relinked, markdown))
+    return DRAWING.sub(_table, ROW.sub(_unescaped, LINK.sub(relinked, markdown)))
+
+
+def _unescaped(row: re.Match[str]) -> str:
+    """A row of a table: GitHub needs a backslash before | in code, and here it would be shown."""
+    return CODE.sub(lambda code: code[0].replace(r"\|", "|"), row[0])
 
 
 def _table(drawing: re.Match[str]) -> str:

@@ -45,6 +45,17 @@ def test_a_served_site_needs_nothing_else_and_finds_words(site: Path, dark: bool
         assert browser.complaints() == []
 
 
+def test_a_table_shows_commands_as_they_are_typed(site: Path) -> None:
+    with Browser(site=site) as browser:
+        browser.open(f"http://{SERVED}/how-to/status.html")
+        codes = browser.value("[...document.querySelectorAll('td code')].map(c => c.innerText)")
+        assert "--group-by model|driver|os|kernel" in codes
+        heights = """[...document.querySelectorAll('td:first-child code')].filter(
+            code => !/[ |-]/.test(code.innerText) && code.getClientRects().length > 1)
+            .map(code => code.innerText)"""
+        assert browser.value(heights) == [], "a word is broken"
+
+
 @pytest.mark.parametrize("page", ["index", "readme", "how-to/status", "how-to/output"])
 @pytest.mark.parametrize("width", [360, 1280])
 def test_pages_and_their_pictures_fit_the_screen(site: Path, page: str, width: int) -> None:
