@@ -68,7 +68,7 @@ class Browser:
         found = program()
         if found is None:
             raise BrowserFailed(f"none of {', '.join(PROGRAMS)} is installed: make setup-browser")
-        self._home = TemporaryDirectory(prefix="browser-")
+        self._home = TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True)
         commands, self._to = os.pipe()
         self._from, answers = os.pipe()
         profile = f"--user-data-dir={self._home.name}"
