@@ -93,8 +93,10 @@ pictures: $(READY) ## docs/pictures: the dashboards on generated data, drawn by 
 terminal-pictures: setup ## docs/pictures: what commands print, from runs on sandbox hosts
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m scripts.terminal_pictures
 
-browser-pictures: setup setup-browser docs-site ## docs/pictures: the status page of sandbox hosts and this documentation, in a browser
-	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m scripts.browser_pictures
+browser-pictures: setup setup-browser ## docs/pictures: the status page of sandbox hosts and this documentation, in a browser
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m scripts.browser_pictures status-page
+	@$(MAKE) --silent docs-site
+	@$(PY) -m scripts.browser_pictures docs-start
 
 docs: $(READY) ## generate docs/reference, the drawing of the rooms and the tables of keys
 	@$(PY) -m scripts.generate_docs

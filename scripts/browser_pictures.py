@@ -1,12 +1,14 @@
 """docs/pictures/status-page.png and docs-start.png: pages as a browser shows them.
 
-Run by `make browser-pictures`; takes the hosts of a sandbox of its own and removes them.
+`make browser-pictures` runs it for each; the first takes hosts of a sandbox of its own
+and removes them.
 """
 
 from __future__ import annotations
 
 import io
 import subprocess
+import sys
 from pathlib import Path
 
 from PIL import Image
@@ -31,15 +33,19 @@ def save(name: str, picture: bytes) -> None:
         raise SystemExit(f"{file} has more than {LARGEST} bytes: make the window smaller.")
 
 
-def status_page(address: str) -> None:
-    """A picture of the page of `gpufleet status --html`, as far as it goes."""
-    with Browser(1200) as browser:
-        browser.open(address)
-        save("status-page", browser.picture(whole=True))
+def status_page() -> None:
+    """The whole page of `gpufleet status --html` of some hosts, most of them provisioned."""
+    with fleet((*PROVISIONED, *BARE)) as (_, folder):
+        limits = [word for name in PROVISIONED for word in ("--limit", name)]
+        gpufleet(folder, "apply", "inventories/prod.py", "--yes", *limits)
+        gpufleet(folder, "status", "inventories/prod.py", "--html", "fleet.html")
+        with Browser(1200) as browser:
+            browser.open((folder / "fleet.html").as_uri())
+            save("status-page", browser.picture(whole=True))
 
 
 def start_page() -> None:
-    """A picture of the documentation's first page, served as on a web server."""
+    """The documentation's first page, as it is served."""
     with Browser(1280, 800, site=SITE) as browser:
         browser.open(f"http://{SERVED}/index.html")
         browser.until("document.querySelector('input.md-search__input')?.offsetWidth > 0")
@@ -50,14 +56,5 @@ def gpufleet(folder: Path, *words: str) -> None:
     subprocess.run([GPUFLEET, *words], cwd=folder, stdin=subprocess.DEVNULL, check=True)
 
 
-def main() -> None:
-    start_page()
-    with fleet((*PROVISIONED, *BARE)) as (_, folder):
-        limits = [word for name in PROVISIONED for word in ("--limit", name)]
-        gpufleet(folder, "apply", "inventories/prod.py", "--yes", *limits)
-        gpufleet(folder, "status", "inventories/prod.py", "--html", "fleet.html")
-        status_page((folder / "fleet.html").as_uri())
-
-
 if __name__ == "__main__":
-    main()
+    {"status-page": status_page, "docs-start": start_page}[sys.argv[1]]()
