@@ -23,8 +23,11 @@ COLORS = 128  # of a picture
 LARGEST = 200_000  # bytes
 
 
-def save(name: str, picture: bytes) -> None:
-    """Write a small PNG; SystemExit where it is not small."""
+def save(name: str, browser: Browser, *, whole: bool = False) -> None:
+    """Write a small PNG of a page; SystemExit where it is not small, or the page has an error."""
+    if found := browser.complaints():
+        raise SystemExit(f"The browser reports errors of the page: {found}")
+    picture = browser.picture(whole=whole)
     file = PICTURES / f"{name}.png"
     Image.open(io.BytesIO(picture)).convert("RGB").quantize(COLORS).save(file, optimize=True)
     size = file.stat().st_size
@@ -41,7 +44,7 @@ def status_page() -> None:
         gpufleet(folder, "status", "inventories/prod.py", "--html", "fleet.html")
         with Browser(1200) as browser:
             browser.open((folder / "fleet.html").as_uri())
-            save("status-page", browser.picture(whole=True))
+            save("status-page", browser, whole=True)
 
 
 def start_page() -> None:
@@ -49,7 +52,7 @@ def start_page() -> None:
     with Browser(1280, 800, site=SITE) as browser:
         browser.open(f"http://{SERVED}/index.html")
         browser.until("document.querySelector('input.md-search__input')?.offsetWidth > 0")
-        save("docs-start", browser.picture())
+        save("docs-start", browser)
 
 
 def gpufleet(folder: Path, *words: str) -> None:
