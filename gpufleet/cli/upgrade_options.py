@@ -11,11 +11,57 @@ from typing import Any
 import click
 
 from gpufleet.core.python import python_code
+from gpufleet.core.settings import RoleSettings
+from gpufleet.core.visible import one_line
+from gpufleet.gpu_stack.settings import ROLES
 from gpufleet.run.invocation import Invocation, parse
+from gpufleet.upgrade.settings import UpgradeSettings
 
 INVENTORY, DEPLOY = "inventory", "deploy.py"  # stand for those of a step
 # In a process of its own: pyinfra's parser makes gevent replace parts of the standard library.
 MAIN = "from gpufleet.cli.upgrade_options import print_parsed; print_parsed()"
+# How hosts are reached and operations are run. All others are refused, those of later versions of
+# pyinfra too: one that ends a step early, or gives it other hosts or data, makes it another one.
+ALLOWED = frozenset(
+    (
+        *("--ssh-user", "--ssh-port", "--ssh-key", "--ssh-key-password", "--ssh-password"),
+        *("--sudo", "--sudo-user", "--use-sudo-password", "--use-sudo-login", "--su-user"),
+        *("--dzdo", "--dzdo-user", "--shell-executable"),
+        *("--parallel", "--no-wait", "--serial", "--retry", "--retry-delay"),
+        *("-v", "--debug", "--debug-all", "--diff", "--yes"),
+        *("--config", "--data"),
+    )
+)
+PLAN = "A step with {} changes nothing: use --plan."
+LIMIT = "A run chooses the hosts of each step: use --limit of gpufleet, before `--`."
+ASKS = "A step cannot ask, because steps run side by side: set {} in the inventory."
+REFUSED = {
+    "--dry": PLAN.format("--dry"),
+    "--debug-facts": PLAN.format("--debug-facts"),
+    "--debug-operations": PLAN.format("--debug-operations"),
+    "--limit": LIMIT,
+    "--exclude": LIMIT,
+    "--group-data": "Put the group data into group_data/ beside the inventory: a run decides by "
+    "the data of its hosts, and --group-data reaches single steps.",
+    "--fail-percent": "--fail-percent ends a step before all of its hosts are done: "
+    "upgrade_max_failed says how many hosts of a run may fail.",
+    "--chdir": "Start gpufleet in that folder instead of --chdir.",
+    "--json": "The output of a step is in a file: use `gpufleet upgrade status --json`.",
+    "--same-sudo-password": ASKS.format("_sudo_password"),
+    "--ssh-password-prompt": ASKS.format("ssh_password"),
+}
+MODELS: tuple[type[RoleSettings], ...] = (*ROLES, UpgradeSettings)
+OURS = tuple(sorted({model.prefix for model in MODELS}))  # how keys begin
+ADDRESS = "ssh_hostname"  # by which a host is found in its cluster
+# Arguments of all operations that data may have: how root's rights are had. Others decide what is
+# carried out, as _ignore_errors and _run_once.
+RIGHTS = frozenset(
+    (
+        *("_sudo", "_sudo_user", "_use_sudo_login", "_sudo_password", "_preserve_sudo_env"),
+        *("_su_user", "_use_su_login", "_preserve_su_env", "_su_shell", "_su_password"),
+        *("_doas", "_doas_user", "_dzdo", "_dzdo_user", "_shell_executable", "_temp_dir"),
+    )
+)
 
 
 def check_options(options: Sequence[str]) -> None:
@@ -26,20 +72,32 @@ def check_options(options: Sequence[str]) -> None:
 
 def why_refused(asked: Invocation) -> str:
     """Why a run cannot have these options; "" if it can."""
-    if asked.dry:
-        return "A step with --dry changes nothing: use --plan."
-    if asked.limit or asked.exclude:
-        return "A run chooses the hosts of each step: use --limit of gpufleet, before `--`."
+    for option in asked.given:
+        if option not in ALLOWED:
+            return REFUSED.get(option, f"{option} is not possible with the steps of a run.")
     if (asked.inventory, asked.operations) != (INVENTORY, (DEPLOY,)):
         return "Options of pyinfra alone follow `--`, each with its value; no inventory, no deploy."
-    if any(word.strip().startswith("upgrade_") for word in asked.data):
-        return "Set upgrade_* keys in the inventory: --data reaches single steps."
+    keys = (word.partition("=")[0].strip() for word in asked.data)
+    return next(filter(None, map(_why_not_data, keys)), "")
+
+
+def _why_not_data(key: str) -> str:
+    """Why a key cannot be set by --data; "" if it can."""
+    shown = one_line(key)
+    if key.startswith(OURS) or key == ADDRESS:
+        return (
+            f"Set {shown} in the inventory: a run decides by the data of its hosts, and --data "
+            "reaches single steps."
+        )
+    if key.startswith("_") and key not in RIGHTS:
+        return f"{shown} decides which operations of a step are carried out: leave it out."
     return ""
 
 
 def print_parsed() -> None:
     """Parse the command line on standard input."""
-    print(json.dumps(asdict(parse(json.loads(input())))))
+    asked = parse(json.loads(input()))
+    print("\n" + json.dumps(asdict(asked)))  # below what --support prints
 
 
 def _parsed(options: Sequence[str]) -> Invocation:
@@ -49,6 +107,6 @@ def _parsed(options: Sequence[str]) -> Invocation:
     )
     if done.returncode:
         raise click.UsageError("pyinfra cannot parse the options that follow `--`.")
-    found = json.loads(done.stdout)
+    found = json.loads(done.stdout.splitlines()[-1])
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in found.items()}
     return Invocation(**values)

@@ -107,11 +107,13 @@ class Run:
         status: ExitStatus,
         *,
         dry: bool = False,
+        completed: bool = False,
         names: Sequence[str] = (),
     ) -> None:
         """Show and write the report of a run that ends with `status`, or was interrupted.
 
-        `names`: of hosts that the deploy is not for, where there are no others.
+        `completed`: pyinfra carried out all operations; `names`: of hosts that the deploy is not
+        for, where there are no others.
 
         pyinfra has set its exit status by now: where it is not specific enough, exit here.
         """
@@ -121,7 +123,7 @@ class Run:
         elif names:
             asked = " ".join(self.invocation.deploys) or "The deploy"
             say(findings.WRONG_DEPLOY(deploys=asked, hosts=", ".join(names)))
-        written = self._write(hosts, status, dry=dry)
+        written = self._write(hosts, status, dry=dry, completed=completed)
         if hosts and not names and status is not ExitStatus.NOTHING:
             written = self._shown(hosts, dry=dry) and written
         unspecific = status in (ExitStatus.NOTHING, ExitStatus.USAGE) or self.interrupted
@@ -145,11 +147,14 @@ class Run:
             selection=asked.selection or "The inventory itself", inventory=asked.inventory
         )
 
-    def _write(self, hosts: list[HostReport], status: ExitStatus, *, dry: bool) -> bool:
+    def _write(
+        self, hosts: list[HostReport], status: ExitStatus, *, dry: bool, completed: bool
+    ) -> bool:
         """Whether the reports were written that were requested."""
         asked = self.invocation
         now = datetime.now(timezone.utc)
-        facts = RunFacts(asked.inventory, asked.deploys, self.started, now, dry, status)
+        words = (asked.inventory, asked.deploys)
+        facts = RunFacts(*words, self.started, now, dry, status, completed)
         lost = False
         for file, rendered in self.files:
             try:

@@ -102,6 +102,7 @@ class RunFacts:
     finished: datetime
     dry: bool
     exit_status: int
+    completed: bool = False  # pyinfra's command carried out the operations of every host
 
 
 def as_json(hosts: Iterable[HostReport], run: RunFacts) -> str:
@@ -115,6 +116,7 @@ def as_json(hosts: Iterable[HostReport], run: RunFacts) -> str:
         "finished": _utc(run.finished),
         "dry": run.dry,
         "exit_status": run.exit_status,
+        "completed": run.completed,
     }
     return json.dumps(head | {"hosts": {host.name: host.as_dict() for host in hosts}}, indent=2) + (
         "\n"

@@ -9,6 +9,7 @@ from typing import ClassVar
 from gevent import getcurrent
 from pyinfra.api import BaseStateCallback, Host, State
 from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.state import StateStage
 
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
@@ -144,6 +145,12 @@ class RunReport(BaseStateCallback):
         examined = all(self.host(host.name).examined for host in taking_part)
         return not self.state.is_executing and went_well and examined
 
+    @property
+    def completed(self) -> bool:
+        """Whether pyinfra's command carried out the operations of all hosts: it passes this stage
+        neither in a preview nor where it ends early, whatever ended it."""
+        return not self.dry and self.state.current_stage is StateStage.Disconnect
+
     def gather(self) -> list[HostReport]:
         """Every host of the run, with the results of its operations and its status."""
         dry = self.dry
@@ -241,7 +248,7 @@ class RunReport(BaseStateCallback):
             hosts = self.gather()
             failed = any(host.status in BAD for host in hosts)
             status = ExitStatus.FAILED if failed else ExitStatus.CONVERGED
-            self.run.finish(hosts, status, dry=self.dry)
+            self.run.finish(hosts, status, dry=self.dry, completed=self.completed)
 
     def _selects_none(self) -> bool:
         limit = self.state.limit_hosts

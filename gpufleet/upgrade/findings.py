@@ -252,3 +252,12 @@ UNMARKED = blocker(
     "are cordoned and have no mark with the reason.",
     "Run `gpufleet upgrade resume {run}` once the cluster answers: it marks them and ends the run.",
 )
+
+STEP_NOT_DONE = blocker(
+    "GF270",
+    "Step was not carried out",
+    "The process of the step {step!r} ended with status {status} before the step was carried out "
+    "on all of its hosts: {log}.",
+    "Read that file: an own deploys/upgrade_driver.py or config.py may end the run of pyinfra "
+    "early. Correct it, then run `gpufleet upgrade` again.",
+)

@@ -14,6 +14,7 @@ from pyinfra.api import Config, Inventory, State
 from pyinfra.api.connect import connect_all
 from pyinfra.api.deploy import add_deploy
 from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.state import StateStage
 
 from gpufleet.facts.files import PROVENANCE
 from gpufleet.host.boundary import one_host
@@ -101,3 +102,15 @@ def test_a_removal_without_a_record_has_every_key() -> None:
     assert "GF560" in [finding["code"] for finding in found["findings"]]
     assert [found[role] for role in ("driver", "toolkit", "exporter")] == [UNREAD] * 3
     assert found["plan"]["steps"] == []
+
+
+def test_a_run_is_completed_once_pyinfra_has_run_everything() -> None:
+    """Also where a host was not examined, so that the run is no preview: its stage decides."""
+    state = State(Inventory((["@fake/host"], {}), {}), Config())
+    report = RunReport(state)
+    assert not report.dry
+    completed = []
+    for stage in StateStage:
+        state.current_stage = stage
+        completed += [stage] if report.completed else []
+    assert completed == [StateStage.Disconnect]

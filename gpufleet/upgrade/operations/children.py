@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gpufleet.core.findings import Finding
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.driver.findings.host import GPU_BUSY, KUBERNETES_GPU_PODS
@@ -87,8 +88,14 @@ class Children:
             raise Stopped(
                 findings.STEP_LOST(step=step, status=status, output=shown or "nothing", log=log)
             )
-        found = json.loads(report.read_text("utf-8"))["hosts"]
-        return {name: _result(found.get(name)) for name in hosts}
+        found = json.loads(report.read_text("utf-8"))
+        parts = {name: found["hosts"].get(name) for name in hosts}
+        whole = _carried_out(found, status)
+        undone = findings.STEP_NOT_DONE(step=step, status=status, log=log)
+        return {
+            name: _result(part, None if (_view(part) if step == "look" else whole) else undone)
+            for name, part in parts.items()
+        }
 
     def _run(self, words: Sequence[str], log: Path, report: Path) -> int:
         environment = {**os.environ, "GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}
@@ -112,11 +119,27 @@ class Children:
                 child.terminate()
 
 
-def _result(part: Mapping[str, Any] | None) -> Result:
+def _carried_out(report: Mapping[str, Any], status: int) -> bool:
+    """Whether a step was carried out to its end: by its report, and by the exit status. Without
+    that "converged" says that nothing was found to do, and not that it was done."""
+    done = report["completed"] and not report["dry"]
+    return bool(done) and status == report["exit_status"]
+
+
+def _view(part: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """What the step `look` reported of a host."""
+    view: Mapping[str, Any] = ((part or {}).get("plan") or {}).get("upgrade") or {}
+    return view
+
+
+def _result(part: Mapping[str, Any] | None, problem: Finding | None = None) -> Result:
+    """`problem`: why the step is no success, whatever the host's part of the report says."""
     if part is None:
         return Result(False, "the host was not reached", reached=False)
-    ok = part["status"] not in BAD
-    plan = (part.get("plan") or {}).get("upgrade") or {}
+    plan = _view(part)
+    ok = part["status"] not in BAD and not part["errors"]  # those that _ignore_errors hides
+    if ok and problem:
+        return Result(False, one_line(f"{problem.code} {problem.message}"), plan)
     result = Result(ok, "" if ok else _reason(part), plan)
     return replace(result, busy=result.code in BUSY, reached=part["status"] != "not reached")
 

@@ -1,0 +1,114 @@
+"""A step is a success where its process carried it out, and its report says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpufleet.upgrade.operations.children import Children, Result
+
+GOOD = {"status": "changed", "errors": [], "findings": [], "plan": {}}
+BLOCKER = {"code": "GF072", "message": "job", "severity": "blocker"}
+BLOCKED = {**GOOD, "status": "failed", "findings": [BLOCKER]}
+WRITES = 'printf %s "$0" >"$GPUFLEET_REPORT"; exit {}'
+
+
+def became(
+    folder: Path, step: str, hosts: dict[str, Any], status: int = 0, **report: Any
+) -> dict[str, Result]:
+    """The results of a step whose process writes this report and ends with the status."""
+    written = {"dry": False, "exit_status": status, "completed": True, "hosts": hosts, **report}
+    program = ["sh", "-c", WRITES.format(status), json.dumps(written)]
+    return Children(lambda *_: program, str(folder), folder, "run-1").step(step, list(hosts))
+
+
+@pytest.mark.parametrize("step", ["prepare", "take", "change", "restore", "release"])
+@pytest.mark.parametrize(
+    "report",
+    [
+        {"dry": True},  # --debug-operations
+        {"completed": False},  # ended early, with the status that is expected
+        {"exit_status": 1},  # and 0 of the process
+    ],
+)
+def test_a_step_that_was_not_carried_out_is_no_success(
+    step: str, report: dict[str, Any], tmp_path: Path
+) -> None:
+    found = became(tmp_path, step, {"h": GOOD}, **report)["h"]
+    assert (found.ok, found.code, found.reached) == (False, "GF270", True)
+    assert "step-0001" in found.reason
+
+
+def test_an_exception_of_a_deploy_is_no_success(tmp_path: Path) -> None:
+    """pyinfra ends with 1, the report of a host that has nothing to do says 0."""
+    assert not became(tmp_path, "change", {"h": GOOD}, 1, exit_status=0)["h"].ok
+
+
+def test_a_step_that_was_carried_out_is_one(tmp_path: Path) -> None:
+    assert became(tmp_path, "change", {"h": GOOD}) == {"h": Result(True)}
+
+
+def test_a_host_that_failed_takes_no_other_with_it(tmp_path: Path) -> None:
+    found = became(tmp_path, "change", {"a": GOOD, "b": BLOCKED}, 1)
+    assert found == {"a": Result(True), "b": Result(False, "GF072 job", busy=True)}
+
+
+def test_why_a_host_failed_comes_before_the_end_of_its_step(tmp_path: Path) -> None:
+    assert became(tmp_path, "change", {"h": BLOCKED}, 1, completed=False)["h"].code == "GF072"
+
+
+def test_an_error_that_is_ignored_is_no_success(tmp_path: Path) -> None:
+    part = {**GOOD, "errors": ["Load the modules\n  | modprobe: not found"]}
+    found = became(tmp_path, "change", {"h": part})["h"]
+    assert (found.ok, found.reason) == (False, "modprobe: not found")
+
+
+@pytest.mark.parametrize(("view", "ok"), [({"work": []}, True), ({}, False)])
+def test_a_look_is_one_if_it_saw_the_host(view: dict[str, Any], ok: bool, tmp_path: Path) -> None:
+    """One that says nothing of the work on the GPUs would pass for an idle host."""
+    part = {**GOOD, "status": "converged", "plan": {"upgrade": view}}
+    found = became(tmp_path, "look", {"h": part}, dry=True, completed=False)["h"]
+    assert (found.ok, found.plan) == (ok, view)
+
+
+DEPLOY = """\
+from pyinfra import host, state
+from gpufleet.host.operation import operation
+from gpufleet.run.reporting import RunReport
+RunReport.of(state).host(host.name).examined = True
+@operation
+def change():
+    yield "touch changed"
+change("Install the driver")
+"""
+CONFIG = Path(__file__).resolve().parents[3] / "config.py"
+
+
+@pytest.mark.parametrize(
+    ("more", "options", "ok"),
+    [
+        ("", [], True),
+        ("", ["--debug-operations"], False),
+        pytest.param("", ["--debug-facts"], False, marks=pytest.mark.extended),
+        pytest.param("raise KeyError", [], False, marks=pytest.mark.extended),
+    ],
+)
+def test_what_pyinfra_ended_early_is_no_success(
+    more: str, options: Sequence[str], ok: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "deploys").mkdir()
+    deploy = tmp_path / "deploys/upgrade_driver.py"
+    deploy.write_text(DEPLOY + more)
+    (tmp_path / "config.py").write_text(CONFIG.read_text())
+
+    def words(hosts: Sequence[str], data: Sequence[str]) -> list[str]:
+        return [sys.executable, "-m", "pyinfra", "-y", *options, *data, "@local", str(deploy)]
+
+    found = Children(words, str(tmp_path), tmp_path, "run-1").step("change", ["@local"])["@local"]
+    assert (found.ok, os.path.exists(tmp_path / "changed")) == (ok, ok), found
