@@ -148,7 +148,7 @@ def start(
     targets = targets_of(inventory, limit)
     confirmed(yes or only_plan, options)
     run = started(inventory, targets, options, wanted, say, changes=not only_plan)
-    click.echo(plan_text(run.plan, run.work.items(), run.nodes))
+    click.echo(plan_text(run.plan, run.work.items(), run.nodes, run.ending.items()))
     if only_plan or not run.plan.hosts:
         sys.exit(ExitStatus.FAILED if run.plan.blocked else ExitStatus.CONVERGED)
     if not yes:

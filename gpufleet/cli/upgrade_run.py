@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -12,15 +11,13 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
-from gpufleet.cli.cluster_view import kubeconfig_of
-from gpufleet.cli.deploy import arguments, deploy_file, targets_of
 from gpufleet.cli.upgrade_commands import with_commands_of_now
+from gpufleet.cli.upgrade_inventory import accesses_of, known_as, step_words
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.inventory import CLUSTERS, CONTROL_PLANE
+from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.core.live import LiveProgress
 from gpufleet.core.progress import Progress as Shown
 from gpufleet.core.progress import heartbeat, terminal_lines
-from gpufleet.core.python import python_module
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.upgrade import findings
@@ -28,7 +25,8 @@ from gpufleet.upgrade.load import load_settings, of_run
 from gpufleet.upgrade.models import HostView, Plan, names
 from gpufleet.upgrade.operations.children import Children, Result
 from gpufleet.upgrade.operations.cluster import ClusterNodes
-from gpufleet.upgrade.operations.clusters import NodeAt, find_nodes, open_nodes
+from gpufleet.upgrade.operations.clusters import NodeAt, ending_pods, find_nodes, open_nodes
+from gpufleet.upgrade.operations.draining import policy_of
 from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.operations.runner import carry_on
 from gpufleet.upgrade.operations.store import Order, Store, creating
@@ -40,7 +38,6 @@ from gpufleet.upgrade.states import State
 from gpufleet.upgrade.subjects import Subject
 from gpufleet.verify.inventory import Target
 
-DEPLOY = "upgrade_driver"
 SIGNALS = {signal.SIGINT: ExitStatus.INTERRUPTED, signal.SIGTERM: ExitStatus.TERMINATED}
 
 
@@ -60,6 +57,7 @@ class Started:
     order: Order
     plan: Plan
     work: dict[str, Sequence[str]] = field(default_factory=dict)  # on the GPUs, by host
+    ending: dict[str, Sequence[str]] = field(default_factory=dict)  # pods that do not come back
 
     @property
     def nodes(self) -> dict[str, str]:
@@ -96,11 +94,12 @@ def started(
     chosen = [name for name in settings if not settings[name].skip]
     cwd = os.getcwd()
     with TemporaryDirectory(prefix="gpufleet-upgrade-") as folder:
-        children = Children(_words(inventory, options), cwd, Path(folder), "", wanted.subject)
+        words = step_words(inventory, options)
+        children = Children(words, cwd, Path(folder), "", wanted.subject)
         seen = children.step("look", chosen, wanted.version, wanted.branch) if chosen else {}
     views = [_view(name, seen.get(name)) for name in settings]
-    known_as = {target.name: _known_as(target) for target in hosts}
-    views, places = find_nodes(views, _accesses(inventory), known_as)
+    known = {target.name: known_as(target) for target in hosts}
+    views, places = find_nodes(views, accesses_of(inventory), known)
     plan = make_plan(
         views,
         general or UpgradeSettings.model_validate({}),
@@ -112,7 +111,9 @@ def started(
     left = [name for name, place in places.items() if name not in plan.by_name and place.ready]
     others = {name: places[name].as_dict() for name in left}
     order = Order(inventory, cwd, tuple(options), hosts=kept, nodes=nodes, others=others)
-    return Started(order, plan, {view.name: view.work for view in views})
+    policies = {name: policy_of(settings[name]) for name in nodes if settings[name].drain == "all"}
+    ending = ending_pods(places, policies)
+    return Started(order, plan, {view.name: view.work for view in views}, ending)
 
 
 def returning(store: Store, say: Callable[[str], None]) -> Started:
@@ -128,15 +129,13 @@ def returning(store: Store, say: Callable[[str], None]) -> Started:
 
 def reopened(store: Store) -> Store:
     """A run whose process has ended, with its lock taken. Raises Stopped."""
-    store.lock()
-    store.ask("")
+    store.reopen()
     return store
 
 
 def aborted(store: Store, say: Callable[[str], None]) -> ExitStatus | None:
     """End a run; None where the process that carries it out does. Raises Stopped."""
-    store.ask("abort")  # before the look at its lock: the process sees it, or has ended
-    if not store.is_taken():
+    if not store.is_taken_to("abort"):
         return None
     try:
         return carry_out(store, say)
@@ -147,13 +146,24 @@ def aborted(store: Store, say: Callable[[str], None]) -> ExitStatus | None:
         raise Stopped(*error.findings, *([unfinished] if waiting else [])) from error
 
 
+def _enter(folder: str, run: str) -> None:
+    """Go on in the folder in which the run was begun: its deploys/, config.py, group_data/ and all
+    relative paths are those of then. Raises Stopped."""
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise Stopped(findings.FOLDER_LOST(run=run, folder=folder, why=why)) from error
+
+
 def carry_out(store: Store, say: Callable[[str], None]) -> ExitStatus:
     """Carry out a run to its end, a pause or an interruption; the exit status. Raises Stopped."""
     order, plan = store.head()
     if store.progress().over:
         say(f"run {store.name} is over: {store.progress().run}")
         return _status(store)
-    words = _words(order.inventory, order.options)
+    _enter(order.folder, store.name)
+    words = step_words(order.inventory, order.options)
     children = Children(words, order.folder, store.path, store.name, plan.subject, order.origin)
     settings = {name: UpgradeSettings.model_validate(order.hosts[name]) for name in plan.by_name}
     fresh = next(iter(store.entries()), None) is None
@@ -247,40 +257,6 @@ def _no_other(inventory: str, say: Callable[[str], None]) -> None:
         same = str(Path(order.folder, order.inventory)) == wanted
         if same and state not in OVER:
             raise Stopped(findings.UNFINISHED(run=store.name, inventory=inventory, state=state))
-
-
-def _words(
-    inventory: str, options: Sequence[str]
-) -> Callable[[Sequence[str], Sequence[str]], list[str]]:
-    """pyinfra's command for one step."""
-    deploy = deploy_file(DEPLOY)
-
-    def words(hosts: Sequence[str], data: Sequence[str]) -> list[str]:
-        mine = arguments(inventory, [deploy], hosts, [*options, *data], yes=True)
-        return [*python_module("pyinfra"), *mine]
-
-    return words
-
-
-def _accesses(inventory: str) -> list[KubeAccess]:
-    """The clusters of the inventory: of its group gpu_cluster, and of its control plane."""
-    every = targets_of(inventory, ())
-    found = [
-        (target.data.get("cluster_kubeconfig"), target.data.get("cluster_context"))
-        for target in every
-        if CLUSTERS in target.groups
-    ]
-    found.append((kubeconfig_of(every), None))
-    paths = {(str(Path(path).expanduser()), str(name or "")) for path, name in found if path}
-    return [KubeAccess(*each) for each in sorted(paths)]
-
-
-def _known_as(target: Target) -> tuple[str, ...]:
-    """The names and addresses by which the inventory reaches a host."""
-    name = target.name.rpartition("/")[2]  # without the connector: @ssh/gpu-01
-    own = (socket.gethostname(),) if name == "@local" else ()
-    address = str(target.data.get("ssh_hostname") or "")
-    return (name, *own, *([address] if address else []))
 
 
 def _settings(target: Target, subject: Subject) -> UpgradeSettings:

@@ -9,6 +9,7 @@ from pathlib import Path
 CLUSTERS = "gpu_cluster"  # each host of it is a cluster, reached from this machine
 NODES = "gpu_nodes"
 CONTROL_PLANE = "control_plane"  # hosts that Kubernetes' servers run on
+WILD = "*?["  # in a pattern of names
 NEAR = 0.8  # similarity of two names that differ by a typo: 1 is equal
 
 
@@ -46,6 +47,17 @@ def letters_of(name: str) -> str:
 def as_argument(inventory: str) -> str:
     """The inventory on pyinfra's command line: a name that begins with "-" is no option."""
     return f"./{inventory}" if inventory.startswith("-") else inventory
+
+
+def exactly(name: str) -> str:
+    """pyinfra's --limit that selects the host of that name alone. It takes a word for the name of a
+    group first, then for a pattern of names: `h100` would select the group h100, `[h]100` does not.
+    """
+    escaped = [f"[{each}]" if each in WILD else each for each in name]
+    first = next((at for at, each in enumerate(name) if each.isalnum()), None)
+    if first is not None:
+        escaped[first] = f"[{name[first]}]"
+    return "".join(escaped)
 
 
 def is_missing(inventory: str) -> bool:

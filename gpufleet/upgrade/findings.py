@@ -261,3 +261,10 @@ STEP_NOT_DONE = blocker(
     "Read that file: an own deploys/upgrade_driver.py or config.py may end the run of pyinfra "
     "early. Correct it, then run `gpufleet upgrade` again.",
 )
+
+FOLDER_LOST = blocker(
+    "GF271",
+    "Folder of the run cannot be entered",
+    "Run {run} was begun in {folder}, with the deploys/, config.py and group_data/ there: {why}.",
+    "Restore that folder, then repeat the command. Nothing was done.",
+)

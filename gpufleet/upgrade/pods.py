@@ -121,6 +121,14 @@ def _why_waited(pod: Pod, policy: Policy, *, uses: bool) -> str:
     return ""
 
 
+def ending(pods: Iterable[Pod], policy: Policy) -> list[str]:
+    """The pods that a drain evicts though their controller may not replace them, with its kind: the
+    head of a RayCluster, whose eviction ends the work of other nodes too."""
+    found = ((pod, owner_of(pod)) for pod in sort_pods(pods, policy).evict)
+    known = ("", "Job", *REPLACED)
+    return [f"{name_of(pod)} ({one_line(owner)})" for pod, owner in found if owner not in known]
+
+
 def uses_gpu(pod: Pod) -> bool:
     """Whether a pod holds a GPU, or the libraries of the driver."""
     spec = pod.get("spec") or {}

@@ -23,9 +23,11 @@ def plan_text(
     plan: Plan,
     work: Iterable[tuple[str, Sequence[str]]] = (),
     nodes: Mapping[str, str] = NO_NODES,
+    ending: Iterable[tuple[str, Sequence[str]]] = (),
 ) -> str:
     """Groups, waves, hosts that are left out. `work`: what runs on the GPUs, by host; `nodes`: the
-    names of the hosts' nodes."""
+    names of the hosts' nodes; `ending`: pods that the drain of a host evicts and that do not come
+    back."""
     lines = [f"{counted(len(plan.hosts), 'host')} in {counted(len(plan.groups), 'group')}:"]
     for group in plan.groups:
         members = [host for host in plan.hosts if host.group == group]
@@ -38,6 +40,9 @@ def plan_text(
     lines += _limits(plan)
     busy = [(name, found) for name, found in work if found and name in plan.by_name]
     lines += [f"waits for GPU work on {name}: {names(list(found), 3)}" for name, found in busy]
+    for name, found in ending:
+        shown = names(list(found), 3)
+        lines.append(f"evicts from {name} what its controller may not replace: {shown}")
     lines += [f"node: {host} -> {node}" for host, node in nodes.items() if host != node]
     lines += [f"left out: {each.name}: {each.reason}" for each in plan.left_out]
     return "\n".join(map(one_line, lines))

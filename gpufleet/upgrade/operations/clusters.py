@@ -17,7 +17,8 @@ from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.nodes import is_ready, why_not_begun
 from gpufleet.upgrade.operations.cluster import ClusterNodes, operator_owns_driver
 from gpufleet.upgrade.operations.gpu_pod import remove_pods
-from gpufleet.upgrade.operations.listing import AT_ONCE, every_node
+from gpufleet.upgrade.operations.listing import AT_ONCE, every_node, pods_of
+from gpufleet.upgrade.pods import Policy, ending
 
 LOCK_TIMEOUT = 600  # seconds to wait for another run of gpufleet on a cluster
 EXPIRY = f"that of a process which is gone is free {DURATION} s after its last sign of life"
@@ -76,6 +77,22 @@ def find_nodes(
             reasons[view.name] = reasons[view.name] or why_not_begun(node, "")
         api.close()
     return _refused(views, places, reasons), places
+
+
+def ending_pods(
+    places: Mapping[str, NodeAt], policies: Mapping[str, Policy]
+) -> dict[str, Sequence[str]]:
+    """By host, the pods that the drain of its node evicts and that may not come back. `policies`:
+    of the hosts of which every pod leaves. Raises ClusterProblem."""
+    found: dict[str, Sequence[str]] = {}
+    for access in dict.fromkeys(places[host].access for host in policies):
+        api = ClusterApi(access)
+        hosts = {places[host].node: host for host in policies if places[host].access == access}
+        for node, pods in pods_of(api, list(hosts), len(every_node(api))).items():
+            if names := ending(pods, policies[hosts[node]]):
+                found[hosts[node]] = names
+        api.close()
+    return found
 
 
 def open_nodes(

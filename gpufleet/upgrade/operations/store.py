@@ -38,6 +38,13 @@ def creating() -> Iterator[None]:
     """One process at a time looks for other runs and creates its own."""
     folder = runs_folder()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with alone_in(folder):
+        yield
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """One process at a time. Raises OSError."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -64,7 +71,7 @@ class Store:
     """One run. Raises Stopped for a record that cannot be used."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = path.absolute()  # the working directory may change
         self.name = path.name
         self._lock: int | None = None
         self._whole = False  # the record has no line that a killed process did not finish
@@ -113,6 +120,20 @@ class Store:
             else:
                 self._lock = handle
                 return True
+
+    def reopen(self) -> None:
+        """Carry on a run whose process has ended; what was asked of that one is done with. Raises
+        Stopped."""
+        with alone_in(self.path):
+            self.lock()
+            self._set_request("")
+
+    def is_taken_to(self, word: str) -> bool:
+        """Set the request; whether this process is to see to it. False while another one carries
+        the run out: it has begun by now, and sees the request."""
+        with alone_in(self.path):  # a process that reopens the run takes no later request back
+            self._set_request(word)
+            return self.is_taken()
 
     def release(self) -> None:
         """Leave the run to other processes."""
@@ -197,6 +218,10 @@ class Store:
 
     def ask(self, word: str) -> None:
         """Set or, with "", take back the request."""
+        with alone_in(self.path):
+            self._set_request(word)
+
+    def _set_request(self, word: str) -> None:
         if word:
             write_private(self.path / "request", word + "\n")
         else:

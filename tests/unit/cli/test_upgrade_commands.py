@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,16 @@ from click.testing import CliRunner
 
 from gpufleet.cli import main, upgrade_commands, upgrade_run
 from gpufleet.cli.upgrade_commands import with_commands_of_now
+from gpufleet.cli.upgrade_inventory import step_words
+from gpufleet.core.paths import shipped
+from gpufleet.core.stopped import Stopped
 from gpufleet.run.findings import NO_INVENTORY
-from gpufleet.upgrade.operations.store import Order
+from gpufleet.upgrade.decide import End
+from gpufleet.upgrade.operations.run import Run
+from gpufleet.upgrade.operations.store import Order, Store
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.verify.inventory import Target, VerifyError
+from tests.unit.upgrade.running import planned
 
 ORDER = Order("prod.py", "/")
 FROZEN = {"h": UpgradeSettings(ready_command="wrong {host}", soak=7)}
@@ -75,3 +82,63 @@ def test_what_is_wrong_comes_before_the_confirmation(
     done = CliRunner().invoke(main, ["upgrade", *words])
     assert (done.exit_code, text in done.output) == (status, True)
     assert "--yes" not in done.output
+
+
+def started_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The words of a step, of a run that was begun in this folder and goes on in another one."""
+    elsewhere = folder / "elsewhere"
+    for place in (elsewhere / "deploys", elsewhere / "group_data"):
+        place.mkdir(parents=True)
+    (elsewhere / "deploys/upgrade_driver.py").touch()
+    (elsewhere / "config.py").touch()
+    monkeypatch.chdir(elsewhere)
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    monkeypatch.setattr("gpufleet.cli.upgrade_run.signal.signal", lambda *args: None)
+    ran: list[list[str]] = []
+
+    def carried(run: Run) -> End:
+        ran.append([os.getcwd(), *run.children.words(["h"], [])])
+        return End("paused")
+
+    monkeypatch.setattr(upgrade_run, "carry_on", carried)
+    order = Order("prod.py", str(folder / "own"), hosts={"h": {}})
+    upgrade_run.carry_out(Store.create(order, planned()), print)
+    return ran[0]
+
+
+def test_a_run_goes_on_with_the_deploys_of_its_own_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own").mkdir()
+    found = started_in(tmp_path, monkeypatch)
+    assert found[0] == str(tmp_path / "own")
+    assert found[-1] == str(shipped("deploys") / "upgrade_driver.py")
+    assert str(shipped("config.py")) in found
+
+
+def test_a_run_goes_on_with_its_own_deploys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own/deploys").mkdir(parents=True)
+    (tmp_path / "own/deploys/upgrade_driver.py").touch()
+    (tmp_path / "own/config.py").touch()
+    found = started_in(tmp_path, monkeypatch)
+    assert found[-1] == "deploys/upgrade_driver.py"
+    assert "--config" not in found
+
+
+def test_a_run_whose_folder_is_gone_does_not_go_on_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Stopped) as error:
+        started_in(tmp_path, monkeypatch)
+    assert error.value.findings[0].code == "GF271"
+
+
+def test_a_step_selects_its_hosts_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pyinfra would take the name for that of a group."""
+    monkeypatch.chdir(tmp_path)
+    words = step_words("prod.py", ("-v",))(["h100", "@local"], ["--data", "a=b"])
+    given = words[words.index("--limit") :]
+    limit = ["--limit", "[h]100", "--limit", "@[l]ocal"]
+    assert given[:-1] == [*limit, "-v", "--data", "a=b", "prod.py"]

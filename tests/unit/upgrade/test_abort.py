@@ -37,6 +37,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
             raise ClusterProblem(AWAY)
         return {}
 
+    monkeypatch.chdir(tmp_path)  # a run goes on in its own folder
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(upgrade_run, "open_nodes", away)
     monkeypatch.setattr(SIGNALS, lambda *args: None)

@@ -10,7 +10,9 @@ import pytest
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.operations import clusters
-from gpufleet.upgrade.operations.clusters import find_nodes
+from gpufleet.upgrade.operations.clusters import NodeAt, find_nodes
+from gpufleet.upgrade.pods import Policy
+from tests.unit.upgrade.test_pods import pod
 
 
 def node(name: str, machine: str, address: str = "10.0.0.9") -> dict[str, Any]:
@@ -103,3 +105,31 @@ def test_names_of_many_hosts_are_looked_up_side_by_side(monkeypatch: pytest.Monk
     nodes = [node("a", "1"), node("b", "2")]
     places = found(monkeypatch, nodes, host("x", "1"), host("y", "2"), known_as=("known-to-dns",))
     assert places == {"x": "a", "y": "b"}
+
+
+def test_pods_that_no_drain_brings_back_are_known_beforehand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of the hosts alone of which every pod leaves, each by its own policy."""
+    head = pod("head", "RayCluster", {})
+    there = {"n1": [head, pod("web", "ReplicaSet", {}), pod("job", "Job", {})], "n2": []}
+    listed: list[tuple[list[str], int]] = []
+
+    class Api:
+        def __init__(self, access: KubeAccess) -> None: ...
+
+        def close(self) -> None: ...
+
+    def pods_of(api: Api, names: list[str], size: int) -> dict[str, Any]:
+        listed.append((names, size))
+        return {name: there[name] for name in names}
+
+    monkeypatch.setattr(clusters, "ClusterApi", Api)
+    monkeypatch.setattr(clusters, "every_node", lambda api: [1, 2, 3])
+    monkeypatch.setattr(clusters, "pods_of", pods_of)
+    places = {name: NodeAt(f"n{name}", "file", "") for name in "123"}
+    every = dict.fromkeys("12", Policy(every=True))
+    assert clusters.ending_pods(places, every) == {"1": ["ns/head (RayCluster)"]}
+    assert listed == [(["n1", "n2"], 3)]
+    assert clusters.ending_pods(places, {}) == {}
+    assert len(listed) == 1

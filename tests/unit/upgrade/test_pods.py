@@ -24,6 +24,7 @@ from gpufleet.upgrade.pods import (
     STAYS,
     Policy,
     check_pod,
+    ending,
     gpu_of,
     gpus_of,
     less,
@@ -54,6 +55,24 @@ def node(**metadata: Any) -> dict[str, Any]:
 
 def evicted(*pods: dict[str, Any], **policy: Any) -> list[str]:
     return [each["metadata"]["name"] for each in sort_pods(pods, Policy(**policy)).evict]
+
+
+@pytest.mark.parametrize(
+    ("owner", "spec", "policy", "said"),
+    [
+        ("RayCluster", {}, {"every": True}, ["ns/p (RayCluster)"]),
+        ("RayCluster", {}, {}, []),  # it stays
+        ("RayCluster", GPU, {"every": True}, []),  # it is waited for
+        ("PyTorchJob", GPU, {"jobs": "evict"}, ["ns/p (PyTorchJob)"]),
+        ("ReplicaSet", {}, {"every": True}, []),  # it comes back
+        ("DaemonSet", {}, {"every": True}, []),
+        ("", {}, {"every": True, "unmanaged": True}, []),
+    ],
+)
+def test_pods_that_may_not_come_back(
+    owner: str, spec: dict[str, Any], policy: dict[str, Any], said: list[str]
+) -> None:
+    assert ending([pod("p", owner, spec)], Policy(**policy)) == said
 
 
 def test_of_a_pod_little_is_kept() -> None:

@@ -43,6 +43,12 @@ def test_a_plan_names_nodes_that_are_called_otherwise() -> None:
     assert "i -> i" not in text
 
 
+def test_a_plan_names_pods_that_a_drain_ends() -> None:
+    text = plan_text(planned(), ending=[("h", [f"ns/p{n} (RayCluster)" for n in range(5)])])
+    wanted = "evicts from h what its controller may not replace: ns/p0 (RayCluster), ns/p1"
+    assert any(line.startswith(wanted) for line in text.split("\n"))
+
+
 def test_what_a_run_waits_for_contains_no_control_character(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

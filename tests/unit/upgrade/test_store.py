@@ -89,6 +89,47 @@ def test_requests_are_set_and_taken_back(store: Store) -> None:
     assert store.request == ""
 
 
+def test_a_run_that_is_continued_forgets_what_was_asked_before(store: Store) -> None:
+    store.release()
+    store.ask("pause")
+    store.reopen()
+    assert (store.request, Store(store.path).is_locked) == ("", True)
+
+
+def test_a_run_that_is_at_work_is_not_reopened(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpufleet.upgrade.operations.store.LOOK", 0.01)
+    store.ask("abort")
+    with pytest.raises(Stopped) as error:
+        Store(store.path).reopen()
+    assert (code(error), store.request) == ("GF061", "abort")
+
+
+@pytest.mark.parametrize("word", ["abort", "pause"])
+def test_a_request_while_a_run_is_reopened_is_not_lost(
+    word: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the lock that it takes and the old request that it takes back."""
+    monkeypatch.setattr("gpufleet.upgrade.operations.store.LOOK", 0.01)
+    store.release()
+    other, lock = Store(store.path), store.lock
+    ask = other.is_taken_to if word == "abort" else other.ask
+    answers: list[bool | None] = []
+    asking = threading.Thread(target=lambda: answers.append(ask(word)))
+
+    def locked() -> None:
+        lock()
+        asking.start()
+        asking.join(0.05)  # it ends by now, if nothing keeps it
+
+    monkeypatch.setattr(store, "lock", locked)
+    store.reopen()
+    asking.join()
+    assert store.request == word
+    assert answers == [False if word == "abort" else None]
+
+
 def test_a_look_at_the_lock_keeps_nobody_out(store: Store) -> None:
     """`status` looks while `resume` begins."""
     other = Store(store.path)

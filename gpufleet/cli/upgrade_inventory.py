@@ -1,0 +1,51 @@
+"""What a run takes from its inventory: pyinfra's command for a step, clusters, names of hosts."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gpufleet.cli.cluster_view import kubeconfig_of
+from gpufleet.cli.deploy import arguments, deploy_file, targets_of
+from gpufleet.core.inventory import CLUSTERS, exactly
+from gpufleet.core.python import python_module
+from gpufleet.kube.operations.access import KubeAccess
+from gpufleet.verify.inventory import Target
+
+DEPLOY = "upgrade_driver"
+
+
+def step_words(
+    inventory: str, options: Sequence[str]
+) -> Callable[[Sequence[str], Sequence[str]], list[str]]:
+    """pyinfra's command for one step, by its hosts and data."""
+    deploy = deploy_file(DEPLOY)
+
+    def words(hosts: Sequence[str], data: Sequence[str]) -> list[str]:
+        limit = [exactly(name) for name in hosts]
+        mine = arguments(inventory, [deploy], limit, [*options, *data], yes=True)
+        return [*python_module("pyinfra"), *mine]
+
+    return words
+
+
+def accesses_of(inventory: str) -> list[KubeAccess]:
+    """The clusters of the inventory: of its group gpu_cluster, and of its control plane."""
+    every = targets_of(inventory, ())
+    found = [
+        (target.data.get("cluster_kubeconfig"), target.data.get("cluster_context"))
+        for target in every
+        if CLUSTERS in target.groups
+    ]
+    found.append((kubeconfig_of(every), None))
+    paths = {(str(Path(path).expanduser()), str(name or "")) for path, name in found if path}
+    return [KubeAccess(*each) for each in sorted(paths)]
+
+
+def known_as(target: Target) -> tuple[str, ...]:
+    """The names and addresses by which the inventory reaches a host."""
+    name = target.name.rpartition("/")[2]  # without the connector: @ssh/gpu-01
+    own = (socket.gethostname(),) if name == "@local" else ()
+    address = str(target.data.get("ssh_hostname") or "")
+    return (name, *own, *([address] if address else []))

@@ -1,0 +1,38 @@
+"""Hosts of an inventory by their names."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from fnmatch import fnmatch
+
+import pytest
+
+from gpufleet.core.inventory import exactly
+
+NAMES = ("h100", "h100-02", "gpu[1]", "gpu1", "gpu*", "gpu?", "@local", "@ssh/gpu-01", "[", "!a]")
+# A group has the name of a host, another one a pattern: what pyinfra's own command would run on.
+CHOSEN = """\
+import json, sys
+from pyinfra.api import Inventory
+from pyinfra_cli.cli import _get_inventory_pattern_matches
+names, limits = json.load(sys.stdin)
+groups = {"h100": (["h100", "h100-02"], {}), "gpu*": (["gpu1"], {}), "@local": (["gpu1"], {})}
+inventory = Inventory((names, {}), **groups)
+found = [_get_inventory_pattern_matches(inventory, [limit], "--limit") for limit in limits]
+print(json.dumps([sorted(host.name for host in hosts) for hosts in found]))
+"""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_pattern_matches_one_name(name: str) -> None:
+    assert [each for each in NAMES if fnmatch(each, exactly(name))] == [name]
+
+
+def test_pyinfra_selects_a_host_alone() -> None:
+    """In a process of its own: pyinfra's command makes gevent replace parts of the library."""
+    asked = json.dumps([NAMES, [exactly(name) for name in NAMES]])
+    words = [sys.executable, "-c", CHOSEN]
+    done = subprocess.run(words, input=asked, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [[name] for name in NAMES]
