@@ -107,7 +107,7 @@ def test_names_of_many_hosts_are_looked_up_side_by_side(monkeypatch: pytest.Monk
     assert places == {"x": "a", "y": "b"}
 
 
-def test_pods_that_no_drain_brings_back_are_known_beforehand(
+def test_pods_that_a_drain_ends_are_known_beforehand(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of the hosts alone of which every pod leaves, each by its own policy."""
