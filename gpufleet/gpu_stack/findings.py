@@ -173,7 +173,8 @@ CRD_OF_RELEASE = blocker(
     "GF978",
     "Uninstalling would delete objects of others",
     "CRD {crd} is part of release {release}: helm would delete it, and with it "
-    "{count:object|objects} that gpufleet did not create, such as {objects}. Nothing was removed.",
+    "{count:object|objects} that gpufleet did not create, such as {objects}. The release was not "
+    "uninstalled.",
     "Delete these objects, or move them to another cluster, then run again.",
 )
 
@@ -183,6 +184,31 @@ NOT_GONE = blocker(
     "{object} was deleted and is still there after {seconds} s{why}.",
     "Find out what its finalizers wait for, then run again: the removal continues where it "
     "stopped.",
+)
+
+CRD_UNKNOWN = blocker(
+    "GF980",
+    "CRD stays: its objects are not known",
+    "CRD {crd} stays: whether it has objects is not known: {why}.",
+    "Run again when the API lists them: kubectl get {crd} -A. To delete it anyway, and with it "
+    "every object of its kind: kubectl delete crd {crd}",
+)
+
+NAMESPACE_UNKNOWN = blocker(
+    "GF981",
+    "Namespace stays: its content is not known",
+    "Namespace {namespace} stays: whether it is empty is not known. These APIs do not say what it "
+    "has of theirs: {apis}.",
+    "Run again when they respond; kubectl get apiservices shows which do not, and why. To delete "
+    "the namespace anyway, and with it everything in it: kubectl delete namespace {namespace}",
+)
+
+CRD_OF_RELEASE_UNKNOWN = blocker(
+    "GF982",
+    "Uninstalling might delete objects of others",
+    "CRD {crd} is part of release {release}: helm would delete it, and whether it has objects that "
+    "gpufleet did not create is not known: {why}. The release was not uninstalled.",
+    "Run again when the API lists them: kubectl get {crd} -A",
 )
 
 NOT_FOR_OPERATOR = warning(

@@ -38,15 +38,15 @@ class Owned:
 @dataclass(frozen=True, slots=True)
 class ChartCrd:
     """A CRD that belongs to one of the charts. `ours`: gpufleet created it; `path`: its own, in
-    the API; `objects`: path of the list of its objects in all namespaces, "" while it is not
-    served; `users`: those of them that gpufleet did not create. `release`: whose templates define
-    it: helm deletes it with that release."""
+    the API; `users`: objects of it that gpufleet did not create; `unknown`: why it is not known
+    whether there are some. `release`: whose templates define it: helm deletes it with that
+    release."""
 
     name: str
     path: str
     ours: bool
-    objects: str = ""
     users: tuple[ObjectRef, ...] = ()
+    unknown: str = ""
     release: ReleaseRef | None = None
 
 

@@ -37,6 +37,7 @@ class StackRemoval:
     left: tuple[Owned, ...] = ()  # of them, those that the releases leave behind
     nodes: tuple[tuple[str, str], ...] = ()  # node, label that gpufleet set
     crds: tuple[ChartCrd, ...] = ()
+    templated: tuple[ChartCrd, ...] = ()  # CRDs that helm deletes with their releases
     namespaces: tuple[Owned, ...] = ()
     emptied: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -125,6 +126,7 @@ def plan_stack_removal(
         left=left,
         nodes=tuple(sorted(remains.nodes.items())),
         crds=tuple(one for one in remains.crds if one.ours and not one.release and not one.users),
+        templated=tuple(one for one in remains.crds if one.release),
         namespaces=remains.namespaces,
         emptied=tuple(
             one.ref.name
@@ -198,13 +200,19 @@ def _data_lost(
                     namespace=claim.namespace,
                 )
         for crd in remains.crds:
-            if crd.release == one.ref and crd.users:
-                yield findings.CRD_OF_RELEASE(
-                    crd=crd.name,
-                    release=one.ref,
-                    count=len(crd.users),
-                    objects=some(crd.users, 3),
-                )
+            if crd.release == one.ref:
+                yield from crd_of_release(crd.name, one.ref, crd.users, crd.unknown)
+
+
+def crd_of_release(
+    name: str, release: ReleaseRef, users: Collection[ObjectRef], unknown: str
+) -> Iterator[Finding]:
+    """Blockers where helm would delete objects of others with a CRD, or might."""
+    if users:
+        objects = some(sorted(users), 3)
+        yield findings.CRD_OF_RELEASE(crd=name, release=release, count=len(users), objects=objects)
+    elif unknown:
+        yield findings.CRD_OF_RELEASE_UNKNOWN(crd=name, release=release, why=unknown)
 
 
 def _stays(found: HelmRelease) -> Finding:
@@ -281,12 +289,9 @@ def _namespaces_stay(releases: Collection[HelmRelease], remains: Remains) -> Ite
         )
 
 
-def namespace_stays(
-    name: str, objects: Collection[ObjectRef], silent: Collection[str] = ()
-) -> Finding:
-    """`objects`: what it has; `silent`: APIs that do not say what it has of theirs."""
-    why = f"these APIs do not respond, and may have objects in it: {', '.join(silent)}"
-    if objects:
-        number, shown = counted(len(objects), "object"), some(sorted(objects), 3)
-        why = f"it has {number} that gpufleet did not create, such as {shown}"
-    return findings.NAMESPACE_STAYS(namespace=name, why=why)
+def namespace_stays(name: str, objects: Collection[ObjectRef]) -> Finding:
+    """`objects`: what it has."""
+    number, shown = counted(len(objects), "object"), some(sorted(objects), 3)
+    return findings.NAMESPACE_STAYS(
+        namespace=name, why=f"it has {number} that gpufleet did not create, such as {shown}"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpufleet.gpu_stack.operations import removal as operations
-from gpufleet.gpu_stack.operations.removal import ClusterRemoval
+from gpufleet.gpu_stack.operations.removal_deletes import ClusterRemoval
 from gpufleet.helm.builder import ADAPTER, DETECTOR, EXPORTER, NFD, OPERATOR, PLUGIN, STACK
 from gpufleet.host.operation import role
 from gpufleet.kube.operations.boundary import cluster_boundary

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from gpufleet.gpu_stack.operations import removal
+from gpufleet.gpu_stack.operations import removal_deletes as removal
+from gpufleet.gpu_stack.operations.removal_reads import Contents, Unanswered
 
-KINDS = {"/api/v1/{}secrets": "Secret"}
-GONE = ["monitoring.coreos.com/v1"]
-OTHERS = ["metrics.k8s.io/v1beta1"]
-
-
+GONE = Unanswered("monitoring.coreos.com", "monitoring.coreos.com/v1", "404 NotFound")
+OTHERS = Unanswered("metrics.k8s.io", "metrics.k8s.io/v1beta1", "503 no endpoints")
+SPACE: dict[str, Any] = {"metadata": {"name": "monitoring"}}
 PLAN = SimpleNamespace(crds=(SimpleNamespace(name="prometheusrules.monitoring.coreos.com"),))
 
 
@@ -21,25 +20,31 @@ def at_work(*, acted: bool) -> Any:
     return SimpleNamespace(api=None, acted=acted, plan=PLAN)
 
 
-@pytest.mark.parametrize(("acted", "groups", "silent"), [
-    (True, GONE, []), (False, GONE, GONE), (True, OTHERS, OTHERS),
-])  # fmt: skip
-def test_groups_of_deleted_crds_are_listed_for_a_moment(
-    acted: bool, groups: list[str], silent: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only where this run deleted something: a silent API of others is reported at once."""
-    answers = iter([(KINDS, groups), (KINDS, groups), (KINDS, [])])
-    monkeypatch.setattr(removal, "namespaced", lambda api: next(answers))
+def silent(*apis: Unanswered) -> Contents:
+    return Contents({}, apis, SPACE)
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removal, "state", SimpleNamespace(is_executing=True))
     monkeypatch.setattr(removal, "LOOK_EVERY", 0)
-    assert removal._answering(at_work(acted=acted)) == (KINDS, silent)
+
+
+@pytest.mark.parametrize(("acted", "api", "looks"), [
+    (True, GONE, 3), (False, GONE, 1), (True, OTHERS, 1),
+])  # fmt: skip
+def test_groups_of_deleted_crds_are_listed_for_a_moment(
+    acted: bool, api: Unanswered, looks: int
+) -> None:
+    """Only where this run deleted something: a silent API of others is reported at once."""
+    answers = [silent(api), silent(api), silent()]
+    found = removal.settled(at_work(acted=acted), lambda: answers.pop(0))
+    assert found == (silent() if looks == 3 else silent(api))
+    assert len(answers) == 3 - looks
 
 
 def test_an_api_that_stays_silent_is_not_waited_for_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(removal, "namespaced", lambda api: (KINDS, GONE))
-    monkeypatch.setattr(removal, "state", SimpleNamespace(is_executing=True))
-    monkeypatch.setattr(removal, "LOOK_EVERY", 0)
     monkeypatch.setattr(removal, "PATIENCE", 0.0)
-    assert removal._answering(at_work(acted=True)) == (KINDS, GONE)
+    assert removal.settled(at_work(acted=True), lambda: silent(GONE)) == silent(GONE)

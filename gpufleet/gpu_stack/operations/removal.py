@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from pyinfra import host, state
 from pyinfra.api import FunctionCommand, Host, State
 
-from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CLUSTERS
 from gpufleet.gpu_stack import findings
+from gpufleet.gpu_stack.builder import our_releases
 from gpufleet.gpu_stack.model import NODE_MARK
-from gpufleet.gpu_stack.operations.releases import ClusterRun, current_cluster
-from gpufleet.gpu_stack.operations.removal_facts import gather_remains, namespaced, objects_in
+from gpufleet.gpu_stack.operations.releases import current_cluster
+from gpufleet.gpu_stack.operations.removal_deletes import ClusterRemoval, deletion, settled
+from gpufleet.gpu_stack.operations.removal_facts import gather_remains
+from gpufleet.gpu_stack.operations.removal_reads import (
+    contents_of,
+    crd_contents,
+    namespace_contents,
+)
 from gpufleet.gpu_stack.operations.stack import is_named_twice
 from gpufleet.gpu_stack.remains import (
     LEFT,
-    ChartCrd,
-    Item,
     Owned,
-    is_leaving,
     is_ours,
-    ref_of,
+    some,
+    users_of,
 )
 from gpufleet.gpu_stack.removal import (
-    StackRemoval,
+    crd_of_release,
     crd_stays,
     namespace_stays,
     plan_stack_removal,
@@ -36,34 +38,12 @@ from gpufleet.gpu_stack.removal import (
 from gpufleet.helm.chart_choice import load_charts
 from gpufleet.host.operation import Commands
 from gpufleet.kube.facts import HelmRelease, ObjectRef
-from gpufleet.kube.objects import only
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import METADATA_ONLY, ApiError, ClusterApi
+from gpufleet.kube.operations.api import ApiError
 from gpufleet.kube.operations.boundary import cluster_boundary, cluster_operation, write
 from gpufleet.run.reporting import RunReport
 
-PATIENCE = 120.0  # seconds to wait until deleted objects are gone
-GLANCE = 10.0  # the same for those that an earlier run deleted
-LOOK_EVERY = 0.5  # seconds
 _MISSING = 404
-
-
-@dataclass(slots=True)
-class ClusterRemoval:
-    """A cluster from which gpufleet is removed. `acted`: this run has removed something."""
-
-    run: ClusterRun
-    plan: StackRemoval
-    acted: bool = False
-
-    @property
-    def api(self) -> ClusterApi:
-        return self.run.cluster.api
-
-    def note(self, finding: Finding) -> None:
-        """Report what stays, once; a preparation may still see what this run removes."""
-        if state.is_executing and finding not in self.run.report.findings:
-            self.run.report.findings.append(finding)
 
 
 def current_removal() -> ClusterRemoval | None:
@@ -115,12 +95,28 @@ def uninstall(removal: ClusterRemoval, name: str) -> Commands:
 
 def _uninstall(state: State, host: Host, removal: ClusterRemoval, release: HelmRelease) -> bool:
     """pyinfra honours the return value only of a function that takes `state` and `host`."""
+    _require_unused(removal, release)
     problem = removal.run.cluster.uninstall(release, removal.run.settings.cluster.timeout)
     if problem:
         raise ClusterProblem(problem)
     removal.run.report.seen[release.name] = None
     removal.acted = True
     return True
+
+
+def _require_unused(removal: ClusterRemoval, release: HelmRelease) -> None:
+    """Raise ClusterProblem where helm would delete objects of others with a CRD of a release, now
+    that its turn has come."""
+    refs = our_releases(removal.run.settings)
+    for crd in removal.plan.templated:
+        item = removal.api.find(crd.path) if crd.release == release.ref else None
+        if item is None:
+            continue
+        found = contents_of(removal.api, item)
+        users = users_of(str(item["spec"]["names"]["kind"]), found.objects.values(), refs)
+        problems = tuple(crd_of_release(crd.name, release.ref, users, some(found.unknown)))
+        if problems:
+            raise ClusterProblem(*problems)
 
 
 @cluster_operation
@@ -154,7 +150,7 @@ def delete(removal: ClusterRemoval, objects: Sequence[Owned]) -> Commands:
         host.noop("gpufleet created none that is still there")
         return
     for found, item in live:
-        yield _deletion(removal, found.ref, found.path, item)
+        yield deletion(removal, found.ref, found.path, item)
 
 
 @cluster_operation
@@ -189,30 +185,19 @@ def delete_crds(removal: ClusterRemoval) -> Commands:
     """
     kept = True
     for crd in removal.plan.crds:
-        objects = _settled(removal, partial(_objects_of, removal.api, crd))
-        item = removal.api.find(crd.path)
-        if item is None or not is_ours(item):
+        found = settled(removal, partial(crd_contents, removal.api, crd.path))
+        if found.item is None:
             continue
-        if objects:
-            removal.note(crd_stays(crd.name, objects))
-            continue
-        kept = False
-        yield _deletion(
-            removal, ObjectRef("CustomResourceDefinition", "", crd.name), crd.path, item
-        )
+        if found.objects:
+            removal.note(crd_stays(crd.name, found.objects))
+        elif found.unknown:
+            removal.not_known(findings.CRD_UNKNOWN(crd=crd.name, why=some(found.unknown)))
+        else:
+            kept = False
+            ref = ObjectRef("CustomResourceDefinition", "", crd.name)
+            yield deletion(removal, ref, crd.path, found.item)
     if kept:
         host.noop("no CRD of gpufleet is without objects of others")
-
-
-def _objects_of(api: ClusterApi, crd: ChartCrd) -> dict[ObjectRef, Item]:
-    """Every object of a CRD, also gpufleet's: deleting the CRD would delete it."""
-    try:
-        items = api.list(crd.objects, METADATA_ONLY) if crd.objects else []
-    except ApiError as error:
-        if error.status != _MISSING:
-            raise
-        items = []
-    return {ref_of(item, crd.name): item for item in items}
 
 
 @cluster_operation
@@ -220,74 +205,25 @@ def delete_namespaces(removal: ClusterRemoval) -> Commands:
     """
     Delete the namespaces that gpufleet created and that are empty; the others stay.
 
+    The last operation: it fails if something stayed because it is not known what it has.
+
     + removal: of the cluster
     """
     kept = True
-    kinds, silent = _answering(removal) if removal.plan.namespaces else ({}, [])
     for space in removal.plan.namespaces:
-        objects = _settled(removal, partial(objects_in, removal.api, space.ref.name, kinds))
-        item = removal.api.find(space.path)
-        if item is None or not is_ours(item):
+        found = settled(removal, partial(namespace_contents, removal.api, space.path))
+        name = space.ref.name
+        if found.item is None:
             continue
-        if objects or silent:
-            removal.note(namespace_stays(space.ref.name, objects, silent))
-            continue
-        kept = False
-        yield _deletion(removal, space.ref, space.path, item)
+        if found.objects:
+            removal.note(namespace_stays(name, found.objects))
+        elif found.unknown:
+            apis = some(found.unknown)
+            removal.not_known(findings.NAMESPACE_UNKNOWN(namespace=name, apis=apis))
+        else:
+            kept = False
+            yield deletion(removal, space.ref, space.path, found.item)
     if kept:
         host.noop("no namespace of gpufleet is empty")
-
-
-def _answering(removal: ClusterRemoval) -> tuple[dict[str, str], list[str]]:
-    """As `namespaced`: the API lists the groups of deleted CRDs for some seconds more. Other groups
-    that do not respond are not waited for."""
-    began = time.monotonic()
-    gone = {crd.name.partition(".")[2] for crd in removal.plan.crds} if removal.acted else set()
-    kinds, silent = namespaced(removal.api)
-    while state.is_executing and any(name.partition("/")[0] in gone for name in silent):
-        if time.monotonic() - began > PATIENCE:
-            break
-        time.sleep(LOOK_EVERY)
-        kinds, silent = namespaced(removal.api)
-    return kinds, silent
-
-
-def _settled(
-    removal: ClusterRemoval, look: Callable[[], dict[ObjectRef, Item]]
-) -> dict[ObjectRef, Item]:
-    """What stays of the objects that `look` returns, once those that go with their owner are
-    gone."""
-    began = time.monotonic()
-    found = look()
-    while state.is_executing and found:
-        late = time.monotonic() - began > (PATIENCE if removal.acted else GLANCE)
-        if late or not all(is_leaving(item) for item in found.values()):
-            break
-        time.sleep(LOOK_EVERY)
-        found = look()
-    return found
-
-
-def _deletion(removal: ClusterRemoval, ref: ObjectRef, path: str, item: Item) -> FunctionCommand:
-    """The command that deletes an object as it was read, and waits until it is gone."""
-    known = ("uid", "resourceVersion", "deletionTimestamp")  # nothing that may hold a secret
-    about = {key: item["metadata"].get(key) for key in known}
-    call = partial(_delete, removal, ref, path, about)
-    return write(f"delete {ref}", call, secret=ref.kind == "Secret")
-
-
-def _delete(removal: ClusterRemoval, ref: ObjectRef, path: str, about: Mapping[str, Any]) -> None:
-    try:
-        if not about.get("deletionTimestamp"):
-            removal.api.delete(path, only(about))
-    except ApiError as error:
-        if error.status != _MISSING:
-            raise
-    removal.acted = True
-    began = time.monotonic()
-    while (item := removal.api.find(path)) and item["metadata"]["uid"] == about["uid"]:
-        if time.monotonic() - began > PATIENCE:
-            waits = item["metadata"].get("finalizers") or ()
-            why = f" (finalizers: {', '.join(waits)})" if waits else ""
-            raise ClusterProblem(findings.NOT_GONE(object=ref, seconds=f"{PATIENCE:.0f}", why=why))
-        time.sleep(LOOK_EVERY)
+    if removal.unknown:
+        raise ClusterProblem(*removal.unknown)

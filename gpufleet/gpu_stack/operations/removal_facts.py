@@ -8,13 +8,13 @@ from typing import Any
 from gpufleet.core.allowance import all_lists
 from gpufleet.gpu_stack.builder import our_releases
 from gpufleet.gpu_stack.counters import exporter_namespace
+from gpufleet.gpu_stack.operations.removal_reads import CRDS, namespaced, objects_in, reasons
 from gpufleet.gpu_stack.plan import GRAFANA_SECRET
 from gpufleet.gpu_stack.remains import (
     ChartCrd,
     Owned,
     Remains,
     gpu_pods,
-    is_automatic,
     is_ours,
     marked_nodes,
     owned,
@@ -28,10 +28,9 @@ from gpufleet.helm.release import OWNER_LABEL
 from gpufleet.kube.facts import ClusterFacts, ObjectRef, ReleaseRef
 from gpufleet.kube.helm_releases import RELEASE_TYPE, revision_of
 from gpufleet.kube.operations.api import METADATA_ONLY, ClusterApi
-from gpufleet.kube.operations.gather import Ask, ask_all
+from gpufleet.kube.operations.gather import Ask, ask_all, ask_each
 from gpufleet.kube.parse import release_of
 
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NAMESPACES = "/api/v1/namespaces"
 MONITORING = "/apis/monitoring.coreos.com/v1/namespaces"
 
@@ -54,7 +53,8 @@ def gather_remains(
     found = ask_all(api, _asks(paths), allowance)
     refs = our_releases(settings)
     crds = [item for item in found["crds"] if _concerns(item, refs, catalog)]
-    objects = ask_all(api, _object_asks(crds, facts), allowance)
+    objects, refused = ask_each(api, _object_asks(crds, facts), allowance)
+    unknown = reasons(refused)
     namespaces = owned("Namespace", NAMESPACES, found["namespaces"])
     secrets = [ref_of(item, "Secret") for item in found["Secret"] if not is_ours(item)]
     return Remains(
@@ -70,7 +70,7 @@ def gather_remains(
         },
         namespaces=namespaces,
         filled=_filled(api, namespaces, facts),
-        crds=tuple(_crd(item, objects, facts, refs) for item in crds),
+        crds=tuple(_crd(item, objects, unknown, facts, refs) for item in crds),
         pods=gpu_pods(found["pods"], catalog.resource),
         classes=runtime_classes(found["pods"]),
         claims=tuple(ref_of(item, "PersistentVolumeClaim") for item in found["claims"]),
@@ -102,11 +102,14 @@ def _left(
 def _filled(
     api: ClusterApi, namespaces: Sequence[Owned], facts: ClusterFacts
 ) -> dict[str, tuple[ObjectRef, ...]]:
-    """The objects of gpufleet's namespaces without a release: others lose theirs first."""
+    """The known objects of gpufleet's namespaces without a release: others lose theirs first. They
+    are read again before the namespace is deleted."""
     full = {release.namespace for release in facts.releases}
     names = [one.ref.name for one in namespaces if one.ref.name not in full]
-    kinds, _ = namespaced(api) if names else ({}, [])
-    return {name: tuple(sorted(objects_in(api, name, kinds))) for name in names}
+    if not names:
+        return {}
+    kinds = namespaced(api)
+    return {name: tuple(sorted(objects_in(api, name, kinds).objects)) for name in names}
 
 
 def _runtime_api(facts: ClusterFacts) -> str:
@@ -142,9 +145,7 @@ def _concerns(item: Any, refs: Sequence[ReleaseRef], catalog: ChartCatalog) -> b
 def _object_asks(crds: Sequence[Any], facts: ClusterFacts) -> dict[str, Ask]:
     """CRD -> the list of its objects in all namespaces, for those that are served."""
     paths = {item["metadata"]["name"]: _objects(item, facts) for item in crds}
-    return {
-        name: Ask(path, accept=METADATA_ONLY, optional=True) for name, path in paths.items() if path
-    }
+    return {name: Ask(path, accept=METADATA_ONLY) for name, path in paths.items() if path}
 
 
 def _objects(item: Any, facts: ClusterFacts) -> str:
@@ -155,16 +156,21 @@ def _objects(item: Any, facts: ClusterFacts) -> str:
 
 
 def _crd(
-    item: Any, objects: Mapping[str, Any], facts: ClusterFacts, refs: Sequence[ReleaseRef]
+    item: Any,
+    objects: Mapping[str, Any],
+    unknown: Mapping[str, str],
+    facts: ClusterFacts,
+    refs: Sequence[ReleaseRef],
 ) -> ChartCrd:
+    """`objects`: CRD -> what it has; `unknown`: CRD -> why that is not known."""
     name = str(item["metadata"]["name"])
     kind = facts.crds[name].kind if name in facts.crds else name
     return ChartCrd(
         name=name,
         path=f"{CRDS}/{name}",
         ours=is_ours(item),
-        objects=_objects(item, facts),
         users=users_of(kind, objects.get(name) or (), refs),
+        unknown="" if name in objects else unknown.get(name, "the API does not serve it"),
         release=release_of(item),
     )
 
@@ -173,43 +179,3 @@ def _elsewhere(secrets: Sequence[Any], refs: Sequence[ReleaseRef]) -> tuple[Rele
     """Releases with gpufleet's label that the settings do not name."""
     known = [revision_of(item) for item in secrets]
     return tuple(sorted({one[0] for one in known if one and one[0] not in refs}))
-
-
-def namespaced(api: ClusterApi) -> tuple[dict[str, str], list[str]]:
-    """Kinds of objects that namespaces have: "group/version/plural" -> kind; and the API groups
-    that do not respond."""
-    groups = [one["preferredVersion"]["groupVersion"] for one in api.get("/apis")["groups"]]
-    asks = {name: Ask(f"/apis/{name}", many=False, optional=True) for name in groups}
-    asks["v1"] = Ask("/api/v1", many=False)
-    found = ask_all(api, asks, all_lists())
-    kinds = {
-        f"{'/api/v1' if name == 'v1' else f'/apis/{name}'}/{{}}{resource['name']}": resource["kind"]
-        for name, answer in found.items()
-        for resource in answer.get("resources") or ()
-        if resource["namespaced"] and _is_stored(resource)
-    }
-    return kinds, [name for name, answer in found.items() if not answer]
-
-
-def _is_stored(resource: Mapping[str, Any]) -> bool:
-    """Whether it is a kind of objects that can be listed and deleted; metrics cannot be."""
-    verbs = resource.get("verbs") or ()
-    return "/" not in resource["name"] and "list" in verbs and "delete" in verbs
-
-
-def objects_in(
-    api: ClusterApi, namespace: str, kinds: Mapping[str, str]
-) -> dict[ObjectRef, Mapping[str, Any]]:
-    """The objects of a namespace, without those that Kubernetes creates in each. `kinds`: as
-    `namespaced` returns them."""
-    asks = {
-        path: Ask(path.format(f"namespaces/{namespace}/"), accept=METADATA_ONLY, optional=True)
-        for path in kinds
-    }
-    found = ask_all(api, asks, all_lists())
-    return {
-        ref_of(item, kind): item
-        for path, kind in kinds.items()
-        for item in found[path]
-        if not is_automatic(kind, item)
-    }

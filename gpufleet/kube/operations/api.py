@@ -146,7 +146,9 @@ class ClusterApi:
                     raise
                 items, more = [], {}  # the continue token expired: list without pages
                 continue
-            items += (found for item in answer.get("items") or () if (found := kept(item)))
+            if "items" not in answer:  # of a proxy: an empty list has them
+                raise ClusterProblem(self._unlisted(path))
+            items += (found for item in answer["items"] or () if (found := kept(item)))
             token = (answer.get("metadata") or {}).get("continue")
             if not token:
                 return items
@@ -268,6 +270,10 @@ class ClusterApi:
         if status >= 400:
             raise ApiError(request, status, answer, self.context)
         return answer
+
+    def _unlisted(self, path: str) -> Finding:
+        why = "a list without items"
+        return findings.ANSWER_UNREADABLE(request=f"GET {path}", context=self.context, reason=why)
 
     def _unauthorized(self) -> Finding:
         expired = expired_client_certificate(self._client, self.context, self.url)

@@ -17,17 +17,20 @@ from gpufleet.kube.operations.api import METADATA_ONLY, ApiError, ClusterApi, re
 from gpufleet.kube.parse import crd_groups, parse_version
 
 THREADS = 8
+_MISSING, _DOWN = 404, 503
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request to the API. `optional`: 404 and 503 count as an empty response."""
+    """One request to the API. `optional`: 404 counts as an empty response. `foreign`: so does 503,
+    by which the server says that the program behind an API is down: not for what gpufleet needs."""
 
     path: str
     many: bool = True  # a list, read page by page
     accept: str = "application/json"
     query: Mapping[str, str] = field(default_factory=dict)
     optional: bool = False
+    foreign: bool = False
 
 
 FIRST = {
@@ -48,6 +51,7 @@ CUSTOM = {
     PROMETHEUSES: Ask("/apis/monitoring.coreos.com/v1/prometheuses", optional=True),
     CLUSTER_POLICIES: Ask("/apis/nvidia.com/v1/clusterpolicies", optional=True),
 }
+NEEDED_GROUPS = frozenset(name.partition(".")[2] for name in CUSTOM)
 
 
 def gather_cluster(
@@ -121,24 +125,34 @@ def _newest_secrets(metadata: Sequence[Any]) -> dict[str, Ask]:
 
 
 def _resources(group_version: str) -> Ask:
-    return Ask(f"/apis/{group_version}", many=False, optional=True)
+    """What a version of a group serves."""
+    foreign = group_version.partition("/")[0] not in NEEDED_GROUPS
+    return Ask(f"/apis/{group_version}", many=False, optional=True, foreign=foreign)
 
 
 def ask_all(api: ClusterApi, asks: Mapping[str, Ask], allowance: Allowance) -> dict[str, Any]:
     """The responses, in parallel; together within `allowance`. Raises ClusterProblem with
     everything that was rejected."""
+    answers, refused = ask_each(api, asks, allowance)
+    if refused:
+        raise ClusterProblem(*refusals(list(refused.values())))
+    return answers
+
+
+def ask_each(
+    api: ClusterApi, asks: Mapping[str, Ask], allowance: Allowance
+) -> tuple[dict[str, Any], dict[str, ApiError]]:
+    """As `ask_all`: the responses, and what was rejected."""
     answers: dict[str, Any] = {}
-    refused: list[ApiError] = []
+    refused: dict[str, ApiError] = {}
     with ThreadPoolExecutor(THREADS) as pool:
         waiting = {name: pool.submit(_ask, api, ask, allowance) for name, ask in asks.items()}
     for name, future in waiting.items():
         try:
             answers[name] = future.result()
         except ApiError as error:
-            refused.append(error)
-    if refused:
-        raise ClusterProblem(*refusals(refused))
-    return answers
+            refused[name] = error
+    return answers, refused
 
 
 def _ask(api: ClusterApi, ask: Ask, allowance: Allowance) -> Any:
@@ -146,6 +160,7 @@ def _ask(api: ClusterApi, ask: Ask, allowance: Allowance) -> Any:
     try:
         return call(ask.path, ask.accept, allowance, **ask.query)
     except ApiError as error:
-        if ask.optional and error.status in (404, 503):
+        missing = ask.optional and error.status == _MISSING
+        if missing or (ask.foreign and error.status == _DOWN):
             return [] if ask.many else {}
         raise

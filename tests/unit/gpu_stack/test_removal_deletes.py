@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from gpufleet.gpu_stack.operations import removal
-from gpufleet.gpu_stack.operations.removal import GLANCE, PATIENCE, ClusterRemoval
+from gpufleet.gpu_stack.operations import removal_deletes as removal
+from gpufleet.gpu_stack.operations.removal_deletes import GLANCE, PATIENCE, ClusterRemoval
+from gpufleet.gpu_stack.operations.removal_reads import Contents
 from gpufleet.gpu_stack.removal import StackRemoval
 from gpufleet.kube.facts import ObjectRef
 from gpufleet.kube.operations.access import ClusterProblem
@@ -97,15 +98,19 @@ def test_one_that_does_not_go_is_reported_with_its_finalizers(clock: list[float]
     assert PATIENCE <= clock[0] < PATIENCE + 2
 
 
+def with_leaving(*refs: ObjectRef) -> Contents:
+    return Contents(dict.fromkeys(refs, LEAVING), item=item())
+
+
 @pytest.mark.parametrize(("acted", "seconds"), [(True, PATIENCE), (False, GLANCE)])
 def test_objects_that_go_by_themselves_are_waited_for(
     acted: bool, seconds: float, clock: list[float]
 ) -> None:
     found = opened(Api(None))
     found.acted = acted
-    left = [{REF: LEAVING}, {}]
-    assert removal._settled(found, lambda: left.pop(0)) == {}
-    assert removal._settled(found, lambda: {REF: LEAVING}) == {REF: LEAVING}
+    left = [with_leaving(REF), with_leaving()]
+    assert removal.settled(found, lambda: left.pop(0)) == with_leaving()
+    assert removal.settled(found, lambda: with_leaving(REF)) == with_leaving(REF)
     assert seconds <= clock[0] < seconds + 2
 
 
@@ -113,8 +118,9 @@ def test_objects_of_others_are_not_waited_for(
     clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = opened(Api(None))
-    both = {REF: LEAVING, ObjectRef("Pod", "team", "y"): THEIRS}
-    assert removal._settled(found, lambda: both) == both
+    both = Contents({REF: LEAVING, ObjectRef("Pod", "team", "y"): THEIRS}, item=item())
+    assert removal.settled(found, lambda: both) == both
+    assert removal.settled(found, lambda: Contents(both.objects)).item is None
     monkeypatch.setattr(removal, "state", SimpleNamespace(is_executing=False))
-    assert removal._settled(found, lambda: {REF: LEAVING}) == {REF: LEAVING}
+    assert removal.settled(found, lambda: with_leaving(REF)) == with_leaving(REF)
     assert clock[0] == 0

@@ -7,17 +7,14 @@ from typing import Any
 
 import pytest
 
-from gpufleet.gpu_stack.operations.removal_facts import (
-    CRDS,
-    gather_remains,
-    namespaced,
-    objects_in,
-)
+from gpufleet.gpu_stack.operations.removal_facts import gather_remains
+from gpufleet.gpu_stack.operations.removal_reads import CRDS
 from gpufleet.gpu_stack.remains import LEFT, Remains
 from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.release import OWNER_LABEL
 from gpufleet.kube.facts import Crd, HelmRelease, ObjectRef, ReleaseRef
 from gpufleet.kube.objects import OURS
+from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError
 from tests.unit.gpu_stack.gpu_clusters import CATALOG, FACTS
 
@@ -26,8 +23,19 @@ RULE_LIST = "/apis/monitoring.coreos.com/v1/prometheusrules"
 SPACE = "/api/v1/namespaces/monitoring"
 
 
+DISCOVERY: dict[str, Any] = {
+    "/apis": {"groups": []},
+    "/api/v1": {
+        "resources": [
+            {"name": "pods", "kind": "Pod", "namespaced": True, "verbs": ["list", "delete"]}
+        ]
+    },
+}
+
+
 class Api:
-    """Responds by path; 404 for another one of a custom resource, an empty list for the rest."""
+    """Responds by path; 404 for another one of a custom resource, an empty list for the rest. A
+    number among the answers is a status."""
 
     def __init__(self, **answers: Any) -> None:
         self.answers: dict[str, Any] = answers
@@ -37,8 +45,10 @@ class Api:
         self.asked[path] = query
         if path not in self.answers and path.startswith("/apis/monitoring"):
             raise ApiError(f"GET {path}", 404, {}, "test")
-        found: list[Any] = self.answers.get(path, [])
-        return found
+        found = self.answers.get(path, [])
+        if isinstance(found, int):
+            raise ApiError(f"GET {path}", found, {"message": "no healthy upstream"}, "test")
+        return list(found)
 
     def get(self, path: str, *more: object, **query: str) -> Any:
         if path not in self.answers:
@@ -101,9 +111,30 @@ def test_crds_have_the_objects_of_others() -> None:
         },
     )
     rules, late = found.crds
-    assert (rules.ours, rules.objects) == (True, RULE_LIST)
+    assert (rules.ours, rules.unknown) == (True, "")
     assert rules.users == (ObjectRef("PrometheusRule", "team", "theirs"),)
-    assert (late.objects, late.users) == ("", ())
+    assert (late.unknown, late.users) == ("the API does not serve it", ())
+
+
+@pytest.mark.parametrize("status", [404, 500, 503])
+def test_a_crd_whose_objects_are_not_listed_is_not_known_to_have_none(status: int) -> None:
+    facts = replace(FACTS, crds={RULES: Crd(RULES, "PrometheusRule", ("v1",), {})})
+    found, _ = gathered(facts, **{CRDS: [item(RULES, labels=OURS)], RULE_LIST: status})
+    (rules,) = found.crds
+    assert (rules.users, rules.unknown) == ((), f"{status} no healthy upstream")
+
+
+def test_without_the_permission_to_list_objects_nothing_is_removed() -> None:
+    facts = replace(FACTS, crds={RULES: Crd(RULES, "PrometheusRule", ("v1",), {})})
+    with pytest.raises(ClusterProblem) as caught:
+        gathered(facts, **{CRDS: [item(RULES, labels=OURS)], RULE_LIST: 403})
+    assert [found.code for found in caught.value.findings] == ["GF866"]
+
+
+@pytest.mark.parametrize("kind", ["secrets", "configmaps"])
+def test_objects_of_gpufleet_that_are_not_listed_are_not_none(kind: str) -> None:
+    with pytest.raises(ClusterProblem):
+        gathered(**{f"{SPACE}/{kind}": 503})
 
 
 def test_releases_in_other_namespaces_are_found_by_their_label() -> None:
@@ -135,43 +166,3 @@ def test_a_namespace_without_a_release_is_looked_into() -> None:
     record = HelmRelease("x", "monitoring", 1, "deployed", "x", "1.0.0", "1", {})
     found, _ = gathered(replace(FACTS, releases=(record,)), **DISCOVERY, **spaces, **pods)
     assert found.filled == {}
-
-
-VERBS = ["list", "delete"]
-DISCOVERY = {
-    "/apis": {
-        "groups": [
-            {"preferredVersion": {"groupVersion": name}}
-            for name in ("apps/v1", "metrics.k8s.io/v1", "broken.example/v1")
-        ]
-    },
-    "/api/v1": {
-        "resources": [
-            {"name": "pods", "kind": "Pod", "namespaced": True, "verbs": VERBS},
-            {"name": "pods/log", "kind": "Pod", "namespaced": True, "verbs": VERBS},
-            {"name": "bindings", "kind": "Binding", "namespaced": True, "verbs": ["create"]},
-            {"name": "nodes", "kind": "Node", "namespaced": False, "verbs": VERBS},
-        ]
-    },
-    "/apis/apps/v1": {
-        "resources": [{"name": "deployments", "kind": "Deployment", "namespaced": True,
-                       "verbs": VERBS}]
-    },
-    "/apis/metrics.k8s.io/v1": {
-        "resources": [{"name": "pods", "kind": "PodMetrics", "namespaced": True, "verbs": ["list"]}]
-    },
-}  # fmt: skip
-
-
-def test_kinds_that_a_namespace_stores_are_discovered() -> None:
-    kinds, silent = namespaced(Api(**DISCOVERY))  # type: ignore[arg-type]
-    assert kinds == {"/api/v1/{}pods": "Pod", "/apis/apps/v1/{}deployments": "Deployment"}
-    assert silent == ["broken.example/v1"]
-
-
-def test_the_content_of_a_namespace_is_listed() -> None:
-    path = "/apis/apps/v1/namespaces/monitoring/deployments"
-    api = Api(**{path: [item("web", "monitoring")]})
-    kinds = {"/api/v1/{}pods": "Pod", "/apis/apps/v1/{}deployments": "Deployment"}
-    found = objects_in(api, "monitoring", kinds)  # type: ignore[arg-type]
-    assert list(found) == [ObjectRef("Deployment", "monitoring", "web")]

@@ -179,6 +179,16 @@ def test_a_crd_of_a_releases_templates_goes_with_it_unless_others_use_it(users: 
     assert not removal(facts, Remains(crds=(other,))).findings[:-1]
 
 
+@pytest.mark.parametrize(("spaces", "blocked"), [("monitoring", True), ("team", False)])
+def test_a_crd_of_a_release_whose_objects_are_not_known_stops_the_removal(
+    spaces: str, blocked: bool
+) -> None:
+    found = crd(release=ReleaseRef(spaces, STACK), ours=False, unknown="503 no healthy upstream")
+    plan = removal(cluster(release(STACK)), Remains(crds=(found,)))
+    assert [found.code for found in plan.blockers] == (["GF982"] if blocked else [])
+    assert not blocked or "503 no healthy upstream" in message(plan, "GF982")
+
+
 def test_a_runtime_class_that_other_pods_select_stays() -> None:
     plugin = replace(work("nvidia-device-plugin", "k8s-device-plugin"), namespace="kube-system")
     plugin = replace(plugin, release=ReleaseRef("kube-system", PLUGIN))

@@ -101,3 +101,9 @@ def test_a_write_requires_the_lease(server: Server, method: str) -> None:
         WRITES[method](api)
     api.get("/y")
     assert [line.split("?")[0] for line in server.asked] == [f"{method} /x", "GET /y"]
+
+
+def test_a_list_without_items_is_not_an_empty_one(server: Server) -> None:
+    with pytest.raises(ClusterProblem) as caught:
+        server.api.list("/z")
+    assert "a list without items" in caught.value.findings[0].message

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from gpufleet.core.allowance import all_lists
+from gpufleet.kube.facts import ReleaseRef
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError
-from gpufleet.kube.operations.gather import Ask, ask_all
+from gpufleet.kube.operations.gather import FIRST, Ask, ask_all, ask_each, gather_answers
 
 
 class Refusing:
@@ -24,20 +25,85 @@ class Refusing:
     list = get
 
 
+STACK = ReleaseRef("monitoring", "stack")
+CRD_NAMES = ("prometheuses.monitoring.coreos.com", "things.example.com")
+REVISION = {
+    "metadata": {
+        "name": "sh.helm.release.v1.stack.v1",
+        "namespace": "monitoring",
+        "labels": {"owner": "helm", "name": "stack", "version": "1", "status": "deployed"},
+    }
+}
+
+
+class Partly:
+    """A cluster with a Prometheus, a release and a CRD of others; one path responds with 503."""
+
+    def __init__(self, down: str) -> None:
+        self.down = down
+
+    def get(self, path: str, *more: object, **query: str) -> dict[str, Any]:
+        if path == self.down:
+            raise ApiError(f"GET {path}", 503, {"message": "no healthy upstream"}, "test")
+        names = [name.partition(".")[2] for name in CRD_NAMES]
+        groups = [{"name": name, "versions": [{"groupVersion": f"{name}/v1"}]} for name in names]
+        return {"groups": groups} if path == "/apis" else {"resources": []}
+
+    def list(self, path: str, *more: object, **query: str) -> list[Any]:
+        if path == FIRST["crds"].path:
+            return [{"metadata": {"name": name}} for name in CRD_NAMES]
+        if path.endswith("monitoring/secrets"):
+            return [REVISION]
+        self.get(path)
+        return []
+
+
 ASKS = {"one": Ask("/one", many=False), "many": Ask("/many")}
 OPTIONAL = {name: Ask(ask.path, many=ask.many, optional=True) for name, ask in ASKS.items()}
+FOREIGN = {name: Ask(ask.path, many=ask.many, foreign=True) for name, ask in ASKS.items()}
 
 
-@pytest.mark.parametrize("status", [404, 503])
-def test_optional_requests_may_be_missing_or_unavailable(status: int) -> None:
-    assert ask_all(Refusing(status), OPTIONAL, all_lists()) == {"one": {}, "many": []}  # type: ignore[arg-type]
+@pytest.mark.parametrize(("asks", "status"), [(OPTIONAL, 404), (FOREIGN, 503)])
+def test_optional_requests_may_be_missing_and_foreign_ones_unavailable(
+    asks: dict[str, Ask], status: int
+) -> None:
+    assert ask_all(Refusing(status), asks, all_lists()) == {"one": {}, "many": []}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("asks", "status"), [(OPTIONAL, 500), (OPTIONAL, 403), (ASKS, 404), (ASKS, 503)]
+    ("asks", "status"),
+    [(OPTIONAL, 500), (OPTIONAL, 503), (OPTIONAL, 403), (FOREIGN, 404), (ASKS, 404), (ASKS, 503)],
 )
 def test_every_other_rejection_is_reported(asks: dict[str, Ask], status: int) -> None:
     with pytest.raises(ClusterProblem) as caught:
         ask_all(Refusing(status), asks, all_lists())  # type: ignore[arg-type]
     codes = [found.code for found in caught.value.findings]
     assert codes == (["GF866"] if status == 403 else ["GF869", "GF869"])
+
+
+def test_what_is_rejected_is_known_by_name() -> None:
+    answers, refused = ask_each(Refusing(503), ASKS, all_lists())  # type: ignore[arg-type]
+    assert (answers, {name: error.status for name, error in refused.items()}) == (
+        {}, {"one": 503, "many": 503},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/apis/monitoring.coreos.com/v1",  # its Prometheus would be installed a second time
+        "/apis/monitoring.coreos.com/v1/prometheuses",
+        "/api/v1/namespaces/monitoring/secrets/sh.helm.release.v1.stack.v1",  # so would a release
+    ],
+)
+def test_a_cluster_of_which_a_part_does_not_answer_is_not_one_without_it(path: str) -> None:
+    with pytest.raises(ClusterProblem):
+        gather_answers(Partly(path), {}, [STACK])  # type: ignore[arg-type]
+
+
+def test_an_api_of_others_that_is_down_does_not_stop_a_run() -> None:
+    answers = gather_answers(Partly("/apis/example.com/v1"), {}, [STACK])  # type: ignore[arg-type]
+    assert answers.resources == {
+        "monitoring.coreos.com/v1": {"resources": []},
+        "example.com/v1": {},
+    }
