@@ -72,7 +72,8 @@ def _changes_soon(removal: ClusterRemoval, found: Contents) -> bool:
     """The API lists the groups of deleted CRDs for some seconds more."""
     if found.item is None or not all(is_leaving(item) for item in found.objects.values()):
         return False
-    gone = {crd.name.partition(".")[2] for crd in removal.plan.crds} if removal.acted else set()
+    crds = (*removal.plan.crds, *removal.plan.templated) if removal.acted else ()
+    gone = {crd.name.partition(".")[2] for crd in crds}
     return bool(found.objects) or any(each.group in gone for each in found.unknown)
 
 
