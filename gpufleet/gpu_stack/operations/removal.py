@@ -114,7 +114,7 @@ def _require_unused(removal: ClusterRemoval, release: HelmRelease) -> None:
             continue
         found = contents_of(removal.api, item)
         users = users_of(str(item["spec"]["names"]["kind"]), found.objects.values(), refs)
-        problems = tuple(crd_of_release(crd.name, release.ref, users, some(found.unknown)))
+        problems = tuple(crd_of_release(crd.name, release.ref, users, found.why))
         if problems:
             raise ClusterProblem(*problems)
 
@@ -191,7 +191,7 @@ def delete_crds(removal: ClusterRemoval) -> Commands:
         if found.objects:
             removal.note(crd_stays(crd.name, found.objects))
         elif found.unknown:
-            removal.not_known(findings.CRD_UNKNOWN(crd=crd.name, why=some(found.unknown)))
+            removal.not_known(findings.CRD_UNKNOWN(crd=crd.name, why=found.why))
         else:
             kept = False
             ref = ObjectRef("CustomResourceDefinition", "", crd.name)

@@ -58,6 +58,11 @@ class Contents:
     unknown: tuple[Unanswered, ...] = ()
     item: Item | None = None
 
+    @property
+    def why(self) -> str:
+        """Why it is not known what there is; "" if it is."""
+        return ", ".join(each.why for each in self.unknown)
+
 
 def crd_contents(api: ClusterApi, path: str) -> Contents:
     """A CRD of gpufleet's, and every object of it, also gpufleet's: they would go with it."""
