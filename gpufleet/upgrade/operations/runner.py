@@ -51,7 +51,7 @@ def carry_on(run: Run) -> End:
 
 
 def _act(run: Run, act: Act) -> None:
-    """Carry out a step; hosts that stay where they are are tried after others."""
+    """Carry out a step; hosts whose state stays are tried after others."""
     if run.tried.issuperset(act.hosts):
         run.tried.clear()  # all have had their turn
     before = {name: run.progress.states[name] for name in act.hosts}
