@@ -63,7 +63,7 @@ def heartbeat(progress: Progress) -> str:
     line = _head(progress)
     if progress.active:
         slowest = max(progress.active, key=lambda host: host.seconds)
-        line += f"; {one_line(slowest.name)} {_elapsed(slowest.seconds)}: {_step(slowest.step)}"
+        line += f"; {one_line(slowest.name)} {elapsed(slowest.seconds)}: {_step(slowest.step)}"
     elif late := _late(progress):
         line += f"; {late[0].strip()}"
     return line
@@ -77,7 +77,7 @@ def step_line(step: str, changed: Sequence[str], failed: Sequence[str], seconds:
     parts = [f"changed {few(changed)}"] if changed else []
     parts += [f"failed on {few(failed)}"] if failed else []
     name = f"{_step(step)}: " if step else ""
-    return f"{name}{', '.join(parts)}, {_elapsed(seconds)}" if parts else ""
+    return f"{name}{', '.join(parts)}, {elapsed(seconds)}" if parts else ""
 
 
 def fit(text: str, width: int) -> str:
@@ -93,7 +93,7 @@ def _head(progress: Progress) -> str:
         answered = progress.hosts - len(progress.silent)
         word = "Connecting to" if progress.stage == "connecting" else "Reading"
         done = f": {answered} done" if answered else ""
-        return f"{word} {counted(progress.hosts, 'host')}, {_elapsed(progress.seconds)}{done}"
+        return f"{word} {counted(progress.hosts, 'host')}, {elapsed(progress.seconds)}{done}"
     counts = (
         (len(progress.active), "at work"),
         (progress.failed, "failed"),
@@ -103,7 +103,7 @@ def _head(progress: Progress) -> str:
     )
     parts = [f"{number} {word}" for number, word in counts if number]
     hosts = counted(progress.hosts, "host")
-    return f"Running on {hosts}, {_elapsed(progress.seconds)}: {', '.join(parts) or 'none left'}"
+    return f"Running on {hosts}, {elapsed(progress.seconds)}: {', '.join(parts) or 'none left'}"
 
 
 def _late(progress: Progress) -> list[str]:
@@ -116,7 +116,7 @@ def _late(progress: Progress) -> list[str]:
 
 
 def _row(name: str, column: int, host: Active, width: int) -> str:
-    head = f"  {set_cell_size(fit(name, column), column)}  {_elapsed(host.seconds):>9}  "
+    head = f"  {set_cell_size(fit(name, column), column)}  {elapsed(host.seconds):>9}  "
     return head + fit(_step(host.step), width - cell_len(head))
 
 
@@ -125,7 +125,7 @@ def _step(name: str) -> str:
     return one_line(name).replace(" | ", ": ")
 
 
-def _elapsed(seconds: float) -> str:
+def elapsed(seconds: float) -> str:
     whole = int(seconds)
     if whole < 100:
         return f"{whole} s"

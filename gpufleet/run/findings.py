@@ -104,3 +104,29 @@ INVENTORY = blocker(
     "Cannot load inventory {path}: {why}",
     "Correct the inventory; paths in it are relative to the working directory.",
 )
+
+WORKER_LOST = blocker(
+    "GF013",
+    "Worker ended without a report",
+    "The worker of this host gave no report: {why}. It printed last: {output}.",
+    "What was done on the host is not known. Run again with --limit {host}: completed steps are "
+    "not repeated.",
+    description="With --workers or --scheduler, the process that ran on a part of the hosts ended "
+    "without a report, twice where a signal ended it; or it could not begin.",
+)
+
+NOT_REPORTED = blocker(
+    "GF015",
+    "Host is not in its worker's report",
+    "The worker of this host ended with a report that does not have it. What was done on the host "
+    "is not known.",
+    "Run again with --limit {host}: completed steps are not repeated.",
+)
+
+OVER_BUDGET = blocker(
+    "GF014",
+    "Too many hosts failed",
+    "{failed} of {hosts} failed, --fail-percent allows {percent} %: no further part of the hosts "
+    "was started.",
+    "See the table for the reasons. The next run changes nothing on converged hosts.",
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
 from functools import cache
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gpufleet import __version__
-from gpufleet.core.findings import Finding
+from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.core.runtime_state import RuntimeState
 
@@ -20,6 +20,7 @@ Movement = dict[str, str | None]  # before, after; {}: not planned on the host
 Status = Literal["converged", "changed", "planned", "failed", "not reached"]
 BAD: tuple[Status, ...] = ("failed", "not reached")  # what makes the run exit with 1
 INTERNAL = ("name", "seen", "examined", "leaves")  # fields that the JSON does not have
+VERSIONS, LEAVES = "versions", "leaves"  # in the plan
 
 
 @dataclass(slots=True)
@@ -74,9 +75,30 @@ class HostReport:
         for name in (each.name for each in fields(self) if each.name not in INTERNAL):
             data |= self._of_roles() if name == "roles" else {name: getattr(self, name)}
         data["plan"] = {**self.plan, "steps": self.steps}
+        data["plan"] |= self._only_in_plan()
         data["findings"] = [finding.as_dict() for finding in self.findings]
         data["seconds"] = round(self.seconds, 2)
         return data
+
+    @classmethod
+    def from_dict(cls, name: str, data: Mapping[str, Any]) -> HostReport:
+        """A host of a report of this version, as `as_dict` wrote it."""
+        kept = {each.name: data[each.name] for each in fields(cls) if each.name in data}
+        part = cls(name, **kept, examined=True)
+        part.plan = dict(part.plan)
+        part.roles |= part.plan.pop(VERSIONS, {})
+        part.leaves = part.plan.pop(LEAVES, False)
+        part.findings = [
+            Finding(**{**found, "severity": Severity(found["severity"])})
+            for found in data["findings"]
+        ]
+        return part
+
+    def _only_in_plan(self) -> dict[str, Any]:
+        """What the other fields of the JSON leave open: whether a role that has no version was
+        planned, roles without a field, whether the host is to be left without anything."""
+        moved = {name: dict(found) for name, found in self.roles.items() if found}
+        return ({VERSIONS: moved} if moved else {}) | ({LEAVES: True} if self.leaves else {})
 
     def _of_roles(self) -> dict[str, Movement]:
         unknown: Movement = {"before": None, "after": None}
