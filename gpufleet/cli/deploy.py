@@ -20,6 +20,7 @@ from gpufleet.verify.findings.hosts import LIMIT as LIMIT_MATCHES_NOTHING
 from gpufleet.verify.inventory import Target, VerifyError, load_targets, select
 
 CONFIG = "config.py"
+HERE = Path()
 DRY = "--dry"  # of pyinfra: the run changes nothing
 SUCCESS = {
     "plan": "no host or cluster has a blocker",
@@ -35,6 +36,12 @@ EPILOG = (
 INVENTORY = click.argument("inventory", type=click.Path())
 LIMIT = click.option("--limit", multiple=True, metavar="HOST|GROUP", help="Only these; repeatable.")
 YES = click.option("-y", "--yes", is_flag=True, help="Skip the confirmation.")
+WORKERS = click.option(
+    "--workers", type=click.IntRange(1), metavar="N", help="Run N parts of the hosts at a time."
+)
+SCHEDULER = click.option(
+    "--scheduler", default="", metavar="ADDRESS", help="Run the parts on workers of a Dask cluster."
+)
 OPTIONS = click.argument(
     "options",
     nargs=-1,
@@ -47,28 +54,45 @@ OPTIONS = click.argument(
 @click.command(epilog=EPILOG.format(success=SUCCESS["plan"]))
 @INVENTORY
 @LIMIT
+@WORKERS
+@SCHEDULER
 @report_options
 @output_options
 @verbose_option
 @OPTIONS
-def plan(inventory: str, limit: tuple[str, ...], options: tuple[str, ...]) -> None:
+def plan(
+    inventory: str,
+    limit: tuple[str, ...],
+    workers: int | None,
+    scheduler: str,
+    options: tuple[str, ...],
+) -> None:
     """Show what apply would do; change nothing.
 
     Covers the hosts and clusters of INVENTORY, and gpufleet's own steps: operations that your
     deploys/ add are not in it. Reports every blocker of every host at once.
     """
-    run(inventory, lambda _: ["preflight"], limit, options)
+    run(inventory, lambda _: ["preflight"], limit, options, None, Place(workers, scheduler))
 
 
 @click.command(epilog=EPILOG.format(success=SUCCESS["apply"]))
 @INVENTORY
 @LIMIT
 @YES
+@WORKERS
+@SCHEDULER
 @report_options
 @output_options
 @verbose_option
 @OPTIONS
-def apply(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str, ...]) -> None:
+def apply(
+    inventory: str,
+    limit: tuple[str, ...],
+    yes: bool,
+    workers: int | None,
+    scheduler: str,
+    options: tuple[str, ...],
+) -> None:
     """Install what INVENTORY asks for.
 
     Driver, container toolkit and exporter on hosts, the GPU stack on clusters. Shows the plan and
@@ -77,7 +101,7 @@ def apply(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str,
     directory, else gpufleet's own.
     """
     ask = None if yes else Question("Apply these changes?", ("preflight",))
-    run(inventory, needed, limit, options, ask)
+    run(inventory, needed, limit, options, ask, Place(workers, scheduler))
 
 
 @click.command(epilog=EPILOG.format(success=SUCCESS["remove"]))
@@ -108,15 +132,34 @@ def needed(targets: Iterable[Target]) -> list[str]:
 
 
 def targets_of(inventory: str, limit: Sequence[str]) -> list[Target]:
-    """The inventory's targets, or those that the limit names; ends the process with the reason
-    where the inventory cannot be loaded, or where one of the limits matches nothing."""
+    """The inventory's targets, or those that the limit names; ends the process as `chosen` does."""
+    return chosen(inventory, limit)[1]
+
+
+def chosen(inventory: str, limit: Sequence[str]) -> tuple[list[Target], list[Target]]:
+    """All targets of the inventory, and those that the limit names; ends the process with the
+    reason where the inventory cannot be loaded, or where one of the limits matches nothing."""
     try:
         targets = load_targets(inventory)
-        return select(targets, limit, inventory) if limit else targets
+        return targets, select(targets, limit, inventory) if limit else targets
     except VerifyError as error:
         click.echo(str(error), err=True)
         nothing = error.finding.code == LIMIT_MATCHES_NOTHING.code
         sys.exit(ExitStatus.NOTHING if nothing else ExitStatus.USAGE)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run is carried out: in this process, or in parts. `workers`: how many parts at a
+    time, None where the user leaves it open; `scheduler`: of a Dask cluster, "" for this machine.
+    """
+
+    workers: int | None = None
+    scheduler: str = ""
+
+    @property
+    def is_here(self) -> bool:
+        return self.workers is None and not self.scheduler
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,21 +171,33 @@ class Question:
     options: tuple[str, ...] = ()
 
 
+IN_ONE = Place()
+Deploys = Callable[[list[Target]], Sequence[str]]
+
+
 def run(
     inventory: str,
-    deploys: Callable[[list[Target]], Sequence[str]],
+    deploys: Deploys,
     limit: Sequence[str],
     options: Sequence[str],
     ask: Question | None = None,
+    place: Place = IN_ONE,
 ) -> None:
-    """Replace this process by pyinfra: its output, signals and exit status are the command's.
+    """Replace this process by pyinfra: its output, signals and exit status are the command's. With
+    workers this process starts and watches them.
 
     `deploys`: the names of those to run for the chosen targets; `ask`: what is confirmed first.
     Before that, wrong options and an inventory that cannot be loaded end the process with status 2,
     an unmatched limit with 4.
     """
     confirmed(ask is None, options)
-    files = [deploy_file(name) for name in deploys(targets_of(inventory, limit))]
+    every, targets = chosen(inventory, limit)
+    if not place.is_here:
+        from gpufleet.cli.shard_request import request_of
+        from gpufleet.cli.sharded_run import run_sharded  # takes its time to load
+
+        run_sharded(request_of(inventory, every, targets, options, place), deploys, ask)
+    files = [deploy_file(name) for name in deploys(targets)]
     if ask and DRY not in options:
         _confirm(ask, inventory, limit, options)
     words = arguments(inventory, files, limit, options, yes=True)
@@ -179,10 +234,10 @@ def no_extra_argument(options: Sequence[str]) -> None:
         raise click.UsageError(f"Got unexpected extra argument ({options[0]})")
 
 
-def deploy_file(name: str) -> Path:
+def deploy_file(name: str, folder: Path = HERE) -> Path:
     """The deploy of that name: the working directory's, else gpufleet's own."""
     own = Path("deploys", f"{name}.py")
-    return own if own.is_file() else shipped("deploys") / own.name
+    return own if (folder / own).is_file() else shipped("deploys") / own.name
 
 
 def arguments(
@@ -192,10 +247,11 @@ def arguments(
     options: Sequence[str],
     *,
     yes: bool,
+    folder: Path = HERE,
 ) -> list[str]:
-    """pyinfra's arguments. The report of a run begins in config.py: gpufleet's own, where the
-    working directory has none."""
+    """pyinfra's arguments, for a working directory. The report of a run begins in config.py:
+    gpufleet's own, where that folder has none."""
     sure = ["-y"] if yes else []
-    config = [] if Path(CONFIG).is_file() else ["--config", str(shipped(CONFIG))]
+    config = [] if (folder / CONFIG).is_file() else ["--config", str(shipped(CONFIG))]
     chosen = [word for pattern in limit for word in ("--limit", pattern)]
     return [*sure, *config, *chosen, *options, as_argument(inventory), *map(str, deploys)]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 HEARTBEAT = 15.0  # seconds between two lines where there is no terminal
 PER_SECOND = 4  # times that lines are drawn
 QUIET = "GPUFLEET_QUIET"  # environment variable: no progress, if it has a value
+SHOW_CURSOR = b"\x1b[?25h\r\n"
 
 Lines = Callable[[int, int], list[str]]  # of columns and rows
 
@@ -102,6 +103,13 @@ class LiveProgress:
             redirect_stderr=not self._stream,
         )
         self._live.start()
+
+    def abandon(self) -> None:
+        """Give the cursor back where the process ends at once, in a signal handler: waits for
+        no lock."""
+        if self._live:
+            with self._there():
+                os.write((self._stream or sys.stderr).fileno(), SHOW_CURSOR)
 
     def _drawn(self, console: Console) -> Text:
         text = "\n".join(self._lines(console.width, console.height))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from parts import Controlled, site_in
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api.connect import connect_all
 from pyinfra.api.deploy import add_deploy
@@ -52,3 +55,21 @@ def carry_out() -> Callable[..., FakeHost]:
         return FakeHost(state)
 
     return run
+
+
+@pytest.fixture
+def site(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """The folder in which workers leave a trace, and where the report goes."""
+    return site_in(tmp_path, tmp_path_factory.mktemp("fake"), monkeypatch)
+
+
+@pytest.fixture
+def controlled(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Controlled]:
+    """Starts runs in `site` that are processes of their own."""
+    fake = os.environ["PYTHONPATH"]
+    monkeypatch.delenv("PYTHONPATH")
+    runs = Controlled(fake)
+    yield runs
+    runs.end()

@@ -1,0 +1,147 @@
+"""Workers of this machine: each is a process that runs pyinfra on a part of the hosts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from gpufleet import __version__
+from gpufleet.cli.deploy import arguments, deploy_file
+from gpufleet.core.python import python_code
+from gpufleet.core.redact import redact
+from gpufleet.core.visible import each_line
+from gpufleet.run.shards import Outcome, Shard
+
+LOOK = 0.5  # seconds between two looks at what has ended
+TAIL = 4096  # bytes of what a worker printed
+INTERRUPTED = "the run was interrupted"
+Children = set["subprocess.Popen[bytes]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a worker is to run: deploys by name, in a folder that it has too. `log`: the file for
+    its output, "" for a temporary one; `stop`: an event of the scheduler that ends it."""
+
+    shard: Shard
+    inventory: str
+    deploys: tuple[str, ...]
+    options: tuple[str, ...]
+    folder: str
+    log: str = ""
+    stop: str = ""
+    version: str = __version__
+
+    @property
+    def words(self) -> list[str]:
+        """pyinfra's command, for the place where it runs."""
+        folder = Path(self.folder)
+        files = [deploy_file(name, folder) for name in self.deploys]
+        hosts = self.shard.hosts
+        mine = arguments(self.inventory, files, hosts, self.options, yes=True, folder=folder)
+        return [*python_code("from gpufleet.cli.part import main; main()"), *mine]
+
+
+def run_order(order: Order, stopping: Callable[[], bool], children: Children) -> Outcome:
+    """Run pyinfra on a shard until it ends, in order where it is to stop. `children`: has the
+    process while it runs."""
+    if order.version != __version__:
+        return Outcome(problem=f"it has gpufleet {__version__}, this run is of {order.version}")
+    if not Path(order.folder).is_dir():
+        return Outcome(problem=f"it has no folder {order.folder}, where the run was started")
+    if stopping():
+        return Outcome(problem=INTERRUPTED)
+    logs = os.path.dirname(order.log) or None
+    with tempfile.TemporaryDirectory(prefix="gpufleet-", dir=logs) as folder:
+        report = Path(folder, "report.json")
+        log = Path(order.log or Path(folder, "output"))
+        environment = {**os.environ, "GPUFLEET_REPORT": str(report)}
+        environment.pop("GPUFLEET_JUNIT", None)  # of the whole
+        with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
+            child = subprocess.Popen(
+                order.words, cwd=order.folder, env=environment, stdin=subprocess.PIPE,
+                stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+        children.add(child)
+        try:
+            stopped = _wait(child, stopping)
+        finally:
+            children.discard(child)
+        text = report.read_text("utf-8", "replace") if report.is_file() else ""
+        problem = INTERRUPTED if stopped and not text else ""
+        return Outcome(text, child.returncode, tail_of(log), problem)
+
+
+def _wait(child: subprocess.Popen[bytes], stopping: Callable[[], bool]) -> bool:
+    """Wait until a worker has ended; whether it was stopped. It ends when its standard input is
+    closed, which the end of this process does too: gpufleet.cli.part."""
+    assert child.stdin
+    try:
+        while child.poll() is None and not stopping():
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(LOOK)
+        return child.returncode is None
+    finally:
+        child.stdin.close()
+        child.wait()
+
+
+def tail_of(log: Path) -> str:
+    """The end of a log: visible lines without secrets."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - TAIL, 0))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    return each_line(redact(text).strip())
+
+
+class Workers(Protocol):
+    """Where shards run. `count`: how many at a time."""
+
+    @property
+    def count(self) -> int: ...
+    def submit(self, order: Order) -> Future[Outcome]: ...
+    def stop(self) -> None:
+        """End what runs, in order; does not wait for that."""
+
+    def kill(self) -> None:
+        """End the processes of this machine at once."""
+
+    def close(self) -> None:
+        """End what still runs, in order."""
+
+
+class Local:
+    """Processes of this machine."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._pool = ThreadPoolExecutor(count)
+        self._stop = threading.Event()
+        self._children: Children = set()
+
+    def submit(self, order: Order) -> Future[Outcome]:
+        return self._pool.submit(run_order, order, self._stop.is_set, self._children)
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def kill(self) -> None:
+        for child in self._children.copy():
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        self.stop()
+        self._pool.shutdown()
