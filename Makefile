@@ -78,8 +78,9 @@ test-kubernetes: setup ## the tests on control planes of every Kubernetes minor 
 lint: $(READY) ## ruff, mypy --strict and codespell
 	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy && $(VENV)/bin/codespell
 
-bench: setup ## speed against the floor and against Ansible; HOSTS="1 10 40"
+bench: setup ## speed against the floor and against Ansible, and on thousands of hosts; HOSTS="1 10 40"
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m benchmarks --hosts $(HOSTS)
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m benchmarks.workers
 
 dashboards: $(READY) ## the JSON of the Grafana dashboards, from dashboards/*.py
 	@$(PY) -m dashboards

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
-import shlex
 import sys
 import time
 from collections.abc import Sequence
-from datetime import datetime, timezone
-from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks import (
@@ -25,9 +21,10 @@ from benchmarks import (
 )
 from benchmarks.ansible_runs import Ansible
 from benchmarks.budget import verdicts
+from benchmarks.circumstances import circumstances
 from benchmarks.fleet import Fleet
 from benchmarks.ours import Programs
-from benchmarks.report import Circumstances, page
+from benchmarks.report import page
 from benchmarks.timing import ROOT, RunFailed
 from gpufleet_sandbox import SandboxError
 from gpufleet_sandbox.paths import cache_dir
@@ -94,29 +91,13 @@ def _measure(options: argparse.Namespace, fleet: Fleet, words: Sequence[str]) ->
     if not options.no_upgrade_host:
         owns.append(upgrade_hosts.measure(f"{options.name}-own", fleet.work, fleet.progress))
     judged = verdicts(rows, firsts, clusters, creations, upgrades, owns, names)
-    about = Circumstances(
-        command=shlex.join(["python", "-m", "benchmarks", *words]),
-        date=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
-        machine=_machine(),
-        versions=_versions(ansible),
-        load=(load, os.getloadavg()[0]),
-    )
+    others = [ansible.version] if ansible else []
+    about = circumstances("benchmarks", words, load, others)
     text = page(about, rows, firsts, judged, clusters, creations, upgrades, owns, names)
     print(text)
     options.page.parent.mkdir(parents=True, exist_ok=True)
     options.page.write_text(text)
     return 0 if all(verdict.kept for verdict in judged) else 1
-
-
-def _machine() -> str:
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return f"{os.cpu_count()} cores, {memory:.0f} GiB of memory, Linux {platform.release()}"
-
-
-def _versions(ansible: Ansible | None) -> str:
-    names = [f"{name} {version(name)}" for name in ("pyinfra", "paramiko")]
-    names.insert(0, f"Python {platform.python_version()}")
-    return ", ".join([*names, ansible.version] if ansible else names)
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:

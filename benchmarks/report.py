@@ -25,6 +25,14 @@ class Circumstances:
     versions: str
     load: tuple[float, float]  # of one minute, before and after
 
+    def lines(self) -> list[str]:
+        """The head of a page."""
+        return [
+            f"Written by `{self.command}` on {self.date}. Do not edit: run it again.",
+            f"Machine: {self.machine}. {self.versions}. Load of one minute before and after: "
+            f"{self.load[0]:.1f} and {self.load[1]:.1f}.",
+        ]
+
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table; all columns but the first are numbers."""
@@ -46,9 +54,7 @@ def page(
     """docs/explanation/benchmarks.md, whole."""
     parts = [
         "# Benchmarks",
-        f"Written by `{about.command}` on {about.date}. Do not edit: run it again.",
-        f"Machine: {about.machine}. {about.versions}. Load of one minute before and after: "
-        f"{about.load[0]:.1f} and {about.load[1]:.1f}.",
+        *about.lines(),
         EXPLANATION,
     ]
     if converged:
