@@ -15,17 +15,19 @@ from gpufleet.core.names import counted, few, folded
 from gpufleet.core.visible import one_line
 
 Stage = Literal["connecting", "reading", "running"]
-LONG = 5.0  # seconds from which on a silent host is named
+LONG = 5.0  # seconds from which on a silent host is named, and the log of a step read
 NAME = 4  # a host's name has at most this part of the width
 
 
 @dataclass(frozen=True, slots=True)
 class Active:
-    """A host that carries out a step. `step`: as pyinfra names it, `Role | Sentence`."""
+    """A host that carries out a step. `step`: as pyinfra names it, `Role | Sentence`; `logged`:
+    what it logged last, without secrets."""
 
     name: str
     step: str
     seconds: float
+    logged: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +45,14 @@ class Progress:
     failed: int = 0
 
 
+def longest(progress: Progress) -> list[Active]:
+    """The hosts at work, that whose step takes the longest first."""
+    return sorted(progress.active, key=lambda host: -host.seconds)
+
+
 def terminal_lines(progress: Progress, width: int, height: int) -> list[str]:
     """The lines of a terminal of that size: the run, then each host at work, the longest first."""
-    shown = sorted(progress.active, key=lambda host: -host.seconds)
+    shown = longest(progress)
     room = max(height - 2, 1)  # the cursor has a line of its own
     hidden = shown[room - 1 :] if len(shown) > room else []
     shown = shown[: len(shown) - len(hidden)]
@@ -62,8 +69,8 @@ def heartbeat(progress: Progress) -> str:
     """One line for a log: the run, and the host whose step takes the longest."""
     line = _head(progress)
     if progress.active:
-        slowest = max(progress.active, key=lambda host: host.seconds)
-        line += f"; {one_line(slowest.name)} {elapsed(slowest.seconds)}: {_step(slowest.step)}"
+        slowest = longest(progress)[0]
+        line += f"; {one_line(slowest.name)} {elapsed(slowest.seconds)}: {_doing(slowest)}"
     elif late := _late(progress):
         line += f"; {late[0].strip()}"
     return line
@@ -117,7 +124,11 @@ def _late(progress: Progress) -> list[str]:
 
 def _row(name: str, column: int, host: Active, width: int) -> str:
     head = f"  {set_cell_size(fit(name, column), column)}  {elapsed(host.seconds):>9}  "
-    return head + fit(_step(host.step), width - cell_len(head))
+    return head + fit(_doing(host), width - cell_len(head))
+
+
+def _doing(host: Active) -> str:
+    return f"{_step(host.step)}: {one_line(host.logged)}" if host.logged else _step(host.step)
 
 
 def _step(name: str) -> str:

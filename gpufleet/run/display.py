@@ -11,15 +11,29 @@ from collections import Counter
 from collections.abc import Callable
 
 import click
+import gevent
 import pyinfra
+from gevent import Greenlet
 from pyinfra.api import BaseStateCallback, Host, State
 from pyinfra.api.state import StateStage
 
 from gpufleet.core.live import LiveProgress, is_quiet, on_terminal
-from gpufleet.core.progress import Active, Progress, Stage, heartbeat, step_line, terminal_lines
+from gpufleet.core.progress import (
+    LONG,
+    Active,
+    Progress,
+    Stage,
+    heartbeat,
+    longest,
+    step_line,
+    terminal_lines,
+)
 from gpufleet.run.invocation import Invocation
+from gpufleet.run.last_line import LastLine
 
 DETAIL = ("-v", "-vv", "-vvv", "--debug", "--debug-all", "--debug-facts", "--debug-operations")
+LOGS = 20  # hosts whose logs are read at a time, however large the terminal
+PATIENCE = 2.0  # seconds that a line of a log file waits for them
 STAGES: dict[StateStage, Stage] = {
     StateStage.Connect: "connecting",
     StateStage.Prepare: "reading",
@@ -137,7 +151,9 @@ class Display(BaseStateCallback):
 
     def _active(self, host: Host, now: float) -> Active:
         began = self._began.get(host.name, now)
-        return Active(host.name, self._name(str(host.executing_op_hash)), now - began)
+        line = LastLine.of(host)
+        step = self._name(str(host.executing_op_hash))
+        return Active(host.name, step, now - began, line.text if line else "")
 
     def _name(self, op_hash: str) -> str:
         meta = self._state.op_meta.get(op_hash)
@@ -145,11 +161,22 @@ class Display(BaseStateCallback):
 
     def _lines(self, width: int, height: int) -> list[str]:
         found = self.progress()
+        if found:
+            self._refresh(found, LOGS)
         return terminal_lines(found, width, height) if found else []
 
     def _beat(self) -> str:
         found = self.progress()
+        if found and gevent.wait(self._refresh(found, 1), timeout=PATIENCE):
+            found = self.progress()
         return heartbeat(found) if found else ""
+
+    def _refresh(self, found: Progress, most: int) -> list[Greenlet]:
+        """Read the logs of the steps that take the longest; returns the reads."""
+        slow = [active.name for active in longest(found) if active.seconds >= LONG][:most]
+        lines = [LastLine.of(self._state.inventory.get_host(name)) for name in slow]
+        reads = [line.refresh() for line in lines if line]
+        return [read for read in reads if read is not None]
 
 
 class Quiet(logging.Filter):

@@ -11,6 +11,7 @@ from gpufleet.host.asking import answer, framed
 from gpufleet.host.findings import MODULE_NOT_BUILT
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import explain, script
+from gpufleet.packages.operations.logs import logged
 
 Version = Callable[[], str | None]
 REBOOT = "reboot "  # prefix of load.sh's line if only a reboot can help
@@ -51,7 +52,7 @@ def require_built(needed: bool, module: str, build: str, version: Version) -> Co
         return
     wanted = version() or ""
     message = explain(host.name, MODULE_NOT_BUILT(version=wanted))
-    yield script("driver/require_module", module, wanted, build, message)
+    yield from logged(script("driver/require_module", module, wanted, build, message))
 
 
 @operation

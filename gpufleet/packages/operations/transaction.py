@@ -17,6 +17,7 @@ from gpufleet.host.shell import explain, script, stop
 from gpufleet.packages import apt_trial, findings
 from gpufleet.packages.job import Found, Job
 from gpufleet.packages.operations.locks import wait_for_lock
+from gpufleet.packages.operations.logs import logged
 from gpufleet.packages.operations.reading import AvailableVersions, RpmTrial, Simulation
 from gpufleet.packages.operations.repository import refresh
 from gpufleet.packages.rpm_trial import refusal
@@ -143,9 +144,9 @@ def install(job: Job, found: Later[Found]) -> Commands:
         first = Transaction(chosen.version, (), chosen.prerequisites, ())
         words = install_words(job.manager, first, job.lock_timeout)
         if job.manager == "apt":
-            yield _apt(chosen, words, job.ours)
+            yield from logged(_apt(chosen, words, job.ours))
         else:
-            yield _by_rpm(job, added, words)
+            yield from logged(_by_rpm(job, added, words))
     yield from _carry_out(job, chosen, added)
     if state.is_executing and job.reports:
         RunReport.of(state).host(host.name).seen[job.role] = chosen.version
@@ -155,21 +156,17 @@ def install(job: Job, found: Later[Found]) -> Commands:
 
 def _carry_out(job: Job, chosen: Transaction, added: str) -> Commands:
     if job.manager == "apt":
-        yield _apt(chosen, install_words(job.manager, chosen, job.lock_timeout), job.ours)
+        words = install_words(job.manager, chosen, job.lock_timeout)
+        yield from logged(_apt(chosen, words, job.ours))
         return
     held = [name for name in (*chosen.names, *chosen.remove) if name in job.family.installed]
     if held:
         locked = explain(host.name, findings.NOT_RELEASED())
         yield script("packages/release", job.manager, locked, *held)
     message = explain(host.name, findings.TRANSACTION_INCOMPLETE())
-    yield script(
-        "packages/rpm_transaction",
-        job.ours,
-        added,
-        job.manager,
-        "run",
-        message,
-        *rpm_words(chosen),
+    words = rpm_words(chosen)
+    yield from logged(
+        script("packages/rpm_transaction", job.ours, added, job.manager, "run", message, *words)
     )
 
 
@@ -191,5 +188,5 @@ def hold(job: Job, names: Sequence[str], plugin: Sequence[str] = ()) -> Commands
         yield script("packages/packages_before", job.record)
         come = " ".join(read(RpmTrial, manager, tuple(plugin)).added)
         yield script("packages/note_begun", f"{job.record}.begun", *plugin)
-        yield _by_rpm(job, come, (manager, "-y", "install", *plugin))
+        yield from logged(_by_rpm(job, come, (manager, "-y", "install", *plugin)))
     yield script("packages/hold", manager, explain(host.name, findings.NOT_HELD()), *names)

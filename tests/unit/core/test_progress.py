@@ -28,6 +28,12 @@ def test_one_host_and_its_step(width: int, row: str) -> None:
     assert lines == ["Running on 1 host, 72 s: 1 at work", row]
 
 
+def test_what_a_step_logged_last_is_behind_its_name() -> None:
+    host = Active("gpu-01", INSTALL, 65.0, "CC [M]  nvidia/nv-p2p.o")
+    row = "  gpu-01       65 s  NVIDIA driver: Install the packages: CC [M]  nvidia/nv-p2p…"
+    assert terminal_lines(running(host), 80, 24)[1] == row
+
+
 def test_two_hosts_the_longest_step_first_and_the_others_as_numbers() -> None:
     active = (Active("gpu-02", INSTALL, 1.9), Active("cluster-a", "Reboot", 400.0))
     found = running(*active, hosts=45, waiting=1, done=2, unchanged=38, failed=2)
@@ -65,10 +71,10 @@ def test_hosts_that_do_not_answer_are_named_after_a_while(stage: str, word: str)
 
 
 def test_a_heartbeat_is_one_line_about_the_longest_step() -> None:
-    active = (Active("gpu-02", "Reboot", 1.0), Active("gpu-01", INSTALL, 65.0))
+    active = (Active("gpu-02", "Reboot", 1.0), Active("gpu-01", INSTALL, 65.0, "CC [M]  nv.o"))
     assert heartbeat(running(*active, hosts=40, unchanged=38)) == (
         "Running on 40 hosts, 72 s: 2 at work, 38 with no changes; gpu-01 65 s: "
-        "NVIDIA driver: Install the packages"
+        "NVIDIA driver: Install the packages: CC [M]  nv.o"
     )
     assert heartbeat(Progress("running", 7300.0, 1)) == "Running on 1 host, 2 h 1 min: none left"
 
@@ -78,11 +84,11 @@ HOSTILE = st.text(
 )  # fmt: skip
 
 
-@given(HOSTILE, HOSTILE, st.integers(1, 130), st.floats(0, 1e6))
+@given(HOSTILE, HOSTILE, HOSTILE, st.integers(1, 130), st.floats(0, 1e6))
 def test_hostile_text_is_one_visible_line_of_the_width(
-    name: str, step: str, width: int, seconds: float
+    name: str, step: str, logged: str, width: int, seconds: float
 ) -> None:
-    found = running(Active(name, step, seconds))
+    found = running(Active(name, step, seconds, logged))
     lines = terminal_lines(found, width, 24)
     assert len(lines) == 2
     for line in [*lines, heartbeat(found), step_line(step, [name], [name], seconds)]:
