@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import socket
+import time
 import traceback
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, wraps
 from typing import Any
 
 import paramiko
@@ -23,6 +24,8 @@ _connect = SSHConnector.connect
 _WHY = "gpufleet_unreached"  # in pyinfra's dictionary of a connection
 _PROMPT = "getpass"  # the module of Python that asks for a passphrase
 _SILENCE = 1.0  # seconds until paramiko checks whether it is to send a keepalive or to end
+_CONNECT_FAILED = 2  # how sshd refuses a session too many: RFC 4254, 5.1
+_REFUSED, _AGAIN = 2.0, 0.05  # seconds that a refusal is waited out, and between two tries
 _NO_PASSPHRASE = (
     "the private key has a passphrase, and there is no terminal to prompt for it: set "
     "ssh_key_password from a vault, or load the key into ssh-agent and remove ssh_key"
@@ -76,6 +79,27 @@ def _connect_or_say_why(connector: SSHConnector) -> None:
         why = redact(_cause(error))
         connector.host.connector_data[_WHY] = why
         raise ConnectError(why) from error
+    transport = connector.client.get_transport() if connector.client else None
+    if transport is not None:
+        transport.open_session = _patient(transport.open_session)  # type: ignore[method-assign]
+
+
+def _patient(open_session: Callable[..., paramiko.Channel]) -> Callable[..., paramiko.Channel]:
+    """sshd frees the session of a command a moment after the command has ended: where it allows few
+    of them on a connection (MaxSessions), it refuses the next one until then."""
+
+    @wraps(open_session)
+    def opened(*args: Any, **how: Any) -> paramiko.Channel:
+        ends = time.monotonic() + _REFUSED
+        while True:
+            try:
+                return open_session(*args, **how)
+            except paramiko.ChannelException as error:
+                if error.code != _CONNECT_FAILED or time.monotonic() >= ends:
+                    raise
+            time.sleep(_AGAIN)
+
+    return opened
 
 
 def _cause(error: Exception) -> str:

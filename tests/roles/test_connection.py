@@ -5,7 +5,10 @@ from __future__ import annotations
 import getpass
 import io
 import socket
+from types import SimpleNamespace
+from typing import Any
 
+import paramiko
 import pytest
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api.exceptions import ConnectError
@@ -39,3 +42,32 @@ def test_a_silent_connection_seldom_wakes_up() -> None:
         connection.nodelay_transport(sock)
         assert sock.gettimeout() == 1
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+@pytest.mark.parametrize(
+    ("refusals", "code", "opens"), [(3, 2, True), (10**6, 2, False), (1, 1, False), (0, 2, True)]
+)
+def test_a_session_is_refused_while_that_of_the_command_before_ends(
+    monkeypatch: pytest.MonkeyPatch, refusals: int, code: int, opens: bool
+) -> None:
+    asked: list[Any] = []
+
+    def open_session(*args: Any, **how: Any) -> str:
+        asked.append((args, how))
+        if len(asked) <= refusals:
+            raise paramiko.ChannelException(code, "Connect failed")
+        return "session"
+
+    transport = SimpleNamespace(open_session=open_session)
+    client = SimpleNamespace(get_transport=lambda: transport)
+    monkeypatch.setattr(connection, "_connect", lambda connector: None)
+    monkeypatch.setattr(connection, "_REFUSED", 0.2)
+    monkeypatch.setattr(connection, "_AGAIN", 0.001)
+    connection._connect_or_say_why(SimpleNamespace(client=client))  # type: ignore[arg-type]
+    if opens:
+        assert transport.open_session(timeout=7) == "session"
+        assert asked == [((), {"timeout": 7})] * (refusals + 1)
+    else:
+        with pytest.raises(paramiko.ChannelException):
+            transport.open_session()
+        assert len(asked) > 1 if code == 2 else len(asked) == 1
