@@ -91,7 +91,8 @@ def test_a_host_whose_lock_is_held_keeps_its_versions(
 ) -> None:
     found = reported(deploy, facts, holder="bob at desk [2]")
     assert "GF508" in [finding["code"] for finding in found["findings"]]
-    assert (found["status"], found["plan"]) == ("failed", {"steps": []})
+    assert (found["status"], found["plan"]["steps"]) == ("failed", [])
+    assert found["plan"]["versions"]["driver"] == {"before": VERSION, "after": VERSION}
     assert found["driver"] == {"before": VERSION, "after": VERSION}
     assert found["exporter"] == UNREAD
 
