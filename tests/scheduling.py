@@ -13,20 +13,28 @@ from typing import Any
 from xdist.scheduler import LoadFileScheduling
 
 HOSTS, CLUSTER = "tests/hosts/", "tests/cluster/"
-LONG = (  # of several minutes, the longest first
+LONG = (  # of a minute and more, the longest of each kind first
+    "tests/cluster/test_gpu_stack.py",
+    "tests/cluster/test_real_node.py",
     "tests/cluster/test_scrape.py",
     "tests/cluster/test_releases.py",
-    "tests/cluster/test_gpu_stack.py",
+    "tests/cluster/test_cluster_removal.py",
     "tests/cluster/test_gpu_stack_faults.py",
-    "tests/cluster/test_real_node.py",
-    "tests/hosts/test_sandbox.py",
-    "tests/hosts/test_el7.py",
+    "tests/hosts/test_toolkit_role.py",
     "tests/hosts/test_driver_install.py",
-    "tests/hosts/test_exporter.py",
-    "tests/hosts/test_driver_package_manager.py",
-    "tests/hosts/test_driver_killed.py",
     "tests/hosts/test_removal.py",
+    "tests/hosts/test_exporter.py",
+    "tests/hosts/test_el7.py",
+    "tests/hosts/test_checks.py",
+    "tests/hosts/test_driver_repository.py",
+    "tests/hosts/test_driver_package_manager.py",
+    "tests/hosts/test_upgrade.py",
+    "tests/hosts/test_sandbox.py",
+    "tests/hosts/test_driver_modules.py",
+    "tests/hosts/test_exporter_refused.py",
     "tests/hosts/test_wheel.py",
+    "tests/hosts/test_green.py",
+    "tests/hosts/test_driver_killed.py",
     "tests/monitoring/test_dashboards.py",
     "tests/monitoring/test_dashboard_values.py",
 )
