@@ -113,5 +113,7 @@ def _show(
     if run.refused and run.refused.refused:
         status = run.refused.refused
     invocation = Invocation(request.inventory, tuple(str(deploy_file(name)) for name in deploys))
-    Run(invocation, run.started, files, run.interrupted).finish(hosts, status, dry=dry)
+    whole = Run(invocation, run.started, files, run.interrupted)
+    completed = not (dry or bad or run.interrupted or run.refused)
+    whole.finish(hosts, status, dry=dry, completed=completed)
     return run.interrupted or status

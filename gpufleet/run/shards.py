@@ -96,7 +96,10 @@ def parts_of(shard: Shard, outcome: Outcome) -> list[HostReport]:
     if not outcome.report:
         return _lost(shard, outcome, f"its process ended with status {outcome.status}")
     try:
-        found = json.loads(outcome.report)["hosts"]
+        report = json.loads(outcome.report)
+        if report["exit_status"] != outcome.status:  # what ended pyinfra is in its output alone
+            return _lost(shard, outcome, f"its process ended with status {outcome.status}")
+        found = report["hosts"]
         return [
             HostReport.from_dict(name, found[name])
             if name in found

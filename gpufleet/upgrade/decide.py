@@ -57,7 +57,8 @@ Decision = Act | Wait | End
 class Around:
     """What a run does not decide. `now`: by the clock of the record; `wall`: the time of day, where
     that is another; `request`: "pause", "abort" or ""; `away`: nodes that others, or a fault, have
-    taken out of service; `alerts`: that fire; `reboots`: nodes that kured is at work on;
+    taken out of service; `behind`: nodes that earlier runs left behind; `alerts`: that fire;
+    `reboots`: nodes that kured is at work on;
     `silent`: why a cluster does not answer; `unreturned`: hosts that could not be returned;
     `tried`: hosts that the last steps left where they were: it is the turn of others."""
 
@@ -65,6 +66,7 @@ class Around:
     wall: float | None = None
     request: str = ""
     away: tuple[str, ...] = ()
+    behind: tuple[str, ...] = ()
     alerts: tuple[str, ...] = ()
     reboots: tuple[str, ...] = ()
     silent: str = ""
@@ -196,13 +198,13 @@ def _begin(progress: Progress, free: list[str], around: Around) -> Decision:
         return Wait(around.now + AGAIN, f"end of alerts: {names(around.alerts)}")
     if around.reboots:
         return Wait(around.now + AGAIN, f"reboots of kured: {names(around.reboots)}")
-    room = progress.plan.limits.max_unavailable - progress.out_of_service
+    room = progress.plan.limits.max_unavailable - progress.out_of_service - len(around.behind)
     left = room - len(around.away)
     if left > 0:
         return Act(Do.DRAIN, tuple(free[:left]))
     if room > 0:
         return Wait(around.now + AGAIN, f"nodes that are not Ready: {names(around.away)}")
-    stuck = names(progress.of(State.STUCK))
+    stuck = names([*progress.of(State.STUCK), *around.behind])
     return End("stopped", f"left behind out of service: {stuck} (upgrade_max_unavailable)")
 
 

@@ -75,6 +75,24 @@ def test_a_shard_that_is_killed_twice_is_reported_with_its_output(
     assert (logs.stat().st_mode & 0o777, (logs / "2").stat().st_mode & 0o777) == (0o700, 0o600)
 
 
+def test_a_worker_that_fails_after_its_report_is_no_success(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As by an exception in a deploy of the user's: the report of its hosts is that of the plan."""
+    assert run(requested("a", "raises")) == 1
+    assert states(site) == {"a": "converged", "raises": "not reached"}
+    (finding,) = report(site)["hosts"]["raises"]["findings"]
+    assert finding["code"] == "GF013"
+    assert "NameError" in finding["message"]
+    assert "NameError" in (kept(capsys.readouterr().err) / "2").read_text()
+    assert report(site)["completed"] is False
+
+
+def test_a_run_whose_workers_all_succeed_is_completed(site: Path) -> None:
+    assert run(requested("a", "b")) == 0
+    assert report(site)["completed"] is True
+
+
 def test_the_budget_ends_the_run_before_further_shards(
     site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,8 @@
 and writes a report. What a host does is in its name.
 
 `dies`: SIGKILL, always or (`dies-once`) the first time; `bad`: fails; `usage`: a wrong option;
-`slow`: until SIGTERM, in order; `mute`: until SIGTERM, without a report; `deaf`: until SIGKILL.
+`raises`: ends with status 1 and a report that says nothing of it; `slow`: until SIGTERM, in order;
+`mute`: until SIGTERM, without a report; `deaf`: until SIGKILL.
 """
 
 import json
@@ -59,6 +60,9 @@ def part(name: str) -> dict[str, object]:
     }  # fmt: skip
 
 
-Path(os.environ["GPUFLEET_REPORT"]).write_text(
-    json.dumps({"hosts": {name: part(name) for name in names}})
-)
+hosts = {name: part(name) for name in names}
+code = 143 if status == "not reached" else int(has("bad"))
+Path(os.environ["GPUFLEET_REPORT"]).write_text(json.dumps({"exit_status": code, "hosts": hosts}))
+if has("raises"):  # as a deploy of the user's: pyinfra's own status is not in the report
+    sys.exit("NameError: name 'x' is not defined")
+sys.exit(code)

@@ -61,6 +61,7 @@ class ClusterNodes:
         self.evictions = Evictions(api, lambda: self.stopping.is_set())
         self.kured = KuredLock(api, run)
         self._size = 0  # of the cluster, in nodes, once it is known
+        self.behind: tuple[str, ...] = ()  # nodes that earlier runs left behind, by the last look
         self.stopping = threading.Event()  # of the run: it waits for nothing any more
 
     def drain(self, policies: Mapping[str, Policy]) -> dict[str, Round]:
@@ -113,18 +114,22 @@ class ClusterNodes:
             return dict(zip(hosts, pool.map(one, hosts), strict=True))
 
     def away(self) -> list[str]:
-        """Nodes that are out of service, though not by this run: not Ready any more, or left behind
-        by an earlier run."""
+        """Nodes that are not Ready any more, though the run has not taken them out of service.
+        Those that earlier runs left behind are `behind` instead: they do not come back."""
         ours = {*self.nodes.values(), *self.others}
         listed = every_node(self.api)
         self._size = len(listed)
-        return [
-            node["metadata"]["name"]
-            for node in listed
-            if node["metadata"]["name"] in ours
-            and (not is_ready(node) or is_left_behind(node))
-            and mark_of(node).get("run") != self.run
-        ]
+        away, behind = list[str](), list[str]()
+        for node in listed:
+            name = node["metadata"]["name"]
+            if name not in ours or mark_of(node).get("run") == self.run:
+                continue
+            if is_left_behind(node):
+                behind.append(name)
+            elif not is_ready(node):
+                away.append(name)
+        self.behind = tuple(behind)
+        return away
 
     def check_refused(self, host: str, image: str) -> str:
         """Why the pod that is to check the node would be refused; "" if it would not. Nothing is

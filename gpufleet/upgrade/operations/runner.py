@@ -127,8 +127,10 @@ def _decided(run: Run) -> Decision:
 
 def _decided_by_clusters(run: Run, around: Around) -> Decision:
     """Raises ClusterProblem."""
-    away = [name for each in set(run.clusters.values()) for name in each.away()]
-    around = replace(around, away=tuple(sorted(away)), alerts=_alerts(run))
+    clusters = set(run.clusters.values())
+    away = sorted(name for each in clusters for name in each.away())
+    behind = sorted(name for each in clusters for name in each.behind)
+    around = replace(around, away=tuple(away), behind=tuple(behind), alerts=_alerts(run))
     decision = decide(run.progress, around)
     if isinstance(decision, Act) and (reboots := _reboots(run, decision.hosts)):
         return decide(run.progress, replace(around, reboots=reboots))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -39,3 +40,17 @@ def test_also_where_python_ignores_exceptions(name: str, status: int) -> None:
     assert done.returncode == status, done.stderr
     assert done.stdout.split("\n")[:3] == ["abandoned", "still there", "closed"]
     assert "ignored" not in done.stderr
+
+
+def test_also_where_nobody_reads_standard_error_any_more() -> None:
+    """Else the run goes on changing hosts."""
+    program = PROGRAM.replace("{name}", "SIGTERM")
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=writer, text=True,
+        check=False, timeout=100,
+    )  # fmt: skip
+    os.close(writer)
+    assert done.returncode == 143
+    assert done.stdout.split("\n")[:3] == ["abandoned", "still there", "closed"]

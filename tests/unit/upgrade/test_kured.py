@@ -192,7 +192,7 @@ def test_a_run_waits_for_kured_and_gives_the_lock_back(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     api = Api(daemonset(lock("n")))
-    cluster = Mock(away=list, kured=kured(api))
+    cluster = Mock(away=list, behind=(), kured=kured(api))
     run = running(planned(), Steps(), Event.PREPARED, clusters={"h": cluster})
     waits = runner._decided(run)
     assert isinstance(waits, Wait)

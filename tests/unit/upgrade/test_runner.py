@@ -35,6 +35,8 @@ pytestmark = pytest.mark.usefixtures("own_folder")
 class Cluster:
     """A node in memory."""
 
+    behind: tuple[str, ...] = ()
+
     def __init__(
         self, cleared: Round, refusal: str = "", problem: ClusterProblem | None = None
     ) -> None:

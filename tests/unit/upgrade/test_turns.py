@@ -13,7 +13,7 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError, ClusterApi
-from gpufleet.upgrade.decide import Act, Around, Do, decide
+from gpufleet.upgrade.decide import Act, Around, Do, End, Wait, decide
 from gpufleet.upgrade.nodes import FAILED, MARK, cordoning, leaving_behind, mark_of, patched
 from gpufleet.upgrade.operations import changing, cluster, runner
 from gpufleet.upgrade.operations.changing import change
@@ -228,8 +228,22 @@ def test_nodes_that_an_earlier_run_left_behind_are_out_of_service() -> None:
     assert FAILED in left["metadata"]["annotations"]
     api = cast(ClusterApi, Api(node("n"), left))
     for own, others in (({"h": "n", "g": "a"}, ()), ({"h": "n"}, ("a",))):
-        assert ClusterNodes(api, "run", own, others).away() == ["a"]
-    assert ClusterNodes(api, "earlier", {"g": "a"}).away() == []
+        nodes = ClusterNodes(api, "run", own, others)
+        assert (nodes.away(), nodes.behind) == ([], ("a",))
+    nodes = ClusterNodes(api, "earlier", {"g": "a"})
+    assert (nodes.away(), nodes.behind) == ([], ())
+
+
+def test_a_run_without_room_because_of_earlier_ones_ends_and_names_them() -> None:
+    """They do not come back by waiting."""
+    progress = Progress(planned(replace(HOST, name="g"), max_unavailable=2))
+    progress.states["h"] = State.READY
+    assert decide(progress, Around(1.0, behind=("a",))) == Act(Do.DRAIN, ("h",))
+    end = decide(progress, Around(1.0, behind=("a", "b")))
+    assert isinstance(end, End)
+    assert end.event == "stopped"
+    assert "a, b" in end.reason
+    assert isinstance(decide(progress, Around(1.0, away=("c",), behind=("a",))), Wait)
 
 
 def test_an_interrupted_run_lets_kured_go_where_no_host_is_out_of_service() -> None:
