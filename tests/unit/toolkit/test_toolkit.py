@@ -201,6 +201,9 @@ class TestBlockers:
         facts = docker_host()
         odd = {DAEMON: ManagedFile(DAEMON, None, error="it is not UTF-8 text")}
         assert codes(plan(replace(facts, files=odd))) == ["GF402"]
+        for files, reason in ((odd, "it is not UTF-8 text"), ({}, "it was not among the files")):
+            (finding,) = plan(replace(facts, files=files)).findings
+            assert reason in finding.message
 
     def test_flag_and_key(self) -> None:
         start = "/usr/sbin/dockerd -H fd:// --default-runtime=runc"

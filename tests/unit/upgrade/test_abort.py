@@ -66,6 +66,15 @@ def test_an_abort_needs_no_cluster_whose_nodes_are_in_service(
     assert run.progress().run == "aborted"
 
 
+def test_a_run_that_is_over_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpufleet.upgrade.operations.runner.release", lambda run: None)
+    run = store(Event.PREPARED)
+    upgrade_run.aborted(run, print)
+    said: list[str] = []
+    assert upgrade_run.carry_out(run, said.append) is ExitStatus.FAILED
+    assert said == [f"run {run.name} is over: aborted"]
+
+
 def test_an_abort_marks_nodes_that_are_left_behind_where_their_cluster_answers(
     opened: list[set[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
