@@ -51,6 +51,32 @@ class ChartCrd:
 
 
 @dataclass(frozen=True, slots=True)
+class Leaving:
+    """What goes with the releases of a removal. `releases`: those whose objects helm deletes, or
+    deleted; not those that stay. `owners`: kinds ("DaemonSet.apps") of which the programs of the
+    charts create objects for others: an operator's policy, a worker's pod."""
+
+    releases: tuple[ReleaseRef, ...] = ()
+    owners: frozenset[str] = frozenset()
+
+    def deletes(self, item: Item) -> bool:
+        """Whether an object of a CRD is being deleted, or goes with a release: all its owners are
+        of `owners`, in a namespace of a release. Owned by anything else, it is a user's."""
+        about = item["metadata"]
+        if about.get("deletionTimestamp"):
+            return True
+        spaces = {release.namespace for release in self.releases}
+        owners = {_kind_of(owner) for owner in about.get("ownerReferences") or ()}
+        return bool(owners) and owners <= self.owners and about.get("namespace") in spaces
+
+
+def _kind_of(owner: Item) -> str:
+    """The kind of an owner, with its API group."""
+    group = str(owner.get("apiVersion")).rpartition("/")[0]
+    return f"{owner.get('kind')}.{group}" if group else str(owner.get("kind"))
+
+
+@dataclass(frozen=True, slots=True)
 class PodUse:
     """A pod that has GPUs, or selects a RuntimeClass. `owner`: its controller."""
 
@@ -103,15 +129,14 @@ def is_ours(item: Item) -> bool:
     )
 
 
-def users_of(
-    kind: str, items: Iterable[Item], releases: Sequence[ReleaseRef]
-) -> tuple[ObjectRef, ...]:
-    """Objects of a kind that neither gpufleet nor one of its releases created; without those that
-    go with their owner, such as what operators create."""
+def users_of(kind: str, items: Iterable[Item], leaving: Leaving) -> tuple[ObjectRef, ...]:
+    """Objects of a kind that neither gpufleet nor one of the releases to remove created."""
     return tuple(
         ref_of(item, kind)
         for item in items
-        if not is_ours(item) and release_of(item) not in releases and not is_leaving(item)
+        if not is_ours(item)
+        and release_of(item) not in leaving.releases
+        and not leaving.deletes(item)
     )
 
 
@@ -176,7 +201,8 @@ def runtime_classes(items: Iterable[Item]) -> dict[str, tuple[PodUse, ...]]:
 
 
 def is_leaving(item: Item) -> bool:
-    """Whether an object is being deleted, or goes with its owner."""
+    """Whether an object of a namespace is being deleted, or goes with its owner, which is in the
+    same namespace if a namespace has it."""
     about = item["metadata"]
     token = (about.get("annotations") or {}).get(_TOKEN_OF)
     return bool(about.get("deletionTimestamp") or about.get("ownerReferences") or token)

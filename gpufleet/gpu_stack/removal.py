@@ -11,7 +11,7 @@ from gpufleet.core.names import counted
 from gpufleet.core.visible import Count
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import our_releases
-from gpufleet.gpu_stack.remains import ChartCrd, Owned, PodUse, Remains, some
+from gpufleet.gpu_stack.remains import ChartCrd, Leaving, Owned, PodUse, Remains, some
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import ADAPTER, DETECTOR, EXPORTER, NFD, OPERATOR, PLUGIN, STACK
 from gpufleet.helm.chart_models import ChartCatalog
@@ -95,7 +95,7 @@ def plan_stack_removal(
     there = {ref.name: facts.release(ref.namespace, ref.name) for ref in our_releases(settings)}
     found = [there[name] for name in ORDER]
     releases = tuple(one for one in found if one and _installed(one))
-    foreign = tuple(one for one in found if one and not _installed(one) and not _is_history(one))
+    foreign = tuple(one for one in found if one and _remains(one))
     going = {work.ref for one in releases for work in facts.workloads_of(one.ref)}
     kept = {
         ObjectRef("RuntimeClass", "", name): others
@@ -137,6 +137,16 @@ def plan_stack_removal(
     )
 
 
+def leaving_of(settings: ClusterSettings, facts: ClusterFacts, catalog: ChartCatalog) -> Leaving:
+    """What goes with gpufleet's releases, those that are removed already among them."""
+    there = {ref: facts.release(ref.namespace, ref.name) for ref in our_releases(settings)}
+    owners = {kind for chart in catalog.charts.values() for kind in chart.object_owners}
+    return Leaving(
+        releases=tuple(ref for ref, one in there.items() if one is None or not _remains(one)),
+        owners=frozenset(owners),
+    )
+
+
 def _left_by(release: HelmRelease, facts: ClusterFacts, remains: Remains) -> Iterator[Owned]:
     """What a release leaves behind; outside its namespace only if no other release has its name,
     which may have created it too."""
@@ -156,8 +166,8 @@ def _installed(found: HelmRelease) -> bool:
     return OWNER_LABEL in found.labels and ADOPTED_LABEL not in found.labels
 
 
-def _is_history(found: HelmRelease) -> bool:
-    return found.status == "uninstalled"
+def _remains(found: HelmRelease) -> bool:
+    return not _installed(found) and found.status != "uninstalled"
 
 
 def _unreadable(facts: ClusterFacts) -> Iterator[Finding]:

@@ -67,6 +67,7 @@ class Chart(Sourced):
     memory: tuple[Memory, ...] = ()
     may_be_empty: tuple[str, ...] = ()
     crd_groups: tuple[str, ...] = ()
+    object_owners: tuple[str, ...] = ()
     left_behind: tuple[LeftBehind, ...] = ()
     installed: dict[ChartVersion, dict[Minor, Annotated[str, Field(pattern=r"^\d+/\d+$")]]]
 

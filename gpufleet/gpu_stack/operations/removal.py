@@ -11,7 +11,6 @@ from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.core.inventory import CLUSTERS
 from gpufleet.gpu_stack import findings
-from gpufleet.gpu_stack.builder import our_releases
 from gpufleet.gpu_stack.model import NODE_MARK
 from gpufleet.gpu_stack.operations.releases import current_cluster
 from gpufleet.gpu_stack.operations.removal_deletes import ClusterRemoval, deletion, settled
@@ -27,11 +26,13 @@ from gpufleet.gpu_stack.remains import (
     Owned,
     is_ours,
     some,
+    is_leaving,
     users_of,
 )
 from gpufleet.gpu_stack.removal import (
     crd_of_release,
     crd_stays,
+    leaving_of,
     namespace_stays,
     plan_stack_removal,
 )
@@ -75,7 +76,7 @@ def _removal() -> ClusterRemoval | None:
         return None
     if run.cluster.helm.lease:
         run.cluster.helm.lease.deletes = True
-    return ClusterRemoval(run, plan)
+    return ClusterRemoval(run, plan, leaving_of(run.settings, run.facts, catalog))
 
 
 @cluster_operation
@@ -107,13 +108,13 @@ def _uninstall(state: State, host: Host, removal: ClusterRemoval, release: HelmR
 def _require_unused(removal: ClusterRemoval, release: HelmRelease) -> None:
     """Raise ClusterProblem where helm would delete objects of others with a CRD of a release, now
     that its turn has come."""
-    refs = our_releases(removal.run.settings)
     for crd in removal.plan.templated:
         item = removal.api.find(crd.path) if crd.release == release.ref else None
         if item is None:
             continue
         found = contents_of(removal.api, item)
-        users = users_of(str(item["spec"]["names"]["kind"]), found.objects.values(), refs)
+        kind = str(item["spec"]["names"]["kind"])
+        users = users_of(kind, found.objects.values(), removal.leaving)
         problems = tuple(crd_of_release(crd.name, release.ref, users, found.why))
         if problems:
             raise ClusterProblem(*problems)
@@ -185,7 +186,9 @@ def delete_crds(removal: ClusterRemoval) -> Commands:
     """
     kept = True
     for crd in removal.plan.crds:
-        found = settled(removal, partial(crd_contents, removal.api, crd.path))
+        found = settled(
+            removal, partial(crd_contents, removal.api, crd.path), removal.leaving.deletes
+        )
         if found.item is None:
             continue
         if found.objects:
@@ -211,7 +214,7 @@ def delete_namespaces(removal: ClusterRemoval) -> Commands:
     """
     kept = True
     for space in removal.plan.namespaces:
-        found = settled(removal, partial(namespace_contents, removal.api, space.path))
+        found = settled(removal, partial(namespace_contents, removal.api, space.path), is_leaving)
         name = space.ref.name
         if found.item is None:
             continue

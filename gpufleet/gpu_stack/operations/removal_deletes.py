@@ -15,7 +15,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.operations.releases import ClusterRun
 from gpufleet.gpu_stack.operations.removal_reads import Contents
-from gpufleet.gpu_stack.remains import Item, is_leaving
+from gpufleet.gpu_stack.remains import Item, Leaving
 from gpufleet.gpu_stack.removal import StackRemoval
 from gpufleet.kube.facts import ObjectRef
 from gpufleet.kube.objects import only
@@ -36,6 +36,7 @@ class ClusterRemoval:
 
     run: ClusterRun
     plan: StackRemoval
+    leaving: Leaving
     acted: bool = False
     unknown: list[Finding] = field(default_factory=list)
 
@@ -55,12 +56,14 @@ class ClusterRemoval:
             self.unknown.append(finding)
 
 
-def settled(removal: ClusterRemoval, look: Callable[[], Contents]) -> Contents:
-    """What stays of what `look` returns, once the objects that go with their owner are gone and
+def settled(
+    removal: ClusterRemoval, look: Callable[[], Contents], leaves: Callable[[Item], bool]
+) -> Contents:
+    """What stays of what `look` returns, once the objects that `leaves` is true of are gone and
     the API has forgotten the deleted CRDs; what else does not respond is not waited for."""
     began = time.monotonic()
     found = look()
-    while state.is_executing and _changes_soon(removal, found):
+    while state.is_executing and _changes_soon(removal, found, leaves):
         if time.monotonic() - began > (PATIENCE if removal.acted else GLANCE):
             break
         time.sleep(LOOK_EVERY)
@@ -68,9 +71,9 @@ def settled(removal: ClusterRemoval, look: Callable[[], Contents]) -> Contents:
     return found
 
 
-def _changes_soon(removal: ClusterRemoval, found: Contents) -> bool:
+def _changes_soon(removal: ClusterRemoval, found: Contents, leaves: Callable[[Item], bool]) -> bool:
     """The API lists the groups of deleted CRDs for some seconds more."""
-    if found.item is None or not all(is_leaving(item) for item in found.objects.values()):
+    if found.item is None or not all(leaves(item) for item in found.objects.values()):
         return False
     crds = (*removal.plan.crds, *removal.plan.templated) if removal.acted else ()
     gone = {crd.name.partition(".")[2] for crd in crds}

@@ -12,6 +12,7 @@ from gpufleet.gpu_stack.operations.removal_reads import CRDS, namespaced, object
 from gpufleet.gpu_stack.plan import GRAFANA_SECRET
 from gpufleet.gpu_stack.remains import (
     ChartCrd,
+    Leaving,
     Owned,
     Remains,
     gpu_pods,
@@ -22,6 +23,7 @@ from gpufleet.gpu_stack.remains import (
     runtime_classes,
     users_of,
 )
+from gpufleet.gpu_stack.removal import leaving_of
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.helm.release import OWNER_LABEL
@@ -52,6 +54,7 @@ def gather_remains(
     allowance = all_lists()
     found = ask_all(api, _asks(paths), allowance)
     refs = our_releases(settings)
+    leaving = leaving_of(settings, facts, catalog)
     crds = [item for item in found["crds"] if _concerns(item, refs, catalog)]
     objects, refused = ask_each(api, _object_asks(crds, facts), allowance)
     unknown = reasons(refused)
@@ -70,7 +73,7 @@ def gather_remains(
         },
         namespaces=namespaces,
         filled=_filled(api, namespaces, facts),
-        crds=tuple(_crd(item, objects, unknown, facts, refs) for item in crds),
+        crds=tuple(_crd(item, objects, unknown, facts, leaving) for item in crds),
         pods=gpu_pods(found["pods"], catalog.resource),
         classes=runtime_classes(found["pods"]),
         claims=tuple(ref_of(item, "PersistentVolumeClaim") for item in found["claims"]),
@@ -160,7 +163,7 @@ def _crd(
     objects: Mapping[str, Any],
     unknown: Mapping[str, str],
     facts: ClusterFacts,
-    refs: Sequence[ReleaseRef],
+    leaving: Leaving,
 ) -> ChartCrd:
     """`objects`: CRD -> what it has; `unknown`: CRD -> why that is not known."""
     name = str(item["metadata"]["name"])
@@ -169,7 +172,7 @@ def _crd(
         name=name,
         path=f"{CRDS}/{name}",
         ours=is_ours(item),
-        users=users_of(kind, objects.get(name) or (), refs),
+        users=users_of(kind, objects.get(name) or (), leaving),
         unknown="" if name in objects else unknown.get(name, "the API does not serve it"),
         release=release_of(item),
     )

@@ -8,6 +8,7 @@ import pytest
 
 from gpufleet.gpu_stack.model import NODE_MARK
 from gpufleet.gpu_stack.remains import (
+    Leaving,
     gpu_pods,
     is_automatic,
     is_leaving,
@@ -45,15 +46,44 @@ def test_objects_are_gpufleets_by_their_label() -> None:
     assert found[0].ref == ObjectRef("ConfigMap", "team", "a")
 
 
-def test_users_of_a_crd_are_neither_gpufleet_nor_its_releases_nor_operators() -> None:
+LEAVING = Leaving((STACK,), frozenset({"ClusterPolicy.nvidia.com", "Pod", "DaemonSet.apps"}))
+POLICY = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy"}
+POD = {"apiVersion": "v1", "kind": "Pod"}
+DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet"}
+
+
+def test_users_of_a_crd_are_neither_gpufleet_nor_its_releases() -> None:
     items = [
         item("ours", labels=OURS),
         item("release", annotations=OF_STACK),
-        item("owned", ownerReferences=[{}]),
+        item("going", deletionTimestamp="2026-01-01T00:00:00Z"),
         item("other", annotations={**OF_STACK, RELEASE_NAME: "theirs"}),
         item("theirs"),
     ]
-    assert [ref.name for ref in users_of("Rule", items, [STACK])] == ["other", "theirs"]
+    assert [ref.name for ref in users_of("Rule", items, LEAVING)] == ["other", "theirs"]
+
+
+@pytest.mark.parametrize(
+    ("owners", "space", "users"),
+    [
+        ([POLICY], "monitoring", False),
+        ([POD, DAEMON_SET], "monitoring", False),
+        ([POLICY], "team", True),  # of an operator that gpufleet did not install
+        ([POD], "team", True),
+        ([{"apiVersion": "v1", "kind": "Service"}], "monitoring", True),
+        ([{"apiVersion": "apps/v1", "kind": "Deployment"}], "monitoring", True),
+        ([{"apiVersion": "postgresql.cnpg.io/v1", "kind": "Cluster"}], "monitoring", True),
+        ([{"apiVersion": "example.com/v1", "kind": "ClusterPolicy"}], "monitoring", True),
+        ([{"apiVersion": "example.com/v1", "kind": "Pod"}], "monitoring", True),
+        ([POLICY, {"apiVersion": "v1", "kind": "Service"}], "monitoring", True),
+        ([{}], "monitoring", True),
+    ],
+)
+def test_objects_that_a_users_operator_owns_are_users(
+    owners: list[Any], space: str, users: bool
+) -> None:
+    found = item(ownerReferences=owners, namespace=space)
+    assert bool(users_of("ServiceMonitor", [found], LEAVING)) is users
 
 
 def test_only_nodes_that_gpufleet_labelled_are_found() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from gpufleet.gpu_stack.operations import removal_deletes as removal
 from gpufleet.gpu_stack.operations.removal_deletes import GLANCE, PATIENCE, ClusterRemoval
 from gpufleet.gpu_stack.operations.removal_reads import Contents
+from gpufleet.gpu_stack.remains import Leaving, is_leaving
 from gpufleet.gpu_stack.removal import StackRemoval
 from gpufleet.kube.facts import ObjectRef
 from gpufleet.kube.operations.access import ClusterProblem
@@ -53,7 +55,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def opened(api: Api) -> ClusterRemoval:
     run: Any = SimpleNamespace(cluster=SimpleNamespace(api=api))
-    return ClusterRemoval(run, StackRemoval())
+    return ClusterRemoval(run, StackRemoval(), Leaving())
 
 
 def delete(api: Api, about: dict[str, Any] = ABOUT) -> ClusterRemoval:
@@ -98,6 +100,10 @@ def test_one_that_does_not_go_is_reported_with_its_finalizers(clock: list[float]
     assert PATIENCE <= clock[0] < PATIENCE + 2
 
 
+def looked(found: ClusterRemoval, look: Callable[[], Contents]) -> Contents:
+    return removal.settled(found, look, is_leaving)
+
+
 def with_leaving(*refs: ObjectRef) -> Contents:
     return Contents(dict.fromkeys(refs, LEAVING), item=item())
 
@@ -109,8 +115,8 @@ def test_objects_that_go_by_themselves_are_waited_for(
     found = opened(Api(None))
     found.acted = acted
     left = [with_leaving(REF), with_leaving()]
-    assert removal.settled(found, lambda: left.pop(0)) == with_leaving()
-    assert removal.settled(found, lambda: with_leaving(REF)) == with_leaving(REF)
+    assert looked(found, lambda: left.pop(0)) == with_leaving()
+    assert looked(found, lambda: with_leaving(REF)) == with_leaving(REF)
     assert seconds <= clock[0] < seconds + 2
 
 
@@ -119,8 +125,8 @@ def test_objects_of_others_are_not_waited_for(
 ) -> None:
     found = opened(Api(None))
     both = Contents({REF: LEAVING, ObjectRef("Pod", "team", "y"): THEIRS}, item=item())
-    assert removal.settled(found, lambda: both) == both
-    assert removal.settled(found, lambda: Contents(both.objects)).item is None
+    assert looked(found, lambda: both) == both
+    assert looked(found, lambda: Contents(both.objects)).item is None
     monkeypatch.setattr(removal, "state", SimpleNamespace(is_executing=False))
-    assert removal.settled(found, lambda: with_leaving(REF)) == with_leaving(REF)
+    assert looked(found, lambda: with_leaving(REF)) == with_leaving(REF)
     assert clock[0] == 0

@@ -16,6 +16,7 @@ from gpufleet.kube.facts import Crd, HelmRelease, ObjectRef, ReleaseRef
 from gpufleet.kube.objects import OURS
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError
+from gpufleet.kube.parse import RELEASE_NAME, RELEASE_NAMESPACE
 from tests.unit.gpu_stack.gpu_clusters import CATALOG, FACTS
 
 RULES = "prometheusrules.monitoring.coreos.com"
@@ -114,6 +115,25 @@ def test_crds_have_the_objects_of_others() -> None:
     assert (rules.ours, rules.unknown) == (True, "")
     assert rules.users == (ObjectRef("PrometheusRule", "team", "theirs"),)
     assert (late.unknown, late.users) == ("the API does not serve it", ())
+
+
+def test_crds_have_the_objects_of_releases_that_stay() -> None:
+    record = HelmRelease(
+        "gpu-operator", "gpu-operator", 1, "deployed", "gpu-operator", "1", "1", {}
+    )
+    crds = {RULES: Crd(RULES, "PrometheusRule", ("v1",), {})}
+    facts = replace(FACTS, crds=crds, releases=(record,))
+    of_release = {RELEASE_NAME: "gpu-operator", RELEASE_NAMESPACE: "gpu-operator"}
+    owner = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "name": "cluster-policy"}
+    objects = [
+        item("templated", "gpu-operator", annotations=of_release),
+        item("owned", "gpu-operator", ownerReferences=[owner]),
+    ]
+    answers = {CRDS: [item(RULES, labels=OURS)], RULE_LIST: objects}
+    (rules,) = gathered(facts, **answers)[0].crds
+    assert [ref.name for ref in rules.users] == ["templated", "owned"]
+    ours = replace(facts, releases=(replace(record, labels={OWNER_LABEL: "1"}),))
+    assert gathered(ours, **answers)[0].crds[0].users == ()
 
 
 @pytest.mark.parametrize("status", [404, 500, 503])

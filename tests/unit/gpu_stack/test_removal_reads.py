@@ -11,7 +11,7 @@ import pytest
 from gpufleet.gpu_stack.operations import removal, removal_deletes
 from gpufleet.gpu_stack.operations.removal_deletes import ClusterRemoval
 from gpufleet.gpu_stack.operations.removal_reads import API_SERVICES, CRDS
-from gpufleet.gpu_stack.remains import ChartCrd, Owned
+from gpufleet.gpu_stack.remains import ChartCrd, Leaving, Owned
 from gpufleet.gpu_stack.removal import StackRemoval
 from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.kube.facts import HelmRelease, ObjectRef, ReleaseRef
@@ -118,7 +118,7 @@ def opened(api: Api, *, templated: bool = False) -> ClusterRemoval:
         report=report,
         settings=settings,
     )
-    return ClusterRemoval(run, plan)
+    return ClusterRemoval(run, plan, Leaving())
 
 
 def carry_out(operation: Any, found: ClusterRemoval) -> None:

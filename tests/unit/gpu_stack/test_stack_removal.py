@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpufleet.gpu_stack.remains import ChartCrd, Owned, PodUse, Remains
-from gpufleet.gpu_stack.removal import ORDER, StackRemoval, plan_stack_removal
+from gpufleet.gpu_stack.removal import ORDER, StackRemoval, leaving_of, plan_stack_removal
 from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, STACK
 from gpufleet.helm.release import ADOPTED_LABEL, OWNER_LABEL
@@ -91,6 +91,27 @@ def test_a_release_of_another_user_stays_and_is_named(labels: dict[str, str], wh
     assert why in message(plan, "GF971")
     assert "monitoring/kube-prometheus-stack" in message(plan, "GF971")
     assert plan.movements[STACK] == {"before": "1.2.3", "after": "1.2.3"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "status", "goes"),
+    [
+        (OURS, "deployed", True),
+        (None, "", True),  # this run, or an earlier one, removed it
+        ({}, "uninstalled", True),
+        ({}, "deployed", False),
+        ({**OURS, ADOPTED_LABEL: "true"}, "deployed", False),
+    ],
+)
+def test_objects_of_a_release_that_stays_do_not_go(
+    labels: dict[str, str] | None, status: str, goes: bool
+) -> None:
+    there = [] if labels is None else [release(OPERATOR, labels=labels, status=status)]
+    settings, _ = load_cluster_settings({})
+    assert settings
+    found = leaving_of(settings, cluster(*there), CATALOG)
+    assert (ReleaseRef("gpu-operator", OPERATOR) in found.releases) is goes
+    assert "ClusterPolicy.nvidia.com" in found.owners
 
 
 def test_what_another_user_uninstalled_is_not_named() -> None:
