@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -88,16 +89,22 @@ def decide(progress: Progress, around: Around) -> Decision:
     draining = tuple(progress.of(State.DRAINING))
     if begun := _of_begun(progress, around.unreturned):
         acts = [*begun, Act(Do.DRAIN, draining)] if draining else begun
-        return next((act for act in acts if not around.tried.issuperset(act.hosts)), acts[0])
+        return _turn(acts, around)
     if around.unreturned:
         return Act(Do.DRAIN, draining) if draining else End(UNRETURNED)
     following = _of_new(progress, around)
     if not draining:
         return following
-    if isinstance(following, Act):
-        more = following.hosts if following.do is Do.DRAIN else ()
-        return Act(Do.DRAIN, (*draining, *more)) if more else following
-    return Act(Do.DRAIN, draining)
+    if not isinstance(following, Act):
+        return Act(Do.DRAIN, draining)
+    if following.do is Do.DRAIN:
+        return Act(Do.DRAIN, (*draining, *following.hosts))
+    return _turn([following, Act(Do.DRAIN, draining)], around)
+
+
+def _turn(acts: Sequence[Act], around: Around) -> Act:
+    """The first of them whose turn has come."""
+    return next((act for act in acts if not around.tried.issuperset(act.hosts)), acts[0])
 
 
 def _of_begun(progress: Progress, without: tuple[str, ...]) -> list[Act]:
@@ -189,9 +196,16 @@ def _of_proven_groups(progress: Progress, fresh: list[str], now: float) -> tuple
 
 
 def _begin(progress: Progress, free: list[str], around: Around) -> Decision:
-    waiting = [name for name in free if progress.states[name] is State.WAITING]
-    if waiting:
-        return Act(Do.PREPARE, tuple(waiting))
+    """Prepare hosts, then drain them; one that cannot be prepared now keeps no other waiting."""
+    waiting = tuple(name for name in free if progress.states[name] is State.WAITING)
+    ready = [name for name in free if name not in waiting]
+    if waiting and not (ready and around.tried.issuperset(waiting)):
+        return Act(Do.PREPARE, waiting)
+    following = _drain(progress, ready, around)
+    return Act(Do.PREPARE, waiting) if waiting and isinstance(following, Wait) else following
+
+
+def _drain(progress: Progress, ready: list[str], around: Around) -> Decision:
     if around.silent:
         return Wait(around.now + AGAIN, f"cluster: {around.silent}")
     if around.alerts:
@@ -201,7 +215,7 @@ def _begin(progress: Progress, free: list[str], around: Around) -> Decision:
     room = progress.plan.limits.max_unavailable - progress.out_of_service - len(around.behind)
     left = room - len(around.away)
     if left > 0:
-        return Act(Do.DRAIN, tuple(free[:left]))
+        return Act(Do.DRAIN, tuple(ready[:left]))
     if room > 0:
         return Wait(around.now + AGAIN, f"nodes that are not Ready: {names(around.away)}")
     stuck = names([*progress.of(State.STUCK), *around.behind])

@@ -11,11 +11,10 @@ from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations.children import Result
 from gpufleet.upgrade.operations.draining import policy_of
 from gpufleet.upgrade.operations.evictions import Round
-from gpufleet.upgrade.operations.run import Run, passing
+from gpufleet.upgrade.operations.run import UNREACHED, Run, passing
 from gpufleet.upgrade.states import Event, State
 
 Versions = Mapping[str, str]  # host -> version of the driver
-UNREACHED = 600.0  # seconds, at least, to wait for a host that was begun and does not answer
 REFUSALS = (NOT_OURS.code, NOT_PREPARED.code)  # of the first command of a change
 
 

@@ -6,36 +6,40 @@ from collections.abc import Sequence
 
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.upgrade import findings
-from gpufleet.upgrade.operations.run import Run, passing
+from gpufleet.upgrade.operations.run import UNREACHED, Run, passing
 from gpufleet.upgrade.states import UNTOUCHED, Event, State
 
 
 def prepare(run: Run, hosts: Sequence[str]) -> None:
     """Fetch packages; a roll-back takes over those that its hosts have kept."""
-    results = run.step("take" if run.goes_back else "prepare", run.targets(hosts))
+    refused = run.each(lambda name: _check_refused(run, name), hosts)
+    good = [name for name, reason in refused.items() if reason == ""]
+    results = run.step("take" if run.goes_back else "prepare", run.targets(good))
     if run.stopping.is_set():  # steps that were ended say nothing about their hosts
         return
-    good = [name for name, result in results.items() if result.ok]
-    refused = run.each(lambda name: _check_refused(run, name), good)
-    silent = [name for name, reason in refused.items() if reason is None]
     for name in hosts:
-        reason = results[name].reason or refused.get(name, "")
-        if name not in silent:
-            run.write(Event.REFUSED if reason else Event.PREPARED, name, reason or "")
-    run.pause(idle=bool(silent))
+        reason = results[name].reason if name in results else refused[name]
+        if reason is not None:
+            run.write(Event.REFUSED if reason else Event.PREPARED, name, reason)
+    run.pause(idle=None in refused.values())
 
 
 def _check_refused(run: Run, name: str) -> str | None:
-    """Why a node could not be checked after its change, before it is disturbed; "" if it could,
-    None while its cluster does not answer."""
+    """Why a node is not disturbed: it could not be checked after its change, or its cluster has not
+    answered for long; "" if it may be, None while the cluster may still answer."""
     cluster = run.clusters.get(name)
     if cluster is None:
         return ""
     try:
         problem = cluster.check_refused(name, run.settings[name].gpu_image)
     except ClusterProblem as error:
-        run.say(f"{name}: waits: {passing(error)}")
+        reason = passing(error)
+        began = run.silent.setdefault(name, run.clock.now())
+        if run.clock.now() - began >= max(run.settings[name].wait, UNREACHED):
+            return reason
+        run.say_waits(name, reason)
         return None
+    run.silent.pop(name, None)
     if not problem:
         return ""
     found = findings.CHECK_REFUSED(problem=problem)

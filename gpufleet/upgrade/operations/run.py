@@ -26,6 +26,7 @@ from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.states import Event, State
 
 POLL, LONGEST = 3.0, 30.0  # seconds between two looks at hosts that are waited for
+UNREACHED = 600.0  # seconds, at least, to wait for a host or a cluster that does not answer
 THREADS = 16
 NO_CLUSTERS: Mapping[str, ClusterNodes] = {}
 
@@ -62,6 +63,8 @@ class Run:
         self.hooks = Hooks()
         self.stopping = threading.Event()
         self.unreturned: dict[str, Finding] = {}  # why a host could not be returned to service
+        # hosts whose cluster did not answer before they were prepared -> since when
+        self.silent: dict[str, float] = {}
         self.tried: set[str] = set()  # hosts that the last steps left where they were
         # hosts whose nodes are to be marked as left behind; again where a process did it before
         stuck = [name for name in self.progress.of(State.STUCK) if name in clusters]

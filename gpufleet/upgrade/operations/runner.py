@@ -14,12 +14,12 @@ from gpufleet.upgrade import findings
 from gpufleet.upgrade.decide import AGAIN, UNRETURNED, Act, Around, Decision, Do, End, Wait, decide
 from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations.alert_gate import alerts_of
-from gpufleet.upgrade.operations.changing import UNREACHED, change, mark_left, restore
+from gpufleet.upgrade.operations.changing import change, mark_left, restore
 from gpufleet.upgrade.operations.draining import drain, leave
 from gpufleet.upgrade.operations.preparing import prepare, release
-from gpufleet.upgrade.operations.run import Run, passing
+from gpufleet.upgrade.operations.run import UNREACHED, Run, passing
 from gpufleet.upgrade.progress import OVER
-from gpufleet.upgrade.states import Event, State
+from gpufleet.upgrade.states import UNTOUCHED, Event, State
 
 IDLE = 2.0  # seconds between two looks at requests
 
@@ -126,8 +126,10 @@ def _decided(run: Run) -> Decision:
 
 
 def _decided_by_clusters(run: Run, around: Around) -> Decision:
-    """Raises ClusterProblem."""
-    clusters = set(run.clusters.values())
+    """Of clusters whose hosts the run leaves as they are, nothing is needed. Raises
+    ClusterProblem."""
+    states = run.progress.states
+    clusters = {each for name, each in run.clusters.items() if states[name] not in UNTOUCHED}
     away = sorted(name for each in clusters for name in each.away())
     behind = sorted(name for each in clusters for name in each.behind)
     around = replace(around, away=tuple(away), behind=tuple(behind), alerts=_alerts(run))

@@ -53,9 +53,11 @@ def node(name: str = "n") -> dict[str, Any]:
 class Node:
     """A node in memory. `problems`: what its cluster answers to a method."""
 
+    behind: tuple[str, ...] = ()
+
     def __init__(self, **problems: ClusterProblem) -> None:
         self.problems = problems
-        self.kured = SimpleNamespace(give_back=self.forgotten)
+        self.kured = SimpleNamespace(give_back=self.forgotten, taken=list)
         self.marked, self.released = "", 0
 
     def forgotten(self) -> None:
@@ -67,6 +69,20 @@ class Node:
 
     def clear(self, host: str, policy: Any) -> Round:
         return Round(drained=True)
+
+    def check_refused(self, host: str, image: str) -> str:
+        self._answer("check_refused")
+        return ""
+
+    def check(self, host: str, image: str, seconds: float) -> str:
+        return ""
+
+    def away(self) -> list[str]:
+        self._answer("away")
+        return []
+
+    def drain(self, policies: Any) -> dict[str, Round]:
+        return dict.fromkeys(policies, Round(drained=True))
 
     def give_back(self, host: str) -> None:
         self._answer("give_back")
@@ -105,6 +121,42 @@ def test_what_waits_takes_turns() -> None:
         tried = frozenset() if tried.issuperset(act.hosts) else tried
         tried |= frozenset(act.hosts)
     assert turns == [Do.RETURN, Do.RESTORE, Do.DRAIN, Do.RETURN]
+
+
+def test_hosts_that_cannot_be_prepared_yet_keep_no_other_waiting() -> None:
+    plan = planned(*(replace(HOST, name=name) for name in "gij"), canaries=4, max_unavailable=2)
+    progress = Progress(plan)
+    progress.states |= {"g": State.READY, "i": State.READY, "j": State.DRAINING}
+    waits = Around(1.0)
+    assert decide(progress, waits) == Act(Do.PREPARE, ("h",))
+    waits = replace(waits, tried=frozenset("h"))
+    assert decide(progress, waits) == Act(Do.DRAIN, ("j", "g"))
+    for name in "gi":
+        progress.states[name] = State.DONE
+    assert decide(progress, waits) == Act(Do.DRAIN, ("j",))
+    assert decide(progress, replace(waits, tried=frozenset("jh"))) == Act(Do.PREPARE, ("h",))
+
+
+def test_hosts_are_prepared_while_the_prepared_ones_wait() -> None:
+    progress = Progress(planned(replace(HOST, name="g"), canaries=2))
+    progress.states["g"] = State.READY
+    waits = Around(1.0, tried=frozenset("h"), silent="timed out")
+    assert decide(progress, waits) == Act(Do.PREPARE, ("h",))
+    progress.states["h"] = State.READY
+    assert isinstance(decide(progress, waits), Wait)
+
+
+def test_a_cluster_that_is_silent_for_long_is_passed_over() -> None:
+    away = Node(check_refused=AWAY, away=AWAY)
+    run = two({"h": away, "g": Node()}, of_other=())
+    hours = iter(range(0, 100_000, 7))
+    run.clock = SimpleNamespace(now=lambda: time.time() + next(hours))  # type: ignore[assignment]
+    run.stopping.wait = lambda seconds: False  # type: ignore[method-assign,assignment]
+    assert runner.carry_on(run).event == "finished"
+    assert run.progress.states == {"h": State.REFUSED, "g": State.DONE}
+    assert "timed out" in run.progress.reasons["h"]
+    steps: Any = run.children
+    assert steps.asked.count("prepare") == 1  # the silent one costs no process
 
 
 def test_a_host_whose_cluster_is_away_keeps_no_other_host_out_of_service(

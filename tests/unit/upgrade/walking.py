@@ -144,6 +144,8 @@ class World:
             steps[act.do](self.machines[name], self.progress.states[name])
 
     def prepare(self, machine: Machine, state: State) -> None:
+        if self.dice.random() < 0.05:
+            return  # its cluster does not answer yet
         good = self.dice.random() < 0.95
         self.write(machine.name, Event.PREPARED if good else Event.REFUSED)
 
