@@ -16,22 +16,13 @@ Function = TypeVar("Function", bound=Callable[..., object])
 VERBOSE = "gpufleet.verbose"  # in a context
 
 
-def _names(variable: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
-    """A callback that sets an environment variable to the name of a file."""
+def _sets(variable: str) -> Callable[[click.Context, click.Parameter, str | bool | None], None]:
+    """A callback that sets an environment variable to the name of a file, or to "1" for a switch:
+    processes that a command starts have it too."""
 
-    def callback(context: click.Context, option: click.Parameter, path: str | None) -> None:
-        if path:
-            os.environ[variable] = path
-
-    return callback
-
-
-def _sets(variable: str) -> Callable[[click.Context, click.Parameter, bool], None]:
-    """A callback that sets an environment variable: processes that a command starts have it too."""
-
-    def callback(context: click.Context, option: click.Parameter, given: bool) -> None:
+    def callback(context: click.Context, option: click.Parameter, given: str | bool | None) -> None:
         if given:
-            os.environ[variable] = "1"
+            os.environ[variable] = given if isinstance(given, str) else "1"
 
     return callback
 
@@ -62,14 +53,14 @@ def report_options(command: Function) -> Function:
         "--json",
         metavar="FILE",
         expose_value=False,
-        callback=_names("GPUFLEET_REPORT"),
+        callback=_sets("GPUFLEET_REPORT"),
         help="Write the report as JSON.",
     )
     junit = click.option(
         "--junit",
         metavar="FILE",
         expose_value=False,
-        callback=_names("GPUFLEET_JUNIT"),
+        callback=_sets("GPUFLEET_JUNIT"),
         help="Write the results of hosts and clusters as JUnit XML.",
     )
     return report(junit(command))

@@ -18,7 +18,6 @@ from gpufleet.verify.inventory import Target
 LEAVE_OUT = "Leave out --workers and --scheduler."
 PERCENT = "--fail-percent"
 BUDGET = "FAIL_PERCENT"  # the same in pyinfra's config.py
-WILD = frozenset("*?[")
 NAMES = "choose hosts with --limit before --"
 OUTPUT = "the output of several workers is in a file each, which is kept where a host fails"
 PROMPT = "workers cannot ask"
@@ -72,7 +71,7 @@ def request_of(
     """`every`: the hosts of the inventory; `chosen`: those of the limit. Raises click.UsageError
     for what cannot be run in parts."""
     _refuse_options(options)
-    _refuse_names(every, chosen)
+    _refuse_joins(every)
     left, value = _taken(options, PERCENT)
     if value is None:
         _refuse_budget(_taken(options, "--config")[1] or CONFIG)
@@ -90,16 +89,7 @@ def _refuse_options(options: Sequence[str]) -> None:
             raise click.UsageError(f"{option} is not possible with workers: {why}. {LEAVE_OUT}")
 
 
-def _refuse_names(every: Sequence[Target], chosen: Sequence[Target]) -> None:
-    """A worker gets its hosts by --limit, which takes groups and wildcards too."""
-    groups = {group for target in every for group in target.groups}
-    for target in chosen:
-        named = target.name in groups and is_ssh(target.name)  # @local is of its own group
-        if named or not WILD.isdisjoint(target.name):
-            raise click.UsageError(
-                f"Host {target.name} has the name of a group, or a wildcard in it: with workers "
-                f"others would be chosen too. {LEAVE_OUT}"
-            )
+def _refuse_joins(every: Sequence[Target]) -> None:
     if any(CONTROL_PLANE in target.groups for target in every):
         raise click.UsageError(
             f"The inventory has a group {CONTROL_PLANE}: its nodes join in one run. {LEAVE_OUT}"

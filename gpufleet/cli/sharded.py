@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import signal
-import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -160,20 +159,14 @@ class Sharded:
             self.interrupted = status
             if self._workers:
                 self._workers.stop()
-            _print(f"{word} {AGAIN}")
+            lifecycle.print_error(f"{word} {AGAIN}")
 
     def _end_at_once(self, status: ExitStatus) -> None:
         if self._workers:
             self._workers.kill()
         self._shown.abandon()
-        _print(f"{AT_ONCE} Output of the workers: {self.logs}")
+        lifecycle.print_error(f"{AT_ONCE} Output of the workers: {self.logs}")
         lifecycle.end(status)
-
-
-def _print(text: str) -> None:
-    """Where there is still a standard error."""
-    with suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
 
 
 def _outcome(future: Future[Outcome]) -> Outcome:

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from gpufleet import __version__
 from gpufleet.cli.deploy import arguments, deploy_file
+from gpufleet.core.inventory import exactly
 from gpufleet.core.python import python_code
 from gpufleet.core.redact import redact
 from gpufleet.core.visible import each_line
@@ -46,7 +47,7 @@ class Order:
         """pyinfra's command, for the place where it runs."""
         folder = Path(self.folder)
         files = [deploy_file(name, folder) for name in self.deploys]
-        hosts = self.shard.hosts
+        hosts = [exactly(name) for name in self.shard.hosts]
         mine = arguments(self.inventory, files, hosts, self.options, yes=True, folder=folder)
         return [*python_code("from gpufleet.cli.part import main; main()"), *mine]
 

@@ -79,7 +79,7 @@ class Run:
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         """pyinfra's own handler ends with exit status 0, and it has none for SIGTERM."""
         self.interrupted, word = SIGNALS[signal.Signals(number)]
-        _print(word)
+        print_error(word)
         self.abandon()
         sys.unraisablehook = self._swallowed
         signal.signal(signal.SIGALRM, lambda *_: sys.exit(self.interrupted))
@@ -97,7 +97,7 @@ class Run:
         if not pyinfra.is_cli:
             raise error
         what = "no hosts remain" if "No hosts" in str(error) else str(error)
-        _print(f"Run aborted: {what}. See the table below for the reason.")
+        print_error(f"Run aborted: {what}. See the table below for the reason.")
         self.abandon()
         sys.exit(self.interrupted or ExitStatus.FAILED)
 
@@ -193,10 +193,10 @@ def refuse(finding: Finding) -> None:
 
 def say(finding: Finding) -> None:
     """Print a finding about the run itself."""
-    _print(f"{finding.code} {finding.message}\n  {finding.remedy}")
+    print_error(f"{finding.code} {finding.message}\n  {finding.remedy}")
 
 
-def _print(text: str) -> None:
+def print_error(text: str) -> None:
     """Print to standard error, where there still is one: a run that is to end ends without."""
     with suppress(OSError):
         print(text, file=sys.stderr, flush=True)

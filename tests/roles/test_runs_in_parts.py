@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import CancelledError, Future
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
@@ -201,14 +202,19 @@ def test_workers_end_before_an_exception_goes_on(
     assert (kept(capsys.readouterr().err) / "1").read_text().startswith("at work")
 
 
-def test_names_that_choose_others_are_refused() -> None:
+def test_inventories_whose_nodes_join_in_one_run_are_refused() -> None:
     control = Target("cp", ("control_plane", "gpu_nodes"), {})
     with pytest.raises(click.UsageError, match="its nodes join in one run"):
         request_of("inv.py", [control], [], (), Place(2))
-    for name, group in (("rack1", "rack1"), ("gpu*", "x"), ("gpu[1]", "x")):
-        named = [Target(name, ("gpu_nodes",), {}), Target("b", (group,), {})]
-        with pytest.raises(click.UsageError, match="others would be chosen too"):
-            request_of("inv.py", named, named, (), Place(2))
+
+
+@pytest.mark.parametrize("name", ["rack1", "gpu*", "gpu[1]"])
+def test_a_worker_gets_hosts_by_names_that_choose_no_others(name: str) -> None:
+    order = Order(Shard(1, (name,)), "inv.py", ("gpu_node",), (), "/")
+    limit = order.words[order.words.index("--limit") + 1]
+    assert fnmatchcase(name, limit)
+    assert limit != name  # which pyinfra would take for a group
+    assert not any(fnmatchcase(other, limit) for other in ("gpu1", "gpu12", "gpu*x", "rack2"))
 
 
 @pytest.mark.parametrize(
@@ -267,7 +273,7 @@ def test_the_words_of_a_shard_are_those_of_pyinfra(tmp_path: Path) -> None:
     (tmp_path / "config.py").touch()
     made = Order(Shard(1, ("a", "b")), "inv.py", ("gpu_node",), ("--data", "x=1"), str(tmp_path))
     assert made.words[made.words.index("-y") :] == [
-        "-y", "--limit", "a", "--limit", "b", "--data", "x=1", "inv.py", "deploys/gpu_node.py",
+        "-y", "--limit", "[a]", "--limit", "[b]", "--data", "x=1", "inv.py", "deploys/gpu_node.py",
     ]  # fmt: skip
 
 

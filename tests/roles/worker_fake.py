@@ -8,6 +8,7 @@ and writes a report. What a host does is in its name.
 
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -17,7 +18,8 @@ from gevent import monkey
 
 assert "GPUFLEET_JUNIT" not in os.environ  # which each would overwrite
 words = sys.argv[1:]
-names = [words[place + 1] for place, word in enumerate(words) if word == "--limit"]
+limits = [words[place + 1] for place, word in enumerate(words) if word == "--limit"]
+names = [re.sub(r"\[(.)\]", r"\1", limit) for limit in limits]  # one host each
 has = " ".join(names).__contains__
 
 

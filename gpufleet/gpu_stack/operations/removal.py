@@ -24,9 +24,9 @@ from gpufleet.gpu_stack.operations.stack import is_named_twice
 from gpufleet.gpu_stack.remains import (
     LEFT,
     Owned,
+    is_leaving,
     is_ours,
     some,
-    is_leaving,
     users_of,
 )
 from gpufleet.gpu_stack.removal import (
