@@ -34,6 +34,23 @@ def test_a_key_whose_passphrase_nobody_can_type_in(monkeypatch: pytest.MonkeyPat
     assert "set ssh_key_password" in connection.why_unreached(host)
 
 
+def test_another_end_of_a_file_is_not_taken_for_a_passphrase(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def connect(connector: SSHConnector) -> None:
+        try:
+            raise EOFError("banner")
+        except EOFError as error:
+            raise ConnectError(f"EOF error ({error})")  # noqa: B904 - as pyinfra does
+
+    monkeypatch.setattr(connection, "_connect", connect)
+    monkeypatch.setattr(SSHConnector, "connect", SSHConnector.connect)  # restored afterwards
+    connection.stop_alone()
+    host = State(Inventory((["one"], {}), {}), Config()).inventory.get_host("one")
+    host.connect()
+    assert "EOF error (banner)" in connection.why_unreached(host)
+
+
 def test_a_silent_connection_seldom_wakes_up() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as server,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
+import gevent
 import pytest
 from gevent.event import Event
 from pyinfra import host, state
@@ -113,6 +114,19 @@ def test_a_lock_lost_to_another_run_is_no_run_that_changed_nothing(
     (finding,) = caught.value.findings
     assert (finding.code, "bob" in finding.message) == (code, True)
     assert "changed nothing more." in finding.message
+
+
+def test_after_a_reboot_the_lock_is_taken_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = host_lock.HostLock("alice [1]")
+    lock.renew()  # it was not needed
+    place = Host(monkeypatch)
+    place.text = lock.text
+    lock.take(cast(Any, place))
+    holding = lock._holding
+    assert holding
+    lock.renew()
+    gevent.sleep(0)
+    assert (holding.dead, lock.held, lock.seen) == (True, False, "")
 
 
 @pytest.mark.parametrize("word", ["held", "changed"])

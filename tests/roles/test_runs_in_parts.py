@@ -202,6 +202,20 @@ def test_workers_end_before_an_exception_goes_on(
     assert (kept(capsys.readouterr().err) / "1").read_text().startswith("at work")
 
 
+def test_the_output_of_a_worker_stays_as_it_is(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(requested("bad", "b")) == 1
+    output = (kept(capsys.readouterr().err) / "1").read_text()
+    assert output == "at work\x1b[2J\n"
+
+
+def test_a_worker_gets_no_signal_of_the_terminal(site: Path) -> None:
+    log = site / "log"
+    order = Order(Shard(1, ("apart",)), "inv.py", (), (), str(site), str(log))
+    assert "of its own session" in workers.run_order(order, lambda: False, set()).output
+
+
 def test_inventories_whose_nodes_join_in_one_run_are_refused() -> None:
     control = Target("cp", ("control_plane", "gpu_nodes"), {})
     with pytest.raises(click.UsageError, match="its nodes join in one run"):

@@ -3,7 +3,7 @@ and writes a report. What a host does is in its name.
 
 `dies`: SIGKILL, always or (`dies-once`) the first time; `bad`: fails; `usage`: a wrong option;
 `raises`: ends with status 1 and a report that says nothing of it; `slow`: until SIGTERM, in order;
-`mute`: until SIGTERM, without a report; `deaf`: until SIGKILL.
+`mute`: until SIGTERM, without a report; `apart`: names its session; `deaf`: until SIGKILL.
 """
 
 import json
@@ -31,6 +31,8 @@ runs = {name: len(list(Path().glob(f"{traces(name)}.*"))) for name in names}
 for name, count in runs.items():
     Path(f"{traces(name)}.{count}").write_text(" ".join(names))
 print("at work\x1b[2J", flush=True)
+if has("apart"):
+    print("of its own session" if os.getsid(0) == os.getpid() else "of the caller's session")
 if has("usage"):
     print("Error: No such option '--sudoo'", file=sys.stderr)
     sys.exit(2)

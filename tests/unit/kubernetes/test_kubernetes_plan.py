@@ -185,6 +185,18 @@ def test_containerd_gets_settings_of_the_toolkit_and_of_the_kubelet() -> None:
     assert text.count("SystemdCgroup = true") == 2
 
 
+def test_a_node_is_converged_once_containerd_needs_no_change() -> None:
+    plan = replace(plan_of(joined()), files=(), hold=(), archives=())
+    missing = plan_of(host()).containerd
+    assert missing is not None
+    assert missing.changes
+    settled = replace(missing, change=None)
+    assert not settled.changes
+    assert replace(plan, containerd=None).converged
+    assert replace(plan, containerd=settled).converged
+    assert not replace(plan, containerd=missing).converged
+
+
 def test_mirrors_are_files_of_containerd() -> None:
     url = "http://mirror/v2/registry.k8s.io"
     mirrors = {"registry.k8s.io": url, "../../etc/x": url}

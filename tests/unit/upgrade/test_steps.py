@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -85,6 +85,45 @@ def test_only_the_middle_differs(
     settings = SETTINGS.model_copy(update={"subject": subject})
     one: Any = node(**PLANS)
     subject_steps.change(settings, one, lambda node: done.append("install"))
+    assert done == did
+
+
+@pytest.mark.parametrize(
+    ("subject", "did"),
+    [
+        ("driver", ["archives", "components", "trust", "download", "keep {'driver': '580.1'}"]),
+        ("reboot", ["keep {}"]),
+    ],
+)
+def test_a_preparation_fetches_and_disturbs_nothing(
+    subject: Subject, did: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    def noted(word: str) -> Any:
+        return lambda *args, **how: done.append(word)
+
+    components = object()
+
+    def opened(sentence: str, facts: Any, write: Any, timeout: int) -> None:
+        assert write is components
+        done.append("components")
+
+    repository = SimpleNamespace(open_components=opened, trust=noted("trust"))
+    on_host = SimpleNamespace(
+        keep=lambda sentence, settings, job, before, there: done.append(f"keep {there}")
+    )
+    monkeypatch.setattr(subject_steps, "archives", SimpleNamespace(use=noted("archives")))
+    monkeypatch.setattr(subject_steps, "repository", repository)
+    download = SimpleNamespace(resolve_and_download=noted("download"))
+    monkeypatch.setattr(subject_steps, "packages", download)
+    monkeypatch.setattr(subject_steps, "on_host", on_host)
+    one: Any = node(**PLANS)
+    one.plan.archives = ()
+    one.facts.packages = {"driver": SimpleNamespace(version="580.1")}
+    job: Any = SimpleNamespace(lock_timeout=1, repository=None, role="driver")
+    family = subject_steps.Family(job, "580.1", ("driver",), cast(Any, components))
+    subject_steps.prepare(SETTINGS.model_copy(update={"subject": subject}), one, family)
     assert done == did
 
 
