@@ -46,6 +46,7 @@ from gpufleet.upgrade.states import Event
 TRIES = 5  # of a write that others were faster than
 LEAVES = 120.0  # seconds for the pods of DaemonSets to end
 FORBIDDEN = 403
+LOOKS, LONGEST = 4.0, 30.0  # evictions go on for so many times as long as a look took; seconds
 
 
 class ClusterNodes:
@@ -58,7 +59,7 @@ class ClusterNodes:
         """`nodes`: host -> name of its node; `others`: nodes of hosts that the run leaves out, and
         that were Ready when it was planned."""
         self.api, self.run, self.nodes, self.others = api, run, nodes, others
-        self.evictions = Evictions(api, lambda: self.stopping.is_set())
+        self.evictions = Evictions(api, lambda seconds: self.stopping.wait(seconds))
         self.kured = KuredLock(api, run)
         self._size = 0  # of the cluster, in nodes, once it is known
         self.behind: tuple[str, ...] = ()  # nodes that earlier runs left behind, by the last look
@@ -67,6 +68,7 @@ class ClusterNodes:
     def drain(self, policies: Mapping[str, Policy]) -> dict[str, Round]:
         """One round with several hosts: cordon their nodes, evict pods; last let the clients of
         DaemonSets go. What is wrong with one node is the reason of that one."""
+        began = time.monotonic()
         found, fresh = self._looked_at(policies)
         leaving = self._leaving(policies, [host for host in policies if host not in found])
         found |= {host: Round(given_up=why) for host in leaving if (why := _stays(leaving[host]))}
@@ -77,7 +79,8 @@ class ClusterNodes:
         empty = [host for host in leaving if leaving[host].empty and host not in found]
         found |= self._each(lambda host: self._emptied(host, leaving[host]), empty)
         left = {host: each for host, each in leaving.items() if host not in found}
-        return found | self.evictions.evict(left)
+        look = time.monotonic() - began
+        return found | self.evictions.evict(left, min(look * LOOKS, LONGEST))
 
     def _looked_at(self, hosts: Collection[str]) -> tuple[dict[str, Round], list[str]]:
         """The hosts whose nodes cannot be drained, and those whose nodes are to be cordoned."""

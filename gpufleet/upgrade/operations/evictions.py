@@ -17,6 +17,7 @@ from gpufleet.upgrade.pods import Leaving, Pod, is_pod_ready, name_of, owner_id,
 
 AT_ONCE = 16  # requests for evictions that a cluster is sent side by side
 FIRST, LONGEST = 2.0, 60.0  # seconds between two attempts to evict pods that a budget protects
+PATIENT = 8.0  # the pause from which on it is looked why a budget may never allow an eviction
 MISSING, CONFLICT, LATER = 404, 409, 429
 TERMINATING = "being terminated"  # of the API's message about a namespace
 SEVERAL = "more than one PodDisruptionBudget"  # of its message with status 500, which stays
@@ -41,7 +42,7 @@ class _Turn:
     at: float = 0.0
     pause: float = FIRST
     reason: str = ""
-    refused: bool = False  # in this round
+    refused: bool = False  # in this pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,58 +57,75 @@ class _Due:
 class Evictions:
     """Of the pods of one cluster, one round at a time."""
 
-    def __init__(self, api: ClusterApi, is_over: Callable[[], bool]) -> None:
-        """`is_over`: whether nothing more is to be evicted, because the run is ended."""
-        self.api, self._is_over = api, is_over
+    def __init__(self, api: ClusterApi, over_in: Callable[[float], bool]) -> None:
+        """`over_in`: waits so many seconds; whether nothing more is to be evicted, because the run
+        is ended."""
+        self.api, self._over_in = api, over_in
         self._turns: dict[str, _Turn] = {}
         self._policy = ""
         self._guard = threading.Lock()
 
-    def evict(self, leaving: Mapping[str, Leaving]) -> dict[str, Round]:
+    def evict(self, leaving: Mapping[str, Leaving], seconds: float = 0.0) -> dict[str, Round]:
         """One round: those pods of these nodes that it is time for. Pods of different controllers
-        alternate, and after a refusal no other pod of the same one is tried. Raises
-        ClusterProblem."""
+        alternate, and after a refusal no other pod of the same one is tried. `seconds`: to go on
+        with what was refused, while evictions succeed. Raises ClusterProblem."""
         found = {node: Round(reasons=_standing(each)) for node, each in leaving.items()}
-        due = self._due(leaving)
-        if due and not self._policy:  # Kubernetes has policy/v1 from 1.22 on
-            self._policy = "policy/v1" if self.api.find("/apis/policy/v1") else "policy/v1beta1"
-        hints, failed = _Hints(self.api), list[ClusterProblem]()
-
-        def one(each: _Due) -> str:
-            """Why the pod stays for now, or ""."""
-            if self._is_over() or failed or found[each.node].given_up:
-                return ""
-            try:
-                return each.turn.reason if each.turn.refused else self._evict(each, found, hints)
-            except ClusterProblem as error:  # the others would wait for the same
-                failed.append(error)
-                return ""
-
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            stays = dict(zip(map(_key, due), pool.map(one, due), strict=True))
-        if failed:
-            raise failed[0]
+        gone, hints = set[int](), _Hints(self.api)
+        ends = time.monotonic() + seconds
+        while due := self._due(leaving, found, gone):
+            began = time.monotonic()
+            if not self._policy:  # Kubernetes has policy/v1 from 1.22 on
+                self._policy = "policy/v1" if self.api.find("/apis/policy/v1") else "policy/v1beta1"
+            if not self._pass(due, found, gone, hints):
+                break
+            left = max(began + FIRST - time.monotonic(), 0)
+            if time.monotonic() + left > ends or self._over_in(left):
+                break
         for node, each in leaving.items():
             for pod in each.evict:
-                reason = stays.get(id(pod), self._turns[owner_id(pod)].reason)
+                reason = self._turns[owner_id(pod)].reason if id(pod) not in gone else ""
                 found[node].reasons += [f"{name_of(pod)}: {reason}"] if reason else []
         return found
 
-    def _due(self, leaving: Mapping[str, Leaving]) -> list[_Due]:
-        """The pods that are tried in this round, one of each controller after the other; of each
-        those first that are not Ready, which it does without already."""
+    def _pass(
+        self, due: list[_Due], found: Mapping[str, Round], gone: set[int], hints: _Hints
+    ) -> int:
+        """Try each of the pods once, side by side; how many were evicted. Raises ClusterProblem."""
+        failed = list[ClusterProblem]()
+        before = sum(each.evicted for each in found.values())
+
+        def one(each: _Due) -> None:
+            if self._over_in(0) or failed or found[each.node].given_up or each.turn.refused:
+                return
+            try:
+                if self._evict(each, found, hints):
+                    gone.add(id(each.pod))
+            except ClusterProblem as error:  # the others would wait for the same
+                failed.append(error)
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(one, due))
+        if failed:
+            raise failed[0]
+        return sum(each.evicted for each in found.values()) - before
+
+    def _due(
+        self, leaving: Mapping[str, Leaving], found: Mapping[str, Round], gone: set[int]
+    ) -> list[_Due]:
+        """The pods that are tried now, one of each controller after the other; of each those first
+        that are not Ready, which it does without already."""
         now = time.monotonic()
         by_owner: dict[str, list[_Due]] = {}
         for node, each in leaving.items():
             for pod in sorted(each.evict, key=is_pod_ready):
                 turn = self._turns.setdefault(owner_id(pod), _Turn())
-                if now >= turn.at:
+                if now >= turn.at and id(pod) not in gone and not found[node].given_up:
                     turn.refused = False
                     by_owner.setdefault(owner_id(pod), []).append(_Due(node, pod, turn))
         return [each for each in chain(*zip_longest(*by_owner.values())) if each]
 
-    def _evict(self, due: _Due, found: Mapping[str, Round], hints: _Hints) -> str:
-        """Ask for one eviction; why it is not allowed yet, or ""."""
+    def _evict(self, due: _Due, found: Mapping[str, Round], hints: _Hints) -> bool:
+        """Ask for one eviction; whether the pod is on its way, or gone."""
         metadata = due.pod["metadata"]
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/eviction"
         body: dict[str, Any] = {"apiVersion": self._policy, "kind": "Eviction"}
@@ -116,31 +134,31 @@ class Evictions:
             self.api.attempt(path, body | {"deleteOptions": this_pod(metadata)})
         except ApiError as error:
             if error.status in (MISSING, CONFLICT):  # it is gone, or another of its name is there
-                return ""
+                return True
             said = one_line("; ".join(error.causes) or error.message)
             if TERMINATING in error.message:  # the pod goes with its namespace
-                return said
-            if error.status == LATER:
-                hint = hints.of(due.pod)
-                return self._refused(due.turn, f"{said}{'; ' if hint else ''}{hint}")
-            if not error.is_final and SEVERAL not in error.message:
-                return self._refused(due.turn, f"{error.status} {said}")
-            found[due.node].given_up = f"{name_of(due.pod)} cannot be evicted: {said}"
-            return ""
+                self._refused(due.turn, said)
+            elif error.status == LATER:
+                hint = hints.of(due.pod) if due.turn.pause >= PATIENT else ""
+                self._refused(due.turn, f"{said}{'; ' if hint else ''}{hint}")
+            elif not error.is_final and SEVERAL not in error.message:
+                self._refused(due.turn, f"{error.status} {said}")
+            else:
+                found[due.node].given_up = f"{name_of(due.pod)} cannot be evicted: {said}"
+            return False
         with self._guard:
             found[due.node].evicted += 1
             if not due.turn.refused:
                 due.turn.pause, due.turn.reason = FIRST, ""
-        return ""
+        return True
 
-    def _refused(self, turn: _Turn, reason: str) -> str:
-        """Longer each time, but once in a round, however many were under way."""
+    def _refused(self, turn: _Turn, reason: str) -> None:
+        """Longer each time, but once in a pass, however many were under way."""
         with self._guard:
             if not turn.refused:
                 turn.refused, turn.reason = True, reason
                 turn.at = time.monotonic() + turn.pause
                 turn.pause = min(turn.pause * 2, LONGEST)
-        return reason
 
 
 class _Hints:
@@ -159,10 +177,6 @@ class _Hints:
                 path = f"/api/v1/namespaces/{namespace}/pods"
                 self._pending[namespace] = self.api.list(path, fieldSelector="status.phase=Pending")
         return unplaced(pod, self._pending[namespace])
-
-
-def _key(due: _Due) -> int:
-    return id(due.pod)
 
 
 def _standing(leaving: Leaving) -> list[str]:

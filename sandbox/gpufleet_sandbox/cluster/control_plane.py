@@ -8,7 +8,7 @@ from pathlib import Path
 from gpufleet_sandbox.cluster.versions import versions
 
 SERVICES = "10.0.0.0/16"
-LEASE_SECONDS = 40  # of a node; kwok renews it four times in this time
+LEASE_SECONDS = 400  # of a node; kwok renews it four times in this time, a kubelet every 10 s
 GRACE_SECONDS = 600  # without a renewal, until the node is NotReady
 FRONT_PROXY = "front-proxy-client"  # the API server's user at aggregated APIs
 

@@ -36,6 +36,7 @@ class Api:
     ) -> None:
         self.answer, self.message = answer, message
         self.asked: list[str] = []
+        self.waited: list[float] = []
         self.lists = 0
         self.at_once, self.most = 0, 0
         self.together: threading.Barrier | None = None
@@ -73,7 +74,11 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def of(api: Api) -> Evictions:
-    return Evictions(cast(ClusterApi, api), lambda: False)
+    def over_in(seconds: float) -> bool:
+        api.waited.append(seconds)
+        return False
+
+    return Evictions(cast(ClusterApi, api), over_in)
 
 
 def leaving(**nodes: list[dict[str, Any]]) -> dict[str, Leaving]:
@@ -99,7 +104,6 @@ def test_after_a_refusal_no_other_pod_of_its_controller_is_tried(
     rounds = of(api)
     found = rounds.evict(leaving(n=pods))["n"]
     assert Counter(name.split("-")[0] for name in api.asked) == {"web": 1, "db": 3}
-    assert api.lists == 1  # of pods that have no node
     assert found.evicted == 3
     assert not found.given_up
     assert len([reason for reason in found.reasons if BUDGET in reason]) == 50
@@ -130,6 +134,67 @@ def test_refused_pods_are_tried_again_later_each_time(
     free = False
     assert tried(201.0) == 1  # after a success the first pause is short again
     assert tried(201.0 + FIRST) == 1
+
+
+def test_a_refusal_that_lasts_is_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evictions, "AT_ONCE", 1)
+    clock = [100.0]
+    monkeypatch.setattr(evictions.time, "monotonic", lambda: clock[0])
+    api = Api(lambda name: 429)
+    rounds = of(api)
+    lists = []
+    for _ in range(4):
+        rounds.evict(leaving(n=[pod("web-0")]))
+        lists.append(api.lists)  # of pods that have no node
+        clock[0] += 60
+    assert lists == [0, 0, 1, 2]
+
+
+def test_evictions_go_on_without_another_look(
+    monkeypatch: pytest.MonkeyPatch, now: list[float]
+) -> None:
+    """A budget allows one pod, and another one each second."""
+    monkeypatch.setattr(evictions, "AT_ONCE", 1)
+    allowed = [1]
+
+    def answer(name: str) -> int:
+        if name == "db-0":
+            return 404
+        if not allowed[0]:
+            return 429
+        allowed[0] -= 1
+        return 201
+
+    api = Api(answer)
+    pods = [pod(f"web-{i}") for i in range(9)] + [pod("db-0", "db")]
+    rounds = of(api)
+
+    def over_in(seconds: float) -> bool:
+        api.waited.append(seconds)
+        now[0] += seconds
+        allowed[0] += int(seconds)
+        return False
+
+    rounds._over_in = over_in
+    found = rounds.evict(leaving(n=pods), 7.0)["n"]
+    assert found.evicted == 1 + 3 * 2  # at once, and in three more passes
+    assert [seconds for seconds in api.waited if seconds] == [FIRST] * 3
+    assert Counter(api.asked)["db-0"] == 1  # it is gone
+    assert sum(BUDGET in reason for reason in found.reasons) == 9 - found.evicted
+    assert Counter(api.asked)["web-0"] == 1
+
+
+@pytest.mark.parametrize("seconds", [0.0, FIRST - 0.1])
+def test_where_a_look_costs_little_evictions_wait_for_it(seconds: float) -> None:
+    api = Api(lambda name: 201 if name == "db-0" else 429)
+    found = of(api).evict(leaving(n=[pod("web-0"), pod("db-0", "db")]), seconds)["n"]
+    assert (found.evicted, Counter(api.asked)) == (1, {"web-0": 1, "db-0": 1})
+
+
+def test_nothing_is_repeated_while_nothing_moves(now: list[float]) -> None:
+    api = Api(lambda name: 429)
+    of(api).evict(leaving(n=[pod("web-0")]), 60.0)
+    assert api.asked == ["web-0"]
 
 
 def test_pods_that_serve_nobody_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +245,7 @@ def test_a_cluster_that_does_not_answer_ends_the_round(monkeypatch: pytest.Monke
 
 def test_a_run_that_is_ended_evicts_nothing_more() -> None:
     api = Api()
-    rounds = Evictions(cast(ClusterApi, api), lambda: True)
+    rounds = Evictions(cast(ClusterApi, api), lambda seconds: True)
     assert rounds.evict(leaving(n=[pod("web-0")])) == {"n": Round()}
     assert api.asked == []
 
