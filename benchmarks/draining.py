@@ -48,7 +48,9 @@ SETTINGS = UpgradeSettings.model_validate(
 class NoHosts:
     """Steps that succeed at once."""
 
-    def step(self, step: str, hosts: Sequence[str], version: str) -> dict[str, Result]:
+    def step(
+        self, step: str, hosts: Sequence[str], version: str, *, reboot: str
+    ) -> dict[str, Result]:
         return dict.fromkeys(hosts, Result(True))
 
     def end(self) -> None:

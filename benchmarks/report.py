@@ -143,8 +143,8 @@ The product plans a run over all nodes, prepares and drains half of them, which 
 real control plane, nodes and pods simulated by kwok, Deployments of 50 replicas whose budgets allow
 a tenth to be unavailable, every third with GPUs. What the hosts say of themselves is a captured
 answer; steps on hosts take no time. The controller and the control plane share the cores; nodes
-renew their Leases every 100 s, a kubelet does every 10. NVIDIA measured 5 evictions a second for NVSentinel with 11,683
-pods of 1,503 nodes (39 minutes)."""
+renew their Leases every 100 s, a kubelet does every 10. NVIDIA measured 5 evictions a second for
+NVSentinel with 11,683 pods of 1,503 nodes (39 minutes)."""
 _UPGRADE_HEAD = (
     "Kubernetes", "nodes", "planned, s", "drained", "pods", "evictions, s", "evictions/s",
     "CPU ms per eviction", "memory, MiB", "budgets: looks", "broken",

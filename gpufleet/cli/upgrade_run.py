@@ -110,7 +110,10 @@ def started(
     nodes = {name: places[name].as_dict() for name in plan.by_name if name in places}
     left = [name for name, place in places.items() if name not in plan.by_name and place.ready]
     others = {name: places[name].as_dict() for name in left}
-    order = Order(inventory, cwd, tuple(options), hosts=kept, nodes=nodes, others=others)
+    reboots = {each.name: _reboot_of(each) for each in hosts if each.name in plan.by_name}
+    order = Order(
+        inventory, cwd, tuple(options), hosts=kept, reboots=reboots, nodes=nodes, others=others
+    )
     policies = {name: policy_of(settings[name]) for name in nodes if settings[name].drain == "all"}
     ending = ending_pods(places, policies)
     return Started(order, plan, {view.name: view.work for view in views}, ending)
@@ -269,8 +272,13 @@ def _settings(target: Target, subject: Subject) -> UpgradeSettings:
         return settings.model_copy(update={"drain": "all"})
     if settings.drain != "auto":
         return settings
-    reboots = target.data.get("node_reboot") == "if_needed"
+    reboots = _reboot_of(target) == "if_needed"
     return settings.model_copy(update={"drain": "all" if reboots else "gpu"})
+
+
+def _reboot_of(target: Target) -> str:
+    """The node_reboot of a host. Its steps keep it: which pods leave was decided by it."""
+    return str(target.data.get("node_reboot") or "never")
 
 
 def _view(name: str, result: Result | None) -> HostView:

@@ -65,10 +65,16 @@ class Children:
         self._running: set[subprocess.Popen[bytes]] = set()
 
     def step(
-        self, step: str, hosts: Sequence[str], version: str = "", branch: str = ""
+        self,
+        step: str,
+        hosts: Sequence[str],
+        version: str = "",
+        branch: str = "",
+        reboot: str = "",
     ) -> dict[str, Result]:
-        """Carry out a step on hosts. `version`: of what is changed; `branch`: of the driver. Raises
-        Stopped where the process ends without a report.
+        """Carry out a step on hosts. `version`: of what is changed; `branch`: of the driver;
+        `reboot`: node_reboot, "" for that of the inventory. Raises Stopped where the process ends
+        without a report.
 
         GPU work is no obstacle to the plan of a step that changes nothing under it, and always one
         to the others.
@@ -76,6 +82,7 @@ class Children:
         data = {"upgrade_step": step, "driver_allow_disruption": str(step in HARMLESS)}
         data |= {"upgrade_run": json.dumps(self.run)} if self.run else {}
         data |= {"upgrade_origin": json.dumps(self.origin)} if self.origin else {}
+        data |= {"node_reboot": json.dumps(reboot)} if reboot else {}
         data |= data_of(self.subject, version, branch)
         options = [word for key, value in data.items() for word in ("--data", f"{key}={value}")]
         with self._guard:

@@ -74,7 +74,7 @@ class Run:
         self._posts = True  # events on nodes
         order = store.head()[0]
         self.metrics = Path(order.metrics) if order.metrics else None
-        self.inventory = order.inventory
+        self.inventory, self._reboots = order.inventory, order.reboots
         for cluster in clusters.values():
             cluster.stopping = self.stopping
 
@@ -120,15 +120,16 @@ class Run:
             return dict(zip(items, pool.map(call, items), strict=True))
 
     def step(self, step: str, versions: Mapping[str, str]) -> dict[str, Result]:
-        """One process for each version of the driver, side by side."""
-        hosts: dict[str, list[str]] = {}
+        """One process for each version of the driver, and node_reboot, side by side."""
+        hosts: dict[tuple[str, str], list[str]] = {}
         for name, version in versions.items():
-            hosts.setdefault(version, []).append(name)
+            hosts.setdefault((version, self._reboots.get(name, "")), []).append(name)
         if not hosts:
             return {}
 
-        def one(version: str) -> dict[str, Result]:
-            return self.children.step(step, hosts[version], version)
+        def one(group: tuple[str, str]) -> dict[str, Result]:
+            version, reboot = group
+            return self.children.step(step, hosts[group], version, reboot=reboot)
 
         with ThreadPoolExecutor(len(hosts)) as pool:
             found = list(pool.map(one, hosts))

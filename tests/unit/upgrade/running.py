@@ -28,10 +28,14 @@ class Steps:
         """`results`: of some steps; `result`: of the others."""
         self.result, self.results = result, results
         self.asked: list[str] = []
+        self.reboots: dict[str, str] = {}  # host -> node_reboot of its last step
         self.before: Callable[[], None] = lambda: None
 
-    def step(self, step: str, hosts: Sequence[str], version: str) -> dict[str, Result]:
+    def step(
+        self, step: str, hosts: Sequence[str], version: str, *, reboot: str
+    ) -> dict[str, Result]:
         self.asked.append(step)
+        self.reboots |= dict.fromkeys(hosts, reboot)
         self.before()
         return dict.fromkeys(hosts, self.results.get(step, self.result))
 

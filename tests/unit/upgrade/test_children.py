@@ -50,6 +50,19 @@ def test_an_exception_of_a_deploy_is_no_success(tmp_path: Path) -> None:
     assert not became(tmp_path, "change", {"h": GOOD}, 1, exit_status=0)["h"].ok
 
 
+@pytest.mark.parametrize(("reboot", "words"), [("never", 'node_reboot="never"'), ("", "")])
+def test_a_step_has_the_node_reboot_of_its_run(reboot: str, words: str, tmp_path: Path) -> None:
+    seen: list[str] = []
+    written = {"dry": False, "exit_status": 0, "completed": True, "hosts": {"h": GOOD}}
+
+    def program(hosts: Sequence[str], options: Sequence[str]) -> list[str]:
+        seen.extend(options)
+        return ["sh", "-c", WRITES.format(0), json.dumps(written)]
+
+    Children(program, str(tmp_path), tmp_path, "run-1").step("change", ["h"], reboot=reboot)
+    assert [word for word in seen if "node_reboot" in word] == ([words] if words else [])
+
+
 def test_a_step_that_was_carried_out_is_one(tmp_path: Path) -> None:
     assert became(tmp_path, "change", {"h": GOOD}) == {"h": Result(True)}
 

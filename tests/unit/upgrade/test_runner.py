@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
@@ -20,12 +21,15 @@ from gpufleet.upgrade.operations.draining import is_out, leave
 from gpufleet.upgrade.operations.hooks import Hook
 from gpufleet.upgrade.operations.preparing import prepare, release
 from gpufleet.upgrade.operations.run import Run
+from gpufleet.upgrade.operations.store import Store
 from gpufleet.upgrade.plan import reversed_plan
+from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.states import Event, State
-from tests.unit.upgrade.running import CHANGING, DRAINED, GOOD, Steps, planned, running, state
+from tests.unit.upgrade.running import CHANGING, DRAINED, GOOD, HOST, Steps, planned, running, state
 
 AWAY = API_UNREACHABLE(context="c", url="https://c", reason="timed out")
 RESTORING = (*CHANGING, Event.CHANGE_FAILED)
+SETTINGS = UpgradeSettings.model_validate({})
 IN_USE = Result(False, "GF072 GPUs are in use: train (7)", busy=True)
 
 
@@ -74,6 +78,19 @@ def test_a_preparation_that_was_interrupted_refuses_no_host() -> None:
     steps.before = run.stop
     prepare(run, ["h"])
     assert state(run) is State.WAITING
+
+
+def test_steps_keep_the_node_reboot_that_pods_left_by() -> None:
+    """Whatever the inventory says of it by now."""
+    plan, steps = planned(replace(HOST, name="g"), replace(HOST, name="i")), Steps()
+    store = running(plan, steps).store
+    order = replace(store.head()[0], reboots={"h": "never", "g": "if_needed"})
+    kept = Store.create(order, plan)
+    chosen = dict.fromkeys("hgi", SETTINGS)
+    run = Run(kept, plan, chosen, cast(Any, steps), lambda line: None)
+    assert set(run.step("change", dict.fromkeys("hgi", "580.2"))) == {"h", "g", "i"}
+    assert steps.reboots == {"h": "never", "g": "if_needed", "i": ""}
+    assert len(steps.asked) == 3
 
 
 def test_a_check_that_was_interrupted_rolls_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
