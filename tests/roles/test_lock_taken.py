@@ -116,7 +116,7 @@ def test_a_lock_lost_to_another_run_is_no_run_that_changed_nothing(
     assert "changed nothing more." in finding.message
 
 
-def test_after_a_reboot_the_lock_is_taken_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_reboot_the_lock_is_free_to_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     lock = host_lock.HostLock("alice [1]")
     lock.renew()  # it was not needed
     place = Host(monkeypatch)

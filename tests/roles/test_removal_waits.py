@@ -11,7 +11,7 @@ from gpufleet.gpu_stack.operations import removal as operations
 from gpufleet.gpu_stack.operations import removal_deletes as removal
 from gpufleet.gpu_stack.operations.removal_deletes import ClusterRemoval
 from gpufleet.gpu_stack.operations.removal_reads import Contents, Unanswered
-from gpufleet.gpu_stack.remains import Owned
+from gpufleet.gpu_stack.remains import Leaving, Owned, is_leaving
 from gpufleet.gpu_stack.removal import StackRemoval
 from gpufleet.kube.facts import ObjectRef
 
@@ -45,7 +45,8 @@ def test_groups_of_deleted_crds_are_listed_for_a_moment(
 ) -> None:
     """Only where this run deleted something: a silent API of others is reported at once."""
     answers = [silent(api), silent(api), silent()]
-    found = removal.settled(at_work(acted=acted, templated=templated), lambda: answers.pop(0))
+    at = at_work(acted=acted, templated=templated)
+    found = removal.settled(at, lambda: answers.pop(0), is_leaving)
     assert found == (silent() if looks == 3 else silent(api))
     assert len(answers) == 3 - looks
 
@@ -54,7 +55,8 @@ def test_an_api_that_stays_silent_is_not_waited_for_for_ever(
     monkeypatch: pytest.MonkeyPatch, at_once: None
 ) -> None:
     monkeypatch.setattr(removal, "PATIENCE", 0.0)
-    assert removal.settled(at_work(acted=True), lambda: silent(GONE)) == silent(GONE)
+    found = removal.settled(at_work(acted=True), lambda: silent(GONE), is_leaving)
+    assert found == silent(GONE)
 
 
 @pytest.mark.parametrize("unknown", [(OTHERS,), ()])
@@ -68,7 +70,7 @@ def test_a_removal_that_does_not_know_what_a_namespace_has_fails(
     run: Any = SimpleNamespace(
         cluster=SimpleNamespace(api=None), report=SimpleNamespace(findings=[])
     )
-    found = ClusterRemoval(run, StackRemoval(namespaces=(space,)))
+    found = ClusterRemoval(run, StackRemoval(namespaces=(space,)), Leaving())
     fake = carry_out(lambda: operations.delete_namespaces("Delete the empty namespaces", found))
     codes = [each.code for each in run.report.findings]
     assert (fake.failed, codes) == ((True, ["GF981"]) if unknown else (False, ["GF975"]))
