@@ -74,7 +74,7 @@ def test_controller_manager_and_scheduler_listen_on_no_port() -> None:
 
 def test_a_late_lease_does_not_affect_pods() -> None:
     found = layout("1.18.19")
-    assert "--node-lease-duration-seconds=40" in control_plane.kwok(found, Path("stages.yaml"))
+    assert "--node-lease-duration-seconds=400" in control_plane.kwok(found, Path("stages.yaml"))
     assert "--node-monitor-grace-period=600s" in control_plane.controller_manager(found)
 
 
