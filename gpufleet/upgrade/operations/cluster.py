@@ -46,7 +46,7 @@ from gpufleet.upgrade.states import Event
 TRIES = 5  # of a write that others were faster than
 LEAVES = 120.0  # seconds for the pods of DaemonSets to end
 FORBIDDEN = 403
-LOOKS, LONGEST = 4.0, 30.0  # evictions go on for so many times as long as a look took; seconds
+LOOKS, LONGEST = 4.0, 60.0  # evictions go on for so many times as long as a look took; seconds
 
 
 class ClusterNodes:

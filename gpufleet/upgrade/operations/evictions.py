@@ -17,6 +17,7 @@ from gpufleet.upgrade.pods import Leaving, Pod, is_pod_ready, name_of, owner_id,
 
 AT_ONCE = 16  # requests for evictions that a cluster is sent side by side
 FIRST, LONGEST = 2.0, 60.0  # seconds between two attempts to evict pods that a budget protects
+PASS = 90.0  # seconds of one pass; what it did not come to is tried after the next look
 PATIENT = 8.0  # the pause from which on it is looked why a budget may never allow an eviction
 MISSING, CONFLICT, LATER = 404, 409, 429
 TERMINATING = "being terminated"  # of the API's message about a namespace
@@ -91,11 +92,13 @@ class Evictions:
         self, due: list[_Due], found: Mapping[str, Round], gone: set[int], hints: _Hints
     ) -> int:
         """Try each of the pods once, side by side; how many were evicted. Raises ClusterProblem."""
-        failed = list[ClusterProblem]()
+        failed, ends = list[ClusterProblem](), time.monotonic() + PASS
         before = sum(each.evicted for each in found.values())
 
         def one(each: _Due) -> None:
-            if self._over_in(0) or failed or found[each.node].given_up or each.turn.refused:
+            if self._over_in(0) or failed or time.monotonic() > ends:
+                return
+            if found[each.node].given_up or each.turn.refused:
                 return
             try:
                 if self._evict(each, found, hints):

@@ -13,7 +13,7 @@ from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.upgrade.operations import evictions
-from gpufleet.upgrade.operations.evictions import AT_ONCE, FIRST, Evictions, Round
+from gpufleet.upgrade.operations.evictions import AT_ONCE, FIRST, PASS, Evictions, Round
 from gpufleet.upgrade.pods import Leaving, Policy, sort_pods
 
 EVERY = Policy(every=True)
@@ -182,6 +182,20 @@ def test_evictions_go_on_without_another_look(
     assert Counter(api.asked)["db-0"] == 1  # it is gone
     assert sum(BUDGET in reason for reason in found.reasons) == 9 - found.evicted
     assert Counter(api.asked)["web-0"] == 1
+
+
+def test_a_pass_ends_for_the_next_look(monkeypatch: pytest.MonkeyPatch, now: list[float]) -> None:
+    """Nodes that are empty meanwhile are changed, and pods that came are seen."""
+    monkeypatch.setattr(evictions, "AT_ONCE", 1)
+
+    def answer(name: str) -> int:
+        now[0] += PASS / 4
+        return 201
+
+    api = Api(answer)
+    found = of(api).evict(leaving(n=[pod(f"p{i}", f"o{i}") for i in range(9)]), PASS)["n"]
+    assert (found.evicted, len(api.asked)) == (5, 5)
+    assert found.reasons == []
 
 
 @pytest.mark.parametrize("seconds", [0.0, FIRST - 0.1])
