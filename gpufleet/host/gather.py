@@ -106,6 +106,7 @@ def _ask(state: Any, asked: list[Any], read: Read | None, progress: Progress) ->
     from pyinfra.api.state import StateStage
 
     from gpufleet.host.facts import read_facts
+    from gpufleet.run.connection import hang_up
 
     def one(host: Any) -> Answer:
         answer = read(state, host) if read else (read_facts(host), None)
@@ -125,6 +126,7 @@ def _ask(state: Any, asked: list[Any], read: Read | None, progress: Progress) ->
         return {host: greenlet.get() for host, greenlet in answers.items()}
     finally:
         disconnect_all(state)
+        hang_up(asked)
 
 
 def _load(inventory: str, cwd: str) -> Any:

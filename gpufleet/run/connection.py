@@ -6,7 +6,8 @@ import logging
 import socket
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import cache, wraps
 from typing import Any
 
@@ -46,6 +47,17 @@ def stop_alone() -> None:
 def why_unreached(host: Host) -> str:
     """Why the last attempt to connect to a host failed."""
     return str(host.connector_data.get(_WHY) or "see pyinfra's output above")
+
+
+def hang_up(hosts: Iterable[Host]) -> None:
+    """End the connections of a run that is over. Python waits at its end for paramiko's threads,
+    which notice nothing for up to a second each time that they wait for their host."""
+    for host in hosts:
+        client = getattr(host.connector, "client", None)
+        transport = client.get_transport() if client else None
+        if transport is not None and isinstance(transport.sock, socket.socket):
+            with suppress(OSError):  # the host was faster
+                transport.sock.shutdown(socket.SHUT_RDWR)
 
 
 def misspelt(host: Host) -> list[Finding]:

@@ -16,7 +16,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.redact import redacted_lines
 from gpufleet.core.visible import barred, one_line
 from gpufleet.run import findings
-from gpufleet.run.connection import misspelt, quiet_paramiko, stop_alone, why_unreached
+from gpufleet.run.connection import hang_up, misspelt, quiet_paramiko, stop_alone, why_unreached
 from gpufleet.run.display import Display
 from gpufleet.run.lifecycle import Run
 from gpufleet.run.report import BAD, HostReport
@@ -249,6 +249,8 @@ class RunReport(BaseStateCallback):
             failed = any(host.status in BAD for host in hosts)
             status = ExitStatus.FAILED if failed else ExitStatus.CONVERGED
             self.run.finish(hosts, status, dry=self.dry, completed=self.completed)
+        if self.state.initialised:
+            hang_up(self.state.inventory)
 
     def _selects_none(self) -> bool:
         limit = self.state.limit_hosts

@@ -5,10 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gpufleet_sandbox.cluster.programs import helm
-from gpufleet_sandbox.cluster.versions import versions
 from gpufleet_sandbox.kinds import KINDS, MIRROR
-from gpufleet_sandbox.kubernetes.images import GPU_PROBE
 from gpufleet_sandbox.paths import cache_dir, state_dir
 from gpufleet_sandbox.state import HostState, load_state
 
@@ -57,6 +54,11 @@ def kubeconfig(sandbox: str) -> Path:
 def stack_data(sandbox: str, charts: str) -> dict[str, Any]:
     """Settings of the GPU stack on that cluster, without monitoring: gpufleet_sandbox.stack has
     those. `charts`: a folder of chart archives."""
+    # the inventory of hosts alone is loaded by every run, and these take half as long as pyinfra
+    from gpufleet_sandbox.cluster.programs import helm
+    from gpufleet_sandbox.cluster.versions import versions
+    from gpufleet_sandbox.kubernetes.images import GPU_PROBE
+
     plugin = versions().programs["nvidia-device-plugin"].version.removeprefix("v")
     return {
         "cluster_kubeconfig": str(kubeconfig(sandbox)),
@@ -74,6 +76,8 @@ def stack_data(sandbox: str, charts: str) -> dict[str, Any]:
 def cluster_data(sandbox: str) -> dict[str, Any]:
     """Settings of Kubernetes on sandbox hosts: the mirror's packages and images, and what a
     container on control groups of version 1 needs."""
+    from gpufleet_sandbox.cluster.versions import versions
+
     release = load_state(sandbox).kubernetes or versions().kubernetes.releases[NEWEST]
     names = ("registry.k8s.io", "ghcr.io", "nvcr.io", "docker.io", "quay.io")
     fingerprint = cache_dir() / "mirror" / "kubernetes" / "fingerprint"
