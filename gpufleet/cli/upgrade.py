@@ -153,7 +153,7 @@ def start(
         sys.exit(ExitStatus.FAILED if run.plan.blocked else ExitStatus.CONVERGED)
     if not yes:
         click.confirm(SENTENCES[wanted.subject], abort=True, err=True)
-    sys.exit(carry_out(run.store(say, metrics), say))
+    sys.exit(carry_out(run.store(say, metrics), say, run.standby))
 
 
 @upgrade.command()

@@ -29,6 +29,7 @@ from gpufleet.upgrade.operations.clusters import NodeAt, ending_pods, find_nodes
 from gpufleet.upgrade.operations.draining import policy_of
 from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.operations.runner import carry_on
+from gpufleet.upgrade.operations.standby import Standby
 from gpufleet.upgrade.operations.store import Order, Store, creating
 from gpufleet.upgrade.plan import make_plan, reversed_plan
 from gpufleet.upgrade.progress import OVER
@@ -58,6 +59,7 @@ class Started:
     plan: Plan
     work: dict[str, Sequence[str]] = field(default_factory=dict)  # on the GPUs, by host
     ending: dict[str, Sequence[str]] = field(default_factory=dict)  # pods that do not come back
+    standby: Standby | None = None  # for its steps: it loads while the hosts are asked
 
     @property
     def nodes(self) -> dict[str, str]:
@@ -93,6 +95,7 @@ def started(
         raise Stopped(differing)
     chosen = [name for name in settings if not settings[name].skip]
     cwd = os.getcwd()
+    standby = Standby(cwd) if changes else None
     with TemporaryDirectory(prefix="gpufleet-upgrade-") as folder:
         words = step_words(inventory, options)
         children = Children(words, cwd, Path(folder), "", wanted.subject)
@@ -116,7 +119,7 @@ def started(
     )
     policies = {name: policy_of(settings[name]) for name in nodes if settings[name].drain == "all"}
     ending = ending_pods(places, policies)
-    return Started(order, plan, {view.name: view.work for view in views}, ending)
+    return Started(order, plan, {view.name: view.work for view in views}, ending, standby)
 
 
 def returning(store: Store, say: Callable[[str], None]) -> Started:
@@ -159,15 +162,21 @@ def _enter(folder: str, run: str) -> None:
         raise Stopped(findings.FOLDER_LOST(run=run, folder=folder, why=why)) from error
 
 
-def carry_out(store: Store, say: Callable[[str], None]) -> ExitStatus:
-    """Carry out a run to its end, a pause or an interruption; the exit status. Raises Stopped."""
+def carry_out(
+    store: Store, say: Callable[[str], None], standby: Standby | None = None
+) -> ExitStatus:
+    """Carry out a run to its end, a pause or an interruption; the exit status. `standby`: that was
+    started for it. Raises Stopped."""
     order, plan = store.head()
     if store.progress().over:
         say(f"run {store.name} is over: {store.progress().run}")
         return _status(store)
     _enter(order.folder, store.name)
     words = step_words(order.inventory, order.options)
-    children = Children(words, order.folder, store.path, store.name, plan.subject, order.origin)
+    children = Children(
+        words, order.folder, store.path, store.name, plan.subject, order.origin,
+        standby or Standby(order.folder),
+    )  # fmt: skip
     settings = {name: UpgradeSettings.model_validate(order.hosts[name]) for name in plan.by_name}
     fresh = next(iter(store.entries()), None) is None
     if not fresh:

@@ -18,6 +18,7 @@ from gpufleet.core.visible import one_line
 from gpufleet.driver.findings.host import GPU_BUSY, KUBERNETES_GPU_PODS
 from gpufleet.run.report import BAD
 from gpufleet.upgrade import findings
+from gpufleet.upgrade.operations.standby import Forked, Standby
 from gpufleet.upgrade.subjects import Subject, data_of
 
 Words = Callable[[Sequence[str], Sequence[str]], list[str]]  # hosts, options -> a command
@@ -55,14 +56,17 @@ class Children:
         run: str,
         subject: Subject = "driver",
         origin: str = "",
+        standby: Standby | None = None,
     ) -> None:
         """`words`: makes pyinfra's command; `cwd`: the working directory of the run; `subject`:
-        what it changes; `origin`: the run that it rolls back."""
+        what it changes; `origin`: the run that it rolls back; `standby`: the process that
+        forks for them."""
         self.words, self.cwd, self.logs = words, cwd, logs
         self.run, self.subject, self.origin = run, subject, origin
         self._number = len(list(logs.glob("step-*.log")))
+        self._standby = standby
         self._guard = threading.Lock()
-        self._running: set[subprocess.Popen[bytes]] = set()
+        self._running: set[subprocess.Popen[bytes] | Forked] = set()
 
     def step(
         self,
@@ -107,7 +111,8 @@ class Children:
     def _run(self, words: Sequence[str], log: Path, report: Path) -> int:
         environment = {**os.environ, "GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}
         with open(os.open(log, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as output:
-            child = subprocess.Popen(
+            forked = self._standby.begin(words, environment, log) if self._standby else None
+            child = forked or subprocess.Popen(
                 words, cwd=self.cwd, env=environment, stdin=subprocess.DEVNULL,
                 stdout=output, stderr=subprocess.STDOUT,
             )  # fmt: skip
@@ -124,6 +129,8 @@ class Children:
         with self._guard:
             for child in self._running:
                 child.terminate()
+        if self._standby:
+            self._standby.end()
 
 
 def _carried_out(report: Mapping[str, Any], status: int) -> bool:

@@ -1,0 +1,124 @@
+"""A process that forks for steps: each is pyinfra's. Real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpufleet.upgrade.operations import children
+from gpufleet.upgrade.operations.children import Children
+from gpufleet.upgrade.operations.standby import LOST, PYINFRA, Forked, Standby
+from gpufleet_sandbox.waiting import wait_until
+
+OWNER = """
+import time
+from gpufleet.upgrade.operations.standby import Standby
+print(Standby(".").process.pid, flush=True)
+time.sleep(60)
+"""
+WAITS = "import time\nfrom pathlib import Path\nPath('waits').touch()\ntime.sleep(60)\nhosts = []\n"
+DEBUG = [*PYINFRA, "inv.py", "debug-inventory"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("standby")
+
+
+@pytest.fixture(scope="module")
+def standby(folder: Path) -> Iterator[Standby]:
+    made = Standby(str(folder))
+    yield made
+    made.end()
+
+
+def started(standby: Standby, words: list[str], log: Path, **variables: str) -> Forked:
+    log.touch()
+    step = standby.begin(words, {**os.environ, **variables}, log)
+    assert step
+    return step
+
+
+def test_a_step_is_pyinfra_with_its_arguments_variables_and_output(
+    standby: Standby, folder: Path
+) -> None:
+    (folder / "inv.py").write_text("import os\nhosts = [os.environ['NAME']]\n")
+    logs = [folder / name for name in ("a", "b")]
+    steps = [started(standby, DEBUG, log, NAME=f"gpu-{log.name}") for log in logs]
+    assert [step.wait() for step in steps] == [0, 0]
+    assert ["gpu-a" in log.read_text() for log in logs] == [True, False]
+    assert "gpu-b" in logs[1].read_text()
+
+
+def test_its_exit_status_is_that_of_pyinfra(standby: Standby, folder: Path) -> None:
+    log = folder / "wrong"
+    assert started(standby, [*PYINFRA, "--no-such-option"], log).wait() == 2
+    assert "No such option" in log.read_text()
+
+
+def test_another_command_is_not_its_business(standby: Standby, folder: Path) -> None:
+    assert standby.begin(["sh", "-c", "true"], {}, folder / "log") is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_for_the_step(standby: Standby, folder: Path, number: signal.Signals) -> None:
+    (folder / "inv.py").write_text(WAITS)
+    (folder / "waits").unlink(missing_ok=True)
+    step = started(standby, DEBUG, folder / "log")
+    assert wait_until((folder / "waits").exists, 60)
+    if number is signal.SIGTERM:
+        step.terminate()
+    else:
+        os.kill(step.pid, number)
+    assert step.wait() == (0 if number is signal.SIGINT else -number)  # as pyinfra has it
+    step.terminate()  # nobody is harmed
+    assert standby.process.poll() is None
+
+
+def test_without_it_steps_begin_as_any_other_command(tmp_path: Path) -> None:
+    standby = Standby(str(tmp_path))
+    standby.process.kill()
+    standby.process.wait()
+    assert standby.begin([*PYINFRA, "--version"], {}, tmp_path / "log") is None
+    standby.end()
+
+
+def test_it_ends_with_a_run_that_is_killed(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", OWNER]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as owner:
+        assert owner.stdout
+        waiting = Path(f"/proc/{int(owner.stdout.readline())}")
+        assert waiting.exists()
+        owner.kill()
+    assert wait_until(lambda: not waiting.exists(), 60)
+
+
+def test_a_step_whose_end_is_not_known_is_no_success() -> None:
+    ours, theirs = socket.socketpair()
+    theirs.sendall((2**22).to_bytes(8, "big"))
+    theirs.close()
+    assert Forked(ours).wait() == LOST
+
+
+def test_the_steps_of_a_run_go_through_it(
+    standby: Standby, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(children, "_carried_out", lambda *_: True)
+    report = '{"hosts": {"h": {"status": "converged", "errors": [], "findings": []}}}'
+    (folder / "inv.py").write_text(
+        "import os\nfrom pathlib import Path\n"
+        f"Path(os.environ['GPUFLEET_REPORT']).write_text({report!r})\nhosts = ['h']\n"
+    )
+    begun: list[Path] = []
+    begin = standby.begin
+    monkeypatch.setattr(standby, "begin", lambda *how: begun.append(how[2]) or begin(*how))
+    made = Children(lambda *_: DEBUG, str(folder), folder, "run-1", standby=standby)
+    assert made.step("change", ["h"])["h"].ok
+    assert [path.name for path in begun] == ["step-0001-change.log"]
