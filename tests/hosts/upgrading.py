@@ -53,9 +53,14 @@ class Fleet:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
         )  # fmt: skip
 
-    def killed(self, seconds: float, verb: str, *options: str) -> bool:
-        """SIGKILL of the run and all of its processes, some seconds after its start."""
-        return killed(self.words(verb, *options), seconds, self.environment, ROOT)
+    def killed(self, seconds: float, verb: str, *options: str, events: int = 0) -> bool:
+        """SIGKILL of the run and all of its processes, some seconds after its start, or after the
+        record had so many events."""
+
+        def begun() -> bool:
+            return len(self.events()) >= events
+
+        return killed(self.words(verb, *options), seconds, self.environment, ROOT, begun)
 
     def status(self) -> dict[str, Any]:
         done = self.run("status", "--json")
