@@ -113,8 +113,7 @@ def test_a_killed_run_goes_on(nodes: Nodes) -> None:
     """SIGKILL of the controller at random moments: no node stays cordoned, no job is ended."""
     moments = random.Random(SEED)
     options = ("--to", NEW, "--yes", "--limit", SECOND)
-    while not nodes.events():
-        nodes.killed(moments.uniform(40, 60), "start", *options)
+    assert nodes.killed(moments.uniform(1, 20), "start", *options, events=1)
     for _ in range(KILLS):
         if not nodes.killed(moments.uniform(3, 30), "resume"):
             break
