@@ -16,9 +16,11 @@ from gpufleet.cli.upgrade_inventory import accesses_of, known_as, step_words
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.core.live import LiveProgress
+from gpufleet.core.load_settings import load_role
 from gpufleet.core.progress import Progress as Shown
 from gpufleet.core.progress import heartbeat, terminal_lines
 from gpufleet.core.stopped import Stopped
+from gpufleet.host.settings import HostSettings
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.load import load_settings, of_run
@@ -95,7 +97,7 @@ def started(
         raise Stopped(differing)
     chosen = [name for name in settings if not settings[name].skip]
     cwd = os.getcwd()
-    standby = Standby(cwd) if changes else None
+    standby = Standby() if changes else None
     with TemporaryDirectory(prefix="gpufleet-upgrade-") as folder:
         words = step_words(inventory, options)
         children = Children(words, cwd, Path(folder), "", wanted.subject)
@@ -113,7 +115,8 @@ def started(
     nodes = {name: places[name].as_dict() for name in plan.by_name if name in places}
     left = [name for name, place in places.items() if name not in plan.by_name and place.ready]
     others = {name: places[name].as_dict() for name in left}
-    reboots = {each.name: _reboot_of(each) for each in hosts if each.name in plan.by_name}
+    never = [each.name for each in hosts if _reboot_of(each) == "never"]
+    reboots = {name: "never" for name in never if name in plan.by_name}
     order = Order(
         inventory, cwd, tuple(options), hosts=kept, reboots=reboots, nodes=nodes, others=others
     )
@@ -175,7 +178,7 @@ def carry_out(
     words = step_words(order.inventory, order.options)
     children = Children(
         words, order.folder, store.path, store.name, plan.subject, order.origin,
-        standby or Standby(order.folder),
+        standby or Standby(),
     )  # fmt: skip
     settings = {name: UpgradeSettings.model_validate(order.hosts[name]) for name in plan.by_name}
     fresh = next(iter(store.entries()), None) is None
@@ -286,8 +289,9 @@ def _settings(target: Target, subject: Subject) -> UpgradeSettings:
 
 
 def _reboot_of(target: Target) -> str:
-    """The node_reboot of a host. Its steps keep it: which pods leave was decided by it."""
-    return str(target.data.get("node_reboot") or "never")
+    """The node_reboot of a host, also by its former name; "" for an invalid one."""
+    settings = load_role(HostSettings, target.data, [])
+    return settings.reboot if settings else ""
 
 
 def _view(name: str, result: Result | None) -> HostView:

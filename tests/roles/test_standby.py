@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from gpufleet_sandbox.waiting import wait_until
 OWNER = """
 import time
 from gpufleet.upgrade.operations.standby import Standby
-print(Standby(".").process.pid, flush=True)
+print(Standby().process.pid, flush=True)
 time.sleep(60)
 """
 WAITS = "import time\nfrom pathlib import Path\nPath('waits').touch()\ntime.sleep(60)\nhosts = []\n"
@@ -33,15 +34,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def standby(folder: Path) -> Iterator[Standby]:
-    made = Standby(str(folder))
+def standby() -> Iterator[Standby]:
+    made = Standby()
     yield made
     made.end()
+    made.end()  # by two signals
+    made.process.wait(60)
 
 
 def started(standby: Standby, words: list[str], log: Path, **variables: str) -> Forked:
     log.touch()
-    step = standby.begin(words, {**os.environ, **variables}, log)
+    step = standby.begin(words, str(log.parent), {**os.environ, **variables}, log)
     assert step
     return step
 
@@ -64,7 +67,52 @@ def test_its_exit_status_is_that_of_pyinfra(standby: Standby, folder: Path) -> N
 
 
 def test_another_command_is_not_its_business(standby: Standby, folder: Path) -> None:
-    assert standby.begin(["sh", "-c", "true"], {}, folder / "log") is None
+    assert standby.begin(["sh", "-c", "true"], "/", {}, folder / "log") is None
+
+
+def descriptors(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def parent(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("PPid:")).split()[1])
+
+
+def test_a_run_of_days_leaves_no_descriptors(standby: Standby, folder: Path) -> None:
+    words = [*PYINFRA, "--version"]
+    started(standby, words, folder / "log").wait()
+    before = descriptors(standby.process.pid)
+    for _ in range(4):
+        assert started(standby, words, folder / "log").wait() == 0
+    assert descriptors(standby.process.pid) == before
+
+
+def test_a_step_is_waited_for_though_the_one_in_between_was_killed(
+    standby: Standby, folder: Path
+) -> None:
+    (folder / "inv.py").write_text(WAITS)
+    (folder / "waits").unlink(missing_ok=True)
+    step = started(standby, DEBUG, folder / "log")
+    assert wait_until((folder / "waits").exists, 60)
+    between = parent(step.pid)
+    os.kill(between, signal.SIGTERM)  # as of the whole group
+    os.kill(between, signal.SIGKILL)
+    ended = threading.Thread(target=step.wait)
+    ended.start()
+    ended.join(1)
+    assert ended.is_alive()
+    step.terminate()
+    ended.join(60)
+    assert not ended.is_alive()
+
+
+def test_nothing_begins_once_the_run_is_to_end(folder: Path) -> None:
+    made = Children(lambda *_: ["touch", "begun"], str(folder), folder, "run-2")
+    made.end()
+    found = made.step("change", ["h"])["h"]
+    assert (found.ok, found.reached) == (False, False)
+    assert not (folder / "begun").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -83,10 +131,10 @@ def test_a_signal_is_for_the_step(standby: Standby, folder: Path, number: signal
 
 
 def test_without_it_steps_begin_as_any_other_command(tmp_path: Path) -> None:
-    standby = Standby(str(tmp_path))
+    standby = Standby()
     standby.process.kill()
     standby.process.wait()
-    assert standby.begin([*PYINFRA, "--version"], {}, tmp_path / "log") is None
+    assert standby.begin([*PYINFRA, "--version"], "/", {}, tmp_path / "log") is None
     standby.end()
 
 
@@ -118,7 +166,7 @@ def test_the_steps_of_a_run_go_through_it(
     )
     begun: list[Path] = []
     begin = standby.begin
-    monkeypatch.setattr(standby, "begin", lambda *how: begun.append(how[2]) or begin(*how))
+    monkeypatch.setattr(standby, "begin", lambda *how: begun.append(how[3]) or begin(*how))
     made = Children(lambda *_: DEBUG, str(folder), folder, "run-1", standby=standby)
     assert made.step("change", ["h"])["h"].ok
-    assert [path.name for path in begun] == ["step-0001-change.log"]
+    assert [path.name.rpartition("-")[2] for path in begun] == ["change.log"]

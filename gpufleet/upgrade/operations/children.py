@@ -65,7 +65,8 @@ class Children:
         self.run, self.subject, self.origin = run, subject, origin
         self._number = len(list(logs.glob("step-*.log")))
         self._standby = standby
-        self._guard = threading.Lock()
+        self._over = False
+        self._guard = threading.RLock()  # also of a signal in between
         self._running: set[subprocess.Popen[bytes] | Forked] = set()
 
     def step(
@@ -94,6 +95,8 @@ class Children:
             log = self.logs / f"step-{self._number:04}-{step}.log"
         report = log.with_suffix(".json")
         status = self._run(self.words(hosts, options), log, report)
+        if status is None:
+            return dict.fromkeys(hosts, Result(False, "the run was interrupted", reached=False))
         if not report.is_file():
             shown = one_line(" ".join(log.read_text("utf-8", "replace").split())[-REASON:])
             raise Stopped(
@@ -108,15 +111,17 @@ class Children:
             for name, part in parts.items()
         }
 
-    def _run(self, words: Sequence[str], log: Path, report: Path) -> int:
+    def _run(self, words: Sequence[str], log: Path, report: Path) -> int | None:
+        """The exit status; None where nothing is begun any more."""
         environment = {**os.environ, "GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}
         with open(os.open(log, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as output:
-            forked = self._standby.begin(words, environment, log) if self._standby else None
-            child = forked or subprocess.Popen(
-                words, cwd=self.cwd, env=environment, stdin=subprocess.DEVNULL,
-                stdout=output, stderr=subprocess.STDOUT,
-            )  # fmt: skip
             with self._guard:
+                if self._over:
+                    return None
+                child = self._forked(words, environment, log) or subprocess.Popen(
+                    words, cwd=self.cwd, env=environment, stdin=subprocess.DEVNULL,
+                    stdout=output, stderr=subprocess.STDOUT,
+                )  # fmt: skip
                 self._running.add(child)
             try:
                 return child.wait()
@@ -124,8 +129,15 @@ class Children:
                 with self._guard:
                     self._running.discard(child)
 
+    def _forked(
+        self, words: Sequence[str], environment: Mapping[str, str], log: Path
+    ) -> Forked | None:
+        return self._standby.begin(words, self.cwd, environment, log) if self._standby else None
+
     def end(self) -> None:
-        """End the processes, in order: SIGTERM of gpufleet's own runs lets steps on hosts end."""
+        """End the processes, in order: SIGTERM of gpufleet's own runs lets steps on hosts end. No
+        further one is begun."""
+        self._over = True
         with self._guard:
             for child in self._running:
                 child.terminate()

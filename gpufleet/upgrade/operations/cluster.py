@@ -59,11 +59,13 @@ class ClusterNodes:
         """`nodes`: host -> name of its node; `others`: nodes of hosts that the run leaves out, and
         that were Ready when it was planned."""
         self.api, self.run, self.nodes, self.others = api, run, nodes, others
-        self.evictions = Evictions(api, lambda seconds: self.stopping.wait(seconds))
+        self.evictions = Evictions(api, self._over_in)
         self.kured = KuredLock(api, run)
         self._size = 0  # of the cluster, in nodes, once it is known
         self.behind: tuple[str, ...] = ()  # nodes that earlier runs left behind, by the last look
         self.stopping = threading.Event()  # of the run: it waits for nothing any more
+        self.is_aborted: Callable[[], bool] = lambda: False
+        self._asked, self._aborted = 0.0, False  # when it was asked, and the answer
 
     def drain(self, policies: Mapping[str, Policy]) -> dict[str, Round]:
         """One round with several hosts: cordon their nodes, evict pods; last let the clients of
@@ -81,6 +83,15 @@ class ClusterNodes:
         left = {host: each for host, each in leaving.items() if host not in found}
         look = time.monotonic() - began
         return found | self.evictions.evict(left, min(look * LOOKS, LONGEST))
+
+    def _over_in(self, seconds: float) -> bool:
+        """Wait; whether nothing more is to be evicted: the run ends, or is to be aborted."""
+        if self.stopping.wait(seconds):
+            return True
+        now = time.monotonic()
+        if now - self._asked >= POLL:
+            self._asked, self._aborted = now, self.is_aborted()
+        return self._aborted
 
     def _looked_at(self, hosts: Collection[str]) -> tuple[dict[str, Round], list[str]]:
         """The hosts whose nodes cannot be drained, and those whose nodes are to be cordoned."""

@@ -79,14 +79,27 @@ class Evictions:
                 self._policy = "policy/v1" if self.api.find("/apis/policy/v1") else "policy/v1beta1"
             if not self._pass(due, found, gone, hints):
                 break
-            left = max(began + FIRST - time.monotonic(), 0)
-            if time.monotonic() + left > ends or self._over_in(left):
+            turns = [turn.at for turn in self._left(leaving, found, gone)]
+            now = time.monotonic()
+            follows = max(min(turns, default=ends), began + FIRST, now)
+            if not turns or follows > ends or self._over_in(follows - now):
                 break
         for node, each in leaving.items():
             for pod in each.evict:
                 reason = self._turns[owner_id(pod)].reason if id(pod) not in gone else ""
                 found[node].reasons += [f"{name_of(pod)}: {reason}"] if reason else []
         return found
+
+    def _left(
+        self, leaving: Mapping[str, Leaving], found: Mapping[str, Round], gone: set[int]
+    ) -> list[_Turn]:
+        """The turns of the pods that are left."""
+        return [
+            self._turns[owner_id(pod)]
+            for node, each in leaving.items()
+            for pod in each.evict
+            if id(pod) not in gone and not found[node].given_up
+        ]
 
     def _pass(
         self, due: list[_Due], found: Mapping[str, Round], gone: set[int], hints: _Hints

@@ -6,14 +6,18 @@ from collections.abc import Sequence
 
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.upgrade import findings
+from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.run import UNREACHED, Run, passing
 from gpufleet.upgrade.states import UNTOUCHED, Event, State
 
 
 def prepare(run: Run, hosts: Sequence[str]) -> None:
     """Fetch packages; a roll-back takes over those that its hosts have kept."""
-    refused = run.each(lambda name: _check_refused(run, name), hosts)
+    silent: dict[ClusterNodes, str] = {}
+    refused = run.each(lambda name: _check_refused(run, name, silent), hosts)
     good = [name for name, reason in refused.items() if reason == ""]
+    if run.stopping.is_set():
+        return
     results = run.step("take" if run.goes_back else "prepare", run.targets(good))
     if run.stopping.is_set():  # steps that were ended say nothing about their hosts
         return
@@ -24,20 +28,25 @@ def prepare(run: Run, hosts: Sequence[str]) -> None:
     run.pause(idle=None in refused.values())
 
 
-def _check_refused(run: Run, name: str) -> str | None:
+def _check_refused(run: Run, name: str, silent: dict[ClusterNodes, str]) -> str | None:
     """Why a node is not disturbed: it could not be checked after its change, or its cluster has not
-    answered for long; "" if it may be, None while the cluster may still answer."""
+    answered for long; "" if it may be, None while the cluster may still answer. `silent`: clusters
+    that have not answered in this round, which are not asked again."""
     cluster = run.clusters.get(name)
     if cluster is None:
         return ""
+    if run.stopping.is_set():
+        return None
+    problem = ""
     try:
-        problem = cluster.check_refused(name, run.settings[name].gpu_image)
+        if cluster not in silent:
+            problem = cluster.check_refused(name, run.settings[name].gpu_image)
     except ClusterProblem as error:
-        reason = passing(error)
-        began = run.silent.setdefault(name, run.clock.now())
-        if run.clock.now() - began >= max(run.settings[name].wait, UNREACHED):
-            return reason
-        run.say_waits(name, reason)
+        silent[cluster] = passing(error)
+    if cluster in silent:
+        if run.is_silent_for_long(name, max(run.settings[name].wait, UNREACHED)):
+            return silent[cluster]
+        run.say_waits(name, silent[cluster])
         return None
     run.silent.pop(name, None)
     if not problem:

@@ -27,6 +27,7 @@ from gpufleet.upgrade.states import Event, State
 
 POLL, LONGEST = 3.0, 30.0  # seconds between two looks at hosts that are waited for
 UNREACHED = 600.0  # seconds, at least, to wait for a host or a cluster that does not answer
+UNASKED = 180.0  # seconds without a look after which the wait for a cluster begins anew
 THREADS = 16
 NO_CLUSTERS: Mapping[str, ClusterNodes] = {}
 
@@ -63,8 +64,9 @@ class Run:
         self.hooks = Hooks()
         self.stopping = threading.Event()
         self.unreturned: dict[str, Finding] = {}  # why a host could not be returned to service
-        # hosts whose cluster did not answer before they were prepared -> since when
-        self.silent: dict[str, float] = {}
+        # hosts that their cluster keeps from being begun -> since when it does not answer, and the
+        # last look at it
+        self.silent: dict[str, tuple[float, float]] = {}
         self.tried: set[str] = set()  # hosts that the last steps left where they were
         # hosts whose nodes are to be marked as left behind; again where a process did it before
         stuck = [name for name in self.progress.of(State.STUCK) if name in clusters]
@@ -77,6 +79,7 @@ class Run:
         self.inventory, self._reboots = order.inventory, order.reboots
         for cluster in clusters.values():
             cluster.stopping = self.stopping
+            cluster.is_aborted = lambda: self.store.request == "abort"
 
     def stop(self) -> None:
         """End soon: what is under way on hosts is ended in order, and is continued by a resume."""
@@ -143,6 +146,15 @@ class Run:
             return False
         self.say_waits(name, reason)
         return True
+
+    def is_silent_for_long(self, name: str, limit: float) -> bool:
+        """Whether a cluster has not answered for a host in so many seconds, of which none counts
+        that nobody asked in. To be called at each look that it does not answer."""
+        now = self.clock.now()
+        began, last = self.silent.get(name, (now, now))
+        began = now if now - last > UNASKED else began
+        self.silent[name] = (began, now)
+        return now - began >= limit
 
     def say_waits(self, name: str, reason: str) -> None:
         """Say once what a host waits for."""

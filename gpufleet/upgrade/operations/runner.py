@@ -15,6 +15,7 @@ from gpufleet.upgrade.decide import AGAIN, UNRETURNED, Act, Around, Decision, Do
 from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations.alert_gate import alerts_of
 from gpufleet.upgrade.operations.changing import change, mark_left, restore
+from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.draining import drain, leave
 from gpufleet.upgrade.operations.preparing import prepare, release
 from gpufleet.upgrade.operations.run import UNREACHED, Run, passing
@@ -126,17 +127,46 @@ def _decided(run: Run) -> Decision:
 
 
 def _decided_by_clusters(run: Run, around: Around) -> Decision:
-    """Of clusters whose hosts the run leaves as they are, nothing is needed. Raises
-    ClusterProblem."""
-    states = run.progress.states
-    clusters = {each for name, each in run.clusters.items() if states[name] not in UNTOUCHED}
-    away = sorted(name for each in clusters for name in each.away())
-    behind = sorted(name for each in clusters for name in each.behind)
-    around = replace(around, away=tuple(away), behind=tuple(behind), alerts=_alerts(run))
+    """Raises ClusterProblem."""
+    away, behind = list[str](), list[str]()
+    for cluster, hosts in _asked(run).items():
+        try:
+            away += cluster.away()
+        except ClusterProblem as error:
+            _leave_alone(run, hosts, error)
+        else:
+            behind += cluster.behind
+            for name in hosts:
+                run.silent.pop(name, None)
+    around = replace(
+        around, away=tuple(sorted(away)), behind=tuple(sorted(behind)), alerts=_alerts(run)
+    )
     decision = decide(run.progress, around)
     if isinstance(decision, Act) and (reboots := _reboots(run, decision.hosts)):
         return decide(run.progress, replace(around, reboots=reboots))
     return decision
+
+
+def _asked(run: Run) -> dict[ClusterNodes, list[str]]:
+    """The clusters, with their hosts, without those hosts that the run leaves as they are."""
+    found: dict[ClusterNodes, list[str]] = {}
+    for name, cluster in run.clusters.items():
+        if run.progress.states[name] not in UNTOUCHED:
+            found.setdefault(cluster, []).append(name)
+    return found
+
+
+def _leave_alone(run: Run, hosts: Sequence[str], error: ClusterProblem) -> None:
+    """Pass over what is not begun of a cluster that has not answered for long. Raises the error
+    where it may still answer."""
+    reason = passing(error)
+    limits = {name: max(run.settings[name].wait, UNREACHED) for name in hosts}
+    silent = [run.is_silent_for_long(name, limit) for name, limit in limits.items()]
+    if not all(silent):
+        raise error
+    for name in hosts:
+        if run.progress.states[name] is State.READY:
+            run.write(Event.REFUSED, name, reason)
 
 
 def _alerts(run: Run) -> tuple[str, ...]:

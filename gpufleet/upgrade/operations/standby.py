@@ -11,11 +11,12 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from gpufleet.core.python import python_code, python_module
 
@@ -27,6 +28,8 @@ LIBRARIES = (
     "gpufleet.upgrade.operations.steps",
 )
 HEADER = 8  # bytes of a length, a process's number, an exit status
+LOOK = 0.5  # seconds between two looks for a process
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 LOST = -int(signal.SIGKILL)  # the exit status of a step whose end is not known
 
 
@@ -37,23 +40,23 @@ class Forked:
         """`ends`: gives the number of the process, and at its end the status."""
         self._ends = ends
         self.pid = int.from_bytes(_exactly(ends, HEADER), "big")
-        self._guard = threading.Lock()
         self._over = False
 
     def wait(self) -> int:
         """The exit status as subprocess has it: negative for a signal."""
         try:
             status = os.waitstatus_to_exitcode(int.from_bytes(_exactly(self._ends, HEADER), "big"))
-        except EOFError:
+        except EOFError:  # the process in between was killed; the step may be at work
             status = LOST
-        with self._guard:
-            self._over = True
+            while _is_there(self.pid):
+                time.sleep(LOOK)
+        self._over = True
         self._ends.close()
         return status
 
     def terminate(self) -> None:
         """Send SIGTERM, unless the process has ended."""
-        with self._guard, suppress(ProcessLookupError):
+        with suppress(ProcessLookupError):
             if not self._over:
                 os.kill(self.pid, signal.SIGTERM)
 
@@ -61,27 +64,31 @@ class Forked:
 class Standby:
     """The process that forks; used by several threads."""
 
-    def __init__(self, cwd: str) -> None:
-        """Start it. `cwd`: the working directory of the steps."""
+    def __init__(self) -> None:
+        """Start it."""
         self._guard = threading.Lock()
         self._requests, theirs = socket.socketpair()
         code = "from gpufleet.upgrade.operations.standby import main; "
         with theirs:
             self.process = subprocess.Popen(
-                python_code(f"{code}main({theirs.fileno()})"), cwd=cwd,
+                python_code(f"{code}main({theirs.fileno()})"),
                 pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
 
     def begin(
-        self, words: Sequence[str], environment: Mapping[str, str], output: Path
+        self, words: Sequence[str], cwd: str, environment: Mapping[str, str], output: Path
     ) -> Forked | None:
-        """A step that appends to the file `output`. None where it is to be started as any other
-        command: it is not pyinfra's, or the process has ended."""
+        """A step in the folder `cwd` that appends to the file `output`. None where it is to be
+        started as any other command: it is not pyinfra's, or the process has ended."""
         if list(words[: len(PYINFRA)]) != PYINFRA:
             return None
-        own = list(words[len(PYINFRA) :])
-        step = {"words": own, "environment": dict(environment), "output": str(output)}
+        step = {
+            "words": list(words[len(PYINFRA) :]),
+            "cwd": cwd,
+            "environment": dict(environment),
+            "output": str(output),
+        }
         data = json.dumps(step).encode()
         ours, theirs = socket.socketpair()
         try:
@@ -95,11 +102,10 @@ class Standby:
             return None
 
     def end(self) -> None:
-        """End the process; steps that are under way are not its business."""
-        with self._guard:
-            self._requests.close()
-            self.process.terminate()
-            self.process.wait()
+        """End the process; steps that are under way are not its business. It waits for nothing: a
+        signal may come while another one is answered."""
+        self._requests.close()
+        self.process.terminate()
 
 
 def main(descriptor: int) -> None:
@@ -117,12 +123,14 @@ def main(descriptor: int) -> None:
 
 
 def _serve(requests: socket.socket) -> bool:
-    """Fork for each step; True in the process of a step, False at the end."""
-    from gevent import monkey
+    """Fork for each step; True in the process of a step, False at the end.
 
-    (fork,) = monkey.get_original("os", ["fork"])
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how those in between ended
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: for the steps
+    By the functions that gevent has replaced: its own leave to its loop, which does not run here,
+    what is to be done at once.
+    """
+    fork, close, on_signal = _originals()
+    on_signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how those in between ended
+    on_signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: for the steps
     while True:
         head, passed, _, _ = socket.recv_fds(requests, HEADER, 1)
         if not head:
@@ -130,34 +138,65 @@ def _serve(requests: socket.socket) -> bool:
         (ends,) = passed
         head += _exactly(requests, HEADER - len(head))
         step = json.loads(_exactly(requests, int.from_bytes(head, "big")))
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         if not fork():
             requests.close()
             return _step(step, ends)
-        os.close(ends)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        close(ends)
+
+
+def _originals() -> tuple[Any, Any, Any]:
+    """fork, close and signal of Python."""
+    from gevent import monkey
+
+    fork, close = monkey.get_original("os", ["fork", "close"])
+    return fork, close, monkey.get_original("signal", "signal")
 
 
 def _step(step: Mapping[str, Any], ends: int) -> bool:
-    """Fork once more, and wait for the step in between; True in the process of the step."""
-    from gevent import monkey
-
-    fork, waitpid = monkey.get_original("os", ["fork", "waitpid"])
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    """Fork once more, and wait for the step in between; True in the process of the step. It begins
+    once the run knows its number: without that nobody could end it, or wait for its end."""
+    fork, close, on_signal = _originals()
+    on_signal(signal.SIGCHLD, signal.SIG_DFL)
+    known, knows = os.pipe()
     if pid := fork():
-        with suppress(OSError):  # the run was killed
-            os.write(ends, pid.to_bytes(HEADER, "big"))
-        status = waitpid(pid, 0)[1]
-        with suppress(OSError):
-            os.write(ends, status.to_bytes(HEADER, "big"))
-        os._exit(0)
-    os.close(ends)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+        _between(pid, ends, knows)
+    close(ends)
+    close(knows)
+    if not os.read(known, 1):
+        os._exit(1)
+    close(known)
+    on_signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    os.chdir(step["cwd"])
     os.environ.clear()
     os.environ.update(step["environment"])
     output = os.open(step["output"], os.O_WRONLY | os.O_APPEND)
     for number in (1, 2):
         os.dup2(output, number)
-    os.close(output)
+    close(output)
     sys.argv = ["pyinfra", *step["words"]]
+    return True
+
+
+def _between(pid: int, ends: int, knows: int) -> NoReturn:
+    """Wait for a step, and tell the run how it ended. The signals of a group are for the step."""
+    with suppress(OSError):  # the run was killed: the step does not begin
+        os.write(ends, pid.to_bytes(HEADER, "big"))
+        os.write(knows, b"1")
+    os.close(knows)
+    status = os.waitpid(pid, 0)[1]
+    with suppress(OSError):
+        os.write(ends, status.to_bytes(HEADER, "big"))
+    os._exit(0)
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
     return True
 
 

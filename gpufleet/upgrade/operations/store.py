@@ -63,7 +63,7 @@ class Order:
     metrics: str = ""  # file for those of the run
     origin: str = ""  # run that a roll-back returns from
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)  # settings of each host
-    reboots: dict[str, str] = field(default_factory=dict)  # node_reboot of each, when planned
+    reboots: dict[str, str] = field(default_factory=dict)  # node_reboot that steps keep
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)  # NodeAt of each node
     others: dict[str, dict[str, Any]] = field(default_factory=dict)  # of hosts left out, if Ready
 

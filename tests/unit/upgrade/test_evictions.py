@@ -198,6 +198,31 @@ def test_a_pass_ends_for_the_next_look(monkeypatch: pytest.MonkeyPatch, now: lis
     assert found.reasons == []
 
 
+def test_refusals_in_the_middle_of_a_pass_are_tried_again(
+    monkeypatch: pytest.MonkeyPatch, now: list[float]
+) -> None:
+    """A turn is due some time after the beginning of the next pass."""
+    monkeypatch.setattr(evictions, "AT_ONCE", 1)
+    allowed = [1]
+
+    def answer(name: str) -> int:
+        now[0] += 0.1
+        allowed[0] -= 1
+        return 201 if allowed[0] >= 0 else 429
+
+    rounds = of(api := Api(answer))
+
+    def over_in(seconds: float) -> bool:
+        now[0] += seconds
+        if seconds:
+            allowed[0] = 1
+        return False
+
+    rounds._over_in = over_in
+    assert rounds.evict(leaving(n=[pod(f"web-{i}") for i in range(9)]), 30.0)["n"].evicted == 9
+    assert Counter(api.asked)["web-0"] == 1
+
+
 @pytest.mark.parametrize("seconds", [0.0, FIRST - 0.1])
 def test_where_a_look_costs_little_evictions_wait_for_it(seconds: float) -> None:
     api = Api(lambda name: 201 if name == "db-0" else 429)

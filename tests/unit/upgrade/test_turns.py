@@ -146,17 +146,35 @@ def test_hosts_are_prepared_while_the_prepared_ones_wait() -> None:
     assert isinstance(decide(progress, waits), Wait)
 
 
-def test_a_cluster_that_is_silent_for_long_is_passed_over() -> None:
+@pytest.mark.parametrize(
+    ("begun", "after"), [((), State.REFUSED), ((Event.PREPARED,), State.REFUSED)]
+)
+def test_a_cluster_that_is_silent_for_long_is_passed_over(
+    begun: tuple[Event, ...], after: State
+) -> None:
     away = Node(check_refused=AWAY, away=AWAY)
-    run = two({"h": away, "g": Node()}, of_other=())
-    hours = iter(range(0, 100_000, 7))
+    run = two({"h": away, "g": Node()}, *begun, of_other=())
+    hours = iter(range(0, 1_000_000, 7))
     run.clock = SimpleNamespace(now=lambda: time.time() + next(hours))  # type: ignore[assignment]
     run.stopping.wait = lambda seconds: False  # type: ignore[method-assign,assignment]
     assert runner.carry_on(run).event == "finished"
-    assert run.progress.states == {"h": State.REFUSED, "g": State.DONE}
+    assert run.progress.states == {"h": after, "g": State.DONE}
     assert "timed out" in run.progress.reasons["h"]
     steps: Any = run.children
     assert steps.asked.count("prepare") == 1  # the silent one costs no process
+
+
+def test_time_in_which_nobody_asked_is_no_silence() -> None:
+    run = two({"h": Node()}, of_other=())
+    clock = [1000.0]
+    run.clock = SimpleNamespace(now=lambda: clock[0])  # type: ignore[assignment]
+    assert not run.is_silent_for_long("h", 600.0)
+    clock[0] += 700.0  # a change of other hosts
+    assert not run.is_silent_for_long("h", 600.0)
+    for _ in range(10):
+        clock[0] += 60.0
+        silent = run.is_silent_for_long("h", 600.0)
+    assert silent
 
 
 def test_a_host_whose_cluster_is_away_keeps_no_other_host_out_of_service(
